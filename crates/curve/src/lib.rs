@@ -1,1 +1,76 @@
-//! stub
+//! Signature checks on secp256k1 in batches: ECDSA, BIP-0340 Schnorr, taproot tweak.
+//!
+//! Input: a slice of [`Check`]. Output: one verdict for each, in its order. The one implementation here, [`Reference`], is
+//! libsecp256k1; lane kernels come behind the same trait. Invariants: a verdict depends on its check alone, never on its
+//! neighbours; encodings of signatures in scripts (DER, hash types) are the script layer's, which hands r and s as 64
+//! bytes. No I/O, no clock, no randomness.
+
+#![forbid(unsafe_code)]
+
+mod der;
+mod reference;
+
+pub use der::parse_der_lax;
+pub use reference::Reference;
+
+/// A public key as ECDSA takes it: compressed, uncompressed or hybrid, as bytes nobody has decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PublicKeyBytes {
+    bytes: [u8; 65],
+    len: u8,
+}
+
+impl PublicKeyBytes {
+    /// Takes bytes whose length fits their first byte: Core's `CPubKey::GetLen` (pubkey.h). Whether they are a point of
+    /// the curve shows only when a check is made.
+    pub fn new(key: &[u8]) -> Option<PublicKeyBytes> {
+        let len: u8 = match key.first()? {
+            2 | 3 => 33,
+            4 | 6 | 7 => 65,
+            _ => return None,
+        };
+        if key.len() != usize::from(len) {
+            return None;
+        }
+        let mut bytes = [0; 65];
+        bytes[..key.len()].copy_from_slice(key);
+        Some(PublicKeyBytes { bytes, len })
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    pub fn is_compressed(&self) -> bool {
+        self.len == 33
+    }
+}
+
+impl std::fmt::Debug for PublicKeyBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// One thing to check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// ECDSA (SEC 1). `signature` is r and s, big-endian; s may be above half the group order, as consensus allows.
+    Ecdsa { key: PublicKeyBytes, message: [u8; 32], signature: [u8; 64] },
+    /// BIP-0340 with a 32-byte message.
+    Schnorr { key: [u8; 32], message: [u8; 32], signature: [u8; 64] },
+    /// BIP-0341: `output` with this parity of y is `internal` + `tweak` * G.
+    Tweak { output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32] },
+}
+
+/// Something that decides checks.
+pub trait Engine: Sync {
+    /// Name for people and for settings.
+    fn name(&self) -> &'static str;
+
+    /// Sets `verdicts[i]` to whether `checks[i]` holds.
+    ///
+    /// # Panics
+    /// If the two slices differ in length.
+    fn verify(&self, checks: &[Check], verdicts: &mut [bool]);
+}
