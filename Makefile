@@ -1,0 +1,80 @@
+# The one entry point; `make help` lists what there is.
+#
+# Every target works from a clean clone on Debian or Ubuntu with cargo. System packages that are missing are installed with apt when root, and
+# named in one command otherwise. What outlives a checkout (the judge, btcd's tests) lies in $XDG_CACHE_HOME/lydian or ~/.cache/lydian.
+#
+# Settings: LYDIAN_SHARED   folder of the large test data, default ../shared; what is not there is reported and not run
+#           JUDGE_SECONDS   time for each random comparison with Bitcoin Core: default 20 in `make test`, 600 in `make fuzz`
+#           FUZZ_SECONDS    time for each fuzz target in `make fuzz`, default 60
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lydian
+FULLBLOCKTESTS := $(CACHE)/fullblocktests-0.25.0.jsonl
+# Tools run in the profile of the tests, so that nothing is compiled twice.
+TOOL := cargo run --quiet --locked --profile test
+JUDGE_SECONDS ?= 20
+FUZZ_SECONDS ?= 60
+
+.PHONY: help setup build run test format clippy tidy judge fullblocktests tests generated generate test-peers bench bench-large fuzz crash clean-cache
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
+
+setup: ## install the system packages that are missing (root), or name the command
+	@tools/setup.sh
+
+build: setup ## target/release/lydian and target/release/lydian-lab
+	cargo build --locked --release --bins
+
+run: build ## validate the real blocks that come with the project
+	target/release/lydian verify testdata/blocks
+
+test: setup format clippy tidy judge fullblocktests tests generated ## everything CI checks
+
+format:
+	cargo fmt --all -- --check
+
+clippy:
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+tidy: ## the house rules
+	$(TOOL) -p xtask -- tidy
+
+judge: setup ## build Bitcoin Core, the judge of the tests, once (about 10 minutes on 2 cores)
+	$(TOOL) -p lydian-oracle --bin lydian-oracle-build
+
+fullblocktests: ## dump btcd's full-block tests for our test that replays them
+	@tools/fullblocktests/dump.sh $(FULLBLOCKTESTS)
+
+tests:
+	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
+
+generate: ## write the documents that are generated from tables
+	$(TOOL) -p xtask -- generate
+
+generated: generate
+	@git diff --exit-code -- docs || { echo "docs: generated files differ from their tables: run 'make generate' and commit"; exit 1; }
+
+test-peers: ## tests against other nodes as processes
+	@tools/peers.sh
+
+bench: build ## this machine's limits, then every benchmark
+	target/release/lydian-lab limits
+	cargo bench --locked --workspace
+
+bench-large: ## the coin store at the size of mainnet (not begun)
+	@echo "bench-large: will run the coin store with 180 million coins beside RocksDB; there is no coin store yet (it comes with the engine), so nothing was measured"; exit 1
+
+fuzz: judge ## each fuzz target for FUZZ_SECONDS, then the comparisons with the judge for longer
+	@tools/fuzz.sh $(FUZZ_SECONDS)
+	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-oracle -- --nocapture
+
+crash: ## kill the node at random moments and compare the state after (not begun)
+	@echo "crash: will kill the node a thousand times and compare its state with an undisturbed run; nothing is written to disk yet (the data directory comes with the engine), so nothing was tested"; exit 1
+
+clean-cache: ## remove the judge and everything else kept outside the checkout
+	rm -rf -- "$(CACHE)"

@@ -1,0 +1,33 @@
+#!/bin/bash
+# Finds the system packages that builds and tests need and that this machine lacks; installs them with apt when root, names the command
+# otherwise. Input: nothing. Exit 1 when something is still missing. Never touches a package that is there.
+set -eu
+
+missing=()
+need() { # PACKAGE TEST...: the package is missing when the test fails
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+have_boost() { compgen -G '/usr/include/boost/version.hpp' || compgen -G '/usr/local/include/boost/version.hpp'; }
+have_libevent() { compgen -G '/usr/include/event2/event.h' || compgen -G '/usr/local/include/event2/event.h'; }
+
+command -v cargo >/dev/null || { echo "setup: cargo is missing; install Rust 1.95 or newer with rustup first" >&2; exit 1; }
+need git command -v git
+need g++ command -v g++
+need cmake command -v cmake
+need ninja-build command -v ninja
+need pkg-config command -v pkg-config
+need libboost-dev have_boost
+need libevent-dev have_libevent
+need golang-go command -v go
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+  echo "setup: missing system packages; install them with: sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+  exit 1
+fi
+echo "setup: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${missing[@]}"
