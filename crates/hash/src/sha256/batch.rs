@@ -1,0 +1,88 @@
+//! Double SHA-256 of many messages: the ids of a whole block, the steps of a merkle tree.
+//!
+//! Input: messages in up to three parts (a txid leaves the witness out), or 64-byte pairs. Output: one digest per message,
+//! in order. Cost: (length + 8) / 64 + 2 compressions a message; no heap. Must never: depend on the kernel for its answer.
+
+use super::{BatchKernel, Sha256, kernels};
+
+/// A message as the concatenation of up to three slices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Message<'a> {
+    pub(crate) parts: [&'a [u8]; 3],
+}
+
+/// `out[i]` becomes the double SHA-256 of `messages[i]`.
+///
+/// # Panics
+/// If the two slices differ in length.
+pub fn sha256d_many(messages: &[Message<'_>], out: &mut [[u8; 32]]) {
+    sha256d_many_with(kernels().many, messages, out);
+}
+
+/// The same with a kernel of the caller's choice, for tests and benchmarks.
+///
+/// # Panics
+/// If the two slices differ in length.
+pub fn sha256d_many_with(kernel: BatchKernel, messages: &[Message<'_>], out: &mut [[u8; 32]]) {
+    assert_eq!(messages.len(), out.len(), "one digest per message");
+    match kernel {
+        BatchKernel::Stream(stream) => {
+            for (message, digest) in messages.iter().zip(out) {
+                let mut engine = Sha256::with_kernel(stream);
+                for part in message.parts {
+                    engine.update(part);
+                }
+                *digest = engine.finalize_double();
+            }
+        }
+    }
+}
+
+/// `out[i]` becomes the double SHA-256 of `pairs[i]`: one level of a merkle tree (`SHA256D64`).
+///
+/// # Panics
+/// If the two slices differ in length.
+pub fn sha256d_64(pairs: &[[u8; 64]], out: &mut [[u8; 32]]) {
+    sha256d_64_with(kernels().pairs, pairs, out);
+}
+
+/// The same with a kernel of the caller's choice, for tests and benchmarks.
+///
+/// # Panics
+/// If the two slices differ in length.
+pub fn sha256d_64_with(kernel: BatchKernel, pairs: &[[u8; 64]], out: &mut [[u8; 32]]) {
+    assert_eq!(pairs.len(), out.len(), "one digest per pair");
+    match kernel {
+        BatchKernel::Stream(stream) => {
+            for (pair, digest) in pairs.iter().zip(out) {
+                *digest = Sha256::with_kernel(stream).update(pair).finalize_double();
+            }
+        }
+    }
+}
+
+impl<'a> Message<'a> {
+    /// The concatenation of the parts, any of which may be empty.
+    #[must_use]
+    pub const fn new(parts: [&'a [u8]; 3]) -> Self {
+        Self { parts }
+    }
+
+    /// Bytes of the message.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.parts[0].len() + self.parts[1].len() + self.parts[2].len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'a> From<&'a [u8]> for Message<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self { parts: [bytes, &[], &[]] }
+    }
+}
