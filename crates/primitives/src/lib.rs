@@ -1,1 +1,22 @@
-//! stub
+//! The words of Bitcoin as types: hashes, amounts, header, transaction, block.
+//!
+//! Input: bytes of anybody. Output: views into one owned buffer, ids computed once. Parsing is total: any bytes give a
+//! value or a [`ParseError`] that names the offset, never a panic, never an allocation sized by an unchecked length.
+//! No I/O, no clock, no rules of consensus.
+
+#![forbid(unsafe_code)]
+
+pub mod block;
+pub mod build;
+mod header;
+mod ids;
+pub mod limits;
+mod reader;
+mod table;
+pub mod transaction;
+
+pub use block::{Block, RawBlock, WitnessCommitment};
+pub use header::Header;
+pub use ids::{Amount, BlockHash, Height, HexError, OutPoint, Txid, Wtxid, hex, to_hex};
+pub use reader::{ParseError, ParseErrorKind, Reader, compact_size_len, write_compact_size};
+pub use transaction::{Input, Output, Transaction, Tx, Witness, WitnessIter};

@@ -1,0 +1,180 @@
+//! The first two types of a block's way: [`RawBlock`] (bytes nobody has looked at) and [`Block`] (parsed, hashed).
+//!
+//! Input: one owned buffer. Output: header, transaction views, txids, wtxids, merkle root, position of the witness
+//! commitment and the witness merkle root. Invariants: the tables were filled from the very buffer they stand beside; every
+//! id is computed here and only here. Cost: one pass to parse, about two hashes of every byte. No rule is checked.
+
+use crate::header::Header;
+use crate::ids::BlockHash;
+use crate::limits::TRANSACTION_SIZE_MIN;
+use crate::reader::{ParseError, Reader};
+use crate::table::Tables;
+use crate::transaction::{Tx, check_buffer_size, fill_ids};
+use lydian_hash::merkle_root;
+
+/// The first bytes of an output script that commits to witnesses: OP_RETURN, a push of 36, and the tag (BIP-0141).
+pub const WITNESS_COMMITMENT_HEADER: [u8; 6] = [0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed];
+
+/// Bytes of an output script that commits to witnesses, at least: Core's `MINIMUM_WITNESS_COMMITMENT`.
+pub const WITNESS_COMMITMENT_SIZE_MIN: usize = 38;
+
+/// A block as it came from a file or a peer: nothing is known of it.
+#[derive(Clone, Debug)]
+pub struct RawBlock(Box<[u8]>);
+
+impl RawBlock {
+    pub fn new(bytes: impl Into<Box<[u8]>>) -> RawBlock {
+        RawBlock(bytes.into())
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Parses, and computes every hash that the bytes alone decide.
+    pub fn parse(self) -> Result<Block, ParseError> {
+        Block::from_raw(self)
+    }
+}
+
+/// A parsed block. Its hashes are computed, its rules are not checked.
+#[derive(Clone, Debug)]
+pub struct Block {
+    bytes: Box<[u8]>,
+    header: Header,
+    hash: BlockHash,
+    tables: Tables,
+    merkle_root: [u8; 32],
+    is_merkle_mutated: bool,
+    witness: Option<WitnessCommitment>,
+}
+
+/// The witness commitment of a block and what it should commit to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WitnessCommitment {
+    /// Index of the coinbase output that carries it: the last that matches.
+    pub output_index: usize,
+    /// The 32 bytes after the tag.
+    pub commitment: [u8; 32],
+    /// Merkle root of the wtxids, the coinbase's taken as zero.
+    pub witness_merkle_root: [u8; 32],
+}
+
+impl Block {
+    fn from_raw(raw: RawBlock) -> Result<Block, ParseError> {
+        let (header, tables) = parse_tables(&raw.0)?;
+        let mut block = Block {
+            bytes: raw.0,
+            hash: header.hash(),
+            header,
+            tables,
+            merkle_root: [0; 32],
+            is_merkle_mutated: false,
+            witness: None,
+        };
+        fill_ids(&block.bytes, &mut block.tables);
+        let mut txids: Vec<_> = block.tables.txs.iter().map(|tx| tx.txid.0).collect();
+        (block.merkle_root, block.is_merkle_mutated) = merkle_root(&mut txids);
+        block.witness = block.find_witness_commitment();
+        Ok(block)
+    }
+
+    /// Core's `GetWitnessCommitmentIndex`: the last output of the first transaction that matches.
+    fn find_witness_commitment(&self) -> Option<WitnessCommitment> {
+        let coinbase = self.txs().next()?;
+        let matches = |script: &[u8]| {
+            script.len() >= WITNESS_COMMITMENT_SIZE_MIN && script.starts_with(&WITNESS_COMMITMENT_HEADER)
+        };
+        let (output_index, output) =
+            coinbase.outputs().enumerate().filter(|(_, output)| matches(output.script_pubkey)).last()?;
+        let mut commitment = [0; 32];
+        commitment.copy_from_slice(&output.script_pubkey[6..38]);
+        let mut wtxids: Vec<_> = self.tables.txs.iter().map(|tx| tx.wtxid.0).collect();
+        wtxids[0] = [0; 32];
+        Some(WitnessCommitment { output_index, commitment, witness_merkle_root: merkle_root(&mut wtxids).0 })
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub fn hash(&self) -> BlockHash {
+        self.hash
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn tx_count(&self) -> usize {
+        self.tables.txs.len()
+    }
+
+    /// Panics if `index` is not below [`Block::tx_count`].
+    pub fn tx(&self, index: usize) -> Tx<'_> {
+        Tx::new(&self.bytes, &self.tables, index)
+    }
+
+    pub fn txs(&self) -> impl ExactSizeIterator<Item = Tx<'_>> + Clone {
+        (0..self.tx_count()).map(|index| self.tx(index))
+    }
+
+    /// Inputs of all transactions together, the coinbase's included.
+    pub fn input_count(&self) -> usize {
+        self.tables.inputs.len()
+    }
+
+    pub fn output_count(&self) -> usize {
+        self.tables.outputs.len()
+    }
+
+    /// Merkle root of the txids.
+    pub fn merkle_root(&self) -> [u8; 32] {
+        self.merkle_root
+    }
+
+    /// Two equal subtrees side by side: the same root has another list of transactions (CVE-2012-2459).
+    pub fn is_merkle_mutated(&self) -> bool {
+        self.is_merkle_mutated
+    }
+
+    /// The witness commitment, whether or not the rules of the height ask for one.
+    pub fn witness_commitment(&self) -> Option<&WitnessCommitment> {
+        self.witness.as_ref()
+    }
+
+    /// Bytes as serialised, witnesses included.
+    pub fn total_size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes as serialised without witnesses.
+    pub fn base_size(&self) -> usize {
+        let saved: usize = self.txs().map(|tx| tx.total_size() - tx.base_size()).sum();
+        self.bytes.len() - saved
+    }
+
+    /// Weight units (BIP-0141): Core's `GetBlockWeight`.
+    pub fn weight(&self) -> usize {
+        3 * self.base_size() + self.total_size()
+    }
+}
+
+/// The pass over the bytes alone, without any hash: for the parse benchmark and for scans. Returns the transaction count.
+pub fn scan(bytes: &[u8]) -> Result<usize, ParseError> {
+    parse_tables(bytes).map(|(_, tables)| tables.txs.len())
+}
+
+fn parse_tables(bytes: &[u8]) -> Result<(Header, Tables), ParseError> {
+    check_buffer_size(bytes)?;
+    let mut reader = Reader::new(bytes);
+    let header = Header::read(&mut reader)?;
+    let count = reader.compact_size()?;
+    let mut tables = Tables::default();
+    tables.txs.reserve(count.min(reader.remaining() / TRANSACTION_SIZE_MIN));
+    for _ in 0..count {
+        tables.read_transaction(&mut reader)?;
+    }
+    reader.finish()?;
+    Ok((header, tables))
+}

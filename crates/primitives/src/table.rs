@@ -1,0 +1,166 @@
+//! Where everything of a run of transactions lies: flat tables of offsets into one buffer, filled by the one parser.
+//!
+//! Input: a [`Reader`] over the buffer. Output: tables whose offsets all lie inside that buffer (the views of
+//! `transaction` rely on it and are the only users). No allocation per transaction: four vectors per block, whose growth
+//! is bounded by the bytes actually there. The grammar is Core's `UnserializeTransaction` (primitives/transaction.h, BIP-0144).
+
+use crate::ids::{Txid, Wtxid};
+use crate::limits::{INPUT_SIZE_MIN, OUTPUT_SIZE_MIN};
+use crate::reader::{ParseError, ParseErrorKind, Reader};
+
+/// Offsets of one transaction. `body` is from the input count to the end of the outputs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TxEntry {
+    pub(crate) start: u32,
+    pub(crate) body_start: u32,
+    pub(crate) body_end: u32,
+    pub(crate) end: u32,
+    pub(crate) first_input: u32,
+    pub(crate) input_count: u32,
+    pub(crate) first_output: u32,
+    pub(crate) output_count: u32,
+    pub(crate) has_witness: bool,
+    pub(crate) txid: Txid,
+    pub(crate) wtxid: Wtxid,
+}
+
+/// Offsets of one input: the outpoint is the 36 bytes at `start`, the sequence the 4 bytes after the script.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InputEntry {
+    pub(crate) start: u32,
+    pub(crate) script_start: u32,
+    pub(crate) script_end: u32,
+    pub(crate) witness_start: u32,
+    pub(crate) witness_end: u32,
+    pub(crate) witness_count: u32,
+}
+
+/// Offsets of one output: the value is the 8 bytes at `start`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutputEntry {
+    pub(crate) start: u32,
+    pub(crate) script_start: u32,
+    pub(crate) script_end: u32,
+}
+
+/// The tables. Entry `i` of `txs` owns a run of `inputs` and a run of `outputs`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables {
+    pub(crate) txs: Vec<TxEntry>,
+    pub(crate) inputs: Vec<InputEntry>,
+    pub(crate) outputs: Vec<OutputEntry>,
+}
+
+/// Narrows an offset. The buffer is at most `BLOCK_BUFFER_SIZE_MAX` bytes, which every entry to the parser checks.
+pub(crate) fn narrow(offset: usize) -> u32 {
+    debug_assert!(offset <= crate::limits::BLOCK_BUFFER_SIZE_MAX);
+    #[allow(clippy::cast_possible_truncation, reason = "bounded by BLOCK_BUFFER_SIZE_MAX, far below u32::MAX")]
+    let narrow = offset as u32;
+    narrow
+}
+
+const _: () = assert!(crate::limits::BLOCK_BUFFER_SIZE_MAX <= u32::MAX as usize);
+
+impl Tables {
+    /// Reads one transaction at the cursor and appends it. Ids are zero until `fill_ids`.
+    pub(crate) fn read_transaction(&mut self, reader: &mut Reader<'_>) -> Result<(), ParseError> {
+        let start = narrow(reader.offset());
+        let first_input = narrow(self.inputs.len());
+        let first_output = narrow(self.outputs.len());
+        reader.take(4)?;
+        let mut body_start = narrow(reader.offset());
+        let mut flags = 0;
+        self.read_inputs(reader)?;
+        if self.inputs.len() == first_input as usize {
+            // No inputs: the next byte is the flag of BIP-0144. Zero means a transaction with neither inputs nor outputs.
+            flags = reader.u8()?;
+            if flags != 0 {
+                body_start = narrow(reader.offset());
+                self.read_inputs(reader)?;
+                self.read_outputs(reader)?;
+            }
+        } else {
+            self.read_outputs(reader)?;
+        }
+        let body_end = narrow(reader.offset());
+        let mut has_witness = false;
+        if flags & 1 != 0 {
+            flags ^= 1;
+            has_witness = self.read_witnesses(reader, first_input as usize)?;
+            if !has_witness {
+                return reader.error(ParseErrorKind::SuperfluousWitness);
+            }
+        }
+        if flags != 0 {
+            return reader.error(ParseErrorKind::UnknownTransactionOptionalData { flags });
+        }
+        reader.take(4)?;
+        self.txs.push(TxEntry {
+            start,
+            body_start,
+            body_end,
+            end: narrow(reader.offset()),
+            first_input,
+            input_count: narrow(self.inputs.len()) - first_input,
+            first_output,
+            output_count: narrow(self.outputs.len()) - first_output,
+            has_witness,
+            txid: Txid::ZERO,
+            wtxid: Wtxid::ZERO,
+        });
+        Ok(())
+    }
+
+    fn read_inputs(&mut self, reader: &mut Reader<'_>) -> Result<(), ParseError> {
+        let count = reader.compact_size()?;
+        self.inputs.reserve(count.min(reader.remaining() / INPUT_SIZE_MIN));
+        for _ in 0..count {
+            let start = narrow(reader.offset());
+            reader.take(36)?;
+            let script_size = reader.compact_size()?;
+            let script_start = narrow(reader.offset());
+            reader.take(script_size)?;
+            let script_end = narrow(reader.offset());
+            reader.take(4)?;
+            self.inputs.push(InputEntry {
+                start,
+                script_start,
+                script_end,
+                witness_start: script_end,
+                witness_end: script_end,
+                witness_count: 0,
+            });
+        }
+        Ok(())
+    }
+
+    fn read_outputs(&mut self, reader: &mut Reader<'_>) -> Result<(), ParseError> {
+        let count = reader.compact_size()?;
+        self.outputs.reserve(count.min(reader.remaining() / OUTPUT_SIZE_MIN));
+        for _ in 0..count {
+            let start = narrow(reader.offset());
+            reader.take(8)?;
+            let script_size = reader.compact_size()?;
+            let script_start = narrow(reader.offset());
+            reader.take(script_size)?;
+            self.outputs.push(OutputEntry { start, script_start, script_end: narrow(reader.offset()) });
+        }
+        Ok(())
+    }
+
+    /// Reads one witness per input from `first_input` on; says whether any has an item (Core's `HasWitness`).
+    fn read_witnesses(&mut self, reader: &mut Reader<'_>, first_input: usize) -> Result<bool, ParseError> {
+        let mut any = false;
+        for input in &mut self.inputs[first_input..] {
+            let count = reader.compact_size()?;
+            input.witness_start = narrow(reader.offset());
+            for _ in 0..count {
+                reader.var_bytes()?;
+            }
+            input.witness_end = narrow(reader.offset());
+            input.witness_count = narrow(count);
+            any |= count != 0;
+        }
+        Ok(any)
+    }
+}

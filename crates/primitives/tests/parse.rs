@@ -1,0 +1,187 @@
+//! Parsing is total, exact and in place: real blocks, every truncation, every sort of damage, and a second opinion.
+
+use lydian_hash::sha256d;
+use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
+use lydian_primitives::limits::BLOCK_BUFFER_SIZE_MAX;
+use lydian_primitives::{Amount, Block, BlockHash, Header, OutPoint, ParseErrorKind, RawBlock, Transaction, Txid, hex};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// A real segwit transaction: the P2WPKH example of BIP-0143, signed.
+const SEGWIT_TX: &str = "01000000000102fff7f7881a8099afa6940d42d1e7f6362bec38171ea3edf433541db4e4ad969f00000000494830450221008b9d1dc26ba6a9\
+    cb62127b02742fa9d754cd3bebf337f7a55d114c8e5cdd30be022040529b194ba3f9281a99f2b1c0a19c0489bc22ede944ccf4ecbab4cc618ef3ed01eeffffffef\
+    51e1b804cc89d182d279655c3aa89e815b1b309fe287d9b2b55d57b90ec68a0100000000ffffffff02202cb206000000001976a9148280b37df378db99f66f85c9\
+    5a783a76ac7a6d5988ac9093510d000000001976a9143bde42dbee7e4dbe6a21b2d50ce2f0167faa815988ac000247304402203609e17b84f6a7d30c80bfa610b5\
+    b4542f32a8a0d5447a12fb1366d7f01cc44a0220573a954c4518331561406f90300e8f3358f51928d43c212a8caed02de67eebee0121025476c2e83188368da1ff\
+    3e292e7acafcdb3566bb0ad253f62fc70f07aeee635711000000";
+
+fn arbitrary_tx() -> impl Strategy<Value = MutTx> {
+    let input =
+        (any::<[u8; 32]>(), any::<u32>(), vec(any::<u8>(), 0..300), any::<u32>(), vec(vec(any::<u8>(), 0..80), 0..4))
+            .prop_map(|(txid, vout, script_sig, sequence, witness)| MutInput {
+                prevout: OutPoint { txid: Txid(txid), vout },
+                script_sig,
+                sequence,
+                witness,
+            });
+    let output = (any::<i64>(), vec(any::<u8>(), 0..60))
+        .prop_map(|(value, script_pubkey)| MutOutput { value: Amount(value), script_pubkey });
+    (any::<u32>(), vec(input, 1..5), vec(output, 0..5), any::<u32>())
+        .prop_map(|(version, inputs, outputs, lock_time)| MutTx { version, inputs, outputs, lock_time })
+}
+
+fn arbitrary_block() -> impl Strategy<Value = MutBlock> {
+    let header = any::<[u8; 32]>().prop_map(|bytes| Header {
+        version: 4,
+        prev_block: BlockHash(bytes),
+        merkle_root: bytes,
+        time: 1,
+        bits: 2,
+        nonce: 3,
+    });
+    (header, vec(arbitrary_tx(), 0..6)).prop_map(|(header, txs)| MutBlock { header, txs })
+}
+
+proptest! {
+    /// What was built parses back to the same parts, sizes and ids; ids equal the plain definition.
+    #[test]
+    fn built_transactions_parse_back(tx in arbitrary_tx()) {
+        let bytes = tx.encode();
+        let parsed = tx.to_transaction().unwrap();
+        let view = parsed.view();
+        prop_assert_eq!(MutTx::from(view), tx.clone());
+        prop_assert_eq!(view.bytes(), &bytes[..]);
+        prop_assert_eq!(view.total_size(), bytes.len());
+        prop_assert_eq!(view.base_size(), tx.encode_stripped().len());
+        prop_assert_eq!(view.txid().0, sha256d(&tx.encode_stripped()));
+        prop_assert_eq!(view.wtxid().0, sha256d(&bytes));
+        prop_assert_eq!(view.has_witness(), tx.has_witness());
+        for (index, input) in view.inputs().enumerate() {
+            prop_assert_eq!(view.prevout_bytes(index), input.prevout.to_bytes());
+            prop_assert_eq!(view.sequence_bytes(index), input.sequence.to_le_bytes());
+            let size: Vec<_> = input.witness.iter().collect();
+            prop_assert_eq!(size.len(), input.witness.len());
+        }
+        let outputs: Vec<u8> = (0..view.output_count()).flat_map(|i| view.output_bytes(i).to_vec()).collect();
+        prop_assert_eq!(view.outputs_bytes(), &outputs[..]);
+    }
+
+    #[test]
+    fn built_blocks_parse_back(block in arbitrary_block()) {
+        let bytes = block.encode();
+        let parsed = RawBlock::new(bytes.clone()).parse().unwrap();
+        prop_assert_eq!(MutBlock::from(&parsed), block.clone());
+        prop_assert_eq!(parsed.as_bytes(), &bytes[..]);
+        let ids: Vec<_> = parsed.txs().map(|tx| tx.txid()).collect();
+        prop_assert_eq!(ids, block.txs.iter().map(MutTx::txid).collect::<Vec<_>>());
+        let base: usize = block.txs.iter().map(|tx| tx.encode_stripped().len()).sum();
+        prop_assert_eq!(parsed.base_size(), 81 + base);
+        prop_assert_eq!(parsed.weight(), 3 * (81 + base) + bytes.len());
+    }
+
+    /// Every proper prefix is an error at or before its end; so are bytes left over.
+    #[test]
+    fn truncated_blocks_are_errors(block in arbitrary_block(), cut in any::<prop::sample::Index>()) {
+        let bytes = block.encode();
+        let cut = cut.index(bytes.len());
+        let error = RawBlock::new(&bytes[..cut]).parse().unwrap_err();
+        prop_assert!(error.offset <= cut);
+        let mut longer = bytes.clone();
+        longer.push(0);
+        let error = RawBlock::new(longer).parse().unwrap_err();
+        prop_assert_eq!(error.kind, ParseErrorKind::TrailingBytes { count: 1 });
+    }
+
+    /// Any bytes, and valid bytes with a flipped bit, give a value or an error, never a panic.
+    /// checklist: 77
+    #[test]
+    fn parsing_is_total(noise in vec(any::<u8>(), 0..600), block in arbitrary_block(), flip in any::<prop::sample::Index>(), bit in 0u8..8) {
+        let _ = RawBlock::new(noise.clone()).parse();
+        let _ = Transaction::parse(noise);
+        let mut bytes = block.encode();
+        let at = flip.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        if let Ok(parsed) = RawBlock::new(bytes.clone()).parse() {
+            let again = MutBlock::from(&parsed).encode();
+            prop_assert_eq!(again, bytes, "only canonical bytes parse");
+        }
+    }
+}
+
+#[test]
+fn a_real_segwit_transaction() {
+    let tx = Transaction::parse(hex(SEGWIT_TX).unwrap()).unwrap();
+    let view = tx.view();
+    assert_eq!(view.txid().to_string(), "e8151a2af31c368a35053ddd4bdb285a8595c769a3ad83e0fa02314a602d4609");
+    assert_eq!(view.wtxid().to_string(), "c36c38370907df2324d9ce9d149d191192f338b37665a82e78e76a12c909b762");
+    assert_eq!((view.input_count(), view.output_count(), view.lock_time()), (2, 2, 17));
+    assert_eq!((view.base_size(), view.total_size()), (233, 343));
+}
+
+/// A count far beyond the bytes there allocates nothing and fails where the bytes end.
+/// checklist: 55
+#[test]
+fn huge_counts_are_not_believed() {
+    let mut bytes = vec![1, 0, 0, 0];
+    bytes.extend_from_slice(&[0xfe, 0, 0, 0, 2]);
+    bytes.extend_from_slice(&[0; 20]);
+    let error = Transaction::parse(bytes).unwrap_err();
+    assert!(matches!(error.kind, ParseErrorKind::UnexpectedEnd { .. }));
+}
+
+/// The forms of BIP-0144 that are no transactions, and the one that is: no inputs, no outputs.
+/// checklist: 55
+#[test]
+fn segwit_markers() {
+    let parse = |text: &str| Transaction::parse(hex(&text.replace(' ', "")).unwrap()).map_err(|error| error.kind);
+    let input = format!("{} 00000000 00 ffffffff", "11".repeat(32));
+    let output = "0000000000000000 00";
+    let empty = parse("01000000 00 00 00000000").unwrap();
+    assert_eq!((empty.view().input_count(), empty.view().output_count()), (0, 0));
+    assert!(parse(&format!("01000000 01 {input} 01 {output} 00000000")).is_ok());
+    assert!(parse(&format!("01000000 0001 01 {input} 01 {output} 01 00 00000000")).is_ok());
+    let superfluous = parse(&format!("01000000 0001 01 {input} 01 {output} 00 00000000"));
+    assert_eq!(superfluous.unwrap_err(), ParseErrorKind::SuperfluousWitness);
+    let unknown = parse(&format!("01000000 0002 01 {input} 01 {output} 00000000"));
+    assert_eq!(unknown.unwrap_err(), ParseErrorKind::UnknownTransactionOptionalData { flags: 2 });
+    let unknown = parse(&format!("01000000 0003 01 {input} 01 {output} 01 00 00000000"));
+    assert_eq!(unknown.unwrap_err(), ParseErrorKind::UnknownTransactionOptionalData { flags: 2 });
+    // No inputs twice: witnesses for nothing.
+    let superfluous = parse(&format!("01000000 0001 00 01 {output} 00000000"));
+    assert_eq!(superfluous.unwrap_err(), ParseErrorKind::SuperfluousWitness);
+    let long = parse(&format!("01000000 fd0100 {input} 01 {output} 00000000"));
+    assert_eq!(long.unwrap_err(), ParseErrorKind::NonCanonicalCompactSize);
+}
+
+/// A witness of 500,000 items, and one item of 11,000 bytes and more: no limit of ours.
+/// checklist: 54
+#[test]
+fn witnesses_have_no_limits_of_their_own() {
+    let mut tx = MutTx::from(Transaction::parse(hex(SEGWIT_TX).unwrap()).unwrap().view());
+    tx.inputs[0].witness = vec![Vec::new(); 500_000];
+    tx.inputs[1].witness = vec![vec![7; 11_001], vec![8; 3_900_000]];
+    let parsed = tx.to_transaction().unwrap();
+    assert_eq!(parsed.view().input(0).witness.len(), 500_000);
+    assert_eq!(parsed.view().input(1).witness.iter().map(<[u8]>::len).sum::<usize>(), 3_911_001);
+}
+
+/// limit: BLOCK_BUFFER_SIZE_MAX at
+/// limit: BLOCK_BUFFER_SIZE_MAX above
+#[test]
+fn buffers_have_a_limit() {
+    let at = RawBlock::new(vec![0; BLOCK_BUFFER_SIZE_MAX]).parse().unwrap_err();
+    assert!(matches!(at.kind, ParseErrorKind::TrailingBytes { .. }));
+    let above = RawBlock::new(vec![0; BLOCK_BUFFER_SIZE_MAX + 1]).parse().unwrap_err();
+    assert_eq!(above.kind, ParseErrorKind::BufferTooLarge { size: BLOCK_BUFFER_SIZE_MAX + 1 });
+}
+
+/// The transaction count of a block in a longer form than needed is refused (Core's feature_block.py, b64a).
+/// checklist: 18
+#[test]
+fn non_canonical_transaction_count() {
+    let header = [0; 80];
+    let mut bytes = header.to_vec();
+    bytes.extend_from_slice(&[0xff, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let error = RawBlock::new(bytes).parse().map(|block: Block| block.tx_count()).unwrap_err();
+    assert_eq!((error.offset, error.kind), (80, ParseErrorKind::NonCanonicalCompactSize));
+}
