@@ -1,0 +1,110 @@
+//! [`DiskError`]: what went wrong, with which file, where in it. Its text is one sentence.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An operating error: the disk, the file system or a damaged file. Never a verdict on a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskError {
+    pub path: PathBuf,
+    /// Offset in bytes in the file as it lies on the disk, where there is one.
+    pub offset: Option<u64>,
+    pub kind: DiskErrorKind,
+}
+
+/// The ways of [`DiskError`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiskErrorKind {
+    NotFound,
+    PermissionDenied,
+    /// A file was asked for.
+    IsADirectory,
+    /// A directory was asked for.
+    NotADirectory,
+    /// A pipe, a socket or a device.
+    NotAFile,
+    /// The file ends before the bytes that were asked for.
+    UnexpectedEnd {
+        missing: u64,
+    },
+    /// A `.zst` file whose last frame ends too early.
+    CompressedDataTruncated,
+    /// A `.zst` file that is none, or is damaged; the words are zstd's.
+    CompressedDataInvalid {
+        reason: String,
+    },
+    /// More bytes than are read into memory at once.
+    TooLarge {
+        size_max: u64,
+    },
+    /// An earlier write or sync of this writer failed.
+    Poisoned,
+    /// Any other failure; the words are the operating system's.
+    Other {
+        reason: String,
+    },
+}
+
+impl DiskError {
+    pub(crate) fn new(path: &Path, offset: Option<u64>, kind: DiskErrorKind) -> DiskError {
+        DiskError { path: path.to_owned(), offset, kind }
+    }
+
+    pub(crate) fn from_io(path: &Path, offset: Option<u64>, error: &io::Error) -> DiskError {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => DiskErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied => DiskErrorKind::PermissionDenied,
+            io::ErrorKind::IsADirectory => DiskErrorKind::IsADirectory,
+            io::ErrorKind::NotADirectory => DiskErrorKind::NotADirectory,
+            _ => DiskErrorKind::Other { reason: error.to_string() },
+        };
+        DiskError::new(path, offset, kind)
+    }
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some(offset) = self.offset {
+            write!(f, ":{offset}")?;
+        }
+        f.write_str(": ")?;
+        match &self.kind {
+            DiskErrorKind::NotFound => f.write_str("there is no such file or directory"),
+            DiskErrorKind::PermissionDenied => f.write_str("permission denied"),
+            DiskErrorKind::IsADirectory => f.write_str("this is a directory, not a file"),
+            DiskErrorKind::NotADirectory => f.write_str("a part of this path is a file, not a directory"),
+            DiskErrorKind::NotAFile => f.write_str("this is neither a file nor a directory"),
+            DiskErrorKind::UnexpectedEnd { missing } => write!(f, "the file ends {missing} bytes too early"),
+            DiskErrorKind::CompressedDataTruncated => f.write_str("the zstd data ends in the middle of a frame"),
+            DiskErrorKind::CompressedDataInvalid { reason } => write!(f, "this is not valid zstd data ({reason})"),
+            DiskErrorKind::TooLarge { size_max } => {
+                write!(f, "the content has more than {size_max} bytes, the most that is read into memory at once")
+            }
+            DiskErrorKind::Poisoned => f.write_str("an earlier write to this file failed; open it again"),
+            DiskErrorKind::Other { reason } => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for DiskError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: io::ErrorKind, text: &str) {
+        assert_eq!(DiskError::from_io(Path::new("a/b"), None, &io::Error::from(kind)).to_string(), text);
+    }
+
+    #[test]
+    fn each_error_is_one_sentence_with_its_path() {
+        check(io::ErrorKind::NotFound, "a/b: there is no such file or directory");
+        check(io::ErrorKind::PermissionDenied, "a/b: permission denied");
+        check(io::ErrorKind::NotADirectory, "a/b: a part of this path is a file, not a directory");
+        check(io::ErrorKind::IsADirectory, "a/b: this is a directory, not a file");
+        let error = DiskError::new(Path::new("f"), Some(7), DiskErrorKind::UnexpectedEnd { missing: 3 });
+        assert_eq!(error.to_string(), "f:7: the file ends 3 bytes too early");
+    }
+}

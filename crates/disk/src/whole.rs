@@ -1,0 +1,97 @@
+//! Whole files in memory, `.zst` ones decompressed. Input: a path and a limit. Output: the bytes, never more than the limit.
+//!
+//! Cost: the bytes of the content, and zstd's window (128 MiB at most, zstd's own limit). Memory grows with what was really read, never
+//! with what a header announces.
+
+use crate::limits::CHUNK_SIZE;
+use crate::{Disk, DiskError, DiskErrorKind, ReadFile};
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+
+/// Reads a file, decompressed if its name ends in `.zst`.
+pub fn read_whole(disk: &dyn Disk, path: &Path, size_max: u64) -> Result<Vec<u8>, DiskError> {
+    let file = disk.open(path)?;
+    if is_zst(path) {
+        return decompress(path, file.as_ref(), size_max);
+    }
+    match usize::try_from(file.size()) {
+        Ok(size) if file.size() <= size_max => {
+            let mut bytes = vec![0; size];
+            file.read_at(0, &mut bytes)?;
+            Ok(bytes)
+        }
+        _ => Err(DiskError::new(path, None, DiskErrorKind::TooLarge { size_max })),
+    }
+}
+
+/// Whether the name says that the content is compressed.
+pub fn is_zst(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "zst")
+}
+
+fn decompress(path: &Path, file: &dyn ReadFile, size_max: u64) -> Result<Vec<u8>, DiskError> {
+    let source = Source { file, offset: 0, buffer: Vec::new(), used: 0, error: None };
+    let mut decoder =
+        zstd::stream::read::Decoder::with_buffer(source).map_err(|error| DiskError::from_io(path, None, &error))?;
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; CHUNK_SIZE];
+    loop {
+        match decoder.read(&mut chunk) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) if (bytes.len() + count) as u64 > size_max => {
+                return Err(DiskError::new(path, None, DiskErrorKind::TooLarge { size_max }));
+            }
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            Err(error) => {
+                let source = decoder.get_mut();
+                let kind = match error.kind() {
+                    io::ErrorKind::UnexpectedEof => DiskErrorKind::CompressedDataTruncated,
+                    _ => DiskErrorKind::CompressedDataInvalid { reason: error.to_string() },
+                };
+                let offset = source.offset + source.used as u64;
+                return Err(source.error.take().unwrap_or_else(|| DiskError::new(path, Some(offset), kind)));
+            }
+        }
+    }
+}
+
+/// A [`ReadFile`] read from front to back; keeps the [`DiskError`] that `io::Error` has no room for.
+struct Source<'a> {
+    file: &'a dyn ReadFile,
+    /// Where `buffer` begins in the file.
+    offset: u64,
+    buffer: Vec<u8>,
+    used: usize,
+    error: Option<DiskError>,
+}
+
+impl BufRead for Source<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.used == self.buffer.len() {
+            self.offset += self.used as u64;
+            self.used = 0;
+            let left = self.file.size().saturating_sub(self.offset);
+            self.buffer.resize(usize::try_from(left).unwrap_or(CHUNK_SIZE).min(CHUNK_SIZE), 0);
+            if let Err(error) = self.file.read_at(self.offset, &mut self.buffer) {
+                self.buffer.clear();
+                self.error = Some(error);
+                return Err(io::Error::other("disk"));
+            }
+        }
+        Ok(&self.buffer[self.used..])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.used += count;
+    }
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let ready = self.fill_buf()?;
+        let count = ready.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&ready[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}

@@ -1,0 +1,109 @@
+//! The real disk: what is written is read back, limits hold, and each kind of failure is told apart.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use lydian_disk::limits::WHOLE_FILE_SIZE_MAX;
+use lydian_disk::{Disk, DiskErrorKind, PathKind, RealDisk, read_whole};
+use std::path::{Path, PathBuf};
+
+/// A fresh directory below the test's own.
+fn scratch(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    RealDisk.create_dir(&path).unwrap();
+    path
+}
+
+fn zst(bytes: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(bytes, 1).unwrap()
+}
+
+#[test]
+fn written_files_read_back_and_replace_each_other() {
+    let dir = scratch("whole");
+    let path = dir.join("a");
+    RealDisk.write_whole(&path, b"first").unwrap();
+    RealDisk.write_whole(&path, b"second").unwrap();
+    assert_eq!(read_whole(&RealDisk, &path, 6).unwrap(), b"second");
+    assert_eq!(RealDisk.list(&dir).unwrap(), [(path.clone(), PathKind::File)], "no temporary file is left");
+
+    let file = RealDisk.open(&path).unwrap();
+    let mut two = [0; 2];
+    file.read_at(4, &mut two).unwrap();
+    assert_eq!(&two, b"nd");
+    let error = file.read_at(5, &mut two).unwrap_err();
+    assert_eq!((error.offset, error.kind), (Some(5), DiskErrorKind::UnexpectedEnd { missing: 1 }));
+    assert!(file.read_at(u64::MAX, &mut two).is_err());
+}
+
+#[test]
+fn appended_bytes_follow_those_already_there() {
+    let path = scratch("append").join("log");
+    for part in [b"one ", b"two "] {
+        let mut writer = RealDisk.append(&path).unwrap();
+        writer.write(part).unwrap();
+        writer.sync().unwrap();
+    }
+    assert_eq!(RealDisk.append(&path).unwrap().size(), 8);
+    assert_eq!(read_whole(&RealDisk, &path, 8).unwrap(), b"one two ");
+}
+
+#[test]
+fn failures_are_told_apart() {
+    let dir = scratch("failures");
+    let file = dir.join("file");
+    RealDisk.write_whole(&file, b"x").unwrap();
+    let kind = |path: &Path| RealDisk.open(path).unwrap_err().kind;
+    assert_eq!(kind(&dir.join("none")), DiskErrorKind::NotFound);
+    assert_eq!(kind(&dir), DiskErrorKind::IsADirectory);
+    assert_eq!(kind(&file.join("inside")), DiskErrorKind::NotADirectory);
+    assert_eq!(kind(Path::new("/dev/null")), DiskErrorKind::NotAFile);
+    assert_eq!(RealDisk.list(&file).unwrap_err().kind, DiskErrorKind::NotADirectory);
+    assert_eq!(RealDisk.list(&dir.join("none")).unwrap_err().kind, DiskErrorKind::NotFound);
+    assert!(RealDisk.write_whole(&dir.join("none/file"), b"x").is_err());
+}
+
+#[test]
+fn compressed_files_are_read_and_damaged_ones_are_named() {
+    let dir = scratch("zst");
+    let content: Vec<u8> = (0..1_000_000u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let good = zst(&content);
+    let write = |name: &str, bytes: &[u8]| {
+        let path = dir.join(name);
+        RealDisk.write_whole(&path, bytes).unwrap();
+        path
+    };
+    assert_eq!(read_whole(&RealDisk, &write("good.zst", &good), WHOLE_FILE_SIZE_MAX).unwrap(), content);
+    let two = [good.clone(), zst(b"tail")].concat();
+    let both = read_whole(&RealDisk, &write("two.zst", &two), WHOLE_FILE_SIZE_MAX).unwrap();
+    assert_eq!(
+        (both.len(), &both[content.len()..]),
+        (content.len() + 4, &b"tail"[..]),
+        "a file may have several frames"
+    );
+
+    let cut = good.len() / 2;
+    let error = read_whole(&RealDisk, &write("cut.zst", &good[..cut]), WHOLE_FILE_SIZE_MAX).unwrap_err();
+    assert_eq!((error.offset, error.kind), (Some(cut as u64), DiskErrorKind::CompressedDataTruncated));
+    let error = read_whole(&RealDisk, &write("text.zst", b"this is plain text"), WHOLE_FILE_SIZE_MAX).unwrap_err();
+    assert!(matches!(error.kind, DiskErrorKind::CompressedDataInvalid { .. }), "{error}");
+}
+
+/// limit: WHOLE_FILE_SIZE_MAX at
+/// limit: WHOLE_FILE_SIZE_MAX above
+#[test]
+fn whole_files_are_limited_by_what_they_hold_not_by_what_they_weigh() {
+    let dir = scratch("limit");
+    let size = usize::try_from(WHOLE_FILE_SIZE_MAX).unwrap();
+    let path = dir.join("zeros.zst");
+    RealDisk.write_whole(&path, &zst(&vec![0; size])).unwrap();
+    assert!(RealDisk.open(&path).unwrap().size() < 100_000);
+    assert_eq!(read_whole(&RealDisk, &path, WHOLE_FILE_SIZE_MAX).unwrap().len(), size);
+    RealDisk.write_whole(&path, &zst(&vec![0; size + 1])).unwrap();
+    let too_large = DiskErrorKind::TooLarge { size_max: WHOLE_FILE_SIZE_MAX };
+    assert_eq!(read_whole(&RealDisk, &path, WHOLE_FILE_SIZE_MAX).unwrap_err().kind, too_large);
+
+    let plain = dir.join("plain");
+    RealDisk.write_whole(&plain, &[0; 100]).unwrap();
+    assert_eq!(read_whole(&RealDisk, &plain, 100).unwrap().len(), 100);
+    assert_eq!(read_whole(&RealDisk, &plain, 99).unwrap_err().kind, DiskErrorKind::TooLarge { size_max: 99 });
+}
