@@ -6,5 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod iter;
+pub mod sighash;
 
 pub use iter::{BadPush, Op, Ops, ops};
+pub use sighash::{LegacyCache, TaprootExt, TxContext};
