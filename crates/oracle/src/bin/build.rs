@@ -1,0 +1,23 @@
+//! `lydian-oracle-build`: makes Bitcoin Core's daemon and the judge available to the tests, once.
+//!
+//! Input -> output: nothing -> the paths of the finished programs on stdout, progress on stderr, exit code 1 with one
+//! clear sentence when something is missing. Cost: see [`lydian_oracle::build`]. Must never touch the checkout.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match lydian_oracle::build::ensure(&mut |text| eprintln!("{text}")) {
+        Ok(built) => {
+            println!("bitcoind     {}", built.bitcoind.display());
+            println!("bitcoin-cli  {}", built.bitcoin_cli.display());
+            println!("judge        {}", built.judge.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Bitcoin Core's daemon on loopback, in a data folder of its own: blocks in, verdict and UTXO hash out.
+//!
+//! Invariants: no peer and no listening P2P port; the data folder is new and goes with the daemon; dropped, the process
+//! is killed. The options given come after ours, so they win. Cost: about half a second to start, one RPC round trip a
+//! question. Must never be given a data folder that somebody uses. What Core's answers mean: this crate's README.
+#![expect(clippy::disallowed_methods, reason = "tests only: Core's own files, none of the node's")]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::limits::{MAX_START_POLLS, MAX_START_TRIES, MAX_STOP_POLLS, POLL};
+use crate::rpc::{Client, RpcError, push_hex};
+use crate::{Unavailable, build};
+
+/// What every daemon here is started with. `-par=2` is one script thread beside the main one: scripts are then checked
+/// after everything else of the block, which is our order.
+const OPTIONS: &[&str] = &[
+    "-server=1",
+    "-listen=0",
+    "-connect=0",
+    "-dnsseed=0",
+    "-fixedseeds=0",
+    "-natpmp=0",
+    "-rpcbind=127.0.0.1",
+    "-rpcallowip=127.0.0.1",
+    "-rpcservertimeout=86400",
+    "-par=2",
+    "-dbcache=256",
+    "-assumevalid=0",
+    "-persistmempool=0",
+    "-printtoconsole=0",
+    // A rejected block is logged at error level and rate limited otherwise.
+    "-logratelimit=0",
+];
+/// RPC_DESERIALIZATION_ERROR.
+const CODE_DECODE: i64 = -22;
+const COINS_DIGITS: usize = 8;
+
+/// A running daemon. Dropped, it is killed and its data folder removed.
+#[derive(Debug)]
+pub struct Daemon {
+    process: Child,
+    folder: PathBuf,
+    chain_folder: PathBuf,
+    client: Client,
+}
+
+/// What `submitblock` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submission {
+    /// Valid, and the tip passed through it.
+    Accepted,
+    /// The block is stored already.
+    Duplicate,
+    /// Stored, not connected: it does not extend the best chain (yet), or a block before it failed.
+    Inconclusive,
+    /// Core's reject reason, `duplicate-invalid` among them.
+    Rejected(String),
+    /// The bytes are no block. (Bytes behind a block are ignored by Core here.)
+    Undecodable,
+}
+
+/// What `gettxoutsetinfo` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TxOutSet {
+    pub height: u64,
+    /// Hash as shown.
+    pub best_block: String,
+    pub txouts: u64,
+    /// In satoshi.
+    pub total_amount: u64,
+    /// Of the type that was asked for, as shown; `None` for type `none`.
+    pub hash: Option<String>,
+}
+
+impl Daemon {
+    /// A regtest daemon, with these options more.
+    pub fn start(options: &[&str]) -> Result<Self, Unavailable> {
+        Self::start_on("regtest", options)
+    }
+
+    /// A daemon for `main`, `test`, `testnet4`, `signet` or `regtest`. It has no peer, whatever the chain.
+    pub fn start_on(chain: &str, options: &[&str]) -> Result<Self, Unavailable> {
+        let program = build::locate()?.bitcoind;
+        let mut text = String::new();
+        for _ in 0..MAX_START_TRIES {
+            match Self::try_start(&program, chain, options) {
+                Ok(daemon) => return Ok(daemon),
+                Err(error) => text = error,
+            }
+            if !text.contains("nable to bind") {
+                break;
+            }
+        }
+        Err(Unavailable::Start { program, text })
+    }
+
+    fn try_start(program: &Path, chain: &str, options: &[&str]) -> Result<Self, String> {
+        let folder = new_folder().map_err(|error| error.to_string())?;
+        let port = free_port().map_err(|error| error.to_string())?;
+        let errors = folder.join("stderr");
+        let stderr = File::create(&errors).map_err(|error| error.to_string())?;
+        let cookie = folder.join("cookie");
+        let process = Command::new(program)
+            .arg(format!("-datadir={}", folder.display()))
+            .arg(format!("-chain={chain}"))
+            .arg(format!("-rpcport={port}"))
+            .arg(format!("-rpccookiefile={}", cookie.display()))
+            .args(OPTIONS)
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let chain_folder = match chain {
+            "main" => folder.clone(),
+            "test" => folder.join("testnet3"),
+            other => folder.join(other),
+        };
+        // From here on a failure drops the daemon: killed, folder removed.
+        let mut daemon = Self { process, folder, chain_folder, client: Client::new(port, "") };
+        for _ in 0..MAX_START_POLLS {
+            std::thread::sleep(POLL);
+            if let Ok(Some(status)) = daemon.process.try_wait() {
+                let said = fs::read_to_string(&errors).unwrap_or_default();
+                return Err(format!("{status}: {}", said.trim()));
+            }
+            let Ok(credentials) = fs::read_to_string(&cookie) else { continue };
+            daemon.client = Client::new(port, credentials.trim());
+            // Until it is up it refuses the connection, or answers -28 "Loading...".
+            if daemon.call("getblockcount", &json!([])).is_ok() {
+                return Ok(daemon);
+            }
+        }
+        Err("it does not answer".into())
+    }
+
+    /// Any RPC method; `params` is an array, or an object of named ones.
+    pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        self.client.call(method, params)
+    }
+
+    /// Hands a block to Core. The errors are operating errors; the verdict is the [`Submission`].
+    pub fn submit_block(&mut self, block: &[u8]) -> Result<Submission, RpcError> {
+        submission(self.client.call_hex("submitblock", block))
+    }
+
+    /// Asks about a block on top of the tip without storing it or its header. The proof of work is not looked at, and
+    /// unlike `submitblock` nothing is repaired (a coinbase without witness stays one).
+    pub fn propose_block(&mut self, block: &[u8]) -> Result<Submission, RpcError> {
+        let mut hex = Vec::new();
+        push_hex(block, &mut hex);
+        let hex = String::from_utf8_lossy(&hex);
+        let request = json!([{ "mode": "proposal", "data": hex, "rules": ["segwit"] }]);
+        submission(self.call("getblocktemplate", &request))
+    }
+
+    /// The reason with which a block failed to connect, whenever that was: `submitblock` tells it only of the block in
+    /// hand. `hash` as shown. Reads the whole log.
+    pub fn connect_failure(&self, hash: &str) -> std::io::Result<Option<String>> {
+        let wanted = format!("ConnectBlock {hash} failed, ");
+        let mut found = None;
+        for line in BufReader::new(File::open(self.log())?).split(b'\n') {
+            let line = line?;
+            if let Some((_, reason)) = String::from_utf8_lossy(&line).split_once(&wanted) {
+                // state.ToString() is the reason, then ", " and a debug message where there is one.
+                found = Some(reason.split(", ").next().unwrap_or(reason).to_owned());
+            }
+        }
+        Ok(found)
+    }
+
+    /// `hash_type` is `none`, `muhash` or `hash_serialized_3`.
+    pub fn txoutset(&mut self, hash_type: &str) -> Result<TxOutSet, RpcError> {
+        let answer = self.call("gettxoutsetinfo", &json!([hash_type]))?;
+        let form = || RpcError::Form(answer.to_string());
+        let number = |name: &str| answer[name].as_u64().ok_or_else(form);
+        let hash = answer.get(hash_type).and_then(Value::as_str).map(str::to_owned);
+        if hash.is_none() && hash_type != "none" {
+            return Err(form());
+        }
+        Ok(TxOutSet {
+            height: number("height")?,
+            best_block: answer["bestblock"].as_str().ok_or_else(form)?.to_owned(),
+            txouts: number("txouts")?,
+            total_amount: satoshi(&answer["total_amount"].to_string()).ok_or_else(form)?,
+            hash,
+        })
+    }
+
+    /// Hash of the tip, as shown.
+    pub fn best_block_hash(&mut self) -> Result<String, RpcError> {
+        let answer = self.call("getbestblockhash", &json!([]))?;
+        answer.as_str().map(str::to_owned).ok_or_else(|| RpcError::Form(answer.to_string()))
+    }
+
+    /// Height of the tip.
+    pub fn height(&mut self) -> Result<u64, RpcError> {
+        let answer = self.call("getblockcount", &json!([]))?;
+        answer.as_u64().ok_or_else(|| RpcError::Form(answer.to_string()))
+    }
+
+    /// Sets the daemon's clock (Unix seconds); it then stands still. Regtest only. 0 lets it run again.
+    pub fn set_mock_time(&mut self, seconds: u64) -> Result<(), RpcError> {
+        self.call("setmocktime", &json!([seconds])).map(|_| ())
+    }
+
+    /// The daemon's folder with `blocks/` and `debug.log`; it goes when the daemon is dropped.
+    pub fn chain_folder(&self) -> &Path {
+        &self.chain_folder
+    }
+
+    /// Stops the daemon in good order (everything flushed) and keeps its folder until the guard returned is dropped.
+    pub fn stop(mut self) -> Result<Stopped, RpcError> {
+        self.call("stop", &json!([]))?;
+        for _ in 0..MAX_STOP_POLLS {
+            if self.process.try_wait()?.is_some() {
+                break;
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(Stopped(self))
+    }
+
+    fn log(&self) -> PathBuf {
+        self.chain_folder.join("debug.log")
+    }
+
+    /// The last bytes of the log, for a message about a surprise.
+    pub fn log_tail(&self, bytes: u64) -> std::io::Result<String> {
+        let mut file = File::open(self.log())?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
+        let mut tail = Vec::new();
+        file.read_to_end(&mut tail)?;
+        Ok(String::from_utf8_lossy(&tail).into_owned())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A daemon that has stopped; its folder is there until this is dropped.
+#[derive(Debug)]
+pub struct Stopped(Daemon);
+
+impl Stopped {
+    /// The folder with `blocks/` and `debug.log`.
+    pub fn chain_folder(&self) -> &Path {
+        &self.0.chain_folder
+    }
+}
+
+fn submission(answer: Result<Value, RpcError>) -> Result<Submission, RpcError> {
+    match answer {
+        Ok(Value::Null) => Ok(Submission::Accepted),
+        Ok(Value::String(reason)) => Ok(match reason.as_str() {
+            "duplicate" => Submission::Duplicate,
+            "inconclusive" | "duplicate-inconclusive" => Submission::Inconclusive,
+            _ => Submission::Rejected(reason),
+        }),
+        Ok(other) => Err(RpcError::Form(other.to_string())),
+        Err(RpcError::Core { code: CODE_DECODE, .. }) => Ok(Submission::Undecodable),
+        Err(error) => Err(error),
+    }
+}
+
+/// Of `12.5` or `12.50000000`: 1,250,000,000. Also of `1e-8`, the shortest way to write one satoshi.
+fn satoshi(text: &str) -> Option<u64> {
+    if let Some((digits, exponent)) = text.split_once("e-") {
+        let shift = COINS_DIGITS.checked_sub(exponent.parse().ok()?)?;
+        let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+        let zeros = "0".repeat(shift.checked_sub(part.len())?);
+        return format!("{whole}{part}{zeros}").parse().ok();
+    }
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let zeros = "0".repeat(COINS_DIGITS.checked_sub(part.len())?);
+    if whole.is_empty() { None } else { format!("{whole}{part}{zeros}").parse().ok() }
+}
+
+/// A folder that nobody else has.
+fn new_folder() -> std::io::Result<PathBuf> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("lydian-core-{}-{count}", std::process::id()));
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn free_port() -> std::io::Result<u16> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr().map(|address| address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_exact() {
+        for (text, amount) in [
+            ("0", 0),
+            ("0.0", 0),
+            ("50.0", 5_000_000_000),
+            ("12.5", 1_250_000_000),
+            ("20999999.9769", 2_099_999_997_690_000),
+            ("1e-8", 1),
+            ("1.5e-7", 15),
+            ("0.00000001", 1),
+        ] {
+            assert_eq!(satoshi(text), Some(amount), "{text}");
+        }
+        for text in ["", "x", "1.123456789", "-1", "1e-9", "null"] {
+            assert_eq!(satoshi(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! JSON-RPC over one kept HTTP connection on loopback, as much of it as Core's server speaks.
+//!
+//! Input -> output: method and parameters -> the result, or Core's error code and words. Invariants: one request at a
+//! time; a failed connection is opened anew at the next call, and no call is ever repeated by itself. Cost: one write,
+//! one read. Must never talk to anything but loopback.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+
+use serde_json::Value;
+
+use crate::limits::{MAX_HTTP_LINE_BYTES, MAX_HTTP_LINES, MAX_RPC_ANSWER_BYTES, MAX_RPC_REQUEST_BYTES};
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub enum RpcError {
+    /// The connection.
+    Io(std::io::Error),
+    /// Core's own error, e.g. -22 "Block decode failed".
+    Core { code: i64, message: String },
+    /// An HTTP answer without JSON-RPC in it.
+    Http { status: u16 },
+    /// An answer of an unexpected form.
+    Form(String),
+    /// A request or an answer longer than its limit.
+    TooLong(usize),
+}
+
+impl std::fmt::Display for RpcError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "RPC connection: {error}"),
+            Self::Core { code, message } => write!(f, "RPC error {code}: {message}"),
+            Self::Http { status } => write!(f, "HTTP status {status}"),
+            Self::Form(text) => write!(f, "unexpected RPC answer: {text}"),
+            Self::TooLong(bytes) => write!(f, "RPC message of {bytes} bytes is above the limit"),
+        }
+    }
+}
+
+impl std::error::Error for RpcError {}
+
+impl From<std::io::Error> for RpcError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// A client of one server.
+#[derive(Debug)]
+pub(crate) struct Client {
+    port: u16,
+    authorization: String,
+    connection: Option<BufReader<TcpStream>>,
+}
+
+impl Client {
+    /// `credentials` is `user:password`, as the cookie file has it.
+    pub(crate) fn new(port: u16, credentials: &str) -> Self {
+        Self { port, authorization: base64(credentials.as_bytes()), connection: None }
+    }
+
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        let body = serde_json::json!({ "method": method, "params": params, "id": 0 }).to_string();
+        self.call_body(body.as_bytes())
+    }
+
+    /// A call with one parameter, bytes in hex: no JSON is built from megabytes of block.
+    pub(crate) fn call_hex(&mut self, method: &str, bytes: &[u8]) -> Result<Value, RpcError> {
+        let mut body = format!("{{\"method\":\"{method}\",\"params\":[\"").into_bytes();
+        push_hex(bytes, &mut body);
+        body.extend(b"\"],\"id\":0}");
+        self.call_body(&body)
+    }
+
+    fn call_body(&mut self, body: &[u8]) -> Result<Value, RpcError> {
+        if body.len() > MAX_RPC_REQUEST_BYTES {
+            return Err(RpcError::TooLong(body.len()));
+        }
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let stream = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port))?;
+                stream.set_nodelay(true)?;
+                BufReader::new(stream)
+            }
+        };
+        let mut request = format!(
+            "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {}\r\nContent-Type: \
+             application/json\r\nContent-Length: {}\r\n\r\n",
+            self.authorization,
+            body.len()
+        )
+        .into_bytes();
+        request.extend(body);
+        connection.get_mut().write_all(&request)?;
+        let (status, keep, answer) = read_answer(&mut connection)?;
+        if keep {
+            self.connection = Some(connection);
+        }
+        let mut answer: Value = serde_json::from_slice(&answer).map_err(|_| RpcError::Http { status })?;
+        match answer.get("error") {
+            Some(Value::Null) => Ok(answer["result"].take()),
+            Some(error) => Err(RpcError::Core {
+                code: error["code"].as_i64().unwrap_or(0),
+                message: error["message"].as_str().unwrap_or("").to_owned(),
+            }),
+            None => Err(RpcError::Http { status }),
+        }
+    }
+}
+
+/// Status, whether the connection stays open, body.
+fn read_answer(from: &mut impl BufRead) -> Result<(u16, bool, Vec<u8>), RpcError> {
+    let first = read_line(from)?;
+    let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = status.ok_or_else(|| RpcError::Form(first.clone()))?;
+    let (mut length, mut keep) = (None, first.starts_with("HTTP/1.1"));
+    for _ in 0..MAX_HTTP_LINES {
+        let line = read_line(from)?;
+        if line.is_empty() {
+            let length: usize = length.ok_or_else(|| RpcError::Form("no Content-Length".into()))?;
+            if length > MAX_RPC_ANSWER_BYTES {
+                return Err(RpcError::TooLong(length));
+            }
+            let mut body = vec![0; length];
+            from.read_exact(&mut body)?;
+            return Ok((status, keep, body));
+        }
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().ok();
+        } else if name.eq_ignore_ascii_case("connection") && value.trim().eq_ignore_ascii_case("close") {
+            keep = false;
+        }
+    }
+    Err(RpcError::Form("too many header lines".into()))
+}
+
+fn read_line(from: &mut impl BufRead) -> Result<String, RpcError> {
+    let mut line = Vec::new();
+    from.take(MAX_HTTP_LINE_BYTES as u64).read_until(b'\n', &mut line)?;
+    if line.pop() != Some(b'\n') {
+        return Err(RpcError::Form("the connection ended, or a line is too long".into()));
+    }
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+pub(crate) fn push_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(2 * bytes.len());
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let group = (0..3).fold(0u32, |group, i| group << 8 | u32::from(chunk.get(i).copied().unwrap_or(0)));
+        for i in 0..4u32 {
+            let digit = (group >> (18 - 6 * i)) & 63;
+            let used = usize::try_from(i).is_ok_and(|i| i <= chunk.len());
+            out.push(if used { char::from(DIGITS[digit as usize]) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_of_rfc4648() {
+        for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
+
+    #[test]
+    fn an_answer_is_read_to_its_length() {
+        let mut bytes = &b"HTTP/1.1 500 Internal\r\ncontent-length: 2\r\nConnection: close\r\n\r\n{}rest"[..];
+        assert_eq!(read_answer(&mut bytes).unwrap(), (500, false, b"{}".to_vec()));
+        assert_eq!(bytes, b"rest");
+    }
+
+    #[test]
+    fn bad_answers_are_errors() {
+        let long = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x".repeat(MAX_HTTP_LINE_BYTES));
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(MAX_HTTP_LINES + 1));
+        let huge = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", MAX_RPC_ANSWER_BYTES + 1);
+        for text in ["", "HTTP/1.1", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\n\r\n", &long, &many, &huge] {
+            assert!(read_answer(&mut text.as_bytes()).is_err(), "{text:.40}");
+        }
+        // At the limits the same forms are read.
+        let many = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 0\r\n\r\n", "a: b\r\n".repeat(MAX_HTTP_LINES - 2));
+        assert!(read_answer(&mut many.as_bytes()).is_ok());
+        let line = "x".repeat(MAX_HTTP_LINE_BYTES - 1);
+        assert_eq!(read_line(&mut format!("{line}\n").as_bytes()).unwrap(), line);
+    }
+
+    #[test]
+    fn a_request_above_the_limit_is_not_sent() {
+        let mut client = Client::new(0, "");
+        let error = client.call_body(&vec![b' '; MAX_RPC_REQUEST_BYTES + 1]).unwrap_err();
+        assert!(matches!(error, RpcError::TooLong(_)));
+        // At the limit it is tried, and there is no server on port 0.
+        assert!(matches!(client.call_body(&vec![b' '; MAX_RPC_REQUEST_BYTES]), Err(RpcError::Io(_))));
+    }
+}
