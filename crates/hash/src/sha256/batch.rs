@@ -3,12 +3,12 @@
 //! Input: messages in up to three parts (a txid leaves the witness out), or 64-byte pairs. Output: one digest per message,
 //! in order. Cost: (length + 8) / 64 + 2 compressions a message; no heap. Must never: depend on the kernel for its answer.
 
-use super::{BatchKernel, Sha256, kernels};
+use super::{BatchKernel, Sha256, StreamKernel, kernels, lanes};
 
 /// A message as the concatenation of up to three slices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Message<'a> {
-    pub(crate) parts: [&'a [u8]; 3],
+    parts: [&'a [u8]; 3],
 }
 
 /// `out[i]` becomes the double SHA-256 of `messages[i]`.
@@ -35,6 +35,12 @@ pub fn sha256d_many_with(kernel: BatchKernel, messages: &[Message<'_>], out: &mu
                 *digest = engine.finalize_double();
             }
         }
+        #[cfg(target_arch = "x86_64")]
+        BatchKernel::ShaNi2(sha_ni) => lanes::sha256d_many(sha_ni, StreamKernel::ShaNi(sha_ni), messages, out),
+        #[cfg(target_arch = "x86_64")]
+        BatchKernel::Avx2(avx2, tail) => lanes::sha256d_many(avx2, tail, messages, out),
+        #[cfg(target_arch = "x86_64")]
+        BatchKernel::Avx512(avx512, tail) => lanes::sha256d_many(avx512, tail, messages, out),
     }
 }
 
@@ -53,11 +59,20 @@ pub fn sha256d_64(pairs: &[[u8; 64]], out: &mut [[u8; 32]]) {
 pub fn sha256d_64_with(kernel: BatchKernel, pairs: &[[u8; 64]], out: &mut [[u8; 32]]) {
     assert_eq!(pairs.len(), out.len(), "one digest per pair");
     match kernel {
-        BatchKernel::Stream(stream) => {
-            for (pair, digest) in pairs.iter().zip(out) {
-                *digest = Sha256::with_kernel(stream).update(pair).finalize_double();
-            }
-        }
+        BatchKernel::Stream(stream) => sha256d_64_stream(stream, pairs, out),
+        #[cfg(target_arch = "x86_64")]
+        BatchKernel::ShaNi2(sha_ni) => lanes::sha256d_64(sha_ni, StreamKernel::ShaNi(sha_ni), pairs, out),
+        #[cfg(target_arch = "x86_64")]
+        BatchKernel::Avx2(avx2, tail) => lanes::sha256d_64(avx2, tail, pairs, out),
+        #[cfg(target_arch = "x86_64")]
+        BatchKernel::Avx512(avx512, tail) => lanes::sha256d_64(avx512, tail, pairs, out),
+    }
+}
+
+/// One pair after the other.
+pub(crate) fn sha256d_64_stream(kernel: StreamKernel, pairs: &[[u8; 64]], out: &mut [[u8; 32]]) {
+    for (pair, digest) in pairs.iter().zip(out) {
+        *digest = Sha256::with_kernel(kernel).update(pair).finalize_double();
     }
 }
 
@@ -66,6 +81,12 @@ impl<'a> Message<'a> {
     #[must_use]
     pub const fn new(parts: [&'a [u8]; 3]) -> Self {
         Self { parts }
+    }
+
+    /// The parts, as given.
+    #[must_use]
+    pub const fn parts(&self) -> &[&'a [u8]; 3] {
+        &self.parts
     }
 
     /// Bytes of the message.

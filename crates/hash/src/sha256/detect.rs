@@ -1,7 +1,7 @@
 //! Which kernels this CPU can run, and which one each job gets. The only file that asks the CPU.
 //!
-//! Input: the CPU. Output: `Kernels`, computed once per process. Invariant: a kernel value exists only where the CPU can
-//! run it, so holding one is the proof. Cost: one atomic load per call. Must never: change its answer.
+//! Input: the CPU. Output: `Kernels`, computed once per process. Invariant: a value like `ShaNi` exists only where the CPU
+//! can run its kernel, so holding one is the proof. Cost: one atomic load per call. Must never: change its answer.
 
 use std::sync::OnceLock;
 
@@ -16,22 +16,74 @@ pub struct Kernels {
     pub pairs: BatchKernel,
     /// For many messages of any length.
     pub many: BatchKernel,
-    /// All that can run here, the plain one first.
+    /// All that can run here, the plain one first, the chosen one last.
     pub streams_available: Vec<StreamKernel>,
-    /// All that can run here, the plain one first.
+    /// All that can run here, the plain one first, the chosen one last.
     pub batches_available: Vec<BatchKernel>,
 }
 
 /// A kernel for one message at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKernel {
+    /// Portable Rust.
     Plain,
+    /// The SHA instructions of x86.
+    #[cfg(target_arch = "x86_64")]
+    ShaNi(ShaNi),
 }
 
 /// A kernel for many messages at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKernel {
+    /// One message after the other.
     Stream(StreamKernel),
+    /// Two interleaved streams of the SHA instructions.
+    #[cfg(target_arch = "x86_64")]
+    ShaNi2(ShaNi),
+    /// Eight lanes; the stream kernel for the few messages that do not fill them.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2, StreamKernel),
+    /// Sixteen lanes; the stream kernel for the few messages that do not fill them.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512, StreamKernel),
+}
+
+/// Proof that the CPU has the SHA instructions (with SSSE3 and SSE4.1).
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShaNi(());
+
+/// Proof that the CPU has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Avx2(());
+
+/// Proof that the CPU has AVX-512 F and BW.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Avx512(());
+
+#[cfg(target_arch = "x86_64")]
+impl ShaNi {
+    fn detect() -> Option<Self> {
+        let has_all =
+            is_x86_feature_detected!("sha") && is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("sse4.1");
+        has_all.then_some(Self(()))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Avx2 {
+    fn detect() -> Option<Self> {
+        is_x86_feature_detected!("avx2").then_some(Self(()))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Avx512 {
+    fn detect() -> Option<Self> {
+        (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")).then_some(Self(()))
+    }
 }
 
 /// What this CPU has; asked once.
@@ -41,16 +93,26 @@ pub fn kernels() -> &'static Kernels {
 }
 
 impl Kernels {
+    /// Slowest first, as measured (`docs/benchmarks/hash.md`): eight AVX2 lanes beat plain Rust but not the SHA
+    /// instructions, sixteen AVX-512 lanes beat both.
     fn detect() -> Self {
-        let streams_available = vec![StreamKernel::Plain];
-        let batches_available = vec![BatchKernel::Stream(StreamKernel::Plain)];
-        Self {
-            stream: StreamKernel::Plain,
-            pairs: BatchKernel::Stream(StreamKernel::Plain),
-            many: BatchKernel::Stream(StreamKernel::Plain),
-            streams_available,
-            batches_available,
+        let mut streams_available = vec![StreamKernel::Plain];
+        let mut batches_available = vec![BatchKernel::Stream(StreamKernel::Plain)];
+        let mut stream = StreamKernel::Plain;
+        #[cfg(target_arch = "x86_64")]
+        {
+            let sha_ni = ShaNi::detect();
+            if let Some(sha_ni) = sha_ni {
+                stream = StreamKernel::ShaNi(sha_ni);
+                streams_available.push(stream);
+            }
+            batches_available.extend(Avx2::detect().map(|avx2| BatchKernel::Avx2(avx2, stream)));
+            batches_available.extend(sha_ni.map(|_| BatchKernel::Stream(stream)));
+            batches_available.extend(sha_ni.map(BatchKernel::ShaNi2));
+            batches_available.extend(Avx512::detect().map(|avx512| BatchKernel::Avx512(avx512, stream)));
         }
+        let best = batches_available.last().copied().unwrap_or(BatchKernel::Stream(stream));
+        Self { stream, pairs: best, many: best, streams_available, batches_available }
     }
 }
 
@@ -60,13 +122,18 @@ impl StreamKernel {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
+            #[cfg(target_arch = "x86_64")]
+            Self::ShaNi(_) => "sha-ni",
         }
     }
 
+    /// The blocks of one message, one after another.
     #[inline]
     pub(crate) fn compress(self, state: &mut State, blocks: &[[u8; 64]]) {
         match self {
             Self::Plain => plain::compress(state, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::ShaNi(sha_ni) => sha_ni.compress(state, blocks),
         }
     }
 }
@@ -77,6 +144,12 @@ impl BatchKernel {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stream(kernel) => kernel.name(),
+            #[cfg(target_arch = "x86_64")]
+            Self::ShaNi2(_) => "sha-ni-2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(..) => "avx2-8",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(..) => "avx512-16",
         }
     }
 }

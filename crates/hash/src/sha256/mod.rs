@@ -4,9 +4,18 @@
 //! else is in its eight words. Cost: one compression per 64 bytes plus one for the padding; 112 bytes of state, no heap.
 //! Must never: allocate, or look at the CPU anywhere but in `detect`.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod batch;
 mod detect;
+mod lanes;
 mod plain;
+#[cfg(target_arch = "x86_64")]
+mod rounds;
+#[cfg(target_arch = "x86_64")]
+mod shani;
 
 pub(crate) use plain::sha256 as plain_const;
 
@@ -183,6 +192,9 @@ pub(crate) const K: [u32; 64] = [
     0x19a4_c116, 0x1e37_6c08, 0x2748_774c, 0x34b0_bcb5, 0x391c_0cb3, 0x4ed8_aa4a, 0x5b9c_ca4f, 0x682e_6ff3,
     0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
 ];
+
+/// `K` plus the message schedule of the block that pads a 64-byte message.
+pub(crate) const PAIR_PADDING_KW: [u32; 64] = plain::schedule_plus_k(plain::words(&lanes::PAIR_PADDING));
 
 #[cfg(test)]
 mod tests;

@@ -6,16 +6,21 @@
 use super::{IV, K, State};
 
 /// One block of message words, already read as big-endian.
+#[inline]
 pub(crate) const fn compress_words(state: State, block: [u32; 16]) -> State {
     let mut w = block;
     let mut s = state;
-    let mut round = 0;
-    while round < 64 {
-        if round >= 16 {
-            w[round & 15] = schedule(&w, round);
+    let mut first = 0;
+    while first < 64 {
+        // Sixteen rounds, spelled out: the ring index becomes a constant and the words stay in registers.
+        macro_rules! rounds {
+            ($($i:literal)*) => {$(
+                s = step(s, K[first + $i].wrapping_add(w[$i]));
+                w[$i] = schedule(&w, 16 + $i);
+            )*};
         }
-        s = step(s, K[round].wrapping_add(w[round & 15]));
-        round += 1;
+        rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        first += 16;
     }
     let mut i = 0;
     while i < 8 {
@@ -73,7 +78,22 @@ pub(crate) const fn words(block: &[u8; 64]) -> [u32; 16] {
     out
 }
 
+/// The whole message schedule of a block, each word with its round constant added.
+pub(crate) const fn schedule_plus_k(mut w: [u32; 16]) -> [u32; 64] {
+    let mut out = [0; 64];
+    let mut round = 0;
+    while round < 64 {
+        if round >= 16 {
+            w[round & 15] = schedule(&w, round);
+        }
+        out[round] = K[round].wrapping_add(w[round & 15]);
+        round += 1;
+    }
+    out
+}
+
 /// Word `round` of the message schedule; `w` is the ring of the sixteen words before it.
+#[inline]
 const fn schedule(w: &[u32; 16], round: usize) -> u32 {
     let (x, y) = (w[(round + 1) & 15], w[(round + 14) & 15]);
     let sigma0 = x.rotate_right(7) ^ x.rotate_right(18) ^ (x >> 3);
@@ -82,6 +102,7 @@ const fn schedule(w: &[u32; 16], round: usize) -> u32 {
 }
 
 /// One round; `kw` is the round constant plus the schedule word.
+#[inline]
 const fn step([a, b, c, d, e, f, g, h]: State, kw: u32) -> State {
     let sum1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
     let t1 = h.wrapping_add(sum1).wrapping_add(g ^ (e & (f ^ g))).wrapping_add(kw);

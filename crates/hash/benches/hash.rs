@@ -1,0 +1,131 @@
+//! Compressions per second of every kernel, and how much of that the jobs of a block reach.
+//!
+//! Input: none; the data are made up. Output: criterion's table, in elements = SHA-256 compressions. `long` is the measure:
+//! long messages, so nothing but compressions. `merkle_step`, `ids` and `block` are to reach 80 % of it with the same kernel.
+//! `cargo bench -p lydian-hash`; without `--bench` (in `cargo test --benches`) each runs once. Must never: read a clock of its own.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use lydian_hash::{
+    BatchKernel, Message, MuHash3072, Sha256, kernels, merkle_root_with, sha256d_64_with, sha256d_many_with,
+};
+
+/// Transactions of the made-up block.
+const TRANSACTIONS: usize = 3000;
+
+criterion_group!(benches, long, merkle_step, ids, block, stream, muhash);
+criterion_main!(benches);
+
+/// Nothing but compressions: as many long messages as any kernel has lanes.
+fn long(criterion: &mut Criterion) {
+    // Not a multiple of 4 KiB, or the lanes would fight for the same sets of the cache.
+    const LENGTH: usize = 4 * 1024 + 5 * 64;
+    let data = bytes(32 * LENGTH);
+    let messages: Vec<Message<'_>> = data.chunks(LENGTH).map(Message::from).collect();
+    each_kernel(criterion, "long", compressions(&messages), |kernel| {
+        let mut out = vec![[0; 32]; messages.len()];
+        sha256d_many_with(kernel, black_box(&messages), &mut out);
+        black_box(out);
+    });
+}
+
+fn merkle_step(criterion: &mut Criterion) {
+    let data = bytes(64 * 1024);
+    let pairs = data.as_chunks::<64>().0;
+    let mut out = vec![[0; 32]; pairs.len()];
+    each_kernel(criterion, "merkle_step", 3 * pairs.len(), |kernel| {
+        sha256d_64_with(kernel, black_box(pairs), &mut out);
+        black_box(&out);
+    });
+}
+
+fn ids(criterion: &mut Criterion) {
+    let data = transactions();
+    let messages: Vec<Message<'_>> = data.iter().map(|tx| tx.txid_message()).collect();
+    let mut out = vec![[0; 32]; messages.len()];
+    each_kernel(criterion, "ids", compressions(&messages), |kernel| {
+        sha256d_many_with(kernel, black_box(&messages), &mut out);
+        black_box(&out);
+    });
+}
+
+/// All hashing that a block's merkle root and witness commitment need.
+fn block(criterion: &mut Criterion) {
+    let data = transactions();
+    let mut messages: Vec<Message<'_>> = data.iter().map(|tx| tx.txid_message()).collect();
+    messages.extend(data.iter().map(|tx| Message::from(&tx.0[..])));
+    let merkle = 2 * 3 * (TRANSACTIONS - 1);
+    let mut out = vec![[0; 32]; messages.len()];
+    each_kernel(criterion, "block", compressions(&messages) + merkle, |kernel| {
+        sha256d_many_with(kernel, black_box(&messages), &mut out);
+        let (txids, wtxids) = out.split_at(TRANSACTIONS);
+        black_box(merkle_root_with(kernel, &mut txids.to_vec()));
+        black_box(merkle_root_with(kernel, &mut wtxids.to_vec()));
+    });
+}
+
+fn stream(criterion: &mut Criterion) {
+    let data = bytes(64 * 1024);
+    let mut group = criterion.benchmark_group("stream");
+    group.throughput(Throughput::Elements(1024));
+    for &kernel in &kernels().streams_available {
+        group.bench_function(kernel.name(), |bencher| {
+            bencher.iter(|| Sha256::with_kernel(kernel).update(black_box(&data)).clone());
+        });
+    }
+    group.finish();
+}
+
+fn muhash(criterion: &mut Criterion) {
+    let mut set = MuHash3072::new();
+    criterion.bench_function("muhash/insert", |bencher| bencher.iter(|| _ = set.insert(black_box(b"a coin"))));
+    criterion.bench_function("muhash/finalize", |bencher| bencher.iter(|| black_box(&set).finalize()));
+}
+
+fn each_kernel(criterion: &mut Criterion, name: &str, compressions: usize, mut job: impl FnMut(BatchKernel)) {
+    let mut group = criterion.benchmark_group(name);
+    group.throughput(Throughput::Elements(compressions as u64));
+    for &kernel in &kernels().batches_available {
+        group.bench_function(BenchmarkId::from_parameter(kernel.name()), |bencher| bencher.iter(|| job(kernel)));
+    }
+    group.finish();
+}
+
+/// Compressions that the double hashes of the messages need.
+fn compressions(messages: &[Message<'_>]) -> usize {
+    messages.iter().map(|message| (message.len() + 8) / 64 + 2).sum()
+}
+
+/// A transaction with its witness; the witness is the part `64..witness_end`.
+struct Transaction(Vec<u8>, usize);
+
+impl Transaction {
+    /// version | inputs and outputs | lock time: the witness is left out.
+    fn txid_message(&self) -> Message<'_> {
+        let lock_time = self.0.len() - 4;
+        Message::new([&self.0[..4], &self.0[6..self.1], &self.0[lock_time..]])
+    }
+}
+
+/// Sizes as on mainnet: most transactions have one or two inputs and outputs, some have dozens.
+fn transactions() -> Vec<Transaction> {
+    let mut seed = 1_u64;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((seed >> 33) % below).unwrap()
+    };
+    (0..TRANSACTIONS)
+        .map(|_| {
+            let inputs = if random(20) == 0 { 3 + random(40) } else { 1 + random(2) };
+            let outputs = if random(20) == 0 { 3 + random(40) } else { 1 + random(2) };
+            let witness_start = 8 + 41 * inputs + 32 * outputs;
+            Transaction(bytes(witness_start + 107 * inputs + 4), witness_start)
+        })
+        .collect()
+}
+
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|i| u8::try_from(i * 7 % 251).unwrap()).collect()
+}

@@ -1,0 +1,223 @@
+//! Many messages at once: what a kernel with N lanes offers, and the scheduler that keeps the lanes full.
+//!
+//! Input: messages of any lengths. Output: their digests, in order. How: each lane works on one message; when that is done
+//! its digest is taken out and the next message starts there, so unequal lengths cost nothing until the messages run out.
+//! What is left then in a few lanes is finished by the stream kernel. The second hash is a pass of its own over the
+//! digests, which are all one block. Invariant: a lane is either idle or owns exactly one message. Cost: no heap, N blocks
+//! of scratch. Must never: depend on the order in which lanes finish.
+
+use super::batch::Message;
+use super::{State, StreamKernel, digest_bytes};
+
+/// What follows a 64-byte message: the padding, then its 512 bits.
+pub(crate) const PAIR_PADDING: [u8; 64] = padding(0, 512);
+/// What follows a 32-byte message in the same block; its first half is to be overwritten.
+pub(crate) const DIGEST_PADDING: [u8; 64] = padding(32, 256);
+
+const fn padding(start: usize, bits: u16) -> [u8; 64] {
+    let mut block = [0; 64];
+    block[start] = 0x80;
+    [block[62], block[63]] = bits.to_be_bytes();
+    block
+}
+
+/// A kernel that works on N messages in lockstep.
+pub(crate) trait Lanes<const N: usize>: Copy {
+    /// The chaining words of all lanes in the kernel's own layout.
+    type States;
+
+    /// Up to this many messages are faster with the stream kernel.
+    const FEW: usize;
+
+    /// Every lane at the start of a message.
+    fn fresh() -> Self::States;
+
+    /// The words of one lane.
+    fn state(states: &Self::States, lane: usize) -> State;
+
+    /// Sets the words of one lane.
+    fn set_state(states: &mut Self::States, lane: usize, state: &State);
+
+    /// One more block in every lane.
+    fn absorb(self, states: &mut Self::States, blocks: [&[u8; 64]; N]);
+
+    /// The double SHA-256 of N 64-byte messages.
+    fn pairs(self, pairs: &[[u8; 64]; N], out: &mut [[u8; 32]; N]);
+
+    /// SHA-256 of each digest, in place.
+    fn again(self, digests: &mut [[u8; 32]; N]);
+}
+
+/// Double SHA-256 of 64-byte messages.
+pub(crate) fn sha256d_64<const N: usize, L: Lanes<N>>(
+    kernel: L,
+    tail: StreamKernel,
+    pairs: &[[u8; 64]],
+    out: &mut [[u8; 32]],
+) {
+    let (full_pairs, few_pairs) = pairs.as_chunks::<N>();
+    let (full_out, few_out) = out.as_chunks_mut::<N>();
+    for (pairs, out) in full_pairs.iter().zip(full_out) {
+        kernel.pairs(pairs, out);
+    }
+    if few_pairs.len() > L::FEW {
+        let mut pairs = [[0; 64]; N];
+        let mut out = [[0; 32]; N];
+        pairs[..few_pairs.len()].copy_from_slice(few_pairs);
+        kernel.pairs(&pairs, &mut out);
+        few_out.copy_from_slice(&out[..few_out.len()]);
+    } else {
+        super::batch::sha256d_64_stream(tail, few_pairs, few_out);
+    }
+}
+
+/// Double SHA-256 of messages of any lengths; `out` is as long as `messages`.
+pub(crate) fn sha256d_many<const N: usize, L: Lanes<N>>(
+    kernel: L,
+    tail: StreamKernel,
+    messages: &[Message<'_>],
+    out: &mut [[u8; 32]],
+) {
+    first_hashes(kernel, tail, messages, out);
+    let (full, few) = out.as_chunks_mut::<N>();
+    for digests in full {
+        kernel.again(digests);
+    }
+    if few.len() > L::FEW {
+        let mut digests = [[0; 32]; N];
+        digests[..few.len()].copy_from_slice(few);
+        kernel.again(&mut digests);
+        few.copy_from_slice(&digests[..few.len()]);
+    } else {
+        for digest in few {
+            *digest = super::Sha256::with_kernel(tail).update(digest).finalize();
+        }
+    }
+}
+
+/// The single SHA-256 of every message.
+fn first_hashes<const N: usize, L: Lanes<N>>(
+    kernel: L,
+    tail: StreamKernel,
+    messages: &[Message<'_>],
+    out: &mut [[u8; 32]],
+) {
+    let mut queue = messages.iter().enumerate();
+    let mut states = L::fresh();
+    let mut scratch = [[0; 64]; N];
+    let mut lanes: [Lane<'_>; N] = std::array::from_fn(|_| Lane::next_of(&mut queue));
+    let mut idle = lanes.iter().filter(|lane| lane.blocks_left == 0).count();
+    while N - idle > L::FEW {
+        let mut scratch_of = scratch.iter_mut();
+        let blocks = lanes.each_mut().map(|lane| match scratch_of.next() {
+            Some(scratch) => lane.next_block(scratch),
+            None => &PAIR_PADDING,
+        });
+        kernel.absorb(&mut states, blocks);
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            if lane.blocks_left == 1 {
+                out[lane.index] = digest_bytes(&L::state(&states, i));
+                L::set_state(&mut states, i, &super::IV);
+                *lane = Lane::next_of(&mut queue);
+                idle += usize::from(lane.blocks_left == 0);
+            } else {
+                lane.blocks_left = lane.blocks_left.saturating_sub(1);
+            }
+        }
+    }
+    for (i, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.blocks_left > 0) {
+        out[lane.index] = digest_bytes(&lane.finish(tail, L::state(&states, i)));
+    }
+}
+
+/// One message on its way through a lane.
+struct Lane<'a> {
+    /// What is left of the current part.
+    rest: &'a [u8],
+    /// The parts after it.
+    later: [&'a [u8]; 2],
+    /// Blocks still to come, the padding included; zero if the lane is idle.
+    blocks_left: u64,
+    /// Bytes of the whole message.
+    length: u64,
+    /// Which message it is.
+    index: usize,
+    /// Whether the byte that ends the message has been written.
+    ended: bool,
+}
+
+impl<'a> Lane<'a> {
+    fn next_of<'m>(queue: &mut impl Iterator<Item = (usize, &'m Message<'a>)>) -> Self
+    where
+        'a: 'm,
+    {
+        match queue.next() {
+            Some((index, message)) => {
+                let [rest, second, third] = *message.parts();
+                let length = message.len() as u64;
+                Self { rest, later: [second, third], blocks_left: (length + 8) / 64 + 1, length, index, ended: false }
+            }
+            None => Self { rest: &[], later: [&[]; 2], blocks_left: 0, length: 0, index: 0, ended: true },
+        }
+    }
+
+    /// The next block, in place where it lies in one part.
+    #[inline]
+    fn next_block<'s>(&mut self, scratch: &'s mut [u8; 64]) -> &'s [u8; 64]
+    where
+        'a: 's,
+    {
+        if let Some((block, rest)) = self.rest.split_first_chunk::<64>() {
+            self.rest = rest;
+            return block;
+        }
+        self.fill(scratch);
+        scratch
+    }
+
+    /// Puts together a block from the ends of parts, and the padding after the last one.
+    fn fill(&mut self, block: &mut [u8; 64]) {
+        let mut filled = 0;
+        loop {
+            let count = self.rest.len().min(64 - filled);
+            let (taken, rest) = self.rest.split_at(count);
+            block[filled..filled + count].copy_from_slice(taken);
+            filled += count;
+            self.rest = rest;
+            if filled == 64 {
+                return;
+            }
+            let [second, third] = self.later;
+            if second.is_empty() && third.is_empty() {
+                break;
+            }
+            (self.rest, self.later) = (second, [third, &[]]);
+        }
+        block[filled..].fill(0);
+        if !self.ended {
+            block[filled] = 0x80;
+            self.ended = true;
+        }
+        if self.blocks_left == 1 {
+            block[56..].copy_from_slice(&(self.length << 3).to_be_bytes());
+        }
+    }
+
+    /// The state at the end of the message.
+    fn finish(&mut self, kernel: StreamKernel, mut state: State) -> State {
+        let mut scratch = [0; 64];
+        while self.blocks_left > 0 {
+            let (blocks, rest) = self.rest.as_chunks::<64>();
+            if blocks.is_empty() {
+                self.fill(&mut scratch);
+                kernel.compress(&mut state, std::slice::from_ref(&scratch));
+                self.blocks_left -= 1;
+            } else {
+                kernel.compress(&mut state, blocks);
+                self.rest = rest;
+                self.blocks_left -= blocks.len() as u64;
+            }
+        }
+        state
+    }
+}

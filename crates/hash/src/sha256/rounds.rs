@@ -1,0 +1,107 @@
+//! The 64 rounds over vectors, one message per vector element: the text that the AVX2 and AVX-512 kernels share.
+//!
+//! Input of the macro: the CPU features, the vector type, the lane count; the calling module brings the operations `add`,
+//! `rotr`, `shr`, `xor3`, `ch`, `maj`, `splat`. Output: the function `rounds`. A macro and not a trait, because a function
+//! with target features cannot be a trait's. Cost: see the kernels. Must never: contain anything but the rounds.
+
+/// Rounds that also replace each schedule word by the one sixteen rounds later; spelled out, so that all stays in registers.
+macro_rules! scheduling_rounds {
+    ($s:ident, $w:ident, $k:ident: $($i:literal)*) => {$(
+        $s = round($s, add($w[$i], splat($k[$i])));
+        let (w1, w9, w14) = ($w[($i + 1) & 15], $w[($i + 9) & 15], $w[($i + 14) & 15]);
+        $w[$i] = add(add($w[$i], sigma0(w1)), add(w9, sigma1(w14)));
+    )*};
+}
+
+/// Rounds whose words need no successor. Eight of them bring every chaining word back to its place.
+macro_rules! final_rounds {
+    ($s:ident, $kw:ident: $($i:literal)*) => {$(
+        $s = round($s, $kw[$i]);
+    )*};
+}
+
+macro_rules! lane_rounds {
+    ($features:literal, $vector:ty) => {
+        /// One block in every lane: the state after the rounds, without the addition of the state before.
+        ///
+        /// Sixteen rounds at a time; each schedule word is replaced by the one sixteen rounds later once it is used.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn rounds(mut s: [$vector; 8], mut w: [$vector; 16]) -> [$vector; 8] {
+            let [most @ .., last] = K.as_chunks::<16>().0 else { unreachable!("K is 64 words") };
+            for k in most {
+                scheduling_rounds!(s, w, k: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+            }
+            let kw: [$vector; 16] = std::array::from_fn(|i| add(w[i], splat(last[i])));
+            final_rounds!(s, kw: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+            s
+        }
+
+        /// The same for a block that is one constant in all lanes: `kw` is its schedule plus the round constants.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn rounds_of_constant(mut s: [$vector; 8], kw: &[u32; 64]) -> [$vector; 8] {
+            for kw in kw.as_chunks::<8>().0 {
+                let kw: [$vector; 8] = std::array::from_fn(|i| splat(kw[i]));
+                final_rounds!(s, kw: 0 1 2 3 4 5 6 7);
+            }
+            s
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn round([a, b, c, d, e, f, g, h]: [$vector; 8], kw: $vector) -> [$vector; 8] {
+            let sum1 = xor3(rotr::<6>(e), rotr::<11>(e), rotr::<25>(e));
+            let t1 = add(add(h, kw), add(sum1, ch(e, f, g)));
+            let sum0 = xor3(rotr::<2>(a), rotr::<13>(a), rotr::<22>(a));
+            [add(t1, add(sum0, maj(a, b, c))), a, b, c, add(d, t1), e, f, g]
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn sigma0(x: $vector) -> $vector {
+            xor3(rotr::<7>(x), rotr::<18>(x), shr::<3>(x))
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn sigma1(x: $vector) -> $vector {
+            xor3(rotr::<17>(x), rotr::<19>(x), shr::<10>(x))
+        }
+
+        /// `x` and `y`, word by word.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn add_states(x: [$vector; 8], y: [$vector; 8]) -> [$vector; 8] {
+            std::array::from_fn(|i| add(x[i], y[i]))
+        }
+
+        /// The first words of every message.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn iv() -> [$vector; 8] {
+            std::array::from_fn(|i| splat(IV[i]))
+        }
+
+        /// The state after hashing the 32-byte digest that `digest` holds in words.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn hash_of_digest(digest: [$vector; 8]) -> [$vector; 8] {
+            let mut w = [splat(0); 16];
+            w[..8].copy_from_slice(&digest);
+            w[8] = splat(0x8000_0000);
+            w[15] = splat(256);
+            add_states(rounds(iv(), w), iv())
+        }
+
+        /// Double SHA-256 of 64-byte messages given as words.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn double_of_pairs(w: [$vector; 16]) -> [$vector; 8] {
+            let first = add_states(rounds(iv(), w), iv());
+            hash_of_digest(add_states(rounds_of_constant(first, &PAIR_PADDING_KW), first))
+        }
+    };
+}
+
+pub(super) use {final_rounds, lane_rounds, scheduling_rounds};

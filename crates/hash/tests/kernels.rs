@@ -1,0 +1,152 @@
+//! One property, stamped on every kernel this CPU can run: the answer is the plain twin's.
+//!
+//! The plain twin itself is held to published digests in the unit tests. A CPU without some kernel does not test it; the
+//! first test prints which ones ran.
+#![allow(clippy::print_stdout, reason = "the list of kernels that were tested belongs in the test's output")]
+
+use lydian_hash::{
+    BatchKernel, Message, Sha256, StreamKernel, kernels, merkle_root_with, sha256d_64_with, sha256d_many_with,
+};
+use proptest::prelude::*;
+
+const PLAIN: BatchKernel = BatchKernel::Stream(StreamKernel::Plain);
+
+#[test]
+fn the_kernels_of_this_cpu() {
+    let kernels = kernels();
+    assert_eq!(kernels.streams_available[0], StreamKernel::Plain);
+    assert_eq!(kernels.batches_available[0], PLAIN);
+    assert!(kernels.streams_available.contains(&kernels.stream));
+    for chosen in [kernels.pairs, kernels.many] {
+        assert!(kernels.batches_available.contains(&chosen));
+    }
+    let names: Vec<_> = kernels.batches_available.iter().map(|kernel| kernel.name()).collect();
+    println!("kernels tested: {names:?}; chosen: {} and {}", kernels.stream.name(), kernels.many.name());
+    let mut unique = names.clone();
+    unique.dedup();
+    assert_eq!(names, unique, "two kernels of one name cannot be told apart in a report");
+}
+
+/// Every length around the block boundaries, every cut into parts, at every alignment, in one call.
+#[test]
+fn every_short_length_in_one_call() {
+    let data = noise(1, 1024);
+    let messages: Vec<Message<'_>> = (0..=300)
+        .flat_map(|length| {
+            let bytes = &data[length % 64..length % 64 + length];
+            let (first, second) = bytes.split_at(length.min(4));
+            let (third, fourth) = second.split_at(second.len().saturating_sub(length % 70));
+            [Message::from(bytes), Message::new([first, third, fourth]), Message::new([&[], bytes, &[]])]
+        })
+        .collect();
+    check_many(&messages);
+    for count in 0..40 {
+        check_many(&messages[messages.len() - count..]);
+    }
+}
+
+/// One message much longer than the rest, at every place among them: it is finished when the lanes are empty.
+#[test]
+fn one_long_message_among_short_ones() {
+    let data = noise(2, 10_000);
+    for count in [1, 2, 7, 8, 9, 15, 16, 17, 33] {
+        for place in 0..count {
+            let messages: Vec<Message<'_>> = (0..count)
+                .map(|i| {
+                    if i == place {
+                        Message::new([&data[..3], &data[3..9000], &data[9000..]])
+                    } else {
+                        Message::from(&data[i..3 * i])
+                    }
+                })
+                .collect();
+            check_many(&messages);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn many_messages(
+        seed: u64,
+        parts in prop::collection::vec((0_usize..130, 0_usize..300, 0_usize..130, 0_usize..64), 0..70),
+    ) {
+        let data = noise(seed, 130 + 300 + 130 + 64);
+        let messages: Vec<Message<'_>> = parts
+            .iter()
+            .map(|&(first, second, third, skip)| {
+                let (first_part, rest) = data[skip..].split_at(first);
+                let (second_part, rest) = rest.split_at(second);
+                Message::new([first_part, second_part, &rest[..third]])
+            })
+            .collect();
+        check_many(&messages);
+    }
+
+    #[test]
+    fn pairs(seed: u64, count in 0_usize..70, skip in 0_usize..64) {
+        let data = noise(seed, 64 * 71);
+        let pairs = data[skip..].as_chunks::<64>().0;
+        let mut expected = vec![[0; 32]; count];
+        sha256d_64_with(PLAIN, &pairs[..count], &mut expected);
+        for &kernel in &kernels().batches_available {
+            let mut actual = vec![[0; 32]; count];
+            sha256d_64_with(kernel, &pairs[..count], &mut actual);
+            prop_assert_eq!(&actual, &expected, "{}", kernel.name());
+        }
+    }
+
+    #[test]
+    fn streams(seed: u64, length in 0_usize..2000, skip in 0_usize..64, cut in 0_usize..2000) {
+        let data = noise(seed, 2064);
+        let bytes = &data[skip..skip + length];
+        let expected = Sha256::with_kernel(StreamKernel::Plain).update(bytes).finalize_double();
+        let (head, tail) = bytes.split_at(cut.min(length));
+        for &kernel in &kernels().streams_available {
+            prop_assert_eq!(Sha256::with_kernel(kernel).update(head).update(tail).finalize_double(), expected);
+        }
+    }
+
+    #[test]
+    fn merkle_roots(seed: u64, count in 0_usize..300, repeated: bool) {
+        let data = noise(seed, 32 * 300);
+        let mut leaves = data.as_chunks::<32>().0[..count].to_vec();
+        if repeated && count > 1 {
+            leaves[1] = leaves[0];
+        }
+        for &kernel in &kernels().batches_available {
+            let actual = merkle_root_with(kernel, &mut leaves.clone());
+            prop_assert_eq!(actual, merkle_root_with(PLAIN, &mut leaves.clone()));
+            prop_assert_eq!(actual.1, repeated && count > 1);
+        }
+    }
+}
+
+fn check_many(messages: &[Message<'_>]) {
+    let expected: Vec<[u8; 32]> = messages
+        .iter()
+        .map(|message| Sha256::with_kernel(StreamKernel::Plain).update(&joined(message)).finalize_double())
+        .collect();
+    for &kernel in &kernels().batches_available {
+        let mut actual = vec![[0; 32]; messages.len()];
+        sha256d_many_with(kernel, messages, &mut actual);
+        assert_eq!(actual, expected, "{} on {} messages", kernel.name(), messages.len());
+    }
+}
+
+fn joined(message: &Message<'_>) -> Vec<u8> {
+    message.parts().concat()
+}
+
+/// Bytes without pattern.
+fn noise(seed: u64, count: usize) -> Vec<u8> {
+    let mut state = seed;
+    std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    })
+    .take(count)
+    .collect()
+}
