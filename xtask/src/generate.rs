@@ -1,0 +1,89 @@
+//! The documents that are made from tables.
+//!
+//! Input: tables of this program and the checkout; output: files under `docs/`, written only when their text changes. CI runs this and refuses a
+//! checkout in which something changed. A new document is one line in `DOCUMENTS`.
+
+use crate::layers::{ALL, BESIDE, LAYERS, OPEN};
+use crate::tidy::{Row, checklist_rows, checklist_tests};
+use crate::tree::Tree;
+
+struct Document {
+    path: &'static str,
+    make: fn(&Tree) -> Result<String, String>,
+}
+
+const DOCUMENTS: &[Document] = &[
+    Document { path: "docs/crates.md", make: |_| Ok(crates()) },
+    Document { path: "docs/checklist.md", make: checklist },
+];
+
+pub(crate) fn run(tree: &Tree) -> Result<(), String> {
+    for document in DOCUMENTS {
+        let text = (document.make)(tree)?;
+        if tree.text(document.path) != Some(text.as_str()) {
+            std::fs::write(document.path, text).map_err(|error| format!("{}: {error}", document.path))?;
+            println!("generate: wrote {}", document.path);
+        }
+    }
+    Ok(())
+}
+
+fn crates() -> String {
+    let mut text = "<!-- Generated from xtask/src/layers.rs by `make generate`. -->\n# Crates by layer\n\n\
+        A crate uses only the crates named here, all of them on lower layers; `make tidy` checks it. Crates of layers not begun are listed too.\n\n\
+        | layer | crate | purpose | uses |\n|---|---|---|---|\n"
+        .to_owned();
+    for layer in LAYERS {
+        let uses = match layer.uses {
+            uses if uses == ALL => "all".to_owned(),
+            [] => "-".to_owned(),
+            uses => uses.join(", "),
+        };
+        text += &format!("| {} | `{}` | {} | {uses} |\n", layer.level, layer.name, layer.purpose);
+    }
+    text +=
+        &format!("\nOpen to every layer above them: {}. Beside the stack, used by tests only:\n\n", OPEN.join(", "));
+    for (name, purpose) in BESIDE {
+        text += &format!("- `{name}`: {purpose}\n");
+    }
+    text
+}
+
+fn checklist(tree: &Tree) -> Result<String, String> {
+    let mut text = "<!-- Generated from docs/checklist.tsv and the tests by `make generate`. -->\n# Known bugs of nodes, and our test for each\n\n\
+        A test carries a number by the line `/// checklist: N` in its doc comment.\n\n\
+        | | bug | tests |\n|---|---|---|\n"
+        .to_owned();
+    for row in checklist_rows(tree)? {
+        text += &checklist_row(&row, &checklist_tests(row.number, tree));
+    }
+    Ok(text)
+}
+
+fn checklist_row(row: &Row, tests: &[String]) -> String {
+    let mut cell: Vec<String> = tests.iter().map(|test| format!("`{test}`")).collect();
+    if !row.reason.is_empty() {
+        cell.push(if row.tested { row.reason.clone() } else { format!("later: {}", row.reason) });
+    }
+    format!("| {} | {} | {} |\n", row.number, row.title, cell.join("<br>"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_crate_has_its_row() {
+        let text = crates();
+        assert!(LAYERS.iter().all(|layer| text.contains(&format!("| `{}` |", layer.name))));
+        assert!(text.contains("| `node` | the binary lydian: settings, wiring, signals; no logic | all |"));
+    }
+
+    #[test]
+    fn a_checklist_row_names_tests_and_reasons() {
+        let row =
+            |tested, reason: &str| Row { number: 10, tested, title: "Maturity".into(), reason: reason.into(), line: 1 };
+        assert_eq!(checklist_row(&row(true, ""), &["a::b".into()]), "| 10 | Maturity | `a::b` |\n");
+        assert_eq!(checklist_row(&row(false, "no mempool"), &[]), "| 10 | Maturity | later: no mempool |\n");
+    }
+}

@@ -1,0 +1,77 @@
+//! The table of crates: who may use whom.
+//!
+//! Data only: the check `tidy::layers` compares it with `cargo metadata`, `generate` prints it as `docs/crates.md`. Invariant: every `uses`
+//! names crates of lower layers; a crate is added here when it is made.
+
+/// A crate of the workspace (names without the prefix `lydian-`).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layer {
+    pub(crate) name: &'static str,
+    pub(crate) level: u8,
+    pub(crate) purpose: &'static str,
+    /// The only workspace crates it may use, beside those of `OPEN` on lower layers.
+    pub(crate) uses: &'static [&'static str],
+}
+
+/// Open to every layer above them.
+pub(crate) const OPEN: &[&str] = &["hash", "primitives"];
+
+/// Beside the stack: they may use any crate; a crate may use them in its tests only.
+pub(crate) const BESIDE: &[(&str, &str)] = &[
+    ("oracle", "Bitcoin Core as the judge of tests"),
+    ("sim", "a simulated world: disk, network, clock"),
+    ("fuzz", "fuzz targets"),
+    ("xtask", "house rules and generated documents"),
+];
+
+/// Crates that may use every crate below them.
+pub(crate) const ALL: &[&str] = &["*"];
+
+#[rustfmt::skip]
+pub(crate) const LAYERS: &[Layer] = &[
+    Layer { name: "stdx", level: 0, purpose: "bounded queue, seeds, clock trait; no Bitcoin", uses: &[] },
+    Layer { name: "hash", level: 1, purpose: "SHA-256d, tagged hashes, HASH160, SipHash, MuHash: plain and SIMD kernels", uses: &["stdx"] },
+    Layer { name: "disk", level: 1, purpose: "the only opener of files", uses: &["stdx"] },
+    Layer { name: "curve", level: 2, purpose: "ECDSA, Schnorr and tweak checks in batches", uses: &["stdx", "hash"] },
+    Layer { name: "primitives", level: 2, purpose: "header, transaction, block; parse and encode slices; no I/O, no clock", uses: &["stdx", "hash"] },
+    Layer { name: "script", level: 3, purpose: "one interpreter generic over its checker, templates, signature hashes, flags", uses: &["primitives", "curve", "hash"] },
+    Layer { name: "wire", level: 3, purpose: "P2P messages and framing, sans-I/O", uses: &["primitives", "curve", "hash"] },
+    Layer { name: "consensus", level: 4, purpose: "rule tables as pure functions; owns HeaderView and CoinView; the plain validator", uses: &["primitives", "script"] },
+    Layer { name: "chain", level: 5, purpose: "header tree, best chain, block files, undo", uses: &["consensus", "primitives", "disk"] },
+    Layer { name: "coins", level: 5, purpose: "UTXO store: lookup, batch apply, checkpoint", uses: &["consensus", "primitives", "disk"] },
+    Layer { name: "engine", level: 6, purpose: "the pipeline and the window; sole writer of chain and coins", uses: &["chain", "coins", "consensus", "script", "curve", "disk"] },
+    Layer { name: "mempool", level: 7, purpose: "policy and acceptance, never consensus", uses: &["engine", "consensus", "script"] },
+    Layer { name: "index", level: 7, purpose: "followers: pure (block, undo) -> rows", uses: &["engine", "primitives", "disk"] },
+    Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["wire", "chain", "engine", "mempool"] },
+    Layer { name: "query", level: 8, purpose: "read-only facade: one consistent snapshot", uses: &["chain", "coins", "index", "mempool"] },
+    Layer { name: "electrum", level: 9, purpose: "the Electrum protocol", uses: &["query", "engine", "mempool", "p2p"] },
+    Layer { name: "esplora", level: 9, purpose: "the Esplora protocol", uses: &["query", "engine", "mempool", "p2p"] },
+    Layer { name: "rpc", level: 9, purpose: "JSON-RPC, REST and ZMQ", uses: &["query", "engine", "mempool", "p2p"] },
+    Layer { name: "dashboard", level: 9, purpose: "the page a person looks at", uses: &["query", "engine", "mempool", "p2p"] },
+    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no logic", uses: ALL },
+    Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: ALL },
+    Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: chains, limits, runs against rivals", uses: &["primitives", "curve", "script", "hash", "consensus", "disk"] },
+];
+
+pub(crate) fn layer(name: &str) -> Option<&'static Layer> {
+    LAYERS.iter().find(|layer| layer.name == name)
+}
+
+pub(crate) fn is_beside(name: &str) -> bool {
+    BESIDE.iter().any(|(beside, _)| *beside == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_use_points_downwards() {
+        for one in LAYERS {
+            for used in one.uses.iter().filter(|used| **used != "*") {
+                let used = layer(used).unwrap_or_else(|| panic!("{} uses {used}, which is not in the table", one.name));
+                assert!(used.level < one.level, "{} uses {}", one.name, used.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Calls and types that have a better one here.
+//!
+//! Input: the tokens of the sources (comments and strings are none); output: each use of a banned pattern with what to write instead. What clippy
+//! can see by itself (clock, files, unbounded channels, printing, unwrapping) is in `clippy.toml` and the lints; this table has the rest.
+
+use super::Violation;
+use crate::layers::layer;
+use crate::tree::{Rust, Token, TrackedFile, Tree, flatten};
+use proc_macro2::TokenStream;
+use std::str::FromStr;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Everywhere, tests included.
+    Everywhere,
+    /// Sources of all crates, tests excluded.
+    Sources,
+    /// Sources of library crates (below the layer of the binaries), tests excluded.
+    Libraries,
+    /// Everywhere below the layer of the binaries, tests included.
+    BelowNode,
+}
+
+#[derive(Debug)]
+struct Ban {
+    pattern: &'static str,
+    instead: &'static str,
+    place: Place,
+}
+
+#[rustfmt::skip]
+const BANS: &[Ban] = &[
+    Ban { pattern: "anyhow", instead: "an error enum of the crate: callers must be able to match", place: Place::BelowNode },
+    Ban { pattern: "Box<dyn Error", instead: "an error enum of the crate: callers must be able to match", place: Place::Libraries },
+    Ban { pattern: "Box<dyn std::error::Error", instead: "an error enum of the crate: callers must be able to match", place: Place::Libraries },
+    Ban { pattern: "Box<dyn core::error::Error", instead: "an error enum of the crate: callers must be able to match", place: Place::Libraries },
+    Ban { pattern: ".downcast_ref", instead: "match on the variants of the error", place: Place::Sources },
+    Ban { pattern: ".downcast::", instead: "match on the variants of the error", place: Place::Sources },
+    Ban { pattern: "mem::transmute", instead: "from_le_bytes, or a conversion that names both types", place: Place::Everywhere },
+    Ban { pattern: "static mut", instead: "OnceLock or an atomic", place: Place::Everywhere },
+    Ban { pattern: "thread::sleep", instead: "waiting for the event itself, with a timeout", place: Place::Libraries },
+    Ban { pattern: "process::exit", instead: "an ExitCode returned from main", place: Place::Sources },
+    Ban { pattern: "process::abort", instead: "an error, or an assertion that says what was violated", place: Place::Sources },
+    Ban { pattern: "env::var", instead: "a setting handed in by the binary", place: Place::Libraries },
+    Ban { pattern: "env::set_var", instead: "a setting handed in by the caller", place: Place::Everywhere },
+    Ban { pattern: "std::fs::OpenOptions", instead: "the crate `disk`, the only opener of files", place: Place::Libraries },
+    Ban { pattern: "fs::read_dir", instead: "the crate `disk`, the only opener of files", place: Place::Libraries },
+];
+
+/// The crate that opens files, and the one that drives the judge as a process and finds it through the environment.
+const EXEMPT: &[(&str, &str)] = &[
+    ("disk", "std::fs::OpenOptions"),
+    ("disk", "fs::read_dir"),
+    ("oracle", "env::var"),
+    ("oracle", "thread::sleep"),
+    ("oracle", "fs::read_dir"),
+    ("oracle", "std::fs::OpenOptions"),
+];
+
+pub(super) fn check(tree: &Tree) -> Vec<Violation> {
+    let patterns: Vec<(&Ban, Vec<String>)> = BANS.iter().map(|ban| (ban, tokens_of(ban.pattern))).collect();
+    let mut found = Vec::new();
+    for (file, rust) in tree.rust() {
+        for (ban, pattern) in &patterns {
+            for line in matches(&rust.tokens, pattern) {
+                if applies(ban, file, rust, line) {
+                    let message = format!("`{}`: write {} instead", ban.pattern, ban.instead);
+                    found.push(Violation::new(&file.path, line, message));
+                }
+            }
+        }
+    }
+    found
+}
+
+fn applies(ban: &Ban, file: &TrackedFile, rust: &Rust, line: usize) -> bool {
+    let name = file.crate_name().unwrap_or("");
+    if EXEMPT.contains(&(name, ban.pattern)) {
+        return false;
+    }
+    let is_test = file.is_test_file() || rust.is_test_line(line);
+    let is_binary = name == "xtask" || name == "fuzz" || layer(name).is_some_and(|layer| layer.level >= 10);
+    match ban.place {
+        Place::Everywhere => true,
+        Place::Sources => file.is_source() && !is_test,
+        Place::Libraries => file.is_source() && !is_test && !is_binary,
+        Place::BelowNode => !is_binary,
+    }
+}
+
+fn tokens_of(pattern: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    flatten(TokenStream::from_str(pattern).unwrap_or_default(), &mut tokens);
+    tokens.into_iter().map(|token| token.text).collect()
+}
+
+/// The lines on which the pattern starts.
+fn matches(tokens: &[Token], pattern: &[String]) -> Vec<usize> {
+    if pattern.is_empty() {
+        return Vec::new();
+    }
+    let is = |window: &&[Token]| window.iter().zip(pattern).all(|(token, wanted)| token.text == *wanted);
+    tokens.windows(pattern.len()).filter(is).map(|window| window[0].line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> usize {
+        check(&Tree::of(&[(path, text)])).len()
+    }
+
+    #[test]
+    fn every_pattern_is_found_where_it_is_banned() {
+        for ban in BANS {
+            assert!(!tokens_of(ban.pattern).is_empty(), "{} is no pattern", ban.pattern);
+            let closing = ">".repeat(ban.pattern.matches('<').count());
+            let text = format!("macro_rules! m {{ () => {{ a {} b {closing} }} }}\n", ban.pattern);
+            assert_eq!(found("crates/script/src/lib.rs", &text), 1, "{}", ban.pattern);
+        }
+    }
+
+    #[test]
+    fn comments_and_strings_do_not_count() {
+        assert_eq!(found("crates/script/src/lib.rs", "// anyhow\nconst A: &str = \"static mut\";\n"), 0);
+    }
+
+    #[test]
+    fn places_are_told_apart() {
+        let boxed = "fn main() -> Result<(), Box<dyn std::error::Error>> { Ok(()) }\n";
+        assert_eq!(found("crates/script/src/lib.rs", boxed), 1);
+        assert_eq!(found("crates/script/tests/a.rs", boxed), 0);
+        assert_eq!(found("crates/node/src/main.rs", boxed), 0);
+        assert_eq!(found("crates/script/src/lib.rs", &format!("#[cfg(test)]\nmod tests {{\n{boxed}}}\n")), 0);
+        assert_eq!(found("crates/disk/src/lib.rs", "use std::fs::OpenOptions;\n"), 0);
+        assert_eq!(found("crates/chain/src/lib.rs", "use std::fs::OpenOptions;\n"), 1);
+    }
+}
