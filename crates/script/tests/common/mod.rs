@@ -13,12 +13,12 @@ fn workspace_root() -> &'static Path {
 }
 
 /// A JSON file under `testdata/`, `.zst` or not.
-pub fn testdata_json(path: &str) -> Value {
+pub(crate) fn testdata_json(path: &str) -> Value {
     json(&workspace_root().join("testdata").join(path))
 }
 
 /// A JSON file under `tests/vectors/`.
-pub fn vectors_json(name: &str) -> Value {
+pub(crate) fn vectors_json(name: &str) -> Value {
     json(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name))
 }
 
@@ -27,7 +27,7 @@ fn json(path: &Path) -> Value {
 }
 
 /// A file, decompressed if its name ends in `.zst`.
-pub fn read(path: &Path) -> Vec<u8> {
+pub(crate) fn read(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     if path.extension().is_some_and(|ext| ext == "zst") { zstd::decode_all(&bytes[..]).unwrap() } else { bytes }
 }
@@ -35,7 +35,7 @@ pub fn read(path: &Path) -> Vec<u8> {
 /// A file of the shared data folder (`LYDIAN_SHARED`, or `shared` beside the checkout). When it is absent, that is said, and
 /// `None` is the answer.
 #[allow(clippy::print_stderr, reason = "what is not run must be seen")]
-pub fn shared(path: &str) -> Option<PathBuf> {
+pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let root = std::env::var_os("LYDIAN_SHARED").map_or_else(|| workspace_root().join("../shared"), PathBuf::from);
     let file = root.join(path);
     if file.exists() {
@@ -45,23 +45,23 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
-pub fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("text expected: {value}"))
 }
 
-pub fn bytes(value: &Value) -> Vec<u8> {
+pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     hex(text(value)).unwrap_or_else(|error| panic!("{value}: {error}"))
 }
 
-pub fn array32(value: &Value) -> [u8; 32] {
+pub(crate) fn array32(value: &Value) -> [u8; 32] {
     bytes(value).try_into().unwrap()
 }
 
-pub fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("list expected: {value}"))
 }
 
 /// Views of outputs that a test owns.
-pub fn outputs(owned: &[(i64, Vec<u8>)]) -> Vec<Output<'_>> {
+pub(crate) fn outputs(owned: &[(i64, Vec<u8>)]) -> Vec<Output<'_>> {
     owned.iter().map(|(value, script)| Output { value: Amount(*value), script_pubkey: script }).collect()
 }

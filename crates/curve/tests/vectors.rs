@@ -1,0 +1,115 @@
+//! The reference engine against published vectors: BIP-0340 (Schnorr) and Wycheproof (ECDSA).
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests read their data and fail on a bad file")]
+
+use lydian_curve::{Check, Engine, PublicKeyBytes, Reference, parse_der_lax};
+use lydian_hash::sha256;
+use secp256k1::ecdsa::Signature;
+use serde_json::Value;
+use std::path::Path;
+
+fn testdata(path: &str) -> Vec<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let file = root.join("testdata/vectors").join(path);
+    std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    assert!(text.len().is_multiple_of(2), "{text}");
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+fn holds(check: Check) -> bool {
+    let mut verdict = [false];
+    Reference.verify(&[check], &mut verdict);
+    verdict[0]
+}
+
+/// BIP-0340's file. Consensus signs 32-byte messages only, so the four vectors of other lengths are asserted to be just those.
+///
+/// checklist: 59
+#[test]
+fn bip340_test_vectors() {
+    let text = String::from_utf8(testdata("bips/bip-0340/test-vectors.csv")).unwrap();
+    let (mut valid, mut invalid, mut other_length) = (0, 0, Vec::new());
+    for line in text.lines().skip(1) {
+        let fields: Vec<_> = line.splitn(8, ',').collect();
+        let [index, _, key, _, message, signature, result, comment] = fields[..] else { panic!("{line}") };
+        let Ok(message) = hex(message).try_into() else {
+            other_length.push(index);
+            continue;
+        };
+        let (key, signature) = (hex(key).try_into().unwrap(), hex(signature).try_into().unwrap());
+        let expected = result == "TRUE";
+        assert!(expected || result == "FALSE", "{line}");
+        assert_eq!(holds(Check::Schnorr { key, message, signature }), expected, "vector {index}: {comment}");
+        if expected { valid += 1 } else { invalid += 1 }
+    }
+    assert_eq!((valid, invalid), (5, 10));
+    assert_eq!(other_length, ["15", "16", "17", "18"]);
+}
+
+/// Wycheproof's verdicts are those of strict DER and low s; beneath them lies what consensus says, that s may be high.
+///
+/// checklist: 41, 59
+#[test]
+fn wycheproof_ecdsa() {
+    let file: Value = serde_json::from_slice(&testdata("secp256k1/ecdsa_secp256k1_sha256_bitcoin_test.json")).unwrap();
+    let (mut valid, mut invalid, mut high_s) = (0, 0, Vec::new());
+    for group in file["testGroups"].as_array().unwrap() {
+        let key = PublicKeyBytes::new(&hex(group["publicKey"]["uncompressed"].as_str().unwrap())).unwrap();
+        for test in group["tests"].as_array().unwrap() {
+            let message = sha256(&hex(test["msg"].as_str().unwrap()));
+            let der = hex(test["sig"].as_str().unwrap());
+            // Strict: the bytes that DER itself would write for the numbers read.
+            let strict = Signature::from_der(&der).ok().filter(|read| read.serialize_der()[..] == der[..]);
+            let accepted = strict.map(|signature| signature.serialize_compact());
+            let accepted = accepted.is_some_and(|signature| holds(Check::Ecdsa { key, message, signature }));
+            let is_low_s = strict.is_some_and(|signature| {
+                let mut low = signature;
+                low.normalize_s();
+                low == signature
+            });
+            match test["result"].as_str() {
+                Some("valid") => {
+                    assert!(accepted && is_low_s, "{test}");
+                    assert_eq!(parse_der_lax(&der), strict.map(|signature| signature.serialize_compact()), "{test}");
+                    valid += 1;
+                }
+                Some("invalid") if accepted => {
+                    assert!(!is_low_s, "only a high s may tell the policy's verdict from consensus: {test}");
+                    high_s.push(test["tcId"].as_u64().unwrap());
+                }
+                Some("invalid") => invalid += 1,
+                other => panic!("result {other:?}"),
+            }
+        }
+    }
+    assert_eq!((valid, invalid), (162, 299));
+    assert_eq!(high_s, [1, 388], "signature malleability, and its edge case");
+    assert_eq!(file["numberOfTests"], 463);
+}
+
+/// Every valid Wycheproof signature with s replaced by the group order less s is good by consensus, and no policy of low s
+/// would take it.
+///
+/// checklist: 59
+#[test]
+fn high_s_is_valid_by_consensus() {
+    let file: Value = serde_json::from_slice(&testdata("secp256k1/ecdsa_secp256k1_sha256_bitcoin_test.json")).unwrap();
+    let mut count = 0;
+    for group in file["testGroups"].as_array().unwrap() {
+        let key = PublicKeyBytes::new(&hex(group["publicKey"]["uncompressed"].as_str().unwrap())).unwrap();
+        for test in group["tests"].as_array().unwrap().iter().filter(|test| test["result"] == "valid") {
+            let message = sha256(&hex(test["msg"].as_str().unwrap()));
+            let mut signature = parse_der_lax(&hex(test["sig"].as_str().unwrap())).unwrap();
+            let s = secp256k1::SecretKey::from_secret_bytes(signature[32..].try_into().unwrap()).unwrap().negate();
+            signature[32..].copy_from_slice(&s.to_secret_bytes());
+            assert!(holds(Check::Ecdsa { key, message, signature }), "{test}");
+            signature[62] ^= 1;
+            assert!(!holds(Check::Ecdsa { key, message, signature }), "one bit of s: {test}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 162);
+}
