@@ -14,7 +14,7 @@ mod whole;
 
 pub use error::{DiskError, DiskErrorKind};
 pub use real::RealDisk;
-pub use whole::{is_zst, read_whole};
+pub use whole::{is_zst, open_content, read_whole};
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};

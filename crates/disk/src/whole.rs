@@ -3,10 +3,10 @@
 //! Cost: the bytes of the content, and zstd's window (128 MiB at most, zstd's own limit). Memory grows with what was really read, never
 //! with what a header announces.
 
-use crate::limits::CHUNK_SIZE;
+use crate::limits::{CHUNK_SIZE, WHOLE_FILE_SIZE_MAX};
 use crate::{Disk, DiskError, DiskErrorKind, ReadFile};
 use std::io::{self, BufRead, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads a file, decompressed if its name ends in `.zst`.
 pub fn read_whole(disk: &dyn Disk, path: &Path, size_max: u64) -> Result<Vec<u8>, DiskError> {
@@ -21,6 +21,42 @@ pub fn read_whole(disk: &dyn Disk, path: &Path, size_max: u64) -> Result<Vec<u8>
             Ok(bytes)
         }
         _ => Err(DiskError::new(path, None, DiskErrorKind::TooLarge { size_max })),
+    }
+}
+
+/// Opens a file for reading at offsets of its content: a `.zst` one is decompressed into memory first.
+pub fn open_content(disk: &dyn Disk, path: &Path) -> Result<Box<dyn ReadFile>, DiskError> {
+    if is_zst(path) {
+        let bytes = read_whole(disk, path, WHOLE_FILE_SIZE_MAX)?;
+        Ok(Box::new(MemoryFile { path: path.to_owned(), bytes }))
+    } else {
+        disk.open(path)
+    }
+}
+
+#[derive(Debug)]
+struct MemoryFile {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl ReadFile for MemoryFile {
+    fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        let tail = usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..)).unwrap_or_default();
+        match tail.get(..buffer.len()) {
+            Some(bytes) => {
+                buffer.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => {
+                let missing = (buffer.len() - tail.len()) as u64;
+                Err(DiskError::new(&self.path, Some(offset), DiskErrorKind::UnexpectedEnd { missing }))
+            }
+        }
     }
 }
 

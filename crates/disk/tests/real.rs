@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::limits::WHOLE_FILE_SIZE_MAX;
-use lydian_disk::{Disk, DiskErrorKind, PathKind, RealDisk, read_whole};
+use lydian_disk::{Disk, DiskErrorKind, PathKind, RealDisk, open_content, read_whole};
 use std::path::{Path, PathBuf};
 
 /// A fresh directory below the test's own.
@@ -73,6 +73,12 @@ fn compressed_files_are_read_and_damaged_ones_are_named() {
         path
     };
     assert_eq!(read_whole(&RealDisk, &write("good.zst", &good), WHOLE_FILE_SIZE_MAX).unwrap(), content);
+    let opened = open_content(&RealDisk, &dir.join("good.zst")).unwrap();
+    let mut three = [0; 3];
+    opened.read_at(1000, &mut three).unwrap();
+    assert_eq!((opened.size(), &three[..]), (content.len() as u64, &content[1000..1003]));
+    let error = opened.read_at(opened.size() - 1, &mut three).unwrap_err();
+    assert_eq!(error.kind, DiskErrorKind::UnexpectedEnd { missing: 2 });
     let two = [good.clone(), zst(b"tail")].concat();
     let both = read_whole(&RealDisk, &write("two.zst", &two), WHOLE_FILE_SIZE_MAX).unwrap();
     assert_eq!(

@@ -1,0 +1,49 @@
+//! Core's obfuscation of block files: every byte is xored with a key of eight, by its offset in the file (node/blockstorage.cpp
+//! `InitBlocksdirXorKey`, util/obfuscation.h). Input: bytes and their offset. Output: the same bytes, in place. It hides nothing; it keeps
+//! virus scanners from finding patterns in blocks.
+
+/// The key in `xor.dat`; all zero is no obfuscation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Obfuscation([u8; Obfuscation::SIZE]);
+
+impl Obfuscation {
+    /// Bytes in `xor.dat`.
+    pub const SIZE: usize = 8;
+
+    pub const NONE: Obfuscation = Obfuscation([0; Obfuscation::SIZE]);
+
+    pub fn new(key: [u8; Obfuscation::SIZE]) -> Obfuscation {
+        Obfuscation(key)
+    }
+
+    /// Applies the key to bytes that lie at `offset` in the file. Twice is the identity.
+    pub fn apply(&self, offset: u64, bytes: &mut [u8]) {
+        if *self == Obfuscation::NONE {
+            return;
+        }
+        // As one word, little-endian, a rotation to the right is a step to the next byte of the key.
+        let bits = offset.to_le_bytes()[0] % 8 * 8;
+        let key = u64::from_le_bytes(self.0).rotate_right(u32::from(bits)).to_le_bytes();
+        for chunk in bytes.chunks_mut(Obfuscation::SIZE) {
+            chunk.iter_mut().zip(key).for_each(|(byte, mask)| *byte ^= mask);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_follows_the_offset_in_the_file() {
+        let key = Obfuscation::new([1, 2, 3, 4, 5, 6, 7, 8]);
+        let mut whole = [0; 21];
+        key.apply(0, &mut whole);
+        assert_eq!(whole[7..10], [8, 1, 2]);
+        for start in 0..21 {
+            let mut part = vec![0; 21 - start];
+            key.apply(start as u64, &mut part);
+            assert_eq!(part, whole[start..], "offset {start}");
+        }
+    }
+}

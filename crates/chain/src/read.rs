@@ -1,0 +1,116 @@
+//! [`BlockFiles`]: a set of block files on a disk. First pass: [`BlockFiles::scan`]. Second pass: [`BlockFiles::read`], one block at a time.
+//!
+//! At most [`OPEN_FILES_MAX`] files are open at once; the one used longest ago is closed. A `.zst` file is decompressed into memory when it is
+//! opened, so that a set of many such files should be in height order, or be decompressed beforehand.
+
+use crate::error::ReadError;
+use crate::files::BlockFile;
+use crate::index::BlockIndex;
+use crate::limits::OPEN_FILES_MAX;
+use crate::scan::{Record, Remark, RemarkKind, View, detect_magic, scan_file};
+use lydian_disk::{Disk, ReadFile, open_content};
+use lydian_primitives::limits::HEADER_SIZE;
+use lydian_primitives::{Block, Header, ParseError, ParseErrorKind, RawBlock};
+use std::path::Path;
+
+/// Block files, and those of them that are open.
+#[derive(Debug)]
+pub struct BlockFiles<'d> {
+    disk: &'d dyn Disk,
+    files: Vec<BlockFile>,
+    /// Index of the file and the file, the last used last.
+    open: Vec<(usize, Box<dyn ReadFile>)>,
+}
+
+/// A block as it was read.
+#[derive(Clone, Debug)]
+pub struct ReadBlock {
+    pub block: Block,
+    /// Set if its record was longer than the block.
+    pub remark: Option<Remark>,
+}
+
+impl<'d> BlockFiles<'d> {
+    pub fn new(disk: &'d dyn Disk, files: Vec<BlockFile>) -> BlockFiles<'d> {
+        BlockFiles { disk, files, open: Vec::new() }
+    }
+
+    pub fn files(&self) -> &[BlockFile] {
+        &self.files
+    }
+
+    /// The magic of one of the files, found by looking for that of any known chain.
+    pub fn detect_magic(&mut self, file: usize) -> Result<[u8; 4], ReadError> {
+        self.with_view(file, detect_magic)
+    }
+
+    /// Reads all headers. `progress` is told the file that is about to be scanned and the records found so far.
+    pub fn scan(&mut self, magic: [u8; 4], progress: &mut dyn FnMut(&Path, usize)) -> Result<BlockIndex, ReadError> {
+        let mut index = BlockIndex { files: self.files.clone(), ..BlockIndex::default() };
+        for file in 0..self.files.len() {
+            progress(&self.files[file].path, index.records.len());
+            let number = u32::try_from(file).unwrap_or(u32::MAX);
+            let mut remarks = Vec::new();
+            let records = self.with_view(file, |view| {
+                scan_file(view, number, magic, |remark| remarks.push(remark)).map_err(ReadError::from)
+            })?;
+            index.records.extend(records);
+            remarks.into_iter().for_each(|remark| index.remark(remark));
+        }
+        Ok(index)
+    }
+
+    /// The bytes of one record.
+    pub fn read_raw(&mut self, record: &Record) -> Result<RawBlock, ReadError> {
+        let file = record.file as usize;
+        let bytes = self.with_view(file, |view| {
+            let mut bytes = vec![0; record.size as usize];
+            view.read_at(record.offset, &mut bytes)?;
+            Ok(bytes)
+        })?;
+        let hash = bytes.first_chunk::<HEADER_SIZE>().map(|header| Header::parse(header).hash());
+        if hash != Some(record.hash) {
+            let path = self.files[file].path.clone();
+            return Err(ReadError::Changed { path, offset: record.offset, hash: record.hash });
+        }
+        Ok(RawBlock::new(bytes))
+    }
+
+    /// One block. Bytes behind its last transaction are cut off, as Core does.
+    pub fn read(&mut self, record: &Record) -> Result<ReadBlock, ReadError> {
+        let parsed = self.read_raw(record)?.parse();
+        let path = self.files[record.file as usize].path.clone();
+        let fail = |path, error| ReadError::Parse { path, offset: record.offset, hash: record.hash, error };
+        let count = match parsed {
+            Ok(block) => return Ok(ReadBlock { block, remark: None }),
+            Err(ParseError { kind: ParseErrorKind::TrailingBytes { count }, .. }) => count,
+            Err(error) => return Err(fail(path, error)),
+        };
+        let raw = self.read_raw(record)?;
+        let size = raw.as_bytes().len() - count;
+        let block = RawBlock::new(&raw.as_bytes()[..size]).parse().map_err(|error| fail(path.clone(), error))?;
+        let kind = RemarkKind::TrailingBytes { size: count as u64, hash: record.hash };
+        Ok(ReadBlock { block, remark: Some(Remark { path, offset: record.offset + size as u64, kind }) })
+    }
+
+    fn with_view<T>(
+        &mut self,
+        file: usize,
+        action: impl FnOnce(&View<'_>) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let BlockFile { path, key } = &self.files[file];
+        let (number, opened) = match self.open.iter().position(|(number, _)| *number == file) {
+            Some(at) => self.open.remove(at),
+            None => {
+                // Closed before the next one is opened, so that the limit holds at every moment.
+                if self.open.len() == OPEN_FILES_MAX {
+                    self.open.remove(0);
+                }
+                (file, open_content(self.disk, path)?)
+            }
+        };
+        let result = action(&View { path, file: opened.as_ref(), key: *key });
+        self.open.push((number, opened));
+        result
+    }
+}
