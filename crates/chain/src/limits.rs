@@ -14,6 +14,3 @@ pub const OPEN_FILES_MAX: usize = 4;
 
 /// Bytes in which a magic of any chain is looked for when nobody said which chain the file is of.
 pub const DETECT_SIZE_MAX: u64 = 16 << 20;
-
-/// Bytes read at once while looking for the next magic.
-pub(crate) const CHUNK_SIZE: usize = 256 << 10;

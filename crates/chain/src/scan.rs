@@ -6,7 +6,7 @@
 //! walk. Cost: 88 bytes read a record; every byte of what is no record, twice.
 
 use crate::error::ReadError;
-use crate::limits::{CHUNK_SIZE, DETECT_SIZE_MAX, RECORD_SIZE_MAX, RECORD_SIZE_MIN};
+use crate::limits::{DETECT_SIZE_MAX, RECORD_SIZE_MAX, RECORD_SIZE_MIN};
 use crate::magic::{MAGICS, magic_name};
 use crate::obfuscation::Obfuscation;
 use lydian_disk::{DiskError, ReadFile};
@@ -15,6 +15,9 @@ use lydian_primitives::{BlockHash, Header, to_hex};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+/// Bytes read at once while looking for the next magic.
+const CHUNK_SIZE: usize = 256 << 10;
 
 /// Magic and length.
 const FRAME_SIZE: usize = 8;

@@ -4,6 +4,3 @@
 /// (`MAX_BLOCKFILE_SIZE`); the spent outputs of one block have less than 244 MiB (24,390 inputs of 41 bytes fill 1 MB, scripts above
 /// 10,000 bytes cannot be spent).
 pub const WHOLE_FILE_SIZE_MAX: u64 = 256 << 20;
-
-/// Bytes read at once while decompressing.
-pub(crate) const CHUNK_SIZE: usize = 128 << 10;

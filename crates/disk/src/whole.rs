@@ -3,10 +3,13 @@
 //! Cost: the bytes of the content, and zstd's window (128 MiB at most, zstd's own limit). Memory grows with what was really read, never
 //! with what a header announces.
 
-use crate::limits::{CHUNK_SIZE, WHOLE_FILE_SIZE_MAX};
+use crate::limits::WHOLE_FILE_SIZE_MAX;
 use crate::{Disk, DiskError, DiskErrorKind, ReadFile};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
+
+/// Bytes read at once while decompressing.
+const CHUNK_SIZE: usize = 128 << 10;
 
 /// Reads a file, decompressed if its name ends in `.zst`.
 pub fn read_whole(disk: &dyn Disk, path: &Path, size_max: u64) -> Result<Vec<u8>, DiskError> {
