@@ -30,7 +30,9 @@ impl<'ast> Visit<'ast> for Attributes<'_> {
         let line = attribute.pound_token.spans[0].start().line;
         let message = match &attribute.meta {
             syn::Meta::List(list) if list.path.is_ident("allow") || list.path.is_ident("expect") => {
-                let given = list.tokens.to_string().contains("reason =");
+                let tokens = list.tokens.to_string();
+                // Where `unsafe` may be, and that each site has its reason, is checked elsewhere.
+                let given = tokens.contains("reason =") || tokens == "unsafe_code";
                 (!given && !self.has_comment(line)).then_some("a switched-off lint gives its `reason = \"..\"`")
             }
             syn::Meta::Path(path) if path.is_ident("ignore") => {
@@ -67,6 +69,7 @@ mod tests {
         assert_eq!(found("// Used on aarch64.\n#[allow(dead_code)]\nfn a() {}\n"), 0);
         assert_eq!(found("#[ignore = \"an hour: make fuzz\"]\n#[test]\nfn a() {}\n"), 0);
         assert_eq!(found("#[deny(dead_code)]\nfn a() {}\n"), 0);
+        assert_eq!(found("#![allow(unsafe_code)]\n"), 0);
     }
 
     #[test]
