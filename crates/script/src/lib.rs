@@ -6,20 +6,34 @@
 #![forbid(unsafe_code)]
 
 pub mod builder;
+mod checker;
+mod encoding;
 mod error;
 mod find_and_delete;
 mod flags;
+mod interpreter;
 pub mod iter;
 pub mod limits;
 pub mod num;
+mod obligations;
 pub mod opcodes;
 mod pattern;
 pub mod sighash;
+mod signature_ops;
+mod spend;
+mod stack;
+mod verify;
 
 pub use builder::ScriptBuilder;
+pub use checker::{Capture, Checker, Inline};
+pub use encoding::is_strict_der;
 pub use error::ScriptError;
 pub use find_and_delete::{find_and_delete, push_header};
 pub use flags::Flags;
 pub use iter::{BadPush, Op, Ops, ops};
+pub use obligations::{Obligation, ObligationLists, Obligations, Pair};
 pub use pattern::{WitnessProgram, is_minimal_push, is_p2sh, is_push_only, witness_program};
 pub use sighash::{LegacyCache, TaprootExt, TxContext};
+pub use verify::{
+    Captured, Scripts, capture_input, verify_input, verify_input_by_capture, verify_input_with, verify_script,
+};

@@ -1,0 +1,90 @@
+//! Who decides signatures while a script runs. The interpreter is generic over [`Checker`]: [`Inline`] decides at once and
+//! is exact; [`Capture`] writes each check down as an obligation, assumes that it holds and goes on.
+//!
+//! Invariant: a checker sees only checks whose encoding is defined: a key whose length fits its first byte, a signature as r
+//! and s. Digests come as closures, so that a checker that needs none costs none.
+
+use crate::obligations::ObligationLists;
+use lydian_curve::{Check, PublicKeyBytes, Reference};
+
+pub trait Checker {
+    /// Whether the ECDSA signature holds.
+    fn ecdsa(&mut self, key: PublicKeyBytes, signature: [u8; 64], digest: impl FnOnce() -> [u8; 32]) -> bool;
+
+    /// Whether the BIP-0340 signature holds; `None` if there is no digest for its hash type.
+    fn schnorr(
+        &mut self,
+        key: [u8; 32],
+        signature: [u8; 64],
+        digest: impl FnOnce() -> Option<[u8; 32]>,
+    ) -> Option<bool>;
+
+    /// Whether `output`, with a y of this parity, is `internal` plus `tweak` times the generator.
+    fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool;
+
+    /// Where obligations go, if verdicts are assumed and not found.
+    fn capture(&mut self) -> Option<&mut ObligationLists> {
+        None
+    }
+}
+
+/// Decides at once, with libsecp256k1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inline;
+
+impl Checker for Inline {
+    fn ecdsa(&mut self, key: PublicKeyBytes, signature: [u8; 64], digest: impl FnOnce() -> [u8; 32]) -> bool {
+        Reference.check(&Check::Ecdsa { key, message: digest(), signature })
+    }
+
+    fn schnorr(
+        &mut self,
+        key: [u8; 32],
+        signature: [u8; 64],
+        digest: impl FnOnce() -> Option<[u8; 32]>,
+    ) -> Option<bool> {
+        Some(Reference.check(&Check::Schnorr { key, message: digest()?, signature }))
+    }
+
+    fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool {
+        Reference.check(&Check::Tweak { output, is_odd, internal, tweak })
+    }
+}
+
+/// Assumes that every check holds, and writes it down.
+#[derive(Debug)]
+pub struct Capture<'o> {
+    lists: &'o mut ObligationLists,
+}
+
+impl<'o> Capture<'o> {
+    pub(crate) fn new(lists: &'o mut ObligationLists) -> Capture<'o> {
+        Capture { lists }
+    }
+}
+
+impl Checker for Capture<'_> {
+    fn ecdsa(&mut self, key: PublicKeyBytes, signature: [u8; 64], digest: impl FnOnce() -> [u8; 32]) -> bool {
+        self.lists.push_single(Check::Ecdsa { key, message: digest(), signature });
+        true
+    }
+
+    fn schnorr(
+        &mut self,
+        key: [u8; 32],
+        signature: [u8; 64],
+        digest: impl FnOnce() -> Option<[u8; 32]>,
+    ) -> Option<bool> {
+        self.lists.push_single(Check::Schnorr { key, message: digest()?, signature });
+        Some(true)
+    }
+
+    fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool {
+        self.lists.push_single(Check::Tweak { output, is_odd, internal, tweak });
+        true
+    }
+
+    fn capture(&mut self) -> Option<&mut ObligationLists> {
+        Some(self.lists)
+    }
+}

@@ -1,0 +1,266 @@
+//! One input being verified: its transaction, flags and checker, and every question about signatures and lock times that
+//! scripts ask. Interpreter and templates both ask here, so that there is one answer.
+//!
+//! Invariant: with a capturing checker, each check asked is either entered as an obligation and answered "holds", or the
+//! answer is an error, after which the run proves nothing.
+
+use crate::checker::Checker;
+use crate::encoding::{check_public_key, check_signature};
+use crate::error::ScriptError;
+use crate::find_and_delete::find_and_delete;
+use crate::flags::Flags;
+use crate::limits::MAX_PUBKEYS_PER_MULTISIG;
+use crate::sighash::{LegacyCache, TaprootExt, TxContext};
+use crate::stack::Element;
+use lydian_curve::{Check, PublicKeyBytes, parse_der_lax};
+use std::borrow::Cow;
+
+/// Lock times from here on are seconds, below it heights.
+const LOCKTIME_THRESHOLD: i64 = 500_000_000;
+/// A sequence that makes its input final.
+const SEQUENCE_FINAL: u32 = 0xffff_ffff;
+/// A sequence with this bit is no relative lock (BIP-0068).
+pub(crate) const SEQUENCE_LOCKTIME_DISABLE_FLAG: i64 = 1 << 31;
+/// A relative lock with this bit counts units of 512 seconds, else blocks.
+const SEQUENCE_LOCKTIME_TYPE_FLAG: i64 = 1 << 22;
+const SEQUENCE_LOCKTIME_MASK: i64 = 0xffff;
+
+/// How a script before tapscript hashes for its signatures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EcdsaVersion {
+    Base,
+    WitnessV0,
+}
+
+/// An input being verified.
+#[derive(Debug)]
+pub(crate) struct Spend<'s, 'a, C> {
+    pub(crate) context: &'s TxContext<'a>,
+    pub(crate) input: usize,
+    pub(crate) flags: Flags,
+    pub(crate) checker: &'s mut C,
+    pub(crate) legacy_cache: &'s mut LegacyCache,
+}
+
+/// What a capture run ends with where it cannot go on. No script error by itself: exact mode finds the true one.
+const CAPTURE_ENDS: ScriptError = ScriptError::UnknownError;
+
+/// A signature with its hash type split off, as far as it is defined.
+struct EcdsaSignature {
+    compact: [u8; 64],
+    hash_type: u8,
+}
+
+impl EcdsaSignature {
+    fn parse(signature: &[u8]) -> Option<EcdsaSignature> {
+        let (&hash_type, der) = signature.split_last()?;
+        Some(EcdsaSignature { compact: parse_der_lax(der)?, hash_type })
+    }
+}
+
+impl<C: Checker> Spend<'_, '_, C> {
+    /// The script code of signatures before segwit MUST NOT contain them; under `CONST_SCRIPTCODE` (policy) one that does
+    /// fails.
+    pub(crate) fn without_signature<'c>(
+        &self,
+        version: EcdsaVersion,
+        code: Cow<'c, [u8]>,
+        signature: &[u8],
+    ) -> Result<Cow<'c, [u8]>, ScriptError> {
+        if version != EcdsaVersion::Base {
+            return Ok(code);
+        }
+        let (deleted, found) = find_and_delete(&code, signature);
+        if found == 0 {
+            return Ok(code);
+        }
+        if self.flags.contains(Flags::CONST_SCRIPTCODE) {
+            return Err(ScriptError::SigFindAndDelete);
+        }
+        Ok(Cow::Owned(deleted.into_owned()))
+    }
+
+    /// One signature of `OP_CHECKSIG` before tapscript (Core's `EvalChecksigPreTapscript`).
+    pub(crate) fn check_ecdsa(
+        &mut self,
+        version: EcdsaVersion,
+        signature: &[u8],
+        key: &[u8],
+        code: &[u8],
+    ) -> Result<bool, ScriptError> {
+        let code = self.without_signature(version, Cow::Borrowed(code), signature)?;
+        self.check_encodings(version, signature, key)?;
+        let holds = match EcdsaSignature::parse(signature) {
+            Some(parsed) => self.ecdsa(version, &parsed, key, &code, &mut None),
+            None => self.undefined_signature()?,
+        };
+        if !holds && self.flags.contains(Flags::NULLFAIL) && !signature.is_empty() {
+            return Err(ScriptError::SigNullFail);
+        }
+        Ok(holds)
+    }
+
+    fn check_encodings(&self, version: EcdsaVersion, signature: &[u8], key: &[u8]) -> Result<(), ScriptError> {
+        check_signature(signature, self.flags)?;
+        check_public_key(key, self.flags, version == EcdsaVersion::WitnessV0)
+    }
+
+    /// Core's `CheckECDSASignature`. `digest` keeps the signature's hash for its next key.
+    fn ecdsa(
+        &mut self,
+        version: EcdsaVersion,
+        signature: &EcdsaSignature,
+        key: &[u8],
+        code: &[u8],
+        digest: &mut Option<[u8; 32]>,
+    ) -> bool {
+        let Some(key) = PublicKeyBytes::new(key) else {
+            return false;
+        };
+        let Spend { context, input, checker, legacy_cache, .. } = self;
+        let compute = || ecdsa_digest(context, *input, version, code, signature.hash_type, legacy_cache);
+        checker.ecdsa(key, signature.compact, || *digest.get_or_insert_with(compute))
+    }
+
+    /// A signature that is empty or cannot be read is false; a capture run ends with it.
+    fn undefined_signature(&mut self) -> Result<bool, ScriptError> {
+        if self.checker.capture().is_some() { Err(CAPTURE_ENDS) } else { Ok(false) }
+    }
+
+    /// Whether all `signatures` match keys in order; both as they lie on the stack, first to last. `code` has them deleted.
+    pub(crate) fn check_multisig(
+        &mut self,
+        version: EcdsaVersion,
+        signatures: &[Element<'_>],
+        keys: &[Element<'_>],
+        code: &[u8],
+    ) -> Result<bool, ScriptError> {
+        debug_assert!(signatures.len() <= keys.len() && keys.len() <= MAX_PUBKEYS_PER_MULTISIG);
+        if self.checker.capture().is_some() {
+            self.capture_multisig(version, signatures, keys, code).map(|()| true)
+        } else {
+            self.walk_multisig(version, signatures, keys, code)
+        }
+    }
+
+    /// Core's loop in `OP_CHECKMULTISIG`, from the last signature and key to the first: which encodings are looked at
+    /// depends on which signatures hold.
+    fn walk_multisig(
+        &mut self,
+        version: EcdsaVersion,
+        signatures: &[Element<'_>],
+        keys: &[Element<'_>],
+        code: &[u8],
+    ) -> Result<bool, ScriptError> {
+        let (mut signatures_left, mut keys_left) = (signatures.len(), keys.len());
+        let mut digest = None;
+        while signatures_left > 0 {
+            if signatures_left > keys_left {
+                return Ok(false);
+            }
+            let (signature, key) = (signatures[signatures_left - 1].as_bytes(), keys[keys_left - 1].as_bytes());
+            self.check_encodings(version, signature, key)?;
+            let parsed = EcdsaSignature::parse(signature);
+            if parsed.is_some_and(|parsed| self.ecdsa(version, &parsed, key, code, &mut digest)) {
+                signatures_left -= 1;
+                digest = None;
+            }
+            keys_left -= 1;
+        }
+        Ok(true)
+    }
+
+    /// Enters every pair that an assignment in order may use: signature i with key j where i <= j <= n - m + i.
+    fn capture_multisig(
+        &mut self,
+        version: EcdsaVersion,
+        signatures: &[Element<'_>],
+        keys: &[Element<'_>],
+        code: &[u8],
+    ) -> Result<(), ScriptError> {
+        let Spend { context, input, flags, checker, legacy_cache } = self;
+        let Some(lists) = checker.capture() else { return Err(CAPTURE_ENDS) };
+        let mark = lists.mark();
+        let slack = keys.len() - signatures.len();
+        if !signatures.is_empty() {
+            let is_witness_v0 = version == EcdsaVersion::WitnessV0;
+            keys.iter().try_for_each(|key| check_public_key(key.as_bytes(), *flags, is_witness_v0))?;
+        }
+        for (index, signature) in (0_u8..).zip(signatures) {
+            check_signature(signature.as_bytes(), *flags)?;
+            let parsed = EcdsaSignature::parse(signature.as_bytes()).ok_or(CAPTURE_ENDS)?;
+            let message = ecdsa_digest(context, *input, version, code, parsed.hash_type, legacy_cache);
+            let candidates = (index..).zip(&keys[usize::from(index)..=usize::from(index) + slack]);
+            for (key_index, key) in candidates {
+                // A key whose length does not fit its first byte matches nothing.
+                if let Some(key) = PublicKeyBytes::new(key.as_bytes()) {
+                    lists.push_pair(index, key_index, Check::Ecdsa { key, message, signature: parsed.compact });
+                }
+            }
+        }
+        lists.push_multi(count(signatures.len()), count(keys.len()), mark);
+        Ok(())
+    }
+
+    /// A BIP-0340 signature of a key path or of tapscript (Core's `CheckSchnorrSignature`).
+    pub(crate) fn check_schnorr(
+        &mut self,
+        signature: &[u8],
+        key: &[u8; 32],
+        ext: &TaprootExt,
+    ) -> Result<(), ScriptError> {
+        let (compact, hash_type) = match signature.split_first_chunk::<64>() {
+            Some((compact, [])) => (compact, 0),
+            Some((_, [0])) => return Err(ScriptError::SchnorrSigHashType),
+            Some((compact, [hash_type])) => (compact, *hash_type),
+            _ => return Err(ScriptError::SchnorrSigSize),
+        };
+        match self.checker.schnorr(*key, *compact, || self.context.taproot(self.input, hash_type, ext)) {
+            None => Err(ScriptError::SchnorrSigHashType),
+            Some(false) => Err(ScriptError::SchnorrSig),
+            Some(true) => Ok(()),
+        }
+    }
+
+    /// BIP-0065 (Core's `CheckLockTime`): the transaction is locked in the same unit, at least so long, and this input's
+    /// sequence does not switch the lock off.
+    pub(crate) fn check_lock_time(&self, lock_time: i64) -> bool {
+        let tx = self.context.tx();
+        let of_tx = i64::from(tx.lock_time());
+        (of_tx < LOCKTIME_THRESHOLD) == (lock_time < LOCKTIME_THRESHOLD)
+            && lock_time <= of_tx
+            && tx.input(self.input).sequence != SEQUENCE_FINAL
+    }
+
+    /// BIP-0112 (Core's `CheckSequence`): the input's relative lock is on, in the same unit, and at least so long. The
+    /// version is compared as unsigned.
+    pub(crate) fn check_sequence(&self, sequence: i64) -> bool {
+        const MASK: i64 = SEQUENCE_LOCKTIME_TYPE_FLAG | SEQUENCE_LOCKTIME_MASK;
+        let tx = self.context.tx();
+        let of_input = i64::from(tx.input(self.input).sequence);
+        if tx.version() < 2 || of_input & SEQUENCE_LOCKTIME_DISABLE_FLAG != 0 {
+            return false;
+        }
+        let (of_input, wanted) = (of_input & MASK, sequence & MASK);
+        (of_input < SEQUENCE_LOCKTIME_TYPE_FLAG) == (wanted < SEQUENCE_LOCKTIME_TYPE_FLAG) && wanted <= of_input
+    }
+}
+
+fn ecdsa_digest(
+    context: &TxContext<'_>,
+    input: usize,
+    version: EcdsaVersion,
+    code: &[u8],
+    hash_type: u8,
+    legacy_cache: &mut LegacyCache,
+) -> [u8; 32] {
+    match version {
+        EcdsaVersion::Base => context.legacy(input, code, u32::from(hash_type), legacy_cache),
+        EcdsaVersion::WitnessV0 => context.segwit_v0(input, code, u32::from(hash_type)),
+    }
+}
+
+/// At most 20, as `MAX_PUBKEYS_PER_MULTISIG` says.
+fn count(of: usize) -> u8 {
+    u8::try_from(of).unwrap_or(u8::MAX)
+}
