@@ -31,7 +31,8 @@ for target in $targets; do
     echo "fuzz: $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs in $seconds s, nothing found"
   else
     failed=$((failed + 1))
-    tail -40 "$log"
+    grep -A3 panicked "$log" || true
+    tail -15 "$log"
     echo "fuzz: $target: FOUND something, see fuzz/artifacts/$target"
   fi
   rm -f -- "$log"
