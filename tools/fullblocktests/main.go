@@ -19,6 +19,22 @@
 //
 // "main_chain" of an accepted block: it is the tip after it was handed over; "orphan": its parent is not known yet. Heights are those
 // of the block's own branch.
+//
+// What Bitcoin Core 31.99 says of the same blocks, submitted in this order to a regtest node with -testactivationheight=dersig@1251, cltv@1351, and
+// bip34, csv and segwit out of reach, orphans held back until their parent comes: every expected tip is the same, and so is every
+// verdict but for
+//
+//	b51    no duplicate by its merkle tree (the pairs are not aligned): bad-txns-inputs-missingorspent
+//	b56p2  likewise, and Core does not look at its transactions, for it lies on a branch without more work: stored, not judged
+//	b49a   its target is read before it is compared with the parent's: high-hash
+//	b8 and b19 bring more work to a branch whose lower block is the one that fails (b7, b18); btcd reports that failure at b8 and b19.
+//	b12 is valid; btcd reports at it what its waiting descendant b14 fails with
+//
+// and the reject codes mean, in Core's words: ErrMissingTxOut bad-txns-inputs-missingorspent, ErrBadCoinbaseValue bad-cb-amount, ErrTooManySigOps
+// bad-blk-sigops, ErrImmatureSpend bad-txns-premature-spend-of-coinbase, ErrBlockTooBig and ErrNoTransactions bad-blk-length,
+// ErrBadCoinbaseScriptLen bad-cb-length, ErrFirstTxNotCoinbase bad-cb-missing, ErrMultipleCoinbases bad-cb-multiple, ErrHighHash high-hash,
+// ErrUnexpectedDifficulty bad-diffbits, ErrTimeTooNew time-too-new, ErrTimeTooOld time-too-old, ErrBadMerkleRoot bad-txnmrklroot, ErrDuplicateTx
+// bad-txns-duplicate, ErrSpendTooHigh bad-txns-in-belowout, ErrOverwriteTx bad-txns-BIP30, ErrUnfinalizedTx bad-txns-nonfinal.
 package main
 
 import (
