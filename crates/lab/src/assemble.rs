@@ -1,0 +1,225 @@
+//! From a planned block to bytes: scripts, signatures, ids, witness commitment, merkle root, proof of work.
+//!
+//! Input: planned blocks in order. Output: encoded blocks. Invariants: the bytes follow from the plan and the seed; the number
+//! of threads changes nothing. Cost: nearly all of it signatures and public keys, spread over all cores level by level; 32
+//! bytes are kept for each transaction ever made. Must never: decide who spends what.
+
+use crate::limits::VOTED_ACTIVATION_HEIGHT;
+use crate::parallel;
+use crate::plan::{PlannedBlock, PlannedOutput, PlannedTx};
+use crate::rng::Random;
+use crate::wallet::script::{OP_RETURN, Script};
+use crate::wallet::{Spending, Wallet, sign_input};
+use lydian_hash::{merkle_root, sha256d};
+use lydian_primitives::build::{MutInput, MutOutput, MutTx};
+use lydian_primitives::{Amount, BlockHash, Header, OutPoint, Txid, write_compact_size};
+
+/// Block version with which older nodes count votes for BIP9 deployments on all bits the lab cares for.
+pub const BLOCK_VERSION: i32 = 0x2000_0007;
+
+/// The target of regtest in compact form.
+pub const REGTEST_BITS: u32 = 0x207f_ffff;
+
+/// The genesis block of regtest: Core's `CreateGenesisBlock(1296688602, 2, 0x207fffff, 1, 50 * COIN)`.
+pub fn regtest_genesis() -> Vec<u8> {
+    const MESSAGE: &[u8] = b"The Times 03/Jan/2009 Chancellor on brink of second bailout for banks";
+    const KEY: [u8; 65] = [
+        0x04, 0x67, 0x8a, 0xfd, 0xb0, 0xfe, 0x55, 0x48, 0x27, 0x19, 0x67, 0xf1, 0xa6, 0x71, 0x30, 0xb7, 0x10, 0x5c,
+        0xd6, 0xa8, 0x28, 0xe0, 0x39, 0x09, 0xa6, 0x79, 0x62, 0xe0, 0xea, 0x1f, 0x61, 0xde, 0xb6, 0x49, 0xf6, 0xbc,
+        0x3f, 0x4c, 0xef, 0x38, 0xc4, 0xf3, 0x55, 0x04, 0xe5, 0x1e, 0xc1, 0x12, 0xde, 0x5c, 0x38, 0x4d, 0xf7, 0xba,
+        0x0b, 0x8d, 0x57, 0x8a, 0x4c, 0x70, 0x2b, 0x6b, 0xf1, 0x1d, 0x5f,
+    ];
+    let script_sig = Script::new().push(&0x1d00_ffff_u32.to_le_bytes()).push(&[4]).push(MESSAGE).build();
+    let script_pubkey = Script::new().push(&KEY).op(crate::wallet::script::OP_CHECKSIG).build();
+    let coinbase = MutTx {
+        version: 1,
+        inputs: vec![MutInput { prevout: OutPoint::NULL, script_sig, sequence: u32::MAX, witness: Vec::new() }],
+        outputs: vec![MutOutput { value: Amount(50 * Amount::COIN.0), script_pubkey }],
+        lock_time: 0,
+    };
+    let header = Header {
+        version: 1,
+        prev_block: BlockHash::ZERO,
+        merkle_root: coinbase.txid().0,
+        time: 1_296_688_602,
+        bits: REGTEST_BITS,
+        nonce: 2,
+    };
+    encode_block(&header, &[coinbase.encode()])
+}
+
+/// Header, count and transactions one behind the other.
+pub fn encode_block(header: &Header, txs: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = header.to_bytes().to_vec();
+    write_compact_size(&mut bytes, txs.len());
+    txs.iter().for_each(|tx| bytes.extend_from_slice(tx));
+    bytes
+}
+
+/// A block made, and what the statistics want to know of it.
+#[derive(Clone, Debug)]
+pub struct MadeBlock {
+    pub bytes: Vec<u8>,
+    pub hash: BlockHash,
+    pub weight: u64,
+}
+
+#[derive(Debug)]
+struct MadeTx {
+    bytes: Vec<u8>,
+    txid: [u8; 32],
+    wtxid: [u8; 32],
+    base_size: usize,
+}
+
+impl From<&MutTx> for MadeTx {
+    fn from(tx: &MutTx) -> MadeTx {
+        let (bytes, stripped) = (tx.encode(), tx.encode_stripped());
+        MadeTx { txid: sha256d(&stripped), wtxid: sha256d(&bytes), base_size: stripped.len(), bytes }
+    }
+}
+
+/// Makes the blocks of one chain.
+#[derive(Debug)]
+pub struct Assembler {
+    wallet: Wallet,
+    threads: usize,
+    tip: BlockHash,
+    /// By the number of the transaction in the chain.
+    txids: Vec<Txid>,
+}
+
+impl Assembler {
+    pub fn new(wallet: Wallet, threads: usize, genesis: BlockHash) -> Assembler {
+        Assembler { wallet, threads, tip: genesis, txids: Vec::new() }
+    }
+
+    pub fn tip(&self) -> BlockHash {
+        self.tip
+    }
+
+    /// The next block of the chain.
+    pub fn make(&mut self, block: &PlannedBlock) -> MadeBlock {
+        let outputs: Vec<PlannedOutput> = block.txs.iter().flat_map(|tx| tx.outputs.iter().copied()).collect();
+        let outputs = parallel::map(self.threads, &outputs, |output| self.output(output));
+        let mut outputs = outputs.into_iter();
+        let outputs: Vec<Vec<MutOutput>> =
+            block.txs.iter().map(|tx| outputs.by_ref().take(tx.outputs.len()).collect()).collect();
+
+        self.txids.resize(block.first_tx + 1 + block.txs.len(), Txid::ZERO);
+        let mut made: Vec<Option<MadeTx>> = block.txs.iter().map(|_| None).collect();
+        for level in 0..=block.txs.iter().map(|tx| tx.level).max().unwrap_or(0) {
+            let indices: Vec<usize> = (0..block.txs.len()).filter(|&at| block.txs[at].level == level).collect();
+            let done = parallel::map(self.threads, &indices, |&at| self.tx(&block.txs[at], &outputs[at]));
+            for (at, tx) in indices.into_iter().zip(done) {
+                self.txids[block.first_tx + 1 + at] = Txid(tx.txid);
+                made[at] = Some(tx);
+            }
+        }
+        let made: Vec<MadeTx> = made.into_iter().flatten().collect();
+        self.seal(block, made)
+    }
+
+    fn output(&self, output: &PlannedOutput) -> MutOutput {
+        match *output {
+            PlannedOutput::Pay { lock, value } => {
+                MutOutput { value: Amount(value), script_pubkey: self.wallet.script_pubkey(lock) }
+            }
+            PlannedOutput::Data { size, number } => {
+                let mut data = vec![0; usize::from(size)];
+                Random::new(number, "data").fill(&mut data);
+                let script_pubkey = Script::new().op(OP_RETURN).push(&data).build();
+                MutOutput { value: Amount(0), script_pubkey }
+            }
+        }
+    }
+
+    fn tx(&self, planned: &PlannedTx, outputs: &[MutOutput]) -> MadeTx {
+        let opened: Vec<_> = planned.inputs.iter().map(|input| self.wallet.open(input.coin.lock)).collect();
+        let spent: Vec<_> = planned
+            .inputs
+            .iter()
+            .zip(&opened)
+            .map(|(input, opened)| (input.coin.value, opened.script_pubkey.clone()))
+            .collect();
+        let input = |input: &crate::plan::PlannedInput| MutInput {
+            prevout: OutPoint { txid: self.txids[input.coin.tx], vout: input.coin.vout },
+            script_sig: Vec::new(),
+            sequence: input.sequence,
+            witness: Vec::new(),
+        };
+        let mut tx = MutTx {
+            version: 2,
+            inputs: planned.inputs.iter().map(input).collect(),
+            outputs: outputs.to_vec(),
+            lock_time: planned.lock_time,
+        };
+        let mut spending = Spending::new(&spent);
+        for (index, (input, opened)) in planned.inputs.iter().zip(&opened).enumerate() {
+            sign_input(&mut tx, index, input.coin.lock, opened, &mut spending);
+        }
+        MadeTx::from(&tx)
+    }
+
+    fn seal(&mut self, block: &PlannedBlock, txs: Vec<MadeTx>) -> MadeBlock {
+        let mut coinbase = coinbase(block.height, vec![self.output(&block.coinbase)]);
+        if block.height >= VOTED_ACTIVATION_HEIGHT {
+            let mut wtxids: Vec<[u8; 32]> = std::iter::once([0; 32]).chain(txs.iter().map(|tx| tx.wtxid)).collect();
+            commit(&mut coinbase, merkle_root(&mut wtxids).0);
+        }
+        let coinbase = MadeTx::from(&coinbase);
+        self.txids[block.first_tx] = Txid(coinbase.txid);
+        let txs: Vec<MadeTx> = std::iter::once(coinbase).chain(txs).collect();
+        let mut txids: Vec<[u8; 32]> = txs.iter().map(|tx| tx.txid).collect();
+        let mut header = Header {
+            version: BLOCK_VERSION,
+            prev_block: self.tip,
+            merkle_root: merkle_root(&mut txids).0,
+            time: block.time,
+            bits: REGTEST_BITS,
+            nonce: 0,
+        };
+        while header.hash().0[31] > 0x7f {
+            header.nonce += 1;
+        }
+        self.tip = header.hash();
+        let base: usize = txs.iter().map(|tx| tx.base_size).sum();
+        let bytes = encode_block(&header, &txs.into_iter().map(|tx| tx.bytes).collect::<Vec<_>>());
+        let framing = 80 + lydian_primitives::compact_size_len(block.txs.len() + 1);
+        let weight = 3 * (base + framing) + bytes.len();
+        MadeBlock { bytes, hash: self.tip, weight: weight as u64 }
+    }
+}
+
+/// A coinbase: the height first (BIP-0034), then a number so that no script is too short.
+pub fn coinbase(height: u32, outputs: Vec<MutOutput>) -> MutTx {
+    let script_sig = Script::new().number(i64::from(height)).push(b"lydian-lab").build();
+    MutTx {
+        version: 2,
+        inputs: vec![MutInput { prevout: OutPoint::NULL, script_sig, sequence: u32::MAX, witness: Vec::new() }],
+        outputs,
+        lock_time: 0,
+    }
+}
+
+/// Appends the output that commits to the witnesses, and the reserved value (BIP-0141).
+pub fn commit(coinbase: &mut MutTx, witness_root: [u8; 32]) {
+    const RESERVED: [u8; 32] = [0; 32];
+    let commitment = sha256d(&[witness_root, RESERVED].concat());
+    let mut script_pubkey = lydian_primitives::block::WITNESS_COMMITMENT_HEADER.to_vec();
+    script_pubkey.extend_from_slice(&commitment);
+    coinbase.outputs.push(MutOutput { value: Amount(0), script_pubkey });
+    coinbase.inputs.iter_mut().for_each(|input| input.witness = vec![RESERVED.to_vec()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_genesis_block_is_regtests() {
+        let bytes = regtest_genesis();
+        let header = Header::parse(bytes[..80].try_into().unwrap());
+        assert_eq!(header.hash().to_string(), "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206");
+    }
+}

@@ -1,0 +1,75 @@
+//! The command line of `lydian-lab`.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use lydian_lab::LabError;
+use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::mainnet_mix;
+use std::path::PathBuf;
+
+/// Makes chains to test and measure Bitcoin nodes with.
+#[derive(Debug, Parser)]
+#[command(name = "lydian-lab", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Writes a deterministic regtest chain as block files, with statistics beside it.
+    Chain(ChainArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ChainArgs {
+    /// What the chain is made of.
+    #[arg(long, value_enum, default_value_t = Preset::MainnetMix)]
+    preset: Preset,
+    /// Blocks above the genesis block.
+    #[arg(long, default_value_t = 550)]
+    blocks: u32,
+    /// The last of them that are near the weight limit; they lie above height 432.
+    #[arg(long, default_value_t = 100)]
+    full: u32,
+    /// The same seed gives the same bytes, whatever the machine and the number of threads.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Share of the outputs that pay a key used before, 0 to 1.
+    #[arg(long, default_value_t = 0.0)]
+    reuse: f64,
+    /// Folder to write; it must not hold a chain yet.
+    #[arg(long)]
+    out: PathBuf,
+    /// Threads that sign [default: all cores].
+    #[arg(long)]
+    threads: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Preset {
+    /// Full blocks with mainnet's mix of inputs, coin ages and outputs.
+    MainnetMix,
+}
+
+/// Runs the command and returns what to print.
+pub(crate) fn run(cli: &Cli) -> Result<String, LabError> {
+    match &cli.command {
+        Command::Chain(args) => chain(args),
+    }
+}
+
+fn chain(args: &ChainArgs) -> Result<String, LabError> {
+    let threads = args.threads.unwrap_or_else(lydian_lab::parallel::default_threads);
+    let settings =
+        MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille: per_mille(args.reuse)? };
+    match args.preset {
+        Preset::MainnetMix => mainnet_mix::write(settings, threads, &args.out).map(|stats| stats.to_json()),
+    }
+}
+
+fn per_mille(share: f64) -> Result<u64, LabError> {
+    (0..=1000u32)
+        .find(|&step| (f64::from(step) - share * 1000.0).abs() <= 0.5)
+        .map(u64::from)
+        .ok_or_else(|| LabError::Usage("--reuse is a share between 0 and 1".into()))
+}

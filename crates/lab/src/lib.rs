@@ -1,0 +1,19 @@
+//! The lab: chains made to measure and to test nodes with, and what this machine can do.
+//!
+//! Input: a preset, a seed, a folder. Output: block files, expectations, statistics. Invariants: the same seed gives the same
+//! bytes on every machine and with any number of threads. Must never: hold a rule of consensus that a node could lean on.
+
+#![forbid(unsafe_code)]
+
+pub mod assemble;
+pub mod error;
+pub mod files;
+pub mod limits;
+pub mod parallel;
+pub mod plan;
+pub mod presets;
+pub mod rng;
+pub mod stats;
+pub mod wallet;
+
+pub use error::LabError;

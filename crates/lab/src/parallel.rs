@@ -1,0 +1,61 @@
+//! The same work on many items, on all cores.
+//!
+//! Input: a slice and a function. Output: its answers in the order of the slice, whatever the number of threads. Cost: one
+//! thread start per core and call; items are handed out in small batches. Must never: let the schedule reach an answer.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Items handed out at once.
+const BATCH: usize = 16;
+
+/// Cores to use when nobody says otherwise.
+pub fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Maps `items` with `work` on up to `threads` threads.
+pub fn map<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let batches = items.len().div_ceil(BATCH);
+    let threads = threads.clamp(1, batches.max(1));
+    if threads == 1 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, Vec<R>)>> = Mutex::new(Vec::with_capacity(batches));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let start = next.fetch_add(BATCH, Ordering::Relaxed);
+                    let Some(batch) = items.get(start..(start + BATCH).min(items.len())) else { break };
+                    if batch.is_empty() {
+                        break;
+                    }
+                    let answers = batch.iter().map(&work).collect();
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((start, answers));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(start, _)| *start);
+    done.into_iter().flat_map(|(_, answers)| answers).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_keep_their_order() {
+        for len in [0, 1, 15, 16, 17, 1000] {
+            let items: Vec<usize> = (0..len).collect();
+            for threads in [1, 2, 7] {
+                let answers = map(threads, &items, |item| item * 3);
+                assert_eq!(answers, items.iter().map(|item| item * 3).collect::<Vec<_>>(), "{len} on {threads}");
+            }
+        }
+    }
+}

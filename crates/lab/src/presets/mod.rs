@@ -1,0 +1,3 @@
+//! The presets: what kinds of chains there are.
+
+pub mod mainnet_mix;
