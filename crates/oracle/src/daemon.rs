@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value, json};
 
 use crate::limits::{MAX_START_POLLS, MAX_START_TRIES, MAX_STOP_POLLS, POLL};
-use crate::rpc::{Client, RpcError, push_hex};
+use crate::rpc::{Client, HexCall, RpcError};
 use crate::{Unavailable, build};
 
 /// What every daemon here is started with. `-par=2` is one script thread beside the main one: scripts are then checked
@@ -30,11 +30,16 @@ const OPTIONS: &[&str] = &[
     "-rpcbind=127.0.0.1",
     "-rpcallowip=127.0.0.1",
     "-rpcservertimeout=86400",
+    // One, so that no call waits 50 ms: see CONNECTIONS in rpc.rs.
+    "-rpcthreads=1",
     "-par=2",
     "-dbcache=256",
     "-assumevalid=0",
     "-persistmempool=0",
     "-printtoconsole=0",
+    // On regtest both are on, and the first walks the whole block index several times a block.
+    "-checkblockindex=0",
+    "-checkmempool=0",
     // A rejected block is logged at error level and rate limited otherwise.
     "-logratelimit=0",
 ];
@@ -149,17 +154,25 @@ impl Daemon {
 
     /// Hands a block to Core. The errors are operating errors; the verdict is the [`Submission`].
     pub fn submit_block(&mut self, block: &[u8]) -> Result<Submission, RpcError> {
-        submission(self.client.call_hex("submitblock", block))
+        submission(self.client.call_hex(HexCall::SUBMIT_BLOCK, block))
     }
 
     /// Asks about a block on top of the tip without storing it or its header. The proof of work is not looked at, and
     /// unlike `submitblock` nothing is repaired (a coinbase without witness stays one).
     pub fn propose_block(&mut self, block: &[u8]) -> Result<Submission, RpcError> {
-        let mut hex = Vec::new();
-        push_hex(block, &mut hex);
-        let hex = String::from_utf8_lossy(&hex);
-        let request = json!([{ "mode": "proposal", "data": hex, "rules": ["segwit"] }]);
-        submission(self.call("getblocktemplate", &request))
+        submission(self.client.call_hex(HexCall::PROPOSE_BLOCK, block))
+    }
+
+    /// [`Self::submit_block`] for many, in order, with few round trips.
+    pub fn submit_blocks(&mut self, blocks: &[impl AsRef<[u8]>]) -> Result<Vec<Submission>, RpcError> {
+        let answers = self.client.call_hex_many(HexCall::SUBMIT_BLOCK, blocks)?;
+        answers.into_iter().map(submission).collect()
+    }
+
+    /// [`Self::propose_block`] for many, each on top of the same tip, with few round trips.
+    pub fn propose_blocks(&mut self, blocks: &[impl AsRef<[u8]>]) -> Result<Vec<Submission>, RpcError> {
+        let answers = self.client.call_hex_many(HexCall::PROPOSE_BLOCK, blocks)?;
+        answers.into_iter().map(submission).collect()
     }
 
     /// The reason with which a block failed to connect, whenever that was: `submitblock` tells it only of the block in

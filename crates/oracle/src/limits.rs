@@ -9,6 +9,10 @@ use std::time::Duration;
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
 /// Bytes of the body of one RPC request; Core refuses more (`MAX_BODY_SIZE` in `httpserver.h`).
 pub const MAX_RPC_REQUEST_BYTES: usize = 32 << 20;
+/// Calls in one JSON-RPC batch.
+pub const MAX_RPC_BATCH: usize = 256;
+/// Bytes of a JSON-RPC batch above which it gets no further call; one call may be longer.
+pub const MAX_RPC_BATCH_BYTES: usize = 16 << 20;
 /// Bytes of the body of one RPC answer. `getblock` with all details of a full block stays below.
 pub const MAX_RPC_ANSWER_BYTES: usize = 256 << 20;
 /// Bytes of one line of an HTTP head.

@@ -1,15 +1,19 @@
-//! JSON-RPC over one kept HTTP connection on loopback, as much of it as Core's server speaks.
+//! JSON-RPC over kept HTTP connections on loopback, as much of it as Core's server speaks.
 //!
 //! Input -> output: method and parameters -> the result, or Core's error code and words. Invariants: one request at a
 //! time; a failed connection is opened anew at the next call, and no call is ever repeated by itself. Cost: one write,
 //! one read. Must never talk to anything but loopback.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 
 use serde_json::Value;
 
-use crate::limits::{MAX_HTTP_LINE_BYTES, MAX_HTTP_LINES, MAX_RPC_ANSWER_BYTES, MAX_RPC_REQUEST_BYTES};
+use crate::limits::{
+    MAX_HTTP_LINE_BYTES, MAX_HTTP_LINES, MAX_RPC_ANSWER_BYTES, MAX_RPC_BATCH, MAX_RPC_BATCH_BYTES,
+    MAX_RPC_REQUEST_BYTES,
+};
 
 /// Why a call has no result.
 #[derive(Debug)]
@@ -51,13 +55,19 @@ impl From<std::io::Error> for RpcError {
 pub(crate) struct Client {
     port: u16,
     authorization: String,
-    connection: Option<BufReader<TcpStream>>,
+    /// Used in turn, see [`CONNECTIONS`].
+    connections: VecDeque<BufReader<TcpStream>>,
 }
+
+/// Core's server sends an answer before it marks the connection as free. A request that comes in between waits for the
+/// next wake-up of its loop, up to 50 ms later (`m_req_busy`, `SELECT_TIMEOUT` in `httpserver.cpp`). With two connections
+/// in turn and one worker thread (`-rpcthreads=1`) the worker has freed the one when it serves the other.
+const CONNECTIONS: usize = 2;
 
 impl Client {
     /// `credentials` is `user:password`, as the cookie file has it.
     pub(crate) fn new(port: u16, credentials: &str) -> Self {
-        Self { port, authorization: base64(credentials.as_bytes()), connection: None }
+        Self { port, authorization: base64(credentials.as_bytes()), connections: VecDeque::new() }
     }
 
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value, RpcError> {
@@ -65,19 +75,54 @@ impl Client {
         self.call_body(body.as_bytes())
     }
 
-    /// A call with one parameter, bytes in hex: no JSON is built from megabytes of block.
-    pub(crate) fn call_hex(&mut self, method: &str, bytes: &[u8]) -> Result<Value, RpcError> {
-        let mut body = format!("{{\"method\":\"{method}\",\"params\":[\"").into_bytes();
-        push_hex(bytes, &mut body);
-        body.extend(b"\"],\"id\":0}");
+    /// A call with bytes in hex somewhere in it: no JSON is built from megabytes of block.
+    pub(crate) fn call_hex(&mut self, form: HexCall, bytes: &[u8]) -> Result<Value, RpcError> {
+        let mut body = Vec::new();
+        form.push(bytes, &mut body);
         self.call_body(&body)
     }
 
+    /// The same for many, in order, as few JSON-RPC batches. The outer error ends it all; the inner ones are Core's.
+    pub(crate) fn call_hex_many(
+        &mut self,
+        form: HexCall,
+        all: &[impl AsRef<[u8]>],
+    ) -> Result<Vec<Result<Value, RpcError>>, RpcError> {
+        let mut results = Vec::with_capacity(all.len());
+        let mut body = vec![b'['];
+        let mut asked = 0;
+        for (index, bytes) in all.iter().enumerate() {
+            form.push(bytes.as_ref(), &mut body);
+            asked += 1;
+            let next = all.get(index + 1).map(|next| 2 * next.as_ref().len());
+            if asked < MAX_RPC_BATCH && next.is_some_and(|next| body.len() + next < MAX_RPC_BATCH_BYTES) {
+                body.push(b',');
+                continue;
+            }
+            body.push(b']');
+            let (status, answer) = self.post(&body)?;
+            let Value::Array(answers) = answer else { return Err(RpcError::Http { status }) };
+            if answers.len() != asked {
+                return Err(RpcError::Form(format!("{} answers to {asked} calls", answers.len())));
+            }
+            results.extend(answers.into_iter().map(|answer| result(status, answer)));
+            body.truncate(1);
+            asked = 0;
+        }
+        Ok(results)
+    }
+
     fn call_body(&mut self, body: &[u8]) -> Result<Value, RpcError> {
+        let (status, answer) = self.post(body)?;
+        result(status, answer)
+    }
+
+    fn post(&mut self, body: &[u8]) -> Result<(u16, Value), RpcError> {
         if body.len() > MAX_RPC_REQUEST_BYTES {
             return Err(RpcError::TooLong(body.len()));
         }
-        let mut connection = match self.connection.take() {
+        let idle = if self.connections.len() < CONNECTIONS { None } else { self.connections.pop_front() };
+        let mut connection = match idle {
             Some(connection) => connection,
             None => {
                 let stream = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port))?;
@@ -96,17 +141,40 @@ impl Client {
         connection.get_mut().write_all(&request)?;
         let (status, keep, answer) = read_answer(&mut connection)?;
         if keep {
-            self.connection = Some(connection);
+            self.connections.push_back(connection);
         }
-        let mut answer: Value = serde_json::from_slice(&answer).map_err(|_| RpcError::Http { status })?;
-        match answer.get("error") {
-            Some(Value::Null) => Ok(answer["result"].take()),
-            Some(error) => Err(RpcError::Core {
-                code: error["code"].as_i64().unwrap_or(0),
-                message: error["message"].as_str().unwrap_or("").to_owned(),
-            }),
-            None => Err(RpcError::Http { status }),
-        }
+        let answer = serde_json::from_slice(&answer).map_err(|_| RpcError::Http { status })?;
+        Ok((status, answer))
+    }
+}
+
+/// The result in an answer, or Core's error.
+fn result(status: u16, mut answer: Value) -> Result<Value, RpcError> {
+    match answer.get("error") {
+        Some(Value::Null) => Ok(answer["result"].take()),
+        Some(error) => Err(RpcError::Core {
+            code: error["code"].as_i64().unwrap_or(0),
+            message: error["message"].as_str().unwrap_or("").to_owned(),
+        }),
+        None => Err(RpcError::Http { status }),
+    }
+}
+
+/// The text of a call before and after its bytes in hex.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HexCall(&'static str, &'static str);
+
+impl HexCall {
+    pub(crate) const SUBMIT_BLOCK: Self = Self(r#"{"method":"submitblock","params":[""#, r#""],"id":0}"#);
+    pub(crate) const PROPOSE_BLOCK: Self = Self(
+        r#"{"method":"getblocktemplate","params":[{"mode":"proposal","rules":["segwit"],"data":""#,
+        r#""}],"id":0}"#,
+    );
+
+    fn push(self, bytes: &[u8], body: &mut Vec<u8>) {
+        body.extend(self.0.as_bytes());
+        push_hex(bytes, body);
+        body.extend(self.1.as_bytes());
     }
 }
 
@@ -146,7 +214,7 @@ fn read_line(from: &mut impl BufRead) -> Result<String, RpcError> {
     Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
-pub(crate) fn push_hex(bytes: &[u8], out: &mut Vec<u8>) {
+fn push_hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.reserve(2 * bytes.len());
     for byte in bytes {

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{TestBlock, hex, report, shown, unhex};
-use lydian_oracle::{Daemon, Judge, ScriptError, Submission, Unavailable, or_skip};
+use lydian_oracle::limits::{MAX_RPC_BATCH, MAX_RPC_BATCH_BYTES, MAX_RPC_REQUEST_BYTES};
+use lydian_oracle::{Daemon, Judge, RpcError, ScriptError, Submission, Unavailable, or_skip};
 use serde_json::json;
 
 /// OP_TRUE's 50 coins as they stand in a coinbase: value, script length, script.
@@ -147,6 +148,34 @@ fn the_reason_of_a_branch_that_fails_later_is_in_the_log() {
     assert_eq!(daemon.submit_block(&child.bytes()).unwrap(), Submission::Inconclusive);
     assert_eq!(daemon.connect_failure(&shown(&hash)).unwrap().as_deref(), Some("bad-cb-amount"));
     assert_eq!(daemon.best_block_hash().unwrap(), shown(&good.hash(judge)), "back on the first branch");
+}
+
+#[test]
+fn batches_keep_their_order_at_their_limits_and_above() {
+    let Some((mut judge, mut daemon)) = both("daemon: batches", &[]) else { return };
+    let good = next(&mut daemon, "raw(51)");
+    let mut bad = good.clone();
+    bad.replace(&unhex(PAYS_50), &unhex(PAYS_50_AND_1));
+    bad.seal(&mut judge);
+    let (good, bad) = (good.bytes(), bad.bytes());
+    let accepted = |i: usize| i.is_multiple_of(3);
+    for count in [0, 1, MAX_RPC_BATCH, MAX_RPC_BATCH + 1] {
+        let blocks: Vec<_> = (0..count).map(|i| if accepted(i) { &good } else { &bad }).collect();
+        let answers = daemon.propose_blocks(&blocks).unwrap();
+        assert_eq!(answers.len(), count);
+        for (i, answer) in answers.into_iter().enumerate() {
+            assert_eq!(answer, if accepted(i) { Submission::Accepted } else { rejected("bad-cb-amount") }, "{i}");
+        }
+    }
+    // Two of these (in hex, with bytes behind that Core ignores) are above the batch's bytes, so they travel alone.
+    let long = [&bad[..], &vec![0; MAX_RPC_BATCH_BYTES / 4]].concat();
+    let answers = daemon.propose_blocks(&[&long, &long, &good]).unwrap();
+    assert_eq!(answers, [rejected("bad-cb-amount"), rejected("bad-cb-amount"), Submission::Accepted]);
+    let too_long = vec![0; MAX_RPC_REQUEST_BYTES / 2];
+    assert!(matches!(daemon.submit_blocks(&[&too_long]), Err(RpcError::TooLong(_))));
+    let answers = daemon.submit_blocks(&[&bad, &good[..80].to_vec(), &bad, &good, &good]).unwrap();
+    let (invalid, duplicate) = (rejected("duplicate-invalid"), Submission::Duplicate);
+    assert_eq!(answers, [rejected("bad-cb-amount"), Submission::Undecodable, invalid, Submission::Accepted, duplicate]);
 }
 
 #[test]
