@@ -20,6 +20,7 @@ pub mod opcodes;
 mod pattern;
 pub mod sighash;
 mod signature_ops;
+mod sigops;
 mod spend;
 mod stack;
 mod verify;
@@ -32,8 +33,9 @@ pub use find_and_delete::{find_and_delete, push_header};
 pub use flags::Flags;
 pub use iter::{BadPush, Op, Ops, ops};
 pub use obligations::{Obligation, ObligationLists, Obligations, Pair};
-pub use pattern::{WitnessProgram, is_minimal_push, is_p2sh, is_push_only, witness_program};
+pub use pattern::{WitnessProgram, is_minimal_push, is_p2sh, is_push_only, is_unspendable, witness_program};
 pub use sighash::{LegacyCache, TaprootExt, TxContext};
+pub use sigops::{legacy_sigop_count, p2sh_sigop_count, transaction_legacy_sigop_count, witness_sigop_count};
 pub use verify::{
     Captured, Scripts, capture_input, verify_input, verify_input_by_capture, verify_input_with, verify_script,
 };

@@ -5,6 +5,7 @@
 //! No allocation.
 
 use crate::iter::ops;
+use crate::limits::MAX_SCRIPT_SIZE;
 use crate::opcodes::*;
 
 /// Version and program of an output that a witness spends.
@@ -49,6 +50,12 @@ pub fn witness_program(script: &[u8]) -> Option<WitnessProgram<'_>> {
 /// No opcode above `OP_16`, no push cut off (Core's `IsPushOnly`; `OP_RESERVED` passes here).
 pub fn is_push_only(script: &[u8]) -> bool {
     ops(script).all(|op| op.is_ok_and(|op| op.opcode <= OP_16))
+}
+
+/// No input can ever spend it, so that it never enters the set of coins: Core's `CScript::IsUnspendable`.
+#[inline]
+pub fn is_unspendable(script: &[u8]) -> bool {
+    script.first() == Some(&OP_RETURN) || script.len() > MAX_SCRIPT_SIZE
 }
 
 /// Whether the opcode is the shortest way to push the data; for opcodes up to `OP_PUSHDATA4` (Core's `CheckMinimalPush`).
@@ -137,5 +144,16 @@ mod tests {
                 assert_eq!(is_minimal_push(data, opcode), expected, "{} bytes by {opcode:#x}", data.len());
             }
         }
+    }
+
+    /// limit: MAX_SCRIPT_SIZE at
+    /// limit: MAX_SCRIPT_SIZE above
+    /// checklist: 21
+    #[test]
+    fn unspendable_outputs() {
+        assert!(is_unspendable(&[OP_RETURN]) && is_unspendable(&[OP_RETURN, OP_1]));
+        assert!(!is_unspendable(&[]) && !is_unspendable(&[OP_1, OP_RETURN]));
+        assert!(!is_unspendable(&[OP_1; MAX_SCRIPT_SIZE]));
+        assert!(is_unspendable(&[OP_1; MAX_SCRIPT_SIZE + 1]));
     }
 }
