@@ -7,6 +7,7 @@ mod common;
 use common::*;
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference, parse_der_lax};
 use lydian_primitives::Transaction;
+use lydian_script::Flags;
 use lydian_script::sighash::{
     LegacyCache, TaprootExt, TxContext, compute_tapbranch_hash, compute_tapleaf_hash, compute_taproot_merkle_root,
     plain,
@@ -44,7 +45,8 @@ fn core_sighash_json() {
     assert_eq!(count, 500);
 }
 
-/// Every signature in the examples: the hash is the one printed, and the signature printed is good for it.
+/// Every signature in the examples: the hash is the one printed, the signature printed is good for it, and the transaction
+/// is valid.
 ///
 /// checklist: 36, 37, 38, 39
 #[test]
@@ -67,6 +69,9 @@ fn bip143_examples() {
             let signature = parse_der_lax(der).unwrap();
             assert!(holds(Check::Ecdsa { key, message, signature }), "{}: {signed}", example["name"]);
             count += 1;
+        }
+        for input in 0..owned.len() {
+            assert_eq!(verify(&context, input, Flags::MANDATORY), Ok(()), "input {input} of {}", example["name"]);
         }
     }
     assert_eq!(count, 17);

@@ -1,9 +1,17 @@
 //! What the vector tests share: where data lie, JSON, hexadecimal, Core's way of writing scripts as text.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests read their data and fail on a bad file")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::cast_possible_truncation,
+    reason = "tests read their data and fail on a bad file"
+)]
 
+use lydian_curve::Reference;
 use lydian_primitives::{Amount, Output, hex};
+use lydian_script::opcodes::{OP_NOP, OP_RESERVED, OPCODES};
+use lydian_script::{Flags, ScriptBuilder, ScriptError, TxContext, verify_input, verify_input_by_capture};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -64,4 +72,88 @@ pub(crate) fn list(value: &Value) -> &[Value] {
 /// Views of outputs that a test owns.
 pub(crate) fn outputs(owned: &[(i64, Vec<u8>)]) -> Vec<Output<'_>> {
     owned.iter().map(|(value, script)| Output { value: Amount(*value), script_pubkey: script }).collect()
+}
+
+/// Core's `ParseScript` (core_io.cpp): numbers are pushed, `0x..` is put in as it is, `'..'` is pushed, the rest are opcodes.
+pub(crate) fn parse_script(text: &str) -> Vec<u8> {
+    let mut script = Vec::new();
+    for word in text.split([' ', '\t', '\n']).filter(|word| !word.is_empty()) {
+        if let Ok(number) = word.parse::<i64>() {
+            assert!(number.abs() <= 0xffff_ffff && !word.starts_with('+'), "number {word}");
+            script.extend(ScriptBuilder::new().push_int(number).into_bytes());
+        } else if let Some(digits) = word.strip_prefix("0x") {
+            script.extend(hex(digits).unwrap());
+        } else if let Some(quoted) = word.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
+            script.extend(ScriptBuilder::new().push_slice(quoted.as_bytes()).into_bytes());
+        } else {
+            script.push(opcode(word));
+        }
+    }
+    script
+}
+
+/// An opcode by its name, with or without `OP_`; those that push have none here.
+fn opcode(word: &str) -> u8 {
+    let named = OPCODES.iter().find(|(opcode, name)| {
+        let is_named = *opcode >= OP_NOP || *opcode == OP_RESERVED;
+        is_named && (*name == word || name.strip_prefix("OP_") == Some(word))
+    });
+    named.unwrap_or_else(|| panic!("unknown opcode {word}")).0
+}
+
+pub(crate) fn flags(value: &Value) -> Flags {
+    Flags::from_names(text(value)).unwrap_or_else(|| panic!("unknown flag in {value}"))
+}
+
+/// Core's `TrimFlags`: less what is not legal without others.
+pub(crate) fn trim_flags(mut flags: Flags) -> Flags {
+    if !flags.contains(Flags::P2SH) {
+        flags = flags.without(Flags::WITNESS);
+    }
+    if !flags.contains(Flags::WITNESS) {
+        flags = flags.without(Flags::CLEANSTACK);
+    }
+    flags
+}
+
+/// Core's `FillFlags`: with what is needed to be legal.
+pub(crate) fn fill_flags(mut flags: Flags) -> Flags {
+    if flags.contains(Flags::CLEANSTACK) {
+        flags |= Flags::WITNESS;
+    }
+    if flags.contains(Flags::WITNESS) {
+        flags |= Flags::P2SH;
+    }
+    flags
+}
+
+/// Every flag there is.
+pub(crate) fn all_flags() -> Flags {
+    Flags::ALL.iter().fold(Flags::NONE, |all, (_, flag)| all | *flag)
+}
+
+/// Seeded numbers (SplitMix64), so that a failure comes again.
+pub(crate) struct Seeded(pub(crate) u64);
+
+impl Seeded {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Any set of flags, legal or not.
+    pub(crate) fn flags(&mut self) -> Flags {
+        Flags(self.next() as u32).without(Flags(!all_flags().0))
+    }
+}
+
+/// Exact mode and capture mode must say the same.
+pub(crate) fn verify(context: &TxContext<'_>, input: usize, flags: Flags) -> Result<(), ScriptError> {
+    let exact = verify_input(context, input, flags);
+    let by_capture = verify_input_by_capture(context, input, flags, &Reference);
+    assert_eq!(exact, by_capture, "exact and capture mode under {flags}");
+    exact
 }
