@@ -4,7 +4,7 @@
 //! Invariant: a checker sees only checks whose encoding is defined: a key whose length fits its first byte, a signature as r
 //! and s. Digests come as closures, so that a checker that needs none costs none.
 
-use crate::obligations::ObligationLists;
+use crate::obligations::{Mark, ObligationLists};
 use lydian_curve::{Check, PublicKeyBytes, Reference};
 
 pub trait Checker {
@@ -60,6 +60,14 @@ pub struct Capture<'o> {
 impl<'o> Capture<'o> {
     pub(crate) fn new(lists: &'o mut ObligationLists) -> Capture<'o> {
         Capture { lists }
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        self.lists.mark()
+    }
+
+    pub(crate) fn fall_back(&mut self, mark: Mark) {
+        self.lists.fall_back(mark);
     }
 }
 

@@ -23,6 +23,7 @@ mod signature_ops;
 mod sigops;
 mod spend;
 mod stack;
+mod templates;
 mod verify;
 
 pub use builder::ScriptBuilder;
@@ -36,6 +37,8 @@ pub use obligations::{Obligation, ObligationLists, Obligations, Pair};
 pub use pattern::{WitnessProgram, is_minimal_push, is_p2sh, is_push_only, is_unspendable, witness_program};
 pub use sighash::{LegacyCache, TaprootExt, TxContext};
 pub use sigops::{legacy_sigop_count, p2sh_sigop_count, transaction_legacy_sigop_count, witness_sigop_count};
+pub use templates::verify_by_template;
 pub use verify::{
-    Captured, Scripts, capture_input, verify_input, verify_input_by_capture, verify_input_with, verify_script,
+    Captured, Scripts, capture_input, capture_input_interpreted, verify_input, verify_input_by_capture,
+    verify_input_with, verify_script,
 };

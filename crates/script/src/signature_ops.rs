@@ -12,7 +12,6 @@ use crate::opcodes::*;
 use crate::sighash::TaprootExt;
 use crate::spend::EcdsaVersion;
 use crate::stack::Element;
-use std::borrow::Cow;
 
 /// Weight that every non-empty signature of tapscript uses up (BIP-0342).
 const VALIDATION_WEIGHT_PER_SIGOP_PASSED: i64 = 50;
@@ -132,11 +131,7 @@ impl<C: Checker> Run<'_, '_, '_, '_, C> {
         let signatures_end = keys_end - key_count - 1;
         let keys = &elements[keys_end - key_count..keys_end];
         let signatures = &elements[signatures_end - signature_count..signatures_end];
-        let mut code = Cow::Borrowed(&self.script[self.code_start..]);
-        for signature in signatures.iter().rev() {
-            code = self.spend.without_signature(version, code, signature.as_bytes())?;
-        }
-        let holds = self.spend.check_multisig(version, signatures, keys, &code)?;
+        let holds = self.spend.check_multisig(version, signatures, keys, &self.script[self.code_start..])?;
         let all_empty = || signatures.iter().all(|signature| signature.as_bytes().is_empty());
         if !holds && self.spend.flags.contains(Flags::NULLFAIL) && !all_empty() {
             return Err(ScriptError::SigNullFail);

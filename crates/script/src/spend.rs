@@ -61,7 +61,7 @@ impl EcdsaSignature {
 impl<C: Checker> Spend<'_, '_, C> {
     /// The script code of signatures before segwit MUST NOT contain them; under `CONST_SCRIPTCODE` (policy) one that does
     /// fails.
-    pub(crate) fn without_signature<'c>(
+    fn without_signature<'c>(
         &self,
         version: EcdsaVersion,
         code: Cow<'c, [u8]>,
@@ -127,7 +127,7 @@ impl<C: Checker> Spend<'_, '_, C> {
         if self.checker.capture().is_some() { Err(CAPTURE_ENDS) } else { Ok(false) }
     }
 
-    /// Whether all `signatures` match keys in order; both as they lie on the stack, first to last. `code` has them deleted.
+    /// Whether all `signatures` match keys in order; both as they lie on the stack, first to last.
     pub(crate) fn check_multisig(
         &mut self,
         version: EcdsaVersion,
@@ -136,10 +136,14 @@ impl<C: Checker> Spend<'_, '_, C> {
         code: &[u8],
     ) -> Result<bool, ScriptError> {
         debug_assert!(signatures.len() <= keys.len() && keys.len() <= MAX_PUBKEYS_PER_MULTISIG);
+        let mut code = Cow::Borrowed(code);
+        for signature in signatures.iter().rev() {
+            code = self.without_signature(version, code, signature.as_bytes())?;
+        }
         if self.checker.capture().is_some() {
-            self.capture_multisig(version, signatures, keys, code).map(|()| true)
+            self.capture_multisig(version, signatures, keys, &code).map(|()| true)
         } else {
-            self.walk_multisig(version, signatures, keys, code)
+            self.walk_multisig(version, signatures, keys, &code)
         }
     }
 

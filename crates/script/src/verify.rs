@@ -19,6 +19,7 @@ use crate::sighash::{
 };
 use crate::spend::{EcdsaVersion, Spend};
 use crate::stack::{Element, Stack};
+use crate::templates;
 use lydian_curve::Engine;
 use lydian_hash::{TAP_TWEAK, sha256};
 use lydian_primitives::Witness;
@@ -67,10 +68,27 @@ pub enum Captured {
 ///
 /// Panics as [`verify_input`] does.
 pub fn capture_input(context: &TxContext<'_>, input: usize, flags: Flags, obligations: &mut Obligations) -> Captured {
+    capture_with(context, input, flags, obligations, |spend, scripts| {
+        let mark = spend.checker.mark();
+        if templates::recognise(spend, scripts).is_some() {
+            return Ok(());
+        }
+        spend.checker.fall_back(mark);
+        spend.verify(scripts)
+    })
+}
+
+/// [`capture_input`] without the templates: the interpreter alone, for comparison.
+pub fn capture_input_interpreted(
+    context: &TxContext<'_>,
+    input: usize,
+    flags: Flags,
+    obligations: &mut Obligations,
+) -> Captured {
     capture_with(context, input, flags, obligations, |spend, scripts| spend.verify(scripts))
 }
 
-pub(crate) fn capture_with<'a>(
+fn capture_with<'a>(
     context: &TxContext<'a>,
     input: usize,
     flags: Flags,
