@@ -4,7 +4,7 @@
 // docs/formats/judge.md of the checkout (all integers little endian):
 //
 //   frame    u32 length, then that many bytes
-//   request  u8 kind (1 info, 2 script, 3 spend, 4 tx, 5 sighash, 6 hash), then its body
+//   request  u8 kind (1 info, 2 script, 3 spend, 4 tx, 5 sighash, 6 hash, 7 taproot sighash), then its body
 //   answer   u8 status (0 known, 1 undecodable, 2 refused), then the body, or a text up to the end of the frame
 //
 // Invariants: answers come in the order of the requests; foreign bytes that do not decode are status 1; a request that
@@ -47,7 +47,7 @@ constexpr size_t MAX_FRAME_BYTES{64 << 20};
 constexpr size_t READ_BYTES{1 << 18};
 constexpr size_t FLUSH_BYTES{1 << 16};
 
-enum Kind : uint8_t { INFO = 1, SCRIPT = 2, SPEND = 3, TX = 4, SIGHASH = 5, HASH = 6 };
+enum Kind : uint8_t { INFO = 1, SCRIPT = 2, SPEND = 3, TX = 4, SIGHASH = 5, HASH = 6, TAPROOT_SIGHASH = 7 };
 enum Status : uint8_t { KNOWN = 0, UNDECODABLE = 1, REFUSED = 2 };
 
 //! The transaction does not decode: an answer about foreign bytes.
@@ -343,13 +343,45 @@ Answer Sha256d(Body& body)
     return Answer{KNOWN}.Raw(Hash(body.Bytes()));
 }
 
+//! SignatureHashSchnorr; the annex travels with its 0x50, and is hashed as VerifyWitnessProgram does.
+Answer TaprootSighash(Body& body)
+{
+    const auto index{TakeIndex(body)};
+    const uint8_t hash_type{body.Int<uint8_t>()};
+    const uint8_t version{body.Int<uint8_t>()};
+    if (version != 2 && version != 3) throw Refused("sigversion is 2 (TAPROOT) or 3 (TAPSCRIPT)");
+    ScriptExecutionData data;
+    data.m_annex_init = true;
+    data.m_annex_present = body.Int<uint8_t>() != 0;
+    const auto annex{body.Bytes()};
+    if (data.m_annex_present) {
+        data.m_annex_hash = (HashWriter{} << std::vector<unsigned char>(annex.begin(), annex.end())).GetSHA256();
+    }
+    data.m_tapleaf_hash_init = true;
+    data.m_tapleaf_hash = uint256{body.Take(32)};
+    data.m_codeseparator_pos_init = true;
+    data.m_codeseparator_pos = body.Int<uint32_t>();
+    const CTransaction tx{TakeTx(body)};
+    CheckIndex(index, tx);
+    PrecomputedTransactionData txdata;
+    txdata.Init(tx, TakePrevouts(body, tx), /*force=*/true);
+    uint256 digest;
+    const SigVersion sigversion{version == 2 ? SigVersion::TAPROOT : SigVersion::TAPSCRIPT};
+    const bool known{SignatureHashSchnorr(digest, data, tx, index, hash_type, sigversion, txdata, MissingDataBehavior::FAIL)};
+    Answer answer{KNOWN};
+    answer.Int(uint8_t(known));
+    if (known) answer.Raw(digest);
+    return answer;
+}
+
 Answer Judge(std::span<const unsigned char> request)
 {
     Body body{request};
     try {
         const uint8_t kind{body.Int<uint8_t>()};
         Answer (*const ask)(Body&){kind == INFO ? Info : kind == SCRIPT ? Script : kind == SPEND ? Spend
-            : kind == TX ? Tx : kind == SIGHASH ? Sighash : kind == HASH ? Sha256d : nullptr};
+            : kind == TX ? Tx : kind == SIGHASH ? Sighash : kind == HASH ? Sha256d
+            : kind == TAPROOT_SIGHASH ? TaprootSighash : nullptr};
         if (!ask) throw Refused("unknown kind of request");
         Answer answer{ask(body)};
         if (body.Left() != 0) throw Refused("bytes follow the request");

@@ -10,8 +10,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::limits::MAX_FRAME_BYTES;
 use crate::wire::{
-    Answer, Body, HashRequest, Request, ScriptError, ScriptRequest, SighashRequest, SpendRequest, TxReport, TxRequest,
-    decode, encode,
+    Answer, Body, HashRequest, Request, ScriptError, ScriptRequest, SighashRequest, SpendRequest,
+    TaprootSighashRequest, TxReport, TxRequest, decode, encode,
 };
 use crate::{Unavailable, build};
 
@@ -130,6 +130,14 @@ impl Judge {
 
     /// `SignatureHash`, legacy or BIP-0143.
     pub fn sighash(&mut self, request: &SighashRequest<'_>) -> Result<Answer<[u8; 32]>, JudgeError> {
+        self.ask(request)
+    }
+
+    /// `SignatureHashSchnorr`; `None` where Core knows no digest (hash type not valid, SINGLE without an output).
+    pub fn taproot_sighash(
+        &mut self,
+        request: &TaprootSighashRequest<'_>,
+    ) -> Result<Answer<Option<[u8; 32]>>, JudgeError> {
         self.ask(request)
     }
 

@@ -24,7 +24,8 @@ pub use daemon::{Daemon, Submission, TxOutSet};
 pub use judge::{Info, Judge, JudgeError};
 pub use rpc::RpcError;
 pub use wire::{
-    Answer, HashRequest, Prevout, ScriptError, ScriptRequest, SighashRequest, SpendRequest, TxReport, TxRequest,
+    Answer, HashRequest, Prevout, ScriptError, ScriptRequest, SighashRequest, SpendRequest, TaprootSighashRequest,
+    TxReport, TxRequest,
 };
 
 /// Why Core cannot be asked. Each message says what is missing and how to make it.

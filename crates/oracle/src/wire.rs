@@ -109,6 +109,19 @@ pub struct SighashRequest<'a> {
     pub tx: &'a [u8],
 }
 
+/// `SignatureHashSchnorr` of Core: BIP-0341, and BIP-0342 with a leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct TaprootSighashRequest<'a> {
+    pub index: u32,
+    pub hash_type: u8,
+    /// With its `0x50`.
+    pub annex: Option<&'a [u8]>,
+    /// Of a script path: the leaf's hash, and the position of the last OP_CODESEPARATOR executed (`u32::MAX`: none).
+    pub leaf: Option<([u8; 32], u32)>,
+    pub tx: &'a [u8],
+    pub prevouts: &'a [Prevout<'a>],
+}
+
 /// Double SHA-256, so that tests can seal blocks without any crate of ours.
 #[derive(Clone, Copy, Debug)]
 pub struct HashRequest<'a>(pub &'a [u8]);
@@ -182,6 +195,31 @@ impl Request for SighashRequest<'_> {
     }
     fn reply(body: &mut Body<'_>) -> Option<[u8; 32]> {
         body.array()
+    }
+}
+
+impl Request for TaprootSighashRequest<'_> {
+    /// `None`: the hash type is not valid, or SINGLE without an output.
+    type Reply = Option<[u8; 32]>;
+    const KIND: u8 = 7;
+    fn body(&self, out: &mut Vec<u8>) {
+        out.extend(self.index.to_le_bytes());
+        out.push(self.hash_type);
+        out.push(2 + u8::from(self.leaf.is_some()));
+        out.push(u8::from(self.annex.is_some()));
+        put_bytes(out, self.annex.unwrap_or_default());
+        let (leaf, position) = self.leaf.unwrap_or_default();
+        out.extend(leaf);
+        out.extend(position.to_le_bytes());
+        put_bytes(out, self.tx);
+        put_prevouts(out, self.prevouts);
+    }
+    fn reply(body: &mut Body<'_>) -> Option<Option<[u8; 32]>> {
+        match body.byte()? {
+            0 => Some(None),
+            1 => body.array().map(Some),
+            _ => None,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use common::{hex, shared, shown, unhex};
 use lydian_oracle::limits::MAX_FRAME_BYTES;
 use lydian_oracle::{
     Answer, HashRequest, Judge, JudgeError, Prevout, ScriptError, ScriptRequest, SighashRequest, SpendRequest,
-    TxRequest, build, or_skip,
+    TaprootSighashRequest, TxRequest, build, or_skip,
 };
 
 /// c99c49da... of tx_valid.json: one P2PKH input whose signature has hash type 0.
@@ -156,6 +156,43 @@ fn sighash_json() {
 }
 
 #[test]
+fn taproot_sighashes_of_bip341() {
+    let Some(mut judge) = judge("judge: bip341") else { return };
+    let Some(text) = shared("vectors/core/bip341_wallet_vectors.json") else { return };
+    let vectors: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let vector = &vectors["keyPathSpending"][0];
+    let tx = unhex(vector["given"]["rawUnsignedTx"].as_str().unwrap());
+    let utxos = vector["given"]["utxosSpent"].as_array().unwrap();
+    let scripts: Vec<_> = utxos.iter().map(|utxo| unhex(utxo["scriptPubKey"].as_str().unwrap())).collect();
+    let values = utxos.iter().map(|utxo| utxo["amountSats"].as_i64().unwrap());
+    let prevouts: Vec<_> =
+        values.zip(&scripts).map(|(value, script_pubkey)| Prevout { value, script_pubkey }).collect();
+    let inputs = vector["inputSpending"].as_array().unwrap();
+    assert_eq!(inputs.len(), 7);
+    let mut request =
+        TaprootSighashRequest { index: 0, hash_type: 0, annex: None, leaf: None, tx: &tx, prevouts: &prevouts };
+    for input in inputs {
+        request.index = input["given"]["txinIndex"].as_u64().unwrap().try_into().unwrap();
+        request.hash_type = input["given"]["hashType"].as_u64().unwrap().try_into().unwrap();
+        let digest = judge.taproot_sighash(&request).unwrap().known().unwrap().unwrap();
+        assert_eq!(hex(&digest), input["intermediary"]["sigHash"].as_str().unwrap(), "{input}");
+        // Annex, leaf and its position are signed.
+        let annex = TaprootSighashRequest { annex: Some(&[0x50]), ..request };
+        let leaf = TaprootSighashRequest { leaf: Some(([7; 32], u32::MAX)), ..request };
+        let position = TaprootSighashRequest { leaf: Some(([7; 32], 0)), ..request };
+        let mut digests = vec![digest];
+        digests.extend([annex, leaf, position].map(|r| judge.taproot_sighash(&r).unwrap().known().unwrap().unwrap()));
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), 4);
+    }
+    for hash_type in [4, 0x80, 0x84, 0xff] {
+        request.hash_type = hash_type;
+        assert_eq!(judge.taproot_sighash(&request).unwrap(), Answer::Known(None), "{hash_type}");
+    }
+}
+
+#[test]
 fn a_transaction_by_itself() {
     let Some(mut judge) = judge("judge: tx") else { return };
     let (tx, script) = (unhex(TX), unhex(SCRIPT_PUBKEY));
@@ -212,6 +249,57 @@ fn nonsense_is_an_answer() {
     let request = SighashRequest { index: 0, hash_type: 1, amount: 0, sigversion: 2, script_code: &[], tx: &tx };
     assert!(matches!(judge.sighash(&request).unwrap(), Answer::Refused(_)));
     assert_eq!(judge.verify(&good).unwrap(), Answer::Known(ScriptError::OK), "it goes on after all that");
+}
+
+/// Bytes of transaction and scriptPubKey turned at random, with witness and without, under random legal flags, through
+/// every kind of question that takes a transaction: an answer each time, no failed assertion of Core.
+#[test]
+fn mutants_never_end_the_judge() {
+    let Some(mut judge) = judge("judge: mutants") else { return };
+    let mut tx = unhex(TX);
+    let witness = [&[2, 1, 0x51, 33], &[0x51; 33][..]].concat();
+    let at_lock_time = tx.len() - 4;
+    tx.splice(at_lock_time..at_lock_time, witness);
+    tx.splice(4..4, [0, 1]);
+    let scripts =
+        [SCRIPT_PUBKEY.to_owned(), format!("5120{:064}", 7), format!("0020{:064}", 8), format!("a914{:040}87", 9)];
+    let bases = [unhex(TX), tx];
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let mut decoded = 0;
+    for _ in 0..20_000 {
+        let mut tx = bases[random(2)].clone();
+        let mut script = unhex(&scripts[random(scripts.len())]);
+        for _ in 0..random(3) {
+            let at = random(tx.len());
+            tx[at] ^= 1 << random(8);
+        }
+        for _ in 0..random(3) {
+            let at = random(script.len());
+            script[at] ^= 1 << random(8);
+        }
+        let mut flags = u32::try_from(random(1 << 21)).unwrap();
+        flags |= if flags & CLEANSTACK != 0 { WITNESS } else { 0 };
+        flags |= if flags & WITNESS != 0 { P2SH } else { 0 };
+        let value = i64::try_from(random(3)).unwrap() - 1;
+        let prevouts = [Prevout { value, script_pubkey: &script }];
+        let (tx, prevouts) = (&tx[..], &prevouts[..]);
+        let answer = judge.verify(&ScriptRequest { flags, index: 0, tx, prevouts }).unwrap();
+        decoded += u32::from(matches!(answer, Answer::Known(_)));
+        judge.spend(&SpendRequest { flags, tx, prevouts }).unwrap();
+        judge.tx(&TxRequest { flags, tx, prevouts: Some(prevouts) }).unwrap();
+        let hash_type = i32::try_from(random(256)).unwrap();
+        let sighash = SighashRequest { index: 0, hash_type, amount: value, sigversion: 0, script_code: &script, tx };
+        judge.sighash(&sighash).unwrap();
+        judge.sighash(&SighashRequest { sigversion: 1, ..sighash }).unwrap();
+        let hash_type = u8::try_from(hash_type).unwrap();
+        let taproot = TaprootSighashRequest { index: 0, hash_type, annex: None, leaf: None, tx, prevouts };
+        judge.taproot_sighash(&taproot).unwrap();
+    }
+    assert!((10_000..20_000).contains(&decoded), "{decoded} of 20,000 decode");
 }
 
 #[test]
@@ -273,7 +361,7 @@ fn the_examples_of_the_document() {
     let document = include_str!("../../../docs/formats/judge.md");
     let lines = |prefix: &str| document.lines().filter_map(|l| l.strip_prefix(prefix)).map(unhex).collect::<Vec<_>>();
     let (requests, answers) = (lines("> "), lines("< "));
-    assert_eq!((requests.len(), answers.len()), (9, 9));
+    assert_eq!((requests.len(), answers.len()), (10, 10));
     let Some((found, code)) = raw(&requests.concat()) else { return };
     assert_eq!((hex(&found), code), (hex(&answers.concat()), Some(0)));
 }
