@@ -1,1 +1,38 @@
-//! stub
+//! The rules of consensus as tables of pure functions, and the plain validator that is their specification.
+//!
+//! Input: parsed blocks; answers to [`HeaderView`] and [`CoinView`], the questions the rules ask; the clock's time as a
+//! value. Output: a type per step (`Block` -> [`CheckedBlock`] -> [`FundedBlock`] -> [`VerifiedBlock`]) or the first
+//! [`Violation`]. No I/O, no clock, no thread. Every rule stands in [`RULES`] with its sentence and its source.
+
+#![forbid(unsafe_code)]
+
+pub mod block;
+pub mod coins;
+pub mod deployment;
+pub mod header;
+pub mod limits;
+pub mod params;
+mod plain;
+pub mod pow;
+pub mod prevouts;
+pub mod rule;
+pub mod scripts;
+pub mod sequence;
+pub mod signet;
+pub mod stats;
+mod subsidy;
+pub mod tx;
+mod u256;
+pub mod utxo_hash;
+
+pub use block::{CheckedBlock, Parent, check_block, is_block_mutated};
+pub use coins::{Coin, CoinView, FundedBlock, fund};
+pub use header::{Ancestor, HeaderView, check_header, check_header_in_chain};
+pub use params::{Chain, Deployment, Params};
+pub use plain::{Accepted, PlainValidator, Rejected};
+pub use prevouts::{CoinCountMismatch, PrevoutReport, SpentCoin, verify_alone, verify_with_prevouts};
+pub use rule::{RULES, Rule, RuleInfo, Step, Violation};
+pub use scripts::{Mode, VerifiedBlock, verify_scripts};
+pub use stats::Stats;
+pub use subsidy::block_subsidy;
+pub use u256::U256;

@@ -33,6 +33,8 @@ pub use error::ScriptError;
 pub use find_and_delete::{find_and_delete, push_header};
 pub use flags::Flags;
 pub use iter::{BadPush, Op, Ops, ops};
+/// What settles obligations; here so that the layers above need not know `curve`.
+pub use lydian_curve::Engine;
 pub use obligations::{Obligation, ObligationLists, Obligations, Pair};
 pub use pattern::{WitnessProgram, is_minimal_push, is_p2sh, is_push_only, is_unspendable, witness_program};
 pub use sighash::{LegacyCache, TaprootExt, TxContext};

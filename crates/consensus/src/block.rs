@@ -1,0 +1,251 @@
+//! From [`Block`] to [`CheckedBlock`]: the rules that need no coins.
+//!
+//! Input: a parsed block, its height, the questions to its ancestors. Output: the block with what its height decides, or
+//! the first violation. One pass over the transactions per step; the tables judge what the passes gathered. Core's
+//! `CheckBlock` and `ContextualCheckBlock` (validation.cpp). Pure.
+
+use crate::deployment::script_flags;
+use crate::header::{HeaderView, check_header, check_header_in_chain, check_header_without_ancestors};
+use crate::limits::{LOCKTIME_THRESHOLD, MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR};
+use crate::params::{Deployment, Params};
+use crate::rule::{Check, Rule, Violation, first_broken};
+use crate::signet::is_signet_solved;
+use crate::tx::check_transaction;
+use lydian_hash::sha256d;
+use lydian_primitives::{Block, Height, Tx};
+use lydian_script::{Flags, ScriptBuilder, transaction_legacy_sigop_count};
+use std::sync::Arc;
+
+/// A block that breaks no rule which its bytes and its ancestors' headers decide. A clone shares the bytes.
+#[derive(Clone, Debug)]
+pub struct CheckedBlock {
+    block: Arc<Block>,
+    height: Height,
+    flags: Flags,
+}
+
+/// What is known of the block that a block names as its parent.
+#[derive(Clone, Copy, Debug)]
+pub enum Parent<'a, View> {
+    Unknown,
+    /// Known to break a rule, or to stand on one that does.
+    Invalid,
+    At(Height, &'a View),
+}
+
+impl CheckedBlock {
+    /// Checks a whole block in the order of Core's `ProcessNewBlock`: by itself, its header at its place, its body at its
+    /// place. `now` is the clock's time in seconds.
+    pub fn check(
+        block: Block,
+        parent: Parent<'_, impl HeaderView>,
+        now: i64,
+        params: &Params,
+    ) -> Result<CheckedBlock, Violation> {
+        check_block(&block, params)?;
+        let (parent_height, headers) = match parent {
+            Parent::Unknown => return Err(Violation::of(Rule::PrevBlkNotFound)),
+            Parent::Invalid => return Err(Violation::of(Rule::BadPrevblk)),
+            Parent::At(height, headers) => (height, headers),
+        };
+        let height = check_header_in_chain(block.header(), parent_height, headers, now, params)?;
+        check_block_in_chain(&block, height, headers, params)?;
+        let flags = script_flags(height, &block.hash(), params);
+        Ok(CheckedBlock { block: Arc::new(block), height, flags })
+    }
+
+    /// Checks what can be checked of a block whose ancestors are not at hand: of its header's place only the clock's rule
+    /// and the version's. The view answers for what is assumed of the ancestors.
+    pub(crate) fn check_without_ancestors(
+        block: Block,
+        height: Height,
+        assumed: &impl HeaderView,
+        now: i64,
+        params: &Params,
+    ) -> Result<CheckedBlock, Violation> {
+        check_block(&block, params)?;
+        check_header_without_ancestors(block.header(), height, now, params)?;
+        check_block_in_chain(&block, height, assumed, params)?;
+        let flags = script_flags(height, &block.hash(), params);
+        Ok(CheckedBlock { block: Arc::new(block), height, flags })
+    }
+
+    pub fn block(&self) -> &Block {
+        &self.block
+    }
+
+    pub fn height(&self) -> Height {
+        self.height
+    }
+
+    /// The flags under which its scripts are to be checked.
+    pub fn flags(&self) -> Flags {
+        self.flags
+    }
+}
+
+/// What one pass over a block finds.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockFacts {
+    pub tx_count: usize,
+    pub base_size: usize,
+    pub is_signet_solved: bool,
+    pub is_merkle_root_matching: bool,
+    pub is_merkle_mutated: bool,
+    pub is_first_coinbase: bool,
+    /// Index of a coinbase that is not the first transaction.
+    pub later_coinbase: Option<usize>,
+}
+
+/// Core's `CheckBlock` before it looks into the transactions, in its order.
+pub const BLOCK_CHECKS: &[Check<BlockFacts>] = &[
+    Check { rule: Rule::BadSignetBlksig, holds: |block| block.is_signet_solved },
+    Check { rule: Rule::BadTxnmrklroot, holds: |block| block.is_merkle_root_matching },
+    Check { rule: Rule::BadTxnsDuplicate, holds: |block| !block.is_merkle_mutated },
+    Check { rule: Rule::BlockEmpty, holds: |block| block.tx_count != 0 },
+    Check { rule: Rule::BlockTxCount, holds: |block| block.tx_count * WITNESS_SCALE_FACTOR <= MAX_BLOCK_WEIGHT },
+    Check { rule: Rule::BlockBaseSize, holds: |block| block.base_size * WITNESS_SCALE_FACTOR <= MAX_BLOCK_WEIGHT },
+    Check { rule: Rule::BadCbMissing, holds: |block| block.is_first_coinbase },
+    Check { rule: Rule::BadCbMultiple, holds: |block| block.later_coinbase.is_none() },
+];
+
+/// Checks what the bytes of a block alone decide: Core's `CheckBlock`.
+pub fn check_block(block: &Block, params: &Params) -> Result<(), Violation> {
+    check_header(block.header(), &block.hash(), params)?;
+    let facts = BlockFacts {
+        tx_count: block.tx_count(),
+        base_size: block.base_size(),
+        is_signet_solved: is_signet_solved(block, params),
+        is_merkle_root_matching: block.merkle_root() == block.header().merkle_root,
+        is_merkle_mutated: block.is_merkle_mutated(),
+        is_first_coinbase: block.txs().next().is_some_and(|tx| tx.is_coinbase()),
+        later_coinbase: block.txs().skip(1).position(|tx| tx.is_coinbase()).map(|index| index + 1),
+    };
+    if let Some(rule) = first_broken(BLOCK_CHECKS, &facts) {
+        let tx = if rule == Rule::BadCbMultiple { facts.later_coinbase } else { None };
+        return Err(Violation { tx, ..Violation::of(rule) });
+    }
+    for (index, tx) in block.txs().enumerate() {
+        check_transaction(tx).map_err(|rule| Violation::in_tx(rule, index))?;
+    }
+    check_legacy_sigops(block)
+}
+
+/// Counted before the coins are known, so without P2SH and witnesses.
+fn check_legacy_sigops(block: &Block) -> Result<(), Violation> {
+    let sigops: usize = block.txs().map(transaction_legacy_sigop_count).sum();
+    if sigops * WITNESS_SCALE_FACTOR > MAX_BLOCK_SIGOPS_COST {
+        return Err(Violation::of(Rule::BlockLegacySigops));
+    }
+    Ok(())
+}
+
+/// What one pass over a block at its place in the chain finds.
+#[derive(Clone, Copy, Debug)]
+pub struct PlaceFacts {
+    /// Index of the first transaction whose lock time has not passed.
+    pub nonfinal_tx: Option<usize>,
+    pub is_coinbase_height_right: bool,
+    pub witness_fault: Option<WitnessFault>,
+    pub weight: usize,
+}
+
+/// What can be wrong between a block and its witnesses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WitnessFault {
+    NonceSize,
+    MerkleMatch,
+    /// Index of the first transaction with a witness nobody commits to.
+    Unexpected(usize),
+}
+
+/// Core's `ContextualCheckBlock`, in its order.
+pub const BLOCK_IN_CHAIN_CHECKS: &[Check<PlaceFacts>] = &[
+    Check { rule: Rule::TxNonfinal, holds: |block| block.nonfinal_tx.is_none() },
+    Check { rule: Rule::BadCbHeight, holds: |block| block.is_coinbase_height_right },
+    Check { rule: Rule::BadWitnessNonceSize, holds: |block| block.witness_fault != Some(WitnessFault::NonceSize) },
+    Check { rule: Rule::BadWitnessMerkleMatch, holds: |block| block.witness_fault != Some(WitnessFault::MerkleMatch) },
+    Check {
+        rule: Rule::UnexpectedWitness,
+        holds: |block| !matches!(block.witness_fault, Some(WitnessFault::Unexpected(_))),
+    },
+    Check { rule: Rule::BadBlkWeight, holds: |block| block.weight <= MAX_BLOCK_WEIGHT },
+];
+
+/// Checks what a block's height and its ancestors' times decide. The block has passed [`check_block`].
+pub fn check_block_in_chain(
+    block: &Block,
+    height: Height,
+    headers: &impl HeaderView,
+    params: &Params,
+) -> Result<(), Violation> {
+    let cutoff = lock_time_cutoff(block, height, headers, params).ok_or(Violation::of(Rule::PrevBlkNotFound))?;
+    let facts = PlaceFacts {
+        nonfinal_tx: block.txs().position(|tx| !is_final(tx, height, cutoff)),
+        is_coinbase_height_right: is_coinbase_height_right(block, height, params),
+        witness_fault: witness_fault(block, params.is_active(Deployment::Segwit, height)),
+        weight: block.weight(),
+    };
+    let Some(rule) = first_broken(BLOCK_IN_CHAIN_CHECKS, &facts) else { return Ok(()) };
+    let tx = match (rule, facts.witness_fault) {
+        (Rule::TxNonfinal, _) => facts.nonfinal_tx,
+        (Rule::UnexpectedWitness, Some(WitnessFault::Unexpected(tx))) => Some(tx),
+        _ => None,
+    };
+    Err(Violation { tx, ..Violation::of(rule) })
+}
+
+/// The time that lock times are compared with: the parent's median time past since BIP-0113, before it the block's own.
+fn lock_time_cutoff(block: &Block, height: Height, headers: &impl HeaderView, params: &Params) -> Option<i64> {
+    match height.0.checked_sub(1) {
+        Some(parent) if params.is_active(Deployment::Csv, height) => headers.median_time_past(Height(parent)),
+        _ => Some(i64::from(block.header().time)),
+    }
+}
+
+/// Core's `IsFinalTx`.
+pub fn is_final(tx: Tx<'_>, height: Height, time: i64) -> bool {
+    let lock_time = tx.lock_time();
+    let limit = if lock_time < LOCKTIME_THRESHOLD { i64::from(height.0) } else { time };
+    lock_time == 0 || i64::from(lock_time) < limit || tx.inputs().all(|input| input.sequence == u32::MAX)
+}
+
+/// BIP-0034: the scriptSig begins with what pushes the height in the shortest way, OP_1 to OP_16 included.
+fn is_coinbase_height_right(block: &Block, height: Height, params: &Params) -> bool {
+    if !params.is_active(Deployment::HeightInCoinbase, height) {
+        return true;
+    }
+    let expected = ScriptBuilder::new().push_int(i64::from(height.0)).into_bytes();
+    block.tx(0).input(0).script_sig.starts_with(&expected)
+}
+
+/// Core's `CheckWitnessMalleation`.
+fn witness_fault(block: &Block, is_segwit_active: bool) -> Option<WitnessFault> {
+    if let Some(commitment) = block.witness_commitment().filter(|_| is_segwit_active) {
+        let witness = block.tx(0).input(0).witness;
+        let reserved = match witness.iter().next() {
+            Some(item) if witness.len() == 1 && item.len() == 32 => item,
+            _ => return Some(WitnessFault::NonceSize),
+        };
+        let mut preimage = [0; 64];
+        preimage[..32].copy_from_slice(&commitment.witness_merkle_root);
+        preimage[32..].copy_from_slice(reserved);
+        return (sha256d(&preimage) != commitment.commitment).then_some(WitnessFault::MerkleMatch);
+    }
+    block.txs().position(|tx| tx.has_witness()).map(WitnessFault::Unexpected)
+}
+
+/// Whether the bytes of a block are not what its header was made of, so that they say nothing of its hash: Core's
+/// `IsBlockMutated`, asked before a block from a peer is looked at any further.
+///
+/// A transaction of 64 bytes could be an inner node of the merkle tree. It makes a block mutated only where the first
+/// transaction is no coinbase, which no valid block has; stricter would refuse honest blocks.
+pub fn is_block_mutated(block: &Block, is_segwit_active: bool) -> bool {
+    if block.merkle_root() != block.header().merkle_root || block.is_merkle_mutated() {
+        return true;
+    }
+    if !block.txs().next().is_some_and(|tx| tx.is_coinbase()) {
+        return block.txs().any(|tx| tx.base_size() == 64);
+    }
+    witness_fault(block, is_segwit_active).is_some()
+}

@@ -1,0 +1,134 @@
+//! Rules of headers. Input: a header, the questions it asks of its ancestors ([`HeaderView`]), the clock's time as a value.
+//! Output: its height, or the first rule it breaks. Pure: no clock is read, nothing is stored.
+
+use crate::limits::{MAX_FUTURE_BLOCK_TIME, MAX_TIMEWARP, MEDIAN_TIME_SPAN};
+use crate::params::{Deployment, Params};
+use crate::pow::{is_proof_of_work, next_work_required};
+use crate::rule::{Check, Rule, Violation, first_broken};
+use lydian_primitives::{BlockHash, Header, Height};
+
+/// What the rules ask of the chain that a block stands on: its ancestors, by height. Stores answer.
+pub trait HeaderView {
+    /// The ancestor at `height`; `None` above the parent, or where the store begins later.
+    fn ancestor(&self, height: Height) -> Option<Ancestor>;
+
+    /// Median of the times of the block at `height` and its ten ancestors (fewer near the genesis block), in seconds:
+    /// Core's `GetMedianTimePast`.
+    fn median_time_past(&self, height: Height) -> Option<i64> {
+        let lowest = (height.0 + 1).saturating_sub(MEDIAN_TIME_SPAN);
+        let mut times = (lowest..=height.0)
+            .map(|height| self.ancestor(Height(height)).map(|ancestor| i64::from(ancestor.header.time)))
+            .collect::<Option<Vec<_>>>()?;
+        times.sort_unstable();
+        times.get(times.len() / 2).copied()
+    }
+}
+
+/// An ancestor: its header, and the hash that is known already.
+#[derive(Clone, Copy, Debug)]
+pub struct Ancestor {
+    pub hash: BlockHash,
+    pub header: Header,
+}
+
+/// What is known of a header at its place, gathered once.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderFacts {
+    pub header: Header,
+    pub required_bits: u32,
+    pub median_time_past: i64,
+    pub parent_time: i64,
+    pub is_period_start: bool,
+    /// Seconds since 1970 by the clock of the caller.
+    pub now: i64,
+    pub version_floor: i32,
+    pub enforce_bip94: bool,
+}
+
+/// Core's `ContextualCheckBlockHeader`, in its order.
+pub const HEADER_IN_CHAIN_CHECKS: &[Check<HeaderFacts>] = &[
+    Check { rule: Rule::BadDiffbits, holds: |facts| facts.header.bits == facts.required_bits },
+    Check { rule: Rule::TimeTooOld, holds: |facts| i64::from(facts.header.time) > facts.median_time_past },
+    Check { rule: Rule::TimeTimewarpAttack, holds: is_no_timewarp },
+    Check { rule: Rule::TimeTooNew, holds: |facts| i64::from(facts.header.time) <= facts.now + MAX_FUTURE_BLOCK_TIME },
+    Check { rule: Rule::BadVersion, holds: |facts| facts.header.version >= facts.version_floor },
+];
+
+fn is_no_timewarp(facts: &HeaderFacts) -> bool {
+    let is_bound = facts.enforce_bip94 && facts.is_period_start;
+    !is_bound || i64::from(facts.header.time) >= facts.parent_time - MAX_TIMEWARP
+}
+
+/// A header's hash MUST NOT exceed its target. Core's `CheckBlockHeader`.
+pub fn check_header(header: &Header, hash: &BlockHash, params: &Params) -> Result<(), Violation> {
+    if is_proof_of_work(hash, header.bits, params) { Ok(()) } else { Err(Violation::of(Rule::HighHash)) }
+}
+
+/// Checks a header against its ancestors; its parent, at `parent_height`, is the highest that `headers` answers for.
+///
+/// Ancestors that the view does not know count as a missing parent: a node has them all.
+pub fn check_header_in_chain(
+    header: &Header,
+    parent_height: Height,
+    headers: &impl HeaderView,
+    now: i64,
+    params: &Params,
+) -> Result<Height, Violation> {
+    let facts =
+        header_facts(header, parent_height, headers, now, params).ok_or(Violation::of(Rule::PrevBlkNotFound))?;
+    judge(&facts)?;
+    Ok(Height(parent_height.0 + 1))
+}
+
+fn judge(facts: &HeaderFacts) -> Result<(), Violation> {
+    let Some(rule) = first_broken(HEADER_IN_CHAIN_CHECKS, facts) else { return Ok(()) };
+    let version = (rule == Rule::BadVersion).then_some(facts.header.version);
+    Err(Violation { version, ..Violation::of(rule) })
+}
+
+/// The same where no ancestor is at hand: what only they could tell is taken to be as the header wants it.
+pub(crate) fn check_header_without_ancestors(
+    header: &Header,
+    height: Height,
+    now: i64,
+    params: &Params,
+) -> Result<(), Violation> {
+    judge(&HeaderFacts {
+        header: *header,
+        required_bits: header.bits,
+        median_time_past: i64::MIN,
+        parent_time: 0,
+        is_period_start: false,
+        now,
+        version_floor: version_floor(height, params),
+        enforce_bip94: params.enforce_bip94,
+    })
+}
+
+fn header_facts(
+    header: &Header,
+    parent_height: Height,
+    headers: &impl HeaderView,
+    now: i64,
+    params: &Params,
+) -> Option<HeaderFacts> {
+    let height = Height(parent_height.0 + 1);
+    Some(HeaderFacts {
+        header: *header,
+        required_bits: next_work_required(header, parent_height, headers, params)?,
+        median_time_past: headers.median_time_past(parent_height)?,
+        parent_time: i64::from(headers.ancestor(parent_height)?.header.time),
+        is_period_start: height.0.is_multiple_of(params.difficulty_adjustment_interval()),
+        now,
+        version_floor: version_floor(height, params),
+        enforce_bip94: params.enforce_bip94,
+    })
+}
+
+/// The least version of a header at this height. Any version, negative ones too, is fine before BIP-0034.
+pub fn version_floor(height: Height, params: &Params) -> i32 {
+    [(Deployment::Cltv, 4), (Deployment::Dersig, 3), (Deployment::HeightInCoinbase, 2)]
+        .into_iter()
+        .find(|(deployment, _)| params.is_active(*deployment, height))
+        .map_or(i32::MIN, |(_, floor)| floor)
+}

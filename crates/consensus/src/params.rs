@@ -1,0 +1,393 @@
+//! The five chains and what their rules are set to. Core's kernel/chainparams.cpp; every figure stands there.
+//!
+//! No I/O. The genesis blocks are built from their parts and their hashes compared by test.
+
+use crate::u256::U256;
+use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
+use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint, RawBlock, hex};
+use lydian_script::Flags;
+use std::fmt;
+use std::str::FromStr;
+
+/// A chain, by Core's name (`-chain=`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Chain {
+    Main,
+    Test,
+    Testnet4,
+    Signet,
+    Regtest,
+}
+
+impl Chain {
+    pub const ALL: [Chain; 5] = [Chain::Main, Chain::Test, Chain::Testnet4, Chain::Signet, Chain::Regtest];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Chain::Main => "main",
+            Chain::Test => "test",
+            Chain::Testnet4 => "testnet4",
+            Chain::Signet => "signet",
+            Chain::Regtest => "regtest",
+        }
+    }
+}
+
+impl fmt::Display for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is none of the chains'.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownChain(pub String);
+
+impl fmt::Display for UnknownChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown chain '{}': it is main, test, testnet4, signet or regtest", self.0)
+    }
+}
+
+impl std::error::Error for UnknownChain {}
+
+impl FromStr for Chain {
+    type Err = UnknownChain;
+    fn from_str(text: &str) -> Result<Chain, UnknownChain> {
+        Chain::ALL.into_iter().find(|chain| chain.name() == text).ok_or_else(|| UnknownChain(text.to_owned()))
+    }
+}
+
+/// A soft fork whose start is a height ("buried"): Core's `Consensus::BuriedDeployment`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Deployment {
+    /// BIP-0034, the height in the coinbase.
+    HeightInCoinbase,
+    /// BIP-0065, OP_CHECKLOCKTIMEVERIFY.
+    Cltv,
+    /// BIP-0066, strict DER.
+    Dersig,
+    /// BIP-0068, BIP-0112 and BIP-0113.
+    Csv,
+    /// BIP-0141, BIP-0143 and BIP-0147.
+    Segwit,
+}
+
+impl Deployment {
+    pub const ALL: [Deployment; 5] =
+        [Deployment::HeightInCoinbase, Deployment::Cltv, Deployment::Dersig, Deployment::Csv, Deployment::Segwit];
+
+    /// The name in Core's `-testactivationheight=NAME@HEIGHT`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Deployment::HeightInCoinbase => "bip34",
+            Deployment::Cltv => "cltv",
+            Deployment::Dersig => "dersig",
+            Deployment::Csv => "csv",
+            Deployment::Segwit => "segwit",
+        }
+    }
+}
+
+/// A block whose scripts are checked under other flags than its height asks for: Core's `script_flag_exceptions`.
+/// A block is meant by its hash and has one height.
+#[derive(Clone, Copy, Debug)]
+pub struct ScriptFlagException {
+    pub height: Height,
+    pub hash: BlockHash,
+    /// The flags in place of P2SH, WITNESS and TAPROOT.
+    pub flags: Flags,
+}
+
+/// The settings of one chain: Core's `Consensus::Params`, and the magic of its files and messages.
+#[derive(Clone, Debug)]
+pub struct Params {
+    pub chain: Chain,
+    /// Core's `pchMessageStart`.
+    pub magic: [u8; 4],
+    pub genesis_hash: BlockHash,
+    pub subsidy_halving_interval: u32,
+    pub script_flag_exceptions: Vec<ScriptFlagException>,
+    /// Activation heights in the order of [`Deployment::ALL`].
+    activation_heights: [Height; 5],
+    /// Hash of the block at BIP-0034's height, which makes BIP-0030's check needless above it. Zero: never needless.
+    pub bip34_hash: BlockHash,
+    pub pow_limit: U256,
+    /// Seconds of a retarget period.
+    pub pow_target_timespan: i64,
+    /// Seconds between blocks.
+    pub pow_target_spacing: i64,
+    pub allow_min_difficulty_blocks: bool,
+    pub no_retargeting: bool,
+    pub enforce_bip94: bool,
+    /// The script every block must solve (BIP-0325); only on signet.
+    pub signet_challenge: Option<Vec<u8>>,
+}
+
+const TWO_WEEKS: i64 = 14 * 24 * 60 * 60;
+const TEN_MINUTES: i64 = 10 * 60;
+const DEFAULT_SIGNET_CHALLENGE: &str = "512103ad5e0edad18cb1f0fc0d28a3d4f1f3e445640337489abb10404f2d1e086be430\
+    210359ef5021964fe22d6f8e05b2463c9540ce96883fe3b278760f048f5189f2e6c452ae";
+
+impl Params {
+    pub fn new(chain: Chain) -> Params {
+        match chain {
+            Chain::Main => Params::main(),
+            Chain::Test => Params::test(),
+            Chain::Testnet4 => Params::testnet4(),
+            Chain::Signet => Params::signet(),
+            Chain::Regtest => Params::regtest(),
+        }
+    }
+
+    fn main() -> Params {
+        Params {
+            chain: Chain::Main,
+            magic: [0xf9, 0xbe, 0xb4, 0xd9],
+            genesis_hash: hash("000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"),
+            subsidy_halving_interval: 210_000,
+            script_flag_exceptions: vec![
+                ScriptFlagException {
+                    height: Height(170_060),
+                    hash: hash("00000000000002dc756eebf4f49723ed8d30cc28a5f108eb94b1ba88ac4f9c22"),
+                    flags: Flags::NONE,
+                },
+                ScriptFlagException {
+                    height: Height(692_261),
+                    hash: hash("0000000000000000000f14c35b2d841e986ab5441de8c585d5ffe55ea1e395ad"),
+                    flags: Flags::P2SH.union(Flags::WITNESS),
+                },
+            ],
+            activation_heights: [227_931, 388_381, 363_725, 419_328, 481_824].map(Height),
+            bip34_hash: hash("000000000000024b89b42a942fe0d9fea3bb44ab7bd1b19115dd6a759c0808b8"),
+            pow_limit: limit("00000000ffffffffffffffffffffffffffffffffffffffffffffffffffffffff"),
+            pow_target_timespan: TWO_WEEKS,
+            pow_target_spacing: TEN_MINUTES,
+            allow_min_difficulty_blocks: false,
+            no_retargeting: false,
+            enforce_bip94: false,
+            signet_challenge: None,
+        }
+    }
+
+    fn test() -> Params {
+        Params {
+            chain: Chain::Test,
+            magic: [0x0b, 0x11, 0x09, 0x07],
+            genesis_hash: hash("000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943"),
+            script_flag_exceptions: vec![ScriptFlagException {
+                height: Height(394),
+                hash: hash("00000000dd30457c001f4095d208cc1296b0eed002427aa599874af7a432b105"),
+                flags: Flags::NONE,
+            }],
+            activation_heights: [21_111, 581_885, 330_776, 770_112, 834_624].map(Height),
+            bip34_hash: hash("0000000023b3a96d3484e5abb3755c413e7d41500f8e2a5c3f0dd01299cd8ef8"),
+            allow_min_difficulty_blocks: true,
+            ..Params::main()
+        }
+    }
+
+    fn testnet4() -> Params {
+        Params {
+            chain: Chain::Testnet4,
+            magic: [0x1c, 0x16, 0x3f, 0x28],
+            genesis_hash: hash("00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043"),
+            script_flag_exceptions: Vec::new(),
+            activation_heights: [Height(1); 5],
+            bip34_hash: BlockHash::ZERO,
+            allow_min_difficulty_blocks: true,
+            enforce_bip94: true,
+            ..Params::main()
+        }
+    }
+
+    fn signet() -> Params {
+        Params {
+            chain: Chain::Signet,
+            // The first bytes of the double SHA-256 of the challenge, serialised as a script.
+            magic: [0x0a, 0x03, 0xcf, 0x40],
+            genesis_hash: hash("00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6"),
+            script_flag_exceptions: Vec::new(),
+            activation_heights: [Height(1); 5],
+            bip34_hash: BlockHash::ZERO,
+            pow_limit: limit("00000377ae000000000000000000000000000000000000000000000000000000"),
+            signet_challenge: Some(hex(DEFAULT_SIGNET_CHALLENGE).unwrap_or_default()),
+            ..Params::main()
+        }
+    }
+
+    fn regtest() -> Params {
+        let [bip34, cltv, dersig, csv, segwit] = [1, 1, 1, 1, 0].map(Height);
+        Params {
+            chain: Chain::Regtest,
+            magic: [0xfa, 0xbf, 0xb5, 0xda],
+            genesis_hash: hash("0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206"),
+            subsidy_halving_interval: 150,
+            script_flag_exceptions: Vec::new(),
+            activation_heights: [bip34, cltv, dersig, csv, segwit],
+            bip34_hash: BlockHash::ZERO,
+            pow_limit: limit("7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"),
+            pow_target_timespan: 24 * 60 * 60,
+            allow_min_difficulty_blocks: true,
+            no_retargeting: true,
+            ..Params::main()
+        }
+    }
+
+    /// Blocks of a retarget period: Core's `DifficultyAdjustmentInterval`.
+    pub fn difficulty_adjustment_interval(&self) -> u32 {
+        u32::try_from(self.pow_target_timespan / self.pow_target_spacing).unwrap_or(1)
+    }
+
+    pub fn activation_height(&self, deployment: Deployment) -> Height {
+        self.activation_heights[deployment as usize]
+    }
+
+    /// Whether the soft fork binds the block of this height: Core's `DeploymentActiveAt`.
+    pub fn is_active(&self, deployment: Deployment, height: Height) -> bool {
+        height >= self.activation_height(deployment)
+    }
+
+    /// Moves a soft fork of regtest: Core's `-testactivationheight=NAME@HEIGHT`.
+    pub fn with_activation_height(mut self, setting: &str) -> Result<Params, ActivationHeightError> {
+        let fail = |reason| Err(ActivationHeightError { setting: setting.to_owned(), reason });
+        if self.chain != Chain::Regtest {
+            return fail("activation heights can be set on regtest only");
+        }
+        let Some((name, height)) = setting.split_once('@') else {
+            return fail("it must have the form NAME@HEIGHT");
+        };
+        let Some(deployment) = Deployment::ALL.into_iter().find(|deployment| deployment.name() == name) else {
+            return fail("the name must be bip34, dersig, cltv, csv or segwit");
+        };
+        match height.parse::<u32>() {
+            // Core takes heights below the largest int.
+            Ok(height) if height < 0x7fff_ffff => {
+                self.activation_heights[deployment as usize] = Height(height);
+                Ok(self)
+            }
+            _ => fail("the height must be a whole number from 0 to 2147483646"),
+        }
+    }
+
+    /// The genesis block: Core's `CreateGenesisBlock`.
+    pub fn genesis_block(&self) -> RawBlock {
+        let (time, nonce, bits) = match self.chain {
+            Chain::Main => (1_231_006_505, 2_083_236_893, 0x1d00_ffff),
+            Chain::Test => (1_296_688_602, 414_098_458, 0x1d00_ffff),
+            Chain::Testnet4 => (1_714_777_860, 393_743_547, 0x1d00_ffff),
+            Chain::Signet => (1_598_918_400, 52_613_770, 0x1e03_77ae),
+            Chain::Regtest => (1_296_688_602, 2, 0x207f_ffff),
+        };
+        let (message, key): (&[u8], &str) = match self.chain {
+            Chain::Testnet4 => (
+                b"03/May/2024 000000000000000000001ebd58c244970b3aa9d783bb001011fbe8ea8e98e00e",
+                "000000000000000000000000000000000000000000000000000000000000000000",
+            ),
+            _ => (
+                b"The Times 03/Jan/2009 Chancellor on brink of second bailout for banks",
+                "04678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6bc3f4cef38c4f35504e51ec112de5c384df7\
+                 ba0b8d578a4c702b6bf11d5f",
+            ),
+        };
+        let push = |out: &mut Vec<u8>, bytes: &[u8]| {
+            match u8::try_from(bytes.len()) {
+                Ok(len) if len < 0x4c => out.push(len),
+                Ok(len) => out.extend_from_slice(&[0x4c, len]),
+                Err(_) => unreachable!("both messages are shorter than 256 bytes"),
+            }
+            out.extend_from_slice(bytes);
+        };
+        let mut script_sig = vec![0x04, 0xff, 0xff, 0x00, 0x1d, 0x01, 0x04];
+        push(&mut script_sig, message);
+        let mut script_pubkey = Vec::new();
+        push(&mut script_pubkey, &hex(key).unwrap_or_default());
+        script_pubkey.push(0xac);
+        let input = MutInput { prevout: OutPoint::NULL, script_sig, sequence: u32::MAX, witness: Vec::new() };
+        let output = MutOutput { value: Amount(50 * Amount::COIN.0), script_pubkey };
+        let coinbase = MutTx { version: 1, inputs: vec![input], outputs: vec![output], lock_time: 0 };
+        let header = Header { version: 1, prev_block: BlockHash::ZERO, merkle_root: [0; 32], time, bits, nonce };
+        let mut block = MutBlock { header, txs: vec![coinbase] };
+        block.seal_merkle_root();
+        RawBlock::new(block.encode())
+    }
+}
+
+/// A setting of an activation height that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivationHeightError {
+    pub setting: String,
+    pub reason: &'static str,
+}
+
+impl fmt::Display for ActivationHeightError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "-testactivationheight={}: {}", self.setting, self.reason)
+    }
+}
+
+impl std::error::Error for ActivationHeightError {}
+
+/// A hash written in this file; a misprint gives zero, which the tests below find.
+fn hash(text: &str) -> BlockHash {
+    text.parse().unwrap_or_default()
+}
+
+/// A target written in this file, as hashes are written.
+fn limit(text: &str) -> U256 {
+    U256::from_le_bytes(&hash(text).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pow::expand;
+    use lydian_hash::sha256d;
+
+    /// checklist: 28
+    #[test]
+    fn genesis_blocks_have_the_hashes_of_their_chains() {
+        for chain in Chain::ALL {
+            let params = Params::new(chain);
+            let block = params.genesis_block().parse().unwrap();
+            assert_eq!(block.hash(), params.genesis_hash, "{chain}");
+            assert_ne!(block.hash(), BlockHash::ZERO);
+            assert!(expand(block.header().bits).target <= params.pow_limit);
+        }
+        let bip34 = [Chain::Main, Chain::Test].map(|chain| Params::new(chain).bip34_hash);
+        assert!(!bip34.contains(&BlockHash::ZERO));
+    }
+
+    #[test]
+    fn signet_magic_is_made_of_the_challenge() {
+        let params = Params::new(Chain::Signet);
+        let challenge = params.signet_challenge.unwrap();
+        let mut serialised = vec![u8::try_from(challenge.len()).unwrap()];
+        serialised.extend_from_slice(&challenge);
+        assert_eq!(challenge.len(), 71);
+        assert_eq!(params.magic, sha256d(&serialised)[..4]);
+    }
+
+    /// The soft forks of every chain start at Core's heights: from genesis on where the chain is young.
+    /// checklist: 28
+    #[test]
+    fn activation_heights() {
+        let heights = |chain| Deployment::ALL.map(|d| Params::new(chain).activation_height(d).0);
+        assert_eq!(heights(Chain::Main), [227_931, 388_381, 363_725, 419_328, 481_824]);
+        assert_eq!(heights(Chain::Test), [21_111, 581_885, 330_776, 770_112, 834_624]);
+        assert_eq!(heights(Chain::Testnet4), [1; 5]);
+        assert_eq!(heights(Chain::Signet), [1; 5]);
+        assert_eq!(heights(Chain::Regtest), [1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn activation_heights_move_on_regtest_only() {
+        let set = |text| Params::new(Chain::Regtest).with_activation_height(text);
+        assert_eq!(set("segwit@432").unwrap().activation_height(Deployment::Segwit), Height(432));
+        assert_eq!(set("dersig@1251").unwrap().activation_height(Deployment::Dersig), Height(1251));
+        for bad in ["segwit", "taproot@1", "segwit@", "segwit@-1", "segwit@2147483647"] {
+            assert_eq!(set(bad).unwrap_err().setting, bad);
+        }
+        assert!(Params::new(Chain::Main).with_activation_height("segwit@1").is_err());
+    }
+}

@@ -1,0 +1,325 @@
+//! The plain validator: one thread, one block at a time, a `BTreeMap` of coins, scripts in exact mode. It is the
+//! specification that every faster validator is compared with, so nothing here is clever.
+//!
+//! Input: blocks in any order that brings parents first. Output: for each, what became of it; at any time the tip, the coins
+//! and their hashes. Invariants: the coins are exactly those of the active chain; the active chain is the one with most
+//! work among those whose blocks are all here and valid, the first seen between equals. Memory: every block and every coin.
+//! It must never read a clock or a file.
+
+mod tree;
+
+use crate::block::{CheckedBlock, Parent, check_block};
+use crate::coins::{Coin, CoinView, fund, outpoint};
+use crate::deployment::is_bip30_unspendable;
+use crate::params::Params;
+use crate::rule::{Step, Violation};
+use crate::scripts::{Mode, VerifiedBlock, verify_scripts};
+use crate::stats::Stats;
+use crate::u256::U256;
+use crate::utxo_hash;
+use lydian_primitives::{Block, BlockHash, Height, OutPoint};
+use lydian_script::is_unspendable;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use tree::{Body, NodeId, Tree};
+
+/// The validator.
+#[derive(Debug)]
+pub struct PlainValidator {
+    params: Params,
+    tree: Tree,
+    coins: Coins,
+    /// Coins spent by each block of the active chain.
+    undo: HashMap<BlockHash, Vec<Coin>>,
+    stats: Stats,
+    next_sequence: u64,
+}
+
+/// What became of a block that breaks no rule so far.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Accepted {
+    pub hash: BlockHash,
+    pub height: Height,
+    /// Whether the block is on the active chain now.
+    pub is_active: bool,
+    /// Blocks taken off the active chain for it.
+    pub disconnected: usize,
+    /// Other blocks that turned out to break a rule when the chain with most work was sought.
+    pub invalid: Vec<(BlockHash, Violation)>,
+}
+
+/// Why a block was not accepted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rejected {
+    /// The block is here already.
+    Duplicate,
+    /// The block is known to break a rule: Core's `duplicate-invalid`.
+    DuplicateInvalid,
+    Violation(Violation),
+}
+
+impl Rejected {
+    /// What Core's `submitblock` answers.
+    pub fn reason(&self) -> String {
+        match self {
+            Rejected::Duplicate => "duplicate".to_owned(),
+            Rejected::DuplicateInvalid => "duplicate-invalid".to_owned(),
+            Rejected::Violation(violation) => violation.reject_reason(),
+        }
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejected::Violation(violation) => violation.fmt(f),
+            other => f.write_str(&other.reason()),
+        }
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+impl From<Violation> for Rejected {
+    fn from(violation: Violation) -> Rejected {
+        Rejected::Violation(violation)
+    }
+}
+
+impl PlainValidator {
+    /// A chain of its genesis block alone.
+    pub fn new(params: Params) -> PlainValidator {
+        let genesis = match params.genesis_block().parse() {
+            Ok(block) => block,
+            Err(error) => unreachable!("the genesis block is built to parse: {error}"),
+        };
+        PlainValidator {
+            tree: Tree::new(genesis.header(), genesis.hash()),
+            params,
+            coins: Coins::default(),
+            undo: HashMap::new(),
+            stats: Stats::default(),
+            next_sequence: 1,
+        }
+    }
+
+    /// Takes a block in, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
+    pub fn accept_block(&mut self, block: Block, now: u32) -> Result<Accepted, Rejected> {
+        let (hash, header) = (block.hash(), *block.header());
+        let known = self.tree.find(&hash);
+        if let Some(id) = known {
+            self.refuse_known(id, &block)?;
+        }
+        let parent = self.tree.find(&header.prev_block);
+        let result = {
+            let branch = parent.map(|id| (self.tree.node(id), self.tree.branch(id)));
+            let parent = match &branch {
+                None => Parent::Unknown,
+                Some((node, _)) if node.is_invalid => Parent::Invalid,
+                Some((node, branch)) => Parent::At(node.height, branch),
+            };
+            CheckedBlock::check(block, parent, i64::from(now), &self.params)
+        };
+        let enter = |tree: &mut Tree| known.or_else(|| parent.map(|parent| tree.insert(hash, header, parent)));
+        match result {
+            Ok(checked) => match enter(&mut self.tree) {
+                Some(id) => self.take_body(id, checked),
+                None => unreachable!("a checked block has a parent"),
+            },
+            Err(violation) => {
+                // The header was good if it came to the body: then it is kept, and kept as invalid if the hash is to blame.
+                if violation.rule.info().step == Step::BlockInChain
+                    && let Some(id) = enter(&mut self.tree)
+                    && !violation.rule.is_of_the_bytes()
+                {
+                    self.tree.invalidate(id);
+                }
+                Err(violation.into())
+            }
+        }
+    }
+
+    /// Core checks the bytes first, then looks whether it knows the hash.
+    fn refuse_known(&self, id: NodeId, block: &Block) -> Result<(), Rejected> {
+        let node = self.tree.node(id);
+        match node.body {
+            Body::Genesis => Err(Rejected::Duplicate),
+            _ if node.is_invalid => {
+                check_block(block, &self.params)?;
+                Err(Rejected::DuplicateInvalid)
+            }
+            Body::Checked(_) => {
+                check_block(block, &self.params)?;
+                Err(Rejected::Duplicate)
+            }
+            Body::Missing => Ok(()),
+        }
+    }
+
+    fn take_body(&mut self, id: NodeId, checked: CheckedBlock) -> Result<Accepted, Rejected> {
+        let (hash, height) = (checked.block().hash(), checked.height());
+        self.tree.set_body(id, checked, self.next_sequence);
+        self.next_sequence += 1;
+        let (disconnected, mut invalid) = self.activate_best_chain();
+        if let Some(index) = invalid.iter().position(|(bad, _)| *bad == hash) {
+            return Err(invalid.swap_remove(index).1.into());
+        }
+        Ok(Accepted { hash, height, is_active: self.tree.is_active(id), disconnected, invalid })
+    }
+
+    /// Moves to the chain with most work; where a block on the way breaks a rule, to the next best, and back in the end to
+    /// where it was if none is better. Core's `ActivateBestChain`.
+    fn activate_best_chain(&mut self) -> (usize, Vec<(BlockHash, Violation)>) {
+        let (mut disconnected, mut invalid) = (0, Vec::new());
+        'search: loop {
+            let candidates = self.tree.candidates();
+            let Some(path) = candidates.into_iter().find_map(|id| self.tree.path_to(id)) else {
+                return (disconnected, invalid);
+            };
+            let fork = self.tree.node(path[0]).parent;
+            while fork != Some(self.tree.tip()) {
+                self.disconnect_tip();
+                disconnected += 1;
+            }
+            for id in path {
+                if let Err(violation) = self.connect(id) {
+                    invalid.push((self.tree.node(id).hash, violation));
+                    self.tree.invalidate(id);
+                    continue 'search;
+                }
+            }
+        }
+    }
+
+    /// Connects one block to the tip: Core's `ConnectTip`.
+    fn connect(&mut self, id: NodeId) -> Result<(), Violation> {
+        let checked = match &self.tree.node(id).body {
+            Body::Checked(checked) => checked.clone(),
+            _ => unreachable!("only blocks with bodies are on a path"),
+        };
+        let funded = fund(checked, &self.coins, &self.tree.branch(self.tree.tip()), &self.params)?;
+        let verified = verify_scripts(funded, Mode::Exact)?;
+        self.stats.add(verified.funded());
+        let spent = self.coins.apply(verified);
+        self.undo.insert(self.tree.node(id).hash, spent);
+        self.tree.push_active(id);
+        Ok(())
+    }
+
+    /// Takes the tip off: Core's `DisconnectTip`.
+    fn disconnect_tip(&mut self) {
+        let tip = self.tree.tip();
+        let node = self.tree.node(tip);
+        let spent = self.undo.remove(&node.hash).unwrap_or_default();
+        match &node.body {
+            Body::Checked(checked) => self.coins.undo(checked, spent),
+            _ => unreachable!("the genesis block is never disconnected"),
+        }
+        self.tree.pop_active();
+    }
+
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Height and hash of the last block of the active chain.
+    pub fn tip(&self) -> (Height, BlockHash) {
+        let node = self.tree.node(self.tree.tip());
+        (node.height, node.hash)
+    }
+
+    /// Work of the active chain.
+    pub fn chain_work(&self) -> U256 {
+        self.tree.node(self.tree.tip()).chain_work
+    }
+
+    /// Height of a block, if its header is known.
+    pub fn height_of(&self, hash: &BlockHash) -> Option<Height> {
+        self.tree.find(hash).map(|id| self.tree.node(id).height)
+    }
+
+    pub fn coin(&self, outpoint: &OutPoint) -> Option<&Coin> {
+        self.coins.0.get(outpoint)
+    }
+
+    pub fn coin_count(&self) -> usize {
+        self.coins.0.len()
+    }
+
+    /// What was checked on the way, blocks that were disconnected later included.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Core's `hash_serialized_3`, in internal byte order.
+    pub fn hash_serialized_3(&self) -> [u8; 32] {
+        utxo_hash::hash_serialized_3(self.coins.0.iter())
+    }
+
+    /// Core's `muhash`, in internal byte order.
+    pub fn muhash(&self) -> [u8; 32] {
+        utxo_hash::muhash(self.coins.0.iter())
+    }
+}
+
+/// The unspent outputs of the active chain.
+#[derive(Debug, Default)]
+struct Coins(BTreeMap<OutPoint, Coin>);
+
+impl CoinView for Coins {
+    fn coins(&self, outpoints: &[OutPoint]) -> Vec<Option<Coin>> {
+        outpoints.iter().map(|outpoint| self.0.get(outpoint).cloned()).collect()
+    }
+
+    fn has_any(&self, outpoints: &[OutPoint]) -> bool {
+        outpoints.iter().any(|outpoint| self.0.contains_key(outpoint))
+    }
+}
+
+impl Coins {
+    /// Removes what the block spends, adds what it creates and can be spent; gives back the coins spent. Core's
+    /// `UpdateCoins`, transaction by transaction.
+    fn apply(&mut self, verified: VerifiedBlock) -> Vec<Coin> {
+        let (checked, spent) = verified.into_funded().into_parts();
+        for tx in checked.block().txs() {
+            if !tx.is_coinbase() {
+                for input in tx.inputs() {
+                    assert!(self.0.remove(&input.prevout).is_some(), "a funded block spends coins that are there");
+                }
+            }
+            for (vout, output) in tx.outputs().enumerate() {
+                if !is_unspendable(output.script_pubkey) {
+                    let coin = Coin::new(output, checked.height(), tx.is_coinbase());
+                    self.0.insert(outpoint(tx.txid(), vout), coin);
+                }
+            }
+        }
+        spent
+    }
+
+    /// The reverse, transaction by transaction from the last. Core's `DisconnectBlock`: a coin that was overwritten (two
+    /// coinbases of 2010) is not restored, and its block may miss its outputs.
+    fn undo(&mut self, checked: &CheckedBlock, mut spent: Vec<Coin>) {
+        let block = checked.block();
+        let is_excepted = is_bip30_unspendable(checked.height(), &block.hash());
+        for index in (0..block.tx_count()).rev() {
+            let tx = block.tx(index);
+            for (vout, output) in tx.outputs().enumerate().filter(|(_, output)| !is_unspendable(output.script_pubkey)) {
+                let created = Coin::new(output, checked.height(), tx.is_coinbase());
+                let removed = self.0.remove(&outpoint(tx.txid(), vout));
+                assert!(removed == Some(created) || (tx.is_coinbase() && is_excepted), "a block finds its outputs");
+            }
+            if tx.is_coinbase() {
+                continue;
+            }
+            for input in (0..tx.input_count()).rev() {
+                match spent.pop() {
+                    Some(coin) => {
+                        assert!(self.0.insert(tx.input(input).prevout, coin).is_none(), "a spent coin was there")
+                    }
+                    None => unreachable!("one coin for each input"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! From [`FundedBlock`] to [`VerifiedBlock`]: every script of every input.
+//!
+//! Input: a funded block. Output: the block, or the first input whose scripts fail. Two ways with one verdict: exact mode,
+//! one input after the other, which is the specification; and capture mode, where signature checks are collected and
+//! settled by an engine, and whatever is not thereby proven valid is decided by exact mode. Pure.
+
+use crate::coins::{Coin, FundedBlock};
+use crate::rule::{Rule, Violation};
+use lydian_primitives::{Output, Tx};
+use lydian_script::Engine;
+use lydian_script::{Captured, Flags, Obligations, ScriptError, TxContext, capture_input, verify_input};
+
+/// A block that breaks no rule.
+#[derive(Clone, Debug)]
+pub struct VerifiedBlock {
+    funded: FundedBlock,
+}
+
+impl VerifiedBlock {
+    pub fn funded(&self) -> &FundedBlock {
+        &self.funded
+    }
+
+    pub fn into_funded(self) -> FundedBlock {
+        self.funded
+    }
+}
+
+/// How scripts are verified.
+#[derive(Clone, Copy)]
+pub enum Mode<'a> {
+    /// Each signature at once, by the reference.
+    Exact,
+    /// Signatures collected over the block and settled by the engine.
+    Capture(&'a dyn Engine),
+}
+
+impl std::fmt::Debug for Mode<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Mode::Exact => f.write_str("Exact"),
+            Mode::Capture(engine) => write!(f, "Capture({})", engine.name()),
+        }
+    }
+}
+
+/// Verifies all scripts of a block. Core's `CheckInputScripts` for every transaction but the coinbase.
+pub fn verify_scripts(funded: FundedBlock, mode: Mode<'_>) -> Result<VerifiedBlock, Violation> {
+    let failure = match mode {
+        Mode::Exact => first_failure(&funded),
+        Mode::Capture(engine) => first_failure_captured(&funded, engine),
+    };
+    match failure {
+        None => Ok(VerifiedBlock { funded }),
+        Some((tx, input, error)) => {
+            let place = Violation::in_input(Rule::ScriptVerify, tx, input);
+            Err(Violation { script_error: Some(error), ..place })
+        }
+    }
+}
+
+type Failure = (usize, usize, ScriptError);
+
+/// Transactions but the coinbase with the coins they spend.
+fn spends(funded: &FundedBlock) -> impl Iterator<Item = (usize, Tx<'_>, &[Coin])> {
+    let mut rest = funded.spent();
+    funded.checked().block().txs().enumerate().skip(1).map(move |(index, tx)| {
+        let (coins, later) = rest.split_at(tx.input_count());
+        rest = later;
+        (index, tx, coins)
+    })
+}
+
+fn outputs(coins: &[Coin]) -> Vec<Output<'_>> {
+    coins.iter().map(Coin::output).collect()
+}
+
+fn context<'a>(tx: Tx<'a>, spent: &'a [Output<'a>]) -> TxContext<'a> {
+    match TxContext::new(tx, spent) {
+        Some(context) => context,
+        None => unreachable!("a funded block has one coin for each input"),
+    }
+}
+
+fn first_failure(funded: &FundedBlock) -> Option<Failure> {
+    let flags = funded.checked().flags();
+    spends(funded).find_map(|(index, tx, coins)| {
+        let spent = outputs(coins);
+        first_failure_of_tx(&context(tx, &spent), flags).map(|(input, error)| (index, input, error))
+    })
+}
+
+fn first_failure_of_tx(context: &TxContext<'_>, flags: Flags) -> Option<(usize, ScriptError)> {
+    (0..context.tx().input_count())
+        .find_map(|input| verify_input(context, input, flags).err().map(|error| (input, error)))
+}
+
+/// Collects what can be collected, settles it, and reruns in exact mode every input that is not proven valid.
+fn first_failure_captured(funded: &FundedBlock, engine: &dyn Engine) -> Option<Failure> {
+    let flags = funded.checked().flags();
+    let mut obligations = Obligations::default();
+    // For each input: where it stands in the obligations, or nothing if only exact mode can tell.
+    let mut inputs = Vec::new();
+    for (index, tx, coins) in spends(funded) {
+        let spent = outputs(coins);
+        let context = context(tx, &spent);
+        for input in 0..tx.input_count() {
+            let captured = capture_input(&context, input, flags, &mut obligations);
+            inputs.push((index, input, captured == Captured::Accepted));
+        }
+    }
+    let mut held = obligations.settle(engine).into_iter();
+    let mut doubtful = inputs.into_iter().filter(|&(_, _, is_captured)| !is_captured || held.next() != Some(true));
+    let exact = |tx_index: usize, input: usize| {
+        let (_, tx, coins) = spends(funded).nth(tx_index - 1)?;
+        let spent = outputs(coins);
+        verify_input(&context(tx, &spent), input, flags).err().map(|error| (tx_index, input, error))
+    };
+    doubtful.find_map(|(tx_index, input, _)| exact(tx_index, input))
+}

@@ -1,0 +1,30 @@
+//! What was checked, counted. Input: funded blocks. Output: sums for people and reports. Decides nothing.
+
+use crate::coins::FundedBlock;
+
+/// Sums over blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    pub blocks: u64,
+    pub transactions: u64,
+    /// Inputs that spend a coin; coinbases have none.
+    pub inputs: u64,
+    pub outputs: u64,
+    /// Bytes of the blocks, witnesses included.
+    pub bytes: u64,
+    pub weight: u64,
+    pub sigops_cost: u64,
+}
+
+impl Stats {
+    pub fn add(&mut self, funded: &FundedBlock) {
+        let block = funded.checked().block();
+        self.blocks += 1;
+        self.transactions += block.tx_count() as u64;
+        self.inputs += funded.spent().len() as u64;
+        self.outputs += block.output_count() as u64;
+        self.bytes += block.total_size() as u64;
+        self.weight += block.weight() as u64;
+        self.sigops_cost += funded.sigops_cost() as u64;
+    }
+}

@@ -1,0 +1,37 @@
+//! Hashes of a set of coins, equal to those of Core's `gettxoutsetinfo`.
+//!
+//! Input: coins. Output: 32 bytes, shown reversed as any hash. Source: Core's kernel/coinstats.cpp (`TxOutSer`, `ApplyHash`).
+//! Cost: one hash of about 70 bytes a coin; for MuHash a multiplication of 3,072 bits more.
+
+use crate::coins::Coin;
+use lydian_hash::{MuHash3072, Sha256};
+use lydian_primitives::OutPoint;
+use lydian_primitives::build::write_var_bytes;
+
+/// One coin as both hashes take it: outpoint, height and coinbase flag, value, script.
+pub fn serialize_coin(outpoint: &OutPoint, coin: &Coin) -> Vec<u8> {
+    let mut out = outpoint.to_bytes().to_vec();
+    let code = coin.height.0 << 1 | u32::from(coin.is_coinbase);
+    out.extend_from_slice(&code.to_le_bytes());
+    out.extend_from_slice(&coin.value.0.to_le_bytes());
+    write_var_bytes(&mut out, &coin.script_pubkey);
+    out
+}
+
+/// `hash_serialized_3`: the double SHA-256 of all coins, ordered by txid bytes and output index.
+pub fn hash_serialized_3<'a>(coins: impl Iterator<Item = (&'a OutPoint, &'a Coin)>) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for (outpoint, coin) in coins {
+        hasher.update(&serialize_coin(outpoint, coin));
+    }
+    hasher.finalize_double()
+}
+
+/// `muhash`: independent of the order.
+pub fn muhash<'a>(coins: impl Iterator<Item = (&'a OutPoint, &'a Coin)>) -> [u8; 32] {
+    let mut muhash = MuHash3072::new();
+    for (outpoint, coin) in coins {
+        muhash.insert(&serialize_coin(outpoint, coin));
+    }
+    muhash.finalize()
+}

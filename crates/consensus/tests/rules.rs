@@ -1,0 +1,944 @@
+//! Every rule broken once and kept once, at its limit where it has one. The table is complete: a test counts.
+
+mod common;
+
+use common::*;
+use lydian_consensus::block::{check_block_in_chain, is_block_mutated};
+use lydian_consensus::limits::*;
+use lydian_consensus::tx::check_transaction;
+use lydian_consensus::{
+    Ancestor, Chain, CheckedBlock, Coin, CoinView, HeaderView, Params, Parent, RULES, Rejected, Rule, fund,
+};
+use lydian_primitives::build::{MutBlock, MutOutput, MutTx};
+use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint, Txid};
+use lydian_script::{ScriptBuilder, ScriptError, opcodes};
+
+/// One rule and the block that breaks it (`true`) or just keeps it (`false`).
+struct Case {
+    rule: Rule,
+    /// Gives the outcome of the breaking (`true`) or the keeping (`false`) variant.
+    outcome: fn(bool) -> Option<Rule>,
+}
+
+const COIN: i64 = 100_000_000;
+
+/// A world of 110 blocks, a block on it changed by `change`, sealed, then changed by `tamper`.
+fn with_block(change: impl FnOnce(&World, &mut MutBlock), tamper: impl FnOnce(&mut MutBlock)) -> Option<Rule> {
+    let mut world = World::regtest(110);
+    let mut block = world.next_block();
+    change(&world, &mut block);
+    seal(&mut block);
+    tamper(&mut block);
+    world.refusal(&block)
+}
+
+fn with_tx(make: impl FnOnce(&World) -> MutTx) -> Option<Rule> {
+    with_block(|world, block| block.txs.push(make(world)), |_| {})
+}
+
+/// A valid spend of the first coinbase.
+fn plain_spend(world: &World) -> MutTx {
+    spend(&[world.coinbase_outpoint(1)], 50 * COIN)
+}
+
+fn output(value: i64, script_pubkey: Vec<u8>) -> MutOutput {
+    MutOutput { value: Amount(value), script_pubkey }
+}
+
+const CASES: &[Case] = &[
+    Case { rule: Rule::HighHash, outcome: high_hash },
+    Case { rule: Rule::BadSignetBlksig, outcome: bad_signet_blksig },
+    Case {
+        rule: Rule::BadTxnmrklroot,
+        outcome: |bad| {
+            with_block(
+                |_, _| {},
+                |block| {
+                    block.header.merkle_root[0] ^= u8::from(bad);
+                    seal_work(block);
+                },
+            )
+        },
+    },
+    Case { rule: Rule::BadTxnsDuplicate, outcome: bad_txns_duplicate },
+    Case {
+        rule: Rule::BlockEmpty,
+        outcome: |bad| {
+            with_block(
+                |_, _| {},
+                |block| {
+                    if bad {
+                        block.txs.clear();
+                        block.seal_merkle_root();
+                        seal_work(block);
+                    }
+                },
+            )
+        },
+    },
+    Case { rule: Rule::BlockTxCount, outcome: block_tx_count },
+    Case { rule: Rule::BlockBaseSize, outcome: |bad| base_size_block(1_000_000 + usize::from(bad)) },
+    Case {
+        rule: Rule::BadCbMissing,
+        outcome: |bad| {
+            with_block(
+                |world, block| {
+                    if bad {
+                        block.txs[0] = plain_spend(world)
+                    }
+                },
+                |_| {},
+            )
+        },
+    },
+    Case {
+        rule: Rule::BadCbMultiple,
+        outcome: |bad| {
+            with_block(
+                |_, block| {
+                    if bad {
+                        block.txs.push(coinbase(7, Amount(0)))
+                    }
+                },
+                |_| {},
+            )
+        },
+    },
+    Case {
+        rule: Rule::TxVinEmpty,
+        outcome: |bad| with_tx(|world| if bad { MutTx::default() } else { plain_spend(world) }),
+    },
+    Case {
+        rule: Rule::TxVoutEmpty,
+        outcome: |bad| {
+            with_tx(|world| {
+                let mut tx = plain_spend(world);
+                tx.outputs.truncate(usize::from(!bad));
+                tx
+            })
+        },
+    },
+    Case { rule: Rule::TxOversize, outcome: tx_oversize },
+    Case { rule: Rule::TxVoutNegative, outcome: |bad| output_values(&[-i64::from(bad)]) },
+    Case { rule: Rule::TxVoutToolarge, outcome: |bad| alone(&[Amount::MAX_MONEY.0 + i64::from(bad)]) },
+    Case { rule: Rule::TxTxouttotalToolarge, outcome: |bad| alone(&[Amount::MAX_MONEY.0, i64::from(bad)]) },
+    Case {
+        rule: Rule::TxInputsDuplicate,
+        outcome: |bad| {
+            with_tx(|world| {
+                let first = world.coinbase_outpoint(1);
+                let second = if bad { first } else { world.coinbase_outpoint(2) };
+                spend(&[first, second], COIN)
+            })
+        },
+    },
+    Case { rule: Rule::TxCbLength, outcome: |bad| coinbase_length(COINBASE_SCRIPT_SIG_SIZE_MAX + usize::from(bad)) },
+    Case {
+        rule: Rule::TxPrevoutNull,
+        outcome: |bad| {
+            with_tx(|world| {
+                let second = if bad { OutPoint::NULL } else { world.coinbase_outpoint(2) };
+                spend(&[world.coinbase_outpoint(1), second], COIN)
+            })
+        },
+    },
+    Case { rule: Rule::BlockLegacySigops, outcome: |bad| sigops_in_outputs(20_000 + usize::from(bad)) },
+    Case {
+        rule: Rule::PrevBlkNotFound,
+        outcome: |bad| {
+            with_block(
+                |_, block| {
+                    if bad {
+                        block.header.prev_block = BlockHash([1; 32])
+                    }
+                },
+                |_| {},
+            )
+        },
+    },
+    Case { rule: Rule::BadPrevblk, outcome: bad_prevblk },
+    Case { rule: Rule::BadDiffbits, outcome: |bad| with_block(|_, block| block.header.bits -= u32::from(bad), |_| {}) },
+    Case { rule: Rule::TimeTooOld, outcome: time_too_old },
+    Case { rule: Rule::TimeTimewarpAttack, outcome: |bad| timewarp(MAX_TIMEWARP + i64::from(bad)) },
+    Case { rule: Rule::TimeTooNew, outcome: |bad| time_ahead(MAX_FUTURE_BLOCK_TIME + i64::from(bad)) },
+    Case {
+        rule: Rule::BadVersion,
+        outcome: |bad| with_block(|_, block| block.header.version = 4 - i32::from(bad), |_| {}),
+    },
+    Case { rule: Rule::TxNonfinal, outcome: |bad| lock_time(111 - u32::from(!bad)) },
+    Case {
+        rule: Rule::BadCbHeight,
+        outcome: |bad| with_block(|_, block| block.txs[0].inputs[0].script_sig[1] += u8::from(bad), |_| {}),
+    },
+    Case { rule: Rule::BadWitnessNonceSize, outcome: |bad| reserved_value(vec![vec![0; 32 + usize::from(bad)]]) },
+    Case {
+        rule: Rule::BadWitnessMerkleMatch,
+        outcome: |bad| {
+            with_block(
+                |_, _| {},
+                |block| {
+                    block.txs[0].outputs[1].script_pubkey[6] ^= u8::from(bad);
+                    block.seal_merkle_root();
+                    seal_work(block);
+                },
+            )
+        },
+    },
+    Case {
+        rule: Rule::UnexpectedWitness,
+        outcome: |bad| {
+            with_block(
+                |_, block| {
+                    block.txs[0].outputs.pop();
+                    block.txs[0].inputs[0].witness.truncate(usize::from(bad));
+                },
+                |_| {},
+            )
+        },
+    },
+    Case { rule: Rule::BadBlkWeight, outcome: |bad| weight_block(MAX_BLOCK_WEIGHT + usize::from(bad)) },
+    Case { rule: Rule::Bip30, outcome: bip30 },
+    Case {
+        rule: Rule::TxInputsMissingorspent,
+        outcome: |bad| {
+            with_tx(|world| {
+                let missing = OutPoint { txid: Txid([9; 32]), vout: 0 };
+                spend(&[if bad { missing } else { world.coinbase_outpoint(1) }], COIN)
+            })
+        },
+    },
+    Case { rule: Rule::TxPrematureSpendOfCoinbase, outcome: |bad| spend_depth(COINBASE_MATURITY - u32::from(bad)) },
+    Case {
+        rule: Rule::TxInputvaluesOutofrange,
+        outcome: |bad| with_coins(Amount::MAX_MONEY.0 - 5, 5 + i64::from(bad)),
+    },
+    Case {
+        rule: Rule::TxInBelowout,
+        outcome: |bad| with_tx(|world| spend(&[world.coinbase_outpoint(1)], 50 * COIN + i64::from(bad))),
+    },
+    Case { rule: Rule::AccumulatedFeeOutofrange, outcome: accumulated_fee },
+    Case { rule: Rule::TxSequenceLocks, outcome: |bad| relative_height_lock(109 + u32::from(bad)) },
+    Case { rule: Rule::BlockSigopsCost, outcome: sigops_cost },
+    Case {
+        rule: Rule::BadCbAmount,
+        outcome: |bad| with_block(|_, block| block.txs[0].outputs[0].value.0 += i64::from(bad), |_| {}),
+    },
+    Case { rule: Rule::ScriptVerify, outcome: script_verify },
+];
+
+/// Walks the whole table: what breaks a rule is refused by that rule and no other, what keeps it is accepted.
+/// checklist: 1, 2, 3, 7, 8, 9, 10, 13, 16, 18, 19, 22, 23, 26
+#[test]
+fn every_rule_is_broken_and_kept() {
+    let listed: Vec<Rule> = CASES.iter().map(|case| case.rule).collect();
+    assert_eq!(listed, RULES.iter().map(|info| info.rule).collect::<Vec<_>>(), "one case for each rule, in order");
+    for case in CASES {
+        assert_eq!((case.outcome)(true), Some(case.rule), "{:?} broken", case.rule);
+        // A million transactions do not fit in a block; just below that limit the next one is met.
+        let kept = (case.rule == Rule::BlockTxCount).then_some(Rule::BlockBaseSize);
+        assert_eq!((case.outcome)(false), kept, "{:?} kept", case.rule);
+    }
+}
+
+fn high_hash(bad: bool) -> Option<Rule> {
+    with_block(
+        |_, _| {},
+        |block| {
+            while bad && block.header.hash().0[31] < 0x80 {
+                block.header.nonce += 1;
+            }
+        },
+    )
+}
+
+/// Regtest with a challenge that anybody solves: all that is asked for is a witness commitment.
+fn bad_signet_blksig(bad: bool) -> Option<Rule> {
+    let mut params = Params::new(Chain::Regtest);
+    params.signet_challenge = Some(true_script());
+    let mut world = World::new(params, 2);
+    let mut block = world.next_block();
+    if bad {
+        block.txs[0].outputs.pop();
+        block.txs[0].inputs[0].witness.clear();
+    }
+    seal(&mut block);
+    world.refusal(&block)
+}
+
+fn bad_txns_duplicate(bad: bool) -> Option<Rule> {
+    with_block(
+        |world, block| {
+            block.txs.push(spend(&[world.coinbase_outpoint(1)], COIN));
+            block.txs.push(spend(&[world.coinbase_outpoint(2)], COIN));
+        },
+        |block| {
+            if bad {
+                block.txs.push(block.txs[2].clone());
+            }
+        },
+    )
+}
+
+fn block_tx_count(bad: bool) -> Option<Rule> {
+    with_block(
+        |_, block| {
+            let count = 1_000_000 + u32::from(bad);
+            block.txs.extend((1..count).map(|lock_time| MutTx { lock_time, ..MutTx::default() }));
+        },
+        |_| {},
+    )
+}
+
+/// A block without witnesses, filled up to a base size by one output that nobody can spend.
+fn base_size_block(size: usize) -> Option<Rule> {
+    with_block(
+        |_, block| {
+            block.txs[0].outputs.pop();
+            block.txs[0].inputs[0].witness.clear();
+            block.txs[0].outputs.push(output(0, vec![opcodes::OP_RETURN; 900_000]));
+            let missing = size - block.encode().len();
+            block.txs[0].outputs[1].script_pubkey.resize(900_000 + missing, opcodes::OP_RETURN);
+            assert_eq!(block.encode().len(), size);
+        },
+        |_| {},
+    )
+}
+
+fn tx_oversize(bad: bool) -> Option<Rule> {
+    let mut tx = spend(&[OutPoint { txid: Txid([1; 32]), vout: 0 }], 0);
+    tx.outputs[0].script_pubkey = vec![opcodes::OP_RETURN; 900_000];
+    let missing = 1_000_000 + usize::from(bad) - tx.encode().len();
+    tx.outputs[0].script_pubkey.resize(900_000 + missing, opcodes::OP_RETURN);
+    check_transaction(tx.to_transaction().unwrap().view()).err()
+}
+
+fn output_values(values: &[i64]) -> Option<Rule> {
+    with_tx(|world| {
+        let mut tx = plain_spend(world);
+        tx.outputs = values.iter().map(|value| output(*value, true_script())).collect();
+        tx
+    })
+}
+
+fn alone(values: &[i64]) -> Option<Rule> {
+    let mut tx = spend(&[OutPoint { txid: Txid([1; 32]), vout: 0 }], 0);
+    tx.outputs = values.iter().map(|value| output(*value, true_script())).collect();
+    check_transaction(tx.to_transaction().unwrap().view()).err()
+}
+
+fn coinbase_length(size: usize) -> Option<Rule> {
+    with_block(|_, block| block.txs[0].inputs[0].script_sig.resize(size, 0), |_| {})
+}
+
+fn sigops_in_outputs(count: usize) -> Option<Rule> {
+    with_block(|_, block| block.txs[0].outputs.push(output(0, vec![opcodes::OP_CHECKSIG; count])), |_| {})
+}
+
+fn bad_prevblk(bad: bool) -> Option<Rule> {
+    let mut world = World::regtest(5);
+    let mut invalid = world.next_block();
+    invalid.txs[0].outputs[0].value.0 += 1;
+    seal(&mut invalid);
+    assert_eq!(world.refusal(&invalid), Some(Rule::BadCbAmount));
+    let mut block = world.next_block();
+    if bad {
+        block.header.prev_block = invalid.header.hash();
+    }
+    seal(&mut block);
+    world.refusal(&block)
+}
+
+/// The median of the last eleven times, and one second more.
+fn time_too_old(bad: bool) -> Option<Rule> {
+    with_block(
+        |world, block| {
+            let mut times = world.times[world.times.len() - 11..].to_vec();
+            times.sort_unstable();
+            block.header.time = times[5] + u32::from(!bad);
+        },
+        |_| {},
+    )
+}
+
+/// The first block of a period of 144, `behind` seconds before its parent.
+fn timewarp(behind: i64) -> Option<Rule> {
+    let mut params = Params::new(Chain::Regtest);
+    params.enforce_bip94 = true;
+    let mut world = World::new(params, 142);
+    // The parent is far ahead, so that the median lies behind.
+    let mut parent = world.next_block();
+    parent.header.time += 50_000;
+    let parent_time = parent.header.time;
+    world.must_accept(parent);
+    let mut block = world.next_block();
+    assert_eq!(world.height() + 1, 144);
+    block.header.time = u32::try_from(i64::from(parent_time) - behind).unwrap();
+    seal(&mut block);
+    world.refusal(&block)
+}
+
+fn time_ahead(seconds: i64) -> Option<Rule> {
+    with_block(|_, block| block.header.time = u32::try_from(i64::from(NOW) + seconds).unwrap(), |_| {})
+}
+
+fn lock_time(value: u32) -> Option<Rule> {
+    with_tx(|world| {
+        let mut tx = plain_spend(world);
+        tx.lock_time = value;
+        tx.inputs[0].sequence = 0xffff_fffe;
+        tx
+    })
+}
+
+fn reserved_value(witness: Vec<Vec<u8>>) -> Option<Rule> {
+    with_block(|_, block| block.txs[0].inputs[0].witness = witness, |_| {})
+}
+
+/// A block filled up to a weight by the witness of a spend of an unknown witness version.
+fn weight_block(weight: usize) -> Option<Rule> {
+    let mut world = World::regtest(110);
+    let mut setup = world.next_block();
+    let mut tx = plain_spend(&world);
+    tx.outputs[0].script_pubkey = ScriptBuilder::new().op(opcodes::OP_16).push_slice(&[1; 2]).into_bytes();
+    let prevout = OutPoint { txid: tx.txid(), vout: 0 };
+    setup.txs.push(tx);
+    world.must_accept(setup);
+    let mut block = world.next_block();
+    let mut big = spend(&[prevout], COIN);
+    big.inputs[0].witness = vec![vec![0; 3_900_000]];
+    block.txs.push(big);
+    let missing = weight - parse(&block).weight();
+    block.txs[1].inputs[0].witness[0].resize(3_900_000 + missing, 0);
+    assert_eq!(parse(&block).weight(), weight);
+    seal(&mut block);
+    world.refusal(&block)
+}
+
+/// Without BIP-0034 two coinbases can be the same.
+fn bip30(bad: bool) -> Option<Rule> {
+    let params = Params::new(Chain::Regtest).with_activation_height("bip34@1000000").unwrap();
+    let mut world = World::new(params, 5);
+    let mut block = world.next_block();
+    block.txs[0] = coinbase(if bad { 5 } else { 6 }, Amount(50 * COIN));
+    seal(&mut block);
+    world.refusal(&block)
+}
+
+fn spend_depth(depth: u32) -> Option<Rule> {
+    with_tx(|world| spend(&[world.coinbase_outpoint(111 - depth)], 50 * COIN))
+}
+
+fn relative_height_lock(blocks: u32) -> Option<Rule> {
+    // The coin was made at height 2, the spend is at height 111.
+    with_tx(|world| {
+        let mut tx = spend(&[world.coinbase_outpoint(2)], 50 * COIN);
+        tx.inputs[0].sequence = blocks;
+        tx
+    })
+}
+
+/// A P2SH output whose redeem script counts 20 for one byte: 4 times 20 each input. 250 inputs cost 20,000 by P2SH and
+/// the outputs fill the rest.
+fn sigops_cost(bad: bool) -> Option<Rule> {
+    let mut world = World::regtest(110);
+    let redeem = vec![opcodes::OP_1, opcodes::OP_0, opcodes::OP_IF, opcodes::OP_CHECKMULTISIG, opcodes::OP_ENDIF];
+    let mut script_pubkey = vec![opcodes::OP_HASH160, 20];
+    script_pubkey.extend_from_slice(&lydian_hash::hash160(&redeem));
+    script_pubkey.push(opcodes::OP_EQUAL);
+    let mut setup = world.next_block();
+    let mut tx = plain_spend(&world);
+    tx.outputs = vec![output(1000, script_pubkey)];
+    let prevout = OutPoint { txid: tx.txid(), vout: 0 };
+    setup.txs.push(tx);
+    world.must_accept(setup);
+    let mut block = world.next_block();
+    let mut tx = spend(&[prevout], 0);
+    tx.inputs[0].script_sig = ScriptBuilder::new().push_slice(&redeem).into_bytes();
+    block.txs.push(tx);
+    let in_outputs = 20_000 - 20 + usize::from(bad);
+    block.txs[0].outputs.push(output(0, vec![opcodes::OP_CHECKSIG; in_outputs]));
+    seal(&mut block);
+    world.refusal(&block)
+}
+
+fn script_verify(bad: bool) -> Option<Rule> {
+    with_tx(|world| {
+        let mut tx = plain_spend(world);
+        if bad {
+            tx.inputs[0].script_sig = vec![opcodes::OP_RETURN];
+        }
+        tx
+    })
+}
+
+/// Headers and coins made up, for what no chain of regtest can reach.
+struct MadeUp {
+    coins: Vec<(OutPoint, i64)>,
+}
+
+impl HeaderView for MadeUp {
+    fn ancestor(&self, height: Height) -> Option<Ancestor> {
+        let time = 1_000_000 + height.0;
+        let header =
+            Header { version: 4, prev_block: BlockHash::ZERO, merkle_root: [0; 32], time, bits: 0x207f_ffff, nonce: 0 };
+        Some(Ancestor { hash: BlockHash::ZERO, header })
+    }
+}
+
+impl CoinView for MadeUp {
+    fn coins(&self, outpoints: &[OutPoint]) -> Vec<Option<Coin>> {
+        let coin = |outpoint: &OutPoint| {
+            let (_, value) = self.coins.iter().find(|(at, _)| at == outpoint)?;
+            let script_pubkey = true_script().into();
+            Some(Coin { value: Amount(*value), script_pubkey, height: Height(1), is_coinbase: false })
+        };
+        outpoints.iter().map(coin).collect()
+    }
+
+    fn has_any(&self, _: &[OutPoint]) -> bool {
+        false
+    }
+}
+
+fn fund_made_up(world: MadeUp, txs: Vec<MutTx>) -> Option<Rule> {
+    let params = Params::new(Chain::Regtest);
+    let mut block = World::regtest(0).next_block();
+    block.txs[0] = coinbase(201, Amount(0));
+    block.txs.extend(txs);
+    seal(&mut block);
+    let checked = CheckedBlock::check(parse(&block), Parent::At(Height(200), &world), i64::from(NOW), &params).unwrap();
+    fund(checked, &world, &world, &params).err().map(|violation| violation.rule)
+}
+
+fn with_coins(first: i64, second: i64) -> Option<Rule> {
+    let outpoints = [1, 2].map(|vout| OutPoint { txid: Txid([1; 32]), vout });
+    let world = MadeUp { coins: vec![(outpoints[0], first), (outpoints[1], second)] };
+    fund_made_up(world, vec![spend(&outpoints, 0)])
+}
+
+fn accumulated_fee(bad: bool) -> Option<Rule> {
+    let outpoints = [1, 2].map(|vout| OutPoint { txid: Txid([1; 32]), vout });
+    let world = MadeUp { coins: vec![(outpoints[0], Amount::MAX_MONEY.0), (outpoints[1], 7)] };
+    fund_made_up(world, vec![spend(&outpoints[..1], 0), spend(&outpoints[1..], 7 - i64::from(bad))])
+}
+
+/// An input of its own that is out of range, which no rule lets into the coins.
+/// checklist: 1
+#[test]
+fn an_input_out_of_range_is_refused() {
+    assert_eq!(with_coins(-1, 5), Some(Rule::TxInputvaluesOutofrange));
+    assert_eq!(with_coins(Amount::MAX_MONEY.0 + 1, 5), Some(Rule::TxInputvaluesOutofrange));
+}
+
+/// Core stops at the first output with something wrong, whatever is wrong with later ones.
+/// checklist: 1
+#[test]
+fn the_first_wrong_output_decides() {
+    assert_eq!(alone(&[Amount::MAX_MONEY.0 + 1, -1]), Some(Rule::TxVoutToolarge));
+    assert_eq!(alone(&[-1, Amount::MAX_MONEY.0 + 1]), Some(Rule::TxVoutNegative));
+    assert_eq!(alone(&[i64::MAX]), Some(Rule::TxVoutToolarge));
+    assert_eq!(alone(&[i64::MIN]), Some(Rule::TxVoutNegative));
+    assert_eq!(alone(&[Amount::MAX_MONEY.0; 2]), Some(Rule::TxTxouttotalToolarge));
+}
+
+/// limit: COINBASE_SCRIPT_SIG_SIZE_MIN at
+/// limit: COINBASE_SCRIPT_SIG_SIZE_MIN above
+/// limit: COINBASE_SCRIPT_SIG_SIZE_MAX at
+/// limit: COINBASE_SCRIPT_SIG_SIZE_MAX above
+/// checklist: 8
+#[test]
+fn coinbase_script_sig_sizes() {
+    let outcome = |size: usize| {
+        let mut tx = coinbase(1, Amount(0));
+        tx.inputs[0].script_sig.resize(size, 0);
+        check_transaction(tx.to_transaction().unwrap().view()).err()
+    };
+    for (size, expected) in [(1, Some(Rule::TxCbLength)), (2, None), (100, None), (101, Some(Rule::TxCbLength))] {
+        assert_eq!(outcome(size), expected, "{size} bytes");
+    }
+}
+
+/// The limits that the table of cases meets at and above.
+///
+/// limit: MAX_BLOCK_WEIGHT at
+/// limit: MAX_BLOCK_WEIGHT above
+/// limit: WITNESS_SCALE_FACTOR at
+/// limit: WITNESS_SCALE_FACTOR above
+/// limit: MAX_BLOCK_SIGOPS_COST at
+/// limit: MAX_BLOCK_SIGOPS_COST above
+/// limit: COINBASE_MATURITY at
+/// limit: COINBASE_MATURITY above
+/// limit: MAX_FUTURE_BLOCK_TIME at
+/// limit: MAX_FUTURE_BLOCK_TIME above
+/// limit: MAX_TIMEWARP at
+/// limit: MAX_TIMEWARP above
+/// checklist: 10, 11, 12, 18, 22
+#[test]
+fn limits_at_and_above() {
+    assert_eq!((weight_block(4_000_000), weight_block(4_000_001)), (None, Some(Rule::BadBlkWeight)));
+    assert_eq!((base_size_block(1_000_000), base_size_block(1_000_001)), (None, Some(Rule::BlockBaseSize)));
+    assert_eq!((sigops_cost(false), sigops_cost(true)), (None, Some(Rule::BlockSigopsCost)));
+    assert_eq!((spend_depth(100), spend_depth(99)), (None, Some(Rule::TxPrematureSpendOfCoinbase)));
+    assert_eq!((time_ahead(7200), time_ahead(7201)), (None, Some(Rule::TimeTooNew)));
+    assert_eq!((timewarp(600), timewarp(601)), (None, Some(Rule::TimeTimewarpAttack)));
+}
+
+/// A block that was too early becomes valid when the clock has gone on: nothing remembers it.
+/// checklist: 22
+#[test]
+fn a_block_from_the_future_is_not_refused_for_ever() {
+    let mut world = World::regtest(3);
+    let mut block = world.next_block();
+    block.header.time = NOW + 7201;
+    seal(&mut block);
+    assert_eq!(world.refusal(&block), Some(Rule::TimeTooNew));
+    assert!(world.validator.accept_block(parse(&block), NOW + 1).unwrap().is_active);
+}
+
+/// A median is taken of fewer than eleven times near the genesis block; the even count's upper middle counts.
+///
+/// limit: MEDIAN_TIME_SPAN at
+/// limit: MEDIAN_TIME_SPAN above
+/// checklist: 22
+#[test]
+fn median_times_near_genesis_and_beyond() {
+    let view = MadeUp { coins: Vec::new() };
+    let median = |height| view.median_time_past(Height(height)).unwrap() - 1_000_000;
+    assert_eq!([0, 1, 2, 3].map(median), [0, 1, 1, 2]);
+    assert_eq!([9, 10, 11, 12].map(median), [5, 5, 6, 7], "eleven times from height 10 on");
+}
+
+/// limit: LOCKTIME_THRESHOLD at
+/// limit: LOCKTIME_THRESHOLD above
+/// checklist: 29
+#[test]
+fn lock_times_are_heights_or_median_times() {
+    // On regtest at height 111; the median time of the parent is that of height 105.
+    let median = NOW - 1_000_000 + 105 * 600;
+    assert_eq!(lock_time(110), None);
+    assert_eq!(lock_time(111), Some(Rule::TxNonfinal));
+    assert_eq!(lock_time(LOCKTIME_THRESHOLD - 1), Some(Rule::TxNonfinal), "a height far away");
+    assert_eq!(lock_time(LOCKTIME_THRESHOLD), None, "a time long ago");
+    assert_eq!(lock_time(median - 1), None);
+    assert_eq!(lock_time(median), Some(Rule::TxNonfinal), "the median, not the block's time, since BIP-0113");
+    let before_csv = |lock_time: u32| {
+        let params = Params::new(Chain::Regtest).with_activation_height("csv@1000").unwrap();
+        let mut world = World::new(params, 110);
+        let mut block = world.next_block();
+        let mut tx = plain_spend(&world);
+        (tx.lock_time, tx.inputs[0].sequence) = (lock_time, 0);
+        block.txs.push(tx);
+        seal(&mut block);
+        world.refusal(&block)
+    };
+    let own_time = NOW - 1_000_000 + 111 * 600;
+    assert_eq!(before_csv(own_time - 1), None, "the block's own time before BIP-0113");
+    assert_eq!(before_csv(own_time), Some(Rule::TxNonfinal));
+}
+
+/// Relative locks bind versions 2 and above, compared without a sign, and only once CSV is active.
+/// checklist: 29, 30, 31
+#[test]
+fn relative_locks() {
+    let outcome = |version: u32, sequence: u32, csv: &str| {
+        let params = Params::new(Chain::Regtest).with_activation_height(csv).unwrap();
+        let mut world = World::new(params, 110);
+        let mut block = world.next_block();
+        let mut tx = spend(&[world.coinbase_outpoint(2)], COIN);
+        (tx.version, tx.inputs[0].sequence) = (version, sequence);
+        block.txs.push(tx);
+        seal(&mut block);
+        world.refusal(&block)
+    };
+    let broken = Some(Rule::TxSequenceLocks);
+    assert_eq!(outcome(2, 110, "csv@1"), broken);
+    assert_eq!(outcome(2, 109, "csv@1"), None);
+    assert_eq!(outcome(1, 110, "csv@1"), None);
+    assert_eq!(outcome(0, 110, "csv@1"), None);
+    assert_eq!(outcome(u32::MAX, 110, "csv@1"), broken, "a negative version is a large one");
+    assert_eq!(outcome(2, 110 | (1 << 31), "csv@1"), None, "disabled");
+    assert_eq!(outcome(2, 110, "csv@112"), None, "not yet active");
+    assert_eq!(outcome(2, 110, "csv@111"), broken);
+    // Median times: block 110 has that of height 105, block 1 (before the coin's) that of height 1 (genesis is older).
+    let elapsed = (105 - 1) * 600;
+    assert_eq!(outcome(2, (1 << 22) | (elapsed / 512), "csv@1"), None);
+    assert_eq!(outcome(2, (1 << 22) | (elapsed / 512 + 1), "csv@1"), broken);
+}
+
+/// An output may be spent in its own block by a later transaction, never by an earlier one, and never twice.
+/// checklist: 20, 21
+#[test]
+fn order_within_a_block() {
+    let outcome = |order: [usize; 3]| {
+        with_block(
+            |world, block| {
+                let parent = plain_spend(world);
+                let child = spend(&[OutPoint { txid: parent.txid(), vout: 0 }], 49 * COIN);
+                let twice = spend(&[OutPoint { txid: parent.txid(), vout: 0 }], 48 * COIN);
+                let txs = [parent, child, twice];
+                block.txs.extend(order.into_iter().filter(|i| *i < 3).map(|i| txs[i].clone()));
+            },
+            |_| {},
+        )
+    };
+    assert_eq!(outcome([0, 1, 9]), None);
+    assert_eq!(outcome([1, 0, 9]), Some(Rule::TxInputsMissingorspent));
+    assert_eq!(outcome([0, 1, 2]), Some(Rule::TxInputsMissingorspent));
+}
+
+/// Outputs that nobody can spend are valid to create and never enter the coins; one byte less than too long does.
+/// checklist: 21
+#[test]
+fn unspendable_outputs_never_enter_the_coins() {
+    let mut world = World::regtest(110);
+    let mut block = world.next_block();
+    let mut tx = plain_spend(&world);
+    tx.outputs = vec![
+        output(1, vec![opcodes::OP_RETURN]),
+        output(2, vec![opcodes::OP_NOP; 10_001]),
+        output(3, vec![opcodes::OP_NOP; 10_000]),
+        output(4, Vec::new()),
+    ];
+    let txid = tx.txid();
+    block.txs.push(tx);
+    world.must_accept(block);
+    let found: Vec<_> = (0..4).map(|vout| world.validator.coin(&OutPoint { txid, vout }).is_some()).collect();
+    assert_eq!(found, [false, false, true, true]);
+    let mut block = world.next_block();
+    block.txs.push(spend(&[OutPoint { txid, vout: 0 }], 1));
+    seal(&mut block);
+    assert_eq!(world.refusal(&block), Some(Rule::TxInputsMissingorspent));
+}
+
+/// A txid may come again only when every output of the first is spent, not only the first output.
+/// checklist: 3
+#[test]
+fn bip30_looks_at_every_output() {
+    let params = Params::new(Chain::Regtest).with_activation_height("bip34@1000000").unwrap();
+    let mut world = World::new(params, 0);
+    let mut first = world.next_block();
+    first.txs[0].outputs[0].value = Amount(25 * COIN);
+    first.txs[0].outputs.insert(1, output(25 * COIN, true_script()));
+    // Sealed now, since the repeat must have the very same commitment; a block of a coinbase alone has it again.
+    seal(&mut first);
+    let repeated = first.txs[0].clone();
+    let txid = repeated.txid();
+    world.must_accept(first);
+    for _ in 0..100 {
+        let block = world.next_block();
+        world.must_accept(block);
+    }
+    let repeat = |world: &mut World| {
+        let mut block = world.next_block();
+        block.txs[0] = repeated.clone();
+        seal(&mut block);
+        (world.refusal(&block), block)
+    };
+    let mut block = world.next_block();
+    block.txs.push(spend(&[OutPoint { txid, vout: 0 }], COIN));
+    world.must_accept(block);
+    assert_eq!(repeat(&mut world).0, Some(Rule::Bip30), "the second output is unspent");
+    let mut block = world.next_block();
+    block.txs.push(spend(&[OutPoint { txid, vout: 1 }], COIN));
+    world.must_accept(block);
+    assert_eq!(repeat(&mut world).0, None, "all are spent");
+}
+
+/// What says that the bytes are wrong must not condemn the hash: the honest copy is accepted afterwards.
+/// checklist: 13, 16, 17
+#[test]
+fn mutated_blocks_do_not_poison_their_hash() {
+    let tampers: &[(&str, fn(&mut MutBlock), Rule)] = &[
+        ("last two transactions twice", |block| block.txs.push(block.txs[2].clone()), Rule::BadTxnsDuplicate),
+        ("a transaction left out", |block| drop(block.txs.pop()), Rule::BadTxnmrklroot),
+        ("reserved value too long", |block| block.txs[0].inputs[0].witness[0].push(0), Rule::BadWitnessNonceSize),
+        ("two items", |block| block.txs[0].inputs[0].witness.push(vec![0; 32]), Rule::BadWitnessNonceSize),
+        ("no witness at all", |block| block.txs[0].inputs[0].witness.clear(), Rule::BadWitnessNonceSize),
+        ("another reserved value", |block| block.txs[0].inputs[0].witness[0][0] ^= 1, Rule::BadWitnessMerkleMatch),
+        ("a witness added", |block| block.txs[1].inputs[0].witness.push(vec![1]), Rule::BadWitnessMerkleMatch),
+    ];
+    for (story, tamper, rule) in tampers {
+        let mut world = World::regtest(110);
+        let mut block = world.next_block();
+        block.txs.push(spend(&[world.coinbase_outpoint(1)], COIN));
+        block.txs.push(spend(&[world.coinbase_outpoint(2)], COIN));
+        seal(&mut block);
+        let mut mutant = block.clone();
+        tamper(&mut mutant);
+        assert_eq!(mutant.header.hash(), block.header.hash());
+        assert!(is_block_mutated(&parse(&mutant), true), "{story}");
+        assert!(!is_block_mutated(&parse(&block), true));
+        assert_eq!(world.refusal(&mutant), Some(*rule), "{story}");
+        assert_eq!(world.refusal(&block), None, "{story}: the honest copy");
+        assert_eq!(world.submit(&block), Err(Rejected::Duplicate));
+    }
+}
+
+/// What the hash is to blame for is remembered, and so is everything that stands on it.
+/// checklist: 34
+#[test]
+fn invalid_blocks_are_remembered() {
+    let mut world = World::regtest(5);
+    let mut block = world.next_block();
+    block.txs[0].inputs[0].script_sig[0] += 1;
+    seal(&mut block);
+    assert_eq!(world.refusal(&block), Some(Rule::BadCbHeight));
+    assert_eq!(world.submit(&block), Err(Rejected::DuplicateInvalid));
+}
+
+/// The same transaction twice, not as neighbours in the tree: no mutation, but the coin is gone.
+/// checklist: 14
+#[test]
+fn duplicate_transactions_that_are_no_mutation() {
+    let outcome = with_block(
+        |world, block| {
+            let tx = spend(&[world.coinbase_outpoint(1)], COIN);
+            block.txs.extend([tx.clone(), spend(&[world.coinbase_outpoint(2)], COIN), tx]);
+            block.txs.push(spend(&[world.coinbase_outpoint(3)], COIN));
+            let parsed = parse(block);
+            assert!(!parsed.is_merkle_mutated());
+        },
+        |_| {},
+    );
+    assert_eq!(outcome, Some(Rule::TxInputsMissingorspent));
+}
+
+/// A transaction of 64 bytes is valid; it makes bytes suspicious only where there is no coinbase.
+/// checklist: 15
+#[test]
+fn transactions_of_64_bytes() {
+    let mut world = World::regtest(110);
+    let mut block = world.next_block();
+    let mut tx = plain_spend(&world);
+    tx.outputs[0].script_pubkey = vec![opcodes::OP_NOP, opcodes::OP_NOP, opcodes::OP_NOP, opcodes::OP_1];
+    assert_eq!(tx.encode().len(), 64);
+    block.txs.push(tx);
+    seal(&mut block);
+    assert!(!is_block_mutated(&parse(&block), true));
+    let mut headless = block.clone();
+    headless.txs.remove(0);
+    headless.seal_merkle_root();
+    assert!(is_block_mutated(&parse(&headless), true));
+    headless.txs[0].outputs[0].script_pubkey.pop();
+    headless.seal_merkle_root();
+    assert!(!is_block_mutated(&parse(&headless), true));
+    assert_eq!(world.refusal(&block), None);
+}
+
+/// The last output that looks like a commitment counts; one byte short is none.
+/// checklist: 16
+#[test]
+fn the_last_commitment_wins() {
+    let with_decoy = |position: usize, size: usize| {
+        with_block(
+            |_, block| {
+                let mut decoy = block.txs[0].outputs[1].script_pubkey.clone();
+                decoy.resize(size, 0);
+                block.txs[0].outputs.insert(position, output(0, decoy));
+                let parsed = parse(block);
+                let expected = if position == 2 && size >= 38 { 2 } else { 2 - usize::from(position == 2) };
+                assert_eq!(parsed.witness_commitment().unwrap().output_index, expected);
+            },
+            |_| {},
+        )
+    };
+    assert_eq!(with_decoy(1, 38), None, "an earlier one is ignored");
+    assert_eq!(with_decoy(2, 37), None, "a later one that is too short is ignored");
+    assert_eq!(with_decoy(2, 38), None, "a later one is filled by the seal");
+    assert_eq!(with_decoy(2, 60), None, "more bytes behind mean nothing");
+    let later_is_wrong = with_block(
+        |_, _| {},
+        |block| {
+            let mut decoy = block.txs[0].outputs[1].script_pubkey.clone();
+            decoy[10] ^= 1;
+            block.txs[0].outputs.push(output(0, decoy));
+            block.seal_merkle_root();
+            seal_work(block);
+        },
+    );
+    assert_eq!(later_is_wrong, Some(Rule::BadWitnessMerkleMatch));
+}
+
+/// BIP-0034's heights as Core's script pushes them: OP_1 to OP_16 for small ones, the shortest number above.
+/// checklist: 7
+#[test]
+fn heights_in_coinbases() {
+    let params = Params::new(Chain::Regtest);
+    let view = MadeUp { coins: Vec::new() };
+    let outcome = |height: u32, script: &[u8]| {
+        let mut block = World::regtest(0).next_block();
+        block.txs[0].inputs[0].script_sig = [script, &[0; 4]].concat();
+        seal(&mut block);
+        check_block_in_chain(&parse(&block), Height(height), &view, &params).err().map(|violation| violation.rule)
+    };
+    let wrong = Some(Rule::BadCbHeight);
+    assert_eq!(outcome(1, &[0x51]), None);
+    assert_eq!(outcome(1, &[0x01, 0x01]), wrong, "signet's block 1 has OP_1");
+    assert_eq!(outcome(16, &[0x60]), None);
+    assert_eq!(outcome(17, &[0x01, 0x11]), None);
+    assert_eq!(outcome(17, &[0x02, 0x11, 0x00]), wrong);
+    assert_eq!(outcome(17, &[0x4c, 0x01, 0x11]), wrong);
+    assert_eq!(outcome(127, &[0x01, 0x7f]), None);
+    assert_eq!(outcome(128, &[0x02, 0x80, 0x00]), None);
+    assert_eq!(outcome(128, &[0x01, 0x80]), wrong);
+    assert_eq!(outcome(227_931, &[0x03, 0x5b, 0x7a, 0x03]), None);
+    assert_eq!(outcome(8_388_608, &[0x04, 0x00, 0x00, 0x80, 0x00]), None);
+    let before = Params::new(Chain::Main);
+    let mut block = World::regtest(0).next_block();
+    block.txs[0].inputs[0].script_sig = vec![0; 9];
+    seal(&mut block);
+    let at = |height| check_block_in_chain(&parse(&block), Height(height), &view, &before).err().map(|v| v.rule);
+    assert_eq!((at(227_930).is_none() || at(227_930) != wrong, at(227_931)), (true, wrong));
+}
+
+/// Version floors come with their forks; before them any version will do, negative ones too.
+/// checklist: 26
+#[test]
+fn version_floors() {
+    use lydian_consensus::header::version_floor;
+    let main = Params::new(Chain::Main);
+    let at = |height| version_floor(Height(height), &main);
+    assert_eq!(at(227_930), i32::MIN);
+    assert_eq!((at(227_931), at(363_724)), (2, 2));
+    assert_eq!((at(363_725), at(388_380)), (3, 3));
+    assert_eq!((at(388_381), at(u32::MAX)), (4, 4));
+    assert_eq!(with_block(|_, block| block.header.version = -1, |_| {}), Some(Rule::BadVersion));
+}
+
+/// A failing script names its transaction, its input and Core's error.
+#[test]
+fn violations_say_where() {
+    let mut world = World::regtest(110);
+    let mut block = world.next_block();
+    block.txs.push(plain_spend(&world));
+    let mut tx = spend(&[world.coinbase_outpoint(2), world.coinbase_outpoint(3)], COIN);
+    tx.inputs[1].script_sig = vec![opcodes::OP_RETURN];
+    block.txs.push(tx);
+    seal(&mut block);
+    let Err(Rejected::Violation(violation)) = world.submit(&block) else { panic!("accepted") };
+    assert_eq!((violation.tx, violation.input), (Some(2), Some(1)));
+    assert_eq!(violation.script_error, Some(ScriptError::OpReturn));
+    assert_eq!(violation.reject_reason(), "block-script-verify-flag-failed (OP_RETURN was encountered)");
+}
+
+/// From this height on BIP-0030 is checked again: see `deployment` for the rule itself.
+///
+/// limit: BIP34_IMPLIES_BIP30_LIMIT at
+/// limit: BIP34_IMPLIES_BIP30_LIMIT above
+/// checklist: 6
+#[test]
+fn bip30_is_checked_again_from_its_limit_on() {
+    struct Known(BlockHash);
+    impl HeaderView for Known {
+        fn ancestor(&self, height: Height) -> Option<Ancestor> {
+            MadeUp { coins: Vec::new() }.ancestor(height).map(|ancestor| Ancestor { hash: self.0, ..ancestor })
+        }
+    }
+    let main = Params::new(Chain::Main);
+    let view = Known(main.bip34_hash);
+    let checked =
+        |height| lydian_consensus::deployment::is_bip30_checked(Height(height), &BlockHash::ZERO, &view, &main);
+    assert!(!checked(BIP34_IMPLIES_BIP30_LIMIT - 1));
+    assert!(checked(BIP34_IMPLIES_BIP30_LIMIT));
+    assert!(checked(BIP34_IMPLIES_BIP30_LIMIT + 1));
+}
