@@ -83,10 +83,8 @@ impl MuHash3072 {
     /// The inverse of `to_bytes`; takes any bytes, numbers above the modulus included.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
-        let [numerator, denominator] = *bytes.as_chunks::<{ Num3072::BYTES }>().0 else {
-            unreachable!("768 is twice 384");
-        };
-        Self { numerator: Num3072::from_bytes(&numerator), denominator: Num3072::from_bytes(&denominator) }
+        let halves = bytes.as_chunks::<{ Num3072::BYTES }>().0;
+        Self { numerator: Num3072::from_bytes(&halves[0]), denominator: Num3072::from_bytes(&halves[1]) }
     }
 }
 

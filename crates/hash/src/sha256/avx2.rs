@@ -24,6 +24,7 @@ pub(crate) struct Columns([[u32; 8]; 8]);
 
 impl Lanes<8> for Avx2 {
     type States = Columns;
+    /// Eight lanes take as long as two messages of the plain kernel.
     const FEW: usize = 2;
 
     fn fresh() -> Columns {

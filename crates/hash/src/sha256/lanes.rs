@@ -177,6 +177,7 @@ impl<'a> Lane<'a> {
 
     /// Puts together a block from the ends of parts, and the padding after the last one.
     fn fill(&mut self, block: &mut [u8; 64]) {
+        *block = [0; 64];
         let mut filled = 0;
         loop {
             let count = self.rest.len().min(64 - filled);
@@ -193,7 +194,6 @@ impl<'a> Lane<'a> {
             }
             (self.rest, self.later) = (second, [third, &[]]);
         }
-        block[filled..].fill(0);
         if !self.ended {
             block[filled] = 0x80;
             self.ended = true;
