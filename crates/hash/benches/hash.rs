@@ -3,7 +3,7 @@
 //! Input: none; the data are made up. Output: criterion's table, in elements = SHA-256 compressions. `long` is the measure:
 //! long messages, so nothing but compressions. `merkle_step`, `ids` and `block` are to reach 80 % of it with the same kernel.
 //! `cargo bench -p lydian-hash`; without `--bench` (in `cargo test --benches`) each runs once. Must never: read a clock of its own.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, reason = "a benchmark is a test; its numbers are its own")]
 
 use std::hint::black_box;
 
