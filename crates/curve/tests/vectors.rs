@@ -5,13 +5,20 @@
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference, parse_der_lax};
 use lydian_hash::sha256;
 use secp256k1::ecdsa::Signature;
+use secp256k1::{XOnlyPublicKey, schnorr};
 use serde_json::Value;
+use std::io::Write;
 use std::path::Path;
 
 fn testdata(path: &str) -> Vec<u8> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let file = root.join("testdata/vectors").join(path);
     std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// Says a count even of a test that passes: past the capture of the test harness.
+fn report(line: &str) {
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 fn hex(text: &str) -> Vec<u8> {
@@ -25,7 +32,8 @@ fn holds(check: Check) -> bool {
     verdict[0]
 }
 
-/// BIP-0340's file. Consensus signs 32-byte messages only, so the four vectors of other lengths are asserted to be just those.
+/// BIP-0340's file. Consensus signs 32-byte messages only, so a [`Check`] has no other; the four vectors of other lengths
+/// are put to the library behind the reference engine.
 ///
 /// checklist: 59
 #[test]
@@ -35,17 +43,23 @@ fn bip340_test_vectors() {
     for line in text.lines().skip(1) {
         let fields: Vec<_> = line.splitn(8, ',').collect();
         let [index, _, key, _, message, signature, result, comment] = fields[..] else { panic!("{line}") };
-        let Ok(message) = hex(message).try_into() else {
-            other_length.push(index);
-            continue;
+        let (message, key) = (hex(message), hex(key).try_into().unwrap());
+        let signature: [u8; 64] = hex(signature).try_into().unwrap();
+        let got = match message[..].try_into() {
+            Ok(message) => holds(Check::Schnorr { key, message, signature }),
+            Err(_) => {
+                other_length.push(index);
+                let key = XOnlyPublicKey::from_byte_array(key).unwrap();
+                schnorr::verify(&schnorr::Signature::from_byte_array(signature), &message, &key).is_ok()
+            }
         };
-        let (key, signature) = (hex(key).try_into().unwrap(), hex(signature).try_into().unwrap());
         let expected = result == "TRUE";
         assert!(expected || result == "FALSE", "{line}");
-        assert_eq!(holds(Check::Schnorr { key, message, signature }), expected, "vector {index}: {comment}");
+        assert_eq!(got, expected, "vector {index}: {comment}");
         if expected { valid += 1 } else { invalid += 1 }
     }
-    assert_eq!((valid, invalid), (5, 10));
+    report(&format!("BIP-0340: {valid} valid, {invalid} invalid"));
+    assert_eq!((valid, invalid), (9, 10));
     assert_eq!(other_length, ["15", "16", "17", "18"]);
 }
 
@@ -85,6 +99,7 @@ fn wycheproof_ecdsa() {
             }
         }
     }
+    report(&format!("Wycheproof: {valid} valid, {invalid} invalid, {} with a high s", high_s.len()));
     assert_eq!((valid, invalid), (162, 299));
     assert_eq!(high_s, [1, 388], "signature malleability, and its edge case");
     assert_eq!(file["numberOfTests"], 463);

@@ -31,4 +31,5 @@ fn bitcoinj_noncanonical_signatures() {
         }
     }
     assert_eq!((der, hash_type), (14, 1));
+    report("bitcoinj sig_noncanonical: 15 signatures");
 }

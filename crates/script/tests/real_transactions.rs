@@ -38,4 +38,5 @@ fn transactions_of_2024() {
     // Capture mode proves all but ten by itself, in one batch: those ten leave a signature empty, which only exact mode takes.
     assert_eq!(inputs - captured, 10);
     assert!(obligations.settle(&Reference).iter().all(|holds| *holds));
+    report(&format!("transactions of 2024: {transactions} with {inputs} inputs, {captured} of them by capture alone"));
 }

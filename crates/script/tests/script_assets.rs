@@ -92,5 +92,6 @@ fn core_script_assets_test() {
         }
     }
     assert_eq!(list(&file).len(), 2760);
+    report(&format!("script_assets_test: {successes} spends, {failures} failures, {verified} verifications"));
     assert_eq!((successes, failures, verified), (2760, 2483, 178_035));
 }

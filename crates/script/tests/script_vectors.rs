@@ -43,6 +43,7 @@ fn core_script_tests_json() {
         check(&test, entry, &mut seeded);
         if test.expected == "OK" { passed += 1 } else { failed += 1 }
     }
+    report(&format!("script_tests: {passed} valid, {failed} invalid"));
     assert_eq!(passed + failed, 1222, "{passed} valid, {failed} invalid");
 }
 

@@ -42,6 +42,7 @@ fn core_sighash_json() {
         assert_eq!(plain::legacy(tx.view(), input, &script, hash_type), expected, "{entry}");
         count += 1;
     }
+    report(&format!("sighash: {count}"));
     assert_eq!(count, 500);
 }
 
@@ -74,6 +75,7 @@ fn bip143_examples() {
             assert_eq!(verify(&context, input, Flags::MANDATORY), Ok(()), "input {input} of {}", example["name"]);
         }
     }
+    report(&format!("BIP-0143: {count} signatures"));
     assert_eq!(count, 17);
 }
 
@@ -107,6 +109,7 @@ fn bip341_key_path_spending() {
             count += 1;
         }
     }
+    report(&format!("BIP-0341: {count} key path inputs"));
     assert_eq!(count, 7);
 }
 

@@ -74,6 +74,7 @@ fn core_tx_valid_json() {
         }
         count += 1;
     }
+    report(&format!("tx_valid: {count}"));
     assert_eq!(count, 121);
 }
 
@@ -104,5 +105,6 @@ fn core_tx_invalid_json() {
         }
         count += 1;
     }
+    report(&format!("tx_invalid: {count}, and {bad_transactions} that break rules of transactions"));
     assert_eq!((count, bad_transactions), (84, 9));
 }
