@@ -1,4 +1,5 @@
 //! Every rule broken once and kept once, at its limit where it has one. The table is complete: a test counts.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -748,7 +749,8 @@ fn bip30_looks_at_every_output() {
 /// checklist: 13, 16, 17
 #[test]
 fn mutated_blocks_do_not_poison_their_hash() {
-    let tampers: &[(&str, fn(&mut MutBlock), Rule)] = &[
+    type Tamper = fn(&mut MutBlock);
+    let tampers: &[(&str, Tamper, Rule)] = &[
         ("last two transactions twice", |block| block.txs.push(block.txs[2].clone()), Rule::BadTxnsDuplicate),
         ("a transaction left out", |block| drop(block.txs.pop()), Rule::BadTxnmrklroot),
         ("reserved value too long", |block| block.txs[0].inputs[0].witness[0].push(0), Rule::BadWitnessNonceSize),

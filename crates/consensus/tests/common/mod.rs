@@ -1,4 +1,5 @@
 //! A small regtest world for tests: blocks built by hand on a plain validator, and sealed again after every change.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use lydian_consensus::{Accepted, Chain, Params, PlainValidator, Rejected, Rule, block_subsidy};
