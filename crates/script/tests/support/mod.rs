@@ -7,13 +7,62 @@
     reason = "test data are made here and known to be good"
 )]
 
+use lydian_curve::{Check, Engine, Reference};
 use lydian_hash::{TAP_TWEAK, hash160, sha256};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Output, Txid};
 use lydian_script::builder::scripts;
 use lydian_script::sighash::{compute_tapleaf_hash, compute_taproot_merkle_root};
-use lydian_script::{LegacyCache, ScriptBuilder, TaprootExt, TxContext};
+use lydian_script::{
+    Flags, LegacyCache, ScriptBuilder, ScriptError, TaprootExt, TxContext, verify_input, verify_input_by_capture,
+};
 use secp256k1::{Keypair, Scalar, SecretKey};
+
+/// The outcome of input 0 under these flags. Exact mode and capture with settling MUST agree, whatever the engine finds.
+pub fn outcome(case: &Case, flags: Flags) -> Result<(), ScriptError> {
+    case.run(|context| {
+        let exact = verify_input(context, 0, flags);
+        assert_eq!(verify_input_by_capture(context, 0, flags, &Reference), exact, "captured, {flags}");
+        assert_eq!(verify_input_by_capture(context, 0, flags, &Never), exact, "nothing proven, {flags}");
+        exact
+    })
+}
+
+#[track_caller]
+pub fn check(case: &Case, flags: Flags, expected: Result<(), ScriptError>) {
+    assert_eq!(outcome(case, flags), expected, "{flags}");
+}
+
+/// A legacy spend of `script_pubkey` by `script_sig`.
+#[track_caller]
+pub fn check_bare(
+    script_sig: ScriptBuilder,
+    script_pubkey: ScriptBuilder,
+    flags: Flags,
+    expected: Result<(), ScriptError>,
+) {
+    check(&Case::with_script_sig(script_pubkey.into_bytes(), script_sig.into_bytes()), flags, expected);
+}
+
+/// The same script alone, bare without operands.
+#[track_caller]
+pub fn check_script(script: ScriptBuilder, flags: Flags, expected: Result<(), ScriptError>) {
+    check_bare(ScriptBuilder::new(), script, flags, expected);
+}
+
+/// An engine that finds no check to hold.
+#[derive(Debug)]
+pub struct Never;
+
+impl Engine for Never {
+    fn name(&self) -> &'static str {
+        "never"
+    }
+
+    fn verify(&self, _: &[Check], verdicts: &mut [bool]) {
+        verdicts.fill(false);
+    }
+}
 
 /// The deterministic key of this number.
 pub fn secret(number: u8) -> SecretKey {
@@ -53,6 +102,30 @@ pub fn sign_schnorr(number: u8, tweak: Option<[u8; 32]>, digest: [u8; 32], hash_
         bytes.push(hash_type);
     }
     bytes
+}
+
+/// The same signature with the group order less s.
+pub fn negate_s(signature: &[u8]) -> Vec<u8> {
+    const ORDER: [u8; 32] = [
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xba, 0xae,
+        0xdc, 0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36, 0x41, 0x41,
+    ];
+    let (&hash_type, der) = signature.split_last().unwrap();
+    let compact = lydian_curve::parse_der_lax(der).unwrap();
+    let mut high = [0; 32];
+    let mut borrow = 0;
+    for i in (0..32).rev() {
+        let difference = i32::from(ORDER[i]) - i32::from(compact[32 + i]) - borrow;
+        borrow = i32::from(difference < 0);
+        high[i] = u8::try_from(difference + 256 * borrow).unwrap();
+    }
+    let r_end = 4 + usize::from(der[3]);
+    let mut out = der[..r_end].to_vec();
+    out.extend_from_slice(&[2, 33, 0]);
+    out.extend_from_slice(&high);
+    out[1] = u8::try_from(out.len() - 2).unwrap();
+    out.push(hash_type);
+    out
 }
 
 /// A transaction and the outputs it spends.
