@@ -323,3 +323,56 @@ impl Coins {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::Ancestor;
+    use crate::params::Chain;
+    use lydian_primitives::RawBlock;
+
+    struct Nothing;
+
+    impl crate::header::HeaderView for Nothing {
+        fn ancestor(&self, _: Height) -> Option<Ancestor> {
+            None
+        }
+    }
+
+    fn real_block(name: &str, height: u32) -> CheckedBlock {
+        let path = format!("{}/../../testdata/blocks/with_prevouts/{name}.block.zst", env!("CARGO_MANIFEST_DIR"));
+        #[allow(clippy::disallowed_methods, reason = "tests read their data themselves")]
+        let bytes = zstd::decode_all(&std::fs::read(path).unwrap()[..]).unwrap();
+        let block = RawBlock::new(bytes).parse().unwrap();
+        let params = Params::new(Chain::Main);
+        CheckedBlock::check_without_ancestors(block, Height(height), &Nothing, i64::MAX / 2, &params).unwrap()
+    }
+
+    const OVERWRITTEN: &str = "main-091722-00000000000271a2dc26e7667f8419f2e15416dc6955e5a6c6cdf3f2574dd08e";
+
+    /// The coinbase of block 91722 came again in 91880 and was overwritten there. Undoing 91880 takes the coin away for good,
+    /// as in Core, so undoing 91722 does not find it and must not mind.
+    /// checklist: 5
+    #[test]
+    fn the_overwritten_coinbase_may_be_missing() {
+        let mut coins = Coins::default();
+        coins.undo(&real_block(OVERWRITTEN, 91_722), Vec::new());
+        assert!(coins.0.is_empty());
+        // If a later coin stands there under the same outpoint, it goes.
+        let block = real_block(OVERWRITTEN, 91_722);
+        let tx = block.block().tx(0);
+        let later = Coin::new(tx.output(0), Height(91_880), true);
+        coins.0.insert(outpoint(tx.txid(), 0), later);
+        coins.undo(&block, Vec::new());
+        assert!(coins.0.is_empty());
+    }
+
+    /// Any other block must find its outputs.
+    /// checklist: 5
+    #[test]
+    #[should_panic(expected = "a block finds its outputs")]
+    fn another_missing_coinbase_is_our_bug() {
+        let name = "main-072576-00000000002897d721b6b31ad519e3e54a90741a24a019f23e41911a8c8b0d25";
+        Coins::default().undo(&real_block(name, 72_576), Vec::new());
+    }
+}

@@ -1,0 +1,150 @@
+//! Competing branches on the plain validator: the most work wins, the first seen between equals, and the coins are always
+//! those of the branch that won.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::*;
+use lydian_consensus::{Accepted, Chain, Params, PlainValidator, Rejected, Rule};
+use lydian_primitives::build::MutBlock;
+use lydian_primitives::{Amount, BlockHash, Height, OutPoint};
+use lydian_script::opcodes;
+
+/// A branch of empty blocks whose coinbases differ from every other branch's by `tag`, an opcode
+/// that pushes something true.
+fn branch(from: BlockHash, height: u32, count: u32, tag: u8) -> Vec<MutBlock> {
+    let mut blocks: Vec<MutBlock> = Vec::new();
+    let template = World::regtest(0);
+    for index in 1..=count {
+        let mut block = template.next_block();
+        block.header.prev_block = blocks.last().map_or(from, |parent| parent.header.hash());
+        block.header.time += height + index;
+        let value = lydian_consensus::block_subsidy(Height(height + index), &Params::new(Chain::Regtest));
+        block.txs[0] = coinbase(height + index, value);
+        block.txs[0].outputs[0].script_pubkey.push(tag);
+        seal(&mut block);
+        blocks.push(block);
+    }
+    blocks
+}
+
+fn submit_all(validator: &mut PlainValidator, blocks: &[MutBlock]) -> Vec<Accepted> {
+    blocks.iter().map(|block| validator.accept_block(parse(block), NOW).unwrap()).collect()
+}
+
+/// What a validator says that has seen only the branch which won.
+fn fresh(blocks: &[&[MutBlock]]) -> (Height, BlockHash, [u8; 32], [u8; 32]) {
+    let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
+    blocks.iter().for_each(|run| drop(submit_all(&mut validator, run)));
+    state(&validator)
+}
+
+fn state(validator: &PlainValidator) -> (Height, BlockHash, [u8; 32], [u8; 32]) {
+    let (height, hash) = validator.tip();
+    (height, hash, validator.hash_serialized_3(), validator.muhash())
+}
+
+fn genesis() -> BlockHash {
+    Params::new(Chain::Regtest).genesis_hash
+}
+
+fn last_hash(blocks: &[MutBlock]) -> BlockHash {
+    blocks.last().unwrap().header.hash()
+}
+
+/// checklist: 33, 97
+#[test]
+fn most_work_wins_and_the_first_seen_between_equals() {
+    let trunk = branch(genesis(), 0, 5, opcodes::OP_1);
+    let (left, right) =
+        (branch(last_hash(&trunk), 5, 3, opcodes::OP_2), branch(last_hash(&trunk), 5, 4, opcodes::OP_3));
+    let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
+    submit_all(&mut validator, &trunk);
+    submit_all(&mut validator, &left);
+    let side = submit_all(&mut validator, &right[..3]);
+    assert!(side.iter().all(|accepted| !accepted.is_active && accepted.disconnected == 0));
+    assert_eq!(state(&validator), fresh(&[&trunk, &left]), "equal work: the first seen stays");
+    let last = submit_all(&mut validator, &right[3..]);
+    assert_eq!((last[0].is_active, last[0].disconnected), (true, 3));
+    assert_eq!(state(&validator), fresh(&[&trunk, &right]));
+    // And back, when the other grows.
+    let longer = branch(last_hash(&left), 8, 2, opcodes::OP_2);
+    submit_all(&mut validator, &longer);
+    assert_eq!(state(&validator), fresh(&[&trunk, &left, &longer]));
+}
+
+/// A week of blocks undone and another week put in their place, with spends in both.
+/// checklist: 35, 97
+#[test]
+fn a_reorganisation_of_1088_blocks() {
+    let trunk = branch(genesis(), 0, 101, opcodes::OP_1);
+    let mut left = branch(last_hash(&trunk), 101, 1, opcodes::OP_2);
+    let coin = OutPoint { txid: trunk[0].txs[0].txid(), vout: 0 };
+    left[0].txs.push(spend(&[coin], 49 * Amount::COIN.0));
+    let inner = OutPoint { txid: left[0].txs[1].txid(), vout: 0 };
+    left[0].txs.push(spend(&[inner], 48 * Amount::COIN.0));
+    seal(&mut left[0]);
+    left.extend(branch(last_hash(&left), 102, 1087, opcodes::OP_2));
+    let right = branch(last_hash(&trunk), 101, 1089, opcodes::OP_3);
+    let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
+    submit_all(&mut validator, &trunk);
+    submit_all(&mut validator, &left);
+    assert_eq!(validator.tip().0, Height(101 + 1088));
+    submit_all(&mut validator, &right);
+    assert_eq!(state(&validator), fresh(&[&trunk, &right]));
+    let back = branch(last_hash(&left), 1189, 2, opcodes::OP_2);
+    submit_all(&mut validator, &back);
+    assert_eq!(state(&validator), fresh(&[&trunk, &left, &back]));
+}
+
+/// The longer branch breaks a rule in its middle: back to where it was, and whatever stands on it is refused.
+/// checklist: 34
+#[test]
+fn a_branch_that_turns_out_invalid() {
+    let trunk = branch(genesis(), 0, 5, opcodes::OP_1);
+    let left = branch(last_hash(&trunk), 5, 2, opcodes::OP_2);
+    let mut right = branch(last_hash(&trunk), 5, 1, opcodes::OP_3);
+    right[0].txs[0].outputs[0].value.0 += 1;
+    seal(&mut right[0]);
+    let bad = last_hash(&right);
+    right.extend(branch(bad, 6, 2, opcodes::OP_3));
+    let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
+    submit_all(&mut validator, &trunk);
+    submit_all(&mut validator, &left);
+    submit_all(&mut validator, &right[..2]);
+    let outcome = validator.accept_block(parse(&right[2]), NOW).unwrap();
+    assert!(!outcome.is_active);
+    assert_eq!(outcome.invalid.len(), 1);
+    assert_eq!((outcome.invalid[0].0, outcome.invalid[0].1.rule), (bad, Rule::BadCbAmount));
+    assert_eq!(state(&validator), fresh(&[&trunk, &left]));
+    let child = &branch(last_hash(&right), 8, 1, opcodes::OP_3)[0];
+    let refused = validator.accept_block(parse(child), NOW).unwrap_err();
+    assert!(matches!(refused, Rejected::Violation(violation) if violation.rule == Rule::BadPrevblk));
+    assert_eq!(validator.accept_block(parse(&right[0]), NOW), Err(Rejected::DuplicateInvalid));
+    // The branch below the bad block is still good for others.
+    let third = branch(last_hash(&trunk), 5, 3, opcodes::OP_4);
+    submit_all(&mut validator, &third);
+    assert_eq!(state(&validator), fresh(&[&trunk, &third]));
+}
+
+/// Only the header of a block is known, since its bytes were tampered with: its child waits, and both connect when the
+/// honest bytes come.
+/// checklist: 17
+#[test]
+fn children_wait_for_the_honest_bytes() {
+    let mut world = World::regtest(3);
+    let mut parent = world.next_block();
+    seal(&mut parent);
+    let mut child = branch(parent.header.hash(), 4, 1, opcodes::OP_9).remove(0);
+    child.header.time = parent.header.time + 600;
+    seal(&mut child);
+    let mut tampered = parent.clone();
+    tampered.txs[0].inputs[0].witness[0][5] ^= 1;
+    assert_eq!(world.refusal(&tampered), Some(Rule::BadWitnessMerkleMatch));
+    let waiting = world.submit(&child).unwrap();
+    assert!(!waiting.is_active);
+    assert_eq!(world.height(), 3);
+    let accepted = world.submit(&parent).unwrap();
+    assert!(accepted.is_active);
+    assert_eq!(world.validator.tip(), (Height(5), child.header.hash()));
+}
