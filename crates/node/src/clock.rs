@@ -1,0 +1,55 @@
+//! The only reader of the clock. Output: the time of day for the rule about headers from the future; wall and CPU time for reports.
+
+use serde::Serialize;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Linux counts CPU time of a process in hundredths of a second (`USER_HZ`).
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Seconds since 1970.
+#[allow(clippy::disallowed_methods, reason = "the clock is read here and handed down as a value")]
+pub(crate) fn now() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// A moment from which time is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch {
+    wall: Instant,
+    cpu: Option<f64>,
+}
+
+/// Time that passed.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Seconds {
+    pub(crate) wall_seconds: f64,
+    /// Of this process, user and system; where the system tells.
+    pub(crate) cpu_seconds: Option<f64>,
+}
+
+impl Stopwatch {
+    #[allow(clippy::disallowed_methods, reason = "the clock is read here; no rule depends on it")]
+    pub(crate) fn start() -> Stopwatch {
+        Stopwatch { wall: Instant::now(), cpu: cpu_seconds() }
+    }
+
+    pub(crate) fn seconds(&self) -> Seconds {
+        let cpu_seconds = self.cpu.zip(cpu_seconds()).map(|(start, end)| round(end - start));
+        Seconds { wall_seconds: round(self.wall.elapsed().as_secs_f64()), cpu_seconds }
+    }
+}
+
+fn round(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+#[allow(clippy::disallowed_methods, reason = "/proc is no file on a disk; it has no size that `disk` could read")]
+fn cpu_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is the program's name in brackets and may hold anything; user and system time are fields 14 and 15.
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
+}

@@ -1,0 +1,80 @@
+//! Progress on stderr: a bar on a terminal, otherwise one line per event; nothing beside `--json` unless on a terminal.
+
+use crate::clock::Stopwatch;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{self, IsTerminal, Write};
+
+/// Between two lines about the same work.
+const LINE_INTERVAL_SECONDS: f64 = 10.0;
+
+/// Where progress is told.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    Bar(ProgressBar),
+    Lines { what: String, total: u64, last: Stopwatch },
+    Silent,
+}
+
+impl Progress {
+    pub(crate) fn new(is_json: bool) -> Progress {
+        match io::stderr().is_terminal() {
+            true => Progress::Bar(ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())),
+            false if is_json => Progress::Silent,
+            false => Progress::Lines { what: String::new(), total: 0, last: Stopwatch::start() },
+        }
+    }
+
+    /// Something of `total` steps begins.
+    pub(crate) fn begin(&mut self, text: &str, steps: u64) {
+        match self {
+            Progress::Bar(bar) => {
+                let template = if steps > 1 { "{msg} [{bar:30}] {human_pos}/{human_len} {eta}" } else { "{wide_msg}" };
+                if let Ok(style) = ProgressStyle::with_template(template) {
+                    bar.set_style(style.progress_chars("=> "));
+                }
+                bar.set_message(text.to_owned());
+                bar.set_length(steps);
+                bar.reset();
+            }
+            Progress::Lines { what, total, last } => {
+                tell(text);
+                (*what, *total, *last) = (text.to_owned(), steps, Stopwatch::start());
+            }
+            Progress::Silent => {}
+        }
+    }
+
+    /// `done` of the steps are done.
+    pub(crate) fn advance(&mut self, done: u64) {
+        match self {
+            Progress::Bar(bar) => bar.set_position(done),
+            Progress::Lines { what, total, last } => {
+                if last.seconds().wall_seconds >= LINE_INTERVAL_SECONDS {
+                    tell(&format!("{what}: {done} of {total}"));
+                    *last = Stopwatch::start();
+                }
+            }
+            Progress::Silent => {}
+        }
+    }
+
+    /// Writes lines with the bar out of the way.
+    pub(crate) fn around(&self, write: impl FnOnce()) {
+        match self {
+            Progress::Bar(bar) => bar.suspend(write),
+            Progress::Lines { .. } | Progress::Silent => write(),
+        }
+    }
+
+    /// Takes the bar off the screen for good, or until something begins.
+    pub(crate) fn clear(&mut self) {
+        if let Progress::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn tell(text: &str) {
+    // Nobody is left to be told that nobody is left.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,96 @@
+//! Text on stdout. Input: words. Output: lines, coloured if stdout is a terminal and `NO_COLOR` is not set. A reader that went away (`| head`)
+//! ends the output, not the program.
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
+
+/// Where text goes, and whether it may be coloured.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    has_color: bool,
+}
+
+/// Meaning of a colour.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tone {
+    Good,
+    Bad,
+    Warn,
+    Strong,
+    Quiet,
+}
+
+impl Screen {
+    pub(crate) fn new() -> Screen {
+        let is_off = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Screen { has_color: io::stdout().is_terminal() && !is_off("NO_COLOR") && !is_dumb }
+    }
+
+    pub(crate) fn line(&self, text: &str) {
+        // Nobody is left to be told that nobody is left.
+        let _ = writeln!(io::stdout().lock(), "{text}");
+    }
+
+    /// The text in a colour, or as it is.
+    pub(crate) fn tone(&self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Good => "32",
+            Tone::Bad => "1;31",
+            Tone::Warn => "33",
+            Tone::Strong => "1",
+            Tone::Quiet => "2",
+        };
+        if self.has_color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// A number with a comma every three digits.
+pub(crate) fn commas(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// "1 block", "2 blocks".
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", commas(number), if number == 1 { "" } else { "s" })
+}
+
+/// Breaks words into lines of at most `width` characters; the first is not indented.
+pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        if column > 0 && column + 1 + word.len() > width {
+            out.push('\n');
+            out.push_str(indent);
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += word.len();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_lines() {
+        let shown: Vec<_> = [0, 999, 1000, 20_817, 1_234_567].map(commas).into();
+        assert_eq!(shown, ["0", "999", "1,000", "20,817", "1,234,567"]);
+        assert_eq!([count(1, "block"), count(2, "block")], ["1 block", "2 blocks"]);
+        assert_eq!(wrap("one two  three four", 9, "  "), "one two\n  three\n  four");
+    }
+}

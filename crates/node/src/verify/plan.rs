@@ -1,0 +1,320 @@
+//! From paths to work. Input: the paths of the command line. Output: sets of block files, one per directory and chain; single blocks with
+//! their spent outputs; and a sentence for every path that is none of these.
+//!
+//! Only names are read, and of block files the first magic. Files found by walking that are nothing of ours are passed over; a path that was
+//! given by name never is.
+
+use crate::cli::VerifyOptions;
+use crate::limits::{WALK_DEPTH_MAX, WALK_ENTRIES_MAX};
+use lydian_chain::{BlockFile, BlockFiles, ReadError, find_block_files, is_block_file_name};
+use lydian_consensus::{Chain, Params};
+use lydian_disk::{Disk, PathKind};
+use lydian_primitives::BlockHash;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// What there is to do.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) sets: Vec<BlockSet>,
+    pub(super) singles: Vec<Single>,
+    pub(super) unreadable: Vec<String>,
+}
+
+/// Block files that belong together.
+#[derive(Debug)]
+pub(super) struct BlockSet {
+    pub(super) chain: Chain,
+    pub(super) files: Vec<BlockFile>,
+    pub(super) is_expected_invalid: bool,
+}
+
+/// One block in a file of its own.
+#[derive(Debug)]
+pub(super) struct Single {
+    pub(super) path: PathBuf,
+    pub(super) prevouts: Option<PathBuf>,
+    pub(super) name: BlockName,
+    pub(super) is_expected_invalid: bool,
+}
+
+/// What a file name says of its block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BlockName {
+    pub(super) chain: Option<Chain>,
+    pub(super) height: Option<u32>,
+    pub(super) hash: Option<BlockHash>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileKind {
+    Blocks,
+    Single,
+    Prevouts,
+    /// Found by walking: passed over. Given by name: taken for block files if a magic is found.
+    Unknown,
+}
+
+pub(super) fn plan(disk: &dyn Disk, options: &VerifyOptions) -> Plan {
+    let mut planner = Planner {
+        disk,
+        options,
+        plan: Plan::default(),
+        groups: Vec::new(),
+        singles: Vec::new(),
+        prevouts: Vec::new(),
+        seen: BTreeSet::new(),
+    };
+    for path in options.paths.iter().chain(&options.expect_invalid) {
+        planner.add(path);
+    }
+    planner.finish()
+}
+
+struct Planner<'a> {
+    disk: &'a dyn Disk,
+    options: &'a VerifyOptions,
+    plan: Plan,
+    /// Block files by where they were found: all given by name together, each directory by itself.
+    groups: Vec<(Option<PathBuf>, Vec<BlockFile>)>,
+    singles: Vec<PathBuf>,
+    prevouts: Vec<PathBuf>,
+    /// Paths met already: one below another is verified once.
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Planner<'_> {
+    /// A path of the command line.
+    fn add(&mut self, path: &Path) {
+        match self.disk.kind(path) {
+            Err(error) => self.plan.unreadable.push(error.to_string()),
+            Ok(PathKind::Directory) => {
+                let before = self.plan.unreadable.len();
+                if !self.walk(path, 0) && self.plan.unreadable.len() == before {
+                    let sentence = "there is nothing to verify here (block files, X.block, X.bin)";
+                    self.plan.unreadable.push(format!("{}: {sentence}", path.display()));
+                }
+            }
+            Ok(PathKind::File) if !self.seen.insert(path.to_owned()) => {}
+            Ok(PathKind::File) => match kind_of(path) {
+                FileKind::Blocks | FileKind::Unknown => match BlockFile::at(self.disk, path) {
+                    Ok(file) => self.add_block_file(None, file),
+                    Err(error) => self.plan.unreadable.push(error.to_string()),
+                },
+                FileKind::Single => self.singles.push(path.to_owned()),
+                FileKind::Prevouts => self.prevouts.push(path.to_owned()),
+            },
+        }
+    }
+
+    /// A directory; whether anything of ours is in it.
+    fn walk(&mut self, path: &Path, depth: usize) -> bool {
+        let entries = match self.disk.list(path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.plan.unreadable.push(error.to_string());
+                return false;
+            }
+        };
+        let mut has_found = false;
+        if entries.iter().any(|(path, kind)| *kind == PathKind::File && is_block_file_name(path)) {
+            has_found = true;
+            match find_block_files(self.disk, path) {
+                Ok(files) => {
+                    for file in files {
+                        if self.seen.insert(file.path.clone()) {
+                            self.add_block_file(Some(path), file);
+                        }
+                    }
+                }
+                Err(error) => self.plan.unreadable.push(error.to_string()),
+            }
+        }
+        for (entry, kind) in entries {
+            if self.seen.len() >= WALK_ENTRIES_MAX {
+                let sentence = format!("more than {WALK_ENTRIES_MAX} files and directories; the rest was left out");
+                self.plan.unreadable.push(format!("{}: {sentence}", path.display()));
+                break;
+            }
+            if is_block_file_name(&entry) || !self.seen.insert(entry.clone()) {
+                // Block files were taken above, in Core's order.
+                has_found |= kind == PathKind::File;
+                continue;
+            }
+            has_found |= match (kind, kind_of(&entry)) {
+                (PathKind::Directory, _) if depth < WALK_DEPTH_MAX => self.walk(&entry, depth + 1),
+                (PathKind::Directory, _) => {
+                    let sentence = format!("this is more than {WALK_DEPTH_MAX} directories deep and was left out");
+                    self.plan.unreadable.push(format!("{}: {sentence}", entry.display()));
+                    true
+                }
+                (PathKind::File, FileKind::Single) => {
+                    self.singles.push(entry);
+                    true
+                }
+                (PathKind::File, FileKind::Prevouts) => {
+                    self.prevouts.push(entry);
+                    true
+                }
+                (PathKind::File, _) => false,
+            };
+        }
+        has_found
+    }
+
+    fn add_block_file(&mut self, directory: Option<&Path>, file: BlockFile) {
+        match self.groups.iter_mut().find(|(group, _)| group.as_deref() == directory) {
+            Some((_, files)) => files.push(file),
+            None => self.groups.push((directory.map(Path::to_owned), vec![file])),
+        }
+    }
+
+    fn finish(mut self) -> Plan {
+        for (_, files) in std::mem::take(&mut self.groups) {
+            self.split_by_chain(files);
+        }
+        self.pair();
+        self.plan
+    }
+
+    /// Files of one group that hold blocks of several chains are several sets. A file without any magic goes with the one before it: Core
+    /// allocates files before it writes to them.
+    fn split_by_chain(&mut self, files: Vec<BlockFile>) {
+        let mut sets: Vec<BlockSet> = Vec::new();
+        let mut last = None;
+        for file in files {
+            let found = match self.options.chain {
+                Some(chain) => Ok(chain),
+                None => self.detect(&file),
+            };
+            let chain = match (found, last) {
+                (Ok(chain), _) => chain,
+                (Err(ReadError::NoMagic { .. }), Some(chain)) => chain,
+                (Err(error), _) => {
+                    self.plan.unreadable.push(error.to_string());
+                    continue;
+                }
+            };
+            last = Some(chain);
+            let is_expected_invalid = self.is_expected_invalid(&file.path);
+            let belongs = |set: &&mut BlockSet| set.chain == chain && set.is_expected_invalid == is_expected_invalid;
+            match sets.iter_mut().find(belongs) {
+                Some(set) => set.files.push(file),
+                None => sets.push(BlockSet { chain, files: vec![file], is_expected_invalid }),
+            }
+        }
+        self.plan.sets.extend(sets);
+    }
+
+    fn detect(&self, file: &BlockFile) -> Result<Chain, ReadError> {
+        let magic = BlockFiles::new(self.disk, vec![file.clone()]).detect_magic(0)?;
+        // The magics known are those of the chains, which a test compares.
+        Ok(Chain::ALL.into_iter().find(|chain| Params::new(*chain).magic == magic).unwrap_or(Chain::Main))
+    }
+
+    /// Joins blocks and spent outputs of one name: those beside each other first, then those given from elsewhere.
+    fn pair(&mut self) {
+        let mut prevouts = std::mem::take(&mut self.prevouts);
+        for path in std::mem::take(&mut self.singles) {
+            let (stem, _) = split_name(&path);
+            let fits = |other: &PathBuf| split_name(other).0 == stem;
+            let beside = prevouts.iter().position(|other| fits(other) && other.parent() == path.parent());
+            let at = beside.or_else(|| prevouts.iter().position(fits));
+            let found = at.map(|at| prevouts.remove(at)).or_else(|| self.prevouts_beside(&path));
+            let name = parse_name(&stem);
+            let is_expected_invalid = self.is_expected_invalid(&path);
+            self.plan.singles.push(Single { path, prevouts: found, name, is_expected_invalid });
+        }
+        // One block and one file of spent outputs, both given by name, belong together whatever their names.
+        if let ([single], [_]) = (&mut self.plan.singles[..], &prevouts[..])
+            && single.prevouts.is_none()
+        {
+            single.prevouts = prevouts.pop();
+        }
+        for path in prevouts {
+            self.plan
+                .unreadable
+                .push(format!("{}: the block whose spent outputs these are is not here", path.display()));
+        }
+    }
+
+    fn prevouts_beside(&self, block: &Path) -> Option<PathBuf> {
+        let (stem, _) = split_name(block);
+        let candidates = ["prevouts", "prevouts.zst"].map(|ending| block.with_file_name(format!("{stem}.{ending}")));
+        candidates.into_iter().find(|path| self.disk.kind(path) == Ok(PathKind::File))
+    }
+
+    fn is_expected_invalid(&self, path: &Path) -> bool {
+        self.options.expect_invalid.iter().any(|expected| path.starts_with(expected))
+    }
+}
+
+/// A file name without `.zst` and its last ending, and that ending.
+fn split_name(path: &Path) -> (String, String) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".zst").unwrap_or(&name);
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+    (stem.to_owned(), ending.to_owned())
+}
+
+fn kind_of(path: &Path) -> FileKind {
+    if is_block_file_name(path) {
+        return FileKind::Blocks;
+    }
+    match split_name(path).1.as_str() {
+        "block" | "bin" => FileKind::Single,
+        "prevouts" => FileKind::Prevouts,
+        _ => FileKind::Unknown,
+    }
+}
+
+/// Reads `CHAIN-HEIGHT-HASH`, with or without the chain.
+fn parse_name(stem: &str) -> BlockName {
+    let mut parts: Vec<&str> = stem.split('-').collect();
+    let chain = match parts.first().copied() {
+        Some("main") => Some(Chain::Main),
+        Some("test" | "test3" | "testnet3") => Some(Chain::Test),
+        Some("test4" | "testnet4") => Some(Chain::Testnet4),
+        Some("signet") => Some(Chain::Signet),
+        Some("regtest") => Some(Chain::Regtest),
+        _ => None,
+    };
+    if chain.is_some() {
+        parts.remove(0);
+    }
+    match parts[..] {
+        [height, hash] => BlockName { chain, height: height.parse().ok(), hash: hash.parse().ok() },
+        _ => BlockName { chain, ..BlockName::default() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_chain::MAGICS;
+
+    #[test]
+    fn names_tell_chain_height_and_hash() {
+        let hash = "00000000152340ca42227603908689183edc47355204e7aca59383b0aaac1fd8";
+        let full = parse_name(&format!("test3-057043-{hash}"));
+        assert_eq!((full.chain, full.height, full.hash), (Some(Chain::Test), Some(57_043), hash.parse().ok()));
+        assert_eq!(parse_name(&format!("74638-{hash}")).height, Some(74_638));
+        assert_eq!(
+            parse_name(&format!("unknown-{hash}")),
+            BlockName { hash: hash.parse().ok(), ..BlockName::default() }
+        );
+        assert_eq!(parse_name("genesis"), BlockName::default());
+        let kinds = ["a.block.zst", "a.bin", "a.prevouts", "a.json", "blk00000.dat", "x.blk.zst"]
+            .map(|name| kind_of(Path::new(name)));
+        use FileKind::{Blocks, Prevouts, Single, Unknown};
+        assert_eq!(kinds, [Single, Single, Prevouts, Unknown, Blocks, Blocks]);
+    }
+
+    #[test]
+    fn every_known_magic_is_that_of_its_chain() {
+        assert_eq!(MAGICS.len(), Chain::ALL.len());
+        for known in MAGICS {
+            assert_eq!(Params::new(known.name.parse().unwrap()).magic, known.magic, "{}", known.name);
+        }
+    }
+}
