@@ -78,7 +78,11 @@ pub fn verify_with_prevouts(
         Err(violation) => Some(violation),
         Ok(funded) => {
             stats.add(&funded);
-            verify_scripts(funded, mode).err()
+            let verified = verify_scripts(funded, mode);
+            if let Ok(verified) = &verified {
+                stats.add_checks(verified.checks());
+            }
+            verified.err()
         }
     };
     Ok(report(violation, undecided, stats))

@@ -8,17 +8,26 @@ use crate::coins::{Coin, FundedBlock};
 use crate::rule::{Rule, Violation};
 use lydian_primitives::{Output, Tx};
 use lydian_script::Engine;
-use lydian_script::{Captured, Flags, Obligations, ScriptError, TxContext, capture_input, verify_input};
+use lydian_script::{
+    Captured, CheckCounts, Flags, LegacyCache, Obligations, ScriptError, TxContext, capture_input, verify_input,
+    verify_input_counting,
+};
 
 /// A block that breaks no rule.
 #[derive(Clone, Debug)]
 pub struct VerifiedBlock {
     funded: FundedBlock,
+    checks: CheckCounts,
 }
 
 impl VerifiedBlock {
     pub fn funded(&self) -> &FundedBlock {
         &self.funded
+    }
+
+    /// Signature and tweak checks that were made or settled for it.
+    pub fn checks(&self) -> &CheckCounts {
+        &self.checks
     }
 
     pub fn into_funded(self) -> FundedBlock {
@@ -46,12 +55,13 @@ impl std::fmt::Debug for Mode<'_> {
 
 /// Verifies all scripts of a block. Core's `CheckInputScripts` for every transaction but the coinbase.
 pub fn verify_scripts(funded: FundedBlock, mode: Mode<'_>) -> Result<VerifiedBlock, Violation> {
+    let mut checks = CheckCounts::default();
     let failure = match mode {
-        Mode::Exact => first_failure(&funded),
-        Mode::Capture(engine) => first_failure_captured(&funded, engine),
+        Mode::Exact => first_failure(&funded, &mut checks),
+        Mode::Capture(engine) => first_failure_captured(&funded, engine, &mut checks),
     };
     match failure {
-        None => Ok(VerifiedBlock { funded }),
+        None => Ok(VerifiedBlock { funded, checks }),
         Some((tx, input, error)) => {
             let place = Violation::in_input(Rule::ScriptVerify, tx, input);
             Err(Violation { script_error: Some(error), ..place })
@@ -82,21 +92,27 @@ fn context<'a>(tx: Tx<'a>, spent: &'a [Output<'a>]) -> TxContext<'a> {
     }
 }
 
-fn first_failure(funded: &FundedBlock) -> Option<Failure> {
+fn first_failure(funded: &FundedBlock, checks: &mut CheckCounts) -> Option<Failure> {
     let flags = funded.checked().flags();
     spends(funded).find_map(|(index, tx, coins)| {
         let spent = outputs(coins);
-        first_failure_of_tx(&context(tx, &spent), flags).map(|(input, error)| (index, input, error))
+        first_failure_of_tx(&context(tx, &spent), flags, checks).map(|(input, error)| (index, input, error))
     })
 }
 
-fn first_failure_of_tx(context: &TxContext<'_>, flags: Flags) -> Option<(usize, ScriptError)> {
-    (0..context.tx().input_count())
-        .find_map(|input| verify_input(context, input, flags).err().map(|error| (input, error)))
+fn first_failure_of_tx(
+    context: &TxContext<'_>,
+    flags: Flags,
+    checks: &mut CheckCounts,
+) -> Option<(usize, ScriptError)> {
+    let mut cache = LegacyCache::new();
+    (0..context.tx().input_count()).find_map(|input| {
+        verify_input_counting(context, input, flags, &mut cache, checks).err().map(|error| (input, error))
+    })
 }
 
 /// Collects what can be collected, settles it, and reruns in exact mode every input that is not proven valid.
-fn first_failure_captured(funded: &FundedBlock, engine: &dyn Engine) -> Option<Failure> {
+fn first_failure_captured(funded: &FundedBlock, engine: &dyn Engine, checks: &mut CheckCounts) -> Option<Failure> {
     let flags = funded.checked().flags();
     let mut obligations = Obligations::default();
     // For each input: where it stands in the obligations, or nothing if only exact mode can tell.
@@ -109,6 +125,7 @@ fn first_failure_captured(funded: &FundedBlock, engine: &dyn Engine) -> Option<F
             inputs.push((index, input, captured == Captured::Accepted));
         }
     }
+    obligations.checks().iter().for_each(|check| checks.count(check));
     let mut held = obligations.settle(engine).into_iter();
     let mut doubtful = inputs.into_iter().filter(|&(_, _, is_captured)| !is_captured || held.next() != Some(true));
     let exact = |tx_index: usize, input: usize| {

@@ -1,6 +1,7 @@
 //! What was checked, counted. Input: funded blocks. Output: sums for people and reports. Decides nothing.
 
 use crate::coins::FundedBlock;
+use lydian_script::CheckCounts;
 
 /// Sums over blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -14,6 +15,8 @@ pub struct Stats {
     pub bytes: u64,
     pub weight: u64,
     pub sigops_cost: u64,
+    /// Signature and tweak checks that were made, a multisig's failed attempts included.
+    pub checks: CheckCounts,
 }
 
 impl Stats {
@@ -26,5 +29,10 @@ impl Stats {
         self.bytes += block.total_size() as u64;
         self.weight += block.weight() as u64;
         self.sigops_cost += funded.sigops_cost() as u64;
+    }
+
+    /// Adds the checks of a block whose scripts were verified.
+    pub fn add_checks(&mut self, checks: &CheckCounts) {
+        self.checks.add(checks);
     }
 }

@@ -51,6 +51,57 @@ impl Checker for Inline {
     }
 }
 
+/// Checks that were made, by kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CheckCounts {
+    pub ecdsa: u64,
+    pub schnorr: u64,
+    pub tweak: u64,
+}
+
+impl CheckCounts {
+    pub fn add(&mut self, other: &CheckCounts) {
+        self.ecdsa += other.ecdsa;
+        self.schnorr += other.schnorr;
+        self.tweak += other.tweak;
+    }
+
+    /// One more check of its kind.
+    pub fn count(&mut self, check: &Check) {
+        match check {
+            Check::Ecdsa { .. } => self.ecdsa += 1,
+            Check::Schnorr { .. } => self.schnorr += 1,
+            Check::Tweak { .. } => self.tweak += 1,
+        }
+    }
+}
+
+/// Decides as [`Inline`] does, and counts.
+#[derive(Debug)]
+pub(crate) struct Counting<'c>(pub(crate) &'c mut CheckCounts);
+
+impl Checker for Counting<'_> {
+    fn ecdsa(&mut self, key: PublicKeyBytes, signature: [u8; 64], digest: impl FnOnce() -> [u8; 32]) -> bool {
+        self.0.ecdsa += 1;
+        Inline.ecdsa(key, signature, digest)
+    }
+
+    fn schnorr(
+        &mut self,
+        key: [u8; 32],
+        signature: [u8; 64],
+        digest: impl FnOnce() -> Option<[u8; 32]>,
+    ) -> Option<bool> {
+        self.0.schnorr += 1;
+        Inline.schnorr(key, signature, digest)
+    }
+
+    fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool {
+        self.0.tweak += 1;
+        Inline.tweak(output, is_odd, internal, tweak)
+    }
+}
+
 /// Assumes that every check holds, and writes it down.
 #[derive(Debug)]
 pub struct Capture<'o> {

@@ -27,7 +27,7 @@ mod templates;
 mod verify;
 
 pub use builder::ScriptBuilder;
-pub use checker::{Capture, Checker, Inline};
+pub use checker::{Capture, CheckCounts, Checker, Inline};
 pub use encoding::is_strict_der;
 pub use error::ScriptError;
 pub use find_and_delete::{find_and_delete, push_header};
@@ -42,5 +42,5 @@ pub use sigops::{legacy_sigop_count, p2sh_sigop_count, transaction_legacy_sigop_
 pub use templates::verify_by_template;
 pub use verify::{
     Captured, Scripts, capture_input, capture_input_interpreted, verify_input, verify_input_by_capture,
-    verify_input_with, verify_script,
+    verify_input_counting, verify_input_with, verify_script,
 };

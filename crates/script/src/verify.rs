@@ -5,7 +5,7 @@
 //! Core's order. Two modes over one interpreter: exact ([`verify_input`]) decides; capture ([`capture_input`]) may only prove
 //! that the input is valid. Cost beside signatures and hashes: one or two small allocations an input.
 
-use crate::checker::{Capture, Checker, Inline};
+use crate::checker::{Capture, CheckCounts, Checker, Counting, Inline};
 use crate::error::ScriptError;
 use crate::flags::Flags;
 use crate::interpreter::{Tapscript, Version, evaluate};
@@ -52,6 +52,18 @@ pub fn verify_input_with(
 ) -> Result<(), ScriptError> {
     let scripts = Scripts::of_input(context, input);
     Spend::new(context, input, flags, &mut Inline, legacy_cache).verify(&scripts)
+}
+
+/// [`verify_input_with`], counting the signature and tweak checks that are made, in Core's order of keys.
+pub fn verify_input_counting(
+    context: &TxContext<'_>,
+    input: usize,
+    flags: Flags,
+    legacy_cache: &mut LegacyCache,
+    counts: &mut CheckCounts,
+) -> Result<(), ScriptError> {
+    let scripts = Scripts::of_input(context, input);
+    Spend::new(context, input, flags, &mut Counting(counts), legacy_cache).verify(&scripts)
 }
 
 /// What a capture run found.

@@ -200,6 +200,7 @@ impl PlainValidator {
         let funded = fund(checked, &self.coins, &self.tree.branch(self.tree.tip()), &self.params)?;
         let verified = verify_scripts(funded, Mode::Exact)?;
         self.stats.add(verified.funded());
+        self.stats.add_checks(verified.checks());
         let spent = self.coins.apply(verified);
         self.undo.insert(self.tree.node(id).hash, spent);
         self.tree.push_active(id);
