@@ -188,6 +188,10 @@ pub(crate) struct Totals {
     pub(crate) inputs: u64,
     pub(crate) outputs: u64,
     pub(crate) bytes: u64,
+    /// Checks that were made, a multisig's failed attempts included.
+    pub(crate) ecdsa_checks: u64,
+    pub(crate) schnorr_checks: u64,
+    pub(crate) tweak_checks: u64,
 }
 
 impl From<&Stats> for Totals {
@@ -198,6 +202,9 @@ impl From<&Stats> for Totals {
             inputs: stats.inputs,
             outputs: stats.outputs,
             bytes: stats.bytes,
+            ecdsa_checks: stats.checks.ecdsa,
+            schnorr_checks: stats.checks.schnorr,
+            tweak_checks: stats.checks.tweak,
         }
     }
 }
@@ -209,6 +216,9 @@ impl Totals {
         self.inputs += other.inputs;
         self.outputs += other.outputs;
         self.bytes += other.bytes;
+        self.ecdsa_checks += other.ecdsa_checks;
+        self.schnorr_checks += other.schnorr_checks;
+        self.tweak_checks += other.tweak_checks;
     }
 }
 

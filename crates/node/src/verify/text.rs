@@ -209,11 +209,19 @@ fn undecided(screen: &Screen, report: &Report) {
 }
 
 fn checked(totals: &Totals) -> String {
+    let signatures =
+        [(totals.ecdsa_checks, "ECDSA"), (totals.schnorr_checks, "Schnorr"), (totals.tweak_checks, "taproot tweak")];
+    let made: Vec<_> = signatures
+        .iter()
+        .filter(|(made, _)| *made > 0)
+        .map(|(made, kind)| format!("{} {kind}", commas(*made)))
+        .collect();
+    let made = if made.is_empty() { "no".to_owned() } else { made.join(" + ") };
     format!(
-        "{}, {}, {}",
+        "{}, {}, {}, {made} signature checks",
         count(totals.transactions, "transaction"),
         count(totals.inputs, "input"),
-        count(totals.outputs, "output")
+        count(totals.outputs, "output"),
     )
 }
 
