@@ -38,7 +38,7 @@ pub(crate) enum Command {
     },
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct VerifyOptions {
     /// Files and directories
     #[arg(required_unless_present = "expect_invalid", value_name = "PATH")]

@@ -292,6 +292,7 @@ fn parse_name(stem: &str) -> BlockName {
 mod tests {
     use super::*;
     use lydian_chain::MAGICS;
+    use lydian_disk::{AppendFile, DiskError, DiskErrorKind, ReadFile};
 
     #[test]
     fn names_tell_chain_height_and_hash() {
@@ -308,6 +309,66 @@ mod tests {
             .map(|name| kind_of(Path::new(name)));
         use FileKind::{Blocks, Prevouts, Single, Unknown};
         assert_eq!(kinds, [Single, Single, Prevouts, Unknown, Blocks, Blocks]);
+    }
+
+    /// A disk of names without content: `d` holds `names`, and each directory `d/s`, `d/s/s` ... another one.
+    #[derive(Debug)]
+    struct Names {
+        count: usize,
+        depth: usize,
+    }
+
+    impl Disk for Names {
+        fn kind(&self, path: &Path) -> Result<PathKind, DiskError> {
+            let is_file = path.extension().is_some();
+            Ok(if is_file { PathKind::File } else { PathKind::Directory })
+        }
+        fn list(&self, path: &Path) -> Result<Vec<(PathBuf, PathKind)>, DiskError> {
+            let mut entries: Vec<_> =
+                (0..self.count).map(|i| (path.join(format!("{i}.bin")), PathKind::File)).collect();
+            if path.components().count() <= self.depth {
+                entries.push((path.join("s"), PathKind::Directory));
+            }
+            Ok(entries)
+        }
+        fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>, DiskError> {
+            Err(DiskError { path: path.to_owned(), offset: None, kind: DiskErrorKind::NotFound })
+        }
+        fn create_dir(&self, path: &Path) -> Result<(), DiskError> {
+            self.open(path).map(|_| ())
+        }
+        fn write_whole(&self, path: &Path, _: &[u8]) -> Result<(), DiskError> {
+            self.open(path).map(|_| ())
+        }
+        fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
+            Err(DiskError { path: path.to_owned(), offset: None, kind: DiskErrorKind::NotFound })
+        }
+    }
+
+    fn plan_of(count: usize, depth: usize) -> Plan {
+        let options = VerifyOptions { paths: vec!["d".into()], ..VerifyOptions::default() };
+        plan(&Names { count, depth }, &options)
+    }
+
+    /// limit: WALK_DEPTH_MAX at
+    /// limit: WALK_DEPTH_MAX above
+    #[test]
+    fn walks_end_at_a_depth() {
+        let at = plan_of(1, WALK_DEPTH_MAX);
+        assert_eq!((at.singles.len(), at.unreadable.len()), (WALK_DEPTH_MAX + 1, 0));
+        let above = plan_of(1, WALK_DEPTH_MAX + 1);
+        assert_eq!(above.singles.len(), WALK_DEPTH_MAX + 1);
+        assert!(above.unreadable[0].contains("16 directories deep"), "{:?}", above.unreadable);
+    }
+
+    /// limit: WALK_ENTRIES_MAX at
+    /// limit: WALK_ENTRIES_MAX above
+    #[test]
+    fn walks_end_after_a_number_of_files() {
+        let at = plan_of(WALK_ENTRIES_MAX, 0);
+        assert_eq!((at.singles.len(), at.unreadable.len()), (WALK_ENTRIES_MAX, 0));
+        let above = plan_of(WALK_ENTRIES_MAX + 1, 0);
+        assert_eq!((above.singles.len(), above.unreadable.len()), (WALK_ENTRIES_MAX, 1));
     }
 
     #[test]

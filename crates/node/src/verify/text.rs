@@ -28,7 +28,8 @@ fn chain_item(screen: &Screen, chain: &ChainItem, is_verbose: bool) {
     let verdict = verdict(screen, chain.verdict, chain.is_expected_invalid);
     let heights = format!("{:8} heights 0 to {}", chain.chain, chain.tip.height);
     screen.line(&format!("{verdict}  {heights}  {place}"));
-    field(screen, "checked", &format!("{}; {}", checked(&chain.totals), time(&chain.seconds)));
+    field(screen, "checked", &format!("{} in {}", checked(&chain.totals), time(&chain.seconds)));
+    field(screen, "signatures", &signatures(&chain.totals));
     field(screen, "tip", &chain.tip.hash);
     field(screen, "coins", &commas(chain.utxo.coins));
     field(screen, "coins hash", &format!("{} (hash_serialized_3)", chain.utxo.hash_serialized_3));
@@ -150,8 +151,8 @@ pub(super) fn summary(screen: &Screen, report: &Report) {
     screen.line("");
     let items = report.items.len() as u64;
     if items > 0 {
-        let total = format!("{}; {}", checked(&report.totals), time(&report.seconds));
-        screen.line(&format!("Checked {}, {total}.", count(report.totals.blocks, "block")));
+        screen.line(&format!("Checked {};", checked(&report.totals)));
+        screen.line(&format!("signatures: {}; time: {}.", signatures(&report.totals), time(&report.seconds)));
     }
     let text = match report.verdict {
         Verdict::Valid => "Valid: everything is as it should be.".to_owned(),
@@ -209,23 +210,24 @@ fn undecided(screen: &Screen, report: &Report) {
 }
 
 fn checked(totals: &Totals) -> String {
-    let signatures =
-        [(totals.ecdsa_checks, "ECDSA"), (totals.schnorr_checks, "Schnorr"), (totals.tweak_checks, "taproot tweak")];
-    let made: Vec<_> = signatures
-        .iter()
-        .filter(|(made, _)| *made > 0)
-        .map(|(made, kind)| format!("{} {kind}", commas(*made)))
-        .collect();
-    let made = if made.is_empty() { "no".to_owned() } else { made.join(" + ") };
     format!(
-        "{}, {}, {}, {made} signature checks",
+        "{}, {}, {}, {}",
+        count(totals.blocks, "block"),
         count(totals.transactions, "transaction"),
         count(totals.inputs, "input"),
         count(totals.outputs, "output"),
     )
 }
 
+fn signatures(totals: &Totals) -> String {
+    let kinds =
+        [(totals.ecdsa_checks, "ECDSA"), (totals.schnorr_checks, "Schnorr"), (totals.tweak_checks, "taproot tweaks")];
+    let made: Vec<_> =
+        kinds.iter().filter(|(made, _)| *made > 0).map(|(made, kind)| format!("{} {kind}", commas(*made))).collect();
+    if made.is_empty() { "none".to_owned() } else { made.join(", ") }
+}
+
 fn time(seconds: &Seconds) -> String {
     let cpu = seconds.cpu_seconds.map(|cpu| format!(", {cpu:.2} s CPU")).unwrap_or_default();
-    format!("{:.2} s{cpu}", seconds.wall_seconds)
+    format!("{:.2} s wall{cpu}", seconds.wall_seconds)
 }

@@ -1,0 +1,48 @@
+//! `lydian explain`, `--help` and `--version` as a person runs them.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use lydian_consensus::RULES;
+use std::process::{Command, Output};
+
+fn lydian(arguments: &[&str]) -> (String, String, i32) {
+    let Output { stdout, stderr, status } =
+        Command::new(env!("CARGO_BIN_EXE_lydian")).args(arguments).output().unwrap();
+    (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status.code().unwrap())
+}
+
+#[test]
+fn all_rules_are_listed_in_the_order_of_checking() {
+    let (out, _, code) = lydian(&["explain"]);
+    assert_eq!(code, 0);
+    let mut rest = &out[..];
+    for info in RULES {
+        let at =
+            rest.find(&format!("\n  {} ", info.name)).unwrap_or_else(|| panic!("{} is not in its place", info.name));
+        rest = &rest[at + 1..];
+    }
+}
+
+#[test]
+fn one_rule_is_explained_by_name_or_reason() {
+    let (out, _, code) = lydian(&["explain", "bad-cb-height"]);
+    assert_eq!(code, 0);
+    for part in ["A coinbase's scriptSig MUST begin with the block's height", "BIP-0034", "bad-cb-height"] {
+        assert!(out.contains(part), "{out}");
+    }
+    let (out, _, code) = lydian(&["explain", "bad-blk-sigops"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("block-legacy-sigops") && out.contains("block-sigops-cost"), "{out}");
+    let (out, err, code) = lydian(&["explain", "bad-cb-hieght"]);
+    assert_eq!((code, &out[..]), (2, ""));
+    assert!(err.contains("there is no rule 'bad-cb-hieght'; the nearest names are bad-cb-height,"), "{err}");
+}
+
+#[test]
+fn help_and_version() {
+    assert_eq!(lydian(&["--version"]), (format!("lydian {}\n", env!("CARGO_PKG_VERSION")), String::new(), 0));
+    let (out, _, code) = lydian(&["verify", "--help"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("xor.dat") && out.contains("Exit codes"), "{out}");
+    assert_eq!(lydian(&["verify"]).2, 2, "no path");
+    assert_eq!(lydian(&["nothing"]).2, 2, "no such command");
+}
