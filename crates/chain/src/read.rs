@@ -9,7 +9,7 @@ use crate::index::BlockIndex;
 use crate::limits::OPEN_FILES_MAX;
 use crate::scan::{Record, Remark, RemarkKind, View, detect_magic, scan_file};
 use lydian_disk::{Disk, ReadFile, open_content};
-use lydian_primitives::limits::HEADER_SIZE;
+use lydian_primitives::HEADER_SIZE;
 use lydian_primitives::{Block, Header, ParseError, ParseErrorKind, RawBlock};
 use std::path::Path;
 

@@ -10,7 +10,7 @@ use crate::limits::{DETECT_SIZE_MAX, RECORD_SIZE_MAX, RECORD_SIZE_MIN};
 use crate::magic::{MAGICS, magic_name};
 use crate::obfuscation::Obfuscation;
 use lydian_disk::{DiskError, ReadFile};
-use lydian_primitives::limits::HEADER_SIZE;
+use lydian_primitives::HEADER_SIZE;
 use lydian_primitives::{BlockHash, Header, to_hex};
 use std::fmt;
 use std::ops::Range;

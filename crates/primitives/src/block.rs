@@ -6,9 +6,8 @@
 
 use crate::header::Header;
 use crate::ids::BlockHash;
-use crate::limits::TRANSACTION_SIZE_MIN;
 use crate::reader::{ParseError, Reader};
-use crate::table::Tables;
+use crate::table::{TRANSACTION_SIZE_MIN, Tables};
 use crate::transaction::{Tx, check_buffer_size, fill_ids};
 use lydian_hash::merkle_root;
 

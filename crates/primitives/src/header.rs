@@ -1,9 +1,11 @@
 //! The block header: 80 bytes in, fields and hash out. No rule is checked here.
 
 use crate::ids::BlockHash;
-use crate::limits::HEADER_SIZE;
 use crate::reader::{ParseError, Reader};
 use lydian_hash::sha256d;
+
+/// Bytes of a block header.
+pub const HEADER_SIZE: usize = 80;
 
 /// Core's `CBlockHeader`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

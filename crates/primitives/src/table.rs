@@ -5,8 +5,16 @@
 //! is bounded by the bytes actually there. The grammar is Core's `UnserializeTransaction` (primitives/transaction.h, BIP-0144).
 
 use crate::ids::{Txid, Wtxid};
-use crate::limits::{INPUT_SIZE_MIN, OUTPUT_SIZE_MIN};
 use crate::reader::{ParseError, ParseErrorKind, Reader};
+
+/// Least bytes of an input: outpoint 36, script length 1, sequence 4. Bounds the reservation made from a count.
+const INPUT_SIZE_MIN: usize = 41;
+
+/// Least bytes of an output: value 8, script length 1.
+const OUTPUT_SIZE_MIN: usize = 9;
+
+/// Least bytes of a transaction: version 4, marker or counts 2, lock time 4.
+pub(crate) const TRANSACTION_SIZE_MIN: usize = 10;
 
 /// Offsets of one transaction. `body` is from the input count to the end of the outputs.
 #[derive(Clone, Copy, Debug)]
