@@ -111,6 +111,7 @@ impl fmt::Display for Remark {
 }
 
 /// One file, seen without its obfuscation.
+#[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) path: &'a Path,
     pub(crate) file: &'a dyn ReadFile,
@@ -128,6 +129,20 @@ impl View<'_> {
         let mut bytes = [0; N];
         self.read_at(offset, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// The range from the first byte that is not zero to the last.
+    fn without_zeros(&self, range: Range<u64>) -> Result<Option<Range<u64>>, DiskError> {
+        let mut found: Option<Range<u64>> = None;
+        self.find(range, |offset, bytes| {
+            if let (Some(first), Some(last)) = (bytes.iter().position(|&b| b != 0), bytes.iter().rposition(|&b| b != 0))
+            {
+                let start = found.as_ref().map_or(offset + first as u64, |found| found.start);
+                found = Some(start..offset + last as u64 + 1);
+            }
+            None::<()>
+        })?;
+        Ok(found)
     }
 
     /// Calls `visit` with (offset, bytes) of overlapping pieces of a range until it gives something. Pieces overlap by seven bytes, so that
@@ -212,11 +227,15 @@ fn remark_gap(
     if range.is_empty() {
         return Ok(());
     }
-    let first_byte = view
-        .find(range.clone(), |offset, bytes| bytes.iter().position(|&byte| byte != 0).map(|at| offset + at as u64))?;
+    // Space that Core allocated and never wrote is zero on the disk, where no key was applied to it.
+    let on_disk = View { key: Obfuscation::NONE, ..*view };
+    let written = match on_disk.without_zeros(range.clone())? {
+        Some(written) if view.without_zeros(range.clone())?.is_some() => Some(written),
+        _ => None,
+    };
     let mut tell = |offset, kind| remark(Remark { path: view.path.to_owned(), offset, kind });
     let size = range.end - range.start;
-    let Some(first_byte) = first_byte else {
+    let Some(written) = written else {
         if !is_tail {
             tell(range.start, RemarkKind::Zeros { size });
         }
@@ -243,9 +262,10 @@ fn remark_gap(
     } else if let Some((at, length)) = bad {
         tell(at, RemarkKind::BadLength { size: range.end - at, length });
     } else {
-        let mut first = vec![0; usize::try_from(range.end - first_byte).unwrap_or(8).min(8)];
-        view.read_at(first_byte, &mut first)?;
-        tell(first_byte, RemarkKind::ForeignBytes { size: range.end - first_byte, first });
+        let size = written.end - written.start;
+        let mut first = vec![0; usize::try_from(size).unwrap_or(8).min(8)];
+        view.read_at(written.start, &mut first)?;
+        tell(written.start, RemarkKind::ForeignBytes { size, first });
     }
     Ok(())
 }
