@@ -302,7 +302,20 @@ enum Piece {
     Int(i64),
     Bytes(Vec<u8>),
     Multisig(u8, u8),
+    /// A check by the key of this number, and something done with its verdict.
+    Checked(u8, &'static [u8]),
 }
+
+/// What may follow a verdict: nothing, and whatever turns it around, takes a branch by it or forgets it.
+const AFTER_A_VERDICT: [&[u8]; 7] = [
+    &[],
+    &[OP_NOT],
+    &[OP_IF, OP_1, OP_ELSE, OP_1, OP_ENDIF],
+    &[OP_IF, OP_0, OP_ELSE, OP_1, OP_ENDIF],
+    &[OP_IF, OP_ELSE],
+    &[OP_DROP],
+    &[OP_IFDUP, OP_NOTIF, OP_1, OP_ENDIF],
+];
 
 fn piece() -> impl Strategy<Value = Piece> {
     let opcodes = prop::sample::select(vec![
@@ -346,14 +359,20 @@ fn piece() -> impl Strategy<Value = Piece> {
         1 => (-2..4_i64).prop_map(Piece::Int),
         1 => prop::collection::vec(any::<u8>(), 0..4).prop_map(Piece::Bytes),
         1 => (1..3_u8, 1..4_u8).prop_map(|(required, total)| Piece::Multisig(required, total)),
+        12 => (0..3_u8, prop::sample::select(&AFTER_A_VERDICT[..])).prop_map(|(key, after)| Piece::Checked(key, after)),
     ]
 }
 
-fn assemble(pieces: &[Piece]) -> Vec<u8> {
+fn assemble(pieces: &[Piece], is_tapscript: bool) -> Vec<u8> {
     let put = |script: ScriptBuilder, piece: &Piece| match piece {
         Piece::Op(opcode) => script.op(*opcode),
         Piece::Key(number) => script.push_slice(&public(*number)),
         Piece::XOnlyKey(number) => script.push_slice(&x_only(*number)),
+        Piece::Checked(number, after) => {
+            let with_key =
+                if is_tapscript { script.push_slice(&x_only(*number)) } else { script.push_slice(&public(*number)) };
+            with_key.op(OP_CHECKSIG).raw(after)
+        }
         Piece::Int(value) => script.push_int(*value),
         Piece::Bytes(bytes) => script.push_slice(bytes),
         Piece::Multisig(required, total) => {
@@ -386,12 +405,12 @@ proptest! {
     /// Scripts thrown together from signature checks and everything that may look at their verdicts.
     #[test]
     fn capture_is_exact_for_scripts_thrown_together(
-        pieces in prop::collection::vec(piece(), 1..10),
+        pieces in prop::collection::vec(piece(), 1..6),
         operands in prop::collection::vec(operand(), 0..5),
         place in 0..5_usize,
         flags in prop::sample::select(vec![FLAGS, FLAGS.without(Flags::DERSIG), Flags::STANDARD, FLAGS | Flags::NULLFAIL]),
     ) {
-        let whole = assemble(&pieces);
+        let whole = assemble(&pieces, place == WRAPS.len());
         let case = match WRAPS.get(place) {
             Some(wrap) => {
                 let empty = wrap.spend(&whole, &[]);
