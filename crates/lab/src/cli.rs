@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
 use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::mainnet_mix;
+use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
+use lydian_lab::presets::{invalid, mainnet_mix};
 use std::path::PathBuf;
 
 /// Makes chains to test and measure Bitcoin nodes with.
@@ -49,6 +50,8 @@ struct ChainArgs {
 enum Preset {
     /// Full blocks with mainnet's mix of inputs, coin ages and outputs.
     MainnetMix,
+    /// Every rule broken in turn, with the reject reason Core gives; --blocks, --full and --reuse do not apply.
+    Invalid,
 }
 
 /// Runs the command and returns what to print.
@@ -63,6 +66,7 @@ fn chain(args: &ChainArgs) -> Result<String, LabError> {
     let settings =
         MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille: per_mille(args.reuse)? };
     match args.preset {
+        Preset::Invalid => invalid::write(args.seed, &args.out).map(|lines| summary(&lines)),
         Preset::MainnetMix => mainnet_mix::write(settings, threads, &args.out).map(|stats| stats.to_json()),
     }
 }
@@ -72,4 +76,9 @@ fn per_mille(share: f64) -> Result<u64, LabError> {
         .find(|&step| (f64::from(step) - share * 1000.0).abs() <= 0.5)
         .map(u64::from)
         .ok_or_else(|| LabError::Usage("--reuse is a share between 0 and 1".into()))
+}
+
+fn summary(lines: &[Expectation]) -> String {
+    let accepted = lines.iter().filter(|line| [ACCEPT, INCONCLUSIVE].contains(&line.expect.as_str())).count();
+    format!("{} blocks: {accepted} to be accepted, {} to be refused\n", lines.len(), lines.len() - accepted)
 }

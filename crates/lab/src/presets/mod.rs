@@ -1,3 +1,6 @@
 //! The presets: what kinds of chains there are.
 
+pub mod invalid;
+pub mod ledger;
 pub mod mainnet_mix;
+pub mod maker;

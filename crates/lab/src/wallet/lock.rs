@@ -153,7 +153,7 @@ impl Wallet {
 }
 
 /// A tree of one leaf: the output, and the control block that shows the leaf.
-fn open_leaf(internal: &Keypair, key: Keypair, leaf: Vec<u8>) -> Opened {
+pub fn open_leaf(internal: &Keypair, key: Keypair, leaf: Vec<u8>) -> Opened {
     let internal = internal.x_only_public_key().0;
     let (_, output, parity) = taproot_output(&internal, Some(leaf_hash(LEAF_VERSION_TAPSCRIPT, &leaf)));
     let mut control_block = vec![LEAF_VERSION_TAPSCRIPT | parity.to_u8()];

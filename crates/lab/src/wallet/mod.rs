@@ -10,5 +10,5 @@ pub mod script;
 mod sign;
 
 pub use kind::{Kind, SIGNATURE_SIZE_EXPECTED_X2};
-pub use lock::{LEAF_VERSION_TAPSCRIPT, Lock, Opened, Wallet, leaf_hash, taproot_output};
+pub use lock::{LEAF_VERSION_TAPSCRIPT, Lock, Opened, Wallet, leaf_hash, open_leaf, taproot_output};
 pub use sign::{Spending, ecdsa_signature, legacy_message, schnorr_signature, sign_input};

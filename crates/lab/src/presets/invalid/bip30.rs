@@ -1,0 +1,34 @@
+//! The chain on which BIP-0034 comes late: there two coinbases can be the same transaction (BIP-0030).
+
+use super::{BIP30_OPTION, Bench, CASES_NOW};
+use crate::error::LabError;
+use crate::files::write_text;
+use crate::limits::COINBASE_MATURITY;
+use crate::presets::ledger::{Expectation, Ledger};
+use crate::presets::maker::{Maker, TRUE_SCRIPT, free_tx, output};
+use crate::wallet::Wallet;
+use std::path::Path;
+
+pub(super) fn write(folder: &Path) -> Result<Vec<Expectation>, LabError> {
+    let ledger = Ledger::new(folder, CASES_NOW)?;
+    write_text(&folder.join("options.txt"), &format!("{BIP30_OPTION}\n"))?;
+    let mut bench = Bench { maker: Maker::new(), ledger, wallet: Wallet::new(0) };
+    bench.grow(1)?;
+    let first = bench.maker.block(Vec::new()).txs.remove(0);
+    bench.twin("chain", "", Vec::new(), |_| ())?;
+    let rule = "bad-txns-BIP30";
+    bench.broken("coinbase-of-an-earlier-block", rule, rule, Vec::new(), |block| block.txs[0] = first.clone())?;
+    bench.grow(COINBASE_MATURITY)?;
+    bench.broken("coinbase-of-an-old-block", rule, rule, Vec::new(), |block| block.txs[0] = first.clone())?;
+    let Some(coin) = bench.maker.spendable().into_iter().find(|coin| coin.outpoint.txid == first.txid()) else {
+        return Err(LabError::Usage("the coinbase to repeat is not there".into()));
+    };
+    let spend = free_tx(&[coin], vec![output(coin.value, &TRUE_SCRIPT)]);
+    // Spent in the same block it does not come free: the rule looks before any transaction of the block.
+    bench.broken("spent-in-the-block-that-repeats-it", rule, rule, vec![spend.clone()], |block| {
+        block.txs[0] = first.clone();
+    })?;
+    bench.twin("chain", "", vec![spend], |_| ())?;
+    bench.twin("coinbase-repeated-when-spent", rule, Vec::new(), |block| block.txs[0] = first.clone())?;
+    bench.ledger.finish()
+}

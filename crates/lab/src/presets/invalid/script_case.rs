@@ -1,0 +1,115 @@
+//! Script failures: one coin, one transaction that spends it wrongly and one that does so rightly.
+//!
+//! Input: cases. Output: a block that funds them all, one refused block for each, and one valid block with every right spend.
+
+use super::Bench;
+use crate::error::LabError;
+use crate::presets::maker::{FreeCoin, TRUE_SCRIPT, free_tx, output};
+use crate::wallet::{LEAF_VERSION_TAPSCRIPT, Spending, ecdsa_signature, leaf_hash, legacy_message, schnorr_signature};
+use lydian_primitives::OutPoint;
+use lydian_primitives::build::MutTx;
+use secp256k1::Keypair;
+use std::rc::Rc;
+
+/// Value of each coin.
+const VALUE: i64 = 20_000;
+
+/// scriptSig and witness of the input.
+pub(super) type Unlocked = (Vec<u8>, Vec<Vec<u8>>);
+type Unlock = Rc<dyn Fn(&Signing<'_>) -> Unlocked>;
+
+/// The transaction to be signed; the coin is its only input.
+pub(super) struct Signing<'a> {
+    pub(super) tx: &'a MutTx,
+    spent: &'a [(i64, Vec<u8>)],
+}
+
+impl Signing<'_> {
+    pub(super) fn legacy(&self, key: &Keypair, script_code: &[u8]) -> Vec<u8> {
+        ecdsa_signature(key, legacy_message(self.tx, 0, script_code))
+    }
+
+    pub(super) fn segwit_v0(&self, key: &Keypair, script_code: &[u8]) -> Vec<u8> {
+        ecdsa_signature(key, Spending::new(self.spent).segwit_v0(self.tx, 0, script_code))
+    }
+
+    pub(super) fn key_path(&self, key: &Keypair) -> Vec<u8> {
+        schnorr_signature(key, Spending::new(self.spent).taproot(self.tx, 0, None))
+    }
+
+    pub(super) fn tapscript(&self, key: &Keypair, leaf: &[u8]) -> Vec<u8> {
+        let leaf = leaf_hash(LEAF_VERSION_TAPSCRIPT, leaf);
+        schnorr_signature(key, Spending::new(self.spent).taproot(self.tx, 0, Some(&leaf)))
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct ScriptCase {
+    name: String,
+    /// Core's words for the script error.
+    error: &'static str,
+    script_pubkey: Vec<u8>,
+    lock_time: u32,
+    sequence: u32,
+    bad: Unlock,
+    good: Option<Unlock>,
+}
+
+impl ScriptCase {
+    pub(super) fn new(
+        name: &str,
+        error: &'static str,
+        script_pubkey: Vec<u8>,
+        bad: impl Fn(&Signing<'_>) -> Unlocked + 'static,
+    ) -> ScriptCase {
+        ScriptCase {
+            name: name.into(),
+            error,
+            script_pubkey,
+            lock_time: 0,
+            sequence: u32::MAX,
+            bad: Rc::new(bad),
+            good: None,
+        }
+    }
+
+    /// How the same coin is spent rightly.
+    pub(super) fn twin(mut self, good: impl Fn(&Signing<'_>) -> Unlocked + 'static) -> ScriptCase {
+        self.good = Some(Rc::new(good));
+        self
+    }
+
+    pub(super) fn locked(mut self, lock_time: u32, sequence: u32) -> ScriptCase {
+        (self.lock_time, self.sequence) = (lock_time, sequence);
+        self
+    }
+
+    fn spend(&self, outpoint: OutPoint, unlock: &Unlock) -> MutTx {
+        let coin = FreeCoin { outpoint, value: VALUE, coinbase_height: None };
+        let mut tx = free_tx(&[coin], vec![output(VALUE, &TRUE_SCRIPT)]);
+        tx.lock_time = self.lock_time;
+        tx.inputs[0].sequence = self.sequence;
+        let spent = [(VALUE, self.script_pubkey.clone())];
+        let (script_sig, witness) = unlock(&Signing { tx: &tx, spent: &spent });
+        tx.inputs[0].script_sig = script_sig;
+        tx.inputs[0].witness = witness;
+        tx
+    }
+}
+
+pub(super) fn record(bench: &mut Bench, cases: &[ScriptCase]) -> Result<(), LabError> {
+    let Some(coin) = bench.maker.rich_coin() else { return Ok(()) };
+    let outputs = cases.iter().map(|case| output(VALUE, &case.script_pubkey)).collect();
+    let funding = free_tx(&[coin], outputs);
+    let txid = funding.txid();
+    bench.twin("chain", "", vec![funding], |_| ())?;
+    let mut good = Vec::new();
+    for (vout, case) in (0..).zip(cases) {
+        let outpoint = OutPoint { txid, vout };
+        let reason = format!("block-script-verify-flag-failed ({})", case.error);
+        let bad = case.spend(outpoint, &case.bad);
+        bench.broken(&case.name, "block-script-verify-flag-failed", &reason, vec![bad], |_| ())?;
+        good.extend(case.good.as_ref().map(|unlock| case.spend(outpoint, unlock)));
+    }
+    bench.twin("every-script-spent-rightly", "block-script-verify-flag-failed", good, |_| ())
+}

@@ -1,0 +1,92 @@
+//! Blocks with what Core says of each: `cases00000.dat` in the order of submission, one line for each block in
+//! `expectations.jsonl`, and the accepted ones alone in `blk00000.dat`.
+//!
+//! Invariant: the line of a block is all a reader needs beside the file. Format: `docs/lab.md`.
+
+use crate::assemble::regtest_genesis;
+use crate::error::LabError;
+use crate::files::{BlockWriter, write_text};
+use lydian_primitives::BlockHash;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What Core answers to `submitblock` for an accepted block.
+pub const ACCEPT: &str = "accept";
+/// For a block that is stored and not connected.
+pub const INCONCLUSIVE: &str = "inconclusive";
+
+/// One line of `expectations.jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expectation {
+    /// Unique among the lines that break a rule; `chain` for the blocks they stand on.
+    pub name: String,
+    /// Name of the rule in question, as `lydian explain` lists it.
+    pub rule: String,
+    pub height: u32,
+    pub hash: String,
+    /// `accept`, `inconclusive` (stored, not on the best chain), `duplicate`, `duplicate-invalid`, or Core's reject reason.
+    pub expect: String,
+    /// Clock of the node, seconds since 1970.
+    pub now: u32,
+    pub file: String,
+    /// Of the block's first byte.
+    pub offset: u64,
+    pub size: usize,
+}
+
+/// Collects blocks and expectations.
+#[derive(Debug)]
+pub struct Ledger {
+    folder: PathBuf,
+    cases: BlockWriter,
+    chain: BlockWriter,
+    lines: Vec<Expectation>,
+    pub now: u32,
+}
+
+impl Ledger {
+    /// Starts with the genesis block in the chain file.
+    pub fn new(folder: &Path, now: u32) -> Result<Ledger, LabError> {
+        let cases = BlockWriter::new(folder, "cases")?;
+        let mut chain = BlockWriter::new(folder, "blk")?;
+        chain.write(&regtest_genesis())?;
+        Ok(Ledger { folder: folder.to_path_buf(), cases, chain, lines: Vec::new(), now })
+    }
+
+    pub fn record(&mut self, name: &str, rule: &str, height: u32, block: &[u8], expect: &str) -> Result<(), LabError> {
+        let position = self.cases.write(block)?;
+        if expect == ACCEPT || expect == INCONCLUSIVE {
+            self.chain.write(block)?;
+        }
+        let hash = BlockHash(lydian_hash::sha256d(&block[..80])).to_string();
+        self.lines.push(Expectation {
+            name: name.into(),
+            rule: rule.into(),
+            height,
+            hash,
+            expect: expect.into(),
+            now: self.now,
+            file: position.file,
+            offset: position.offset,
+            size: position.size,
+        });
+        Ok(())
+    }
+
+    pub fn lines(&self) -> &[Expectation] {
+        &self.lines
+    }
+
+    /// Writes the expectations.
+    pub fn finish(mut self) -> Result<Vec<Expectation>, LabError> {
+        self.cases.finish()?;
+        self.chain.finish()?;
+        let mut text = String::new();
+        for line in &self.lines {
+            text.push_str(&serde_json::to_string(line).unwrap_or_default());
+            text.push('\n');
+        }
+        write_text(&self.folder.join("expectations.jsonl"), &text)?;
+        Ok(self.lines)
+    }
+}

@@ -1,0 +1,94 @@
+//! What Bitcoin Core says of the lab's chains: the same tip, the same coins, the same reject reason for every planted
+//! violation. Without a judge the tests say so and count as not run (`LYDIAN_REQUIRE_JUDGE=1` makes that a failure).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads its own files"
+)]
+
+use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::ledger::Expectation;
+use lydian_lab::presets::{invalid, mainnet_mix};
+use lydian_oracle::{Daemon, Submission, or_skip};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// A folder that is removed when the test ends well.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("lydian-lab-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+/// Submits every block of a folder in order; returns what differs from the expectations.
+fn differences(daemon: &mut Daemon, folder: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("expectations.jsonl")).unwrap();
+    let mut files: HashMap<String, Vec<u8>> = HashMap::new();
+    let mut now = 0;
+    let mut differences = Vec::new();
+    for line in text.lines() {
+        let line: Expectation = serde_json::from_str(line).unwrap();
+        let file = files.entry(line.file.clone()).or_insert_with(|| std::fs::read(folder.join(&line.file)).unwrap());
+        let start = usize::try_from(line.offset).unwrap();
+        if line.now != now {
+            now = line.now;
+            daemon.set_mock_time(u64::from(now)).unwrap();
+        }
+        let answer = match daemon.submit_block(&file[start..start + line.size]).unwrap() {
+            Submission::Accepted => "accept".to_owned(),
+            Submission::Duplicate => "duplicate".to_owned(),
+            Submission::Inconclusive => "inconclusive".to_owned(),
+            Submission::Rejected(reason) => reason,
+            Submission::Undecodable => "undecodable".to_owned(),
+        };
+        if answer != line.expect {
+            differences
+                .push(format!("{} at {}: Core says {answer}, we expect {}", line.name, line.height, line.expect));
+        }
+    }
+    differences
+}
+
+#[test]
+fn core_gives_every_invalid_block_the_reason_foretold() {
+    let folder = Folder::new("invalid");
+    let lines = invalid::write(1, &folder.0).unwrap();
+    let Some(mut daemon) = or_skip("invalid preset", Daemon::start(&["-par=2"])) else { return };
+    let found = differences(&mut daemon, &folder.0);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let options = [invalid::BIP30_OPTION];
+    let Some(mut daemon) = or_skip("invalid preset, BIP-0030", Daemon::start(&options)) else { return };
+    let found = differences(&mut daemon, &folder.0.join(invalid::BIP30_FOLDER));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(lines.len() > 500, "{}", lines.len());
+}
+
+#[test]
+fn core_takes_the_mainnet_mix_to_its_tip() {
+    let folder = Folder::new("mix");
+    let settings = MixSettings { blocks: 436, full: 2, seed: 11, reuse_per_mille: 100 };
+    let stats = mainnet_mix::write(settings, 2, &folder.0).unwrap();
+    let load = format!("-loadblock={}", folder.0.join("blk00000.dat").display());
+    let Some(mut daemon) = or_skip("mainnet-mix", Daemon::start(&["-par=2", &load])) else { return };
+    for _ in 0..600 {
+        if daemon.height().unwrap() == u64::from(stats.height) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let coins = daemon.txoutset("none").unwrap();
+    assert_eq!((coins.best_block, coins.txouts), (stats.tip, stats.coins));
+}

@@ -1,0 +1,97 @@
+//! The plain validator on the lab's chains: the tip, the coins and the counts that the statistics name; every planted
+//! violation refused under the rule and with the reason that stand beside it; every rule covered.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads its own files"
+)]
+
+use lydian_consensus::{Chain, Params, PlainValidator, RULES, Rejected};
+use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::invalid::{self, UNREACHABLE};
+use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
+use lydian_lab::presets::mainnet_mix;
+use lydian_primitives::RawBlock;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("lydian-lab-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// What the validator makes of every block of a folder that is not as expected.
+fn differences(folder: &Path, params: Params) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("expectations.jsonl")).unwrap();
+    let mut files: HashMap<String, Vec<u8>> = HashMap::new();
+    let mut validator = PlainValidator::new(params);
+    let mut differences = Vec::new();
+    for line in text.lines() {
+        let line: Expectation = serde_json::from_str(line).unwrap();
+        let file = files.entry(line.file.clone()).or_insert_with(|| std::fs::read(folder.join(&line.file)).unwrap());
+        let start = usize::try_from(line.offset).unwrap();
+        let block = RawBlock::new(&file[start..start + line.size]).parse().unwrap();
+        let (answer, rule) = match validator.accept_block(block, line.now) {
+            Ok(accepted) if accepted.is_active => (ACCEPT.to_owned(), None),
+            Ok(accepted) => match accepted.invalid.first() {
+                Some((_, violation)) => (violation.reject_reason(), Some(violation.rule.info().name)),
+                None => (INCONCLUSIVE.to_owned(), None),
+            },
+            Err(Rejected::Violation(violation)) => (violation.reject_reason(), Some(violation.rule.info().name)),
+            Err(other) => (other.reason(), None),
+        };
+        if answer != line.expect || rule.is_some_and(|rule| rule != line.rule) {
+            let expected = (&line.expect, &line.rule);
+            differences.push(format!("{} at {}: {answer:?} {rule:?}, expected {expected:?}", line.name, line.height));
+        }
+    }
+    differences
+}
+
+#[test]
+fn every_violation_is_refused_under_its_rule() {
+    let folder = folder("plain-invalid");
+    let lines = invalid::write(1, &folder).unwrap();
+    let found = differences(&folder, Params::new(Chain::Regtest));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let option = invalid::BIP30_OPTION.trim_start_matches("-testactivationheight=");
+    let params = Params::new(Chain::Regtest).with_activation_height(option).unwrap();
+    let found = differences(&folder.join(invalid::BIP30_FOLDER), params);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    std::fs::remove_dir_all(&folder).unwrap();
+
+    let is_refusal = |line: &&Expectation| ![ACCEPT, INCONCLUSIVE].contains(&line.expect.as_str());
+    let broken: BTreeSet<&str> = lines.iter().filter(is_refusal).map(|line| line.rule.as_str()).collect();
+    for rule in RULES {
+        let reason = UNREACHABLE.iter().find(|(name, _)| *name == rule.name);
+        assert_eq!(reason.is_none(), broken.contains(rule.name), "{}: planted or unreachable, and not both", rule.name);
+    }
+    let known: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in lines.iter().filter(|line| line.name != "chain") {
+        assert!(line.rule.is_empty() || known.contains(line.rule.as_str()), "no such rule: {}", line.rule);
+        *names.entry(&line.name).or_default() += 1;
+    }
+    assert!(names.values().all(|&count| count == 1), "a name twice: {names:?}");
+}
+
+#[test]
+fn the_mainnet_mix_is_valid_and_counted_rightly() {
+    let settings = MixSettings { blocks: 434, full: 2, seed: 12, reuse_per_mille: 50 };
+    let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
+    let mut first = true;
+    let stats = mainnet_mix::generate(settings, 2, |bytes| {
+        if !std::mem::take(&mut first) {
+            let block = RawBlock::new(bytes).parse().unwrap();
+            let accepted = validator.accept_block(block, invalid::CASES_NOW).unwrap();
+            assert!(accepted.is_active, "{:?}", accepted.invalid);
+        }
+        Ok(())
+    })
+    .unwrap();
+    let (height, hash) = validator.tip();
+    assert_eq!((height.0, hash.to_string()), (stats.height, stats.tip.clone()));
+    assert_eq!(validator.coin_count() as u64, stats.coins);
+}
