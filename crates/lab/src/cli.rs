@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
-use lydian_lab::presets::{invalid, mainnet_mix};
+use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg};
 use std::path::PathBuf;
 
 /// Makes chains to test and measure Bitcoin nodes with.
@@ -52,6 +52,10 @@ enum Preset {
     MainnetMix,
     /// Every rule broken in turn, with the reject reason Core gives; --blocks, --full and --reuse do not apply.
     Invalid,
+    /// Branches that compete, some of them invalid; expectations and the tip to end on beside them.
+    Reorg,
+    /// Blocks with nothing but a coinbase; only --blocks applies.
+    Empty,
 }
 
 /// Runs the command and returns what to print.
@@ -67,6 +71,8 @@ fn chain(args: &ChainArgs) -> Result<String, LabError> {
         MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille: per_mille(args.reuse)? };
     match args.preset {
         Preset::Invalid => invalid::write(args.seed, &args.out).map(|lines| summary(&lines)),
+        Preset::Reorg => reorg::write(&args.out).map(|lines| summary(&lines)),
+        Preset::Empty => empty::write(args.blocks, &args.out),
         Preset::MainnetMix => mainnet_mix::write(settings, threads, &args.out).map(|stats| stats.to_json()),
     }
 }

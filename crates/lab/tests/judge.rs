@@ -9,7 +9,7 @@
 
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::Expectation;
-use lydian_lab::presets::{invalid, mainnet_mix};
+use lydian_lab::presets::{invalid, mainnet_mix, reorg};
 use lydian_oracle::{Daemon, Submission, or_skip};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,23 @@ fn differences(daemon: &mut Daemon, folder: &Path) -> Vec<String> {
                 .push(format!("{} at {}: Core says {answer}, we expect {}", line.name, line.height, line.expect));
         }
     }
+    let stats: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("stats.json")).unwrap()).unwrap();
+    let end = daemon.txoutset("none").unwrap();
+    let foretold = (stats["tip"].as_str().unwrap(), stats["coins"].as_u64().unwrap());
+    if (end.best_block.as_str(), end.txouts) != foretold {
+        differences.push(format!("ends with {end:?}, expected {foretold:?}"));
+    }
     differences
+}
+
+#[test]
+fn core_ends_on_the_branch_foretold() {
+    let folder = Folder::new("reorg");
+    reorg::write(&folder.0).unwrap();
+    let Some(mut daemon) = or_skip("reorg preset", Daemon::start(&["-par=2"])) else { return };
+    let found = differences(&mut daemon, &folder.0);
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use lydian_consensus::{Chain, Params, PlainValidator, RULES, Rejected};
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::invalid::{self, UNREACHABLE};
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
-use lydian_lab::presets::mainnet_mix;
+use lydian_lab::presets::{mainnet_mix, reorg};
 use lydian_primitives::RawBlock;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -35,10 +35,7 @@ fn differences(folder: &Path, params: Params) -> Vec<String> {
         let block = RawBlock::new(&file[start..start + line.size]).parse().unwrap();
         let (answer, rule) = match validator.accept_block(block, line.now) {
             Ok(accepted) if accepted.is_active => (ACCEPT.to_owned(), None),
-            Ok(accepted) => match accepted.invalid.first() {
-                Some((_, violation)) => (violation.reject_reason(), Some(violation.rule.info().name)),
-                None => (INCONCLUSIVE.to_owned(), None),
-            },
+            Ok(_) => (INCONCLUSIVE.to_owned(), None),
             Err(Rejected::Violation(violation)) => (violation.reject_reason(), Some(violation.rule.info().name)),
             Err(other) => (other.reason(), None),
         };
@@ -47,7 +44,26 @@ fn differences(folder: &Path, params: Params) -> Vec<String> {
             differences.push(format!("{} at {}: {answer:?} {rule:?}, expected {expected:?}", line.name, line.height));
         }
     }
+    let stats: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("stats.json")).unwrap()).unwrap();
+    let (height, tip) = validator.tip();
+    let end = (u64::from(height.0), tip.to_string(), validator.coin_count() as u64);
+    let foretold = (&stats["height"], &stats["tip"], &stats["coins"]);
+    if (end.0, end.1.as_str(), end.2)
+        != (foretold.0.as_u64().unwrap(), foretold.1.as_str().unwrap(), foretold.2.as_u64().unwrap())
+    {
+        differences.push(format!("ends with {end:?}, expected {foretold:?}"));
+    }
     differences
+}
+
+#[test]
+fn branches_end_on_the_tip_foretold() {
+    let folder = folder("plain-reorg");
+    reorg::write(&folder).unwrap();
+    let found = differences(&folder, Params::new(Chain::Regtest));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //!
 //! Invariant: the line of a block is all a reader needs beside the file. Format: `docs/lab.md`.
 
+use super::maker::Maker;
 use crate::assemble::regtest_genesis;
 use crate::error::LabError;
 use crate::files::{BlockWriter, write_text};
@@ -89,4 +90,46 @@ impl Ledger {
         write_text(&self.folder.join("expectations.jsonl"), &text)?;
         Ok(self.lines)
     }
+}
+
+/// What a folder of cases holds: `stats.json`.
+#[derive(Clone, Debug, Serialize)]
+struct Summary<'a> {
+    preset: &'a str,
+    seed: u64,
+    /// The tip a node ends on.
+    tip: String,
+    height: u32,
+    /// Entries of the UTXO set at the tip.
+    coins: usize,
+    submitted: usize,
+    accepted: usize,
+    inconclusive: usize,
+    refused: usize,
+}
+
+/// Writes `stats.json` and returns its text.
+pub fn write_summary(
+    folder: &Path,
+    preset: &str,
+    seed: u64,
+    tip: &Maker,
+    lines: &[Expectation],
+) -> Result<String, LabError> {
+    let count = |expect: &str| lines.iter().filter(|line| line.expect == expect).count();
+    let (accepted, inconclusive) = (count(ACCEPT), count(INCONCLUSIVE));
+    let summary = Summary {
+        preset,
+        seed,
+        tip: tip.tip.to_string(),
+        height: tip.height,
+        coins: tip.coin_count,
+        submitted: lines.len(),
+        accepted,
+        inconclusive,
+        refused: lines.len() - accepted - inconclusive,
+    };
+    let text = serde_json::to_string_pretty(&summary).unwrap_or_default() + "\n";
+    write_text(&folder.join("stats.json"), &text)?;
+    Ok(text)
 }

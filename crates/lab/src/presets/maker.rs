@@ -7,7 +7,7 @@
 use crate::assemble::{BLOCK_VERSION, REGTEST_BITS, coinbase, commit, regtest_genesis};
 use crate::limits::{COINBASE_MATURITY, VOTED_ACTIVATION_HEIGHT};
 use crate::plan::{FIRST_TIME, subsidy};
-use crate::wallet::script::OP_1;
+use crate::wallet::script::{OP_1, OP_RETURN};
 use lydian_hash::sha256d;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, Header, OutPoint};
@@ -15,6 +15,9 @@ use std::collections::HashSet;
 
 /// The script that anybody may spend.
 pub const TRUE_SCRIPT: [u8; 1] = [OP_1];
+
+/// Output scripts above this cannot be spent: Core's `MAX_SCRIPT_SIZE`.
+const SCRIPT_SIZE_MAX: usize = 10_000;
 
 /// Half of all hashes meet regtest's target: those whose last byte is at most this.
 const TARGET_TOP_BYTE: u8 = 0x7f;
@@ -35,6 +38,8 @@ pub struct Maker {
     pub height: u32,
     /// Times of the blocks by height.
     pub times: Vec<u32>,
+    /// Entries of the UTXO set: outputs that somebody may spend (`CScript::IsUnspendable` for the others).
+    pub coin_count: usize,
     /// Free coins, coinbases included, the oldest first.
     coins: Vec<FreeCoin>,
 }
@@ -44,7 +49,7 @@ impl Maker {
     pub fn new() -> Maker {
         let genesis = regtest_genesis();
         let tip = BlockHash(sha256d(&genesis[..80]));
-        Maker { tip, height: 0, times: vec![1_296_688_602], coins: Vec::new() }
+        Maker { tip, height: 0, times: vec![1_296_688_602], coin_count: 0, coins: Vec::new() }
     }
 
     /// Time of the next block if nobody wants another: ten minutes a block.
@@ -98,7 +103,10 @@ impl Maker {
         self.height += 1;
         self.times.push(block.header.time);
         let spent: HashSet<OutPoint> = block.txs.iter().flat_map(|tx| tx.inputs.iter().map(|i| i.prevout)).collect();
+        let is_coin = |script: &[u8]| !script.starts_with(&[OP_RETURN]) && script.len() <= SCRIPT_SIZE_MAX;
         for (index, tx) in block.txs.iter().enumerate() {
+            self.coin_count += tx.outputs.iter().filter(|output| is_coin(&output.script_pubkey)).count();
+            self.coin_count -= if index == 0 { 0 } else { tx.inputs.len() };
             let txid = tx.txid();
             for (vout, output) in (0..).zip(&tx.outputs) {
                 let coinbase_height = (index == 0).then_some(self.height);

@@ -4,7 +4,7 @@ use super::{BIP30_OPTION, Bench, CASES_NOW};
 use crate::error::LabError;
 use crate::files::write_text;
 use crate::limits::COINBASE_MATURITY;
-use crate::presets::ledger::{Expectation, Ledger};
+use crate::presets::ledger::{Expectation, Ledger, write_summary};
 use crate::presets::maker::{Maker, TRUE_SCRIPT, free_tx, output};
 use crate::wallet::Wallet;
 use std::path::Path;
@@ -30,5 +30,7 @@ pub(super) fn write(folder: &Path) -> Result<Vec<Expectation>, LabError> {
     })?;
     bench.twin("chain", "", vec![spend], |_| ())?;
     bench.twin("coinbase-repeated-when-spent", rule, Vec::new(), |block| block.txs[0] = first.clone())?;
-    bench.ledger.finish()
+    let lines = bench.ledger.finish()?;
+    write_summary(folder, "invalid", 0, &bench.maker, &lines)?;
+    Ok(lines)
 }

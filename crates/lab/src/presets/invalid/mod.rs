@@ -15,7 +15,7 @@ mod taproot;
 mod tx;
 mod witness;
 
-use super::ledger::{ACCEPT, Expectation, Ledger};
+use super::ledger::{ACCEPT, Expectation, Ledger, write_summary};
 use super::maker::{Maker, TRUE_SCRIPT, free_tx, output, seal};
 use crate::error::LabError;
 use crate::limits::VOTED_ACTIVATION_HEIGHT;
@@ -134,6 +134,7 @@ pub fn write(seed: u64, folder: &Path) -> Result<Vec<Expectation>, LabError> {
     let scripts = [legacy::cases, witness::cases, taproot::cases].map(|cases| cases(&bench.wallet)).concat();
     script_case::record(&mut bench, &scripts)?;
     let mut lines = bench.ledger.finish()?;
+    write_summary(folder, "invalid", seed, &bench.maker, &lines)?;
     lines.extend(bip30::write(&folder.join(BIP30_FOLDER))?);
     Ok(lines)
 }

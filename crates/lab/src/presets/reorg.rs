@@ -1,0 +1,133 @@
+//! Preset `reorg`: branches that compete: a short one, a long one, one whose last block is invalid and one with an invalid
+//! block in its middle, so that the node has to come back.
+//!
+//! Input: a folder. Output: `cases00000.dat`, `expectations.jsonl`, `blk00000.dat` (every block that is stored) and
+//! `stats.json` with the tip a node must end on. Invariant: branches spend the same coins in different ways, so that undoing
+//! wrongly shows in the coins. Cost: under a second.
+
+use super::ledger::{ACCEPT, Expectation, INCONCLUSIVE, Ledger, write_summary};
+use super::maker::{Maker, TRUE_SCRIPT, free_tx, output, seal};
+use crate::error::LabError;
+use crate::plan::FIRST_TIME;
+use lydian_primitives::build::{MutBlock, MutTx};
+use std::path::Path;
+
+/// Blocks before the first fork.
+const TRUNK: u32 = 140;
+/// Blocks taken off by the long branch: more than any that a node may keep undone in memory by accident.
+const LONG: u32 = 40;
+
+/// What an invalid coinbase pays itself beyond the subsidy: more than the fees of its block.
+const TOO_MUCH: i64 = 1_000;
+
+/// The clock of the node.
+pub const REORG_NOW: u32 = FIRST_TIME + 600 * 1_000;
+
+/// Writes the branches into a folder.
+pub fn write(folder: &Path) -> Result<Vec<Expectation>, LabError> {
+    let mut ledger = Ledger::new(folder, REORG_NOW)?;
+    let mut trunk = Maker::new();
+    for height in 0..TRUNK {
+        // Coins for the branches to quarrel over.
+        let txs = if height + 10 > TRUNK { spread(&trunk) } else { Vec::new() };
+        extend(&mut ledger, &mut trunk, "trunk", txs, ACCEPT)?;
+    }
+    let mut makers = vec![trunk.clone()];
+    let mut active = trunk.clone();
+    for _ in 0..LONG {
+        let txs = quarrel(&active, 1);
+        extend(&mut ledger, &mut active, "first", txs, ACCEPT)?;
+        makers.push(active.clone());
+    }
+
+    // Two blocks back: equal work does not win, one block more does.
+    let mut short = makers[makers.len() - 3].clone();
+    for _ in 0..2 {
+        let txs = quarrel(&short, 2);
+        extend(&mut ledger, &mut short, "short", txs, INCONCLUSIVE)?;
+    }
+    let txs = quarrel(&short, 2);
+    extend(&mut ledger, &mut short, "short", txs, ACCEPT)?;
+
+    // From the trunk past both.
+    let mut long = trunk.clone();
+    for _ in 0..=LONG {
+        let txs = quarrel(&long, 3);
+        extend(&mut ledger, &mut long, "long", txs, INCONCLUSIVE)?;
+    }
+    let txs = quarrel(&long, 3);
+    extend(&mut ledger, &mut long, "long", txs, ACCEPT)?;
+
+    last_block_invalid(&mut ledger, &short)?;
+    middle_block_invalid(&mut ledger, &trunk)?;
+    for _ in 0..3 {
+        let txs = quarrel(&long, 4);
+        extend(&mut ledger, &mut long, "long-goes-on", txs, ACCEPT)?;
+    }
+    let lines = ledger.finish()?;
+    write_summary(folder, "reorg", 0, &long, &lines)?;
+    Ok(lines)
+}
+
+/// The short branch, now behind by one, goes on to win; its last block pays itself too much.
+fn last_block_invalid(ledger: &mut Ledger, short: &Maker) -> Result<(), LabError> {
+    let mut branch = short.clone();
+    extend(ledger, &mut branch, "invalid-last", quarrel(short, 5), INCONCLUSIVE)?;
+    let mut block = branch.template(quarrel(&branch, 5));
+    block.txs[0].outputs[0].value.0 += TOO_MUCH;
+    seal(&mut block);
+    record(ledger, &branch, "invalid-last-block", "bad-cb-amount", &block, "bad-cb-amount")?;
+    // Its child is refused for its parent.
+    branch.advance(&block);
+    let child = branch.block(Vec::new());
+    record(ledger, &branch, "child-of-invalid-last", "bad-prevblk", &child, "bad-prevblk")
+}
+
+/// A branch from the trunk with a false block before its work is enough: it falls when the node turns to it.
+fn middle_block_invalid(ledger: &mut Ledger, trunk: &Maker) -> Result<(), LabError> {
+    let mut branch = trunk.clone();
+    for index in 0..LONG + 3 {
+        let mut block = branch.template(quarrel(&branch, 6));
+        block.txs[0].outputs[0].value.0 += if index == LONG / 2 { TOO_MUCH } else { 0 };
+        seal(&mut block);
+        // Even the last, which made the node look, is merely not connected.
+        record(ledger, &branch, "invalid-middle", "", &block, INCONCLUSIVE)?;
+        branch.advance(&block);
+    }
+    let child = branch.block(Vec::new());
+    record(ledger, &branch, "child-of-invalid-middle", "bad-prevblk", &child, "bad-prevblk")
+}
+
+fn record(
+    ledger: &mut Ledger,
+    maker: &Maker,
+    name: &str,
+    rule: &str,
+    block: &MutBlock,
+    expect: &str,
+) -> Result<(), LabError> {
+    ledger.record(name, rule, maker.height + 1, &block.encode(), expect)
+}
+
+fn extend(ledger: &mut Ledger, maker: &mut Maker, name: &str, txs: Vec<MutTx>, expect: &str) -> Result<(), LabError> {
+    let block = maker.block(txs);
+    record(ledger, maker, name, "", &block, expect)?;
+    maker.advance(&block);
+    Ok(())
+}
+
+/// Many coins from one.
+fn spread(maker: &Maker) -> Vec<MutTx> {
+    let coin = maker.rich_coin();
+    coin.map(|coin| free_tx(&[coin], vec![output(coin.value / 20, &TRUE_SCRIPT); 20])).into_iter().collect()
+}
+
+/// Two spends, the second of an output of the first; `branch` makes the transactions of each branch its own.
+fn quarrel(maker: &Maker, branch: i64) -> Vec<MutTx> {
+    let Some(coin) = maker.spendable().first().copied() else { return Vec::new() };
+    let half = coin.value / 2;
+    let first = free_tx(&[coin], vec![output(half - branch, &TRUE_SCRIPT), output(half, &TRUE_SCRIPT)]);
+    let outpoint = lydian_primitives::OutPoint { txid: first.txid(), vout: 1 };
+    let child = super::maker::FreeCoin { outpoint, value: half, coinbase_height: None };
+    vec![first, free_tx(&[child], vec![output(half - branch, &TRUE_SCRIPT)])]
+}
