@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
+use lydian_lab::limits_cmd::{self, LimitsSettings};
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
 use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg};
@@ -19,6 +20,26 @@ pub(crate) struct Cli {
 enum Command {
     /// Writes a deterministic regtest chain as block files, with statistics beside it.
     Chain(ChainArgs),
+    /// Measures this machine: signature checks, SHA-256, disk. Medians with least and largest.
+    Limits(LimitsArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct LimitsArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Checks of each kind in a round.
+    #[arg(long, default_value_t = 2_000)]
+    checks: u64,
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Size of the temporary file in MiB; 0 leaves the disk out.
+    #[arg(long, default_value_t = 1_024)]
+    disk_mib: u64,
+    /// Folder of the temporary file [default: the current one].
+    #[arg(long, default_value = ".")]
+    folder: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -62,7 +83,19 @@ enum Preset {
 pub(crate) fn run(cli: &Cli) -> Result<String, LabError> {
     match &cli.command {
         Command::Chain(args) => chain(args),
+        Command::Limits(args) => limits(args),
     }
+}
+
+fn limits(args: &LimitsArgs) -> Result<String, LabError> {
+    let settings = LimitsSettings {
+        checks: args.checks,
+        rounds: args.rounds,
+        disk_bytes: args.disk_mib.saturating_mul(1 << 20),
+        folder: args.folder.clone(),
+    };
+    let limits = limits_cmd::measure(&settings)?;
+    Ok(if args.json { limits.to_json() } else { limits.to_text() })
 }
 
 fn chain(args: &ChainArgs) -> Result<String, LabError> {

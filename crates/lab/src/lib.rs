@@ -9,6 +9,7 @@ pub mod assemble;
 pub mod error;
 pub mod files;
 pub mod limits;
+pub mod limits_cmd;
 pub mod parallel;
 pub mod plan;
 pub mod presets;

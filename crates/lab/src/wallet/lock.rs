@@ -88,7 +88,7 @@ fn mix(key: u64, label: &[u8]) -> u64 {
 }
 
 impl Wallet {
-    pub fn new(seed: u64) -> Wallet {
+    pub const fn new(seed: u64) -> Wallet {
         Wallet { seed }
     }
 

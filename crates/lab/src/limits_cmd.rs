@@ -1,0 +1,328 @@
+//! `lydian-lab limits`: what this machine can do, so that a figure of a node can be held against it.
+//!
+//! Input: how long and how large. Output: medians of several rounds with their spread. Measured: checks of the reference
+//! engine (keys parsed, every key fresh), SHA-256 by kernel, sequential disk. One core, but for the line of all cores.
+//! Must never: be quoted without the spread; machines are shared.
+
+use crate::error::LabError;
+use crate::parallel;
+use crate::wallet::{Wallet, taproot_output};
+use lydian_curve::{Check, Engine, PublicKeyBytes, Reference};
+use lydian_hash::{BatchKernel, Message as HashMessage, Sha256, kernels, sha256, sha256d_64_with, sha256d_many_with};
+use secp256k1::{Message, ecdsa, schnorr};
+use serde::Serialize;
+use std::fs::OpenOptions;
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Settings of the measurement.
+#[derive(Clone, Debug)]
+pub struct LimitsSettings {
+    /// Checks of each kind in a round.
+    pub checks: u64,
+    pub rounds: usize,
+    /// Bytes of the temporary file; 0 leaves the disk out.
+    pub disk_bytes: u64,
+    /// Where the temporary file lies.
+    pub folder: PathBuf,
+}
+
+/// A median with its least and largest.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Measure {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+/// One kernel's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct HashMeasure {
+    pub kernel: String,
+    pub job: &'static str,
+    pub is_chosen: bool,
+    pub compressions_per_second: Measure,
+    pub gigabytes_per_second: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Limits {
+    pub cpu: String,
+    pub cores: usize,
+    pub rounds: usize,
+    pub checks_per_round: u64,
+    pub engine: &'static str,
+    pub ecdsa_ns: Measure,
+    pub schnorr_ns: Measure,
+    pub tweak_ns: Measure,
+    /// Wall time per ECDSA check with every core at work.
+    pub ecdsa_all_cores_ns: Measure,
+    pub hashes: Vec<HashMeasure>,
+    pub disk_bytes: u64,
+    pub disk_write_gigabytes_per_second: Option<Measure>,
+    /// The file was just written: the system's memory may answer.
+    pub disk_read_gigabytes_per_second: Option<Measure>,
+}
+
+/// Measures everything.
+pub fn measure(settings: &LimitsSettings) -> Result<Limits, LabError> {
+    if settings.rounds == 0 || settings.checks == 0 {
+        return Err(LabError::Usage("--rounds and --checks must be at least 1".into()));
+    }
+    let numbers: Vec<u64> = (0..settings.checks).collect();
+    let threads = parallel::default_threads();
+    let make = |kind: fn(u64) -> Check| parallel::map(threads, &numbers, |&number| kind(number));
+    let (ecdsa, schnorr, tweak) = (make(ecdsa_check), make(schnorr_check), make(tweak_check));
+    let count = as_f64(settings.checks);
+    let engine = Reference;
+    let checks_ns = |checks: &[Check]| {
+        repeat(settings.rounds, || {
+            let mut verdicts = vec![false; checks.len()];
+            engine.verify(checks, &mut verdicts);
+            assert!(verdicts.iter().all(|&verdict| verdict), "a true check was found false");
+        })
+        .map(|seconds| seconds * 1e9 / count)
+    };
+    let all_cores = repeat(settings.rounds, || {
+        let verdicts = parallel::map(threads, &ecdsa, |check| engine.check(check));
+        assert!(verdicts.iter().all(|&verdict| verdict), "a true check was found false");
+    })
+    .map(|seconds| seconds * 1e9 / count);
+    let disk = match settings.disk_bytes {
+        0 => None,
+        bytes => Some(disk(&settings.folder, bytes, settings.rounds)?),
+    };
+    Ok(Limits {
+        cpu: cpu_model(),
+        cores: threads,
+        rounds: settings.rounds,
+        checks_per_round: settings.checks,
+        engine: engine.name(),
+        ecdsa_ns: checks_ns(&ecdsa),
+        schnorr_ns: checks_ns(&schnorr),
+        tweak_ns: checks_ns(&tweak),
+        ecdsa_all_cores_ns: all_cores,
+        hashes: hashes(settings.rounds),
+        disk_bytes: settings.disk_bytes,
+        disk_write_gigabytes_per_second: disk.map(|(write, _)| write),
+        disk_read_gigabytes_per_second: disk.map(|(_, read)| read),
+    })
+}
+
+impl Measure {
+    fn of(mut values: Vec<f64>) -> Measure {
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        Measure { median: at(values.len() / 2), min: at(0), max: at(values.len().saturating_sub(1)) }
+    }
+
+    /// The same in another unit; one that falls when the time grows swaps least and largest.
+    fn map(self, convert: impl Fn(f64) -> f64) -> Measure {
+        Measure::of(vec![convert(self.min), convert(self.median), convert(self.max)])
+    }
+}
+
+impl Limits {
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// For people.
+    pub fn to_text(&self) -> String {
+        let mut lines =
+            vec![format!("{}, {} cores; median of {} rounds [least - largest]", self.cpu, self.cores, self.rounds)];
+        let mut line = |name: &str, measure: &Measure, unit: &str| {
+            let (median, min, max) = (measure.median, measure.min, measure.max);
+            lines.push(format!("{name:44} {median:10.2} {unit} [{min:.2} - {max:.2}]"));
+        };
+        let us = |measure: &Measure| measure.map(|ns| ns / 1e3);
+        line("ECDSA check, one core", &us(&self.ecdsa_ns), "us");
+        line("Schnorr check, one core", &us(&self.schnorr_ns), "us");
+        line("taproot tweak check, one core", &us(&self.tweak_ns), "us");
+        line("ECDSA check, all cores", &us(&self.ecdsa_all_cores_ns), "us");
+        for hash in &self.hashes {
+            let mark = if hash.is_chosen { " (chosen)" } else { "" };
+            let millions = hash.compressions_per_second.map(|rate| rate / 1e6);
+            line(&format!("SHA-256 {}: {}{mark}", hash.job, hash.kernel), &millions, "M compressions/s");
+        }
+        if let Some(write) = &self.disk_write_gigabytes_per_second {
+            line("disk, sequential write and sync", write, "GB/s");
+        }
+        if let Some(read) = &self.disk_read_gigabytes_per_second {
+            line("disk, sequential read (cached or not)", read, "GB/s");
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts of a measurement lie far below 2^52")]
+fn as_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+fn seconds_of(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().max(Duration::from_nanos(1)).as_secs_f64()
+}
+
+/// Seconds of each round; the first, which warms up, is thrown away.
+fn repeat(rounds: usize, mut work: impl FnMut()) -> Measure {
+    Measure::of((0..=rounds).map(|_| seconds_of(&mut work)).skip(1).collect())
+}
+
+const KEYS: Wallet = Wallet::new(0x6c69_6d69_7473);
+
+fn message_of(number: u64) -> [u8; 32] {
+    sha256(&number.to_le_bytes())
+}
+
+fn ecdsa_check(number: u64) -> Check {
+    let key = KEYS.keypair(number, 0);
+    let message = message_of(number);
+    let signature = ecdsa::sign(Message::from_digest(message), &key.secret_key()).serialize_compact();
+    match PublicKeyBytes::new(&key.public_key().serialize()) {
+        Some(key) => Check::Ecdsa { key, message, signature },
+        None => unreachable!("a serialised key has the form of a key"),
+    }
+}
+
+fn schnorr_check(number: u64) -> Check {
+    let key = KEYS.keypair(number, 1);
+    let message = message_of(number);
+    let signature = schnorr::sign_no_aux_rand(&message, &key).to_byte_array();
+    Check::Schnorr { key: key.x_only_public_key().0.to_byte_array(), message, signature }
+}
+
+fn tweak_check(number: u64) -> Check {
+    let internal = KEYS.keypair(number, 2).x_only_public_key().0;
+    let (tweak, output, parity) = taproot_output(&internal, None);
+    let is_odd = parity.to_u8() == 1;
+    Check::Tweak { output, is_odd, internal: internal.to_byte_array(), tweak: tweak.to_be_bytes() }
+}
+
+/// Bytes of the long message, and messages of the batches: a few milliseconds a round.
+const STREAM_BYTES: usize = 1 << 22;
+const BATCH_MESSAGES: usize = 1 << 15;
+/// A transaction of one input and two outputs without its witness, about.
+const MESSAGE_BYTES: usize = 222;
+
+fn hashes(rounds: usize) -> Vec<HashMeasure> {
+    let chosen = kernels();
+    let bytes = vec![0x5a; STREAM_BYTES];
+    let rate = |compressions: usize, seconds: Measure| {
+        let count = as_f64(compressions as u64);
+        seconds.map(|seconds| count / seconds)
+    };
+    let entry = |kernel: String, job, is_chosen, rate: Measure| HashMeasure {
+        kernel,
+        job,
+        is_chosen,
+        compressions_per_second: rate,
+        gigabytes_per_second: rate.median * 64.0 / 1e9,
+    };
+    let mut found = Vec::new();
+    for &kernel in &chosen.streams_available {
+        let seconds = repeat(rounds, || {
+            black_box(Sha256::with_kernel(kernel).update(black_box(&bytes)).finalize());
+        });
+        let rate = rate(STREAM_BYTES / 64 + 1, seconds);
+        found.push(entry(format!("{kernel:?}"), "one long message", kernel == chosen.stream, rate));
+    }
+    let pairs = vec![[0xa5; 64]; BATCH_MESSAGES];
+    let messages: Vec<&[u8]> = bytes.chunks_exact(MESSAGE_BYTES).take(BATCH_MESSAGES / 2).collect();
+    let many: Vec<HashMessage<'_>> = messages.iter().map(|&message| HashMessage::new([message, &[], &[]])).collect();
+    for &kernel in &chosen.batches_available {
+        let mut out = vec![[0; 32]; BATCH_MESSAGES];
+        let seconds = repeat(rounds, || sha256d_64_with(kernel, black_box(&pairs), &mut out));
+        // 64 bytes and their padding, then the digest.
+        let merkle = rate(3 * BATCH_MESSAGES, seconds);
+        found.push(entry(name_of(kernel), "merkle pairs", kernel == chosen.pairs, merkle));
+        let seconds = repeat(rounds, || sha256d_many_with(kernel, black_box(&many), &mut out[..many.len()]));
+        let per_message = (MESSAGE_BYTES + 9).div_ceil(64) + 1;
+        let txids = rate(per_message * many.len(), seconds);
+        found.push(entry(name_of(kernel), "messages of 222 bytes", kernel == chosen.many, txids));
+    }
+    found
+}
+
+fn name_of(kernel: BatchKernel) -> String {
+    format!("{kernel:?}")
+}
+
+/// Gigabytes per second of writing (with sync) and reading a file of this size.
+fn disk(folder: &Path, bytes: u64, rounds: usize) -> Result<(Measure, Measure), LabError> {
+    let path = folder.join(format!("lydian-lab-limits-{}.tmp", std::process::id()));
+    let buffer = vec![0xc3; 1 << 20];
+    let blocks = bytes.div_ceil(1 << 20);
+    let gigabytes = as_f64(blocks << 20) / 1e9;
+    let result = (|| {
+        let (mut writes, mut reads) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let mut outcome = Ok(());
+            writes.push(gigabytes / seconds_of(|| outcome = write_file(&path, &buffer, blocks)));
+            outcome?;
+            let mut outcome = Ok(());
+            reads.push(gigabytes / seconds_of(|| outcome = read_file(&path, buffer.len())));
+            outcome?;
+        }
+        Ok((Measure::of(writes), Measure::of(reads)))
+    })();
+    // The measurement stands whether or not the file can be removed.
+    let _ = std::fs::remove_file(&path);
+    result.map_err(LabError::io(path))
+}
+
+fn write_file(path: &Path, buffer: &[u8], blocks: u64) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    (0..blocks).try_for_each(|_| file.write_all(buffer))?;
+    file.sync_all()
+}
+
+fn read_file(path: &Path, size: usize) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().read(true).open(path)?;
+    let mut buffer = vec![0; size];
+    while file.read(&mut buffer)? > 0 {
+        black_box(&buffer);
+    }
+    Ok(())
+}
+
+/// The first model name the system gives, where it gives one.
+fn cpu_model() -> String {
+    let mut text = String::new();
+    let read = OpenOptions::new().read(true).open("/proc/cpuinfo").and_then(|mut file| file.read_to_string(&mut text));
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    match (read, line.and_then(|line| line.split_once(':'))) {
+        (Ok(_), Some((_, model))) => model.trim().to_owned(),
+        _ => format!("unknown CPU ({})", std::env::consts::ARCH),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_measurement_has_every_figure() {
+        let settings = LimitsSettings { checks: 20, rounds: 2, disk_bytes: 1 << 20, folder: std::env::temp_dir() };
+        let limits = measure(&settings).unwrap();
+        for measure in [limits.ecdsa_ns, limits.schnorr_ns, limits.tweak_ns, limits.ecdsa_all_cores_ns] {
+            assert!(measure.min > 0.0 && measure.min <= measure.median && measure.median <= measure.max, "{measure:?}");
+        }
+        assert_eq!(limits.hashes.iter().filter(|hash| hash.is_chosen).count(), 3);
+        assert!(limits.disk_write_gigabytes_per_second.is_some_and(|rate| rate.median > 0.0));
+        assert!(limits.to_text().contains("ECDSA check, one core"));
+        let json: serde_json::Value = serde_json::from_str(&limits.to_json()).unwrap();
+        assert!(json["schnorr_ns"]["median"].as_f64().unwrap() > 0.0);
+    }
+
+    #[test]
+    fn nothing_to_measure_is_refused() {
+        let settings = LimitsSettings { checks: 0, rounds: 1, disk_bytes: 0, folder: std::env::temp_dir() };
+        assert!(measure(&settings).is_err());
+    }
+}
