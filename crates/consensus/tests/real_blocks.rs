@@ -155,7 +155,11 @@ fn real_blocks_with_their_spent_outputs() {
     for path in &found {
         let exact = with_prevouts(path, Mode::Exact);
         assert_eq!(exact.violation, None, "{}", path.display());
-        assert_eq!(with_prevouts(path, Mode::Capture(&lydian_curve::Reference)), exact, "{}", path.display());
+        let mut captured = with_prevouts(path, Mode::Capture(&lydian_curve::Reference));
+        // A capture run settles all candidate pairs of a multisig, an exact run stops when enough signatures have matched.
+        assert!(captured.stats.checks.ecdsa >= exact.stats.checks.ecdsa);
+        captured.stats.checks = exact.stats.checks;
+        assert_eq!(captured, exact, "{}", path.display());
         assert!(exact.decided.contains(&Rule::ScriptVerify) && exact.decided.contains(&Rule::BadCbAmount));
         inputs += exact.stats.inputs;
     }

@@ -41,8 +41,8 @@ pub(super) fn verify_single(context: &Context<'_>, single: &Single) -> Result<Bl
             };
             let spent = read_spent(context, path)?;
             let mismatch = |error| format!("{}: {error}", path.display());
-            verify_with_prevouts(&params, Height(height), block.clone(), spent, context.now, Mode::Exact)
-                .map_err(mismatch)?
+            let mode = Mode::Capture(&lydian_curve::Reference);
+            verify_with_prevouts(&params, Height(height), block.clone(), spent, context.now, mode).map_err(mismatch)?
         }
     };
     Ok(item(single, chain, height, &block, report, unreadable, watch))
