@@ -262,10 +262,10 @@ fn remark_gap(
     } else if let Some((at, length)) = bad {
         tell(at, RemarkKind::BadLength { size: range.end - at, length });
     } else {
-        let size = written.end - written.start;
+        let size = if is_tail { written.end - range.start } else { size };
         let mut first = vec![0; usize::try_from(size).unwrap_or(8).min(8)];
-        view.read_at(written.start, &mut first)?;
-        tell(written.start, RemarkKind::ForeignBytes { size, first });
+        view.read_at(range.start, &mut first)?;
+        tell(range.start, RemarkKind::ForeignBytes { size, first });
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ pub trait Disk: Debug + Send + Sync {
     /// Opens a regular file for reading.
     fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>, DiskError>;
 
-    /// The files and directories in a directory, sorted by name.
+    /// The files and directories in a directory, sorted by name. Links to files count as files; links to directories are left out.
     fn list(&self, path: &Path) -> Result<Vec<(PathBuf, PathKind)>, DiskError>;
 
     /// Makes a directory and its parents; one that is there already is fine.

@@ -36,12 +36,14 @@ impl Disk for RealDisk {
         let fail = |error: io::Error| DiskError::from_io(path, None, &error);
         let mut found = Vec::new();
         for entry in fs::read_dir(path).map_err(fail)? {
-            let path = entry.map_err(fail)?.path();
-            // A link to nowhere and a socket are no files of ours.
-            if let Ok(metadata) = fs::metadata(&path)
+            let entry = entry.map_err(fail)?;
+            let is_link = entry.file_type().map_err(fail)?.is_symlink();
+            // A link to nowhere and a socket are no files of ours; a link to a directory may lead a walk round and round.
+            if let Ok(metadata) = fs::metadata(entry.path())
                 && let Some(kind) = kind_of(&metadata)
+                && !(is_link && kind == PathKind::Directory)
             {
-                found.push((path, kind));
+                found.push((entry.path(), kind));
             }
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));

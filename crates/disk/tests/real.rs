@@ -47,6 +47,19 @@ fn appended_bytes_follow_those_already_there() {
     assert_eq!(read_whole(&RealDisk, &path, 8).unwrap(), b"one two ");
 }
 
+/// The story: a link to the directory it lies in had every file below it verified sixteen times.
+#[test]
+fn links_to_files_are_listed_and_links_to_directories_are_not() {
+    let dir = scratch("links");
+    RealDisk.write_whole(&dir.join("a"), b"x").unwrap();
+    RealDisk.create_dir(&dir.join("below")).unwrap();
+    for (target, link) in [("a", "b"), (".", "loop"), ("none", "nowhere")] {
+        std::os::unix::fs::symlink(target, dir.join(link)).unwrap();
+    }
+    let expected = [("a", PathKind::File), ("b", PathKind::File), ("below", PathKind::Directory)];
+    assert_eq!(RealDisk.list(&dir).unwrap(), expected.map(|(name, kind)| (dir.join(name), kind)));
+}
+
 #[test]
 fn failures_are_told_apart() {
     let dir = scratch("failures");

@@ -1,6 +1,6 @@
 //! Limits of the program. Constants only.
 
-/// Depth to which directories are walked: a link to a parent directory ends here.
+/// Depth to which directories are walked.
 pub(crate) const WALK_DEPTH_MAX: usize = 16;
 
 /// Files and directories looked at below the paths that were given.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const NOTES_SHOWN: usize = 10;
 /// Violations of one item that are shown in a line each after the first, without `--verbose`.
 const VIOLATIONS_SHOWN: usize = 20;
-const WIDTH: usize = 110;
+const WIDTH: usize = 120;
 
 pub(super) fn item(screen: &Screen, item: &Item, is_verbose: bool) {
     match item {
@@ -28,8 +28,9 @@ fn chain_item(screen: &Screen, chain: &ChainItem, is_verbose: bool) {
     let verdict = verdict(screen, chain.verdict, chain.is_expected_invalid);
     let heights = format!("{:8} heights 0 to {}", chain.chain, chain.tip.height);
     screen.line(&format!("{verdict}  {heights}  {place}"));
-    field(screen, "checked", &format!("{} in {}", checked(&chain.totals), time(&chain.seconds)));
+    field(screen, "checked", &checked(&chain.totals));
     field(screen, "signatures", &signatures(&chain.totals));
+    field(screen, "time", &time(&chain.seconds));
     field(screen, "tip", &chain.tip.hash);
     field(screen, "coins", &commas(chain.utxo.coins));
     field(screen, "coins hash", &format!("{} (hash_serialized_3)", chain.utxo.hash_serialized_3));
