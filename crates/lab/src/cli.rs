@@ -5,7 +5,7 @@ use lydian_lab::LabError;
 use lydian_lab::limits_cmd::{self, LimitsSettings};
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
-use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg};
+use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg, worst};
 use std::path::PathBuf;
 
 /// Makes chains to test and measure Bitcoin nodes with.
@@ -73,6 +73,8 @@ enum Preset {
     MainnetMix,
     /// Every rule broken in turn, with the reject reason Core gives; --blocks, --full and --reuse do not apply.
     Invalid,
+    /// Valid blocks that cost a node as much as the rules allow; only --seed applies.
+    Worst,
     /// Branches that compete, some of them invalid; expectations and the tip to end on beside them.
     Reorg,
     /// Blocks with nothing but a coinbase; only --blocks applies.
@@ -104,6 +106,7 @@ fn chain(args: &ChainArgs) -> Result<String, LabError> {
         MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille: per_mille(args.reuse)? };
     match args.preset {
         Preset::Invalid => invalid::write(args.seed, &args.out).map(|lines| summary(&lines)),
+        Preset::Worst => worst::write(args.seed, threads, &args.out).map(|lines| summary(&lines)),
         Preset::Reorg => reorg::write(&args.out).map(|lines| summary(&lines)),
         Preset::Empty => empty::write(args.blocks, &args.out),
         Preset::MainnetMix => mainnet_mix::write(settings, threads, &args.out).map(|stats| stats.to_json()),

@@ -9,7 +9,7 @@
 
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::Expectation;
-use lydian_lab::presets::{invalid, mainnet_mix, reorg};
+use lydian_lab::presets::{invalid, mainnet_mix, reorg, worst};
 use lydian_oracle::{Daemon, Submission, or_skip};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,15 @@ fn differences(daemon: &mut Daemon, folder: &Path) -> Vec<String> {
         differences.push(format!("ends with {end:?}, expected {foretold:?}"));
     }
     differences
+}
+
+#[test]
+fn core_takes_the_worst_blocks() {
+    let folder = Folder::new("worst");
+    worst::write(1, 2, &folder.0).unwrap();
+    let Some(mut daemon) = or_skip("worst preset", Daemon::start(&["-par=2"])) else { return };
+    let found = differences(&mut daemon, &folder.0);
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use lydian_consensus::{Chain, Params, PlainValidator, RULES, Rejected};
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::invalid::{self, UNREACHABLE};
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
-use lydian_lab::presets::{mainnet_mix, reorg};
+use lydian_lab::presets::{mainnet_mix, reorg, worst};
 use lydian_primitives::RawBlock;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -55,6 +55,15 @@ fn differences(folder: &Path, params: Params) -> Vec<String> {
         differences.push(format!("ends with {end:?}, expected {foretold:?}"));
     }
     differences
+}
+
+#[test]
+fn the_worst_blocks_are_valid() {
+    let folder = folder("plain-worst");
+    worst::write(1, 2, &folder).unwrap();
+    let found = differences(&folder, Params::new(Chain::Regtest));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

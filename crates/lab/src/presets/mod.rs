@@ -6,3 +6,4 @@ pub mod ledger;
 pub mod mainnet_mix;
 pub mod maker;
 pub mod reorg;
+pub mod worst;

@@ -14,7 +14,7 @@ use secp256k1::{Keypair, Message, ecdsa, schnorr};
 const SIGHASH_ALL: u8 = 1;
 
 /// A transaction together with the outputs it spends, and the parts of messages that all inputs share (filled at need).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Spending<'a> {
     /// Value in satoshi and script of each output spent.
     spent: &'a [(i64, Vec<u8>)],
@@ -34,6 +34,11 @@ struct Shared {
 impl<'a> Spending<'a> {
     pub fn new(spent: &'a [(i64, Vec<u8>)]) -> Spending<'a> {
         Spending { spent, shared: None }
+    }
+
+    /// Hashes what all inputs share now, so that clones need not.
+    pub fn fill(&mut self, tx: &MutTx) {
+        self.shared(tx);
     }
 
     fn shared(&mut self, tx: &MutTx) -> Shared {

@@ -48,7 +48,7 @@ fn in_outputs(bench: &mut Bench) -> Result<(), LabError> {
 }
 
 /// A script that is true and counts operations it never runs: 20 for each CHECKMULTISIG, 1 for each CHECKSIG.
-fn counting(multi: usize, single: usize) -> Vec<u8> {
+pub(super) fn counting(multi: usize, single: usize) -> Vec<u8> {
     let idle = [vec![OP_CHECKMULTISIG; multi], vec![OP_CHECKSIG; single]].concat();
     Script::new().op(OP_0).op(OP_IF).raw(&idle).op(OP_ENDIF).op(OP_1).build()
 }
