@@ -78,6 +78,8 @@ pub(crate) struct ChainItem {
     pub(crate) violations_left_out: u64,
     /// Blocks that stand on an invalid or unreadable one.
     pub(crate) blocks_not_verified: u64,
+    /// Blocks on branches with less work than the active chain: their scripts were verified only if they once led.
+    pub(crate) blocks_off_chain: u64,
     /// Damage for which blocks may be missing.
     pub(crate) unreadable: Vec<String>,
     /// What else is in the files; harmless.

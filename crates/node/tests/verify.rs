@@ -5,6 +5,8 @@
     reason = "a test fails by panicking, and makes its own files"
 )]
 
+use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
+use lydian_primitives::{Amount, BlockHash, Header, OutPoint};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -322,6 +324,47 @@ fn violations_are_limited_and_counted() {
         assert_eq!(item["violations_left_out"], left_out);
         assert_eq!(item["violations"][0]["rule"], "high-hash");
     }
+}
+
+/// A block of regtest with a coinbase alone, sealed; its record and its hash.
+fn mined(prev_block: BlockHash, height: u8, tag: u8) -> (BlockHash, Vec<u8>) {
+    let script_sig = vec![0x50 + height, tag];
+    let input = MutInput { prevout: OutPoint::NULL, script_sig, sequence: u32::MAX, witness: Vec::new() };
+    let output = MutOutput { value: Amount(50 * Amount::COIN.0), script_pubkey: vec![0x51] };
+    let coinbase = MutTx { version: 2, inputs: vec![input], outputs: vec![output], lock_time: 0 };
+    let time = 1_296_688_602 + u32::from(height);
+    let header = Header { version: 0x2000_0000, prev_block, merkle_root: [0; 32], time, bits: 0x207f_ffff, nonce: 0 };
+    let mut block = MutBlock { header, txs: vec![coinbase] };
+    block.seal_merkle_root();
+    let mut target = [0xff; 32];
+    target[31] = 0x7f;
+    assert!(block.seal_proof_of_work(&target));
+    let bytes = block.encode();
+    let length = u32::try_from(bytes.len()).unwrap().to_le_bytes();
+    (block.header.hash(), [&[0xfa, 0xbf, 0xb5, 0xda], &length[..], &bytes].concat())
+}
+
+#[test]
+fn the_branch_with_most_work_wins_and_the_others_are_counted() {
+    let genesis = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206".parse().unwrap();
+    let (first, a) = mined(genesis, 1, 1);
+    let (other, b) = mined(genesis, 1, 2);
+    let (tip, c) = mined(other, 2, 3);
+    let directory = scratch("branches");
+    // Without the genesis block, children before parents.
+    std::fs::write(directory.join("a.blk"), [c.clone(), a.clone(), b].concat()).unwrap();
+    let (report, code) = json(&directory, &["a.blk"]);
+    let item = &report["items"][0];
+    assert_eq!((code, item["tip"]["hash"].as_str().unwrap()), (0, &tip.to_string()[..]));
+    assert_eq!((&item["blocks_off_chain"], &item["totals"]["blocks"]), (&Value::from(1), &Value::from(3)));
+    assert_ne!(first, other);
+    let (out, _, _) = lydian(&directory, &["verify", "a.blk"]);
+    assert!(out.contains("off chain    1 block on branches without more work"), "{out}");
+    // The same blocks with BIP-0034 still to come, and with the parent of one missing.
+    std::fs::write(directory.join("a.blk"), [c, a].concat()).unwrap();
+    let (out, _, code) = lydian(&directory, &["verify", "a.blk", "--testactivationheight", "bip34@9"]);
+    assert_eq!(code, 2);
+    assert!(out.contains("heights 0 to 1 ") && out.contains(&format!("names parent {other}")), "{out}");
 }
 
 fn keys(value: &Value, found: &mut BTreeSet<String>) {

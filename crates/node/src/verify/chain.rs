@@ -34,6 +34,7 @@ pub(super) fn verify_set(
         violations: Vec::new(),
         violations_left_out: 0,
         blocks_not_verified: 0,
+        accepted: 0,
         damaged: BTreeMap::new(),
         of_the_bytes: BTreeMap::new(),
         notes: Vec::new(),
@@ -51,6 +52,8 @@ struct Run<'a> {
     violations: Vec<Broken>,
     violations_left_out: u64,
     blocks_not_verified: u64,
+    /// Blocks that broke no rule when they came.
+    accepted: u64,
     /// Records that do not parse; a later copy of the same block may heal them.
     damaged: BTreeMap<BlockHash, String>,
     /// Violations, by index, that speak of the bytes and not of the block's hash.
@@ -78,8 +81,10 @@ impl Run<'_> {
             };
             match self.validator.accept_block(block, now) {
                 Ok(accepted) => {
+                    self.accepted += 1;
                     self.heal(&accepted.hash);
                     for (hash, violation) in accepted.invalid {
+                        self.accepted = self.accepted.saturating_sub(1);
                         if let Some(other) = blocks.iter().find(|other| other.record.hash == hash) {
                             self.broken(other, &violation)?;
                         }
@@ -166,6 +171,7 @@ impl Run<'_> {
             violations: self.violations,
             violations_left_out: self.violations_left_out,
             blocks_not_verified: self.blocks_not_verified,
+            blocks_off_chain: self.accepted.saturating_sub(u64::from(height.0)),
             unreadable,
             notes,
             notes_left_out: self.index.remarks_left_out as u64,

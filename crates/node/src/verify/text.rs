@@ -44,6 +44,14 @@ fn chain_item(screen: &Screen, chain: &ChainItem, is_verbose: bool) {
         let text = format!("{} on an invalid or unreadable block", count(chain.blocks_not_verified, "block"));
         field(screen, "unverified", &text);
     }
+    if chain.blocks_off_chain > 0 {
+        let blocks = count(chain.blocks_off_chain, "block");
+        field(
+            screen,
+            "off chain",
+            &format!("{blocks} on branches without more work; scripts verified only where a branch once led"),
+        );
+    }
     if chain.is_expected_invalid && chain.violations.is_empty() {
         field(screen, "expected", "a block that breaks a rule; none does");
     }
