@@ -111,7 +111,8 @@ impl<C: Checker> Run<'_, '_, '_, '_, C> {
             return Err(ScriptError::SigCount);
         }
         let operand_count = key_count + signature_count + 2;
-        self.stack.require(operand_count)?;
+        // The element that is dropped below has to be there before any signature is looked at.
+        self.stack.require(operand_count + 1)?;
         let holds = self.match_signatures(version, signature_count, key_count)?;
         self.stack.drop_top(operand_count);
         self.drop_multisig_dummy()?;
