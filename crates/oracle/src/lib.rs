@@ -13,6 +13,7 @@
 
 pub mod build;
 mod daemon;
+pub mod generate;
 mod judge;
 pub mod limits;
 mod rpc;
