@@ -14,7 +14,9 @@ impl Reference {
         match check {
             Check::Ecdsa { key, message, signature } => ecdsa(key, message, signature).is_some(),
             Check::Schnorr { key, message, signature } => schnorr(key, message, signature).is_some(),
-            Check::Tweak { output, is_odd, internal, tweak } => tweak_holds(output, *is_odd, internal, tweak) == Some(true),
+            Check::Tweak { output, is_odd, internal, tweak } => {
+                tweak_holds(output, *is_odd, internal, tweak) == Some(true)
+            }
         }
     }
 }
