@@ -49,6 +49,8 @@ pub struct TxContext<'a> {
     single: OnceLock<SingleHashes>,
     segwit_v0: OnceLock<SegwitV0Parts>,
     taproot: OnceLock<TaprootParts>,
+    /// The hash of each output by itself, for SINGLE.
+    single_outputs: OnceLock<Vec<OnceLock<[u8; 32]>>>,
     bytes_hashed: Option<&'a AtomicU64>,
 }
 
@@ -69,6 +71,7 @@ impl<'a> TxContext<'a> {
             single: OnceLock::new(),
             segwit_v0: OnceLock::new(),
             taproot: OnceLock::new(),
+            single_outputs: OnceLock::new(),
             bytes_hashed: None,
         })
     }
@@ -102,6 +105,13 @@ impl<'a> TxContext<'a> {
                 outputs: self.finish(&outputs),
             }
         })
+    }
+
+    /// Single SHA-256 of one output, hashed once however many signatures commit to it: a tapscript may check 80,000 of
+    /// them, an output may have a megabyte (Core's `m_output_hash`). Panics if there is no such output.
+    fn single_output(&self, index: usize) -> [u8; 32] {
+        let hashes = self.single_outputs.get_or_init(|| vec![OnceLock::new(); self.tx.output_count()]);
+        *hashes[index].get_or_init(|| self.finish(Writer::new().bytes(self.tx.output_bytes(index))))
     }
 
     /// Single SHA-256 of what was written, counted.

@@ -23,7 +23,7 @@ impl TxContext<'_> {
         let outputs = match hash_type & OUTPUTS_MASK {
             SIGHASH_NONE => ZERO,
             SIGHASH_SINGLE if input >= self.tx.output_count() => ZERO,
-            SIGHASH_SINGLE => self.finish_double(Writer::new().bytes(self.tx.output_bytes(input))),
+            SIGHASH_SINGLE => sha256(&self.single_output(input)),
             _ => parts.outputs,
         };
         let mut writer = Writer::new();

@@ -67,8 +67,7 @@ impl TxContext<'_> {
             if input >= self.tx.output_count() {
                 return None;
             }
-            let output_hash = self.finish(Writer::new().bytes(self.tx.output_bytes(input)));
-            writer.bytes(&output_hash);
+            writer.bytes(&self.single_output(input));
         }
         if let Some((leaf_hash, code_separator)) = &ext.leaf {
             writer.bytes(leaf_hash).bytes(&[KEY_VERSION]).u32(*code_separator);
