@@ -9,7 +9,7 @@ use crate::rule::{Rule, Violation};
 use lydian_primitives::{Output, Tx};
 use lydian_script::Engine;
 use lydian_script::{
-    Captured, CheckCounts, Flags, LegacyCache, Obligations, ScriptError, TxContext, capture_input, verify_input,
+    Captured, CheckCounts, Flags, LegacyCache, Obligations, ScriptError, TxContext, capture_input,
     verify_input_counting,
 };
 
@@ -96,17 +96,21 @@ fn first_failure(funded: &FundedBlock, checks: &mut CheckCounts) -> Option<Failu
     let flags = funded.checked().flags();
     spends(funded).find_map(|(index, tx, coins)| {
         let spent = outputs(coins);
-        first_failure_of_tx(&context(tx, &spent), flags, checks).map(|(input, error)| (index, input, error))
+        let failure = first_failure_of_inputs(&context(tx, &spent), 0..tx.input_count(), flags, checks);
+        failure.map(|(input, error)| (index, input, error))
     })
 }
 
-fn first_failure_of_tx(
+/// Inputs of one transaction in exact mode. They share one context and one cache: a new one for each input would hash the
+/// transaction anew for each.
+fn first_failure_of_inputs(
     context: &TxContext<'_>,
+    mut inputs: impl Iterator<Item = usize>,
     flags: Flags,
     checks: &mut CheckCounts,
 ) -> Option<(usize, ScriptError)> {
     let mut cache = LegacyCache::new();
-    (0..context.tx().input_count()).find_map(|input| {
+    inputs.find_map(|input| {
         verify_input_counting(context, input, flags, &mut cache, checks).err().map(|error| (input, error))
     })
 }
@@ -127,11 +131,13 @@ fn first_failure_captured(funded: &FundedBlock, engine: &dyn Engine, checks: &mu
     }
     obligations.checks().iter().for_each(|check| checks.count(check));
     let mut held = obligations.settle(engine).into_iter();
-    let mut doubtful = inputs.into_iter().filter(|&(_, _, is_captured)| !is_captured || held.next() != Some(true));
-    let exact = |tx_index: usize, input: usize| {
-        let (_, tx, coins) = spends(funded).nth(tx_index - 1)?;
+    let doubtful = inputs.into_iter().filter(|&(_, _, is_captured)| !is_captured || held.next() != Some(true));
+    let mut doubtful = doubtful.map(|(index, input, _)| (index, input)).peekable();
+    spends(funded).find_map(|(index, tx, coins)| {
+        doubtful.peek().filter(|(of, _)| *of == index)?;
         let spent = outputs(coins);
-        verify_input(&context(tx, &spent), input, flags).err().map(|error| (tx_index, input, error))
-    };
-    doubtful.find_map(|(tx_index, input, _)| exact(tx_index, input))
+        let inputs = std::iter::from_fn(|| doubtful.next_if(|(of, _)| *of == index).map(|(_, input)| input));
+        let failure = first_failure_of_inputs(&context(tx, &spent), inputs, flags, checks);
+        failure.map(|(input, error)| (index, input, error))
+    })
 }
