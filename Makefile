@@ -31,7 +31,7 @@ build: setup ## target/release/lydian and target/release/lydian-lab
 	cargo build --locked --release --bins
 
 run: build ## validate the real blocks that come with the project
-	target/release/lydian verify testdata/blocks
+	target/release/lydian verify testdata/blocks --expect-invalid testdata/blocks/invalid
 
 test: setup format clippy tidy judge fullblocktests tests generated ## everything CI checks
 
