@@ -4,9 +4,9 @@
 //! of threads changes nothing. Cost: nearly all of it signatures and public keys, spread over all cores level by level; 32
 //! bytes are kept for each transaction ever made. Must never: decide who spends what.
 
-use crate::limits::VOTED_ACTIVATION_HEIGHT;
 use crate::parallel;
 use crate::plan::{PlannedBlock, PlannedOutput, PlannedTx};
+use crate::regtest::VOTED_ACTIVATION_HEIGHT;
 use crate::rng::Random;
 use crate::wallet::script::{OP_RETURN, Script};
 use crate::wallet::{Spending, Wallet, sign_input};

@@ -13,6 +13,7 @@ pub mod limits_cmd;
 pub mod parallel;
 pub mod plan;
 pub mod presets;
+pub mod regtest;
 pub mod rng;
 pub mod stats;
 pub mod wallet;

@@ -8,12 +8,13 @@ use crate::error::LabError;
 use crate::parallel;
 use crate::wallet::{Wallet, taproot_output};
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference};
+use lydian_disk::{Disk, DiskError, RealDisk};
 use lydian_hash::{BatchKernel, Message as HashMessage, Sha256, kernels, sha256, sha256d_64_with, sha256d_many_with};
 use secp256k1::{Message, ecdsa, schnorr};
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::hint::black_box;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -256,39 +257,33 @@ fn name_of(kernel: BatchKernel) -> String {
 /// Gigabytes per second of writing (with sync) and reading a file of this size.
 fn disk(folder: &Path, bytes: u64, rounds: usize) -> Result<(Measure, Measure), LabError> {
     let path = folder.join(format!("lydian-lab-limits-{}.tmp", std::process::id()));
-    let buffer = vec![0xc3; 1 << 20];
+    let mut buffer = vec![0xc3; 1 << 20];
     let blocks = bytes.div_ceil(1 << 20);
     let gigabytes = as_f64(blocks << 20) / 1e9;
-    let result = (|| {
-        let (mut writes, mut reads) = (Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            let mut outcome = Ok(());
-            writes.push(gigabytes / seconds_of(|| outcome = write_file(&path, &buffer, blocks)));
-            outcome?;
-            let mut outcome = Ok(());
-            reads.push(gigabytes / seconds_of(|| outcome = read_file(&path, buffer.len())));
-            outcome?;
+    let mut rates = (Vec::new(), Vec::new());
+    let mut outcome = Ok(());
+    for _ in 0..rounds {
+        rates.0.push(gigabytes / seconds_of(|| outcome = write_file(&path, &buffer, blocks)));
+        if outcome.is_ok() {
+            rates.1.push(gigabytes / seconds_of(|| outcome = read_file(&path, &mut buffer, blocks)));
         }
-        Ok((Measure::of(writes), Measure::of(reads)))
-    })();
-    // The measurement stands whether or not the file can be removed.
-    let _ = std::fs::remove_file(&path);
-    result.map_err(LabError::io(path))
-}
-
-fn write_file(path: &Path, buffer: &[u8], blocks: u64) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-    (0..blocks).try_for_each(|_| file.write_all(buffer))?;
-    file.sync_all()
-}
-
-fn read_file(path: &Path, size: usize) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().read(true).open(path)?;
-    let mut buffer = vec![0; size];
-    while file.read(&mut buffer)? > 0 {
-        black_box(&buffer);
+        // Should it stay, the next round would append to it; the measurement stands all the same.
+        let _ = std::fs::remove_file(&path);
+        outcome.clone()?;
     }
-    Ok(())
+    Ok((Measure::of(rates.0), Measure::of(rates.1)))
+}
+
+fn write_file(path: &Path, buffer: &[u8], blocks: u64) -> Result<(), DiskError> {
+    let mut file = RealDisk.append(path)?;
+    (0..blocks).try_for_each(|_| file.write(buffer))?;
+    file.sync()
+}
+
+fn read_file(path: &Path, buffer: &mut [u8], blocks: u64) -> Result<(), DiskError> {
+    let file = RealDisk.open(path)?;
+    let size = buffer.len() as u64;
+    (0..blocks).try_for_each(|block| file.read_at(block * size, black_box(&mut *buffer)))
 }
 
 /// The first model name the system gives, where it gives one.

@@ -6,7 +6,8 @@
 //! Cost: under a microsecond an input, 40 bytes a coin. Must never: sign.
 
 use crate::error::LabError;
-use crate::limits::{BLOCK_WEIGHT_MAX, CHAIN_BLOCKS_MAX, COINBASE_MATURITY, OUTPUT_VALUE_MIN, VOTED_ACTIVATION_HEIGHT};
+use crate::limits::{CHAIN_BLOCKS_MAX, FULL_BLOCK_HEIGHT_MIN};
+use crate::regtest::{BLOCK_WEIGHT_MAX, COINBASE_MATURITY, OUTPUT_VALUE_MIN, VOTED_ACTIVATION_HEIGHT};
 use crate::rng::Random;
 use crate::wallet::{Kind, Lock};
 use std::collections::VecDeque;
@@ -139,7 +140,7 @@ impl Planner {
         if settings.blocks == 0 || settings.blocks > CHAIN_BLOCKS_MAX {
             return Err(LabError::Usage(format!("--blocks must lie between 1 and {CHAIN_BLOCKS_MAX}")));
         }
-        if settings.full > 0 && growing < VOTED_ACTIVATION_HEIGHT {
+        if settings.full > 0 && growing + 1 < FULL_BLOCK_HEIGHT_MIN {
             return Err(LabError::Usage(format!(
                 "full blocks must lie above height {VOTED_ACTIVATION_HEIGHT}: --blocks must be at least --full + {VOTED_ACTIVATION_HEIGHT}"
             )));

@@ -4,8 +4,8 @@
 //! order; they define the floor. Format: `docs/lab.md`.
 
 use crate::assemble::MadeBlock;
-use crate::limits::FULL_BLOCK_WEIGHT_MIN;
 use crate::plan::{PlannedBlock, PlannedInput, PlannedOutput};
+use crate::regtest::FULL_BLOCK_WEIGHT_MIN;
 use crate::wallet::Kind;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl Stats {
         self.weight += made.weight;
         self.weight_max = self.weight_max.max(made.weight);
         self.transactions += 1 + planned.txs.len() as u64;
-        self.outputs += 1 + u64::from(planned.height >= crate::limits::VOTED_ACTIVATION_HEIGHT);
+        self.outputs += 1 + u64::from(planned.height >= crate::regtest::VOTED_ACTIVATION_HEIGHT);
         for tx in &planned.txs {
             self.inputs += tx.inputs.len() as u64;
             self.outputs += tx.outputs.len() as u64;

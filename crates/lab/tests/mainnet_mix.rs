@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use lydian_lab::limits::{FULL_BLOCK_WEIGHT_MIN, VOTED_ACTIVATION_HEIGHT};
 use lydian_lab::plan::{MixSettings, Planner};
 use lydian_lab::presets::mainnet_mix::generate;
+use lydian_lab::regtest::{FULL_BLOCK_WEIGHT_MIN, VOTED_ACTIVATION_HEIGHT};
 use lydian_lab::stats::Stats;
 use lydian_lab::wallet::Kind;
 use lydian_primitives::RawBlock;
@@ -90,6 +90,10 @@ fn coins_add_up() {
     assert_eq!((coins.len() as u64, inputs, outputs), (stats.coins, stats.inputs, stats.outputs));
 }
 
+/// limit: CHAIN_BLOCKS_MAX at
+/// limit: CHAIN_BLOCKS_MAX above
+/// limit: FULL_BLOCK_HEIGHT_MIN at
+/// limit: FULL_BLOCK_HEIGHT_MIN below
 #[test]
 fn settings_that_no_chain_can_keep_are_refused() {
     let new = |blocks, full, reuse_per_mille| {

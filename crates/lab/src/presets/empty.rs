@@ -19,6 +19,5 @@ pub fn write(blocks: u32, folder: &Path) -> Result<String, LabError> {
     writer.write(&regtest_genesis())?;
     let mut maker = Maker::new();
     maker.grow(blocks, |_, block| writer.write(&block.encode()).map(|_| ()))?;
-    writer.finish()?;
     write_summary(folder, "empty", 0, &maker, &[])
 }

@@ -40,7 +40,6 @@ pub fn write(settings: MixSettings, threads: usize, folder: &Path) -> Result<Sta
     Planner::new(settings)?;
     let mut writer = BlockWriter::new(folder, "blk")?;
     let mut stats = generate(settings, threads, |block| writer.write(block).map(|_| ()))?;
-    writer.finish()?;
     stats.file_bytes = writer.bytes();
     write_text(&folder.join("stats.json"), &stats.to_json())?;
     Ok(stats)

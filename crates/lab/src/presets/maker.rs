@@ -5,8 +5,8 @@
 //! and takes its coins. Must never: decide whether a block is valid.
 
 use crate::assemble::{BLOCK_VERSION, REGTEST_BITS, coinbase, commit, regtest_genesis};
-use crate::limits::{COINBASE_MATURITY, VOTED_ACTIVATION_HEIGHT};
 use crate::plan::{FIRST_TIME, subsidy};
+use crate::regtest::{COINBASE_MATURITY, VOTED_ACTIVATION_HEIGHT};
 use crate::wallet::script::{OP_1, OP_RETURN};
 use lydian_hash::sha256d;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};

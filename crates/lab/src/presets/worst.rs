@@ -9,9 +9,9 @@ use super::ledger::{ACCEPT, Expectation, Ledger, write_summary};
 use super::maker::{FreeCoin, Maker, TRUE_SCRIPT, free_tx, output};
 use crate::error::LabError;
 use crate::files::write_text;
-use crate::limits::VOTED_ACTIVATION_HEIGHT;
 use crate::parallel;
 use crate::plan::FIRST_TIME;
+use crate::regtest::VOTED_ACTIVATION_HEIGHT;
 use crate::wallet::script::{
     OP_0, OP_1, OP_CHECKSIG, OP_CHECKSIGADD, OP_DROP, OP_NUMEQUAL, OP_RETURN, OP_SWAP, Script, multisig, p2sh, p2tr,
     p2wsh,

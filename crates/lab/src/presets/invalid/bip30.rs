@@ -3,9 +3,9 @@
 use super::{BIP30_OPTION, Bench, CASES_NOW};
 use crate::error::LabError;
 use crate::files::write_text;
-use crate::limits::COINBASE_MATURITY;
 use crate::presets::ledger::{Expectation, Ledger, write_summary};
 use crate::presets::maker::{Maker, TRUE_SCRIPT, free_tx, output};
+use crate::regtest::COINBASE_MATURITY;
 use crate::wallet::Wallet;
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 
 use super::Bench;
 use crate::error::LabError;
-use crate::limits::COINBASE_MATURITY;
 use crate::presets::maker::{FreeCoin, TRUE_SCRIPT, free_input, free_tx, output};
+use crate::regtest::COINBASE_MATURITY;
 use crate::wallet::script::OP_RETURN;
 use lydian_primitives::build::MutTx;
 use lydian_primitives::{OutPoint, Txid};
