@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod compare;
 mod daemon;
 pub mod generate;
 mod judge;

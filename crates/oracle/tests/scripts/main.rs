@@ -19,11 +19,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lydian_curve::Reference;
+use lydian_oracle::compare::{self, Capturing, Ours, Verdict, reproduction, theirs, verdict_name};
 use lydian_oracle::generate::{Case, Random, TEMPLATES, random_case, shrink};
-use lydian_oracle::{Answer, Judge, Prevout, ScriptRequest, or_skip};
-use lydian_primitives::{Output, to_hex};
-use lydian_script::{ScriptError, TxContext, verify_input, verify_input_by_capture};
+use lydian_oracle::{Judge, or_skip};
 
 /// Cases that are asked at once.
 const BATCH: usize = 2000;
@@ -34,50 +32,13 @@ const ERRORS_MIN: usize = 53;
 /// Findings that are shown.
 const SHOWN: usize = 5;
 
-/// Core's number, 0 for success.
-type Verdict = u32;
-
-fn number(result: Result<(), ScriptError>) -> Verdict {
-    result.map_or_else(ScriptError::number, |()| 0)
+/// The judge's answers; a case it does not answer is a mistake of the generator.
+fn judged(judge: &mut Judge, cases: &[Case]) -> Vec<Verdict> {
+    theirs(judge, cases).unwrap_or_else(|error| panic!("{error}: {}", cases.first().map_or("".into(), reproduction)))
 }
 
-/// Ours: exact, and by capture with exact as what decides the rest.
-fn ours(case: &Case) -> [Verdict; 2] {
-    let tx = case.tx.to_transaction().unwrap_or_else(|| panic!("does not parse: {case:?}"));
-    let spent: Vec<_> = case.spent.iter().map(|o| Output { value: o.value, script_pubkey: &o.script_pubkey }).collect();
-    let context = TxContext::new(tx.view(), &spent).unwrap();
-    let exact = verify_input(&context, case.index, case.flags);
-    let by_capture = verify_input_by_capture(&context, case.index, case.flags, &Reference);
-    [number(exact), number(by_capture)]
-}
-
-/// The judge's, for many.
-fn theirs(judge: &mut Judge, cases: &[Case]) -> Vec<Verdict> {
-    let encoded: Vec<_> = cases.iter().map(|case| case.tx.encode()).collect();
-    let prevouts: Vec<Vec<_>> = cases
-        .iter()
-        .map(|case| case.spent.iter().map(|o| Prevout { value: o.value.0, script_pubkey: &o.script_pubkey }).collect())
-        .collect();
-    let requests: Vec<_> = cases
-        .iter()
-        .zip(encoded.iter().zip(&prevouts))
-        .map(|(case, (tx, prevouts))| ScriptRequest { flags: case.flags.0, index: case.index as u32, tx, prevouts })
-        .collect();
-    let answers = judge.verify_many(&requests).unwrap_or_else(|error| panic!("{error}"));
-    let known = |(answer, case): (Answer<lydian_oracle::ScriptError>, &Case)| match answer {
-        Answer::Known(error) => u32::from(error.0),
-        other => panic!("{other:?}\n{}", reproduction(case)),
-    };
-    answers.into_iter().zip(cases).map(known).collect()
-}
-
-/// Everything that is needed to ask again, on one line.
-fn reproduction(case: &Case) -> String {
-    let prevouts: Vec<_> =
-        case.spent.iter().map(|o| serde_json::json!([o.value.0, to_hex(&o.script_pubkey)])).collect();
-    let flags = case.flags.names().join(",");
-    let (tx, input) = (to_hex(&case.tx.encode()), case.index);
-    serde_json::json!({ "name": case.name, "flags": flags, "tx": tx, "input": input, "prevouts": prevouts }).to_string()
+fn ours(cases: &[Case], capturing: Capturing) -> Vec<Ours> {
+    compare::ours(cases, capturing).unwrap_or_else(|| panic!("a case that does not parse"))
 }
 
 #[derive(Default)]
@@ -86,25 +47,30 @@ struct Counts {
     /// By name: rejected, accepted.
     names: BTreeMap<&'static str, [usize; 2]>,
     errors: BTreeMap<Verdict, usize>,
+    /// Proven by capture.
+    proven: usize,
     findings: Vec<String>,
 }
 
 impl Counts {
-    fn add(&mut self, judge: &mut Judge, case: &Case, judged: Verdict, [exact, by_capture]: [Verdict; 2]) {
+    fn add(&mut self, judge: &mut Judge, case: &Case, verdict: Verdict, found: Ours) {
         self.cases += 1;
-        self.names.entry(case.name).or_default()[usize::from(judged == 0)] += 1;
-        *self.errors.entry(judged).or_default() += 1;
-        if (exact, by_capture) == (judged, judged) {
+        self.names.entry(case.name).or_default()[usize::from(verdict == 0)] += 1;
+        *self.errors.entry(verdict).or_default() += 1;
+        self.proven += usize::from(found.is_proven);
+        if found.agrees_with(verdict) {
             return;
         }
-        let differs = |judge: &mut Judge, case: &Case| {
-            let judged = theirs(judge, std::slice::from_ref(case))[0];
-            ours(case) != [judged, judged]
+        let case = std::slice::from_ref(case);
+        let both = [Capturing::Templates, Capturing::Interpreter];
+        let mut differs = |case: &Case| {
+            let case = std::slice::from_ref(case);
+            let verdict = judged(judge, case)[0];
+            both.iter().any(|capturing| !ours(case, *capturing)[0].agrees_with(verdict))
         };
-        let small = if self.findings.len() < SHOWN { shrink(case, &mut |c| differs(judge, c)) } else { case.clone() };
-        let (judged, [exact, by_capture]) = (theirs(judge, std::slice::from_ref(&small))[0], ours(&small));
-        let mut text = format!("judge {}, exact {}, by capture {}\n", name(judged), name(exact), name(by_capture));
-        write!(text, "  small: {}\n  found: {}", reproduction(&small), reproduction(case)).unwrap();
+        let small = if self.findings.len() < SHOWN { shrink(&case[0], &mut differs) } else { case[0].clone() };
+        let mut text = format!("judge {}, ours {} {found:?}\n", verdict_name(verdict), verdict_name(found.exact));
+        write!(text, "  small: {}\n  found: {}", reproduction(&small), reproduction(&case[0])).unwrap();
         self.findings.push(text);
     }
 
@@ -112,18 +78,15 @@ impl Counts {
         let per_second = self.cases as f64 / seconds;
         let accepted = self.errors.get(&0).copied().unwrap_or_default();
         eprintln!("scripts against the judge: seed {seed}, {} cases in {seconds:.1} s ({per_second:.0}/s)", self.cases);
-        eprintln!("  {accepted} accepted, {} rejected, {} differences", self.cases - accepted, self.findings.len());
+        let (rejected, proven, findings) = (self.cases - accepted, self.proven, self.findings.len());
+        eprintln!("  {accepted} accepted ({proven} proven by capture), {rejected} rejected, {findings} differences");
         for (name, [rejected, accepted]) in &self.names {
             eprintln!("  {name}: {accepted} accepted, {rejected} rejected");
         }
         for (error, count) in &self.errors {
-            eprintln!("  {}: {count}", name(*error));
+            eprintln!("  {}: {count}", verdict_name(*error));
         }
     }
-}
-
-fn name(verdict: Verdict) -> &'static str {
-    ScriptError::from_number(verdict).map_or("OK", ScriptError::short_name)
 }
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -141,13 +104,14 @@ fn scripts_as_the_judge() {
     let mut counts = Counts::default();
     let mut cases = seeds.clone(); // first of all, the vectors as they are
     for batch in 0_u64.. {
-        let (judged, found) = std::thread::scope(|scope| {
-            let judged = scope.spawn(|| theirs(&mut judge, &cases));
-            let found: Vec<_> = cases.iter().map(ours).collect();
-            (judged.join().unwrap(), found)
+        let capturing = if batch % 2 == 0 { Capturing::Templates } else { Capturing::Interpreter };
+        let (verdicts, found) = std::thread::scope(|scope| {
+            let verdicts = scope.spawn(|| judged(&mut judge, &cases));
+            let found = ours(&cases, capturing);
+            (verdicts.join().unwrap(), found)
         });
-        for ((case, judged), found) in cases.iter().zip(judged).zip(found) {
-            counts.add(&mut judge, case, judged, found);
+        for ((case, verdict), found) in cases.iter().zip(verdicts).zip(found) {
+            counts.add(&mut judge, case, verdict, found);
         }
         counts.findings.iter().for_each(|finding| eprintln!("DIFFERENCE: {finding}"));
         if start.elapsed() >= time || counts.findings.len() >= SHOWN {
@@ -164,6 +128,7 @@ fn scripts_as_the_judge() {
     }
     if counts.cases >= CASES_OF_ALL_KINDS {
         assert!(counts.errors.len() >= ERRORS_MIN, "only {} script errors were reached", counts.errors.len());
+        assert!(counts.proven * 2 > counts.errors[&0], "capture proves {} of {}", counts.proven, counts.errors[&0]);
         let reached = |name: &str| counts.names.get(name).is_some_and(|[rejected, accepted]| *rejected * *accepted > 0);
         assert!(TEMPLATES.iter().all(|(name, ..)| reached(name)), "a template without both verdicts");
     }
@@ -173,12 +138,13 @@ fn scripts_as_the_judge() {
 #[test]
 fn a_wrong_answer_is_found() {
     let Some(mut judge) = or_skip("scripts: a wrong answer is found", Judge::start()) else { return };
-    let case = vectors::all().into_iter().find(|case| ours(case) == [0, 0]).unwrap();
-    let judged = theirs(&mut judge, std::slice::from_ref(&case))[0];
+    let case = vectors::all().into_iter().find(|case| case.name == "script_tests").unwrap();
+    let verdict = judged(&mut judge, std::slice::from_ref(&case))[0];
+    let right = ours(std::slice::from_ref(&case), Capturing::Templates)[0];
+    assert!(right.agrees_with(verdict));
     let mut counts = Counts::default();
-    counts.add(&mut judge, &case, judged, [judged, judged + 1]);
-    assert_eq!(counts.findings.len(), 1, "by capture");
-    counts.add(&mut judge, &case, judged, [judged + 1, judged]);
-    assert_eq!((counts.findings.len(), counts.cases), (2, 2), "exact");
+    counts.add(&mut judge, &case, verdict, Ours { exact: verdict + 1, ..right });
+    counts.add(&mut judge, &case, verdict + 1, Ours { exact: verdict + 1, is_proven: true });
+    assert_eq!((counts.findings.len(), counts.cases), (2, 2));
     assert!(counts.findings[1].contains("\"prevouts\":[[") && counts.findings[1].contains("\"flags\":"));
 }
