@@ -32,7 +32,6 @@ pub struct PlainValidator {
     /// Coins spent by each block of the active chain.
     undo: HashMap<BlockHash, Vec<Coin>>,
     stats: Stats,
-    next_sequence: u64,
 }
 
 /// What became of a block that breaks no rule so far.
@@ -99,7 +98,6 @@ impl PlainValidator {
             coins: Coins::default(),
             undo: HashMap::new(),
             stats: Stats::default(),
-            next_sequence: 1,
         }
     }
 
@@ -158,8 +156,7 @@ impl PlainValidator {
 
     fn take_body(&mut self, id: NodeId, checked: CheckedBlock) -> Result<Accepted, Rejected> {
         let (hash, height) = (checked.block().hash(), checked.height());
-        self.tree.set_body(id, checked, self.next_sequence);
-        self.next_sequence += 1;
+        self.tree.set_body(id, checked);
         let (disconnected, mut invalid) = self.activate_best_chain();
         if let Some(index) = invalid.iter().position(|(bad, _)| *bad == hash) {
             return Err(invalid.swap_remove(index).1.into());

@@ -6,7 +6,8 @@ use crate::header::{Ancestor, HeaderView};
 use crate::pow::block_proof;
 use crate::u256::U256;
 use lydian_primitives::{BlockHash, Header, Height};
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// Index of a node in its tree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -33,8 +34,8 @@ pub(super) struct Node {
     pub(super) body: Body,
     /// Breaks a rule, or stands on one that does.
     pub(super) is_invalid: bool,
-    /// When its body came; the earlier wins between equal works.
-    pub(super) sequence: u64,
+    /// When its body and those of all its ancestors had come; the earlier wins between equal works. `None` until then.
+    pub(super) sequence: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +46,7 @@ pub(super) struct Tree {
     active: Vec<NodeId>,
     /// Blocks with a body that are not on the active chain.
     waiting: BTreeSet<NodeId>,
+    next_sequence: u64,
 }
 
 impl Tree {
@@ -57,13 +59,14 @@ impl Tree {
             chain_work: block_proof(genesis.bits),
             body: Body::Genesis,
             is_invalid: false,
-            sequence: 0,
+            sequence: Some(0),
         };
         Tree {
             nodes: vec![node],
             by_hash: HashMap::from([(hash, NodeId(0))]),
             active: vec![NodeId(0)],
             waiting: BTreeSet::new(),
+            next_sequence: 1,
         }
     }
 
@@ -75,11 +78,20 @@ impl Tree {
         &self.nodes[id.0]
     }
 
-    /// Enters the body of a block whose header is known. `sequence` grows with every body.
-    pub(super) fn set_body(&mut self, id: NodeId, checked: CheckedBlock, sequence: u64) {
-        let node = &mut self.nodes[id.0];
-        (node.body, node.sequence) = (Body::Checked(checked), sequence);
+    /// Enters the body of a block whose header is known, and numbers the blocks to which no body is missing now: Core's
+    /// `ReceivedBlockTransactions`.
+    pub(super) fn set_body(&mut self, id: NodeId, checked: CheckedBlock) {
+        self.nodes[id.0].body = Body::Checked(checked);
         self.waiting.insert(id);
+        if self.nodes[id.0].parent.is_some_and(|parent| self.node(parent).sequence.is_none()) {
+            return;
+        }
+        let mut linked = VecDeque::from([id]);
+        while let Some(id) = linked.pop_front() {
+            self.nodes[id.0].sequence = Some(self.next_sequence);
+            self.next_sequence += 1;
+            linked.extend(self.waiting.iter().filter(|child| self.node(**child).parent == Some(id)));
+        }
     }
 
     /// Enters a header that stands on `parent`.
@@ -97,7 +109,7 @@ impl Tree {
             chain_work,
             body,
             is_invalid: false,
-            sequence: 0,
+            sequence: None,
         });
         self.by_hash.insert(hash, id);
         id
@@ -148,12 +160,18 @@ impl Tree {
         Some(path)
     }
 
-    /// Blocks with a body whose chain has more work than the tip's, most work first, the earlier first between equals.
+    /// Blocks that are better tips than the tip, the best first: their chain has more work, or the same and was here earlier
+    /// (the tip may be what is left of a chain that was better before a block of it failed). Core's
+    /// `CBlockIndexWorkComparator`.
     pub(super) fn candidates(&self) -> Vec<NodeId> {
-        let tip_work = self.node(self.tip()).chain_work;
-        let is_candidate = |id: &NodeId| self.node(*id).chain_work > tip_work && !self.node(*id).is_invalid;
+        let merit = |id: NodeId| {
+            let node = self.node(id);
+            node.sequence.map(|sequence| (node.chain_work, Reverse(sequence)))
+        };
+        let of_tip = merit(self.tip());
+        let is_candidate = |id: &NodeId| !self.node(*id).is_invalid && merit(*id) > of_tip;
         let mut found: Vec<_> = self.waiting.iter().copied().filter(is_candidate).collect();
-        found.sort_by_key(|id| (std::cmp::Reverse(self.node(*id).chain_work), self.node(*id).sequence));
+        found.sort_by_key(|id| Reverse(merit(*id)));
         found
     }
 
