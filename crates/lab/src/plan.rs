@@ -82,6 +82,8 @@ pub const FIRST_TIME: u32 = 1_735_689_600;
 const YOUNG_AGES: [(u64, u64, u64); 5] = [(60, 0, 0), (90, 1, 1), (90, 2, 3), (90, 4, 6), (80, 7, 10)];
 const YOUNG_PER_MILLE: u64 = 410;
 const OLD_AGE_MIN: u32 = 11;
+/// Doublings of the least old age up to the age of a chain of some 500 blocks.
+const OLD_AGE_DOUBLINGS: u64 = 5;
 
 const INPUT_COUNTS: [(u64, u64, u64); 6] =
     [(640, 1, 1), (180, 2, 2), (100, 3, 4), (57, 5, 8), (18, 9, 16), (5, 17, 60)];
@@ -115,6 +117,12 @@ const REUSE_WINDOW: usize = 4_096;
 /// Inputs of a full block, about: sizes the stock of coins.
 const FULL_BLOCK_INPUTS: u64 = 5_500;
 
+/// Outputs of a transaction that spreads a coinbase.
+const FAN_OUT_MIN: u64 = 40;
+const FAN_OUT_MAX: u64 = 4_000;
+/// Full blocks that count when coins are laid in; later ones live on the earlier ones.
+const FAN_OUT_BLOCKS_MAX: u32 = 1_000;
+
 /// The state of the plan between two blocks.
 #[derive(Debug)]
 pub struct Planner {
@@ -130,7 +138,6 @@ pub struct Planner {
     /// Fees of the block being planned.
     fees: i64,
     height: u32,
-    fan_out: u64,
 }
 
 impl Planner {
@@ -148,8 +155,6 @@ impl Planner {
         if settings.reuse_per_mille > 1000 {
             return Err(LabError::Usage("--reuse is a share between 0 and 1".into()));
         }
-        let stock = FULL_BLOCK_INPUTS * u64::from(settings.full.min(300)) * 2 / 5;
-        let fan_out = (stock / u64::from(growing.saturating_sub(COINBASE_MATURITY).max(1))).clamp(300, 2_000);
         Ok(Planner {
             settings,
             random: Random::new(settings.seed, "plan"),
@@ -160,7 +165,6 @@ impl Planner {
             immature: VecDeque::new(),
             fees: 0,
             height: 0,
-            fan_out,
         })
     }
 
@@ -218,7 +222,8 @@ impl Planner {
         let Some((height, coin)) = self.next_mature() else { return Vec::new() };
         let input = PlannedInput { coin, sequence: SEQUENCE_FINAL, age: self.height - height };
         let mut tx = PlannedTx { inputs: vec![input], outputs: Vec::new(), lock_time: 0, level: 0 };
-        tx.outputs = (0..self.fan_out).map(|_| PlannedOutput::Pay { lock: self.any_lock(), value: 0 }).collect();
+        let count = fan_out(self.settings.blocks - self.settings.full - self.height, self.settings.full);
+        tx.outputs = (0..count).map(|_| PlannedOutput::Pay { lock: self.any_lock(), value: 0 }).collect();
         let weight_x2 = tx.weight_x2();
         self.settle(&mut tx, coin.value, weight_x2);
         vec![tx]
@@ -374,6 +379,17 @@ impl PlannedTx {
         };
         TX_WEIGHT_X2 + self.inputs.iter().map(input).sum::<u64>() + self.outputs.iter().map(output).sum::<u64>()
     }
+}
+
+/// Coins to lay in `distance` blocks before the last growing one: as many as the full blocks will look for at this age.
+fn fan_out(distance: u32, full: u32) -> u64 {
+    let at_age = |age: u32| match age {
+        0..OLD_AGE_MIN => FULL_BLOCK_INPUTS * 35 / u64::from(OLD_AGE_MIN - 1),
+        _ => FULL_BLOCK_INPUTS * (100 - 41) / OLD_AGE_DOUBLINGS / u64::from(OLD_AGE_MIN << (age / OLD_AGE_MIN).ilog2()),
+    };
+    let wanted: u64 = (1..=full.min(FAN_OUT_BLOCKS_MAX)).map(|block| at_age(distance + block)).sum();
+    // A quarter more, since pools that run dry change the ages.
+    (wanted / 80).clamp(FAN_OUT_MIN, FAN_OUT_MAX)
 }
 
 /// Core's `GetBlockSubsidy` on regtest: halved every 150 blocks.

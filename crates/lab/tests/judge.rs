@@ -8,10 +8,9 @@
 )]
 
 use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::ledger::Expectation;
+use lydian_lab::presets::ledger::read_cases;
 use lydian_lab::presets::{invalid, mainnet_mix, reorg, worst};
 use lydian_oracle::{Daemon, Submission, or_skip};
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A folder that is removed when the test ends well.
@@ -35,19 +34,14 @@ impl Drop for Folder {
 
 /// Submits every block of a folder in order; returns what differs from the expectations.
 fn differences(daemon: &mut Daemon, folder: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(folder.join("expectations.jsonl")).unwrap();
-    let mut files: HashMap<String, Vec<u8>> = HashMap::new();
     let mut now = 0;
     let mut differences = Vec::new();
-    for line in text.lines() {
-        let line: Expectation = serde_json::from_str(line).unwrap();
-        let file = files.entry(line.file.clone()).or_insert_with(|| std::fs::read(folder.join(&line.file)).unwrap());
-        let start = usize::try_from(line.offset).unwrap();
+    for (line, bytes) in read_cases(folder).unwrap() {
         if line.now != now {
             now = line.now;
             daemon.set_mock_time(u64::from(now)).unwrap();
         }
-        let answer = match daemon.submit_block(&file[start..start + line.size]).unwrap() {
+        let answer = match daemon.submit_block(&bytes).unwrap() {
             Submission::Accepted => "accept".to_owned(),
             Submission::Duplicate => "duplicate".to_owned(),
             Submission::Inconclusive => "inconclusive".to_owned(),

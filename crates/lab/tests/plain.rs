@@ -10,10 +10,10 @@
 use lydian_consensus::{Chain, Params, PlainValidator, RULES, Rejected};
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::invalid::{self, UNREACHABLE};
-use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
+use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE, read_cases};
 use lydian_lab::presets::{mainnet_mix, reorg, worst};
 use lydian_primitives::RawBlock;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 fn folder(name: &str) -> PathBuf {
@@ -24,15 +24,10 @@ fn folder(name: &str) -> PathBuf {
 
 /// What the validator makes of every block of a folder that is not as expected.
 fn differences(folder: &Path, params: Params) -> Vec<String> {
-    let text = std::fs::read_to_string(folder.join("expectations.jsonl")).unwrap();
-    let mut files: HashMap<String, Vec<u8>> = HashMap::new();
     let mut validator = PlainValidator::new(params);
     let mut differences = Vec::new();
-    for line in text.lines() {
-        let line: Expectation = serde_json::from_str(line).unwrap();
-        let file = files.entry(line.file.clone()).or_insert_with(|| std::fs::read(folder.join(&line.file)).unwrap());
-        let start = usize::try_from(line.offset).unwrap();
-        let block = RawBlock::new(&file[start..start + line.size]).parse().unwrap();
+    for (line, bytes) in read_cases(folder).unwrap() {
+        let block = RawBlock::new(bytes).parse().unwrap();
         let (answer, rule) = match validator.accept_block(block, line.now) {
             Ok(accepted) if accepted.is_active => (ACCEPT.to_owned(), None),
             Ok(_) => (INCONCLUSIVE.to_owned(), None),

@@ -7,8 +7,11 @@ use super::maker::Maker;
 use crate::assemble::regtest_genesis;
 use crate::error::LabError;
 use crate::files::{BlockWriter, write_text};
+use lydian_disk::limits::WHOLE_FILE_SIZE_MAX;
+use lydian_disk::{RealDisk, read_whole};
 use lydian_primitives::BlockHash;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// What Core answers to `submitblock` for an accepted block.
@@ -88,6 +91,28 @@ impl Ledger {
         write_text(&self.folder.join("expectations.jsonl"), &text)?;
         Ok(self.lines)
     }
+}
+
+/// The blocks of a folder with their expectations, in the order of submission.
+pub fn read_cases(folder: &Path) -> Result<Vec<(Expectation, Vec<u8>)>, LabError> {
+    let read = |name: &str| read_whole(&RealDisk, &folder.join(name), WHOLE_FILE_SIZE_MAX);
+    let text = String::from_utf8_lossy(&read("expectations.jsonl")?).into_owned();
+    let mut files: HashMap<String, Vec<u8>> = HashMap::new();
+    let mut cases = Vec::new();
+    for (number, text) in text.lines().enumerate() {
+        let foreign = |what: &str| LabError::Usage(format!("expectations.jsonl, line {}: {what}", number + 1));
+        let line: Expectation = serde_json::from_str(text).map_err(|error| foreign(&error.to_string()))?;
+        if !files.contains_key(&line.file) {
+            files.insert(line.file.clone(), read(&line.file)?);
+        }
+        let block = usize::try_from(line.offset)
+            .ok()
+            .and_then(|start| files[&line.file].get(start..start.checked_add(line.size)?))
+            .ok_or_else(|| foreign("the file ends before the block"))?
+            .to_vec();
+        cases.push((line, block));
+    }
+    Ok(cases)
 }
 
 /// What a folder of cases holds: `stats.json`.

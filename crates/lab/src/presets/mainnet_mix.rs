@@ -1,6 +1,6 @@
 //! Preset `mainnet-mix`: a regtest chain whose last blocks are as full and as mixed as those of mainnet.
 //!
-//! Input: settings and a folder. Output: block files and `stats.json`. Cost: about 60 us of CPU an input, all cores.
+//! Input: settings and a folder. Output: block files and `stats.json`. Cost: about 100 us of CPU an input (its two outputs included), all cores.
 
 use crate::assemble::{Assembler, regtest_genesis};
 use crate::error::LabError;
