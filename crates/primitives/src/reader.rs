@@ -53,33 +53,34 @@ impl std::error::Error for ParseError {}
 /// The cursor.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
-    bytes: &'a [u8],
-    offset: usize,
+    rest: &'a [u8],
+    /// Bytes of the whole buffer.
+    size: usize,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Reader { bytes, offset: 0 }
+        Reader { rest: bytes, size: bytes.len() }
     }
 
     pub fn offset(&self) -> usize {
-        self.offset
+        self.size - self.rest.len()
     }
 
     pub fn remaining(&self) -> usize {
-        self.bytes.len() - self.offset
+        self.rest.len()
     }
 
     pub fn error<T>(&self, kind: ParseErrorKind) -> Result<T, ParseError> {
-        Err(ParseError { offset: self.offset, kind })
+        Err(ParseError { offset: self.offset(), kind })
     }
 
     /// The next `size` bytes.
     #[inline]
     pub fn take(&mut self, size: usize) -> Result<&'a [u8], ParseError> {
-        match self.bytes[self.offset..].get(..size) {
-            Some(slice) => {
-                self.offset += size;
+        match self.rest.split_at_checked(size) {
+            Some((slice, rest)) => {
+                self.rest = rest;
                 Ok(slice)
             }
             None => self.error(ParseErrorKind::UnexpectedEnd { missing: size - self.remaining() }),
@@ -89,9 +90,9 @@ impl<'a> Reader<'a> {
     /// The next `N` bytes as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
-        match self.bytes[self.offset..].first_chunk::<N>() {
-            Some(chunk) => {
-                self.offset += N;
+        match self.rest.split_first_chunk::<N>() {
+            Some((chunk, rest)) => {
+                self.rest = rest;
                 Ok(*chunk)
             }
             None => self.error(ParseErrorKind::UnexpectedEnd { missing: N - self.remaining() }),
@@ -116,7 +117,7 @@ impl<'a> Reader<'a> {
     /// A CompactSize: the number of items or bytes that follow.
     #[inline]
     pub fn compact_size(&mut self) -> Result<usize, ParseError> {
-        let start = self.offset;
+        let start = self.offset();
         let first = self.u8()?;
         if first < 0xfd {
             return Ok(usize::from(first));
