@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds every fuzz target of fuzz/ and runs each for SECONDS. With a nightly toolchain the targets run under AddressSanitizer; otherwise they
-# have coverage instrumentation only, which the stable compiler offers as well. New inputs are kept in fuzz/corpus, findings in
-# fuzz/artifacts. Exit 1 when a target finds something.
+# have coverage instrumentation only, which the stable compiler offers as well. It starts from fuzz/seeds; new inputs are kept in
+# fuzz/corpus, findings in fuzz/artifacts. Exit 1 when a target finds something.
 set -eu
 seconds=$1
 cd "$(dirname "$0")/.."
@@ -24,9 +24,9 @@ RUSTFLAGS="$flags" "${cargo[@]}" build --locked --manifest-path fuzz/Cargo.toml 
 targets=$(for file in fuzz/fuzz_targets/*.rs; do basename "$file" .rs; done)
 failed=0
 for target in $targets; do
-  mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
+  mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target" "fuzz/seeds/$target"
   log=$(mktemp)
-  if "fuzz/target/$host/release/$target" "fuzz/corpus/$target" -artifact_prefix="fuzz/artifacts/$target/" \
+  if "fuzz/target/$host/release/$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -artifact_prefix="fuzz/artifacts/$target/" \
     -max_total_time="$seconds" -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 >"$log" 2>&1; then
     echo "fuzz: $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") runs in $seconds s, nothing found"
   else
