@@ -47,7 +47,7 @@ impl ScriptError {
 /// An output that is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prevout<'a> {
-    /// In satoshi; any number, Core does not check it here.
+    /// In satoshi. Not negative where a v0 signature is checked: on that Core's BIP-0143 checker asserts, and the judge ends.
     pub value: i64,
     pub script_pubkey: &'a [u8],
 }
