@@ -188,4 +188,15 @@ mod tests {
         assert_eq!(next(1_279_008_237, 1_279_297_671, 0x1c05_a3f4), 0x1c01_68fd);
         assert_eq!(next(1_263_163_443, 1_269_211_443, 0x1c38_7f6f), 0x1d00_e1fd);
     }
+
+    /// BIP-0094 takes the target of the period's first block, which cannot be one at the limit; before it, the last's.
+    /// checklist: 24
+    #[test]
+    fn testnet4_retargets_from_the_first_block() {
+        let two_weeks = 14 * 24 * 60 * 60;
+        let (first, last) = (header(0, 0x1c05_a3f4), header(two_weeks, 0x1d00_ffff));
+        assert_eq!(retarget(&first, &last, &Params::new(Chain::Testnet4)), 0x1c05_a3f4);
+        assert_eq!(retarget(&first, &last, &Params::new(Chain::Test)), 0x1d00_ffff);
+        assert_eq!(retarget(&first, &header(two_weeks / 2, 0x1d00_ffff), &Params::new(Chain::Testnet4)), 0x1c02_d1fa);
+    }
 }

@@ -189,3 +189,74 @@ fn a_block_is_first_seen_when_its_chain_is_complete() {
     submit_all(&mut validator, &longer);
     assert_eq!(state(&validator), fresh(&[&trunk, &right, &longer]));
 }
+
+/// Two blocks wait for the bytes of their parent. Between them the one whose own bytes came first wins, whichever header
+/// came first: Core numbers those that waited in the order of `m_blocks_unlinked` (found in review).
+/// checklist: 33
+#[test]
+fn waiting_siblings_count_by_their_bodies() {
+    let mut world = World::regtest(3);
+    let mut parent = world.next_block();
+    seal(&mut parent);
+    let child = |tag: u8| {
+        let mut child = branch(parent.header.hash(), 4, 1, tag).remove(0);
+        child.header.time = parent.header.time + 600;
+        seal(&mut child);
+        child
+    };
+    let (first, second) = (child(opcodes::OP_7), child(opcodes::OP_8));
+    let tampered = |block: &MutBlock| {
+        let mut block = block.clone();
+        block.txs[0].inputs[0].witness[0][5] ^= 1;
+        block
+    };
+    for block in [tampered(&parent), tampered(&first)] {
+        assert_eq!(world.refusal(&block), Some(Rule::BadWitnessMerkleMatch), "only the header is kept");
+    }
+    assert!(!world.submit(&second).unwrap().is_active);
+    assert!(!world.submit(&first).unwrap().is_active);
+    assert!(world.submit(&parent).unwrap().is_active);
+    assert_eq!(world.validator.tip().1, second.header.hash());
+}
+
+/// A header that is known is not held against the clock again: its bytes may come after the clock was set back.
+/// checklist: 22
+#[test]
+fn a_known_header_is_not_from_the_future() {
+    let mut world = World::regtest(3);
+    let mut block = world.next_block();
+    block.header.time = NOW;
+    seal(&mut block);
+    let mut tampered = block.clone();
+    tampered.txs[0].inputs[0].witness[0][5] ^= 1;
+    assert_eq!(world.refusal(&tampered), Some(Rule::BadWitnessMerkleMatch));
+    assert!(world.validator.accept_block(parse(&block), NOW - 100_000).unwrap().is_active);
+}
+
+/// Times are those of a block's own ancestors, not of the chain that happens to be active.
+/// checklist: 22, 24
+#[test]
+fn median_times_are_of_the_own_branch() {
+    let trunk = branch(genesis(), 0, 5, opcodes::OP_1);
+    let active = branch(last_hash(&trunk), 5, 14, opcodes::OP_2);
+    let mut side = branch(last_hash(&trunk), 5, 1, opcodes::OP_3);
+    let late = 400_000;
+    side[0].header.time += late;
+    seal(&mut side[0]);
+    for height in 7..18 {
+        let mut next = branch(last_hash(&side), height - 1, 1, opcodes::OP_3).remove(0);
+        next.header.time = side[0].header.time + height;
+        seal(&mut next);
+        side.push(next);
+    }
+    let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
+    for run in [&trunk, &active, &side] {
+        submit_all(&mut validator, run);
+    }
+    let mut early = branch(last_hash(&side), 17, 1, opcodes::OP_4).remove(0);
+    early.header.time = side[0].header.time;
+    seal(&mut early);
+    assert!(early.header.time > active.last().unwrap().header.time);
+    let refused = validator.accept_block(parse(&early), NOW).unwrap_err();
+    assert!(matches!(refused, Rejected::Violation(violation) if violation.rule == Rule::TimeTooOld), "{refused}");
+}

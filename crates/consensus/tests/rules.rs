@@ -660,6 +660,19 @@ fn relative_locks() {
     assert_eq!(outcome(2, 110 | (1 << 31), "csv@1"), None, "disabled");
     assert_eq!(outcome(2, 110, "csv@112"), None, "not yet active");
     assert_eq!(outcome(2, 110, "csv@111"), broken);
+    // Time counts from the block before the coin's: for a coin of height 5 from the median at height 4, which is the time of
+    // block 2. From its own block, at the time of block 3, 120 units would be too much.
+    let of_fifth = |units: u32| {
+        let mut world = World::regtest(110);
+        let mut block = world.next_block();
+        let mut tx = spend(&[world.coinbase_outpoint(5)], COIN);
+        (tx.version, tx.inputs[0].sequence) = (2, (1 << 22) | units);
+        block.txs.push(tx);
+        seal(&mut block);
+        world.refusal(&block)
+    };
+    assert_eq!(((105 - 2) * 600 / 512, (105 - 3) * 600 / 512), (120, 119));
+    assert_eq!((of_fifth(120), of_fifth(121)), (None, broken));
     // Median times: block 110 has that of height 105, block 1 (before the coin's) that of height 1 (genesis is older).
     let elapsed = (105 - 1) * 600;
     assert_eq!(outcome(2, (1 << 22) | (elapsed / 512), "csv@1"), None);
@@ -905,6 +918,85 @@ fn version_floors() {
     assert_eq!((at(363_725), at(388_380)), (3, 3));
     assert_eq!((at(388_381), at(u32::MAX)), (4, 4));
     assert_eq!(with_block(|_, block| block.header.version = -1, |_| {}), Some(Rule::BadVersion));
+}
+
+/// A coinbase may take the subsidy and the fees, once.
+/// checklist: 9
+#[test]
+fn a_coinbase_takes_the_fees() {
+    let outcome = |extra: i64| {
+        with_block(
+            |world, block| {
+                block.txs.push(spend(&[world.coinbase_outpoint(1)], 50 * COIN - 700));
+                block.txs.push(spend(&[world.coinbase_outpoint(2)], 50 * COIN - 77));
+                block.txs[0].outputs[0].value.0 += 777 + extra;
+            },
+            |_| {},
+        )
+    };
+    assert_eq!((outcome(0), outcome(1)), (None, Some(Rule::BadCbAmount)));
+}
+
+/// Signature operations in a witness script cost one each: with them the limit is met to the one.
+/// checklist: 11
+#[test]
+fn witness_sigops_cost_one_each() {
+    let outcome = |witness_sigops: usize| {
+        let mut world = World::regtest(110);
+        let mut script = vec![opcodes::OP_0, opcodes::OP_IF];
+        script.extend(vec![opcodes::OP_CHECKMULTISIG; witness_sigops / 20]);
+        script.extend(vec![opcodes::OP_CHECKSIG; witness_sigops % 20]);
+        script.extend([opcodes::OP_ENDIF, opcodes::OP_1]);
+        let mut setup = world.next_block();
+        let mut tx = plain_spend(&world);
+        let program = lydian_hash::sha256(&script);
+        tx.outputs[0].script_pubkey = ScriptBuilder::new().op(opcodes::OP_0).push_slice(&program).into_bytes();
+        let prevout = OutPoint { txid: tx.txid(), vout: 0 };
+        setup.txs.push(tx);
+        world.must_accept(setup);
+        let mut block = world.next_block();
+        let mut tx = spend(&[prevout], COIN);
+        tx.inputs[0].witness = vec![script];
+        block.txs.push(tx);
+        block.txs[0].outputs.push(output(0, vec![opcodes::OP_CHECKSIG; 19_050]));
+        seal(&mut block);
+        world.refusal(&block)
+    };
+    assert_eq!(19_050 * 4 + 3_800, MAX_BLOCK_SIGOPS_COST);
+    assert_eq!((outcome(3_800), outcome(3_801)), (None, Some(Rule::BlockSigopsCost)));
+}
+
+/// Above BIP-0034's anchor nobody asks whether a txid was there before.
+/// checklist: 4, 6
+#[test]
+fn bip30_is_not_asked_above_its_anchor() {
+    struct Everything(BlockHash);
+    impl HeaderView for Everything {
+        fn ancestor(&self, height: Height) -> Option<Ancestor> {
+            MadeUp { coins: Vec::new() }.ancestor(height).map(|ancestor| Ancestor { hash: self.0, ..ancestor })
+        }
+    }
+    impl CoinView for Everything {
+        fn coins(&self, outpoints: &[OutPoint]) -> Vec<Option<Coin>> {
+            vec![None; outpoints.len()]
+        }
+        fn has_any(&self, _: &[OutPoint]) -> bool {
+            true
+        }
+    }
+    let mut block = World::regtest(0).next_block();
+    block.txs[0] = coinbase(201, Amount(0));
+    seal(&mut block);
+    let outcome = |hash: BlockHash| {
+        let mut params = Params::new(Chain::Regtest);
+        params.bip34_hash = BlockHash([7; 32]);
+        let view = Everything(hash);
+        let parent = Parent::At(Height(200), &view);
+        let checked = CheckedBlock::check(parse(&block), parent, i64::from(NOW), &params).unwrap();
+        fund(checked, &view, &view, &params).err().map(|violation| violation.rule)
+    };
+    assert_eq!(outcome(BlockHash([7; 32])), None);
+    assert_eq!(outcome(BlockHash([8; 32])), Some(Rule::Bip30));
 }
 
 /// A failing script names its transaction, its input and Core's error.

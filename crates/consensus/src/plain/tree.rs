@@ -7,7 +7,7 @@ use crate::pow::block_proof;
 use crate::u256::U256;
 use lydian_primitives::{BlockHash, Header, Height};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 /// Index of a node in its tree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -44,8 +44,8 @@ pub(super) struct Tree {
     by_hash: HashMap<BlockHash, NodeId>,
     /// The chain that coins stand for, by height.
     active: Vec<NodeId>,
-    /// Blocks with a body that are not on the active chain.
-    waiting: BTreeSet<NodeId>,
+    /// Blocks with a body that are not on the active chain, in the order in which their bodies came or they left it.
+    waiting: Vec<NodeId>,
     next_sequence: u64,
 }
 
@@ -65,7 +65,7 @@ impl Tree {
             nodes: vec![node],
             by_hash: HashMap::from([(hash, NodeId(0))]),
             active: vec![NodeId(0)],
-            waiting: BTreeSet::new(),
+            waiting: Vec::new(),
             next_sequence: 1,
         }
     }
@@ -78,11 +78,11 @@ impl Tree {
         &self.nodes[id.0]
     }
 
-    /// Enters the body of a block whose header is known, and numbers the blocks to which no body is missing now: Core's
-    /// `ReceivedBlockTransactions`.
+    /// Enters the body of a block whose header is known, and numbers the blocks to which no body is missing now, those that
+    /// waited for it in the order in which their bodies came: Core's `ReceivedBlockTransactions`.
     pub(super) fn set_body(&mut self, id: NodeId, checked: CheckedBlock) {
         self.nodes[id.0].body = Body::Checked(checked);
-        self.waiting.insert(id);
+        self.waiting.push(id);
         if self.nodes[id.0].parent.is_some_and(|parent| self.node(parent).sequence.is_none()) {
             return;
         }
@@ -131,7 +131,7 @@ impl Tree {
     pub(super) fn push_active(&mut self, id: NodeId) {
         assert_eq!(self.node(id).parent, Some(self.tip()), "a block is connected to its parent");
         self.active.push(id);
-        self.waiting.remove(&id);
+        self.waiting.retain(|waiting| *waiting != id);
     }
 
     pub(super) fn pop_active(&mut self) {
