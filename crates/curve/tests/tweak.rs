@@ -11,7 +11,7 @@ fn holds(output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) ->
 }
 
 fn key(byte: u8) -> XOnlyPublicKey {
-    SecretKey::from_byte_array([byte; 32]).unwrap().public_key().x_only_public_key().0
+    SecretKey::from_secret_bytes([byte; 32]).unwrap().public_key().x_only_public_key().0
 }
 
 /// The order of the group: the first tweak that is too large.
