@@ -14,7 +14,7 @@ use lydian_curve::Reference;
 use lydian_oracle::{Daemon, Submission};
 use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Amount, Block, BlockHash, Height, OutPoint, RawBlock, to_hex};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// What came out of all blocks.
@@ -22,6 +22,8 @@ use std::rc::Rc;
 pub struct Tally {
     pub blocks: u64,
     pub reasons: BTreeMap<String, u64>,
+    /// Rules that were broken.
+    pub rules: BTreeSet<Rule>,
     /// Changes by their name: how often one left a block valid, and how often not.
     pub mutations: BTreeMap<&'static str, (u64, u64)>,
     /// Blocks whose scripts were verified in capture mode too.
@@ -163,6 +165,9 @@ impl Duel {
         }
         self.tally.blocks += 1;
         *self.tally.reasons.entry(verdict.word().to_owned()).or_default() += 1;
+        if let Ours::Violation(violation) = &ours {
+            self.tally.rules.insert(violation.rule);
+        }
         if let Ours::Accepted(accepted) = &ours {
             self.tally.disconnected += accepted.disconnected as u64;
             self.compare_found_later(bytes, accepted, note);

@@ -337,6 +337,10 @@ fn coinbase_repeated(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let latest = &from[from.len().saturating_sub(20)..];
     let tx: &Rc<MutTx> = if random.once_in(2) { random.pick(from) } else { random.pick(latest) };
     draft.block.txs[0] = MutTx::clone(tx);
+    if random.once_in(2) {
+        // In a block of its own its witness commitment stays as well, and so does its txid.
+        draft.block.txs.truncate(1);
+    }
     true
 }
 
@@ -665,7 +669,7 @@ fn sigops(draft: &mut Draft<'_>, random: &mut Random) -> bool {
 fn base_size(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     draft.build();
     let stripped: usize = draft.block.txs.iter().map(|tx| tx.encode_stripped().len()).sum();
-    let target = 1_000_000 - 1 + random.below(3);
+    let target = *random.pick(&[999_999, 1_000_000, 1_000_001, 1_000_001]);
     // The output takes eight bytes of value and five of length.
     let size = target - stripped - 81 - 13;
     draft.coinbase.outputs.insert(0, output(0, vec![OP_RETURN; size]));
