@@ -87,6 +87,7 @@ fn random_blocks_have_one_verdict() {
         assert!(total.reasons.len() >= 50, "only {} different answers: {:#?}", total.reasons.len(), total.reasons);
         let (meant, were) = total.meant_valid;
         assert!(were * 10 > meant * 9, "{were} of {meant} blocks meant to be valid were");
+        assert!(total.several * 500 < total.blocks, "{} blocks with several failing scripts", total.several);
         assert!(total.captures > 1000 && total.disconnected > 100 && total.found_later > 3 && total.proposals > 5);
         for mutation in MUTATIONS {
             let used = total.mutations.get(mutation.name).copied().unwrap_or_default();
@@ -108,6 +109,7 @@ fn add(total: &mut Tally, one: Tally) {
     total.disconnected += one.disconnected;
     total.found_later += one.found_later;
     total.proposals += one.proposals;
+    total.several += one.several;
     total.txoutsets += one.txoutsets;
     total.meant_valid.0 += one.meant_valid.0;
     total.meant_valid.1 += one.meant_valid.1;
@@ -120,7 +122,7 @@ fn add(total: &mut Tally, one: Tally) {
 
 fn report(total: &Tally, time: Duration) {
     eprintln!(
-        "{} blocks in {:.1} s, {} answers: {} captured too, {} disconnected, {} failures found later, {} proposed, {} hashes of all coins",
+        "{} blocks in {:.1} s, {} answers: {} captured too, {} disconnected, {} failures found later, {} proposed, {} with several failing scripts, {} hashes of all coins",
         total.blocks,
         time.as_secs_f64(),
         total.reasons.len(),
@@ -128,6 +130,7 @@ fn report(total: &Tally, time: Duration) {
         total.disconnected,
         total.found_later,
         total.proposals,
+        total.several,
         total.txoutsets,
     );
     for (reason, count) in &total.reasons {

@@ -112,7 +112,7 @@ impl Wallet {
             9 => Policy::Cltv(if random.once_in(3) {
                 u32::try_from(i64::from(time) + random.range(-4000, 2000)).unwrap()
             } else {
-                u32::try_from((i64::from(height) + random.range(-10, 8)).max(0)).unwrap()
+                u32::try_from((i64::from(height) + random.range(-10, 8)).max(1)).unwrap()
             }),
             10 => Policy::Csv(match random.below(3) {
                 0 => 1 << 22 | u32::try_from(random.below(8)).unwrap(),
