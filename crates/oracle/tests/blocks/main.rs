@@ -12,6 +12,7 @@
 mod duel;
 mod mutations;
 mod plan;
+mod presets;
 mod rng;
 mod wallet;
 

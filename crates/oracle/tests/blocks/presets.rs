@@ -1,0 +1,70 @@
+//! The lab's presets before both: the same verdict and reason for each block, the tip after each, all coins at the end.
+
+use super::duel::Duel;
+use lydian_consensus::{Chain, Params};
+use lydian_lab::presets::ledger::read_cases;
+use lydian_lab::presets::{invalid, reorg, worst};
+use lydian_oracle::{Daemon, or_skip};
+use std::path::{Path, PathBuf};
+
+/// A folder that is removed when the test ends well.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("lydian-presets-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+fn fight(name: &str, folder: &Path, settings: &[&str]) {
+    let options: Vec<String> = settings.iter().map(|text| format!("-testactivationheight={text}")).collect();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let Some(daemon) = or_skip(&format!("blocks: preset {name}"), Daemon::start(&options)) else { return };
+    let with = |params: Params, text: &&str| params.with_activation_height(text).unwrap();
+    let params = settings.iter().fold(Params::new(Chain::Regtest), with);
+    let cases = read_cases(folder).unwrap();
+    let mut duel = Duel::new(&params, daemon, cases[0].0.now, format!("preset {name}"));
+    for (line, bytes) in &cases {
+        if line.now != duel.now {
+            duel.set_now(line.now);
+        }
+        duel.submit_bytes(bytes, None, &line.name);
+    }
+    duel.compare_coins("hash_serialized_3");
+    duel.compare_coins("muhash");
+    eprintln!("preset {name}: {} blocks, {} answers", duel.tally.blocks, duel.tally.reasons.len());
+    assert_eq!(duel.tally.blocks, cases.len() as u64);
+}
+
+#[test]
+fn preset_invalid() {
+    let folder = Folder::new("invalid");
+    invalid::write(1, &folder.0).unwrap();
+    fight("invalid", &folder.0, &[]);
+    let setting = invalid::BIP30_OPTION.strip_prefix("-testactivationheight=").unwrap();
+    fight("invalid, BIP-0030", &folder.0.join(invalid::BIP30_FOLDER), &[setting]);
+}
+
+#[test]
+fn preset_reorg() {
+    let folder = Folder::new("reorg");
+    reorg::write(&folder.0).unwrap();
+    fight("reorg", &folder.0, &[]);
+}
+
+#[test]
+fn preset_worst() {
+    let folder = Folder::new("worst");
+    worst::write(1, 2, &folder.0).unwrap();
+    fight("worst", &folder.0, &[]);
+}
