@@ -14,15 +14,23 @@ pub(crate) fn testdata(path: &str) -> PathBuf {
 }
 
 /// A file or folder of the larger data. When it is absent that is said, and the answer is `None`.
-#[allow(clippy::print_stderr, reason = "what is not run must be seen")]
 pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let root = std::env::var_os("LYDIAN_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from);
     let found = root.join(path);
     if found.exists() {
         return Some(found);
     }
-    eprintln!("NOT RUN: {path} is missing in the folder of larger test data, {} (set LYDIAN_SHARED)", root.display());
+    report(&format!(
+        "NOT RUN: {path} is missing in the folder of larger test data, {} (set LYDIAN_SHARED)",
+        root.display()
+    ));
     None
+}
+
+/// Says something that must be seen of a test that passes, too: past the capture of the test harness.
+pub(crate) fn report(line: &str) {
+    let written = std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes());
+    written.unwrap_or_else(|error| panic!("standard error: {error}"));
 }
 
 /// The files of a folder in the order of their names.

@@ -6,7 +6,7 @@ mod common;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use common::{hex, shared, shown, unhex};
+use common::{hex, shown, testdata, unhex};
 use lydian_oracle::limits::MAX_FRAME_BYTES;
 use lydian_oracle::{
     Answer, HashRequest, Judge, JudgeError, Prevout, ScriptError, ScriptRequest, SighashRequest, SpendRequest,
@@ -102,7 +102,7 @@ fn a_known_spend_and_its_mutants() {
 #[test]
 fn p2pkh_of_tx_valid() {
     let Some(mut judge) = judge("judge: tx_valid") else { return };
-    let Some(text) = shared("vectors/core/tx_valid.json") else { return };
+    let text = testdata("vectors/core/tx_valid.json");
     let vectors: serde_json::Value = serde_json::from_str(&text).unwrap();
     let mut count = 0;
     for vector in vectors.as_array().unwrap() {
@@ -132,7 +132,7 @@ fn p2pkh_of_tx_valid() {
 #[test]
 fn sighash_json() {
     let Some(mut judge) = judge("judge: sighash.json") else { return };
-    let Some(text) = shared("vectors/core/sighash.json") else { return };
+    let text = testdata("vectors/core/sighash.json");
     let vectors: serde_json::Value = serde_json::from_str(&text).unwrap();
     let vectors: Vec<_> = vectors.as_array().unwrap().iter().filter(|vector| vector[1].is_string()).collect();
     let owned: Vec<_> = vectors.iter().map(|v| [0, 1].map(|i| unhex(v[i].as_str().unwrap()))).collect();
@@ -158,7 +158,7 @@ fn sighash_json() {
 #[test]
 fn taproot_sighashes_of_bip341() {
     let Some(mut judge) = judge("judge: bip341") else { return };
-    let Some(text) = shared("vectors/core/bip341_wallet_vectors.json") else { return };
+    let text = testdata("vectors/core/bip341_wallet_vectors.json");
     let vectors: serde_json::Value = serde_json::from_str(&text).unwrap();
     let vector = &vectors["keyPathSpending"][0];
     let tx = unhex(vector["given"]["rawUnsignedTx"].as_str().unwrap());

@@ -2,7 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::disallowed_methods, reason = "helpers of tests")]
 
-use std::path::PathBuf;
+#[path = "../../../../testdata/locate.rs"]
+mod locate;
 
 use lydian_oracle::{Judge, TxReport, TxRequest};
 
@@ -22,16 +23,9 @@ pub fn shown(hash: &[u8; 32]) -> String {
     hex(&reversed)
 }
 
-/// A file of the shared vectors, or `None` after saying what is missing.
-pub fn shared(path: &str) -> Option<String> {
-    let root = std::env::var_os("LYDIAN_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
-    let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let file = workspace.join(root).join(path);
-    let text = std::fs::read_to_string(&file).ok();
-    if text.is_none() {
-        eprintln!("not run: {} is missing (set LYDIAN_SHARED)", file.display());
-    }
-    text
+/// A vector file of the checkout, as text.
+pub fn testdata(path: &str) -> String {
+    String::from_utf8(locate::read(&locate::testdata(path))).unwrap()
 }
 
 pub fn report(judge: &mut Judge, tx: &[u8]) -> TxReport {

@@ -13,17 +13,16 @@ use lydian_primitives::{Amount, Output, hex};
 use lydian_script::opcodes::{OP_NOP, OP_RESERVED, OPCODES};
 use lydian_script::{Flags, ScriptBuilder, ScriptError, TxContext, verify_input, verify_input_by_capture};
 use serde_json::Value;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The folder of data that is always there.
-fn workspace_root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
-}
+#[path = "../../../../testdata/locate.rs"]
+mod locate;
+#[allow(unused_imports, reason = "each test binary uses its part")]
+pub(crate) use locate::{read, report, shared};
 
 /// A JSON file under `testdata/`, `.zst` or not.
 pub(crate) fn testdata_json(path: &str) -> Value {
-    json(&workspace_root().join("testdata").join(path))
+    json(&locate::testdata(path))
 }
 
 /// A JSON file under `tests/vectors/`.
@@ -33,29 +32,6 @@ pub(crate) fn vectors_json(name: &str) -> Value {
 
 fn json(path: &Path) -> Value {
     serde_json::from_slice(&read(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// A file, decompressed if its name ends in `.zst`.
-pub(crate) fn read(path: &Path) -> Vec<u8> {
-    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    if path.extension().is_some_and(|ext| ext == "zst") { zstd::decode_all(&bytes[..]).unwrap() } else { bytes }
-}
-
-/// A file of the shared data folder (`LYDIAN_SHARED`, or `shared` beside the checkout). When it is absent, that is said, and
-/// `None` is the answer.
-pub(crate) fn shared(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("LYDIAN_SHARED").map_or_else(|| workspace_root().join("../shared"), PathBuf::from);
-    let file = root.join(path);
-    if file.exists() {
-        return Some(file);
-    }
-    report(&format!("not run: {path} is missing in {} (set LYDIAN_SHARED)", root.display()));
-    None
-}
-
-/// Says something that must be seen of a test that passes, too: past the capture of the test harness.
-pub(crate) fn report(line: &str) {
-    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 pub(crate) fn text(value: &Value) -> &str {
