@@ -74,11 +74,8 @@ fn violations(screen: &Screen, chain: &ChainItem, is_verbose: bool) {
 fn block_item(screen: &Screen, block: &BlockItem, is_verbose: bool) {
     let verdict = verdict(screen, block.verdict, block.is_expected_invalid);
     let height = block.height.map_or("?".to_owned(), |height| height.to_string());
-    let open = match block.undecided.len() {
-        0 => String::new(),
-        open => format!(", {open} undecided"),
-    };
-    let rules = format!("{} rules decided{open}", block.decided.len());
+    let all = block.decided.len() + block.undecided.len();
+    let rules = format!("{} of {all} rules", block.decided.len());
     let counted = match block.prevouts_file {
         Some(_) => format!("{}, {}", count(block.totals.transactions, "tx"), count(block.totals.inputs, "input")),
         None => count(block.totals.transactions, "tx"),
