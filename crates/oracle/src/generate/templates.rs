@@ -193,13 +193,23 @@ fn multisig(random: &mut Random, plan: &mut Plan) {
     let key_count = if random.chance(75) { random.below(6) } else { random.below(22) };
     let required = if random.chance(85) { random.below(key_count.min(3) + 1) } else { random.below(22) };
     let first = key(random);
-    let keys: Vec<u8> = (0..=255).take(key_count).map(|i: u8| (first + i) % KEY_COUNT).collect();
+    let mut keys: Vec<u8> = (0..=255).take(key_count).map(|i: u8| (first + i) % KEY_COUNT).collect();
     let mut signers = keys.clone();
     while signers.len() > required {
         signers.remove(random.below(signers.len()));
     }
-    if random.chance(5) {
-        signers.reverse();
+    match random.below(12) {
+        0 => signers.reverse(),
+        1 if !signers.is_empty() => {
+            // One signature twice, or out of its order: an assignment that does not exist, or only just.
+            let (from, to) = (random.below(signers.len()), random.below(signers.len()));
+            signers[to] = signers[from];
+        }
+        2 | 3 if !keys.is_empty() => {
+            let (from, to) = (random.below(keys.len()), random.below(keys.len()));
+            keys[to] = keys[from];
+        }
+        _ => {}
     }
     let plain = random.chance(80);
     let form = |random: &mut Random| if plain { KeyForm::Compressed } else { key_form(random) };
