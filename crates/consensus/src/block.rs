@@ -5,12 +5,13 @@
 //! `CheckBlock` and `ContextualCheckBlock` (validation.cpp). Pure.
 
 use crate::deployment::script_flags;
-use crate::header::{HeaderView, check_header, check_header_in_chain, check_header_without_ancestors};
+use crate::header::{check_header, check_header_in_chain, check_header_without_ancestors};
 use crate::limits::{LOCKTIME_THRESHOLD, MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR};
 use crate::params::{Deployment, Params};
 use crate::rule::{Check, Rule, Violation, first_broken};
 use crate::signet::is_signet_solved;
 use crate::tx::check_transaction;
+use crate::view::HeaderView;
 use lydian_hash::sha256d;
 use lydian_primitives::{Block, Height, Tx};
 use lydian_script::{Flags, ScriptBuilder, transaction_legacy_sigop_count};

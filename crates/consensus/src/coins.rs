@@ -6,45 +6,16 @@
 
 use crate::block::CheckedBlock;
 use crate::deployment::is_bip30_checked;
-use crate::header::HeaderView;
 use crate::limits::{COINBASE_MATURITY, MAX_BLOCK_SIGOPS_COST, WITNESS_SCALE_FACTOR};
 use crate::params::{Deployment, Params};
 use crate::rule::{Check, Rule, Violation, first_broken};
 use crate::sequence::{SequenceLock, sequence_lock};
 use crate::subsidy::block_subsidy;
 use crate::tx::value_out;
-use lydian_primitives::{Amount, Height, OutPoint, Output, Tx, Txid};
+use crate::view::{Coin, CoinView, HeaderView};
+use lydian_primitives::{Amount, Height, OutPoint, Tx, Txid};
 use lydian_script::{Flags, is_unspendable, p2sh_sigop_count, transaction_legacy_sigop_count, witness_sigop_count};
 use std::collections::{HashMap, HashSet};
-
-/// An unspent output: Core's `Coin`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Coin {
-    pub value: Amount,
-    pub script_pubkey: Box<[u8]>,
-    /// Height of the block that created it.
-    pub height: Height,
-    pub is_coinbase: bool,
-}
-
-impl Coin {
-    pub fn new(output: Output<'_>, height: Height, is_coinbase: bool) -> Coin {
-        Coin { value: output.value, script_pubkey: output.script_pubkey.into(), height, is_coinbase }
-    }
-
-    pub fn output(&self) -> Output<'_> {
-        Output { value: self.value, script_pubkey: &self.script_pubkey }
-    }
-}
-
-/// What the rules ask of the coins before a block. Stores answer, many at a time.
-pub trait CoinView {
-    /// For each outpoint its coin, if it is unspent.
-    fn coins(&self, outpoints: &[OutPoint]) -> Vec<Option<Coin>>;
-
-    /// Whether any of the outpoints is unspent.
-    fn has_any(&self, outpoints: &[OutPoint]) -> bool;
-}
 
 /// A block whose every input has its coin and breaks no rule of coins. Owns its undo data.
 #[derive(Clone, Debug)]

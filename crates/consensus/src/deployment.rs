@@ -1,8 +1,8 @@
 //! What a block's height decides: script flags, and where BIP-0030 is checked. Pure functions of height, hash and params.
 
-use crate::header::HeaderView;
 use crate::limits::BIP34_IMPLIES_BIP30_LIMIT;
 use crate::params::{Deployment, Params};
+use crate::view::HeaderView;
 use lydian_primitives::{BlockHash, Height};
 use lydian_script::Flags;
 
@@ -68,8 +68,8 @@ pub fn is_bip30_checked(height: Height, hash: &BlockHash, headers: &impl HeaderV
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::Ancestor;
     use crate::params::Chain;
+    use crate::view::Ancestor;
     use lydian_primitives::Header;
 
     /// A chain whose every block has the same hash.

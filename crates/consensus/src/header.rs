@@ -1,35 +1,12 @@
 //! Rules of headers. Input: a header, the questions it asks of its ancestors ([`HeaderView`]), the clock's time as a value.
 //! Output: its height, or the first rule it breaks. Pure: no clock is read, nothing is stored.
 
-use crate::limits::{MAX_FUTURE_BLOCK_TIME, MAX_TIMEWARP, MEDIAN_TIME_SPAN};
+use crate::limits::{MAX_FUTURE_BLOCK_TIME, MAX_TIMEWARP};
 use crate::params::{Deployment, Params};
 use crate::pow::{is_proof_of_work, next_work_required};
 use crate::rule::{Check, Rule, Violation, first_broken};
+use crate::view::HeaderView;
 use lydian_primitives::{BlockHash, Header, Height};
-
-/// What the rules ask of the chain that a block stands on: its ancestors, by height. Stores answer.
-pub trait HeaderView {
-    /// The ancestor at `height`; `None` above the parent, or where the store begins later.
-    fn ancestor(&self, height: Height) -> Option<Ancestor>;
-
-    /// Median of the times of the block at `height` and its ten ancestors (fewer near the genesis block), in seconds:
-    /// Core's `GetMedianTimePast`.
-    fn median_time_past(&self, height: Height) -> Option<i64> {
-        let lowest = (height.0 + 1).saturating_sub(MEDIAN_TIME_SPAN);
-        let mut times = (lowest..=height.0)
-            .map(|height| self.ancestor(Height(height)).map(|ancestor| i64::from(ancestor.header.time)))
-            .collect::<Option<Vec<_>>>()?;
-        times.sort_unstable();
-        times.get(times.len() / 2).copied()
-    }
-}
-
-/// An ancestor: its header, and the hash that is known already.
-#[derive(Clone, Copy, Debug)]
-pub struct Ancestor {
-    pub hash: BlockHash,
-    pub header: Header,
-}
 
 /// What is known of a header at its place, gathered once.
 #[derive(Clone, Copy, Debug)]

@@ -24,10 +24,11 @@ mod subsidy;
 pub mod tx;
 mod u256;
 pub mod utxo_hash;
+mod view;
 
 pub use block::{CheckedBlock, Parent, check_block, is_block_mutated};
-pub use coins::{Coin, CoinView, FundedBlock, fund};
-pub use header::{Ancestor, HeaderView, check_header, check_header_in_chain};
+pub use coins::{FundedBlock, fund};
+pub use header::{check_header, check_header_in_chain};
 pub use params::{Chain, Deployment, Params};
 pub use plain::{Accepted, PlainValidator, Rejected};
 pub use prevouts::{CoinCountMismatch, PrevoutReport, SpentCoin, verify_alone, verify_with_prevouts};
@@ -36,3 +37,4 @@ pub use scripts::{Mode, VerifiedBlock, verify_scripts};
 pub use stats::Stats;
 pub use subsidy::block_subsidy;
 pub use u256::U256;
+pub use view::{Ancestor, Coin, CoinView, HeaderView};

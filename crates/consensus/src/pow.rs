@@ -3,9 +3,9 @@
 //! Input: headers. Output: numbers. Pure; the rules that compare are in `header`. Source: Core's pow.cpp, arith_uint256.cpp
 //! (`SetCompact`, `GetCompact`) and chain.cpp (`GetBlockProof`); BIP-0094 for testnet4.
 
-use crate::header::HeaderView;
 use crate::params::Params;
 use crate::u256::U256;
+use crate::view::HeaderView;
 use lydian_primitives::{BlockHash, Header, Height};
 
 /// A target read from its compact form, and what was wrong with it.

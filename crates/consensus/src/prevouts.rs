@@ -5,13 +5,14 @@
 //! is one for certain. Pure.
 
 use crate::block::{CheckedBlock, check_block, is_final};
-use crate::coins::{Coin, CoinView, FundedBlock, fund};
-use crate::header::{Ancestor, HeaderView};
+use crate::coins::{FundedBlock, fund};
 use crate::params::{Deployment, Params};
 use crate::rule::{RULES, Rule, Step, Violation};
 use crate::scripts::{Mode, verify_scripts};
 use crate::sequence::{SequenceLock, sequence_lock};
 use crate::stats::Stats;
+use crate::view::{Ancestor, HeaderView};
+use crate::view::{Coin, CoinView};
 use lydian_primitives::{Amount, Block, Height, OutPoint, Tx, Txid};
 use std::collections::{HashMap, HashSet};
 use std::fmt;

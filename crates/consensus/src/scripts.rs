@@ -4,8 +4,9 @@
 //! one input after the other, which is the specification; and capture mode, where signature checks are collected and
 //! settled by an engine, and whatever is not thereby proven valid is decided by exact mode. Pure.
 
-use crate::coins::{Coin, FundedBlock};
+use crate::coins::FundedBlock;
 use crate::rule::{Rule, Violation};
+use crate::view::Coin;
 use lydian_primitives::{Output, Tx};
 use lydian_script::Engine;
 use lydian_script::{

@@ -3,7 +3,7 @@
 //! Input: coins. Output: 32 bytes, shown reversed as any hash. Source: Core's kernel/coinstats.cpp (`TxOutSer`, `ApplyHash`).
 //! Cost: one hash of about 70 bytes a coin; for MuHash a multiplication of 3,072 bits more.
 
-use crate::coins::Coin;
+use crate::view::Coin;
 use lydian_hash::{MuHash3072, Sha256};
 use lydian_primitives::OutPoint;
 use lydian_primitives::build::write_var_bytes;

@@ -9,7 +9,7 @@
 mod tree;
 
 use crate::block::{CheckedBlock, Parent, check_block};
-use crate::coins::{Coin, CoinView, fund, outpoint};
+use crate::coins::{fund, outpoint};
 use crate::deployment::is_bip30_unspendable;
 use crate::params::Params;
 use crate::rule::{Step, Violation};
@@ -17,6 +17,7 @@ use crate::scripts::{Mode, VerifiedBlock, verify_scripts};
 use crate::stats::Stats;
 use crate::u256::U256;
 use crate::utxo_hash;
+use crate::view::{Coin, CoinView};
 use lydian_primitives::{Block, BlockHash, Height, OutPoint};
 use lydian_script::is_unspendable;
 use std::collections::{BTreeMap, HashMap};
@@ -327,13 +328,13 @@ impl Coins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::Ancestor;
     use crate::params::Chain;
+    use crate::view::Ancestor;
     use lydian_primitives::RawBlock;
 
     struct Nothing;
 
-    impl crate::header::HeaderView for Nothing {
+    impl crate::view::HeaderView for Nothing {
         fn ancestor(&self, _: Height) -> Option<Ancestor> {
             None
         }

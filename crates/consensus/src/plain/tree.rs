@@ -2,9 +2,9 @@
 //! [`HeaderView`] for any branch. No rule is checked here.
 
 use crate::block::CheckedBlock;
-use crate::header::{Ancestor, HeaderView};
 use crate::pow::block_proof;
 use crate::u256::U256;
+use crate::view::{Ancestor, HeaderView};
 use lydian_primitives::{BlockHash, Header, Height};
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};

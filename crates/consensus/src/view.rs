@@ -1,0 +1,60 @@
+//! The questions the rules ask, and what the answers are made of. Stores of headers and coins answer; no rule knows how.
+//!
+//! Input: heights, outpoints. Output: ancestors, coins. Invariant of every answer: it is about the chain that ends with the
+//! parent of the block being checked, whatever chain is active.
+
+use crate::limits::MEDIAN_TIME_SPAN;
+use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint, Output};
+
+/// What the rules ask of the chain that a block stands on: its ancestors, by height. Stores answer.
+pub trait HeaderView {
+    /// The ancestor at `height`; `None` above the parent, or where the store begins later.
+    fn ancestor(&self, height: Height) -> Option<Ancestor>;
+
+    /// Median of the times of the block at `height` and its ten ancestors (fewer near the genesis block), in seconds:
+    /// Core's `GetMedianTimePast`.
+    fn median_time_past(&self, height: Height) -> Option<i64> {
+        let lowest = (height.0 + 1).saturating_sub(MEDIAN_TIME_SPAN);
+        let mut times = (lowest..=height.0)
+            .map(|height| self.ancestor(Height(height)).map(|ancestor| i64::from(ancestor.header.time)))
+            .collect::<Option<Vec<_>>>()?;
+        times.sort_unstable();
+        times.get(times.len() / 2).copied()
+    }
+}
+
+/// An ancestor: its header, and the hash that is known already.
+#[derive(Clone, Copy, Debug)]
+pub struct Ancestor {
+    pub hash: BlockHash,
+    pub header: Header,
+}
+
+/// An unspent output: Core's `Coin`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Coin {
+    pub value: Amount,
+    pub script_pubkey: Box<[u8]>,
+    /// Height of the block that created it.
+    pub height: Height,
+    pub is_coinbase: bool,
+}
+
+impl Coin {
+    pub fn new(output: Output<'_>, height: Height, is_coinbase: bool) -> Coin {
+        Coin { value: output.value, script_pubkey: output.script_pubkey.into(), height, is_coinbase }
+    }
+
+    pub fn output(&self) -> Output<'_> {
+        Output { value: self.value, script_pubkey: &self.script_pubkey }
+    }
+}
+
+/// What the rules ask of the coins before a block. Stores answer, many at a time.
+pub trait CoinView {
+    /// For each outpoint its coin, if it is unspent.
+    fn coins(&self, outpoints: &[OutPoint]) -> Vec<Option<Coin>>;
+
+    /// Whether any of the outpoints is unspent.
+    fn has_any(&self, outpoints: &[OutPoint]) -> bool;
+}
