@@ -263,7 +263,7 @@ impl World<'_> {
     fn late_body(&mut self) {
         let tip = self.tip();
         let stripped = MUTATIONS.iter().find(|mutation| mutation.name == "mutated coinbase witness").unwrap();
-        let Some((tampered, parent)) = self.changed(&tip, stripped) else { return };
+        let Some((tampered, parent)) = self.changed(&tip, &[stripped]) else { return };
         self.submit(&tampered, &tip, "before its body");
         let mut waiting = Rc::new(tip.after(&parent, self.wallet));
         for _ in 0..1 + self.random.below(2) {
@@ -292,16 +292,18 @@ impl World<'_> {
         (verdict, self.recent.last().unwrap().clone())
     }
 
-    /// A block changed in one thing, and the state after it.
+    /// A block changed in one thing or two, and the state after it. Of two broken rules the order of checks decides.
     fn mutant(&mut self, state: &Rc<State>) -> (Verdict, Rc<State>) {
         for _ in 0..20 {
             let mutation = self.random.pick(MUTATIONS);
             if mutation.is_large && !self.random.once_in(6) {
                 continue;
             }
-            if let Some((block, original)) = self.changed(state, mutation) {
-                let note = format!("step {}: {}", self.step, mutation.name);
-                let verdict = self.submit(&block, state, &note);
+            let second = Some(self.random.pick(MUTATIONS)).filter(|second| !second.is_large && self.random.once_in(3));
+            let mutations: Vec<_> = [Some(mutation), second].into_iter().flatten().collect();
+            if let Some((block, original)) = self.changed(state, &mutations) {
+                let names: Vec<_> = mutations.iter().map(|mutation| mutation.name).collect();
+                let verdict = self.submit(&block, state, &names.join(" and "));
                 let used = self.duel.tally.mutations.entry(mutation.name).or_default();
                 match &verdict {
                     Verdict::Rejected(_) => used.1 += 1,
@@ -318,20 +320,26 @@ impl World<'_> {
         self.valid(state)
     }
 
-    fn changed(&mut self, state: &Rc<State>, mutation: &Mutation) -> Option<(MutBlock, MutBlock)> {
+    /// `None` if the first of the changes finds nothing to change. With it the block without what came after sealing.
+    fn changed(&mut self, state: &Rc<State>, mutations: &[&Mutation]) -> Option<(MutBlock, MutBlock)> {
         let random = &mut self.random;
         let mut draft = Draft::plan(state, (self.params, self.wallet), self.duel.now, random);
-        let mut change = |draft: &mut Draft<'_>, stage| mutation.stage != stage || (mutation.apply)(draft, random);
-        let mut is_made = change(&mut draft, Stage::Plan);
+        let mut is_made = true;
+        let mut change = |draft: &mut Draft<'_>, stage| {
+            for (place, mutation) in mutations.iter().enumerate().filter(|(_, mutation)| mutation.stage == stage) {
+                is_made &= draft.is_whole() && (mutation.apply)(draft, random) || place > 0;
+            }
+        };
+        change(&mut draft, Stage::Plan);
         draft.build();
-        is_made &= change(&mut draft, Stage::Built);
+        change(&mut draft, Stage::Built);
         draft.block.seal_witness_commitment();
-        is_made &= change(&mut draft, Stage::Committed);
+        change(&mut draft, Stage::Committed);
         draft.block.seal_merkle_root();
-        is_made &= change(&mut draft, Stage::Rooted);
+        change(&mut draft, Stage::Rooted);
         draft.work();
         let original = draft.block.clone();
-        is_made &= change(&mut draft, Stage::Sealed);
+        change(&mut draft, Stage::Sealed);
         is_made.then_some((draft.block, original))
     }
 

@@ -669,9 +669,9 @@ fn sigops(draft: &mut Draft<'_>, random: &mut Random) -> bool {
 fn base_size(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     draft.build();
     let stripped: usize = draft.block.txs.iter().map(|tx| tx.encode_stripped().len()).sum();
-    let target = *random.pick(&[999_999, 1_000_000, 1_000_001, 1_000_001]);
+    let target: usize = *random.pick(&[999_999, 1_000_000, 1_000_001, 1_000_001]);
     // The output takes eight bytes of value and five of length.
-    let size = target - stripped - 81 - 13;
+    let size = target.saturating_sub(stripped + 81 + 13);
     draft.coinbase.outputs.insert(0, output(0, vec![OP_RETURN; size]));
     true
 }
@@ -701,7 +701,7 @@ pub fn fill_weight(block: &mut MutBlock, wanted: usize) {
     };
     let Some(input) = block.txs.last_mut().and_then(|tx| tx.inputs.first_mut()) else { return };
     input.witness = vec![vec![0; 70_000]];
-    let missing = wanted - weigh(block);
+    let missing = wanted.saturating_sub(weigh(block));
     if let Some(input) = block.txs.last_mut().and_then(|tx| tx.inputs.first_mut()) {
         input.witness[0].resize(70_000 + missing, 0);
     }

@@ -342,6 +342,15 @@ impl<'a> Draft<'a> {
         PlanTx { version, lock_time, inputs, outputs }
     }
 
+    /// Whether every part is there that a change may look for.
+    pub fn is_whole(&self) -> bool {
+        let is_built = !self.spent.is_empty();
+        let has_coinbase = self.block.txs.first().is_some_and(|tx| !tx.inputs.is_empty());
+        let are_txs_whole = self.block.txs.iter().all(|tx| !tx.inputs.is_empty());
+        let is_plan_whole = self.txs.iter().all(|tx| !tx.inputs.is_empty() && !tx.outputs.is_empty());
+        is_plan_whole && are_txs_whole && (has_coinbase || !is_built)
+    }
+
     /// Makes the transactions, signs them, and lets the coinbase take what is left.
     pub fn build(&mut self) {
         let random = &mut Random::new(self.sign_seed);
