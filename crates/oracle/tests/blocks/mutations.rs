@@ -430,7 +430,7 @@ fn missing_input(draft: &mut Draft<'_>, random: &mut Random) -> bool {
         let place = random.below(tx.inputs.len());
         let outpoint = match &tx.inputs[place].source {
             Source::Coin(outpoint, _) if random.once_in(2) => {
-                OutPoint { vout: outpoint.vout + 1 + random.u32() % 3, ..*outpoint }
+                OutPoint { vout: outpoint.vout.wrapping_add(1 + random.u32() % 3), ..*outpoint }
             }
             _ => OutPoint { txid: Txid([9; 32]), vout: 0 },
         };
