@@ -9,7 +9,7 @@ use crate::parallel;
 use crate::wallet::{Wallet, taproot_output};
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference};
 use lydian_disk::{Disk, DiskError, RealDisk};
-use lydian_hash::{BatchKernel, Message as HashMessage, Sha256, kernels, sha256, sha256d_64_with, sha256d_many_with};
+use lydian_hash::{Message as HashMessage, Sha256, kernels, sha256, sha256d_64_with, sha256d_many_with};
 use secp256k1::{Message, ecdsa, schnorr};
 use serde::Serialize;
 use std::fs::OpenOptions;
@@ -41,7 +41,7 @@ pub struct Measure {
 /// One kernel's figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct HashMeasure {
-    pub kernel: String,
+    pub kernel: &'static str,
     pub job: &'static str,
     pub is_chosen: bool,
     pub compressions_per_second: Measure,
@@ -136,17 +136,18 @@ impl Limits {
             vec![format!("{}, {} cores; median of {} rounds [least - largest]", self.cpu, self.cores, self.rounds)];
         let mut line = |name: &str, measure: &Measure, unit: &str| {
             let (median, min, max) = (measure.median, measure.min, measure.max);
-            lines.push(format!("{name:44} {median:10.2} {unit} [{min:.2} - {max:.2}]"));
+            lines.push(format!("{name:52} {median:7.2} {unit} [{min:.2} - {max:.2}]"));
         };
         let us = |measure: &Measure| measure.map(|ns| ns / 1e3);
         line("ECDSA check, one core", &us(&self.ecdsa_ns), "us");
         line("Schnorr check, one core", &us(&self.schnorr_ns), "us");
         line("taproot tweak check, one core", &us(&self.tweak_ns), "us");
-        line("ECDSA check, all cores", &us(&self.ecdsa_all_cores_ns), "us");
+        line("ECDSA check, all cores (wall time for one of them)", &us(&self.ecdsa_all_cores_ns), "us");
         for hash in &self.hashes {
             let mark = if hash.is_chosen { " (chosen)" } else { "" };
             let millions = hash.compressions_per_second.map(|rate| rate / 1e6);
-            line(&format!("SHA-256 {}: {}{mark}", hash.job, hash.kernel), &millions, "M compressions/s");
+            let unit = format!("M compressions/s, {:.2} GB/s", hash.gigabytes_per_second);
+            line(&format!("SHA-256 {}: {}{mark}", hash.job, hash.kernel), &millions, &unit);
         }
         if let Some(write) = &self.disk_write_gigabytes_per_second {
             line("disk, sequential write and sync", write, "GB/s");
@@ -218,7 +219,7 @@ fn hashes(rounds: usize) -> Vec<HashMeasure> {
         let count = as_f64(compressions as u64);
         seconds.map(|seconds| count / seconds)
     };
-    let entry = |kernel: String, job, is_chosen, rate: Measure| HashMeasure {
+    let entry = |kernel: &'static str, job, is_chosen, rate: Measure| HashMeasure {
         kernel,
         job,
         is_chosen,
@@ -231,7 +232,7 @@ fn hashes(rounds: usize) -> Vec<HashMeasure> {
             black_box(Sha256::with_kernel(kernel).update(black_box(&bytes)).finalize());
         });
         let rate = rate(STREAM_BYTES / 64 + 1, seconds);
-        found.push(entry(head_of(&format!("{kernel:?}")), "one long message", kernel == chosen.stream, rate));
+        found.push(entry(kernel.name(), "one long message", kernel == chosen.stream, rate));
     }
     let pairs = vec![[0xa5; 64]; BATCH_MESSAGES];
     let messages: Vec<&[u8]> = bytes.chunks_exact(MESSAGE_BYTES).take(BATCH_MESSAGES / 2).collect();
@@ -241,25 +242,13 @@ fn hashes(rounds: usize) -> Vec<HashMeasure> {
         let seconds = repeat(rounds, || sha256d_64_with(kernel, black_box(&pairs), &mut out));
         // 64 bytes and their padding, then the digest.
         let merkle = rate(3 * BATCH_MESSAGES, seconds);
-        found.push(entry(name_of(kernel), "merkle pairs", kernel == chosen.pairs, merkle));
+        found.push(entry(kernel.name(), "merkle pairs", kernel == chosen.pairs, merkle));
         let seconds = repeat(rounds, || sha256d_many_with(kernel, black_box(&many), &mut out[..many.len()]));
         let per_message = (MESSAGE_BYTES + 9).div_ceil(64) + 1;
         let txids = rate(per_message * many.len(), seconds);
-        found.push(entry(name_of(kernel), "messages of 222 bytes", kernel == chosen.many, txids));
+        found.push(entry(kernel.name(), "messages of 222 bytes", kernel == chosen.many, txids));
     }
     found
-}
-
-/// `Avx512(..)` is `Avx512`, a stream kernel in the place of a batch kernel is named as what it is.
-fn name_of(kernel: BatchKernel) -> String {
-    match kernel {
-        BatchKernel::Stream(stream) => format!("{} one by one", head_of(&format!("{stream:?}"))),
-        other => head_of(&format!("{other:?}")),
-    }
-}
-
-fn head_of(debug: &str) -> String {
-    debug.split('(').next().unwrap_or(debug).to_owned()
 }
 
 /// Gigabytes per second of writing (with sync) and reading a file of this size.
