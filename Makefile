@@ -19,7 +19,7 @@ TOOL := cargo run --quiet --locked --profile test
 JUDGE_SECONDS ?= 20
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup build run test format clippy tidy judge fullblocktests tests generated generate test-peers bench bench-large fuzz crash clean-cache
+.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests tests generated generate test-peers bench bench-large fuzz crash clean-cache
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -33,7 +33,7 @@ build: setup ## target/release/lydian and target/release/lydian-lab
 run: build ## validate the real blocks that come with the project
 	target/release/lydian verify testdata/blocks --expect-invalid testdata/blocks/invalid
 
-test: setup format clippy tidy judge fullblocktests tests generated ## everything CI checks
+test: setup format clippy tidy fuzz-lock judge fullblocktests tests generated ## everything CI checks
 
 format:
 	cargo fmt --all -- --check
@@ -43,6 +43,9 @@ clippy:
 
 tidy: ## the house rules
 	$(TOOL) -p xtask -- tidy
+
+fuzz-lock:
+	@cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null || { echo "fuzz/Cargo.lock is stale: run 'cargo metadata --manifest-path fuzz/Cargo.toml' and commit it"; exit 1; }
 
 judge: setup ## build Bitcoin Core, the judge of the tests, once (about 10 minutes on 2 cores)
 	$(TOOL) -p lydian-oracle --bin lydian-oracle-build
