@@ -10,27 +10,8 @@
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::read_cases;
 use lydian_lab::presets::{invalid, mainnet_mix, reorg, worst};
-use lydian_oracle::{Daemon, Submission, or_skip};
-use std::path::{Path, PathBuf};
-
-/// A folder that is removed when the test ends well.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("lydian-lab-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        Folder(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-}
+use lydian_oracle::{Daemon, Scratch, Submission, or_skip};
+use std::path::Path;
 
 /// Submits every block of a folder in order; returns what differs from the expectations.
 fn differences(daemon: &mut Daemon, folder: &Path) -> Vec<String> {
@@ -65,42 +46,42 @@ fn differences(daemon: &mut Daemon, folder: &Path) -> Vec<String> {
 
 #[test]
 fn core_takes_the_worst_blocks() {
-    let folder = Folder::new("worst");
-    worst::write(1, 2, &folder.0).unwrap();
+    let folder = Scratch::new("worst");
+    worst::write(1, 2, folder.path()).unwrap();
     let Some(mut daemon) = or_skip("worst preset", Daemon::start(&["-par=2"])) else { return };
-    let found = differences(&mut daemon, &folder.0);
+    let found = differences(&mut daemon, folder.path());
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]
 fn core_ends_on_the_branch_foretold() {
-    let folder = Folder::new("reorg");
-    reorg::write(&folder.0).unwrap();
+    let folder = Scratch::new("reorg");
+    reorg::write(folder.path()).unwrap();
     let Some(mut daemon) = or_skip("reorg preset", Daemon::start(&["-par=2"])) else { return };
-    let found = differences(&mut daemon, &folder.0);
+    let found = differences(&mut daemon, folder.path());
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]
 fn core_gives_every_invalid_block_the_reason_foretold() {
-    let folder = Folder::new("invalid");
-    let lines = invalid::write(1, &folder.0).unwrap();
+    let folder = Scratch::new("invalid");
+    let lines = invalid::write(1, folder.path()).unwrap();
     let Some(mut daemon) = or_skip("invalid preset", Daemon::start(&["-par=2"])) else { return };
-    let found = differences(&mut daemon, &folder.0);
+    let found = differences(&mut daemon, folder.path());
     assert!(found.is_empty(), "{}", found.join("\n"));
     let options = [invalid::BIP30_OPTION];
     let Some(mut daemon) = or_skip("invalid preset, BIP-0030", Daemon::start(&options)) else { return };
-    let found = differences(&mut daemon, &folder.0.join(invalid::BIP30_FOLDER));
+    let found = differences(&mut daemon, &folder.path().join(invalid::BIP30_FOLDER));
     assert!(found.is_empty(), "{}", found.join("\n"));
     assert!(lines.len() > 500, "{}", lines.len());
 }
 
 #[test]
 fn core_takes_the_mainnet_mix_to_its_tip() {
-    let folder = Folder::new("mix");
+    let folder = Scratch::new("mix");
     let settings = MixSettings { blocks: 436, full: 2, seed: 11, reuse_per_mille: 100 };
-    let stats = mainnet_mix::write(settings, 2, &folder.0).unwrap();
-    let load = format!("-loadblock={}", folder.0.join("blk00000.dat").display());
+    let stats = mainnet_mix::write(settings, 2, folder.path()).unwrap();
+    let load = format!("-loadblock={}", folder.path().join("blk00000.dat").display());
     let Some(mut daemon) = or_skip("mainnet-mix", Daemon::start(&["-par=2", &load])) else { return };
     for _ in 0..600 {
         if daemon.height().unwrap() == u64::from(stats.height) {

@@ -12,15 +12,10 @@ use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::invalid::{self, UNREACHABLE};
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE, read_cases};
 use lydian_lab::presets::{mainnet_mix, reorg, worst};
+use lydian_oracle::Scratch;
 use lydian_primitives::RawBlock;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("lydian-lab-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    folder
-}
+use std::path::Path;
 
 /// What the validator makes of every block of a folder that is not as expected.
 fn differences(folder: &Path, params: Params) -> Vec<String> {
@@ -54,33 +49,30 @@ fn differences(folder: &Path, params: Params) -> Vec<String> {
 
 #[test]
 fn the_worst_blocks_are_valid() {
-    let folder = folder("plain-worst");
-    worst::write(1, 2, &folder).unwrap();
-    let found = differences(&folder, Params::new(Chain::Regtest));
+    let folder = Scratch::new("plain-worst");
+    worst::write(1, 2, folder.path()).unwrap();
+    let found = differences(folder.path(), Params::new(Chain::Regtest));
     assert!(found.is_empty(), "{}", found.join("\n"));
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn branches_end_on_the_tip_foretold() {
-    let folder = folder("plain-reorg");
-    reorg::write(&folder).unwrap();
-    let found = differences(&folder, Params::new(Chain::Regtest));
+    let folder = Scratch::new("plain-reorg");
+    reorg::write(folder.path()).unwrap();
+    let found = differences(folder.path(), Params::new(Chain::Regtest));
     assert!(found.is_empty(), "{}", found.join("\n"));
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn every_violation_is_refused_under_its_rule() {
-    let folder = folder("plain-invalid");
-    let lines = invalid::write(1, &folder).unwrap();
-    let found = differences(&folder, Params::new(Chain::Regtest));
+    let folder = Scratch::new("plain-invalid");
+    let lines = invalid::write(1, folder.path()).unwrap();
+    let found = differences(folder.path(), Params::new(Chain::Regtest));
     assert!(found.is_empty(), "{}", found.join("\n"));
     let option = invalid::BIP30_OPTION.trim_start_matches("-testactivationheight=");
     let params = Params::new(Chain::Regtest).with_activation_height(option).unwrap();
-    let found = differences(&folder.join(invalid::BIP30_FOLDER), params);
+    let found = differences(&folder.path().join(invalid::BIP30_FOLDER), params);
     assert!(found.is_empty(), "{}", found.join("\n"));
-    std::fs::remove_dir_all(&folder).unwrap();
 
     let is_refusal = |line: &&Expectation| ![ACCEPT, INCONCLUSIVE].contains(&line.expect.as_str());
     let broken: BTreeSet<&str> = lines.iter().filter(is_refusal).map(|line| line.rule.as_str()).collect();

@@ -18,6 +18,7 @@ pub mod generate;
 mod judge;
 pub mod limits;
 mod rpc;
+mod scratch;
 pub mod wire;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 pub use daemon::{Daemon, Submission, TxOutSet};
 pub use judge::{Info, Judge, JudgeError};
 pub use rpc::RpcError;
+pub use scratch::Scratch;
 pub use wire::{
     Answer, HashRequest, Prevout, ScriptError, ScriptRequest, SighashRequest, SpendRequest, TaprootSighashRequest,
     TxReport, TxRequest,

@@ -4,27 +4,8 @@ use super::duel::Duel;
 use lydian_consensus::{Chain, Params};
 use lydian_lab::presets::ledger::read_cases;
 use lydian_lab::presets::{invalid, reorg, worst};
-use lydian_oracle::{Daemon, or_skip};
-use std::path::{Path, PathBuf};
-
-/// A folder that is removed when the test ends well.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("lydian-presets-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        Folder(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-}
+use lydian_oracle::{Daemon, Scratch, or_skip};
+use std::path::Path;
 
 fn fight(name: &str, folder: &Path, settings: &[&str]) {
     let options: Vec<String> = settings.iter().map(|text| format!("-testactivationheight={text}")).collect();
@@ -48,23 +29,23 @@ fn fight(name: &str, folder: &Path, settings: &[&str]) {
 
 #[test]
 fn preset_invalid() {
-    let folder = Folder::new("invalid");
-    invalid::write(1, &folder.0).unwrap();
-    fight("invalid", &folder.0, &[]);
+    let folder = Scratch::new("presets-invalid");
+    invalid::write(1, folder.path()).unwrap();
+    fight("invalid", folder.path(), &[]);
     let setting = invalid::BIP30_OPTION.strip_prefix("-testactivationheight=").unwrap();
-    fight("invalid, BIP-0030", &folder.0.join(invalid::BIP30_FOLDER), &[setting]);
+    fight("invalid, BIP-0030", &folder.path().join(invalid::BIP30_FOLDER), &[setting]);
 }
 
 #[test]
 fn preset_reorg() {
-    let folder = Folder::new("reorg");
-    reorg::write(&folder.0).unwrap();
-    fight("reorg", &folder.0, &[]);
+    let folder = Scratch::new("presets-reorg");
+    reorg::write(folder.path()).unwrap();
+    fight("reorg", folder.path(), &[]);
 }
 
 #[test]
 fn preset_worst() {
-    let folder = Folder::new("worst");
-    worst::write(1, 2, &folder.0).unwrap();
-    fight("worst", &folder.0, &[]);
+    let folder = Scratch::new("presets-worst");
+    worst::write(1, 2, folder.path()).unwrap();
+    fight("worst", folder.path(), &[]);
 }
