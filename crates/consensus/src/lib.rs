@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod codec;
 pub mod coins;
 pub mod deployment;
 pub mod header;
@@ -37,4 +38,4 @@ pub use scripts::{Mode, VerifiedBlock, verify_scripts};
 pub use stats::Stats;
 pub use subsidy::block_subsidy;
 pub use u256::U256;
-pub use view::{Ancestor, Coin, CoinView, HeaderView};
+pub use view::{Ancestor, Coin, CoinRef, CoinView, HeaderView};

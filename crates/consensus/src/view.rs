@@ -48,6 +48,41 @@ impl Coin {
     pub fn output(&self) -> Output<'_> {
         Output { value: self.value, script_pubkey: &self.script_pubkey }
     }
+
+    #[allow(clippy::should_implement_trait, reason = "a CoinRef is no plain reference")]
+    pub fn as_ref(&self) -> CoinRef<'_> {
+        CoinRef {
+            value: self.value,
+            script_pubkey: &self.script_pubkey,
+            height: self.height,
+            is_coinbase: self.is_coinbase,
+        }
+    }
+}
+
+/// A [`Coin`] whose script lies elsewhere, as in the block that creates it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CoinRef<'a> {
+    pub value: Amount,
+    pub script_pubkey: &'a [u8],
+    /// Height of the block that created it.
+    pub height: Height,
+    pub is_coinbase: bool,
+}
+
+impl<'a> CoinRef<'a> {
+    pub fn new(output: Output<'a>, height: Height, is_coinbase: bool) -> CoinRef<'a> {
+        CoinRef { value: output.value, script_pubkey: output.script_pubkey, height, is_coinbase }
+    }
+
+    pub fn to_coin(&self) -> Coin {
+        Coin {
+            value: self.value,
+            script_pubkey: self.script_pubkey.into(),
+            height: self.height,
+            is_coinbase: self.is_coinbase,
+        }
+    }
 }
 
 /// What the rules ask of the coins before a block. Stores answer, many at a time.

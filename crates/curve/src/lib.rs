@@ -8,9 +8,11 @@
 #![forbid(unsafe_code)]
 
 mod der;
+mod key;
 mod reference;
 
 pub use der::parse_der_lax;
+pub use key::uncompressed_key;
 pub use reference::Reference;
 
 /// A public key as ECDSA takes it: compressed, uncompressed or hybrid, as bytes nobody has decoded.

@@ -31,6 +31,10 @@ pub enum ParseErrorKind {
     TrailingBytes { count: usize },
     /// The buffer is larger than a block may be.
     BufferTooLarge { size: usize },
+    /// A VARINT above the range of its type ("ReadVarInt(): size too large").
+    VarIntTooLarge,
+    /// The x of a public key whose y was left out is that of no point.
+    NotAPoint,
 }
 
 impl fmt::Display for ParseError {
@@ -43,6 +47,8 @@ impl fmt::Display for ParseError {
             ParseErrorKind::UnknownTransactionOptionalData { flags } => write!(f, "unknown flag byte {flags:#04x}")?,
             ParseErrorKind::TrailingBytes { count } => write!(f, "{count} bytes are left over")?,
             ParseErrorKind::BufferTooLarge { size } => write!(f, "{size} bytes are more than a block may have")?,
+            ParseErrorKind::VarIntTooLarge => write!(f, "a VARINT is too large")?,
+            ParseErrorKind::NotAPoint => write!(f, "a compressed public key is no point of the curve")?,
         }
         write!(f, " at byte {}", self.offset)
     }

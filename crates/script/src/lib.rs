@@ -35,6 +35,8 @@ pub use flags::Flags;
 pub use iter::{BadPush, Op, Ops, ops};
 /// What settles obligations; here so that the layers above need not know `curve`.
 pub use lydian_curve::Engine;
+/// A public key as a point; here for the compressed form of pay-to-public-key scripts.
+pub use lydian_curve::uncompressed_key;
 pub use obligations::{Obligation, ObligationLists, Obligations, Pair};
 pub use pattern::{WitnessProgram, is_minimal_push, is_p2sh, is_push_only, is_unspendable, witness_program};
 pub use sighash::{LegacyCache, TaprootExt, TxContext};
