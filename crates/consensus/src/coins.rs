@@ -90,6 +90,17 @@ fn fault(tx: &SpendFacts) -> Option<InputFault> {
     tx.input_fault.map(|(_, fault)| fault)
 }
 
+/// The coins that a block meets, as a store found them. [`judge`] believes it; that it is true is the store's promise.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// For each input in block order, the coinbase's left out: the coin it spends, if one exists before it and is unspent.
+    /// Outputs of the block's own earlier transactions count, and a coin is there for the first that spends it.
+    pub coins: Vec<Option<Coin>>,
+    /// Index of the first transaction that repeats the txid of one with an unspent output. Only asked for where BIP-0030 is
+    /// checked ([`is_bip30_checked`]).
+    pub repeated_tx: Option<usize>,
+}
+
 /// Finds every coin that the block spends and checks what coins decide.
 pub fn fund(
     checked: CheckedBlock,
@@ -97,14 +108,27 @@ pub fn fund(
     headers: &impl HeaderView,
     params: &Params,
 ) -> Result<FundedBlock, Violation> {
-    let (block, height) = (checked.block(), checked.height());
-    if is_bip30_checked(height, &block.hash(), headers, params) {
-        check_bip30(&checked, coins)?;
+    let is_bip30_checked = is_bip30_checked(checked.height(), &checked.block().hash(), headers, params);
+    let repeated_tx = if is_bip30_checked { repeated_tx(&checked, coins) } else { None };
+    let coins = Purse::open(&checked, coins).take_all();
+    judge(checked, Found { coins, repeated_tx }, headers, params)
+}
+
+/// Checks what coins decide, once they are found.
+pub fn judge(
+    checked: CheckedBlock,
+    found: Found,
+    headers: &impl HeaderView,
+    params: &Params,
+) -> Result<FundedBlock, Violation> {
+    if let Some(tx) = found.repeated_tx {
+        return Err(Violation::in_tx(Rule::Bip30, tx));
     }
-    let mut purse = Purse::open(&checked, coins);
+    let mut spender = Spender { checked: &checked, found: found.coins.into_iter(), spent: Vec::new() };
+    spender.spent.reserve_exact(spender.found.len());
     let mut totals = Totals::default();
-    for (index, tx) in block.txs().enumerate() {
-        let facts = purse.spend(index, tx, &mut totals, headers, params);
+    for (index, tx) in checked.block().txs().enumerate() {
+        let facts = spender.spend(tx, &mut totals, headers, params);
         if let Some(rule) = first_broken(SPEND_CHECKS, &facts) {
             let input = match rule {
                 Rule::TxInputsMissingorspent => facts.missing_input,
@@ -114,23 +138,21 @@ pub fn fund(
             return Err(Violation { input, ..Violation::in_tx(rule, index) });
         }
     }
-    let limit = Amount(totals.fees.0 + block_subsidy(height, params).0);
-    if value_out(block.tx(0)) > limit {
+    let limit = Amount(totals.fees.0 + block_subsidy(checked.height(), params).0);
+    if value_out(checked.block().tx(0)) > limit {
         return Err(Violation::in_tx(Rule::BadCbAmount, 0));
     }
-    let spent = purse.spent;
+    assert_eq!(spender.found.len(), 0, "one answer for each input");
+    let spent = spender.spent;
     Ok(FundedBlock { checked, spent, fees: totals.fees, sigops_cost: totals.sigops_cost })
 }
 
-/// No output that the block creates is unspent before it. One question for all outputs of a transaction.
-fn check_bip30(checked: &CheckedBlock, coins: &impl CoinView) -> Result<(), Violation> {
-    for (index, tx) in checked.block().txs().enumerate() {
+/// The first transaction of which an output is unspent before the block. One question for all outputs of a transaction.
+fn repeated_tx(checked: &CheckedBlock, coins: &impl CoinView) -> Option<usize> {
+    checked.block().txs().position(|tx| {
         let outpoints: Vec<_> = (0..tx.output_count()).map(|vout| outpoint(tx.txid(), vout)).collect();
-        if coins.has_any(&outpoints) {
-            return Err(Violation::in_tx(Rule::Bip30, index));
-        }
-    }
-    Ok(())
+        coins.has_any(&outpoints)
+    })
 }
 
 /// The outpoint of an output by its index. Indices fit: an output takes nine bytes of at most 32 MB.
@@ -152,7 +174,6 @@ struct Purse<'a> {
     /// Index of each transaction that comes earlier in the block.
     earlier: HashMap<Txid, usize>,
     gone: HashSet<OutPoint>,
-    spent: Vec<Coin>,
 }
 
 impl<'a> Purse<'a> {
@@ -164,7 +185,19 @@ impl<'a> Purse<'a> {
         let found = coins.coins(&prevouts);
         assert_eq!(found.len(), prevouts.len(), "a view answers every question");
         let before = prevouts.into_iter().zip(found).filter_map(|(prevout, coin)| Some((prevout, coin?))).collect();
-        Purse { checked, before, earlier: HashMap::new(), gone: HashSet::new(), spent: Vec::new() }
+        Purse { checked, before, earlier: HashMap::new(), gone: HashSet::new() }
+    }
+
+    /// The coin of every input, in block order.
+    fn take_all(mut self) -> Vec<Option<Coin>> {
+        let mut found = Vec::new();
+        for (index, tx) in self.checked.block().txs().enumerate() {
+            if !tx.is_coinbase() {
+                found.extend(tx.inputs().map(|input| self.take(&input.prevout)));
+            }
+            self.earlier.insert(tx.txid(), index);
+        }
+        found
     }
 
     /// Takes a coin out. The outputs of the block's own transactions come first: they may overwrite what was before.
@@ -183,16 +216,17 @@ impl<'a> Purse<'a> {
         let output = tx.outputs().nth(prevout.vout as usize)?;
         (!is_unspendable(output.script_pubkey)).then(|| Coin::new(output, self.checked.height(), tx.is_coinbase()))
     }
+}
 
-    /// Spends the inputs of one transaction and makes its outputs spendable for the later ones.
-    fn spend(
-        &mut self,
-        index: usize,
-        tx: Tx<'_>,
-        totals: &mut Totals,
-        headers: &impl HeaderView,
-        params: &Params,
-    ) -> SpendFacts {
+/// Gives the found coins to the transactions, in block order.
+struct Spender<'a> {
+    checked: &'a CheckedBlock,
+    found: std::vec::IntoIter<Option<Coin>>,
+    spent: Vec<Coin>,
+}
+
+impl Spender<'_> {
+    fn spend(&mut self, tx: Tx<'_>, totals: &mut Totals, headers: &impl HeaderView, params: &Params) -> SpendFacts {
         let mut facts = SpendFacts {
             missing_input: None,
             input_fault: None,
@@ -204,7 +238,7 @@ impl<'a> Purse<'a> {
         };
         let first = self.spent.len();
         if !tx.is_coinbase() {
-            facts.missing_input = self.take_all(tx);
+            facts.missing_input = self.take(tx.input_count());
             if facts.missing_input.is_some() {
                 return facts;
             }
@@ -216,16 +250,16 @@ impl<'a> Purse<'a> {
         }
         facts.block_sigops_cost += sigops_cost(tx, &self.spent[first..], self.checked.flags());
         *totals = Totals { fees: facts.block_fees, sigops_cost: facts.block_sigops_cost };
-        self.earlier.insert(tx.txid(), index);
         facts
     }
 
-    /// Moves the coins of all inputs to `spent`, or names the first input that has none.
-    fn take_all(&mut self, tx: Tx<'_>) -> Option<usize> {
-        for (index, input) in tx.inputs().enumerate() {
-            match self.take(&input.prevout) {
-                Some(coin) => self.spent.push(coin),
-                None => return Some(index),
+    /// Moves the coins of the next inputs to `spent`, or names the first input that has none.
+    fn take(&mut self, count: usize) -> Option<usize> {
+        for index in 0..count {
+            match self.found.next() {
+                Some(Some(coin)) => self.spent.push(coin),
+                Some(None) => return Some(index),
+                None => panic!("one answer for each input"),
             }
         }
         None

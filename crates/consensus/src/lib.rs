@@ -28,13 +28,15 @@ pub mod utxo_hash;
 mod view;
 
 pub use block::{CheckedBlock, Parent, check_block, is_block_mutated};
-pub use coins::{FundedBlock, fund};
+pub use coins::{Found, FundedBlock, fund, judge};
 pub use header::{check_header, check_header_in_chain};
 pub use params::{Chain, Deployment, Params};
 pub use plain::{Accepted, PlainValidator, Rejected};
 pub use prevouts::{CoinCountMismatch, PrevoutReport, SpentCoin, verify_alone, verify_with_prevouts};
 pub use rule::{RULES, Rule, RuleInfo, Step, Violation};
-pub use scripts::{Mode, VerifiedBlock, verify_scripts};
+pub use scripts::{
+    Batch, Mode, Part, PartVerdict, Tally, VerifiedBlock, parts, trust_scripts, verify_exactly, verify_scripts,
+};
 pub use stats::Stats;
 pub use subsidy::block_subsidy;
 pub use u256::U256;

@@ -2,17 +2,20 @@
 //!
 //! Input: a funded block. Output: the block, or the first input whose scripts fail. Two ways with one verdict: exact mode,
 //! one input after the other, which is the specification; and capture mode, where signature checks are collected and
-//! settled by an engine, and whatever is not thereby proven valid is decided by exact mode. Pure.
+//! settled by an engine, and whatever is not thereby proven valid is decided by exact mode. A block may be cut into
+//! [`Part`]s that are verified in any order, those of several blocks in one batch ([`Batch`]); a [`Tally`] joins their
+//! verdicts. Pure.
 
 use crate::coins::FundedBlock;
 use crate::rule::{Rule, Violation};
 use crate::view::Coin;
-use lydian_primitives::{Output, Tx};
+use lydian_primitives::{BlockHash, Output, Tx};
 use lydian_script::Engine;
 use lydian_script::{
     Captured, CheckCounts, Flags, LegacyCache, Obligations, ScriptError, TxContext, capture_input,
     verify_input_counting,
 };
+use std::ops::Range;
 
 /// A block that breaks no rule.
 #[derive(Clone, Debug)]
@@ -56,34 +59,146 @@ impl std::fmt::Debug for Mode<'_> {
 
 /// Verifies all scripts of a block. Core's `CheckInputScripts` for every transaction but the coinbase.
 pub fn verify_scripts(funded: FundedBlock, mode: Mode<'_>) -> Result<VerifiedBlock, Violation> {
-    let mut checks = CheckCounts::default();
-    let failure = match mode {
-        Mode::Exact => first_failure(&funded, &mut checks),
-        Mode::Capture(engine) => first_failure_captured(&funded, engine, &mut checks),
-    };
-    match failure {
-        None => Ok(VerifiedBlock { funded, checks }),
-        Some((tx, input, error)) => {
-            let place = Violation::in_input(Rule::ScriptVerify, tx, input);
-            Err(Violation { script_error: Some(error), ..place })
+    let mut tally = Tally::new(&funded);
+    for part in parts(&funded, usize::MAX) {
+        let verdict = match mode {
+            Mode::Exact => verify_exactly(&funded, part),
+            Mode::Capture(engine) => {
+                let mut batch = Batch::default();
+                batch.capture(&funded, part);
+                let mut settled = batch.settle(engine);
+                settled.verdict(&funded)
+            }
+        };
+        tally.add(&funded, verdict);
+    }
+    tally.finish(funded)
+}
+
+/// A run of inputs of one block, the coinbase's left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// Index of the first transaction it touches, and of that transaction's first input among the spent coins.
+    tx: usize,
+    tx_start: usize,
+    /// Indices among the spent coins.
+    start: usize,
+    end: usize,
+}
+
+impl Part {
+    pub fn input_count(&self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// Cuts a block into parts of at most `inputs_max` inputs.
+pub fn parts(funded: &FundedBlock, inputs_max: usize) -> Vec<Part> {
+    assert!(inputs_max > 0, "a part has an input");
+    let total = funded.spent().len();
+    let mut parts = Vec::with_capacity(total.div_ceil(inputs_max));
+    let (mut tx, mut tx_start) = (1, 0);
+    let mut start = 0;
+    while start < total {
+        let block = funded.checked().block();
+        while tx_start + block.tx(tx).input_count() <= start {
+            tx_start += block.tx(tx).input_count();
+            tx += 1;
+        }
+        let end = start.saturating_add(inputs_max).min(total);
+        parts.push(Part { tx, tx_start, start, end });
+        start = end;
+    }
+    parts
+}
+
+/// The scripts of a part: how many checks were made, and the first input that fails.
+#[derive(Clone, Copy, Debug)]
+pub struct PartVerdict {
+    part: Part,
+    failure: Option<Failure>,
+    checks: CheckCounts,
+}
+
+/// Transaction, input, reason; the first in block order is the least.
+type Failure = (usize, usize, ScriptError);
+
+/// Joins the verdicts of the parts of one block, which may come in any order.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    block: BlockHash,
+    inputs_left: usize,
+    failure: Option<Failure>,
+    checks: CheckCounts,
+}
+
+impl Tally {
+    pub fn new(funded: &FundedBlock) -> Tally {
+        Tally {
+            block: funded.checked().block().hash(),
+            inputs_left: funded.spent().len(),
+            failure: None,
+            checks: CheckCounts::default(),
+        }
+    }
+
+    /// Enters a part. Each part of [`parts`] is to be entered once.
+    pub fn add(&mut self, funded: &FundedBlock, verdict: PartVerdict) {
+        assert_eq!(self.block, funded.checked().block().hash(), "a tally is of one block");
+        assert!(self.inputs_left >= verdict.part.input_count(), "each input is verified once");
+        self.inputs_left -= verdict.part.input_count();
+        self.checks.add(&verdict.checks);
+        let place = |failure: &Failure| (failure.0, failure.1);
+        self.failure = self.failure.into_iter().chain(verdict.failure).min_by_key(place);
+    }
+
+    /// Whether every input has its verdict.
+    pub fn is_complete(&self) -> bool {
+        self.inputs_left == 0
+    }
+
+    /// The verdict on the block.
+    pub fn finish(self, funded: FundedBlock) -> Result<VerifiedBlock, Violation> {
+        assert_eq!(self.block, funded.checked().block().hash(), "a tally is of one block");
+        assert!(self.is_complete(), "every input is verified");
+        match self.failure {
+            None => Ok(VerifiedBlock { funded, checks: self.checks }),
+            Some((tx, input, error)) => {
+                let place = Violation::in_input(Rule::ScriptVerify, tx, input);
+                Err(Violation { script_error: Some(error), ..place })
+            }
         }
     }
 }
 
-type Failure = (usize, usize, ScriptError);
+/// A block whose scripts the caller answers for: verified once before by this node, or below an assumed valid block.
+pub fn trust_scripts(funded: FundedBlock) -> VerifiedBlock {
+    VerifiedBlock { funded, checks: CheckCounts::default() }
+}
 
-/// Transactions but the coinbase with the coins they spend.
-fn spends(funded: &FundedBlock) -> impl Iterator<Item = (usize, Tx<'_>, &[Coin])> {
-    let mut rest = funded.spent();
-    funded.checked().block().txs().enumerate().skip(1).map(move |(index, tx)| {
-        let (coins, later) = rest.split_at(tx.input_count());
-        rest = later;
-        (index, tx, coins)
+/// Some inputs of one transaction: its index, the index of its first coin, and which inputs.
+type Inputs = (usize, usize, Range<usize>);
+
+/// The part, transaction by transaction.
+fn transactions(funded: &FundedBlock, part: Part) -> impl Iterator<Item = Inputs> {
+    let mut tx_start = part.tx_start;
+    (part.tx..).map_while(move |index| {
+        if tx_start >= part.end {
+            return None;
+        }
+        let (first, count) = (tx_start, funded.checked().block().tx(index).input_count());
+        tx_start += count;
+        Some((index, first, part.start.max(first) - first..part.end.min(tx_start) - first))
     })
 }
 
 fn outputs(coins: &[Coin]) -> Vec<Output<'_>> {
     coins.iter().map(Coin::output).collect()
+}
+
+/// The coins of a transaction whose first coin has this index.
+fn coins<'a>(funded: &'a FundedBlock, tx: Tx<'_>, first: usize) -> Vec<Output<'a>> {
+    outputs(&funded.spent()[first..first + tx.input_count()])
 }
 
 fn context<'a>(tx: Tx<'a>, spent: &'a [Output<'a>]) -> TxContext<'a> {
@@ -93,13 +208,17 @@ fn context<'a>(tx: Tx<'a>, spent: &'a [Output<'a>]) -> TxContext<'a> {
     }
 }
 
-fn first_failure(funded: &FundedBlock, checks: &mut CheckCounts) -> Option<Failure> {
+/// Verifies a part in exact mode, up to its first failure.
+pub fn verify_exactly(funded: &FundedBlock, part: Part) -> PartVerdict {
     let flags = funded.checked().flags();
-    spends(funded).find_map(|(index, tx, coins)| {
-        let spent = outputs(coins);
-        let failure = first_failure_of_inputs(&context(tx, &spent), 0..tx.input_count(), flags, checks);
+    let mut checks = CheckCounts::default();
+    let failure = transactions(funded, part).find_map(|(index, first, inputs)| {
+        let tx = funded.checked().block().tx(index);
+        let spent = coins(funded, tx, first);
+        let failure = first_failure_of_inputs(&context(tx, &spent), inputs, flags, &mut checks);
         failure.map(|(input, error)| (index, input, error))
-    })
+    });
+    PartVerdict { part, failure, checks }
 }
 
 /// Inputs of one transaction in exact mode. They share one context and one cache: a new one for each input would hash the
@@ -116,29 +235,96 @@ fn first_failure_of_inputs(
     })
 }
 
-/// Collects what can be collected, settles it, and reruns in exact mode every input that is not proven valid.
-fn first_failure_captured(funded: &FundedBlock, engine: &dyn Engine, checks: &mut CheckCounts) -> Option<Failure> {
-    let flags = funded.checked().flags();
-    let mut obligations = Obligations::default();
-    // For each input: where it stands in the obligations, or nothing if only exact mode can tell.
-    let mut inputs = Vec::new();
-    for (index, tx, coins) in spends(funded) {
-        let spent = outputs(coins);
-        let context = context(tx, &spent);
-        for input in 0..tx.input_count() {
-            let captured = capture_input(&context, input, flags, &mut obligations);
-            inputs.push((index, input, captured == Captured::Accepted));
+/// Parts whose signature checks are collected and settled together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    obligations: Obligations,
+    parts: Vec<CapturedPart>,
+}
+
+#[derive(Debug)]
+struct CapturedPart {
+    part: Part,
+    /// For each input, whether its capture run succeeded.
+    captured: Vec<bool>,
+    /// Its checks among those of the batch.
+    checks: Range<usize>,
+}
+
+impl Batch {
+    /// Signature checks collected so far.
+    pub fn check_count(&self) -> usize {
+        self.obligations.checks().len()
+    }
+
+    /// Runs the scripts of a part and collects what must hold.
+    pub fn capture(&mut self, funded: &FundedBlock, part: Part) {
+        let flags = funded.checked().flags();
+        let first_check = self.obligations.checks().len();
+        let mut captured = Vec::with_capacity(part.input_count());
+        for (index, first, inputs) in transactions(funded, part) {
+            let tx = funded.checked().block().tx(index);
+            let spent = coins(funded, tx, first);
+            let context = context(tx, &spent);
+            for input in inputs {
+                let outcome = capture_input(&context, input, flags, &mut self.obligations);
+                captured.push(outcome == Captured::Accepted);
+            }
+        }
+        let checks = first_check..self.obligations.checks().len();
+        self.parts.push(CapturedPart { part, captured, checks });
+    }
+
+    /// Lets the engine decide. Verdicts follow in the order in which the parts were captured.
+    pub fn settle(self, engine: &dyn Engine) -> SettledBatch {
+        let settled = self.obligations.settle_counting(engine);
+        SettledBatch {
+            obligations: self.obligations,
+            held: settled.held.into_iter(),
+            made: settled.made,
+            parts: self.parts.into_iter(),
         }
     }
-    obligations.checks().iter().for_each(|check| checks.count(check));
-    let mut held = obligations.settle(engine).into_iter();
-    let doubtful = inputs.into_iter().filter(|&(_, _, is_captured)| !is_captured || held.next() != Some(true));
-    let mut doubtful = doubtful.map(|(index, input, _)| (index, input)).peekable();
-    spends(funded).find_map(|(index, tx, coins)| {
-        doubtful.peek().filter(|(of, _)| *of == index)?;
-        let spent = outputs(coins);
-        let inputs = std::iter::from_fn(|| doubtful.next_if(|(of, _)| *of == index).map(|(_, input)| input));
-        let failure = first_failure_of_inputs(&context(tx, &spent), inputs, flags, checks);
-        failure.map(|(input, error)| (index, input, error))
-    })
+}
+
+/// A batch whose obligations are decided.
+#[derive(Debug)]
+pub struct SettledBatch {
+    obligations: Obligations,
+    held: std::vec::IntoIter<bool>,
+    made: Vec<bool>,
+    parts: std::vec::IntoIter<CapturedPart>,
+}
+
+impl SettledBatch {
+    /// The verdict of the next part, which is of this block. Every input that is not proven valid runs again in exact
+    /// mode, and only that decides.
+    ///
+    /// # Panics
+    /// If it is asked more often than parts were captured.
+    pub fn verdict(&mut self, funded: &FundedBlock) -> PartVerdict {
+        let Some(CapturedPart { part, captured, checks: range }) = self.parts.next() else {
+            panic!("one verdict for each part");
+        };
+        let mut checks = CheckCounts::default();
+        let made = range.clone().filter(|check| self.made[*check]);
+        made.for_each(|check| checks.count(&self.obligations.checks()[check]));
+        let held = &mut self.held;
+        let proven: Vec<bool> =
+            captured.into_iter().map(|is_captured| is_captured && held.next() == Some(true)).collect();
+        if proven.iter().all(|proven| *proven) {
+            return PartVerdict { part, failure: None, checks };
+        }
+        let flags = funded.checked().flags();
+        let failure = transactions(funded, part).find_map(|(index, first, inputs)| {
+            let is_doubtful = |input: &usize| !proven[first + input - part.start];
+            let mut doubtful = inputs.filter(is_doubtful).peekable();
+            doubtful.peek()?;
+            let tx = funded.checked().block().tx(index);
+            let spent = coins(funded, tx, first);
+            let failure = first_failure_of_inputs(&context(tx, &spent), doubtful, flags, &mut checks);
+            failure.map(|(input, error)| (index, input, error))
+        });
+        PartVerdict { part, failure, checks }
+    }
 }

@@ -37,7 +37,7 @@ pub use iter::{BadPush, Op, Ops, ops};
 pub use lydian_curve::Engine;
 /// A public key as a point; here for the compressed form of pay-to-public-key scripts.
 pub use lydian_curve::uncompressed_key;
-pub use obligations::{Obligation, ObligationLists, Obligations, Pair};
+pub use obligations::{Obligation, ObligationLists, Obligations, Pair, Settled};
 pub use pattern::{WitnessProgram, is_minimal_push, is_p2sh, is_push_only, is_unspendable, witness_program};
 pub use sighash::{LegacyCache, TaprootExt, TxContext};
 pub use sigops::{legacy_sigop_count, p2sh_sigop_count, transaction_legacy_sigop_count, witness_sigop_count};

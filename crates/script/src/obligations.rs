@@ -81,19 +81,113 @@ impl Obligations {
         self.lists.inputs.clear();
     }
 
-    /// Lets `engine` decide the checks; for each captured input, in order, whether all its obligations hold.
+    /// Lets `engine` decide what is needed; for each captured input, in order, whether all its obligations hold.
     ///
     /// An input whose obligations do not hold is to be verified again in exact mode; only that decides.
     pub fn settle(&self, engine: &dyn Engine) -> Vec<bool> {
-        let mut verdicts = vec![false; self.lists.checks.len()];
-        engine.verify(&self.lists.checks, &mut verdicts);
-        self.settle_with(&verdicts)
+        self.settle_counting(engine).held
     }
 
-    /// The same with verdicts found elsewhere, one for each of [`Obligations::checks`].
-    pub fn settle_with(&self, verdicts: &[bool]) -> Vec<bool> {
-        let inputs = 0..self.input_count();
-        inputs.map(|input| self.lists.of_input(input).iter().all(|one| self.lists.holds(one, verdicts))).collect()
+    /// The same, and which checks were made for it.
+    ///
+    /// In rounds: every single check and the first candidate of every multisig in one batch, then the next candidates of
+    /// those that are still open. So a multisig costs the checks of Core's loop, from the last signature and key to the
+    /// first, and not all its candidates.
+    pub fn settle_counting(&self, engine: &dyn Engine) -> Settled {
+        let lists = &self.lists;
+        let mut verdicts = Verdicts { known: vec![None; lists.checks.len()] };
+        let mut open: Vec<Walk<'_>> = Vec::new();
+        let mut round: Vec<u32> = Vec::with_capacity(lists.checks.len());
+        for obligation in &lists.obligations {
+            match obligation {
+                Obligation::Single { check } => round.push(*check),
+                Obligation::Multi { required, keys, pairs } => {
+                    open.push(Walk { signatures_left: *required, keys_left: *keys, pairs: lists.pairs(pairs) });
+                }
+            }
+        }
+        loop {
+            open.retain_mut(|walk| match walk.next_check(&verdicts) {
+                Some(check) => {
+                    round.push(check);
+                    true
+                }
+                None => false,
+            });
+            if round.is_empty() {
+                break;
+            }
+            verdicts.find(engine, &lists.checks, &round);
+            round.clear();
+        }
+        let held = (0..self.input_count()).map(|input| lists.input_holds(input, &verdicts)).collect();
+        Settled { held, made: verdicts.known.iter().map(Option::is_some).collect() }
+    }
+}
+
+/// What settling found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// For each captured input whether all its obligations hold.
+    pub held: Vec<bool>,
+    /// For each of [`Obligations::checks`] whether it had to be made.
+    pub made: Vec<bool>,
+}
+
+/// The checks that were made so far.
+struct Verdicts {
+    known: Vec<Option<bool>>,
+}
+
+impl Verdicts {
+    fn find(&mut self, engine: &dyn Engine, checks: &[Check], round: &[u32]) {
+        let mut verdicts = vec![false; round.len()];
+        if round.len() == checks.len() && round.windows(2).all(|pair| pair[0] < pair[1]) {
+            engine.verify(checks, &mut verdicts);
+        } else {
+            let chosen: Vec<Check> = round.iter().map(|&check| checks[check as usize]).collect();
+            engine.verify(&chosen, &mut verdicts);
+        }
+        round.iter().zip(verdicts).for_each(|(&check, verdict)| self.known[check as usize] = Some(verdict));
+    }
+
+    fn holds(&self, check: u32) -> bool {
+        self.known[check as usize] == Some(true)
+    }
+}
+
+/// A multisig on its way: Core's loop, which stops where it needs a verdict that nobody has yet.
+struct Walk<'a> {
+    signatures_left: u8,
+    keys_left: u8,
+    /// Candidates not looked at yet; the last comes next.
+    pairs: &'a [Pair],
+}
+
+impl Walk<'_> {
+    /// The check that decides the next step; `None` when the walk is over.
+    fn next_check(&mut self, verdicts: &Verdicts) -> Option<u32> {
+        while let Some((pair, rest)) = self.pairs.split_last() {
+            // Each signature needs a key of its own among those that are left.
+            if self.signatures_left == 0 || self.signatures_left > self.keys_left {
+                return None;
+            }
+            if pair.signature + 1 == self.signatures_left && pair.key < self.keys_left {
+                match verdicts.known[pair.check as usize] {
+                    None => return Some(pair.check),
+                    Some(true) => self.signatures_left -= 1,
+                    Some(false) => {}
+                }
+                self.keys_left = pair.key;
+            }
+            self.pairs = rest;
+        }
+        None
+    }
+
+    fn holds(mut self, verdicts: &Verdicts) -> bool {
+        // Nothing is open any more; a walk that still asks has come to a check that nobody made.
+        self.next_check(verdicts).is_none() && self.signatures_left == 0
     }
 }
 
@@ -113,25 +207,13 @@ impl ObligationLists {
         &self.pairs[range.start as usize..range.end as usize]
     }
 
-    fn holds(&self, obligation: &Obligation, verdicts: &[bool]) -> bool {
-        match obligation {
-            Obligation::Single { check } => verdicts[*check as usize],
-            Obligation::Multi { required, pairs, .. } => self.multisig_holds(*required, self.pairs(pairs), verdicts),
-        }
-    }
-
-    /// Gives each signature the first key behind the last one given that matches it. If any assignment in order exists,
-    /// this finds one: taking the first leaves the most keys for the rest.
-    fn multisig_holds(&self, required: u8, pairs: &[Pair], verdicts: &[bool]) -> bool {
-        let (mut next_signature, mut next_key) = (0, 0);
-        for pair in pairs {
-            let fits = pair.signature == next_signature && pair.key >= next_key;
-            if fits && verdicts[pair.check as usize] {
-                next_signature += 1;
-                next_key = pair.key + 1;
+    fn input_holds(&self, input: usize, verdicts: &Verdicts) -> bool {
+        self.of_input(input).iter().all(|obligation| match obligation {
+            Obligation::Single { check } => verdicts.holds(*check),
+            Obligation::Multi { required, keys, pairs } => {
+                Walk { signatures_left: *required, keys_left: *keys, pairs: self.pairs(pairs) }.holds(verdicts)
             }
-        }
-        next_signature == required
+        })
     }
 
     pub(crate) fn push_single(&mut self, check: Check) {

@@ -9,7 +9,8 @@ use lydian_primitives::build::MutInput;
 use lydian_script::builder::scripts;
 use lydian_script::opcodes::*;
 use lydian_script::{
-    Captured, Flags, Obligation, Obligations, ScriptBuilder, ScriptError, capture_input, verify_input,
+    Captured, CheckCounts, Flags, LegacyCache, Obligation, Obligations, ScriptBuilder, ScriptError, capture_input,
+    verify_input, verify_input_counting,
 };
 use proptest::prelude::*;
 use support::*;
@@ -291,6 +292,27 @@ fn inputs_of_a_batch_are_told_apart() {
     obligations.clear();
     assert_eq!(obligations.input_count(), 0);
     assert!(obligations.settle(&Reference).is_empty());
+}
+
+/// A multisig settles with the checks that Core's loop makes, not with all its candidates: 2-of-3 with 2, 3 or 3 of 4.
+#[test]
+fn a_multisig_costs_what_it_costs_in_exact_mode() {
+    for (signers, expected) in [([1, 2], 2), ([0, 2], 3), ([0, 1], 3)] {
+        for wrap in WRAPS {
+            let case = multisig(wrap, 2, 3, &signers, 1);
+            case.run(|context| {
+                let mut counts = CheckCounts::default();
+                let mut cache = LegacyCache::new();
+                verify_input_counting(context, 0, FLAGS, &mut cache, &mut counts).unwrap();
+                let mut obligations = Obligations::new();
+                assert_eq!(capture_input(context, 0, FLAGS, &mut obligations), Captured::Accepted);
+                let settled = obligations.settle_counting(&Reference);
+                assert_eq!(settled.held, [true]);
+                assert_eq!((settled.made.len(), counts.ecdsa), (4, expected));
+                assert_eq!(settled.made.iter().filter(|made| **made).count() as u64, expected);
+            });
+        }
+    }
 }
 
 /// A piece of a generated script.
