@@ -38,6 +38,12 @@ pub enum DiskErrorKind {
     TooLarge {
         size_max: u64,
     },
+    /// The file system is full, or the owner's quota is.
+    NoSpace,
+    /// The device reports that a read, a write or a sync failed (EIO).
+    Io,
+    /// Another process holds this lock file.
+    Locked,
     /// An earlier write or sync of this writer failed.
     Poisoned,
     /// Any other failure; the words are the operating system's.
@@ -57,6 +63,8 @@ impl DiskError {
             io::ErrorKind::PermissionDenied => DiskErrorKind::PermissionDenied,
             io::ErrorKind::IsADirectory => DiskErrorKind::IsADirectory,
             io::ErrorKind::NotADirectory => DiskErrorKind::NotADirectory,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DiskErrorKind::NoSpace,
+            _ if error.raw_os_error() == Some(libc::EIO) => DiskErrorKind::Io,
             _ => DiskErrorKind::Other { reason: error.to_string() },
         };
         DiskError::new(path, offset, kind)
@@ -82,6 +90,9 @@ impl fmt::Display for DiskError {
             DiskErrorKind::TooLarge { size_max } => {
                 write!(f, "the content has more than {size_max} bytes, the most that is read into memory at once")
             }
+            DiskErrorKind::NoSpace => f.write_str("no space is left on the file system"),
+            DiskErrorKind::Io => f.write_str("the device reports an input/output error"),
+            DiskErrorKind::Locked => f.write_str("another process holds this lock"),
             DiskErrorKind::Poisoned => f.write_str("an earlier write to this file failed; open it again"),
             DiskErrorKind::Other { reason } => f.write_str(reason),
         }
@@ -104,6 +115,11 @@ mod tests {
         check(io::ErrorKind::PermissionDenied, "a/b: permission denied");
         check(io::ErrorKind::NotADirectory, "a/b: a part of this path is a file, not a directory");
         check(io::ErrorKind::IsADirectory, "a/b: this is a directory, not a file");
+        check(io::ErrorKind::StorageFull, "a/b: no space is left on the file system");
+        let error = DiskError::from_io(Path::new("a/b"), Some(9), &io::Error::from_raw_os_error(libc::EIO));
+        assert_eq!(error.to_string(), "a/b:9: the device reports an input/output error");
+        let error = DiskError::new(Path::new(".lock"), None, DiskErrorKind::Locked);
+        assert_eq!(error.to_string(), ".lock: another process holds this lock");
         let error = DiskError::new(Path::new("f"), Some(7), DiskErrorKind::UnexpectedEnd { missing: 3 });
         assert_eq!(error.to_string(), "f:7: the file ends 3 bytes too early");
     }

@@ -4,3 +4,7 @@
 /// (`MAX_BLOCKFILE_SIZE`); the spent outputs of one block have less than 244 MiB (24,390 inputs of 41 bytes fill 1 MB, scripts above
 /// 10,000 bytes cannot be spent).
 pub const WHOLE_FILE_SIZE_MAX: u64 = 256 << 20;
+
+/// Most bytes in the payload of one record of a log: far above what one block or one checkpoint has to say, small enough to be held in memory
+/// several times.
+pub const RECORD_PAYLOAD_SIZE_MAX: usize = 64 << 20;

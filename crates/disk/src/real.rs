@@ -3,8 +3,8 @@
 //! Cost: one system call a read (`pread`) or append; nothing is buffered here. Invariant: no file is opened before it is known to be a
 //! regular one, so that a named pipe cannot hold the caller for ever.
 
-use crate::{AppendFile, Disk, DiskError, DiskErrorKind, PathKind, ReadFile};
-use std::fs::{self, File, Metadata, OpenOptions};
+use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile, sys};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,13 @@ impl Disk for RealDisk {
     }
 
     fn create_dir(&self, path: &Path) -> Result<(), DiskError> {
-        fs::create_dir_all(path).map_err(|error| DiskError::from_io(path, None, &error))
+        let missing: Vec<&Path> = path.ancestors().take_while(|path| !is_directory(path)).collect();
+        for path in missing.into_iter().rev() {
+            // Another process may make it at the same moment.
+            let made = fs::create_dir(path).or_else(|error| if is_directory(path) { Ok(()) } else { Err(error) });
+            made.and_then(|()| sync_directory_of(path)).map_err(|error| DiskError::from_io(path, None, &error))?;
+        }
+        Ok(())
     }
 
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
@@ -65,7 +71,11 @@ impl Disk for RealDisk {
             fs::rename(&temporary, path)?;
             sync_directory_of(path)
         };
-        write().map_err(|error| DiskError::from_io(path, None, &error))
+        write().map_err(|error| {
+            // As much as can be done: the next attempt replaces it in any case.
+            let _ = fs::remove_file(&temporary);
+            DiskError::from_io(path, None, &error)
+        })
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
@@ -78,6 +88,55 @@ impl Disk for RealDisk {
         let (file, size) = open().map_err(|error| DiskError::from_io(path, None, &error))?;
         Ok(Box::new(RealAppendFile { file, path: path.to_owned(), size, is_poisoned: false }))
     }
+
+    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+        fs::remove_file(path).map_err(|error| DiskError::from_io(path, None, &error))
+    }
+
+    fn truncate(&self, path: &Path, size: u64) -> Result<(), DiskError> {
+        if self.kind(path)? == PathKind::Directory {
+            return Err(DiskError::new(path, None, DiskErrorKind::IsADirectory));
+        }
+        let fail = |error: io::Error| DiskError::from_io(path, Some(size), &error);
+        let file = OpenOptions::new().write(true).open(path).map_err(fail)?;
+        let missing = size.saturating_sub(file.metadata().map_err(fail)?.len());
+        if missing > 0 {
+            return Err(DiskError::new(path, Some(size), DiskErrorKind::UnexpectedEnd { missing }));
+        }
+        file.set_len(size).and_then(|()| file.sync_all()).map_err(fail)
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<(), DiskError> {
+        if self.kind(path)? == PathKind::File {
+            return Err(DiskError::new(path, None, DiskErrorKind::NotADirectory));
+        }
+        sync_directory(path).map_err(|error| DiskError::from_io(path, None, &error))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError> {
+        let fail = |error: io::Error| DiskError::from_io(path, None, &error);
+        let file = OpenOptions::new().append(true).create(true).open(path).map_err(fail)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(RealLock(file))),
+            Err(TryLockError::WouldBlock) => Err(DiskError::new(path, None, DiskErrorKind::Locked)),
+            Err(TryLockError::Error(error)) => Err(fail(error)),
+        }
+    }
+
+    fn free_bytes(&self, path: &Path) -> Result<u64, DiskError> {
+        sys::free_bytes(path).map_err(|error| DiskError::from_io(path, None, &error))
+    }
+}
+
+/// The kernel gives the lock back when the last descriptor of this opening is closed, that is, on drop or when the process ends.
+#[derive(Debug)]
+struct RealLock(#[expect(dead_code, reason = "held for its drop")] File);
+
+impl Lock for RealLock {}
+
+/// The current directory, named by an empty path, is one.
+fn is_directory(path: &Path) -> bool {
+    path.as_os_str().is_empty() || path.is_dir()
 }
 
 fn kind_of(metadata: &Metadata) -> Option<PathKind> {
@@ -90,11 +149,14 @@ fn kind_of(metadata: &Metadata) -> Option<PathKind> {
 
 /// A new name is durable only once its directory is.
 fn sync_directory_of(path: &Path) -> io::Result<()> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    OpenOptions::new().read(true).open(parent)?.sync_all()
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
+        _ => sync_directory(Path::new(".")),
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    OpenOptions::new().read(true).open(path)?.sync_all()
 }
 
 #[derive(Debug)]
@@ -116,6 +178,10 @@ impl ReadFile for RealReadFile {
             return Err(DiskError::new(&self.path, Some(offset), kind));
         }
         self.file.read_exact_at(buffer, offset).map_err(|error| DiskError::from_io(&self.path, Some(offset), &error))
+    }
+
+    fn prefetch(&self, offset: u64, size: u64) {
+        sys::prefetch(&self.file, offset, size);
     }
 }
 
@@ -166,7 +232,7 @@ mod tests {
         let file = OpenOptions::new().append(true).open(path).unwrap();
         let mut writer = RealAppendFile { file, path: path.to_owned(), size: 0, is_poisoned: false };
         let first = writer.write(b"x").unwrap_err();
-        assert!(matches!(first.kind, DiskErrorKind::Other { .. }), "{first}");
+        assert!(first.kind == DiskErrorKind::NoSpace, "{first}");
         assert_eq!(writer.write(b"x").unwrap_err().kind, DiskErrorKind::Poisoned);
         assert_eq!(writer.sync().unwrap_err().kind, DiskErrorKind::Poisoned);
         assert_eq!(writer.size(), 0);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::limits::WHOLE_FILE_SIZE_MAX;
-use lydian_disk::{Disk, DiskErrorKind, PathKind, RealDisk, open_content, read_whole};
+use lydian_disk::{Disk, DiskErrorKind, PathKind, ReadRequest, RealDisk, open_content, read_whole};
 use std::path::{Path, PathBuf};
 
 /// A fresh directory below the test's own.
@@ -125,4 +125,55 @@ fn whole_files_are_limited_by_what_they_hold_not_by_what_they_weigh() {
     RealDisk.write_whole(&plain, &[0; 100]).unwrap();
     assert_eq!(read_whole(&RealDisk, &plain, 100).unwrap().len(), 100);
     assert_eq!(read_whole(&RealDisk, &plain, 99).unwrap_err().kind, DiskErrorKind::TooLarge { size_max: 99 });
+}
+
+#[test]
+fn files_are_cut_and_removed() {
+    let dir = scratch("cut");
+    let path = dir.join("log");
+    let mut writer = RealDisk.append(&path).unwrap();
+    writer.write(b"one two").unwrap();
+    assert_eq!(RealDisk.open(&path).unwrap().size(), 7, "what is written is seen before it is synced");
+    drop(writer);
+    RealDisk.truncate(&path, 3).unwrap();
+    assert_eq!(read_whole(&RealDisk, &path, 8).unwrap(), b"one");
+    let error = RealDisk.truncate(&path, 5).unwrap_err();
+    assert_eq!((error.offset, error.kind), (Some(5), DiskErrorKind::UnexpectedEnd { missing: 2 }));
+    assert_eq!(RealDisk.truncate(&dir, 0).unwrap_err().kind, DiskErrorKind::IsADirectory);
+    RealDisk.remove(&path).unwrap();
+    RealDisk.sync_dir(&dir).unwrap();
+    assert_eq!(RealDisk.remove(&path).unwrap_err().kind, DiskErrorKind::NotFound);
+    assert_eq!(RealDisk.truncate(&path, 0).unwrap_err().kind, DiskErrorKind::NotFound);
+    assert_eq!(RealDisk.sync_dir(&path).unwrap_err().kind, DiskErrorKind::NotFound);
+}
+
+#[test]
+fn a_lock_is_held_by_one_until_it_is_dropped() {
+    let path = scratch("lock").join(".lock");
+    let held = RealDisk.lock(&path).unwrap();
+    assert_eq!(RealDisk.lock(&path).unwrap_err().kind, DiskErrorKind::Locked);
+    drop(held);
+    drop(RealDisk.lock(&path).unwrap());
+}
+
+#[test]
+fn free_space_is_told_for_what_is_there() {
+    let dir = scratch("free");
+    assert!(RealDisk.free_bytes(&dir).unwrap() > 0);
+    assert_eq!(RealDisk.free_bytes(&dir.join("none")).unwrap_err().kind, DiskErrorKind::NotFound);
+}
+
+#[test]
+fn many_reads_are_answered_and_a_bad_one_is_named() {
+    let path = scratch("many").join("f");
+    RealDisk.write_whole(&path, b"0123456789").unwrap();
+    let file = RealDisk.open(&path).unwrap();
+    file.prefetch(0, 10);
+    let (mut a, mut b) = ([0; 2], [0; 3]);
+    let mut reads = [ReadRequest { offset: 7, buffer: &mut a }, ReadRequest { offset: 0, buffer: &mut b }];
+    file.read_many(&mut reads).unwrap();
+    assert_eq!((&a, &b), (b"78", b"012"));
+    let mut reads = [ReadRequest { offset: 0, buffer: &mut a }, ReadRequest { offset: 8, buffer: &mut b }];
+    let error = file.read_many(&mut reads).unwrap_err();
+    assert_eq!((error.path, error.offset, error.kind), (path, Some(8), DiskErrorKind::UnexpectedEnd { missing: 1 }));
 }

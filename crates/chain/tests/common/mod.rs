@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use lydian_chain::{BlockFile, BlockFiles, BlockIndex, Obfuscation, Ordered};
-use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, PathKind, ReadFile};
+use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile};
 use lydian_primitives::{BlockHash, Header};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,6 +53,21 @@ impl Disk for MemoryDisk {
     }
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
         fail(path, None, DiskErrorKind::PermissionDenied)
+    }
+    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+        fail(path, None, DiskErrorKind::PermissionDenied)
+    }
+    fn truncate(&self, path: &Path, _: u64) -> Result<(), DiskError> {
+        fail(path, None, DiskErrorKind::PermissionDenied)
+    }
+    fn sync_dir(&self, path: &Path) -> Result<(), DiskError> {
+        fail(path, None, DiskErrorKind::PermissionDenied)
+    }
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError> {
+        fail(path, None, DiskErrorKind::PermissionDenied)
+    }
+    fn free_bytes(&self, _: &Path) -> Result<u64, DiskError> {
+        Ok(0)
     }
 }
 

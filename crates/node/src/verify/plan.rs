@@ -292,7 +292,7 @@ fn parse_name(stem: &str) -> BlockName {
 mod tests {
     use super::*;
     use lydian_chain::MAGICS;
-    use lydian_disk::{AppendFile, DiskError, DiskErrorKind, ReadFile};
+    use lydian_disk::{AppendFile, DiskError, DiskErrorKind, Lock, ReadFile};
 
     #[test]
     fn names_tell_chain_height_and_hash() {
@@ -342,6 +342,21 @@ mod tests {
         }
         fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
             Err(DiskError { path: path.to_owned(), offset: None, kind: DiskErrorKind::NotFound })
+        }
+        fn remove(&self, path: &Path) -> Result<(), DiskError> {
+            self.open(path).map(|_| ())
+        }
+        fn truncate(&self, path: &Path, _: u64) -> Result<(), DiskError> {
+            self.open(path).map(|_| ())
+        }
+        fn sync_dir(&self, path: &Path) -> Result<(), DiskError> {
+            self.open(path).map(|_| ())
+        }
+        fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError> {
+            Err(DiskError { path: path.to_owned(), offset: None, kind: DiskErrorKind::NotFound })
+        }
+        fn free_bytes(&self, _: &Path) -> Result<u64, DiskError> {
+            Ok(0)
         }
     }
 

@@ -1,0 +1,95 @@
+//! Open files of a simulated disk. Input and output as in [`ReadFile`] and [`AppendFile`]; what they do happens in `state`.
+//!
+//! An open file outlives its name, as on POSIX. A writer that failed once stays failed, as the real one. It must never change anything that
+//! `state` does not know.
+
+use super::SimDisk;
+use crate::{AppendFile, DiskError, DiskErrorKind, Lock, ReadFile};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct SimReadFile {
+    pub(super) disk: SimDisk,
+    pub(super) id: u64,
+    pub(super) path: PathBuf,
+    pub(super) size: u64,
+    /// Keeps the file although its name may go.
+    pub(super) _handle: Arc<()>,
+}
+
+impl ReadFile for SimReadFile {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        let mut state = self.disk.state();
+        state.begin_read(&self.path, offset)?;
+        let bytes = state.files.get(&self.id).map_or(&[][..], |inode| &inode.bytes);
+        let end = offset.saturating_add(buffer.len() as u64);
+        let size = self.size.min(bytes.len() as u64);
+        if end > size {
+            let kind = DiskErrorKind::UnexpectedEnd { missing: end - size };
+            return Err(DiskError::new(&self.path, Some(offset), kind));
+        }
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct SimAppendFile {
+    pub(super) disk: SimDisk,
+    pub(super) id: u64,
+    pub(super) path: PathBuf,
+    pub(super) size: u64,
+    pub(super) is_poisoned: bool,
+    pub(super) _handle: Arc<()>,
+}
+
+impl SimAppendFile {
+    fn check_poison(&self) -> Result<(), DiskError> {
+        if self.is_poisoned {
+            return Err(DiskError::new(&self.path, Some(self.size), DiskErrorKind::Poisoned));
+        }
+        Ok(())
+    }
+}
+
+impl AppendFile for SimAppendFile {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        self.check_poison()?;
+        let result = self.disk.state().write(self.id, &self.path, bytes);
+        self.is_poisoned = result.is_err();
+        result?;
+        self.size += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), DiskError> {
+        self.check_poison()?;
+        let result = self.disk.state().sync(self.id, &self.path);
+        self.is_poisoned = result.is_err();
+        result
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct SimLock {
+    pub(super) disk: SimDisk,
+    pub(super) id: u64,
+}
+
+impl Lock for SimLock {}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        self.disk.state().locks.remove(&self.id);
+    }
+}

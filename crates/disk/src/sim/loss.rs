@@ -1,0 +1,131 @@
+//! Loss of power: which of the things that were not synced are found on the disk afterwards. Input: a state and a seed; output: the state after the
+//! restart, of which everything is durable.
+//!
+//! Invariants: what was synced is there; a name is what it was when its directory was last synced or anything it was made since, each name
+//! for itself; a byte that was not synced is what was written, or zero, or whatever lay on the disk before. It must never give bytes that were
+//! synced in another form.
+
+use super::state::{Entry, Inode, Name, State, parent_of};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Inside one write, the system writes pages in any order.
+const PAGE_SIZE: usize = 4096;
+
+pub(super) fn power_loss(before: &State, seed: u64) -> State {
+    let mut random = Random::new(seed);
+    let mut after = State { next_file: before.next_file, capacity: before.capacity, ..State::new(seed) };
+    // Parents come before what lies in them.
+    for (path, name) in &before.names {
+        let choice = random.below(name.pending.len() + 1);
+        let found = if choice == 0 { name.durable } else { name.pending[choice - 1] };
+        if let Some(entry) = found
+            && has_directory(&after.names, path)
+        {
+            after.names.insert(path.clone(), Name { durable: found, pending: Vec::new() });
+            if let Entry::File(id) = entry
+                && let Some(inode) = before.files.get(&id)
+            {
+                after
+                    .files
+                    .entry(id)
+                    .or_insert_with(|| Inode { bytes: survive(inode, &mut random), ..Inode::default() });
+            }
+        }
+    }
+    after
+}
+
+fn has_directory(names: &BTreeMap<PathBuf, Name>, path: &Path) -> bool {
+    let parent = parent_of(path);
+    parent.parent().is_none() || names.get(parent).is_some_and(|name| name.durable == Some(Entry::Directory))
+}
+
+/// The bytes of a file that are found on the disk.
+fn survive(inode: &Inode, random: &mut Random) -> Vec<u8> {
+    let mut unsafe_ranges: Vec<Range<usize>> = inode.doomed.iter().chain(&inode.pending).cloned().collect();
+    unsafe_ranges.sort_by_key(|range| range.start);
+    let lost = match random.below(4) {
+        0 => unsafe_ranges,
+        1 => Vec::new(),
+        2 => lose_writes(&unsafe_ranges, random),
+        _ => lose_pages(&unsafe_ranges, random),
+    };
+    let mut bytes = inode.bytes.clone();
+    let is_stale = random.below(2) == 0;
+    for range in &lost {
+        for byte in &mut bytes[range.clone()] {
+            *byte = if is_stale { random.byte() } else { 0 };
+        }
+    }
+    // The size is written apart from the bytes: it may tell of bytes that never came, but not leave out bytes that did.
+    let is_long = random.below(2) == 0;
+    let mut end = bytes.len();
+    for range in lost.iter().rev().filter(|_| !is_long) {
+        if range.end == end {
+            end = range.start;
+        }
+    }
+    bytes.truncate(end);
+    bytes
+}
+
+/// Any subset of the writes, and the end of the last one that is kept.
+fn lose_writes(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>> {
+    let (kept, mut lost): (Vec<_>, Vec<_>) = writes.iter().cloned().partition(|_| random.below(2) == 0);
+    if let Some(last) = kept.last() {
+        let cut = last.start + random.below(last.len() + 1);
+        lost.push(cut..last.end);
+        lost.sort_by_key(|range| range.start);
+    }
+    lost
+}
+
+/// Any subset of the pages, whatever write they came with.
+fn lose_pages(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>> {
+    let mut lost = Vec::new();
+    let (mut page, mut is_lost) = (usize::MAX, false);
+    for write in writes {
+        let mut start = write.start;
+        while start < write.end {
+            if start / PAGE_SIZE != page {
+                page = start / PAGE_SIZE;
+                is_lost = random.below(2) == 0;
+            }
+            let end = write.end.min((page + 1) * PAGE_SIZE);
+            if is_lost {
+                lost.push(start..end);
+            }
+            start = end;
+        }
+    }
+    lost
+}
+
+/// SplitMix64: small, and the same everywhere.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.next().to_le_bytes()[0]
+    }
+
+    /// A number below `count`, which must not be 0.
+    pub(super) fn below(&mut self, count: usize) -> usize {
+        usize::try_from(self.next() % count as u64).unwrap_or(0)
+    }
+}

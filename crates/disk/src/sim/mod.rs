@@ -1,0 +1,230 @@
+//! [`SimDisk`]: a disk in memory that loses power, fills up and fails at will. Input and output as in [`Disk`](crate::Disk).
+//!
+//! It does what a file system without a journal may do, as `docs/formats/disk.md` has it: what was not synced may be lost in any combination.
+//! Everything it decides comes from seeds: the same calls in the same order and the same seeds give the same disk. Cost: the bytes of all
+//! files, in memory; one lock for all calls. It must never be kinder than a real disk, and reads no clock.
+//!
+//! Operations that change something are numbered from 0 in the order they happen: making a file or directory, a write, a sync of a file or
+//! directory, a rename, a truncation, a removal. `write_whole` is five of them (make, write, sync, rename, sync of the directory), `append` one
+//! or two (make if it is not there, sync of the directory). Reads have numbers of their own.
+
+mod file;
+mod loss;
+mod state;
+
+use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile};
+use file::{SimAppendFile, SimLock, SimReadFile};
+use state::{Entry, State, parent_of};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A simulated disk. A clone is the same disk.
+#[derive(Clone, Debug)]
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+}
+
+/// What befalls one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails with [`DiskErrorKind::NoSpace`]; of a write, a part may have been done.
+    NoSpace,
+    /// It fails with [`DiskErrorKind::Io`]; of a write, a part may have been done, and what a failed sync was to save is never safe again.
+    Io,
+    /// The process ends before it: it and every later call fail.
+    CrashBefore,
+    /// The process ends in the middle of it: of a write, a part is done. Every later call fails.
+    CrashInside,
+    /// The process ends after it: it is done, but it and every later call fail.
+    CrashAfter,
+}
+
+impl SimDisk {
+    /// An empty disk; the seed decides how much is done of writes that fail.
+    pub fn new(seed: u64) -> SimDisk {
+        SimDisk::of(State::new(seed))
+    }
+
+    /// The disk as the next process finds it if this one dies now: the operating system keeps all that was written, synced or not, and gives locks
+    /// back. No faults are planned on it, and its counts are zero. This disk stays as it is and shares nothing with the new one.
+    pub fn kill(&self) -> SimDisk {
+        SimDisk::of(self.state().killed())
+    }
+
+    /// The disk after power was lost now; the seed decides which unsynced writes and names are lost. Otherwise as [`kill`](SimDisk::kill).
+    pub fn power_loss(&self, seed: u64) -> SimDisk {
+        SimDisk::of(loss::power_loss(&self.state(), seed))
+    }
+
+    /// How many operations there were, failed ones included: the number of the next one.
+    pub fn operation_count(&self) -> u64 {
+        self.state().operation_count
+    }
+
+    /// Plans a fault for the operation with this number.
+    pub fn fail_at(&self, operation: u64, fault: Fault) {
+        self.state().faults.insert(operation, fault);
+    }
+
+    /// How many reads there were: the number of the next one. Each request of a `read_many` is one.
+    pub fn read_count(&self) -> u64 {
+        self.state().read_count
+    }
+
+    /// Lets the read with this number fail with [`DiskErrorKind::Io`].
+    pub fn fail_read_at(&self, read: u64) {
+        self.state().read_faults.insert(read);
+    }
+
+    /// Whether a planned crash has happened: every call fails since.
+    pub fn is_crashed(&self) -> bool {
+        self.state().is_gone
+    }
+
+    /// Limits the bytes of all files together; a write beyond it does what fits and fails with [`DiskErrorKind::NoSpace`].
+    pub fn set_capacity(&self, bytes: u64) {
+        self.state().capacity = bytes;
+    }
+
+    /// Inverts the bits of `mask` in one byte of a file, behind the back of everyone: bit rot.
+    pub fn flip(&self, path: &Path, offset: u64, mask: u8) -> Result<(), DiskError> {
+        let mut state = self.state();
+        let id = state.file(path)?;
+        let bytes = &mut state.files.entry(id).or_default().bytes;
+        let size = bytes.len() as u64;
+        match usize::try_from(offset).ok().and_then(|offset| bytes.get_mut(offset)) {
+            Some(byte) => *byte ^= mask,
+            None => {
+                let kind = DiskErrorKind::UnexpectedEnd { missing: (offset - size).saturating_add(1) };
+                return Err(DiskError::new(path, Some(offset), kind));
+            }
+        }
+        Ok(())
+    }
+
+    fn of(state: State) -> SimDisk {
+        SimDisk { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// A thread that panicked inside left a state that is whole: every change is a few infallible steps.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn make_temporary(state: &mut State, temporary: &Path, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+        let id = state.create_file(temporary)?;
+        state.write(id, temporary, bytes)?;
+        state.sync(id, temporary)?;
+        state.rename(temporary, path)?;
+        state.sync_dir(parent_of(path))
+    }
+}
+
+impl Disk for SimDisk {
+    fn kind(&self, path: &Path) -> Result<PathKind, DiskError> {
+        let state = self.state();
+        state.alive(path)?;
+        Ok(state.entry(path)?.kind())
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>, DiskError> {
+        let mut state = self.state();
+        state.alive(path)?;
+        let id = state.file(path)?;
+        let inode = state.files.entry(id).or_default();
+        let (size, handle) = (inode.bytes.len() as u64, inode.handle.clone());
+        Ok(Box::new(SimReadFile { disk: self.clone(), id, path: path.to_owned(), size, _handle: handle }))
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<(PathBuf, PathKind)>, DiskError> {
+        let state = self.state();
+        state.alive(path)?;
+        state.directory(path)?;
+        Ok(state.children(path).map(|(name, entry)| (path.join(name), entry.kind())).collect())
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<(), DiskError> {
+        let mut state = self.state();
+        state.alive(path)?;
+        let missing: Vec<&Path> = path.ancestors().take_while(|path| state.directory(path).is_err()).collect();
+        for path in missing.into_iter().rev() {
+            state.create(path, Entry::Directory)?;
+            state.sync_dir(parent_of(path))?;
+        }
+        Ok(())
+    }
+
+    fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let temporary = path.with_file_name(name);
+        let mut state = self.state();
+        state.alive(path)?;
+        SimDisk::make_temporary(&mut state, &temporary, path, bytes).map_err(|error| {
+            if !state.is_gone && state.file(&temporary).is_ok() {
+                let _ = state.remove(&temporary);
+            }
+            DiskError { path: path.to_owned(), ..error }
+        })
+    }
+
+    fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
+        let mut state = self.state();
+        state.alive(path)?;
+        let id = match state.file(path) {
+            Ok(id) => id,
+            Err(error) if error.kind == DiskErrorKind::NotFound => state.create_file(path)?,
+            Err(error) => return Err(error),
+        };
+        state.sync_dir(parent_of(path))?;
+        let inode = state.files.entry(id).or_default();
+        let (size, handle) = (inode.bytes.len() as u64, inode.handle.clone());
+        Ok(Box::new(SimAppendFile {
+            disk: self.clone(),
+            id,
+            path: path.to_owned(),
+            size,
+            is_poisoned: false,
+            _handle: handle,
+        }))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+        let mut state = self.state();
+        state.alive(path)?;
+        state.remove(path)
+    }
+
+    fn truncate(&self, path: &Path, size: u64) -> Result<(), DiskError> {
+        let mut state = self.state();
+        state.alive(path)?;
+        state.truncate(path, size)
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<(), DiskError> {
+        let mut state = self.state();
+        state.alive(path)?;
+        state.sync_dir(path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError> {
+        let mut state = self.state();
+        state.alive(path)?;
+        let id = match state.file(path) {
+            Ok(id) => id,
+            Err(error) if error.kind == DiskErrorKind::NotFound => state.create_file(path)?,
+            Err(error) => return Err(error),
+        };
+        if !state.locks.insert(id) {
+            return Err(DiskError::new(path, None, DiskErrorKind::Locked));
+        }
+        Ok(Box::new(SimLock { disk: self.clone(), id }))
+    }
+
+    fn free_bytes(&self, path: &Path) -> Result<u64, DiskError> {
+        let state = self.state();
+        state.alive(path)?;
+        state.entry(path)?;
+        Ok(state.room())
+    }
+}

@@ -1,0 +1,334 @@
+//! What a simulated disk holds, and the numbered operations on it. Input: paths, file ids, bytes; output: changed state or a [`DiskError`].
+//!
+//! For every name the state keeps what is safe on the disk and what was put in its place since; for every file its bytes as a reader sees
+//! them and the ranges that are not safe. Invariant: an operation that fails without a crash leaves what a failed system call may leave. It must
+//! never forget that something was not synced.
+
+use super::Fault;
+use super::loss::Random;
+use crate::{DiskError, DiskErrorKind, PathKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) names: BTreeMap<PathBuf, Name>,
+    pub(super) files: BTreeMap<u64, Inode>,
+    pub(super) next_file: u64,
+    pub(super) locks: BTreeSet<u64>,
+    pub(super) operation_count: u64,
+    pub(super) faults: BTreeMap<u64, Fault>,
+    pub(super) read_count: u64,
+    pub(super) read_faults: BTreeSet<u64>,
+    pub(super) is_gone: bool,
+    pub(super) capacity: u64,
+    pub(super) random: Random,
+}
+
+/// A name in a directory. The root directories `` and `/` are always there and have none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Name {
+    pub(super) durable: Option<Entry>,
+    /// What it was made since the directory was last synced, oldest first.
+    pub(super) pending: Vec<Option<Entry>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Directory,
+    File(u64),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inode {
+    pub(super) bytes: Vec<u8>,
+    /// Ranges written since the last sync, one for each write, in order.
+    pub(super) pending: Vec<Range<usize>>,
+    /// Ranges that a failed sync was to save: the kernel takes their pages for clean, so that no later sync writes them.
+    pub(super) doomed: Vec<Range<usize>>,
+    /// Cloned by whoever has the file open.
+    pub(super) handle: Arc<()>,
+}
+
+impl Entry {
+    pub(super) fn kind(self) -> PathKind {
+        match self {
+            Entry::Directory => PathKind::Directory,
+            Entry::File(_) => PathKind::File,
+        }
+    }
+}
+
+impl Name {
+    pub(super) fn current(&self) -> Option<Entry> {
+        self.pending.last().copied().unwrap_or(self.durable)
+    }
+}
+
+impl State {
+    pub(super) fn new(seed: u64) -> State {
+        State {
+            names: BTreeMap::new(),
+            files: BTreeMap::new(),
+            next_file: 0,
+            locks: BTreeSet::new(),
+            operation_count: 0,
+            faults: BTreeMap::new(),
+            read_count: 0,
+            read_faults: BTreeSet::new(),
+            is_gone: false,
+            capacity: u64::MAX,
+            random: Random::new(seed),
+        }
+    }
+
+    pub(super) fn killed(&self) -> State {
+        let files = self.files.iter().map(|(id, inode)| (*id, Inode { handle: Arc::default(), ..inode.clone() }));
+        State {
+            names: self.names.clone(),
+            files: files.collect(),
+            next_file: self.next_file,
+            capacity: self.capacity,
+            random: self.random,
+            ..State::new(0)
+        }
+    }
+
+    /// Fails once the process is gone.
+    pub(super) fn alive(&self, path: &Path) -> Result<(), DiskError> {
+        if self.is_gone { Err(gone(path)) } else { Ok(()) }
+    }
+
+    pub(super) fn entry(&self, path: &Path) -> Result<Entry, DiskError> {
+        let key = normal(path);
+        if is_root(&key) {
+            return Ok(Entry::Directory);
+        }
+        if let Some(entry) = self.names.get(&key).and_then(Name::current) {
+            return Ok(entry);
+        }
+        let is_file = |path: &Path| matches!(self.names.get(path).and_then(Name::current), Some(Entry::File(_)));
+        let below_file = key.ancestors().skip(1).any(is_file);
+        let kind = if below_file { DiskErrorKind::NotADirectory } else { DiskErrorKind::NotFound };
+        Err(DiskError::new(path, None, kind))
+    }
+
+    pub(super) fn file(&self, path: &Path) -> Result<u64, DiskError> {
+        match self.entry(path)? {
+            Entry::File(id) => Ok(id),
+            Entry::Directory => Err(DiskError::new(path, None, DiskErrorKind::IsADirectory)),
+        }
+    }
+
+    pub(super) fn directory(&self, path: &Path) -> Result<(), DiskError> {
+        match self.entry(path)? {
+            Entry::Directory => Ok(()),
+            Entry::File(_) => Err(DiskError::new(path, None, DiskErrorKind::NotADirectory)),
+        }
+    }
+
+    pub(super) fn children(&self, path: &Path) -> impl Iterator<Item = (&OsStr, Entry)> {
+        let parent = normal(path);
+        let inside = self.names.iter().filter(move |(key, _)| parent_of(key) == parent);
+        inside.filter_map(|(key, name)| Some((key.file_name()?, name.current()?)))
+    }
+
+    pub(super) fn room(&self) -> u64 {
+        let used: u64 = self.files.values().map(|inode| inode.bytes.len() as u64).sum();
+        self.capacity.saturating_sub(used)
+    }
+
+    pub(super) fn begin_read(&mut self, path: &Path, offset: u64) -> Result<(), DiskError> {
+        self.alive(path)?;
+        self.read_count += 1;
+        if self.read_faults.remove(&(self.read_count - 1)) {
+            return Err(DiskError::new(path, Some(offset), DiskErrorKind::Io));
+        }
+        Ok(())
+    }
+
+    /// Makes an empty file under a name that may be taken by another file, which then has no name.
+    pub(super) fn create_file(&mut self, path: &Path) -> Result<u64, DiskError> {
+        let id = self.next_file;
+        self.next_file += 1;
+        self.create(path, Entry::File(id))?;
+        Ok(id)
+    }
+
+    pub(super) fn create(&mut self, path: &Path, entry: Entry) -> Result<(), DiskError> {
+        self.directory(parent_of(path)).map_err(|error| DiskError { path: path.to_owned(), ..error })?;
+        match self.entry(path).map(Entry::kind) {
+            Ok(PathKind::Directory) => return Err(DiskError::new(path, None, DiskErrorKind::IsADirectory)),
+            Ok(PathKind::File) if entry == Entry::Directory => {
+                return Err(DiskError::new(path, None, DiskErrorKind::NotADirectory));
+            }
+            _ => {}
+        }
+        self.operate(path, None, |state, is_whole| {
+            if is_whole {
+                if let Entry::File(id) = entry {
+                    state.files.insert(id, Inode::default());
+                }
+                state.name(path).pending.push(Some(entry));
+            }
+        })
+    }
+
+    pub(super) fn write(&mut self, id: u64, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+        let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
+        let start = self.files.entry(id).or_default().bytes.len();
+        let mut is_full = false;
+        self.operate(path, Some(start as u64), |state, is_whole| {
+            let wanted = if is_whole { bytes.len() } else { state.random.below(bytes.len() + 1) };
+            let count = wanted.min(room);
+            is_full = count < wanted;
+            let inode = state.files.entry(id).or_default();
+            inode.bytes.extend_from_slice(&bytes[..count]);
+            if count > 0 {
+                inode.pending.push(start..start + count);
+            }
+        })?;
+        if is_full { Err(DiskError::new(path, Some(start as u64), DiskErrorKind::NoSpace)) } else { Ok(()) }
+    }
+
+    pub(super) fn sync(&mut self, id: u64, path: &Path) -> Result<(), DiskError> {
+        let size = self.files.entry(id).or_default().bytes.len() as u64;
+        self.operate(path, Some(size), |state, is_whole| {
+            let inode = state.files.entry(id).or_default();
+            let pending = std::mem::take(&mut inode.pending);
+            if !is_whole {
+                inode.doomed.extend(pending);
+            }
+        })
+    }
+
+    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        let id = self.file(from)?;
+        if self.directory(to).is_ok() {
+            return Err(DiskError::new(to, None, DiskErrorKind::IsADirectory));
+        }
+        self.operate(to, None, |state, is_whole| {
+            if is_whole {
+                state.name(from).pending.push(None);
+                state.name(to).pending.push(Some(Entry::File(id)));
+            }
+        })
+    }
+
+    pub(super) fn remove(&mut self, path: &Path) -> Result<(), DiskError> {
+        self.file(path)?;
+        self.operate(path, None, |state, is_whole| {
+            if is_whole {
+                state.name(path).pending.push(None);
+            }
+        })
+    }
+
+    /// A truncation that fails has happened or not.
+    pub(super) fn truncate(&mut self, path: &Path, size: u64) -> Result<(), DiskError> {
+        let id = self.file(path)?;
+        let missing = size.saturating_sub(self.files.entry(id).or_default().bytes.len() as u64);
+        if missing > 0 {
+            return Err(DiskError::new(path, Some(size), DiskErrorKind::UnexpectedEnd { missing }));
+        }
+        self.operate(path, Some(size), |state, is_whole| {
+            if is_whole || state.random.below(2) == 0 {
+                state.files.entry(id).or_default().cut(usize::try_from(size).unwrap_or(usize::MAX));
+            }
+        })
+    }
+
+    pub(super) fn sync_dir(&mut self, path: &Path) -> Result<(), DiskError> {
+        self.directory(path)?;
+        let parent = normal(path);
+        self.operate(path, None, |state, is_whole| {
+            if is_whole {
+                state.settle_names(&parent);
+            }
+        })
+    }
+
+    fn settle_names(&mut self, parent: &Path) {
+        let mut is_one_gone = false;
+        for (_, name) in self.names.iter_mut().filter(|(key, _)| parent_of(key) == parent) {
+            is_one_gone |= name.pending.len() + usize::from(name.durable.is_some()) > 1;
+            name.durable = name.current();
+            name.pending.clear();
+        }
+        if is_one_gone {
+            self.names.retain(|_, name| name.durable.is_some() || !name.pending.is_empty());
+            let named: BTreeSet<u64> = self.names.values().flat_map(Name::files).collect();
+            self.files.retain(|id, inode| named.contains(id) || Arc::strong_count(&inode.handle) > 1);
+        }
+    }
+
+    fn name(&mut self, path: &Path) -> &mut Name {
+        self.names.entry(normal(path)).or_default()
+    }
+
+    /// Numbers an operation and does it as planned: whole, or in part and with an error.
+    fn operate(
+        &mut self,
+        path: &Path,
+        offset: Option<u64>,
+        act: impl FnOnce(&mut State, bool),
+    ) -> Result<(), DiskError> {
+        self.alive(path)?;
+        let number = self.operation_count;
+        self.operation_count += 1;
+        let fault = self.faults.remove(&number);
+        if fault == Some(Fault::CrashBefore) {
+            self.is_gone = true;
+            return Err(gone(path));
+        }
+        act(self, matches!(fault, None | Some(Fault::CrashAfter)));
+        match fault {
+            None => Ok(()),
+            Some(Fault::NoSpace) => Err(DiskError::new(path, offset, DiskErrorKind::NoSpace)),
+            Some(Fault::Io) => Err(DiskError::new(path, offset, DiskErrorKind::Io)),
+            Some(Fault::CrashBefore | Fault::CrashInside | Fault::CrashAfter) => {
+                self.is_gone = true;
+                Err(gone(path))
+            }
+        }
+    }
+}
+
+impl Name {
+    fn files(&self) -> impl Iterator<Item = u64> {
+        let entries = self.pending.iter().copied().chain([self.durable]).flatten();
+        entries.filter_map(|entry| if let Entry::File(id) = entry { Some(id) } else { None })
+    }
+}
+
+impl Inode {
+    /// Shortens and syncs it.
+    fn cut(&mut self, size: usize) {
+        self.bytes.truncate(size);
+        self.pending.clear();
+        self.doomed.retain_mut(|range| {
+            range.end = range.end.min(size);
+            range.start < range.end
+        });
+    }
+}
+
+/// The directory a path lies in.
+pub(super) fn parent_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+fn normal(path: &Path) -> PathBuf {
+    path.components().filter(|part| *part != Component::CurDir).collect()
+}
+
+fn is_root(path: &Path) -> bool {
+    path.parent().is_none()
+}
+
+fn gone(path: &Path) -> DiskError {
+    DiskError::new(path, None, DiskErrorKind::Other { reason: "the simulated process is gone".to_owned() })
+}

@@ -1,0 +1,35 @@
+//! System calls that the standard library does not offer. The only module of this crate with `unsafe`.
+//!
+//! Input: paths and open files; output: plain numbers and `io::Result`s. Cost: one system call each. It must never keep a pointer beyond the call
+//! it was made for.
+
+#![allow(unsafe_code, reason = "system calls; each site says what it relies on")]
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Bytes that a user who is not root may still write on the file system of `path`.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut answer = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: `path` ends with a zero byte and `answer` has room for one `statvfs`; both outlive the call.
+    if unsafe { libc::statvfs(path.as_ptr(), answer.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it filled `answer`; it consists of integers, for which any bits are valid.
+    let answer = unsafe { answer.assume_init() };
+    Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+}
+
+/// Asks the kernel to read ahead; whatever it answers is fine.
+pub(crate) fn prefetch(file: &File, offset: u64, size: u64) {
+    if let (Ok(offset), Ok(size)) = (i64::try_from(offset), i64::try_from(size)) {
+        // SAFETY: the call takes no pointers, and the descriptor is open as long as `file` is borrowed.
+        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, size, libc::POSIX_FADV_WILLNEED) };
+    }
+}
