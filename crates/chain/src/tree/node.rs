@@ -1,0 +1,142 @@
+//! What is kept of one header, packed; and [`Node`], the same for callers. Data only.
+
+use super::NodeId;
+use crate::position::{BlockPosition, UndoPosition};
+use lydian_consensus::U256;
+use lydian_primitives::{BlockHash, Header, Height};
+
+/// A header and what is known of its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub hash: BlockHash,
+    pub header: Header,
+    pub height: Height,
+    /// `None` for the genesis block.
+    pub parent: Option<NodeId>,
+    /// Work of the chain up to and with this block.
+    pub chain_work: U256,
+    /// Where the block lies; `None` if it has not come, or was pruned.
+    pub block: Option<BlockPosition>,
+    /// Where its undo data lies.
+    pub undo: Option<UndoPosition>,
+    /// Breaks a rule, or stands on one that does.
+    pub is_invalid: bool,
+    /// Its scripts were verified once.
+    pub is_verified: bool,
+    /// When its body and those of all its ancestors had come; the earlier wins between equal works. `None` until then.
+    pub sequence: Option<u64>,
+}
+
+/// No node, no file, no sequence.
+pub(super) const NONE: u32 = u32::MAX;
+
+pub(super) const INVALID: u8 = 1;
+pub(super) const VERIFIED: u8 = 2;
+
+/// A node as it lies in memory. The parent's hash is the parent's.
+#[derive(Clone, Debug)]
+pub(super) struct Packed {
+    pub(super) hash: BlockHash,
+    pub(super) chain_work: U256,
+    merkle_root: [u8; 32],
+    version: i32,
+    pub(super) time: u32,
+    pub(super) bits: u32,
+    nonce: u32,
+    pub(super) height: u32,
+    pub(super) parent: u32,
+    /// An ancestor further down: Core's `pskip`.
+    pub(super) skip: u32,
+    pub(super) first_child: u32,
+    pub(super) next_sibling: u32,
+    pub(super) sequence: u32,
+    block_offset: u64,
+    block_file: u32,
+    block_size: u32,
+    undo_file: u32,
+    undo_offset: u32,
+    undo_size: u32,
+    pub(super) flags: u8,
+}
+
+/// Bytes of a node; with the table of hashes and the active chain 177 to 183 a header.
+pub(super) const PACKED_SIZE: usize = 168;
+const _: () = assert!(size_of::<Packed>() == PACKED_SIZE);
+
+impl Packed {
+    pub(super) fn new(hash: BlockHash, header: &Header, height: u32, chain_work: U256) -> Packed {
+        Packed {
+            hash,
+            chain_work,
+            merkle_root: header.merkle_root,
+            version: header.version,
+            time: header.time,
+            bits: header.bits,
+            nonce: header.nonce,
+            height,
+            parent: NONE,
+            skip: NONE,
+            first_child: NONE,
+            next_sibling: NONE,
+            sequence: NONE,
+            block_offset: 0,
+            block_file: NONE,
+            block_size: 0,
+            undo_file: NONE,
+            undo_offset: 0,
+            undo_size: 0,
+            flags: 0,
+        }
+    }
+
+    pub(super) fn header(&self, prev_block: BlockHash) -> Header {
+        Header {
+            version: self.version,
+            prev_block,
+            merkle_root: self.merkle_root,
+            time: self.time,
+            bits: self.bits,
+            nonce: self.nonce,
+        }
+    }
+
+    pub(super) fn has_block(&self) -> bool {
+        self.block_file != NONE
+    }
+
+    pub(super) fn is_invalid(&self) -> bool {
+        self.flags & INVALID != 0
+    }
+
+    pub(super) fn is_linked(&self) -> bool {
+        self.sequence != NONE
+    }
+
+    pub(super) fn block(&self) -> Option<BlockPosition> {
+        let BlockPosition { file, offset, size } =
+            BlockPosition { file: self.block_file, offset: self.block_offset, size: self.block_size };
+        self.has_block().then_some(BlockPosition { file, offset, size })
+    }
+
+    pub(super) fn set_block(&mut self, position: Option<BlockPosition>) {
+        let none = BlockPosition { file: NONE, offset: 0, size: 0 };
+        let BlockPosition { file, offset, size } = position.unwrap_or(none);
+        (self.block_file, self.block_offset, self.block_size) = (file, offset, size);
+    }
+
+    pub(super) fn undo(&self) -> Option<UndoPosition> {
+        let position = UndoPosition { file: self.undo_file, offset: u64::from(self.undo_offset), size: self.undo_size };
+        (self.undo_file != NONE).then_some(position)
+    }
+
+    /// Undo files are always smaller than 4 GiB.
+    pub(super) fn set_undo(&mut self, position: Option<UndoPosition>) {
+        let none = UndoPosition { file: NONE, offset: 0, size: 0 };
+        let UndoPosition { file, offset, size } = position.unwrap_or(none);
+        (self.undo_file, self.undo_size) = (file, size);
+        self.undo_offset = match u32::try_from(offset) {
+            Ok(offset) => offset,
+            Err(_) => unreachable!("an undo file has less than 4 GiB, and positions that were read are checked"),
+        };
+    }
+}

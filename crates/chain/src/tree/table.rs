@@ -1,0 +1,65 @@
+//! [`Table`]: which header has a hash. Input: hashes that are spread evenly, as block hashes are. Output: ids of nodes; the nodes themselves
+//! hold the hashes. Open addressing with linear probing; nothing is ever removed. Cost: 5.3 to 10.7 bytes a header, a probe or two a question.
+
+use super::NodeId;
+use lydian_primitives::BlockHash;
+
+const EMPTY: u32 = u32::MAX;
+const SLOTS_MIN: usize = 64;
+
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    /// A power of two of them, at most three quarters in use.
+    slots: Vec<u32>,
+    len: usize,
+}
+
+impl Table {
+    pub(super) fn new() -> Table {
+        Table { slots: vec![EMPTY; SLOTS_MIN], len: 0 }
+    }
+
+    /// The id whose hash this is, by what `hash_of` says.
+    pub(super) fn find<'a>(&self, hash: &BlockHash, hash_of: impl Fn(NodeId) -> &'a BlockHash) -> Option<NodeId> {
+        let mut at = self.home(hash);
+        while self.slots[at] != EMPTY {
+            let id = NodeId(self.slots[at]);
+            if hash_of(id) == hash {
+                return Some(id);
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        None
+    }
+
+    /// Enters an id whose hash is not there yet.
+    pub(super) fn insert<'a>(&mut self, id: NodeId, hash: &BlockHash, hash_of: impl Fn(NodeId) -> &'a BlockHash) {
+        if (self.len + 1) * 4 > self.slots.len() * 3 {
+            let size = self.slots.len() * 2;
+            let old = std::mem::replace(&mut self.slots, vec![EMPTY; size]);
+            for id in old.into_iter().filter(|id| *id != EMPTY) {
+                self.place(NodeId(id), hash_of(NodeId(id)));
+            }
+        }
+        self.place(id, hash);
+        self.len += 1;
+    }
+
+    fn place(&mut self, id: NodeId, hash: &BlockHash) {
+        let mut at = self.home(hash);
+        while self.slots[at] != EMPTY {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = id.0;
+    }
+
+    /// The first bytes of a hash are those that proof of work does not bind.
+    fn home(&self, hash: &BlockHash) -> usize {
+        let [a, b, c, d, ..] = hash.0;
+        u32::from_le_bytes([a, b, c, d]) as usize & (self.slots.len() - 1)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<u32>()
+    }
+}

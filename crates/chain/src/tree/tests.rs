@@ -1,0 +1,449 @@
+//! The tree against a naive model: the plain validator's tree, which looks at everything each time.
+
+use super::*;
+use lydian_consensus::{Chain, HeaderView};
+
+/// What the plain validator keeps of a block (`consensus`, `plain/tree.rs`).
+#[derive(Clone, Debug)]
+struct ModelNode {
+    parent: Option<usize>,
+    height: usize,
+    work: U256,
+    has_body: bool,
+    is_invalid: bool,
+    sequence: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Model {
+    nodes: Vec<ModelNode>,
+    active: Vec<usize>,
+    waiting: Vec<usize>,
+    next_sequence: u64,
+}
+
+impl Model {
+    fn new() -> Model {
+        let genesis = ModelNode {
+            parent: None,
+            height: 0,
+            work: block_proof(0x207f_ffff),
+            has_body: true,
+            is_invalid: false,
+            sequence: Some(0),
+        };
+        Model { nodes: vec![genesis], active: vec![0], waiting: Vec::new(), next_sequence: 1 }
+    }
+
+    fn tip(&self) -> usize {
+        self.active[self.active.len() - 1]
+    }
+
+    fn insert(&mut self, parent: usize, bits: u32) {
+        let above = &self.nodes[parent];
+        self.nodes.push(ModelNode {
+            parent: Some(parent),
+            height: above.height + 1,
+            work: above.work.checked_add(block_proof(bits)).unwrap(),
+            has_body: false,
+            is_invalid: false,
+            sequence: None,
+        });
+    }
+
+    fn set_body(&mut self, id: usize) {
+        self.nodes[id].has_body = true;
+        self.waiting.push(id);
+        if self.nodes[id].parent.is_some_and(|parent| self.nodes[parent].sequence.is_none()) {
+            return;
+        }
+        let mut linked = VecDeque::from([id]);
+        while let Some(id) = linked.pop_front() {
+            self.nodes[id].sequence = Some(self.next_sequence);
+            self.next_sequence += 1;
+            linked.extend(self.waiting.iter().filter(|child| self.nodes[**child].parent == Some(id)));
+        }
+    }
+
+    fn invalidate(&mut self, id: usize) {
+        self.nodes[id].is_invalid = true;
+        for index in id + 1..self.nodes.len() {
+            let parent = self.nodes[index].parent.unwrap();
+            self.nodes[index].is_invalid |= self.nodes[parent].is_invalid;
+        }
+    }
+
+    fn reconsider(&mut self, id: usize) {
+        let is_below = |mut at: usize, top: usize| loop {
+            if at == top {
+                return true;
+            }
+            match self.nodes[at].parent {
+                Some(parent) => at = parent,
+                None => return false,
+            }
+        };
+        let related: Vec<_> =
+            (0..self.nodes.len()).filter(|other| is_below(*other, id) || is_below(id, *other)).collect();
+        related.into_iter().for_each(|other| self.nodes[other].is_invalid = false);
+    }
+
+    fn is_active(&self, id: usize) -> bool {
+        self.active.get(self.nodes[id].height) == Some(&id)
+    }
+
+    fn path_to(&self, id: usize) -> Option<Vec<usize>> {
+        let mut path = Vec::new();
+        let mut at = id;
+        while !self.is_active(at) {
+            if self.nodes[at].is_invalid || !self.nodes[at].has_body {
+                return None;
+            }
+            path.push(at);
+            at = self.nodes[at].parent?;
+        }
+        path.reverse();
+        Some(path)
+    }
+
+    fn best(&self) -> Option<usize> {
+        let merit = |id: usize| self.nodes[id].sequence.map(|sequence| (self.nodes[id].work, Reverse(sequence)));
+        let of_tip = merit(self.tip());
+        let better = self.waiting.iter().copied().filter(|id| !self.nodes[*id].is_invalid && merit(*id) > of_tip);
+        better.filter(|id| self.path_to(*id).is_some()).max_by_key(|id| merit(*id))
+    }
+
+    fn push(&mut self, id: usize) {
+        assert_eq!(self.nodes[id].parent, Some(self.tip()));
+        self.active.push(id);
+        self.waiting.retain(|waiting| *waiting != id);
+    }
+
+    fn pop(&mut self) {
+        self.waiting.extend(self.active.pop());
+    }
+
+    fn ancestor(&self, id: usize, height: usize) -> usize {
+        let mut at = id;
+        while self.nodes[at].height > height {
+            at = self.nodes[at].parent.unwrap();
+        }
+        at
+    }
+}
+
+/// SplitMix64.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
+    }
+}
+
+fn id(index: usize) -> NodeId {
+    NodeId(u32::try_from(index).unwrap())
+}
+
+fn position(index: usize) -> BlockPosition {
+    BlockPosition { file: 3, offset: u64::try_from(index).unwrap() << 33, size: 81 }
+}
+
+fn params() -> Params {
+    Params::new(Chain::Regtest)
+}
+
+fn header_on(tree: &HeaderTree, parent: NodeId, bits: u32, nonce: u32) -> Header {
+    Header { version: 4, prev_block: *tree.hash(parent), merkle_root: [7; 32], time: 1 + nonce % 97, bits, nonce }
+}
+
+/// Both, and what the test does to both.
+struct Pair {
+    tree: HeaderTree,
+    model: Model,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        Pair { tree: HeaderTree::new(&params()), model: Model::new() }
+    }
+
+    fn insert(&mut self, parent: usize, bits: u32) -> usize {
+        let new = self.model.nodes.len();
+        let header = header_on(&self.tree, id(parent), bits, u32::try_from(new).unwrap());
+        // A header is only taken if its parent is not invalid.
+        assert!(!self.model.nodes[parent].is_invalid);
+        self.model.insert(parent, bits);
+        assert_eq!(self.tree.restore_header(&header), Some(id(new)));
+        assert_eq!(self.tree.header(id(new)), header);
+        new
+    }
+
+    fn set_body(&mut self, index: usize) {
+        if !self.model.nodes[index].has_body {
+            self.model.set_body(index);
+            self.tree.set_block(id(index), position(index));
+        }
+    }
+
+    /// The engine's and the plain validator's loop; now and then a block fails when it is connected.
+    fn go_to_best(&mut self, rng: &mut Rng) {
+        loop {
+            let best = self.model.best();
+            assert_eq!(self.tree.best_candidate(), best.map(id));
+            let Some(best) = best else { return };
+            let path = self.model.path_to(best).unwrap();
+            let fork = self.model.nodes[path[0]].parent.unwrap();
+            assert_eq!(self.tree.fork(self.tree.tip(), id(best)), id(fork));
+            assert_eq!(self.tree.path(id(fork), id(best)), path.iter().copied().map(id).collect::<Vec<_>>());
+            while self.model.tip() != fork {
+                assert_eq!(self.tree.pop_active(), id(self.model.tip()));
+                self.model.pop();
+            }
+            for block in path {
+                if rng.below(8) == 0 {
+                    self.model.invalidate(block);
+                    self.tree.invalidate(id(block));
+                    break;
+                }
+                self.model.push(block);
+                self.tree.push_active(id(block));
+            }
+        }
+    }
+
+    fn check(&self) {
+        assert_eq!(self.tree.tip(), id(self.model.tip()));
+        assert_eq!(self.tree.best_candidate(), self.model.best().map(id));
+        for (index, model) in self.model.nodes.iter().enumerate() {
+            let node = self.tree.node(id(index));
+            assert_eq!(node.chain_work, model.work);
+            assert_eq!(node.is_invalid, model.is_invalid, "{index}");
+            assert_eq!(node.sequence, model.sequence, "{index}");
+            assert_eq!(node.block.is_some(), model.has_body && index != 0);
+            assert_eq!(self.tree.is_active(id(index)), self.model.is_active(index));
+            assert_eq!(self.tree.find(&node.hash), Some(id(index)));
+        }
+    }
+}
+
+const BITS: [u32; 4] = [0x207f_ffff, 0x207f_ffff, 0x203f_ffff, 0x2015_5555];
+
+fn random_tree(seed: u64) {
+    let mut rng = Rng(seed);
+    let mut pair = Pair::new();
+    let steps = 10 + rng.below(60);
+    for _ in 0..steps {
+        let count = pair.model.nodes.len();
+        match rng.below(20) {
+            0..=8 => {
+                // Near the end, so that branches grow.
+                let parent = count - 1 - rng.below(count.min(5));
+                if !pair.model.nodes[parent].is_invalid {
+                    let bits = BITS[rng.below(BITS.len())];
+                    let new = pair.insert(parent, bits);
+                    if rng.below(2) == 0 {
+                        pair.set_body(new);
+                    }
+                }
+            }
+            9..=14 => {
+                let index = rng.below(count);
+                if index != 0 && !pair.model.nodes[index].is_invalid {
+                    pair.set_body(index);
+                }
+            }
+            15 => {
+                let index = rng.below(count);
+                if index != 0 {
+                    // Blocks of the active chain are taken off it first, as `invalidateblock` does.
+                    while pair.model.ancestor(pair.model.tip(), pair.model.nodes[index].height) == index {
+                        pair.tree.pop_active();
+                        pair.model.pop();
+                    }
+                    pair.model.invalidate(index);
+                    pair.tree.invalidate(id(index));
+                }
+            }
+            16 => {
+                let index = rng.below(count);
+                pair.model.reconsider(index);
+                pair.tree.reconsider(id(index));
+            }
+            _ => pair.go_to_best(&mut rng),
+        }
+        pair.check();
+    }
+    for _ in 0..20 {
+        let (a, b) = (rng.below(pair.model.nodes.len()), rng.below(pair.model.nodes.len()));
+        let height = rng.below(pair.model.nodes[a].height + 1);
+        let at = Height(u32::try_from(height).unwrap());
+        assert_eq!(pair.tree.ancestor(id(a), at), Some(id(pair.model.ancestor(a, height))));
+        let mut common = pair.model.ancestor(a, pair.model.nodes[b].height);
+        while pair.model.ancestor(b, pair.model.nodes[common].height) != common {
+            common = pair.model.nodes[common].parent.unwrap();
+        }
+        assert_eq!(pair.tree.fork(id(a), id(b)), id(common));
+    }
+}
+
+/// Ties by first seen, bodies in any order, descendants of invalid blocks, equal work after a failed branch.
+/// checklist: 33, 34
+#[test]
+fn equals_the_plain_validators_tree() {
+    (0..5_000).for_each(random_tree);
+}
+
+/// The story of every reorganisation: equal work stays, more work moves, back at equal work to the first.
+/// checklist: 33
+#[test]
+fn the_first_seen_of_equals_wins() {
+    let mut pair = Pair::new();
+    let [a1, b1] = [0, 0].map(|parent| pair.insert(parent, BITS[0]));
+    pair.set_body(b1);
+    pair.set_body(a1);
+    assert_eq!(pair.tree.best_candidate(), Some(id(b1)), "bodies count, not headers");
+    pair.tree.push_active(id(b1));
+    assert_eq!(pair.tree.best_candidate(), None, "equal work does not move the tip");
+    let a2 = pair.insert(a1, BITS[0]);
+    assert_eq!(pair.tree.best_candidate(), None, "a header alone does not");
+    pair.set_body(a2);
+    assert_eq!(pair.tree.best_candidate(), Some(id(a2)));
+    // The branch fails at its end: what is left of it is as good as the old tip and was here later.
+    pair.tree.pop_active();
+    pair.tree.push_active(id(a1));
+    pair.tree.invalidate(id(a2));
+    assert_eq!(pair.tree.best_candidate(), Some(id(b1)));
+}
+
+#[test]
+fn headers_are_taken_by_the_rules() {
+    let params = params();
+    let mut tree = HeaderTree::new(&params);
+    let now = i64::from(u32::MAX / 2);
+    let mut next = header_on(&tree, NodeId::GENESIS, 0x207f_ffff, 0);
+    next.time = tree.time(NodeId::GENESIS) + 1;
+    let seal = |header: &mut Header, is_good: bool| {
+        while check_header(header, &header.hash(), &params).is_ok() != is_good {
+            header.nonce += 1;
+        }
+    };
+    let reason = |answer: Result<NodeId, Rejected>| answer.unwrap_err().reason();
+    seal(&mut next, false);
+    assert_eq!(reason(tree.accept_header(&next, now, &params)), "high-hash");
+    seal(&mut next, true);
+    let first = tree.accept_header(&next, now, &params).unwrap();
+    assert_eq!(tree.accept_header(&next, now, &params), Ok(first), "known");
+    assert_eq!(tree.height(first), Height(1));
+
+    let mut orphan = Header { prev_block: BlockHash([9; 32]), ..next };
+    seal(&mut orphan, true);
+    assert_eq!(reason(tree.accept_header(&orphan, now, &params)), "prev-blk-not-found");
+    let mut old = Header { prev_block: *tree.hash(first), time: tree.time(NodeId::GENESIS), ..next };
+    seal(&mut old, true);
+    assert_eq!(reason(tree.accept_header(&old, now, &params)), "time-too-old");
+    let mut second = Header { prev_block: *tree.hash(first), time: next.time + 7201, ..next };
+    seal(&mut second, true);
+    assert_eq!(reason(tree.accept_header(&second, i64::from(next.time), &params)), "time-too-new");
+    tree.accept_header(&second, i64::from(second.time), &params).unwrap();
+
+    tree.invalidate(first);
+    assert_eq!(reason(tree.accept_header(&next, now, &params)), "duplicate-invalid");
+    assert_eq!(reason(tree.accept_header(&second, now, &params)), "duplicate-invalid");
+    old.time += 1;
+    seal(&mut old, true);
+    assert_eq!(reason(tree.accept_header(&old, now, &params)), "bad-prevblk");
+}
+
+/// A branch answers as one that walks every parent does.
+#[test]
+fn median_time_past_of_a_branch() {
+    struct Slow<'a>(&'a HeaderTree, NodeId);
+    impl HeaderView for Slow<'_> {
+        fn ancestor(&self, height: Height) -> Option<lydian_consensus::Ancestor> {
+            self.0.branch(self.1).ancestor(height)
+        }
+    }
+    let mut pair = Pair::new();
+    let mut tip = 0;
+    for _ in 0..40 {
+        tip = pair.insert(tip, BITS[0]);
+    }
+    for height in 0..=41 {
+        let (branch, height) = (pair.tree.branch(id(tip)), Height(height));
+        assert_eq!(branch.median_time_past(height), Slow(&pair.tree, id(tip)).median_time_past(height));
+        assert_eq!(branch.ancestor(height).is_some(), height.0 <= 40);
+    }
+}
+
+/// No chain through a block whose body was pruned is chosen; the part below it may be, and the whole once the body is back.
+#[test]
+fn pruned_branches_are_left_out() {
+    let mut pair = Pair::new();
+    let a1 = pair.insert(0, BITS[0]);
+    let mut b = vec![0];
+    for _ in 0..3 {
+        let parent = b[b.len() - 1];
+        b.push(pair.insert(parent, BITS[0]));
+    }
+    pair.set_body(a1);
+    pair.tree.push_active(id(a1));
+    b[1..].iter().for_each(|block| pair.set_body(*block));
+    assert_eq!(pair.tree.best_candidate(), Some(id(b[3])));
+    pair.tree.clear_block(id(b[3]));
+    assert_eq!(pair.tree.best_candidate(), Some(id(b[2])), "up to the one that is gone");
+    pair.tree.clear_block(id(b[2]));
+    assert_eq!(pair.tree.best_candidate(), None, "what is left has no more work");
+    pair.tree.set_block(id(b[2]), position(b[2]));
+    assert_eq!(pair.tree.best_candidate(), Some(id(b[2])));
+    pair.tree.set_block(id(b[3]), position(b[3]));
+    assert_eq!(pair.tree.best_candidate(), Some(id(b[3])));
+    // Pruned on the active chain is nobody's concern, until the chain is left.
+    pair.tree.activate(id(b[3]));
+    pair.tree.clear_block(id(b[1]));
+    assert_eq!(pair.tree.best_candidate(), None);
+    pair.tree.activate(id(a1));
+    assert_eq!(pair.tree.best_candidate(), None);
+    // A body that waits for its parent and is pruned waits no more.
+    let c1 = pair.insert(a1, BITS[0]);
+    let c2 = pair.insert(c1, BITS[0]);
+    pair.set_body(c2);
+    pair.tree.clear_block(id(c2));
+    pair.set_body(c1);
+    assert_eq!(pair.tree.best_candidate(), Some(id(c1)));
+}
+
+/// 1,000,000 headers: at most about 180 bytes each, and choosing does not look at them.
+#[test]
+fn a_million_headers_are_cheap() {
+    let mut tree = HeaderTree::new(&params());
+    let mut tip = NodeId::GENESIS;
+    for nonce in 0..1_000_000 {
+        let header = header_on(&tree, tip, 0x207f_ffff, nonce);
+        tip = tree.restore_header(&header).unwrap();
+        tree.set_block(tip, BlockPosition { file: 0, offset: u64::from(nonce), size: 1 });
+    }
+    assert_eq!(tree.leaves.len(), 1, "one leaf however long the chain");
+    assert_eq!(tree.best_candidate(), Some(tip));
+    let fork = tree.ancestor(tip, Height(123_456)).unwrap();
+    assert_eq!(tree.height(fork), Height(123_456));
+    let mut steps = 0;
+    let mut at = tip;
+    while tree.height(at) > Height(123_456) {
+        at = tree.step_towards(at, 123_456);
+        steps += 1;
+    }
+    assert!(steps < 120, "{steps} steps");
+    tree.activate(tip);
+    assert_eq!(tree.best_candidate(), None);
+    let bytes = tree.memory_bytes() / tree.len();
+    assert!(bytes <= node::PACKED_SIZE + 20, "{bytes} bytes a header");
+}
