@@ -1,0 +1,207 @@
+//! Bytes of a coin in the store. Input: a coin, or bytes; output: bytes, or a coin and how many bytes it took.
+//!
+//! `[height * 2 + coinbase: varint][value: varint][form of the script: varint][what the form leaves open]`. Unlike Core's form it is total: every
+//! value and every script comes back, and nothing is computed on curves when it is read. A varint is LEB128 in its shortest form. The common
+//! scripts are written as their number and their hash or key. Cost: a copy. Reading never panics and allocates the script only.
+
+use lydian_consensus::{Coin, CoinRef};
+use lydian_primitives::{Amount, Height};
+
+/// Scripts that are one hash or key between fixed bytes: what stands before, how many bytes are open, what stands behind. The place in the
+/// table is the number of the form: never reorder.
+const FORMS: [(&[u8], usize, &[u8]); 5] = [
+    (&[0x76, 0xa9, 0x14], 20, &[0x88, 0xac]), // P2PKH
+    (&[0xa9, 0x14], 20, &[0x87]),             // P2SH
+    (&[0x00, 0x14], 20, &[]),                 // P2WPKH
+    (&[0x00, 0x20], 32, &[]),                 // P2WSH
+    (&[0x51, 0x20], 32, &[]),                 // P2TR
+];
+
+/// Amounts up to here are written with their trailing zeros as an exponent; others follow the mark `VALUE_RAW` as they are.
+const VALUE_SHORT_MAX: u64 = 1 << 56;
+const VALUE_RAW: u64 = u64::MAX;
+
+/// Appends the bytes of a coin.
+pub(crate) fn write_coin(coin: CoinRef<'_>, out: &mut Vec<u8>) {
+    write_varint(u64::from(coin.height.0) << 1 | u64::from(coin.is_coinbase), out);
+    let value = coin.value.0.cast_unsigned();
+    if value <= VALUE_SHORT_MAX {
+        write_varint(compress(value), out);
+    } else {
+        write_varint(VALUE_RAW, out);
+        write_varint(value, out);
+    }
+    let script = coin.script_pubkey;
+    for (number, (before, open, behind)) in (0u64..).zip(FORMS) {
+        if script.len() == before.len() + open + behind.len() && script.starts_with(before) && script.ends_with(behind)
+        {
+            write_varint(number, out);
+            out.extend_from_slice(&script[before.len()..before.len() + open]);
+            return;
+        }
+    }
+    write_varint(script.len() as u64 + FORMS.len() as u64, out);
+    out.extend_from_slice(script);
+}
+
+/// What a coin's bytes say, its script not yet put together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parsed<'a> {
+    code: u32,
+    value: i64,
+    before: &'static [u8],
+    open: &'a [u8],
+    behind: &'static [u8],
+    /// Bytes of the coin.
+    pub(crate) size: usize,
+}
+
+/// Why bytes are no coin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CoinParseError {
+    /// The coin has so many bytes at least.
+    Incomplete {
+        size_min: u64,
+    },
+    Invalid,
+}
+
+/// Reads the coin that the bytes begin with.
+pub(crate) fn parse_coin(bytes: &[u8]) -> Result<Parsed<'_>, CoinParseError> {
+    let mut rest = bytes;
+    let code = u32::try_from(read_varint(&mut rest)?).map_err(|_| CoinParseError::Invalid)?;
+    let value = match read_varint(&mut rest)? {
+        VALUE_RAW => read_varint(&mut rest)?,
+        short => decompress(short).ok_or(CoinParseError::Invalid)?,
+    };
+    let form = read_varint(&mut rest)?;
+    let (before, open, behind) = match usize::try_from(form).ok().and_then(|form| FORMS.get(form)) {
+        Some((before, open, behind)) => (*before, *open as u64, *behind),
+        None => (&[][..], form - FORMS.len() as u64, &[][..]),
+    };
+    let head = bytes.len() - rest.len();
+    let incomplete = CoinParseError::Incomplete { size_min: open.saturating_add(head as u64) };
+    let open = usize::try_from(open).map_err(|_| CoinParseError::Invalid)?;
+    let open = rest.get(..open).ok_or(incomplete)?;
+    Ok(Parsed { code, value: value.cast_signed(), before, open, behind, size: head + open.len() })
+}
+
+impl Parsed<'_> {
+    pub(crate) fn to_coin(self) -> Coin {
+        let script_pubkey = if self.before.is_empty() {
+            self.open.into()
+        } else {
+            let mut script = Vec::with_capacity(self.before.len() + self.open.len() + self.behind.len());
+            script.extend_from_slice(self.before);
+            script.extend_from_slice(self.open);
+            script.extend_from_slice(self.behind);
+            script.into_boxed_slice()
+        };
+        Coin {
+            value: Amount(self.value),
+            script_pubkey,
+            height: Height(self.code >> 1),
+            is_coinbase: self.code & 1 == 1,
+        }
+    }
+}
+
+/// At most nine trailing zeros become an exponent: `1 + 10 * (value without them) + exponent`; zero is 0.
+fn compress(mut value: u64) -> u64 {
+    if value == 0 {
+        return 0;
+    }
+    let mut exponent = 0;
+    while exponent < 9 && value.is_multiple_of(10) {
+        value /= 10;
+        exponent += 1;
+    }
+    1 + value * 10 + exponent
+}
+
+fn decompress(number: u64) -> Option<u64> {
+    let Some(number) = number.checked_sub(1) else { return Some(0) };
+    let exponent = u32::try_from(number % 10).ok()?;
+    (number / 10).checked_mul(10u64.pow(exponent))
+}
+
+#[inline]
+fn write_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    out.push(number.to_le_bytes()[0]);
+}
+
+#[inline]
+fn read_varint(rest: &mut &[u8]) -> Result<u64, CoinParseError> {
+    let mut number = 0u64;
+    for (index, byte) in rest.iter().enumerate().take(10) {
+        let digit = u64::from(byte & 0x7f);
+        if index == 9 && digit > 1 || index > 0 && *byte == 0 {
+            return Err(CoinParseError::Invalid);
+        }
+        number |= digit << (7 * index);
+        if byte & 0x80 == 0 {
+            *rest = &rest[index + 1..];
+            return Ok(number);
+        }
+    }
+    if rest.len() >= 10 { Err(CoinParseError::Invalid) } else { Err(CoinParseError::Incomplete { size_min: 0 }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn round_trip(coin: &Coin) -> usize {
+        let mut bytes = Vec::new();
+        write_coin(coin.as_ref(), &mut bytes);
+        let parsed = parse_coin(&bytes).unwrap();
+        assert_eq!(parsed.size, bytes.len());
+        assert_eq!(&parsed.to_coin(), coin);
+        for end in 0..bytes.len() {
+            assert!(matches!(parse_coin(&bytes[..end]), Err(CoinParseError::Incomplete { .. })));
+        }
+        bytes.len()
+    }
+
+    fn coin(value: i64, script: &[u8]) -> Coin {
+        Coin { value: Amount(value), script_pubkey: script.into(), height: Height(800_000), is_coinbase: false }
+    }
+
+    #[test]
+    fn each_form_comes_back_and_is_small() {
+        for (before, open, behind) in FORMS {
+            let script = [before, &vec![7; open], behind].concat();
+            assert_eq!(round_trip(&coin(5_000_000_000, &script)), 3 + 1 + 1 + open);
+            round_trip(&coin(5_000_000_000, &script[..script.len() - 1]));
+        }
+    }
+
+    #[test]
+    fn every_amount_comes_back() {
+        for value in [0, 1, -1, i64::MAX, i64::MIN, 1 << 56, (1 << 56) + 1, Amount::MAX_MONEY.0, 10_000_000_000] {
+            round_trip(&coin(value, &[]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_coin_comes_back(value: i64, height in 0..1u32 << 31, is_coinbase: bool, script: Vec<u8>) {
+            round_trip(&Coin { value: Amount(value), script_pubkey: script.into(), height: Height(height), is_coinbase });
+        }
+
+        #[test]
+        fn parsing_is_total(bytes: Vec<u8>) {
+            if let Ok(parsed) = parse_coin(&bytes) {
+                let mut again = Vec::new();
+                write_coin(parsed.to_coin().as_ref(), &mut again);
+                prop_assert!(parsed.size <= bytes.len());
+                prop_assert_eq!(&parse_coin(&again).unwrap().to_coin(), &parsed.to_coin());
+            }
+        }
+    }
+}
