@@ -55,7 +55,7 @@ fn is_core_name(name: &str) -> bool {
     digits.is_some_and(|digits| digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn read_key(disk: &dyn Disk, path: &Path) -> Result<Obfuscation, ReadError> {
+pub(crate) fn read_key(disk: &dyn Disk, path: &Path) -> Result<Obfuscation, ReadError> {
     let file = match disk.open(path) {
         Ok(file) => file,
         Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(Obfuscation::NONE),

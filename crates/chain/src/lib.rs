@@ -18,7 +18,9 @@ mod position;
 mod prevouts;
 mod read;
 mod scan;
+mod store;
 mod tree;
+mod undo;
 
 pub use error::ReadError;
 pub use files::{BlockFile, find_block_files, is_block_file_name};
@@ -29,4 +31,8 @@ pub use position::{BlockPosition, UndoPosition};
 pub use prevouts::{Prevout, parse_prevouts, write_prevouts};
 pub use read::{BlockFiles, ReadBlock};
 pub use scan::{Record, Remark, RemarkKind};
+pub use store::{
+    BlockStore, ChainError, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned, StoreRemark, UndoFault, wipe_for_reindex,
+};
 pub use tree::{Branch, HeaderTree, Node, NodeId};
+pub use undo::{BlockUndo, decode_undo, encode_undo};

@@ -16,6 +16,10 @@ impl Obfuscation {
         Obfuscation(key)
     }
 
+    pub fn bytes(&self) -> [u8; Obfuscation::SIZE] {
+        self.0
+    }
+
     /// Applies the key to bytes that lie at `offset` in the file. Twice is the identity.
     pub fn apply(&self, offset: u64, bytes: &mut [u8]) {
         if *self == Obfuscation::NONE {

@@ -52,7 +52,7 @@ impl<'d> BlockFiles<'d> {
             let number = u32::try_from(file).unwrap_or(u32::MAX);
             let mut remarks = Vec::new();
             let records = self.with_view(file, |view| {
-                scan_file(view, number, magic, |remark| remarks.push(remark)).map_err(ReadError::from)
+                scan_file(view, number, magic, 0, |remark| remarks.push(remark)).map_err(ReadError::from)
             })?;
             index.records.extend(records);
             remarks.into_iter().for_each(|remark| index.remark(remark));

@@ -169,17 +169,18 @@ impl View<'_> {
     }
 }
 
-/// Finds the records of one file. `remark` is told of everything else in it.
+/// Finds the records of one file from an offset on, where a record begins or anything else. `remark` is told of everything else in it.
 pub(crate) fn scan_file(
     view: &View<'_>,
     file: u32,
     magic: [u8; 4],
+    start: u64,
     mut remark: impl FnMut(Remark),
 ) -> Result<Vec<Record>, DiskError> {
     let end = view.file.size();
     let mut records = Vec::new();
     // Where what is no record begins, and where the next magic is looked for.
-    let (mut gap_start, mut cursor) = (0, 0);
+    let (mut gap_start, mut cursor) = (start, start);
     // The usual case is a record right behind the last one: three small reads, no search.
     while let Some(start) = next_magic(view, cursor..end, magic)? {
         if end - start < FRAME_SIZE as u64 {

@@ -1,6 +1,8 @@
 //! A disk in memory and block files made by hand, for the tests of this crate.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod blocks;
+
 use lydian_chain::{BlockFile, BlockFiles, BlockIndex, Obfuscation, Ordered};
 use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile};
 use lydian_primitives::{BlockHash, Header};

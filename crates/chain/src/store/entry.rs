@@ -1,0 +1,202 @@
+//! [`IndexEntry`]: what the index log says (`docs/formats/index.md`). Input: entries, or the payload of a record. Output: bytes, or entries.
+//! Total on any bytes.
+
+use crate::limits::{PATH_SIZE_MAX, UNDO_FILE_SIZE_MAX};
+use crate::obfuscation::Obfuscation;
+use crate::position::{BlockPosition, UndoPosition};
+use crate::tree::NodeId;
+use lydian_primitives::{Header, ParseError, ParseErrorKind, Reader};
+use std::path::PathBuf;
+
+/// One thing that became known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum IndexEntry {
+    /// A header was entered, with this id. Ids follow each other.
+    Header { id: NodeId, header: Header },
+    /// The block is here.
+    Block { id: NodeId, position: BlockPosition },
+    /// Its undo data is here.
+    Undo { id: NodeId, position: UndoPosition },
+    /// Its scripts succeeded.
+    Verified { id: NodeId },
+    /// It, and what stands on it, is invalid.
+    Invalid { id: NodeId },
+    /// The mark was taken off it, its ancestors and descendants.
+    Reconsidered { id: NodeId },
+    /// The block is no longer here.
+    BlockCleared { id: NodeId },
+    /// The undo data is no longer here.
+    UndoCleared { id: NodeId },
+}
+
+/// What a record of the log holds beside [`IndexEntry`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum LogItem {
+    Entry(IndexEntry),
+    /// A block file that lies anywhere.
+    File {
+        file: u32,
+        path: PathBuf,
+        key: Obfuscation,
+        is_external: bool,
+    },
+    /// The block and undo file of this number are to be gone.
+    FilePruned {
+        file: u32,
+    },
+    /// The log up to this offset, and everything it names, is safe on the disk. Alone in its record, whose sequence number it repeats.
+    Synced {
+        offset: u64,
+        sequence: u64,
+    },
+}
+
+const HEADER: u8 = 1;
+const BLOCK: u8 = 2;
+const UNDO: u8 = 3;
+const VERIFIED: u8 = 4;
+const INVALID: u8 = 5;
+const RECONSIDERED: u8 = 6;
+const BLOCK_CLEARED: u8 = 7;
+const UNDO_CLEARED: u8 = 8;
+const FILE: u8 = 9;
+const FILE_PRUNED: u8 = 10;
+const SYNCED: u8 = 11;
+
+/// Bytes of a record's payload that holds [`LogItem::Synced`].
+pub(crate) const SYNCED_SIZE: usize = 17;
+
+impl LogItem {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            LogItem::Entry(entry) => entry.write(out),
+            LogItem::File { file, path, key, is_external } => {
+                let path = path.as_os_str().as_encoded_bytes();
+                out.push(FILE);
+                out.extend_from_slice(&file.to_le_bytes());
+                out.push(u8::from(*is_external));
+                out.extend_from_slice(&key.bytes());
+                out.extend_from_slice(&u16::try_from(path.len()).unwrap_or(u16::MAX).to_le_bytes());
+                out.extend_from_slice(path);
+            }
+            LogItem::FilePruned { file } => {
+                out.push(FILE_PRUNED);
+                out.extend_from_slice(&file.to_le_bytes());
+            }
+            LogItem::Synced { offset, sequence } => {
+                out.push(SYNCED);
+                out.extend_from_slice(&offset.to_le_bytes());
+                out.extend_from_slice(&sequence.to_le_bytes());
+            }
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<LogItem, LogItemError> {
+        let id = |reader: &mut Reader<'_>| reader.u32().map(NodeId);
+        let tag = reader.u8()?;
+        Ok(LogItem::Entry(match tag {
+            HEADER => IndexEntry::Header { id: id(reader)?, header: Header::read(reader)? },
+            BLOCK => IndexEntry::Block {
+                id: id(reader)?,
+                position: BlockPosition { file: reader.u32()?, offset: read_u64(reader)?, size: reader.u32()? },
+            },
+            UNDO => {
+                let (id, file, offset, size) = (id(reader)?, reader.u32()?, read_u64(reader)?, reader.u32()?);
+                if offset >= UNDO_FILE_SIZE_MAX {
+                    return Err(LogItemError::UndoOffset);
+                }
+                IndexEntry::Undo { id, position: UndoPosition { file, offset, size } }
+            }
+            VERIFIED => IndexEntry::Verified { id: id(reader)? },
+            INVALID => IndexEntry::Invalid { id: id(reader)? },
+            RECONSIDERED => IndexEntry::Reconsidered { id: id(reader)? },
+            BLOCK_CLEARED => IndexEntry::BlockCleared { id: id(reader)? },
+            UNDO_CLEARED => IndexEntry::UndoCleared { id: id(reader)? },
+            FILE => return read_file(reader),
+            FILE_PRUNED => return Ok(LogItem::FilePruned { file: reader.u32()? }),
+            SYNCED => return Ok(LogItem::Synced { offset: read_u64(reader)?, sequence: read_u64(reader)? }),
+            _ => return Err(LogItemError::UnknownTag),
+        }))
+    }
+}
+
+/// Why a payload, whole by its checksum, is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LogItemError {
+    UnknownTag,
+    UndoOffset,
+    Path,
+    Parse(ParseErrorKind),
+}
+
+impl LogItemError {
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            LogItemError::UnknownTag => "has an entry of an unknown kind",
+            LogItemError::UndoOffset => "has undo data at an impossible offset",
+            LogItemError::Path => "has a path that is none",
+            LogItemError::Parse(_) => "has an entry that is cut off",
+        }
+    }
+}
+
+impl From<ParseError> for LogItemError {
+    fn from(error: ParseError) -> LogItemError {
+        LogItemError::Parse(error.kind)
+    }
+}
+
+impl IndexEntry {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut tag_and_id = |tag, id: NodeId| {
+            out.push(tag);
+            out.extend_from_slice(&id.0.to_le_bytes());
+        };
+        match *self {
+            IndexEntry::Header { id, header } => {
+                tag_and_id(HEADER, id);
+                out.extend_from_slice(&header.to_bytes());
+            }
+            IndexEntry::Block { id, position: BlockPosition { file, offset, size } } => {
+                tag_and_id(BLOCK, id);
+                write_position(out, file, offset, size);
+            }
+            IndexEntry::Undo { id, position: UndoPosition { file, offset, size } } => {
+                tag_and_id(UNDO, id);
+                write_position(out, file, offset, size);
+            }
+            IndexEntry::Verified { id } => tag_and_id(VERIFIED, id),
+            IndexEntry::Invalid { id } => tag_and_id(INVALID, id),
+            IndexEntry::Reconsidered { id } => tag_and_id(RECONSIDERED, id),
+            IndexEntry::BlockCleared { id } => tag_and_id(BLOCK_CLEARED, id),
+            IndexEntry::UndoCleared { id } => tag_and_id(UNDO_CLEARED, id),
+        }
+    }
+}
+
+fn write_position(out: &mut Vec<u8>, file: u32, offset: u64, size: u32) {
+    out.extend_from_slice(&file.to_le_bytes());
+    out.extend_from_slice(&offset.to_le_bytes());
+    out.extend_from_slice(&size.to_le_bytes());
+}
+
+fn read_file(reader: &mut Reader<'_>) -> Result<LogItem, LogItemError> {
+    let file = reader.u32()?;
+    let is_external = reader.u8()? != 0;
+    let key = Obfuscation::new(reader.array()?);
+    let size = usize::from(u16::from_le_bytes(reader.array()?));
+    let path = reader.take(size)?.to_vec();
+    if path.is_empty() || size > PATH_SIZE_MAX {
+        return Err(LogItemError::Path);
+    }
+    Ok(LogItem::File { file, path: path_of_bytes(path), key, is_external })
+}
+
+fn path_of_bytes(bytes: Vec<u8>) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    std::ffi::OsString::from_vec(bytes).into()
+}
+
+fn read_u64(reader: &mut Reader<'_>) -> Result<u64, ParseError> {
+    Ok(u64::from_le_bytes(reader.array()?))
+}

@@ -1,0 +1,197 @@
+//! The files of the store by number, and those of them that are open for reading. Input: positions. Output: bytes, without their obfuscation.
+//!
+//! Own files are `blk?????.dat` and `rev?????.dat`, both named by their number; adopted files lie anywhere, and only their undo data is ours.
+//! At most [`OPEN_READERS_MAX`] files are open at once, of `.zst` files (whose whole content is in memory) [`OPEN_FILES_MAX`].
+
+use super::error::ChainError;
+use crate::files::BlockFile;
+use crate::limits::{OPEN_FILES_MAX, OPEN_READERS_MAX};
+use crate::obfuscation::Obfuscation;
+use lydian_disk::{Disk, DiskError, ReadFile, is_zst, open_content};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Locks; a thread that panicked elsewhere leaves nothing half done in what is guarded here.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A block file of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoreFile {
+    pub(crate) path: PathBuf,
+    pub(crate) key: Obfuscation,
+    /// Never written to, never removed.
+    pub(crate) is_external: bool,
+}
+
+/// Which of the two files of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Blocks,
+    Undo,
+}
+
+/// A file open for reading.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenFile {
+    file: Arc<dyn ReadFile>,
+    pub(crate) path: PathBuf,
+    key: Obfuscation,
+}
+
+impl OpenFile {
+    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        self.file.read_at(offset, buffer)?;
+        self.key.apply(offset, buffer);
+        Ok(())
+    }
+
+    pub(crate) fn prefetch(&self, offset: u64, size: u64) {
+        self.file.prefetch(offset, size);
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.file.size()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Files {
+    disk: Arc<dyn Disk>,
+    blocks: PathBuf,
+    /// Of our own files, those of undo data included.
+    pub(crate) key: Obfuscation,
+    table: RwLock<BTreeMap<u32, StoreFile>>,
+    /// Number, part, file; the last used last.
+    open: Mutex<Vec<(u32, Part, OpenFile)>>,
+}
+
+impl Files {
+    pub(crate) fn new(disk: Arc<dyn Disk>, blocks: PathBuf, key: Obfuscation) -> Files {
+        Files { disk, blocks, key, table: RwLock::default(), open: Mutex::default() }
+    }
+
+    /// Where our own files lie.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.blocks
+    }
+
+    pub(crate) fn path(&self, file: u32, part: Part) -> PathBuf {
+        own_path(&self.blocks, file, part)
+    }
+
+    /// Enters a file of our own by its number.
+    pub(crate) fn insert_own(&self, file: u32) {
+        let own = StoreFile { path: self.path(file, Part::Blocks), key: self.key, is_external: false };
+        self.write().insert(file, own);
+    }
+
+    /// Enters any file; gives its number and whether it is new.
+    pub(crate) fn adopt(&self, block_file: &BlockFile, is_external: bool) -> (u32, bool) {
+        let mut table = self.write();
+        if let Some((file, _)) = table.iter().find(|(_, known)| known.path == block_file.path) {
+            return (*file, false);
+        }
+        let file = next_number(&table);
+        let BlockFile { path, key } = block_file.clone();
+        table.insert(file, StoreFile { path, key, is_external });
+        (file, true)
+    }
+
+    pub(crate) fn restore(&self, file: u32, adopted: StoreFile) {
+        self.write().insert(file, adopted);
+    }
+
+    /// A number that no file has; the file is ours.
+    pub(crate) fn new_own(&self) -> u32 {
+        let mut table = self.write();
+        let file = next_number(&table);
+        let own = StoreFile { path: self.path(file, Part::Blocks), key: self.key, is_external: false };
+        table.insert(file, own);
+        file
+    }
+
+    pub(crate) fn get(&self, file: u32) -> Option<StoreFile> {
+        self.read().get(&file).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<(u32, StoreFile)> {
+        self.read().iter().map(|(file, known)| (*file, known.clone())).collect()
+    }
+
+    /// The file is gone.
+    pub(crate) fn forget(&self, file: u32) {
+        self.write().remove(&file);
+        self.close(file);
+    }
+
+    pub(crate) fn close(&self, file: u32) {
+        lock(&self.open).retain(|(number, ..)| *number != file);
+    }
+
+    /// A file open for reading that has at least `size` bytes if it has so many at all: one that grew since it was opened is opened again.
+    pub(crate) fn open(&self, file: u32, part: Part, size: u64) -> Result<OpenFile, ChainError> {
+        let mut open = lock(&self.open);
+        if let Some(at) = open.iter().position(|(number, its_part, _)| (*number, *its_part) == (file, part)) {
+            let found = open.remove(at);
+            if found.2.size() >= size {
+                open.push(found.clone());
+                return Ok(found.2);
+            }
+        }
+        let (path, key) = match part {
+            Part::Blocks => {
+                let known = self.get(file).ok_or(ChainError::UnknownFile { file })?;
+                (known.path, known.key)
+            }
+            Part::Undo => (self.path(file, part), self.key),
+        };
+        let is_whole = is_zst(&path);
+        let max = if is_whole { OPEN_FILES_MAX } else { OPEN_READERS_MAX };
+        let is_like = |(_, _, other): &(u32, Part, OpenFile)| is_zst(&other.path) == is_whole;
+        // Closed before the next one is opened, so that the limit holds at every moment.
+        while open.iter().filter(|other| is_like(other)).count() >= max
+            && let Some(at) = open.iter().position(is_like)
+        {
+            open.remove(at);
+        }
+        let opened = OpenFile { file: Arc::from(open_content(self.disk.as_ref(), &path)?), path, key };
+        open.push((file, part, opened.clone()));
+        Ok(opened)
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<u32, StoreFile>> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<u32, StoreFile>> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn next_number(table: &BTreeMap<u32, StoreFile>) -> u32 {
+    table.last_key_value().map_or(0, |(file, _)| file + 1)
+}
+
+pub(super) fn own_path(blocks: &Path, file: u32, part: Part) -> PathBuf {
+    let name = match part {
+        Part::Blocks => "blk",
+        Part::Undo => "rev",
+    };
+    blocks.join(format!("{name}{file:05}.dat"))
+}
+
+/// The number in the name of a file of our own.
+pub(super) fn own_number(path: &Path, part: Part) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    let prefix = match part {
+        Part::Blocks => "blk",
+        Part::Undo => "rev",
+    };
+    let digits = name.strip_prefix(prefix)?.strip_suffix(".dat")?;
+    let number = digits.parse().ok()?;
+    // The name and nothing that only reads like it.
+    (path.file_name() == own_path(Path::new(""), number, part).file_name()).then_some(number)
+}

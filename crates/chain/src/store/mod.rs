@@ -1,0 +1,213 @@
+//! [`BlockStore`]: blocks and undo data in files of Core's framing, and the log that says where they are. Input: bytes of blocks, what became
+//! known of them. Output: positions; bytes at positions; after a restart the header tree as it was.
+//!
+//! Every method takes `&self` and may be called from any thread; reads do not wait for appends. Invariants: what [`BlockStore::sync`] returned
+//! for is there after any crash; what came later is there whole, or is gone and said to be gone; adopted files are never written to and never
+//! removed; after a write or sync that failed nothing is taken any more until the store is opened again. No clock, no randomness, no rule.
+
+mod entry;
+mod error;
+mod files;
+mod log;
+mod open;
+mod prune;
+mod read;
+mod reindex;
+mod remark;
+mod writer;
+
+pub use entry::IndexEntry;
+pub use error::{ChainError, UndoFault};
+pub use log::INDEX_VERSION;
+pub use open::{Layout, Opened};
+pub use prune::Pruned;
+pub use reindex::wipe_for_reindex;
+pub use remark::StoreRemark;
+
+use crate::files::BlockFile;
+use crate::limits::PATH_SIZE_MAX;
+use crate::position::{BlockPosition, UndoPosition};
+use crate::undo::BlockUndo;
+use entry::LogItem;
+use files::{Files, Part, lock};
+use log::LogWriter;
+use lydian_consensus::{Coin, Params};
+use lydian_disk::Disk;
+use lydian_primitives::{Block, BlockHash, RawBlock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use writer::{BlockWriter, UndoWriter};
+
+/// The store.
+#[derive(Debug)]
+pub struct BlockStore {
+    disk: Arc<dyn Disk>,
+    magic: [u8; 4],
+    index: PathBuf,
+    files: Files,
+    blocks: Mutex<BlockWriter>,
+    undos: Mutex<UndoWriter>,
+    log: Mutex<Log>,
+    /// The first write or sync that failed.
+    failed: Mutex<Option<ChainError>>,
+}
+
+#[derive(Debug)]
+struct Log {
+    writer: LogWriter,
+    /// The id of the next header.
+    next_id: u32,
+}
+
+impl BlockStore {
+    /// Opens the store of a chain, or makes it; replays the index log and finds what a crash left behind it.
+    pub fn open(disk: Arc<dyn Disk>, layout: &Layout, params: &Params) -> Result<Opened, ChainError> {
+        open::open(disk, layout, params, &mut |_, _| {})
+    }
+
+    /// The same. `progress` is told each block file of our own that is about to be scanned, and how many blocks were found so far that the
+    /// index log did not have.
+    pub fn open_with(
+        disk: Arc<dyn Disk>,
+        layout: &Layout,
+        params: &Params,
+        progress: &mut dyn FnMut(&Path, usize),
+    ) -> Result<Opened, ChainError> {
+        open::open(disk, layout, params, progress)
+    }
+
+    /// Appends a block to the last block file of our own. It is safe on the disk after the next [`BlockStore::sync`], and known after a
+    /// restart once [`IndexEntry::Block`] is recorded.
+    pub fn append_block(&self, block: &[u8]) -> Result<BlockPosition, ChainError> {
+        self.check()?;
+        let appended = lock(&self.blocks).append(self.disk.as_ref(), &self.files, self.magic, block);
+        appended.map_err(|error| self.fail(error))
+    }
+
+    /// Takes in files of blocks that are read where they lie; gives the number of each, which positions then name. A file that is known keeps
+    /// its number. The caller scans them.
+    pub fn adopt(&self, files: &[BlockFile], is_external: bool) -> Result<Vec<u32>, ChainError> {
+        self.check()?;
+        let is_long = |file: &&BlockFile| file.path.as_os_str().len() > PATH_SIZE_MAX;
+        if let Some(file) = files.iter().find(is_long) {
+            return Err(ChainError::PathTooLong { path: file.path.clone() });
+        }
+        let mut numbers = Vec::with_capacity(files.len());
+        let mut log = lock(&self.log);
+        for adopted in files {
+            let (file, is_new) = self.files.adopt(adopted, is_external);
+            if is_new {
+                let BlockFile { path, key } = adopted.clone();
+                let item = LogItem::File { file, path, key, is_external };
+                log.writer.push(&item).map_err(|error| self.fail(error.into()))?;
+            }
+            numbers.push(file);
+        }
+        Ok(numbers)
+    }
+
+    /// The file of a number, if there is one.
+    pub fn file(&self, file: u32) -> Option<BlockFile> {
+        self.files.get(file).map(|known| BlockFile { path: known.path, key: known.key })
+    }
+
+    /// The bytes at a position. Whether they are the block that was meant, only its hash tells.
+    pub fn read_block(&self, position: BlockPosition) -> Result<RawBlock, ChainError> {
+        read::read_block(&self.files, position)
+    }
+
+    /// Says that a block will be read soon. Never an error.
+    pub fn prefetch(&self, position: BlockPosition) {
+        let BlockPosition { file, offset, size } = position;
+        if let Ok(opened) = self.files.open(file, Part::Blocks, offset.saturating_add(u64::from(size))) {
+            opened.prefetch(offset, u64::from(size));
+        }
+    }
+
+    /// Appends the undo data of a block to the undo file that has the number of the block's.
+    pub fn append_undo(
+        &self,
+        block: BlockPosition,
+        prev_hash: &BlockHash,
+        undo: &[u8],
+    ) -> Result<UndoPosition, ChainError> {
+        self.check()?;
+        let appended = lock(&self.undos).append(self.disk.as_ref(), &self.files, self.magic, block, prev_hash, undo);
+        appended.map_err(|error| self.fail(error))
+    }
+
+    /// The undo data at a position, its frame and checksum compared. `prev_hash` is that of the block's parent.
+    pub fn read_undo(&self, position: UndoPosition, prev_hash: &BlockHash) -> Result<BlockUndo, ChainError> {
+        read::read_undo(&self.files, self.magic, position, prev_hash)
+    }
+
+    /// The coins that a block spent, in the order of its inputs; an error if there is not one for each.
+    pub fn read_spent(&self, position: UndoPosition, block: &Block) -> Result<Vec<Coin>, ChainError> {
+        let undo = self.read_undo(position, &block.header().prev_block)?;
+        if undo.fits(block) {
+            return Ok(undo.coins);
+        }
+        let path = self.files.path(position.file, Part::Undo);
+        Err(ChainError::UndoDamaged { path, offset: position.offset, fault: UndoFault::OtherBlock })
+    }
+
+    /// Takes entries for the index log. They are written by [`BlockStore::flush`] and [`BlockStore::sync`], which also tell what went wrong
+    /// here. Headers must come in the order of their ids.
+    pub fn record(&self, entries: &[IndexEntry]) {
+        if self.check().is_err() {
+            return;
+        }
+        let mut log = lock(&self.log);
+        for entry in entries {
+            if let IndexEntry::Header { id, .. } = entry {
+                assert_eq!(id.0, log.next_id, "headers are recorded in the order of their ids");
+                log.next_id += 1;
+            }
+            if let Err(error) = log.writer.push(&LogItem::Entry(entry.clone())) {
+                self.fail(error.into());
+                return;
+            }
+        }
+    }
+
+    /// Writes the entries recorded so far. They survive the end of the process, not that of power.
+    pub fn flush(&self) -> Result<(), ChainError> {
+        self.check()?;
+        let flushed = lock(&self.log).writer.flush();
+        flushed.map_err(|error| self.fail(error.into()))
+    }
+
+    /// Returns when everything appended and recorded so far is safe on the disk.
+    pub fn sync(&self) -> Result<(), ChainError> {
+        self.check()?;
+        // Held throughout, so that no entry is written whose bytes were appended after their file was synced.
+        let mut log = lock(&self.log);
+        let synced = lock(&self.blocks).sync();
+        let synced = synced.and_then(|()| lock(&self.undos).sync());
+        let synced = synced.and_then(|()| log.writer.sync());
+        synced.map_err(|error| self.fail(error.into()))
+    }
+
+    /// Whether a reindex was begun and not finished: blocks may be missing from the tree that lie in the files.
+    pub fn is_reindexing(&self) -> Result<bool, ChainError> {
+        reindex::is_marked(self.disk.as_ref(), &self.index)
+    }
+
+    /// The reindex is finished: everything that was found is recorded. Syncs first.
+    pub fn finish_reindex(&self) -> Result<(), ChainError> {
+        self.sync()?;
+        reindex::unmark(self.disk.as_ref(), &self.index).map_err(|error| self.fail(error))
+    }
+
+    fn check(&self) -> Result<(), ChainError> {
+        match &*lock(&self.failed) {
+            Some(first) => Err(ChainError::Poisoned { first: Box::new(first.clone()) }),
+            None => Ok(()),
+        }
+    }
+
+    fn fail(&self, error: ChainError) -> ChainError {
+        lock(&self.failed).get_or_insert_with(|| error.clone());
+        error
+    }
+}

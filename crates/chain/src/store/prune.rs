@@ -1,0 +1,145 @@
+//! Pruning: whole files are removed, the oldest first. Input: the tree, what is to be kept. Output: what was removed.
+//!
+//! Invariants: no block or undo data at or above `keep_from`, nor of the last 288 blocks below the durable tip, is removed (what a crash may
+//! have to replay or disconnect is always there); the log knows before a file goes; adopted files stay, only our undo data of them goes.
+//! Cost: one look at every header.
+
+use super::BlockStore;
+use super::entry::{IndexEntry, LogItem};
+use super::error::ChainError;
+use super::files::{Part, lock};
+use super::reindex::remove_if_there;
+use crate::limits::BLOCKS_TO_KEEP_MIN;
+use crate::tree::{HeaderTree, NodeId};
+use lydian_disk::{DiskError, DiskErrorKind};
+use lydian_primitives::Height;
+use std::collections::BTreeMap;
+
+/// What was removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pruned {
+    pub files: usize,
+    pub blocks: usize,
+    pub bytes: u64,
+    /// Bytes of block and undo files of our own that are left.
+    pub bytes_left: u64,
+}
+
+/// What the files of one number hold.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    highest: Height,
+    ids: Vec<NodeId>,
+    bytes: u64,
+}
+
+impl BlockStore {
+    /// Removes files, the lowest number first, until ours have at most `target_bytes`, or no file is left that lies wholly below `keep_from`
+    /// and 288 blocks below `durable_tip`, the height of the coins' last checkpoint.
+    pub fn prune(
+        &self,
+        tree: &mut HeaderTree,
+        keep_from: Height,
+        target_bytes: u64,
+        durable_tip: Height,
+    ) -> Result<Pruned, ChainError> {
+        self.check()?;
+        let end = keep_from.min(Height(durable_tip.0.saturating_sub(BLOCKS_TO_KEEP_MIN)));
+        let held = self.held(tree)?;
+        let current = lock(&self.blocks).current();
+        let mut pruned = Pruned { bytes_left: held.values().map(|held| held.bytes).sum(), ..Pruned::default() };
+        let mut chosen = Vec::new();
+        for (file, held) in held {
+            if pruned.bytes_left <= target_bytes {
+                break;
+            }
+            if Some(file) != current && held.bytes > 0 && held.highest < end {
+                pruned.files += 1;
+                pruned.bytes += held.bytes;
+                pruned.bytes_left -= held.bytes;
+                pruned.blocks += self.forget(tree, file, &held.ids);
+                chosen.push(file);
+            }
+        }
+        if chosen.is_empty() {
+            return Ok(pruned);
+        }
+        // From here on the positions are gone, whether or not the files are.
+        self.sync()?;
+        let removed = chosen.iter().try_for_each(|file| self.remove_files(*file));
+        let removed = removed.and_then(|()| self.disk.sync_dir(self.files.directory()));
+        removed.map(|()| pruned).map_err(|error| self.fail(error.into()))
+    }
+
+    /// By number: what the files hold, and how large those of our own are. The genesis block is never missed.
+    fn held(&self, tree: &HeaderTree) -> Result<BTreeMap<u32, Held>, ChainError> {
+        let mut all: BTreeMap<u32, Held> =
+            self.files.all().into_iter().map(|(file, _)| (file, Held::default())).collect();
+        for id in tree.ids() {
+            let node = tree.node(id);
+            let block = node.block.map(|position| position.file);
+            let undo = node.undo.map(|position| position.file);
+            for file in [block, undo.filter(|file| Some(*file) != block)].into_iter().flatten() {
+                let held = all.entry(file).or_default();
+                held.highest = held.highest.max(node.height);
+                held.ids.push(id);
+            }
+        }
+        for (file, held) in &mut all {
+            held.bytes = self.size(*file, Part::Undo)?;
+            if self.files.get(*file).is_some_and(|known| !known.is_external) {
+                held.bytes += self.size(*file, Part::Blocks)?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn size(&self, file: u32, part: Part) -> Result<u64, ChainError> {
+        let path = match part {
+            Part::Blocks => self.files.get(file).map_or_else(|| self.files.path(file, part), |known| known.path),
+            Part::Undo => self.files.path(file, part),
+        };
+        match self.disk.open(&path) {
+            Ok(opened) => Ok(opened.size()),
+            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the positions out of tree and log; gives how many blocks that were.
+    fn forget(&self, tree: &mut HeaderTree, file: u32, ids: &[NodeId]) -> usize {
+        let is_external = self.files.get(file).is_some_and(|known| known.is_external);
+        let mut entries = Vec::new();
+        let mut blocks = 0;
+        for id in ids {
+            let node = tree.node(*id);
+            if !is_external && node.block.is_some_and(|position| position.file == file) {
+                tree.clear_block(*id);
+                entries.push(IndexEntry::BlockCleared { id: *id });
+                blocks += 1;
+            }
+            if node.undo.is_some_and(|position| position.file == file) {
+                tree.clear_undo(*id);
+                entries.push(IndexEntry::UndoCleared { id: *id });
+            }
+        }
+        self.record(&entries);
+        if let Err(error) = lock(&self.log).writer.push(&LogItem::FilePruned { file }) {
+            self.fail(error.into());
+        }
+        blocks
+    }
+
+    fn remove_files(&self, file: u32) -> Result<(), DiskError> {
+        lock(&self.undos).forget(file);
+        remove_if_there(self.disk.as_ref(), &self.files.path(file, Part::Undo))?;
+        match self.files.get(file) {
+            Some(known) if !known.is_external => {
+                remove_if_there(self.disk.as_ref(), &known.path)?;
+                self.files.forget(file);
+            }
+            _ => self.files.close(file),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Reading what positions name, without the rest of the store. Input: positions. Output: blocks, undo data; or an error that names file and
+//! offset.
+
+use super::error::{ChainError, UndoFault};
+use super::files::{Files, Part};
+use super::writer::{CHECKSUM_SIZE, FRAME_SIZE, undo_checksum};
+use crate::limits::UNDO_SIZE_MAX;
+use crate::position::{BlockPosition, UndoPosition};
+use crate::undo::{BlockUndo, decode_undo};
+use lydian_disk::DiskErrorKind;
+use lydian_hash::Sha256;
+use lydian_primitives::{Block, BlockHash, RawBlock};
+
+pub(super) fn read_block(files: &Files, position: BlockPosition) -> Result<RawBlock, ChainError> {
+    let BlockPosition { file, offset, size } = position;
+    let opened = files.open(file, Part::Blocks, offset.saturating_add(u64::from(size)))?;
+    let mut bytes = vec![0; size as usize];
+    opened.read(offset, &mut bytes)?;
+    Ok(RawBlock::new(bytes))
+}
+
+/// Undo data with its frame and checksum compared.
+pub(super) fn read_undo(
+    files: &Files,
+    magic: [u8; 4],
+    position: UndoPosition,
+    prev_hash: &BlockHash,
+) -> Result<BlockUndo, ChainError> {
+    let UndoPosition { file, offset, size } = position;
+    let path = files.path(file, Part::Undo);
+    let damaged = |fault| ChainError::UndoDamaged { path: path.clone(), offset, fault };
+    let Some(start) = offset.checked_sub(FRAME_SIZE as u64).filter(|_| size <= UNDO_SIZE_MAX) else {
+        return Err(damaged(UndoFault::Frame));
+    };
+    let mut bytes = vec![0; FRAME_SIZE + size as usize + CHECKSUM_SIZE];
+    let opened = match files.open(file, Part::Undo, start + bytes.len() as u64) {
+        Ok(opened) => opened,
+        Err(ChainError::Disk(error)) if error.kind == DiskErrorKind::NotFound => {
+            return Err(ChainError::UndoMissing { path, offset });
+        }
+        Err(error) => return Err(error),
+    };
+    opened.read(start, &mut bytes)?;
+    let (frame, rest) = bytes.split_at(FRAME_SIZE);
+    let (undo, checksum) = rest.split_at(size as usize);
+    if frame[..4] != magic || frame[4..] != size.to_le_bytes() {
+        return Err(damaged(UndoFault::Frame));
+    }
+    if checksum != undo_checksum(prev_hash, undo) {
+        return Err(damaged(UndoFault::Checksum));
+    }
+    decode_undo(undo).map_err(|error| damaged(UndoFault::Parse(error)))
+}
+
+/// Whether the bytes at a position are all of the block, witnesses included.
+pub(super) fn is_block_whole(files: &Files, position: BlockPosition, hash: &BlockHash) -> Result<bool, ChainError> {
+    match read_block(files, position) {
+        Ok(raw) => Ok(raw.parse().is_ok_and(|block| block.hash() == *hash && is_body_whole(&block))),
+        Err(ChainError::Disk(error)) if is_absence(&error.kind) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the bytes at a position are all of the undo data.
+pub(super) fn is_undo_whole(
+    files: &Files,
+    magic: [u8; 4],
+    position: UndoPosition,
+    prev_hash: &BlockHash,
+) -> Result<bool, ChainError> {
+    match read_undo(files, magic, position, prev_hash) {
+        Ok(_) => Ok(true),
+        Err(ChainError::UndoDamaged { .. } | ChainError::UndoMissing { .. }) => Ok(false),
+        Err(ChainError::Disk(error)) if is_absence(&error.kind) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_absence(kind: &DiskErrorKind) -> bool {
+    matches!(kind, DiskErrorKind::NotFound | DiskErrorKind::UnexpectedEnd { .. })
+}
+
+/// Whether the transactions are those that the header commits to, and the witnesses those that the coinbase does. A coinbase without the
+/// 32 bytes that go with a commitment makes none.
+fn is_body_whole(block: &Block) -> bool {
+    if block.header().merkle_root != block.merkle_root() || block.is_merkle_mutated() {
+        return false;
+    }
+    let Some(witness) = block.witness_commitment() else { return true };
+    let reserved = block.txs().next().and_then(|coinbase| coinbase.inputs().next()?.witness.iter().next());
+    match reserved {
+        Some(reserved) if reserved.len() == 32 => {
+            let made = Sha256::new().update(&witness.witness_merkle_root).update(reserved).finalize_double();
+            made == witness.commitment
+        }
+        _ => true,
+    }
+}

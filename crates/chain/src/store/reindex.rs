@@ -1,0 +1,76 @@
+//! Throwing away what can be rebuilt from the block files: the index log and the undo files. Block files are never touched.
+//!
+//! A marker is written first and removed when the rebuilt index is safe, so that a reindex that was interrupted is taken up again and never
+//! mistaken for a finished one.
+
+use super::error::ChainError;
+use super::files::{Part, own_number};
+use super::open::{Layout, log_path};
+use lydian_disk::{Disk, DiskError, DiskErrorKind, PathKind, read_whole};
+use std::path::{Path, PathBuf};
+
+/// What the marker holds until everything is gone, and from then on.
+const WIPING: &[u8] = b"wiping\n";
+const REBUILDING: &[u8] = b"rebuilding\n";
+
+/// Largest marker that is read.
+const MARKER_SIZE_MAX: u64 = 64;
+
+fn marker_path(index: &Path) -> PathBuf {
+    index.join("reindex")
+}
+
+/// Removes the index log and the undo files; no store may be open on them. Until [`BlockStore::finish_reindex`](super::BlockStore::finish_reindex)
+/// each [`BlockStore::open`](super::BlockStore::open) says that a reindex is under way.
+pub fn wipe_for_reindex(disk: &dyn Disk, layout: &Layout) -> Result<(), ChainError> {
+    disk.create_dir(&layout.index)?;
+    disk.create_dir(&layout.blocks)?;
+    disk.write_whole(&marker_path(&layout.index), WIPING)?;
+    remove_if_there(disk, &log_path(&layout.index))?;
+    disk.sync_dir(&layout.index)?;
+    for (path, kind) in disk.list(&layout.blocks)? {
+        if kind == PathKind::File && own_number(&path, Part::Undo).is_some() {
+            disk.remove(&path)?;
+        }
+    }
+    disk.sync_dir(&layout.blocks)?;
+    disk.write_whole(&marker_path(&layout.index), REBUILDING)?;
+    Ok(())
+}
+
+/// Takes up a wipe that was interrupted. Gives whether a reindex is under way.
+pub(super) fn resume(disk: &dyn Disk, layout: &Layout) -> Result<bool, ChainError> {
+    match read_marker(disk, &layout.index)? {
+        None => Ok(false),
+        Some(text) => {
+            if text != REBUILDING {
+                wipe_for_reindex(disk, layout)?;
+            }
+            Ok(true)
+        }
+    }
+}
+
+pub(super) fn is_marked(disk: &dyn Disk, index: &Path) -> Result<bool, ChainError> {
+    Ok(read_marker(disk, index)?.is_some())
+}
+
+pub(super) fn unmark(disk: &dyn Disk, index: &Path) -> Result<(), ChainError> {
+    remove_if_there(disk, &marker_path(index))?;
+    Ok(disk.sync_dir(index)?)
+}
+
+fn read_marker(disk: &dyn Disk, index: &Path) -> Result<Option<Vec<u8>>, DiskError> {
+    match read_whole(disk, &marker_path(index), MARKER_SIZE_MAX) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
+    match disk.remove(path) {
+        Err(error) if error.kind != DiskErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

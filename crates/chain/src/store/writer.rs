@@ -1,0 +1,193 @@
+//! Appending blocks and undo data in Core's framing (node/blockstorage.cpp): magic, size, bytes; behind undo data a checksum. Input: bytes.
+//! Output: positions. A file that is full, or closed for another reason, is synced first, so that only files open here can lose bytes.
+
+use super::error::ChainError;
+use super::files::{Files, Part};
+use crate::limits::{BLOCK_FILE_SIZE_MAX, OPEN_UNDO_WRITERS_MAX, UNDO_FILE_SIZE_MAX};
+use crate::position::{BlockPosition, UndoPosition};
+use lydian_disk::{AppendFile, Disk, DiskError};
+use lydian_hash::Sha256;
+use lydian_primitives::BlockHash;
+use std::collections::HashMap;
+
+/// Magic and size.
+pub(super) const FRAME_SIZE: usize = 8;
+pub(super) const CHECKSUM_SIZE: usize = 32;
+
+/// A file open for appending.
+#[derive(Debug)]
+struct Tail {
+    file: u32,
+    writer: Box<dyn AppendFile>,
+    is_dirty: bool,
+}
+
+impl Tail {
+    fn sync(&mut self) -> Result<(), DiskError> {
+        if self.is_dirty {
+            self.writer.sync()?;
+            self.is_dirty = false;
+        }
+        Ok(())
+    }
+}
+
+/// The end of the last block file.
+#[derive(Debug, Default)]
+pub(super) struct BlockWriter {
+    tail: Option<Tail>,
+    /// The file to go on with, and the size to cut it to before: what lies behind is the tear of a crash.
+    resume: Option<(u32, u64)>,
+    buffer: Vec<u8>,
+}
+
+impl BlockWriter {
+    pub(super) fn new(resume: Option<(u32, u64)>) -> BlockWriter {
+        BlockWriter { resume, ..BlockWriter::default() }
+    }
+
+    /// The file that is being appended to, or will be.
+    pub(super) fn current(&self) -> Option<u32> {
+        self.tail.as_ref().map(|tail| tail.file).or(self.resume.map(|(file, _)| file))
+    }
+
+    pub(super) fn append(
+        &mut self,
+        disk: &dyn Disk,
+        files: &Files,
+        magic: [u8; 4],
+        block: &[u8],
+    ) -> Result<BlockPosition, ChainError> {
+        let size = u32_size(block);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let tail = self.tail_for(disk, files, FRAME_SIZE as u64 + u64::from(size))?;
+        let start = tail.writer.size();
+        buffer.clear();
+        buffer.extend_from_slice(&magic);
+        buffer.extend_from_slice(&size.to_le_bytes());
+        buffer.extend_from_slice(block);
+        files.key.apply(start, &mut buffer);
+        tail.is_dirty = true;
+        tail.writer.write(&buffer)?;
+        let position = BlockPosition { file: tail.file, offset: start + FRAME_SIZE as u64, size };
+        self.buffer = buffer;
+        Ok(position)
+    }
+
+    fn tail_for(&mut self, disk: &dyn Disk, files: &Files, size: u64) -> Result<&mut Tail, ChainError> {
+        if self.tail.as_ref().is_some_and(|tail| is_full(tail.writer.size(), size))
+            && let Some(mut full) = self.tail.take()
+        {
+            full.sync()?;
+        }
+        let tail = match self.tail.take() {
+            Some(tail) => tail,
+            None => self.open(disk, files, size)?,
+        };
+        Ok(self.tail.insert(tail))
+    }
+
+    fn open(&mut self, disk: &dyn Disk, files: &Files, size: u64) -> Result<Tail, ChainError> {
+        let file = match self.resume.take() {
+            Some((file, end)) if !is_full(end, size) => {
+                let path = files.path(file, Part::Blocks);
+                if disk.open(&path)?.size() > end {
+                    disk.truncate(&path, end)?;
+                    files.close(file);
+                }
+                file
+            }
+            _ => files.new_own(),
+        };
+        let writer = disk.append(&files.path(file, Part::Blocks))?;
+        Ok(Tail { file, writer, is_dirty: false })
+    }
+
+    pub(super) fn sync(&mut self) -> Result<(), DiskError> {
+        self.tail.as_mut().map_or(Ok(()), Tail::sync)
+    }
+}
+
+/// Core's rule: a block never ends at the very limit.
+fn is_full(file_size: u64, size: u64) -> bool {
+    file_size > 0 && file_size + size >= BLOCK_FILE_SIZE_MAX
+}
+
+/// The ends of the undo files in use. Undo data goes to the file that has the number of its block's.
+#[derive(Debug, Default)]
+pub(super) struct UndoWriter {
+    /// The last used last.
+    tails: Vec<Tail>,
+    /// By block file: the undo file that goes on where its own is full.
+    overflow: HashMap<u32, u32>,
+    buffer: Vec<u8>,
+}
+
+impl UndoWriter {
+    pub(super) fn append(
+        &mut self,
+        disk: &dyn Disk,
+        files: &Files,
+        magic: [u8; 4],
+        block: BlockPosition,
+        prev_hash: &BlockHash,
+        undo: &[u8],
+    ) -> Result<UndoPosition, ChainError> {
+        let size = u32_size(undo);
+        let mut file = self.overflow.get(&block.file).copied().unwrap_or(block.file);
+        while self.tail(disk, files, file)?.writer.size() >= UNDO_FILE_SIZE_MAX {
+            file = files.new_own();
+            self.overflow.insert(block.file, file);
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let tail = self.tail(disk, files, file)?;
+        let start = tail.writer.size();
+        buffer.clear();
+        buffer.extend_from_slice(&magic);
+        buffer.extend_from_slice(&size.to_le_bytes());
+        buffer.extend_from_slice(undo);
+        buffer.extend_from_slice(&undo_checksum(prev_hash, undo));
+        files.key.apply(start, &mut buffer);
+        tail.is_dirty = true;
+        tail.writer.write(&buffer)?;
+        self.buffer = buffer;
+        Ok(UndoPosition { file, offset: start + FRAME_SIZE as u64, size })
+    }
+
+    fn tail(&mut self, disk: &dyn Disk, files: &Files, file: u32) -> Result<&mut Tail, ChainError> {
+        let tail = match self.tails.iter().position(|tail| tail.file == file) {
+            Some(at) => self.tails.remove(at),
+            None => {
+                if self.tails.len() == OPEN_UNDO_WRITERS_MAX {
+                    self.tails.remove(0).sync()?;
+                }
+                Tail { file, writer: disk.append(&files.path(file, Part::Undo))?, is_dirty: false }
+            }
+        };
+        self.tails.push(tail);
+        let last = self.tails.len() - 1;
+        Ok(&mut self.tails[last])
+    }
+
+    pub(super) fn sync(&mut self) -> Result<(), DiskError> {
+        self.tails.iter_mut().try_for_each(Tail::sync)
+    }
+
+    /// The file is to be removed.
+    pub(super) fn forget(&mut self, file: u32) {
+        self.tails.retain(|tail| tail.file != file);
+        self.overflow.retain(|_, other| *other != file);
+    }
+}
+
+/// Core's: the hash of the parent's hash and the undo data.
+pub(super) fn undo_checksum(prev_hash: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_SIZE] {
+    Sha256::new().update(&prev_hash.0).update(undo).finalize_double()
+}
+
+fn u32_size(bytes: &[u8]) -> u32 {
+    match u32::try_from(bytes.len()) {
+        Ok(size) => size,
+        Err(_) => unreachable!("a block and its undo data are far smaller than 4 GiB"),
+    }
+}

@@ -1,0 +1,65 @@
+//! Undo data of a block: the coins its inputs spent. Input: a block and its spent coins, or bytes. Output: bytes, or the coins; Core's
+//! `CBlockUndo` (undo.h) byte for byte. Total on any bytes; allocates no more than the bytes given justify.
+
+use lydian_consensus::Coin;
+use lydian_consensus::codec::{read_coin, write_coin};
+use lydian_primitives::{Block, ParseError, Reader, write_compact_size};
+
+/// Least bytes of a coin: code, value, a script's number, and what the number stands for.
+const COIN_SIZE_MIN: usize = 3;
+
+/// The coins a block spent, in the order of its inputs, and how many each of its transactions but the coinbase spent.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BlockUndo {
+    pub coins: Vec<Coin>,
+    pub input_counts: Vec<u32>,
+}
+
+impl BlockUndo {
+    /// Whether there is a coin for every input of the block.
+    pub fn fits(&self, block: &Block) -> bool {
+        let counts = block.txs().skip(1).map(|tx| tx.input_count());
+        counts.eq(self.input_counts.iter().map(|count| *count as usize))
+    }
+}
+
+/// The undo data of a block. `spent` has a coin for every input of every transaction but the coinbase.
+///
+/// # Panics
+///
+/// If it has not.
+pub fn encode_undo(block: &Block, spent: &[Coin]) -> Vec<u8> {
+    // A coin of a usual script takes about 28 bytes.
+    let mut out = Vec::with_capacity(8 + 2 * block.tx_count() + 32 * spent.len());
+    write_compact_size(&mut out, block.tx_count().saturating_sub(1));
+    let mut rest = spent;
+    for tx in block.txs().skip(1) {
+        write_compact_size(&mut out, tx.input_count());
+        let Some((coins, behind)) = rest.split_at_checked(tx.input_count()) else {
+            unreachable!("a coin for each input of a block that was connected")
+        };
+        coins.iter().for_each(|coin| write_coin(coin.as_ref(), &mut out));
+        rest = behind;
+    }
+    assert!(rest.is_empty(), "{} coins more than the block has inputs", rest.len());
+    out
+}
+
+/// Reads undo data; nothing may be left over.
+pub fn decode_undo(bytes: &[u8]) -> Result<BlockUndo, ParseError> {
+    let mut reader = Reader::new(bytes);
+    let mut undo = BlockUndo::default();
+    let tx_count = reader.compact_size()?;
+    undo.input_counts.reserve(tx_count.min(reader.remaining()));
+    for _ in 0..tx_count {
+        let count = reader.compact_size()?;
+        undo.coins.reserve(count.min(reader.remaining() / COIN_SIZE_MIN));
+        for _ in 0..count {
+            undo.coins.push(read_coin(&mut reader)?);
+        }
+        // A CompactSize is at most 0x0200_0000.
+        undo.input_counts.push(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+    reader.finish()?;
+    Ok(undo)
+}
