@@ -42,10 +42,11 @@ pub struct MissingParent {
 
 impl fmt::Display for MissingParent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Record { offset, hash, prev_block, .. } = self.record;
+        let Record { offset, hash, header, .. } = self.record;
+        let parent = header.prev_block;
         write!(
             f,
-            "{}:{offset}: block {hash} names parent {prev_block}, which is in none of the files",
+            "{}:{offset}: block {hash} names parent {parent}, which is in none of the files",
             self.path.display()
         )?;
         match self.descendants {
@@ -86,7 +87,7 @@ impl BlockIndex {
                     first_copy.insert(record.hash, index);
                 }
             }
-            children.entry(record.prev_block).or_default().push(index);
+            children.entry(record.header.prev_block).or_default().push(index);
         }
         for &(index, first) in &duplicates {
             let (record, first) = (self.records[index], self.records[first]);
@@ -128,7 +129,7 @@ impl BlockIndex {
     ) -> Vec<MissingParent> {
         let is_first = |index: usize| first_copy.get(&self.records[index].hash) == Some(&index);
         let is_root = |index: usize| {
-            !is_placed[index] && is_first(index) && !first_copy.contains_key(&self.records[index].prev_block)
+            !is_placed[index] && is_first(index) && !first_copy.contains_key(&self.records[index].header.prev_block)
         };
         let roots = (0..self.records.len()).filter(|&index| is_root(index));
         let count_descendants = |root: usize| {

@@ -32,7 +32,7 @@ pub struct Record {
     /// Bytes of the block, as its record says.
     pub size: u32,
     pub hash: BlockHash,
-    pub prev_block: BlockHash,
+    pub header: Header,
 }
 
 /// Something in a block file that is not a block.
@@ -200,7 +200,7 @@ pub(crate) fn scan_file(
             return Ok(records);
         }
         let header = Header::parse(&view.array::<HEADER_SIZE>(offset)?);
-        records.push(Record { file, offset, size: length, hash: header.hash(), prev_block: header.prev_block });
+        records.push(Record { file, offset, size: length, hash: header.hash(), header });
         (gap_start, cursor) = (next, next);
     }
     remark_gap(view, gap_start..end, magic, true, &mut remark)?;

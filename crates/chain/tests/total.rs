@@ -84,7 +84,7 @@ proptest! {
         prop_assert!(ordered.blocks.len() + waiting <= index.records.len());
         prop_assert!(ordered.blocks.len() + waiting + copies >= index.records.len());
         for (at, placed) in ordered.blocks.iter().enumerate() {
-            let parent = placed.record.prev_block;
+            let parent = placed.record.header.prev_block;
             let is_root = placed.record.hash == genesis || parent == genesis;
             prop_assert!(is_root || ordered.blocks[..at].iter().any(|earlier| earlier.record.hash == parent));
         }
