@@ -16,11 +16,12 @@ use lydian_script::{
     verify_input_counting,
 };
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A block that breaks no rule.
 #[derive(Clone, Debug)]
 pub struct VerifiedBlock {
-    funded: FundedBlock,
+    funded: Arc<FundedBlock>,
     checks: CheckCounts,
 }
 
@@ -34,7 +35,7 @@ impl VerifiedBlock {
         &self.checks
     }
 
-    pub fn into_funded(self) -> FundedBlock {
+    pub fn into_funded(self) -> Arc<FundedBlock> {
         self.funded
     }
 }
@@ -59,6 +60,7 @@ impl std::fmt::Debug for Mode<'_> {
 
 /// Verifies all scripts of a block. Core's `CheckInputScripts` for every transaction but the coinbase.
 pub fn verify_scripts(funded: FundedBlock, mode: Mode<'_>) -> Result<VerifiedBlock, Violation> {
+    let funded = Arc::new(funded);
     let mut tally = Tally::new(&funded);
     for part in parts(&funded, usize::MAX) {
         let verdict = match mode {
@@ -158,7 +160,7 @@ impl Tally {
     }
 
     /// The verdict on the block.
-    pub fn finish(self, funded: FundedBlock) -> Result<VerifiedBlock, Violation> {
+    pub fn finish(self, funded: Arc<FundedBlock>) -> Result<VerifiedBlock, Violation> {
         assert_eq!(self.block, funded.checked().block().hash(), "a tally is of one block");
         assert!(self.is_complete(), "every input is verified");
         match self.failure {
@@ -172,7 +174,7 @@ impl Tally {
 }
 
 /// A block whose scripts the caller answers for: verified once before by this node, or below an assumed valid block.
-pub fn trust_scripts(funded: FundedBlock) -> VerifiedBlock {
+pub fn trust_scripts(funded: Arc<FundedBlock>) -> VerifiedBlock {
     VerifiedBlock { funded, checks: CheckCounts::default() }
 }
 
@@ -297,6 +299,11 @@ pub struct SettledBatch {
 }
 
 impl SettledBatch {
+    /// Signature and tweak checks that the engine had to make.
+    pub fn checks_made(&self) -> u64 {
+        self.made.iter().filter(|made| **made).count() as u64
+    }
+
     /// The verdict of the next part, which is of this block. Every input that is not proven valid runs again in exact
     /// mode, and only that decides.
     ///

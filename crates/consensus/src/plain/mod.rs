@@ -22,6 +22,7 @@ use lydian_primitives::{Block, BlockHash, Height, OutPoint};
 use lydian_script::is_unspendable;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::Arc;
 use tree::{Body, NodeId, Tree};
 
 /// The validator.
@@ -281,7 +282,7 @@ impl Coins {
     /// Removes what the block spends, adds what it creates and can be spent; gives back the coins spent. Core's
     /// `UpdateCoins`, transaction by transaction.
     fn apply(&mut self, verified: VerifiedBlock) -> Vec<Coin> {
-        let (checked, spent) = verified.into_funded().into_parts();
+        let (checked, spent) = Arc::unwrap_or_clone(verified.into_funded()).into_parts();
         for tx in checked.block().txs() {
             if !tx.is_coinbase() {
                 for input in tx.inputs() {
