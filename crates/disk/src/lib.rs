@@ -10,8 +10,6 @@
 
 mod error;
 pub mod limits;
-mod many;
-mod pool;
 mod real;
 pub mod record;
 mod sim;
@@ -19,7 +17,6 @@ mod sys;
 mod whole;
 
 pub use error::{DiskError, DiskErrorKind};
-pub use many::ReadWay;
 pub use real::RealDisk;
 pub use sim::{Fault, SimDisk};
 pub use whole::{is_zst, open_content, read_whole};

@@ -1,0 +1,135 @@
+//! The search for the best chain: Core's `ActivateBestChain`.
+//!
+//! Moves to the chain with most work; where a block on the way breaks a rule, to the next best, and back in the end to where
+//! it was if none is better. The plain validator's function of the same name is the specification.
+
+use crate::core::Core;
+use crate::disconnect::disconnect_tip;
+use crate::error::EngineError;
+use crate::event::{Event, Observer, UnreadableReason};
+use crate::pipeline::{Failure, Stop, run};
+use crate::settings::Cancel;
+use lydian_chain::{HeaderTree, IndexEntry, NodeId};
+use lydian_consensus::Violation;
+use lydian_primitives::{BlockHash, Height};
+
+/// What became of the chain.
+#[derive(Debug, Default)]
+pub struct Advance {
+    pub connected: u64,
+    pub disconnected: u64,
+    /// Blocks that turned out to break a rule, in the order in which they were found.
+    pub invalid: Vec<(BlockHash, Violation)>,
+    /// Stored blocks whose bytes are of no use. They count as not here until they come again.
+    pub unreadable: Vec<(BlockHash, UnreadableReason)>,
+    pub is_cancelled: bool,
+    /// The height of `-stopatheight` is reached.
+    pub is_stopped: bool,
+}
+
+pub(crate) fn activate_best_chain(
+    core: &Core,
+    cancel: &Cancel,
+    observer: &dyn Observer,
+) -> Result<Advance, EngineError> {
+    let mut advance = Advance::default();
+    loop {
+        if cancel.is_cancelled() {
+            advance.is_cancelled = true;
+            return Ok(advance);
+        }
+        let Some(candidate) = core.tree().best_candidate() else { return Ok(advance) };
+        let path = leave_for(core, candidate, cancel, observer, &mut advance)?;
+        if advance.is_cancelled || advance.is_stopped {
+            return Ok(advance);
+        }
+        let outcome = run(core, &path, cancel, observer)?;
+        advance.connected += outcome.committed as u64;
+        match outcome.failure {
+            Some(failure) => enter_failure(core, path[outcome.committed].id, failure, observer, &mut advance)?,
+            None if outcome.committed < path.len() => {
+                assert!(cancel.is_cancelled(), "a run ends with its path, a failure or a stop");
+                advance.is_cancelled = true;
+                return Ok(advance);
+            }
+            None => {}
+        }
+    }
+}
+
+/// Disconnects to the fork, and tells the way from there; both only up to the height to stop at.
+fn leave_for(
+    core: &Core,
+    candidate: NodeId,
+    cancel: &Cancel,
+    observer: &dyn Observer,
+    advance: &mut Advance,
+) -> Result<Vec<Stop>, EngineError> {
+    let (fork, tip_height, fork_height) = {
+        let tree = core.tree();
+        let fork = tree.fork(tree.tip(), candidate);
+        (fork, tree.height(tree.tip()), tree.height(fork))
+    };
+    let last = core.settings.stop_at.unwrap_or(Height(u32::MAX));
+    if tip_height >= last {
+        advance.is_stopped = true;
+        return Ok(Vec::new());
+    }
+    if fork_height < tip_height {
+        let disconnected = tip_height.0 - fork_height.0;
+        observer.event(&Event::Reorganisation { fork_height, disconnected });
+    }
+    while core.tree().tip() != fork {
+        if cancel.is_cancelled() {
+            advance.is_cancelled = true;
+            return Ok(Vec::new());
+        }
+        disconnect_tip(core, observer)?;
+        advance.disconnected += 1;
+    }
+    let tree = core.tree();
+    let assumed = core.settings.assume_valid.and_then(|hash| tree.find(&hash));
+    let stops = tree.path(fork, candidate).into_iter().map_while(|id| {
+        let node = tree.node(id);
+        let position = node.block?;
+        let is_assumed = assumed.is_some_and(|assumed| tree.ancestor(assumed, node.height) == Some(id));
+        (node.height <= last).then_some(Stop { id, position, is_trusted: node.is_verified || is_assumed })
+    });
+    let stops: Vec<_> = stops.collect();
+    let bytes = stops.iter().map(|stop| u64::from(stop.position.size)).sum();
+    core.meter.aims_at(fork_height.0 + height_count(&stops), bytes);
+    Ok(stops)
+}
+
+fn height_count(stops: &[Stop]) -> u32 {
+    u32::try_from(stops.len()).unwrap_or(u32::MAX)
+}
+
+fn enter_failure(
+    core: &Core,
+    id: NodeId,
+    failure: Failure,
+    observer: &dyn Observer,
+    advance: &mut Advance,
+) -> Result<(), EngineError> {
+    let (hash, height) = place(&core.tree(), id);
+    match failure {
+        Failure::Invalid(violation) => {
+            core.tree_mut().invalidate(id);
+            core.store.record(&[IndexEntry::Invalid { id }]);
+            core.store.flush()?;
+            observer.event(&Event::InvalidBlock { hash, height, violation: &violation });
+            advance.invalid.push((hash, violation));
+        }
+        Failure::Unreadable(reason) => {
+            core.tree_mut().clear_block(id);
+            observer.event(&Event::UnreadableBlock { hash, height, reason: &reason });
+            advance.unreadable.push((hash, reason));
+        }
+    }
+    Ok(())
+}
+
+fn place(tree: &HeaderTree, id: NodeId) -> (BlockHash, Height) {
+    (*tree.hash(id), tree.height(id))
+}

@@ -1,0 +1,101 @@
+//! What all parts of the engine work on: the stores, the header tree, the followers.
+//!
+//! Invariants: nobody else writes to the stores; locks on the tree are held for single questions, so that a worker never
+//! waits for another's work.
+
+use crate::error::EngineError;
+use crate::event::{Event, Observer};
+use crate::follower::{Follower, FollowerError};
+use crate::job::lock;
+use crate::meter::{Meter, Stage};
+use crate::settings::Settings;
+use lydian_chain::{BlockStore, HeaderTree, NodeId};
+use lydian_coins::{Coins, Tip};
+use lydian_consensus::{Ancestor, HeaderView, Params};
+use lydian_primitives::Height;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) params: Params,
+    pub(crate) settings: Settings,
+    pub(crate) store: BlockStore,
+    pub(crate) tree: RwLock<HeaderTree>,
+    pub(crate) coins: Coins,
+    pub(crate) followers: Vec<Mutex<Box<dyn Follower>>>,
+    pub(crate) meter: Arc<Meter>,
+}
+
+impl Core {
+    pub(crate) fn tree(&self) -> RwLockReadGuard<'_, HeaderTree> {
+        self.tree.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn tree_mut(&self) -> RwLockWriteGuard<'_, HeaderTree> {
+        self.tree.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The questions of a block to its ancestors.
+    pub(crate) fn headers_below(&self, id: NodeId) -> Headers<'_> {
+        let tree = self.tree();
+        match tree.parent(id) {
+            Some(parent) => Headers { core: self, tip: parent, height: tree.height(parent) },
+            None => panic!("the genesis block is never connected"),
+        }
+    }
+
+    /// Height and hash of the last block of the active chain.
+    pub(crate) fn tip(&self) -> Tip {
+        let tree = self.tree();
+        let tip = tree.tip();
+        Tip { height: tree.height(tip), hash: *tree.hash(tip) }
+    }
+
+    /// Makes everything up to the tip durable. No block may be on its way: the coins are exactly those of the tip.
+    ///
+    /// First what the coins' manifest relies on, then the manifest, then the followers, who may be behind but never ahead.
+    pub(crate) fn checkpoint(&self, observer: &dyn Observer) -> Result<(), EngineError> {
+        let tip = self.tip();
+        let report = self.meter.time(Stage::Checkpoint, || -> Result<_, EngineError> {
+            self.store.sync()?;
+            Ok(self.coins.checkpoint(tip, self.settings.workers)?)
+        })?;
+        for follower in &self.followers {
+            let mut follower = lock(follower);
+            let result = self.meter.time(Stage::Follow, || follower.checkpoint(tip));
+            result
+                .map_err(|FollowerError(reason)| EngineError::Follower { name: follower.name().to_owned(), reason })?;
+        }
+        observer.event(&Event::Checkpoint {
+            height: tip.height,
+            coins: self.coins.len(),
+            bytes_written: report.bytes_written,
+        });
+        Ok(())
+    }
+}
+
+/// The chain that ends with a block, as the rules ask for it. Each question takes the lock of the tree for itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Headers<'a> {
+    core: &'a Core,
+    tip: NodeId,
+    height: Height,
+}
+
+impl Headers<'_> {
+    /// Height of the last block.
+    pub(crate) fn height(&self) -> Height {
+        self.height
+    }
+}
+
+impl HeaderView for Headers<'_> {
+    fn ancestor(&self, height: Height) -> Option<Ancestor> {
+        self.core.tree().branch(self.tip).ancestor(height)
+    }
+
+    fn median_time_past(&self, height: Height) -> Option<i64> {
+        self.core.tree().branch(self.tip).median_time_past(height)
+    }
+}

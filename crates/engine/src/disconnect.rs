@@ -1,0 +1,87 @@
+//! Takes the tip off the chain: Core's `DisconnectTip` and `DisconnectBlock`.
+//!
+//! Input: the block and its undo data, from their files. No block may be on its way. In memory only, like everything between
+//! two checkpoints: a crash in the middle finds the state of the last one (checklist 88). The plain validator's `undo` is the
+//! specification: a coin that was overwritten (two coinbases of 2010) is not restored, and its block may miss its outputs.
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::event::{Event, Observer, TipUpdate};
+use crate::follower::{ConnectedBlock, FollowerError};
+use crate::job::lock;
+use crate::links::Links;
+use crate::meter::Stage;
+use lydian_chain::NodeId;
+use lydian_coins::{Key, PARTITIONS};
+use lydian_consensus::Coin;
+use lydian_consensus::deployment::is_bip30_unspendable;
+use lydian_primitives::{Block, Height};
+
+pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(), EngineError> {
+    core.meter.time(Stage::Disconnect, || {
+        let id = core.tree().tip();
+        let (block, spent) = read_connected(core, id)?;
+        let height = core.tree().height(id);
+        unapply(core, &block, height, &spent)?;
+        for follower in &core.followers {
+            let mut follower = lock(follower);
+            let connected = ConnectedBlock { height, block: &block, spent: &spent };
+            let result = follower.disconnect(&connected);
+            result
+                .map_err(|FollowerError(reason)| EngineError::Follower { name: follower.name().to_owned(), reason })?;
+        }
+        core.tree_mut().pop_active();
+        core.meter.disconnected();
+        let tip = {
+            let tree = core.tree();
+            tree.node(tree.tip())
+        };
+        core.meter.at_height(tip.height.0);
+        observer.event(&Event::UpdateTip(TipUpdate {
+            hash: tip.hash,
+            height: tip.height,
+            header: tip.header,
+            chain_work: tip.chain_work,
+            transactions: block.tx_count() as u64,
+            cache_bytes: core.coins.memory_bytes(),
+            coins: core.coins.len(),
+            is_disconnect: true,
+        }));
+        Ok(())
+    })
+}
+
+/// A block that was connected once, and the coins it spent.
+pub(crate) fn read_connected(core: &Core, id: NodeId) -> Result<(Block, Vec<Coin>), EngineError> {
+    let node = core.tree().node(id);
+    let (hash, height) = (node.hash, node.height);
+    let missing = |what| EngineError::MissingBlock { hash, height, what };
+    let position = node.block.ok_or(missing("the data"))?;
+    let block = core.store.read_block(position)?.parse().map_err(|_| missing("readable data"))?;
+    if block.hash() != hash {
+        return Err(missing("the right data"));
+    }
+    let undo = node.undo.ok_or(missing("the undo data"))?;
+    let spent = core.store.read_spent(undo, &block)?;
+    Ok((block, spent))
+}
+
+/// Takes out of the store what the block created, and puts back what it spent.
+fn unapply(core: &Core, block: &Block, height: Height, spent: &[Coin]) -> Result<(), EngineError> {
+    let coins = &core.coins;
+    let links = Links::new(block, false, coins);
+    let may_miss_outputs = is_bip30_unspendable(height, &block.hash());
+    for partition in 0..PARTITIONS {
+        let mut created: Vec<Key> = links.creates(partition).iter().map(|create| create.key(block)).collect();
+        if may_miss_outputs {
+            let mut is_there = Vec::with_capacity(created.len());
+            coins.contains(partition, &created, &mut is_there)?;
+            let mut is_there = is_there.into_iter();
+            created.retain(|_| is_there.next() == Some(true));
+        }
+        let restored = links.spends(partition).iter();
+        let restored = restored.map(|spend| (spend.key(block), spent[spend.flat as usize].as_ref()));
+        coins.apply(partition, created.into_iter(), restored)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! [`Engine`]: the one door for blocks. Everything that changes the chain goes through its methods, one at a time.
+
+use crate::activate::{Advance, activate_best_chain};
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::event::Observer;
+use crate::follower::Follower;
+use crate::import::{Import, ImportFiles, import};
+use crate::job::lock;
+use crate::meter::{Meter, Snapshot};
+use crate::settings::{Cancel, Layout, Settings};
+use crate::start;
+use lydian_chain::{IndexEntry, NodeId, StoreRemark};
+use lydian_coins::{Coins, CoinsStats, Tip};
+use lydian_consensus::{Accepted, CheckedBlock, Params, Parent, Rejected, Step, check_block};
+use lydian_disk::Disk;
+use lydian_primitives::{Block, BlockHash, Header, Height};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// The validating part of a node.
+#[derive(Debug)]
+pub struct Engine {
+    disk: Arc<dyn Disk>,
+    core: Core,
+    /// Held by whoever changes the chain; holds the first error, after which nobody may.
+    writer: Mutex<Option<String>>,
+}
+
+/// An engine, and what was found and mended while opening the files.
+#[derive(Debug)]
+pub struct Opened {
+    pub engine: Engine,
+    pub remarks: Vec<StoreRemark>,
+}
+
+/// The verdict on a block that somebody brought.
+pub type Submission = Result<Accepted, Rejected>;
+
+impl Engine {
+    /// Opens what is there, or begins anew; every follower is brought to the tip of the coins.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        layout: &Layout,
+        params: Params,
+        settings: Settings,
+        followers: Vec<Box<dyn Follower>>,
+    ) -> Result<Opened, EngineError> {
+        let (core, remarks) = start::open(Arc::clone(&disk), layout, params, settings, followers)?;
+        Ok(Opened { engine: Engine { disk, core, writer: Mutex::new(None) }, remarks })
+    }
+
+    /// Does something that changes the chain. After an error nothing does any more.
+    fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
+        let mut error = lock(&self.writer);
+        if let Some(reason) = error.as_ref() {
+            return Err(EngineError::Poisoned { reason: reason.clone() });
+        }
+        change(&self.core).inspect_err(|first| *error = Some(first.to_string()))
+    }
+
+    /// Takes a block in, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
+    ///
+    /// Two callers wait for each other (checklist 90); a block is stored once.
+    pub fn accept_block(&self, block: Block, now: i64, observer: &dyn Observer) -> Result<Submission, EngineError> {
+        self.write(|core| {
+            let id = match store_block(core, block, now)? {
+                Ok(id) => id,
+                Err(rejected) => return Ok(Err(rejected)),
+            };
+            let mut advance = activate_best_chain(core, &Cancel::new(), observer)?;
+            let tree = core.tree();
+            let (hash, height) = (*tree.hash(id), tree.height(id));
+            if let Some(index) = advance.invalid.iter().position(|(bad, _)| *bad == hash) {
+                return Ok(Err(advance.invalid.swap_remove(index).1.into()));
+            }
+            let disconnected = usize::try_from(advance.disconnected).unwrap_or(usize::MAX);
+            let is_active = tree.is_active(id);
+            Ok(Ok(Accepted { hash, height, is_active, disconnected, invalid: advance.invalid }))
+        })
+    }
+
+    /// Stores a block and does not look for the best chain: [`Engine::advance`] does, for many at once.
+    pub fn store_block(&self, block: Block, now: i64) -> Result<Result<BlockHash, Rejected>, EngineError> {
+        self.write(|core| {
+            let hash = block.hash();
+            Ok(store_block(core, block, now)?.map(|_| hash))
+        })
+    }
+
+    /// Takes a header in: Core's `AcceptBlockHeader`.
+    pub fn accept_header(&self, header: &Header, now: i64) -> Result<Result<(), Rejected>, EngineError> {
+        self.write(|core| Ok(accept_header(core, header, now)?.map(|_| ())))
+    }
+
+    /// Enters the blocks of files, which [`Engine::advance`] then validates. `progress` is told the file that is about to be
+    /// scanned and the blocks found so far. `now` is the clock's time, in seconds since 1970.
+    pub fn import(
+        &self,
+        files: ImportFiles,
+        now: i64,
+        progress: &mut dyn FnMut(&Path, usize),
+    ) -> Result<Import, EngineError> {
+        self.write(|core| import(core, &*self.disk, files, now, progress))
+    }
+
+    /// Validates up to the end of the best chain whose blocks are here.
+    pub fn advance(&self, cancel: &Cancel, observer: &dyn Observer) -> Result<Advance, EngineError> {
+        self.write(|core| activate_best_chain(core, cancel, observer))
+    }
+
+    /// Makes everything durable.
+    pub fn checkpoint(&self, observer: &dyn Observer) -> Result<(), EngineError> {
+        self.write(|core| core.checkpoint(observer))
+    }
+
+    /// Height and hash of the last block of the active chain.
+    pub fn tip(&self) -> Tip {
+        self.core.tip()
+    }
+
+    /// Height and hash of the block up to which everything is durable.
+    pub fn durable_tip(&self) -> Option<Tip> {
+        self.core.coins.tip()
+    }
+
+    /// Height of the header with most work.
+    pub fn best_header_height(&self) -> Height {
+        let tree = self.core.tree();
+        tree.height(tree.best_header())
+    }
+
+    pub fn params(&self) -> &Params {
+        &self.core.params
+    }
+
+    pub fn coins(&self) -> &Coins {
+        &self.core.coins
+    }
+
+    pub fn coins_stats(&self) -> CoinsStats {
+        self.core.coins.stats()
+    }
+
+    pub fn meter(&self) -> &Meter {
+        &self.core.meter
+    }
+
+    /// The meter, to read while the engine works.
+    pub fn shared_meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.core.meter)
+    }
+
+    pub fn progress(&self) -> Snapshot {
+        self.core.meter.snapshot()
+    }
+}
+
+fn accept_header(core: &Core, header: &Header, now: i64) -> Result<Result<NodeId, Rejected>, EngineError> {
+    let mut tree = core.tree_mut();
+    let known = tree.find(&header.hash());
+    let id = match tree.accept_header(header, now, &core.params) {
+        Ok(id) => id,
+        Err(rejected) => return Ok(Err(rejected)),
+    };
+    if known.is_none() {
+        core.store.record(&[IndexEntry::Header { id, header: *header }]);
+    }
+    Ok(Ok(id))
+}
+
+/// Checks what can be checked without coins, stores the block and enters it into the tree: Core's `AcceptBlock`.
+fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rejected>, EngineError> {
+    let (hash, header) = (block.hash(), *block.header());
+    let known = core.tree().find(&hash);
+    if let Some(Err(rejected)) = known.map(|id| refuse_known(core, id, &block)) {
+        return Ok(Err(rejected));
+    }
+    // A header that is known was not from the future when it came, and its other rules give the same answer again.
+    let now = if known.is_some() { i64::from(header.time) } else { now };
+    let result = {
+        let tree = core.tree();
+        let parent = tree.find(&header.prev_block);
+        let branch = parent.map(|parent| (parent, tree.branch(parent)));
+        let parent = match &branch {
+            None => Parent::Unknown,
+            Some((parent, _)) if tree.node(*parent).is_invalid => Parent::Invalid,
+            Some((parent, branch)) => Parent::At(tree.height(*parent), branch),
+        };
+        CheckedBlock::check(block, parent, now, &core.params)
+    };
+    match result {
+        Ok(checked) => {
+            let id = match accept_header(core, &header, now)? {
+                Ok(id) => id,
+                Err(rejected) => return Ok(Err(rejected)),
+            };
+            let position = core.store.append_block(checked.block().as_bytes())?;
+            core.store.record(&[IndexEntry::Block { id, position }]);
+            core.store.flush()?;
+            core.tree_mut().set_block(id, position);
+            Ok(Ok(id))
+        }
+        Err(violation) => {
+            // The header was good if it came to the body: then it is kept, and kept as invalid if the hash is to blame.
+            if violation.rule.info().step == Step::BlockInChain
+                && let Ok(id) = accept_header(core, &header, now)?
+                && !violation.rule.is_of_the_bytes()
+            {
+                core.tree_mut().invalidate(id);
+                core.store.record(&[IndexEntry::Invalid { id }]);
+            }
+            Ok(Err(violation.into()))
+        }
+    }
+}
+
+/// Core checks the bytes first, then looks whether it knows the hash.
+fn refuse_known(core: &Core, id: NodeId, block: &Block) -> Result<(), Rejected> {
+    let node = core.tree().node(id);
+    if node.parent.is_none() {
+        return Err(Rejected::Duplicate);
+    }
+    if node.is_invalid || node.block.is_some() {
+        check_block(block, &core.params)?;
+        return Err(if node.is_invalid { Rejected::DuplicateInvalid } else { Rejected::Duplicate });
+    }
+    Ok(())
+}

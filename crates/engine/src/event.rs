@@ -1,0 +1,72 @@
+//! What the engine tells whoever watches it. Input to an [`Observer`]: events, from any worker, in the order of commits. An
+//! observer must be quick and must never call the engine.
+
+use lydian_chain::ChainError;
+use lydian_consensus::{U256, Violation};
+use lydian_primitives::{BlockHash, Header, Height};
+
+/// Somebody who watches.
+pub trait Observer: Sync {
+    fn event(&self, event: &Event<'_>);
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn event(&self, _: &Event<'_>) {}
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The tip moved, up or down.
+    UpdateTip(TipUpdate),
+    /// A block breaks a rule; it and what stands on it will not be on the chain.
+    InvalidBlock { hash: BlockHash, height: Height, violation: &'a Violation },
+    /// A stored block could not be read, or its bytes are not those of its hash; it counts as not here.
+    UnreadableBlock { hash: BlockHash, height: Height, reason: &'a UnreadableReason },
+    /// The chain with most work leaves the active chain at this block.
+    Reorganisation { fork_height: Height, disconnected: u32 },
+    /// Everything up to the tip is durable.
+    Checkpoint { height: Height, coins: u64, bytes_written: u64 },
+}
+
+/// The new tip.
+#[derive(Clone, Debug)]
+pub struct TipUpdate {
+    pub hash: BlockHash,
+    pub height: Height,
+    pub header: Header,
+    pub chain_work: U256,
+    pub transactions: u64,
+    /// Bytes of coins in memory, and coins altogether.
+    pub cache_bytes: u64,
+    pub coins: u64,
+    pub is_disconnect: bool,
+}
+
+/// Why the bytes of a block are of no use.
+#[derive(Debug)]
+pub enum UnreadableReason {
+    Chain(ChainError),
+    /// The bytes are another block's, or nobody's.
+    OtherHash(BlockHash),
+    NotABlock(lydian_primitives::ParseError),
+    /// The bytes are not what the hash commits to.
+    Mutated(Violation),
+}
+
+impl std::fmt::Display for UnreadableReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            UnreadableReason::Chain(error) => error.fmt(f),
+            UnreadableReason::OtherHash(hash) => write!(f, "the bytes there are those of block {hash}"),
+            UnreadableReason::NotABlock(error) => write!(f, "the bytes there are no block: {error}"),
+            UnreadableReason::Mutated(violation) => {
+                write!(f, "the bytes there are not what the hash commits to: {violation}")
+            }
+        }
+    }
+}

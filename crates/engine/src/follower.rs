@@ -1,0 +1,41 @@
+//! Whoever hangs on the chain: an index, statistics, a mempool. The engine feeds it, in height order, from one task at a
+//! time; at start it is rewound or replayed to the tip of the coins.
+//!
+//! Invariants a follower keeps: its rows and its tip become durable together, at [`Follower::checkpoint`] or earlier, and
+//! after a crash it is at one tip it once had. It never sees a block that is not committed.
+
+use lydian_coins::Tip;
+use lydian_consensus::Coin;
+use lydian_primitives::{Block, Height};
+use std::fmt::Debug;
+
+/// Something that hangs on the chain.
+pub trait Follower: Debug + Send {
+    /// For people.
+    fn name(&self) -> &str;
+
+    /// The block up to which it is durable; `None` if that is the genesis block.
+    fn durable_tip(&self) -> Option<Tip>;
+
+    /// A block joined the chain.
+    fn connect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError>;
+
+    /// The block left the chain; it was the last one connected.
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError>;
+
+    /// Makes everything durable; `tip` is the last block connected.
+    fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError>;
+}
+
+/// A block of the chain with what it spent.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectedBlock<'a> {
+    pub height: Height,
+    pub block: &'a Block,
+    /// Coins spent, in the order of the inputs, the coinbase's left out.
+    pub spent: &'a [Coin],
+}
+
+/// Why a follower cannot go on: one sentence that names its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowerError(pub String);

@@ -1,0 +1,122 @@
+//! Blocks that lie in files already: found by their headers, entered into the tree where they lie.
+//!
+//! Input: block files in Core's framing. Output: headers in the tree and positions for their blocks; nothing is validated but
+//! headers. Records are taken in file order, as Core's `LoadExternalBlockFile` does, and one whose parent comes later waits
+//! for it: so between equal chains the one that lies first wins. Cost: 88 bytes read and one header checked a block; memory
+//! about 200 bytes a block.
+
+use crate::core::Core;
+use crate::error::EngineError;
+use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, IndexEntry, NodeId, Record, Remark};
+use lydian_consensus::Rejected;
+use lydian_disk::Disk;
+use lydian_primitives::BlockHash;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// What files held.
+#[derive(Debug, Default)]
+pub struct Import {
+    /// Blocks in the files.
+    pub blocks: u64,
+    /// Those that were not here before.
+    pub new_blocks: u64,
+    pub refused: Vec<RefusedHeader>,
+    /// Blocks whose parent is neither here nor in the files.
+    pub orphans: u64,
+    /// What is in the files and is no block.
+    pub remarks: Vec<Remark>,
+}
+
+/// A block whose header breaks a rule.
+#[derive(Clone, Debug)]
+pub struct RefusedHeader {
+    pub path: PathBuf,
+    pub offset: u64,
+    pub hash: BlockHash,
+    pub reason: Rejected,
+}
+
+/// Files to import, and how.
+#[derive(Clone, Debug)]
+pub struct ImportFiles {
+    pub files: Vec<BlockFile>,
+    /// Takes the blocks over into our own files; else they are read where they lie, for ever.
+    pub is_copied: bool,
+}
+
+pub(crate) fn import(
+    core: &Core,
+    disk: &dyn Disk,
+    files: ImportFiles,
+    now: i64,
+    progress: &mut dyn FnMut(&Path, usize),
+) -> Result<Import, EngineError> {
+    let mut source = BlockFiles::new(disk, files.files.clone());
+    let index = source.scan(core.params.magic, progress).map_err(ChainError::from)?;
+    let numbers = if files.is_copied { Vec::new() } else { core.store.adopt(&files.files, true)? };
+    let mut import = Import { blocks: index.records.len() as u64, remarks: index.remarks, ..Import::default() };
+    let mut entering = Entering { core, source, numbers, now, import: &mut import };
+    // By the hash of the parent they wait for.
+    let mut waiting: HashMap<BlockHash, Vec<Record>> = HashMap::new();
+    for record in index.records {
+        let mut ready = vec![record];
+        while let Some(record) = ready.pop() {
+            if record.hash != core.params.genesis_hash && core.tree().find(&record.header.prev_block).is_none() {
+                waiting.entry(record.header.prev_block).or_default().push(record);
+                continue;
+            }
+            entering.enter(&record)?;
+            // The one that came first is taken first.
+            ready.extend(waiting.remove(&record.hash).into_iter().flatten().rev());
+        }
+    }
+    import.orphans = waiting.values().map(|records| records.len() as u64).sum();
+    core.store.flush()?;
+    Ok(import)
+}
+
+struct Entering<'a, 'd> {
+    core: &'a Core,
+    source: BlockFiles<'d>,
+    /// By file of the source its number in the store; empty if blocks are copied.
+    numbers: Vec<u32>,
+    now: i64,
+    import: &'a mut Import,
+}
+
+impl Entering<'_, '_> {
+    fn enter(&mut self, record: &Record) -> Result<(), EngineError> {
+        let core = self.core;
+        if record.hash == core.params.genesis_hash {
+            return Ok(());
+        }
+        let known = core.tree().find(&record.hash);
+        let accepted = core.tree_mut().accept_header(&record.header, self.now, &core.params);
+        let id: NodeId = match accepted {
+            Ok(id) => id,
+            Err(reason) => {
+                let path = self.source.files()[record.file as usize].path.clone();
+                self.import.refused.push(RefusedHeader { path, offset: record.offset, hash: record.hash, reason });
+                return Ok(());
+            }
+        };
+        if known.is_none() {
+            core.store.record(&[IndexEntry::Header { id, header: record.header }]);
+        }
+        if core.tree().node(id).block.is_some() {
+            return Ok(());
+        }
+        let position = match self.numbers.get(record.file as usize) {
+            Some(&file) => BlockPosition { file, offset: record.offset, size: record.size },
+            None => {
+                let raw = self.source.read_raw(record).map_err(ChainError::from)?;
+                core.store.append_block(raw.as_bytes())?
+            }
+        };
+        core.store.record(&[IndexEntry::Block { id, position }]);
+        core.tree_mut().set_block(id, position);
+        self.import.new_blocks += 1;
+        Ok(())
+    }
+}

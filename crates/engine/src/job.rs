@@ -1,0 +1,154 @@
+//! A block on its way through a run: what each step leaves for the next.
+//!
+//! A job owns everything its tasks touch and is shared by counting, so that no task can outlive or borrow a block that
+//! failed meanwhile (checklist 58). Invariant: the steps' types can only be made by the steps, so a job cannot be committed
+//! before every input has its coin and its verdict.
+
+use crate::links::Links;
+use lydian_chain::{BlockPosition, NodeId};
+use lydian_coins::PARTITIONS;
+use lydian_consensus::{
+    CheckedBlock, Coin, Found, FundedBlock, PartVerdict, Tally, VerifiedBlock, Violation, trust_scripts,
+};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// One block of a run.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// Index in the run.
+    pub(crate) index: usize,
+    pub(crate) id: NodeId,
+    pub(crate) position: BlockPosition,
+    pub(crate) checked: CheckedBlock,
+    pub(crate) links: Links,
+    /// Whether its scripts were verified before, or are assumed to be valid.
+    pub(crate) is_trusted: bool,
+    answers: Mutex<Vec<Answers>>,
+    funded: OnceLock<Arc<FundedBlock>>,
+    tally: Mutex<Option<Tally>>,
+    verified: OnceLock<VerifiedBlock>,
+    /// In the form of the undo files; taken when it is committed.
+    undo: Mutex<Vec<u8>>,
+}
+
+/// What one partition says to a block.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    /// For inputs of the block, by their index among all: the coin.
+    pub(crate) coins: Vec<(u32, Option<Coin>)>,
+    /// The first transaction that repeats an unspent one.
+    repeated_tx: Option<u32>,
+}
+
+impl Answers {
+    pub(crate) fn repeats(&mut self, tx: u32) {
+        self.repeated_tx = Some(self.repeated_tx.map_or(tx, |first| first.min(tx)));
+    }
+}
+
+impl Job {
+    pub(crate) fn new(
+        index: usize,
+        id: NodeId,
+        position: BlockPosition,
+        checked: CheckedBlock,
+        links: Links,
+        is_trusted: bool,
+    ) -> Job {
+        Job {
+            index,
+            id,
+            position,
+            checked,
+            links,
+            is_trusted,
+            answers: Mutex::default(),
+            funded: OnceLock::new(),
+            tally: Mutex::default(),
+            verified: OnceLock::new(),
+            undo: Mutex::default(),
+        }
+    }
+
+    /// Takes the answers of one partition.
+    pub(crate) fn answer(&self, answers: Answers) {
+        lock(&self.answers).push(answers);
+    }
+
+    /// Joins the answers of all partitions and of the block itself.
+    pub(crate) fn found(&self) -> Found {
+        let answers = std::mem::take(&mut *lock(&self.answers));
+        assert_eq!(answers.len(), PARTITIONS, "every partition has answered");
+        let mut coins = vec![None; self.links.input_count()];
+        self.links.fill_own(self.checked.block(), self.checked.height(), &mut coins);
+        let repeated_tx = answers.iter().filter_map(|answers| answers.repeated_tx).min().map(|tx| tx as usize);
+        for (flat, coin) in answers.into_iter().flat_map(|answers| answers.coins) {
+            coins[flat as usize] = coin;
+        }
+        Found { coins, repeated_tx }
+    }
+
+    /// Enters the funded block and its undo data. One whose scripts are trusted, or that has none, is verified with it.
+    pub(crate) fn set_funded(&self, funded: FundedBlock, undo: Vec<u8>) -> Result<(), Violation> {
+        let tally = Tally::new(&funded);
+        *lock(&self.undo) = undo;
+        let funded = Arc::new(funded);
+        assert!(self.funded.set(Arc::clone(&funded)).is_ok(), "a block is judged once");
+        if self.is_trusted {
+            self.set_verified(trust_scripts(funded));
+        } else if tally.is_complete() {
+            self.set_verified(tally.finish(funded)?);
+        } else {
+            *lock(&self.tally) = Some(tally);
+        }
+        Ok(())
+    }
+
+    /// The funded block.
+    ///
+    /// # Panics
+    /// If it is not funded.
+    pub(crate) fn funded(&self) -> &Arc<FundedBlock> {
+        match self.funded.get() {
+            Some(funded) => funded,
+            None => panic!("a block is judged before its scripts are verified"),
+        }
+    }
+
+    /// Enters the verdict of a part. Whether it was the last, and with it every script succeeded.
+    pub(crate) fn add(&self, verdict: PartVerdict) -> Result<bool, Violation> {
+        let mut slot = lock(&self.tally);
+        let Some(mut tally) = slot.take() else { panic!("a part is verified before its block has its verdict") };
+        tally.add(self.funded(), verdict);
+        if !tally.is_complete() {
+            *slot = Some(tally);
+            return Ok(false);
+        }
+        self.set_verified(tally.finish(Arc::clone(self.funded()))?);
+        Ok(true)
+    }
+
+    fn set_verified(&self, verified: VerifiedBlock) {
+        assert!(self.verified.set(verified).is_ok(), "a block gets its verdict once");
+    }
+
+    /// The verified block.
+    ///
+    /// # Panics
+    /// If it is not verified.
+    pub(crate) fn verified(&self) -> &VerifiedBlock {
+        match self.verified.get() {
+            Some(verified) => verified,
+            None => panic!("a block is verified before it is committed"),
+        }
+    }
+
+    pub(crate) fn take_undo(&self) -> Vec<u8> {
+        std::mem::take(&mut *lock(&self.undo))
+    }
+}
+
+/// What a lock guards here is whole whenever it is free, also after a panic elsewhere.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

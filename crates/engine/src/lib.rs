@@ -1,0 +1,36 @@
+//! Full validation without a barrier: the pipeline, its window, the feed of followers. Sole writer of chain and coins.
+//!
+//! Input: blocks, from anybody. Output: the verdicts of the plain validator (`lydian_consensus::PlainValidator`, the
+//! specification), a chain and its coins that survive anything, and a feed of connected and disconnected blocks. The way of a
+//! block: read, parse, check and link in any order; fund in height order, sharded by outpoint; judge and verify in any order;
+//! commit in height order. Invariants: no setting changes a verdict; a block is invalid only for breaking a rule, never for an
+//! error of the disk; nothing committed to disk is lost. No clock is read here, and no thread outlives a call.
+
+#![forbid(unsafe_code)]
+
+mod activate;
+mod core;
+mod disconnect;
+mod engine;
+mod error;
+mod event;
+mod follower;
+mod import;
+mod job;
+pub mod limits;
+mod links;
+mod meter;
+mod pipeline;
+mod settings;
+mod start;
+mod window;
+
+pub use activate::Advance;
+pub use engine::{Engine, Opened, Submission};
+pub use error::EngineError;
+pub use event::{Event, Observer, TipUpdate, Unobserved, UnreadableReason};
+pub use follower::{ConnectedBlock, Follower, FollowerError};
+pub use import::{Import, ImportFiles, RefusedHeader};
+pub use lydian_coins::Tip;
+pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
+pub use settings::{Cancel, Layout, Settings};

@@ -1,0 +1,196 @@
+//! Who meets whom: the outpoints of a block, keyed and sorted into the partitions of the coin store, and the inputs that the
+//! block itself answers.
+//!
+//! Input: a block. Output: for each partition what is spent there and what is created, in block order. Any block, any thread;
+//! nothing is asked of a store. Cost: one keyed hash for each outpoint, one lookup of a txid for each input. The plain
+//! validator's `Purse` is the specification of what a block's own outputs answer.
+
+use lydian_coins::{Coins, Key, PARTITIONS};
+use lydian_consensus::{Coin, CoinRef};
+use lydian_primitives::{Block, Height, OutPoint, Txid};
+use lydian_script::is_unspendable;
+use std::collections::HashMap;
+
+/// The outpoints of a block by partition.
+#[derive(Debug)]
+pub(crate) struct Links {
+    spends: [Vec<Spend>; PARTITIONS],
+    creates: [Vec<Create>; PARTITIONS],
+    own: Vec<OwnSpend>,
+    input_count: usize,
+    /// Whether outputs must be new (BIP-0030).
+    pub(crate) is_bip30_checked: bool,
+}
+
+/// An input that spends a coin from before the block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spend {
+    hash: u64,
+    tx: u32,
+    input: u32,
+    /// Index among all inputs but the coinbase's.
+    pub(crate) flat: u32,
+}
+
+/// An output that can be spent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Create {
+    hash: u64,
+    pub(crate) tx: u32,
+    pub(crate) vout: u32,
+    /// Whether it is unspent after the block. One that is not stands here only for BIP-0030.
+    pub(crate) is_kept: bool,
+}
+
+/// An input that spends an output of an earlier transaction of the block.
+#[derive(Clone, Copy, Debug)]
+struct OwnSpend {
+    flat: u32,
+    tx: u32,
+    vout: u32,
+}
+
+impl Links {
+    pub(crate) fn new(block: &Block, is_bip30_checked: bool, coins: &Coins) -> Links {
+        let mut links = Links {
+            spends: Default::default(),
+            creates: Default::default(),
+            own: Vec::new(),
+            input_count: 0,
+            is_bip30_checked,
+        };
+        let mut outputs = OwnOutputs::new(block);
+        for (index, tx) in block.txs().enumerate() {
+            if !tx.is_coinbase() {
+                for (input_index, input) in tx.inputs().enumerate() {
+                    let flat = narrow(links.input_count);
+                    links.input_count += 1;
+                    match outputs.take(block, &input.prevout) {
+                        Own::Taken { tx, vout } => links.own.push(OwnSpend { flat, tx, vout }),
+                        Own::Gone => {}
+                        Own::NotThere => {
+                            let key = coins.key(input.prevout);
+                            let spend = Spend { hash: key.hash, tx: narrow(index), input: narrow(input_index), flat };
+                            links.spends[Coins::partition(&key)].push(spend);
+                        }
+                    }
+                }
+            }
+            outputs.add(tx.txid(), index);
+        }
+        for (index, tx) in block.txs().enumerate() {
+            let spendable = tx.outputs().enumerate().filter(|(_, output)| !is_unspendable(output.script_pubkey));
+            for (vout, _) in spendable {
+                let is_kept = !outputs.is_spent(index, vout);
+                if is_kept || is_bip30_checked {
+                    let vout = narrow(vout);
+                    let key = coins.key(OutPoint { txid: tx.txid(), vout });
+                    let create = Create { hash: key.hash, tx: narrow(index), vout, is_kept };
+                    links.creates[Coins::partition(&key)].push(create);
+                }
+            }
+        }
+        links
+    }
+
+    /// Inputs that spend a coin.
+    pub(crate) fn input_count(&self) -> usize {
+        self.input_count
+    }
+
+    /// In block order.
+    pub(crate) fn spends(&self, partition: usize) -> &[Spend] {
+        &self.spends[partition]
+    }
+
+    /// In block order.
+    pub(crate) fn creates(&self, partition: usize) -> &[Create] {
+        &self.creates[partition]
+    }
+
+    /// Enters the coins that the block's own outputs give.
+    pub(crate) fn fill_own(&self, block: &Block, height: Height, found: &mut [Option<Coin>]) {
+        for own in &self.own {
+            let tx = block.tx(own.tx as usize);
+            let coin = Coin::new(tx.output(own.vout as usize), height, tx.is_coinbase());
+            found[own.flat as usize] = Some(coin);
+        }
+    }
+}
+
+impl Spend {
+    pub(crate) fn key(&self, block: &Block) -> Key {
+        Key { outpoint: block.tx(self.tx as usize).input(self.input as usize).prevout, hash: self.hash }
+    }
+}
+
+impl Create {
+    pub(crate) fn key(&self, block: &Block) -> Key {
+        Key { outpoint: OutPoint { txid: block.tx(self.tx as usize).txid(), vout: self.vout }, hash: self.hash }
+    }
+
+    pub(crate) fn coin<'a>(&self, block: &'a Block, height: Height) -> CoinRef<'a> {
+        let tx = block.tx(self.tx as usize);
+        CoinRef::new(tx.output(self.vout as usize), height, tx.is_coinbase())
+    }
+}
+
+/// What a block's earlier transactions say to a prevout.
+enum Own {
+    Taken {
+        tx: u32,
+        vout: u32,
+    },
+    /// An input before has spent it.
+    Gone,
+    NotThere,
+}
+
+/// The outputs of the transactions that came so far, and which of them are spent.
+struct OwnOutputs {
+    earlier: HashMap<Txid, usize>,
+    /// For each transaction the index of its first output among all.
+    first_output: Vec<usize>,
+    is_spent: Vec<bool>,
+}
+
+impl OwnOutputs {
+    fn new(block: &Block) -> OwnOutputs {
+        let mut count = 0;
+        let first_output = block.txs().map(|tx| {
+            count += tx.output_count();
+            count - tx.output_count()
+        });
+        let first_output = first_output.collect();
+        OwnOutputs { earlier: HashMap::with_capacity(block.tx_count()), first_output, is_spent: vec![false; count] }
+    }
+
+    fn add(&mut self, txid: Txid, index: usize) {
+        self.earlier.insert(txid, index);
+    }
+
+    fn is_spent(&self, tx: usize, vout: usize) -> bool {
+        self.is_spent[self.first_output[tx] + vout]
+    }
+
+    fn take(&mut self, block: &Block, prevout: &OutPoint) -> Own {
+        let Some(&index) = self.earlier.get(&prevout.txid) else { return Own::NotThere };
+        let (tx, vout) = (block.tx(index), prevout.vout as usize);
+        if vout >= tx.output_count() || is_unspendable(tx.output(vout).script_pubkey) {
+            return Own::NotThere;
+        }
+        let is_spent = &mut self.is_spent[self.first_output[index] + vout];
+        if std::mem::replace(is_spent, true) {
+            return Own::Gone;
+        }
+        Own::Taken { tx: narrow(index), vout: prevout.vout }
+    }
+}
+
+/// Counts of a block fit: each thing counted takes bytes of at most 32 MB.
+fn narrow(count: usize) -> u32 {
+    match u32::try_from(count) {
+        Ok(count) => count,
+        Err(_) => panic!("a block has fewer than 2^32 of anything"),
+    }
+}

@@ -1,0 +1,288 @@
+//! What the tasks of a run do, and what their reports change. See [`super`].
+
+use super::schedule::Task;
+use super::{Failure, Run, State};
+use crate::error::EngineError;
+use crate::event::{Event, TipUpdate, UnreadableReason};
+use crate::follower::{ConnectedBlock, FollowerError};
+use crate::job::{Job, lock};
+use crate::links::Links;
+use crate::meter::Stage;
+use lydian_chain::{ChainError, IndexEntry, encode_undo};
+use lydian_consensus::deployment::is_bip30_checked;
+use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, judge, parts};
+use lydian_disk::DiskErrorKind;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A task with the blocks it is about.
+pub(super) enum Work {
+    Read(Range<usize>),
+    Partition { partition: usize, apply: Range<usize>, fund: Range<usize>, jobs: Vec<Arc<Job>> },
+    Judge(Arc<Job>),
+    Verify(Vec<(Arc<Job>, Part)>),
+    Commit(Range<usize>, Vec<Arc<Job>>),
+    Follow { follower: usize, to: usize, jobs: Vec<Arc<Job>> },
+    Checkpoint,
+}
+
+/// What became of a task. An index with a failure is that of the block that cannot be connected.
+pub(super) enum Report {
+    Read { jobs: Vec<Arc<Job>>, linked: Range<usize>, failure: Option<(usize, Failure)> },
+    Partition { partition: usize, apply: Range<usize>, fund: Range<usize>, wants_checkpoint: bool },
+    Judge { index: usize, result: Result<Vec<Part>, Violation> },
+    Verify { verified: Vec<usize>, invalid: Vec<(usize, Violation)> },
+    Commit { to: usize },
+    Follow { follower: usize, to: usize },
+    Checkpoint,
+}
+
+/// Inputs of a part at least: a smaller one hashes its transaction anew for too little.
+const PART_INPUTS_MIN: usize = 32;
+
+impl Run<'_> {
+    pub(super) fn prepare(&self, state: &State, task: Task) -> Work {
+        match task {
+            Task::Read(range) => Work::Read(range),
+            Task::Partition { partition, apply, fund } => {
+                let jobs = state.jobs(fund.clone());
+                Work::Partition { partition, apply, fund, jobs }
+            }
+            Task::Judge(index) => Work::Judge(state.job(index)),
+            Task::Verify(parts) => {
+                Work::Verify(parts.into_iter().map(|(index, part)| (state.job(index), part)).collect())
+            }
+            Task::Commit(range) => Work::Commit(range.clone(), state.jobs(range)),
+            Task::Follow { follower, blocks } => Work::Follow { follower, to: blocks.end, jobs: state.jobs(blocks) },
+            Task::Checkpoint => Work::Checkpoint,
+        }
+    }
+
+    pub(super) fn perform(&self, work: Work) -> Result<Report, EngineError> {
+        match work {
+            Work::Read(range) => self.read(range),
+            Work::Partition { partition, apply, fund, jobs } => self.partition(partition, apply, fund, &jobs),
+            Work::Judge(job) => Ok(self.judge(&job)),
+            Work::Verify(parts) => Ok(self.verify(&parts)),
+            Work::Commit(range, jobs) => self.commit(range, &jobs),
+            Work::Follow { follower, to, jobs } => self.follow(follower, to, &jobs),
+            Work::Checkpoint => {
+                self.core.checkpoint(self.observer)?;
+                Ok(Report::Checkpoint)
+            }
+        }
+    }
+
+    /// Enters a report into the state.
+    pub(super) fn enter(&self, state: &mut State, report: Report) {
+        match report {
+            Report::Read { jobs, linked, failure } => {
+                jobs.into_iter().for_each(|job| state.insert(job));
+                if let Some((index, failure)) = failure {
+                    state.fail(index, failure);
+                }
+                state.schedule.read_done(linked);
+            }
+            Report::Partition { partition, apply, fund, wants_checkpoint } => {
+                state.schedule.partition_done(partition, apply, fund);
+                if wants_checkpoint {
+                    state.schedule.request_checkpoint();
+                }
+                state.retire();
+            }
+            Report::Judge { index, result } => {
+                let parts = result.unwrap_or_else(|violation| {
+                    state.fail(index, Failure::Invalid(violation));
+                    Vec::new()
+                });
+                state.schedule.judge_done(index, parts);
+            }
+            Report::Verify { verified, invalid } => {
+                invalid.into_iter().for_each(|(index, violation)| state.fail(index, Failure::Invalid(violation)));
+                state.schedule.verify_done(&verified);
+            }
+            Report::Commit { to } => state.schedule.commit_done(to),
+            Report::Follow { follower, to } => {
+                state.schedule.follow_done(follower, to);
+                state.retire();
+            }
+            Report::Checkpoint => state.schedule.checkpoint_done(),
+        }
+    }
+
+    fn read(&self, range: Range<usize>) -> Result<Report, EngineError> {
+        let mut jobs = Vec::with_capacity(range.len());
+        for index in range.clone() {
+            match self.read_one(index)? {
+                Ok(job) => jobs.push(Arc::new(job)),
+                Err(failure) => {
+                    return Ok(Report::Read { jobs, linked: range.start..index, failure: Some((index, failure)) });
+                }
+            }
+        }
+        Ok(Report::Read { jobs, linked: range, failure: None })
+    }
+
+    /// From the stored bytes to a block that waits for its coins.
+    fn read_one(&self, index: usize) -> Result<Result<Job, Failure>, EngineError> {
+        let (core, stop) = (self.core, &self.path[index]);
+        let unreadable = |reason| Ok(Err(Failure::Unreadable(reason)));
+        let raw = match core.meter.time(Stage::Read, || core.store.read_block(stop.position)) {
+            Ok(raw) => raw,
+            Err(error) if is_damage(&error) => return unreadable(UnreadableReason::Chain(error)),
+            Err(error) => return Err(error.into()),
+        };
+        let block = match core.meter.time(Stage::Parse, || raw.parse()) {
+            Ok(block) => block,
+            Err(error) => return unreadable(UnreadableReason::NotABlock(error)),
+        };
+        if block.hash() != *core.tree().hash(stop.id) {
+            return unreadable(UnreadableReason::OtherHash(block.hash()));
+        }
+        let headers = core.headers_below(stop.id);
+        // The header is known, so it was not from the future when it came.
+        let now = i64::from(block.header().time);
+        let checked = core.meter.time(Stage::Check, || {
+            CheckedBlock::check(block, Parent::At(headers.height(), &headers), now, &core.params)
+        });
+        let checked = match checked {
+            Ok(checked) => checked,
+            Err(violation) if violation.rule.is_of_the_bytes() => {
+                return unreadable(UnreadableReason::Mutated(violation));
+            }
+            Err(violation) => return Ok(Err(Failure::Invalid(violation))),
+        };
+        let links = core.meter.time(Stage::Link, || {
+            let hash = checked.block().hash();
+            let is_bip30_checked = is_bip30_checked(checked.height(), &hash, &headers, &core.params);
+            Links::new(checked.block(), is_bip30_checked, &core.coins)
+        });
+        Ok(Ok(Job::new(index, stop.id, stop.position, checked, links, stop.is_trusted)))
+    }
+
+    fn partition(
+        &self,
+        partition: usize,
+        apply: Range<usize>,
+        fund: Range<usize>,
+        jobs: &[Arc<Job>],
+    ) -> Result<Report, EngineError> {
+        let (meter, coins) = (&self.core.meter, &self.core.coins);
+        let mut window = lock(&self.windows[partition]);
+        if !apply.is_empty() {
+            meter.time(Stage::Apply, || window.apply(apply.len(), coins))?;
+        }
+        if !fund.is_empty() {
+            meter.time(Stage::Fund, || window.fund(jobs, coins))?;
+        }
+        let wants_checkpoint = !apply.is_empty() && coins.needs_checkpoint();
+        Ok(Report::Partition { partition, apply, fund, wants_checkpoint })
+    }
+
+    fn judge(&self, job: &Job) -> Report {
+        let core = self.core;
+        let result = core.meter.time(Stage::Judge, || {
+            let headers = core.headers_below(job.id);
+            let funded = judge(job.checked.clone(), job.found(), &headers, &core.params)?;
+            let undo = encode_undo(funded.checked().block(), funded.spent());
+            job.set_funded(funded, undo)?;
+            if job.is_trusted {
+                return Ok(Vec::new());
+            }
+            let share = job.links.input_count().div_ceil(2 * core.settings.workers);
+            Ok(parts(job.funded(), share.clamp(PART_INPUTS_MIN, core.settings.batch_inputs.max(PART_INPUTS_MIN))))
+        });
+        Report::Judge { index: job.index, result }
+    }
+
+    fn verify(&self, parts: &[(Arc<Job>, Part)]) -> Report {
+        let core = self.core;
+        let batch = core.meter.time(Stage::Capture, || {
+            let mut batch = Batch::default();
+            parts.iter().for_each(|(job, part)| batch.capture(job.funded(), *part));
+            batch
+        });
+        let mut settled = core.meter.time(Stage::Settle, || batch.settle(&*core.settings.signatures));
+        core.meter.checks_made(settled.checks_made());
+        let (mut verified, mut invalid) = (Vec::new(), Vec::new());
+        core.meter.time(Stage::Rerun, || {
+            for (job, _) in parts {
+                match job.add(settled.verdict(job.funded())) {
+                    Ok(true) => verified.push(job.index),
+                    Ok(false) => {}
+                    Err(violation) => invalid.push((job.index, violation)),
+                }
+            }
+        });
+        Report::Verify { verified, invalid }
+    }
+
+    /// Appends undo data, notes the blocks in the index and moves the tip.
+    fn commit(&self, range: Range<usize>, jobs: &[Arc<Job>]) -> Result<Report, EngineError> {
+        let core = self.core;
+        core.meter.time(Stage::Commit, || -> Result<(), EngineError> {
+            for job in jobs {
+                let mut stats = Stats::default();
+                stats.add(job.verified().funded());
+                stats.add_checks(job.verified().checks());
+                let block = job.checked.block();
+                let undo = job.take_undo();
+                let known = core.tree().node(job.id).undo;
+                let undo = match known {
+                    Some(position) => position,
+                    None => core.store.append_undo(job.position, &block.header().prev_block, &undo)?,
+                };
+                let chain_work = {
+                    let mut tree = core.tree_mut();
+                    tree.set_undo(job.id, undo);
+                    tree.set_verified(job.id);
+                    tree.push_active(job.id);
+                    tree.node(job.id).chain_work
+                };
+                let undo = IndexEntry::Undo { id: job.id, position: undo };
+                core.store.record(&[undo, IndexEntry::Verified { id: job.id }]);
+                core.meter.committed(&stats);
+                if job.is_trusted {
+                    core.meter.trusted();
+                }
+                core.meter.at_height(job.checked.height().0);
+                self.observer.event(&Event::UpdateTip(TipUpdate {
+                    hash: block.hash(),
+                    height: job.checked.height(),
+                    header: *block.header(),
+                    chain_work,
+                    transactions: block.tx_count() as u64,
+                    cache_bytes: core.coins.memory_bytes(),
+                    coins: core.coins.len(),
+                    is_disconnect: false,
+                }));
+            }
+            core.store.flush()?;
+            Ok(())
+        })?;
+        Ok(Report::Commit { to: range.end })
+    }
+
+    fn follow(&self, follower: usize, to: usize, jobs: &[Arc<Job>]) -> Result<Report, EngineError> {
+        let core = self.core;
+        let mut follower_lock = lock(&core.followers[follower]);
+        core.meter
+            .time(Stage::Follow, || {
+                jobs.iter().try_for_each(|job| {
+                    let (height, spent) = (job.checked.height(), job.funded().spent());
+                    follower_lock.connect(&ConnectedBlock { height, block: job.checked.block(), spent })
+                })
+            })
+            .map_err(|FollowerError(reason)| EngineError::Follower { name: follower_lock.name().to_owned(), reason })?;
+        Ok(Report::Follow { follower, to })
+    }
+}
+
+/// Whether a block that could not be read is not there, whole or at all. Anything else is the disk's failure to give it.
+fn is_damage(error: &ChainError) -> bool {
+    match error {
+        ChainError::Disk(error) => matches!(error.kind, DiskErrorKind::NotFound | DiskErrorKind::UnexpectedEnd { .. }),
+        ChainError::Read(_) | ChainError::UnknownFile { .. } => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,100 @@
+//! What the engine is told when it is opened. Data only.
+
+use crate::limits::{BATCH_INPUTS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
+use crate::meter::{NoClock, StageClock};
+use lydian_curve::{Engine as Signatures, Reference};
+use lydian_primitives::{BlockHash, Height};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Where everything lies.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Block and undo files.
+    pub blocks: PathBuf,
+    /// Their index.
+    pub index: PathBuf,
+    /// The coin store.
+    pub coins: PathBuf,
+}
+
+/// How the engine works. No setting changes a verdict.
+pub struct Settings {
+    /// Threads of a run: `-par`.
+    pub workers: usize,
+    /// Bytes for coins in memory: `-dbcache`.
+    pub cache_bytes: u64,
+    /// Bytes of coins that are not durable yet, at most: so that a stop takes seconds.
+    pub pending_bytes_max: u64,
+    /// Bytes of blocks between reading and retirement.
+    pub window_bytes: usize,
+    /// The same in blocks; one makes the pipeline a plain loop.
+    pub window_blocks: usize,
+    /// Inputs verified in one batch, where there are that many.
+    pub batch_inputs: usize,
+    /// The last height to connect: `-stopatheight`.
+    pub stop_at: Option<Height>,
+    /// A block whose ancestors' scripts are taken to be valid: `-assumevalid`. None by default: everything is verified.
+    pub assume_valid: Option<BlockHash>,
+    /// Bytes of block and undo files to keep at most: `-prune`.
+    pub prune_bytes: Option<u64>,
+    /// Makes the files of a new coin store differ between nodes.
+    pub seed: [u8; 16],
+    /// The key of a new directory of block files (`xor.dat`); zeros for none.
+    pub block_key: [u8; 8],
+    /// Who verifies signatures.
+    pub signatures: Arc<dyn Signatures + Send>,
+    pub clock: Box<dyn StageClock>,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Settings");
+        shown.field("workers", &self.workers).field("cache_bytes", &self.cache_bytes);
+        shown
+            .field("window_bytes", &self.window_bytes)
+            .field("signatures", &self.signatures.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// The settings of a node with so many threads.
+    pub fn new(workers: usize) -> Settings {
+        Settings {
+            workers,
+            cache_bytes: 1 << 30,
+            pending_bytes_max: 1 << 30,
+            window_bytes: WINDOW_BYTES_BASE + workers * WINDOW_BYTES_WORKER,
+            window_blocks: usize::MAX,
+            batch_inputs: BATCH_INPUTS,
+            stop_at: None,
+            assume_valid: None,
+            prune_bytes: None,
+            seed: [0; 16],
+            block_key: [0; 8],
+            signatures: Arc::new(Reference),
+            clock: Box::new(NoClock),
+        }
+    }
+}
+
+/// Stops a run from outside, for instance from a signal's thread.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// The run ends after the tasks that are going on.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,99 @@
+//! From what lies on the disk to a working engine: the coins' tip becomes the active chain, and every follower is brought to
+//! it from block and undo files.
+//!
+//! Blocks above the coins' tip are not lost: they stand in the tree, and [`crate::Engine::advance`] connects them again
+//! without running scripts that succeeded before.
+
+use crate::core::Core;
+use crate::disconnect::read_connected;
+use crate::error::EngineError;
+use crate::follower::{ConnectedBlock, Follower, FollowerError};
+use crate::job::lock;
+use crate::meter::{Meter, NoClock};
+use crate::settings::{Layout, Settings};
+use lydian_chain::{BlockStore, HeaderTree, NodeId, StoreRemark};
+use lydian_coins::Coins;
+use lydian_consensus::Params;
+use lydian_disk::Disk;
+use lydian_primitives::Height;
+use std::sync::{Arc, Mutex, RwLock};
+
+/// Opens the stores and brings them to one tip: that of the coins, which are the last to become durable.
+pub(crate) fn open(
+    disk: Arc<dyn Disk>,
+    layout: &Layout,
+    params: Params,
+    mut settings: Settings,
+    followers: Vec<Box<dyn Follower>>,
+) -> Result<(Core, Vec<StoreRemark>), EngineError> {
+    let blocks = lydian_chain::Layout {
+        blocks: layout.blocks.clone(),
+        index: layout.index.clone(),
+        new_key: settings.block_key,
+    };
+    let opened = BlockStore::open(Arc::clone(&disk), &blocks, &params)?;
+    let coins_settings =
+        lydian_coins::Settings { cache_bytes: settings.cache_bytes, pending_bytes_max: settings.pending_bytes_max };
+    let coins = Coins::open(disk, &layout.coins, coins_settings, settings.seed, settings.workers)?;
+    let mut tree = opened.tree;
+    activate(&mut tree, &coins)?;
+    let clock = std::mem::replace(&mut settings.clock, Box::new(NoClock));
+    let core = Core {
+        params,
+        settings,
+        store: opened.store,
+        tree: RwLock::new(tree),
+        coins,
+        followers: followers.into_iter().map(Mutex::new).collect(),
+        meter: Arc::new(Meter::new(clock)),
+    };
+    core.meter.at_height(core.tip().height.0);
+    (0..core.followers.len()).try_for_each(|follower| catch_up(&core, follower))?;
+    Ok((core, opened.remarks))
+}
+
+fn activate(tree: &mut HeaderTree, coins: &Coins) -> Result<(), EngineError> {
+    let Some(tip) = coins.tip() else { return Ok(()) };
+    match tree.find(&tip.hash) {
+        Some(id) if tree.height(id) == tip.height => {
+            tree.activate(id);
+            Ok(())
+        }
+        _ => Err(EngineError::UnknownCoinsTip { hash: tip.hash, height: tip.height }),
+    }
+}
+
+/// Rewinds a follower to the fork with the active chain, then replays the blocks from there.
+fn catch_up(core: &Core, index: usize) -> Result<(), EngineError> {
+    let mut follower = lock(&core.followers[index]);
+    let name = follower.name().to_owned();
+    let fail = |reason| EngineError::Follower { name: name.clone(), reason };
+    let (mut at, fork, path) = {
+        let tree = core.tree();
+        let at = match follower.durable_tip() {
+            None => tree.active(Height(0)),
+            Some(tip) => tree.find(&tip.hash),
+        };
+        let unknown =
+            || fail("its tip is a block that the block index does not know; delete it to build it anew".into());
+        let at: NodeId = at.ok_or_else(unknown)?;
+        let fork = tree.fork(at, tree.tip());
+        (at, fork, tree.path(fork, tree.tip()))
+    };
+    while at != fork {
+        let (block, spent) = read_connected(core, at)?;
+        let (height, parent) = (core.tree().height(at), core.tree().parent(at));
+        let connected = ConnectedBlock { height, block: &block, spent: &spent };
+        follower.disconnect(&connected).map_err(|FollowerError(reason)| fail(reason))?;
+        match parent {
+            Some(parent) => at = parent,
+            None => panic!("a fork is an ancestor"),
+        }
+    }
+    for id in path {
+        let (block, spent) = read_connected(core, id)?;
+        let connected = ConnectedBlock { height: core.tree().height(id), block: &block, spent: &spent };
+        follower.connect(&connected).map_err(|FollowerError(reason)| fail(reason))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! The window over one partition of the coins: what blocks that are funded but not yet applied have done to it.
+//!
+//! Input: blocks in height order, to fund and, once they are committed, to apply. Output: the coin of each input, as it is
+//! for that block: from the window, else from the store, which knows applied blocks only. Invariants: an outpoint has one
+//! entry, the last thing that happened to it; an entry goes when the block that made it is applied. If a block fails, the
+//! whole window is dropped once all blocks below are applied; nothing else has to be undone. Cost: two lookups in memory for
+//! each outpoint; a created coin is not copied, the entry points into its block.
+
+use crate::job::{Answers, Job};
+use hashbrown::HashTable;
+use lydian_coins::{Coins, CoinsError, Key};
+use lydian_consensus::Coin;
+use lydian_primitives::OutPoint;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// One partition of the window. Used by one task at a time.
+#[derive(Debug)]
+pub(crate) struct Window {
+    partition: usize,
+    entries: HashTable<Entry>,
+    /// Blocks funded and not applied, in height order.
+    jobs: VecDeque<Arc<Job>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    hash: u64,
+    outpoint: OutPoint,
+    /// Index in the run of the block that did it.
+    job: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// An output of the transaction of that index.
+    Created {
+        tx: u32,
+    },
+    Spent,
+}
+
+/// A question of one input that only the store can answer.
+struct Open {
+    /// Index among the blocks of the task.
+    job: usize,
+    flat: u32,
+}
+
+/// A question for BIP-0030 that only the store can answer.
+struct OpenRepeat {
+    job: usize,
+    tx: u32,
+}
+
+impl Window {
+    pub(crate) fn new(partition: usize) -> Window {
+        Window { partition, entries: HashTable::new(), jobs: VecDeque::new() }
+    }
+
+    /// Finds the coins that blocks spend in this partition. The store is asked once for all of them.
+    pub(crate) fn fund(&mut self, jobs: &[Arc<Job>], coins: &Coins) -> Result<(), CoinsError> {
+        let mut answers: Vec<Answers> = jobs.iter().map(|_| Answers::default()).collect();
+        let (mut keys, mut open) = (Vec::new(), Vec::new());
+        let (mut repeat_keys, mut open_repeats) = (Vec::new(), Vec::new());
+        for (index, job) in jobs.iter().enumerate() {
+            self.jobs.push_back(Arc::clone(job));
+            let block = job.checked.block();
+            if job.links.is_bip30_checked {
+                for create in job.links.creates(self.partition) {
+                    let key = create.key(block);
+                    match self.find(&key) {
+                        Some(Entry { state: State::Created { .. }, .. }) => answers[index].repeats(create.tx),
+                        Some(_) => {}
+                        None => {
+                            repeat_keys.push(key);
+                            open_repeats.push(OpenRepeat { job: index, tx: create.tx });
+                        }
+                    }
+                }
+            }
+            for spend in job.links.spends(self.partition) {
+                let key = spend.key(block);
+                match self.find(&key).copied() {
+                    Some(Entry { state: State::Created { tx }, job: creator, .. }) => {
+                        let coin = self.coin(creator, tx, key.outpoint.vout);
+                        answers[index].coins.push((spend.flat, Some(coin)));
+                    }
+                    Some(Entry { state: State::Spent, .. }) => answers[index].coins.push((spend.flat, None)),
+                    None => {
+                        keys.push(key);
+                        open.push(Open { job: index, flat: spend.flat });
+                    }
+                }
+                self.enter(&key, job.index, State::Spent);
+            }
+            for create in job.links.creates(self.partition).iter().filter(|create| create.is_kept) {
+                self.enter(&create.key(block), job.index, State::Created { tx: create.tx });
+            }
+        }
+        let mut found = Vec::with_capacity(keys.len());
+        coins.get(self.partition, &keys, &mut found)?;
+        assert_eq!(found.len(), keys.len(), "the store answers every question");
+        for (open, coin) in open.into_iter().zip(found) {
+            answers[open.job].coins.push((open.flat, coin));
+        }
+        let mut is_there = Vec::with_capacity(repeat_keys.len());
+        coins.contains(self.partition, &repeat_keys, &mut is_there)?;
+        assert_eq!(is_there.len(), repeat_keys.len(), "the store answers every question");
+        for (open, _) in open_repeats.into_iter().zip(is_there).filter(|(_, is_there)| *is_there) {
+            answers[open.job].repeats(open.tx);
+        }
+        jobs.iter().zip(answers).for_each(|(job, answers)| job.answer(answers));
+        Ok(())
+    }
+
+    /// Brings committed blocks into the store; they are the lowest of the window.
+    pub(crate) fn apply(&mut self, count: usize, coins: &Coins) -> Result<(), CoinsError> {
+        for _ in 0..count {
+            let Some(job) = self.jobs.pop_front() else { panic!("only what was funded is applied") };
+            let (block, height) = (job.checked.block(), job.checked.height());
+            let spends = job.links.spends(self.partition);
+            let creates = job.links.creates(self.partition).iter().filter(|create| create.is_kept);
+            let created = creates.clone().map(|create| (create.key(block), create.coin(block, height)));
+            coins.apply(self.partition, spends.iter().map(|spend| spend.key(block)), created)?;
+            spends.iter().for_each(|spend| self.leave(&spend.key(block), job.index));
+            creates.for_each(|create| self.leave(&create.key(block), job.index));
+        }
+        Ok(())
+    }
+
+    fn find(&self, key: &Key) -> Option<&Entry> {
+        self.entries.find(key.hash, |entry| entry.outpoint == key.outpoint)
+    }
+
+    fn enter(&mut self, key: &Key, job: usize, state: State) {
+        let new = Entry { hash: key.hash, outpoint: key.outpoint, job, state };
+        let is_same = |entry: &Entry| entry.outpoint == key.outpoint;
+        match self.entries.entry(key.hash, is_same, |entry| entry.hash) {
+            hashbrown::hash_table::Entry::Occupied(mut entry) => *entry.get_mut() = new,
+            hashbrown::hash_table::Entry::Vacant(entry) => {
+                entry.insert(new);
+            }
+        }
+    }
+
+    /// Removes what a block entered, unless a later one has entered something since.
+    fn leave(&mut self, key: &Key, job: usize) {
+        let is_its_own = |entry: &Entry| entry.outpoint == key.outpoint && entry.job == job;
+        if let Ok(entry) = self.entries.find_entry(key.hash, is_its_own) {
+            entry.remove();
+        }
+    }
+
+    /// A coin that a block of the window created.
+    fn coin(&self, job: usize, tx: u32, vout: u32) -> Coin {
+        let Some(first) = self.jobs.front() else { panic!("an entry's block is in the window") };
+        let job = &self.jobs[job - first.index];
+        let tx = job.checked.block().tx(tx as usize);
+        Coin::new(tx.output(vout as usize), job.checked.height(), tx.is_coinbase())
+    }
+}
