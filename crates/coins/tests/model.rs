@@ -1,89 +1,88 @@
-//! The store before its specification, a `BTreeMap`: random batches, checkpoints, and reopening after each.
+//! The store before its specification, a `BTreeMap`: random blocks, caches from nothing to large, checkpoints with eviction, rewriting and folding, and
+//! reopening after each.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use lydian_coins::{Coins, CoinsError, Key, Settings, Tip};
-use lydian_consensus::Coin;
+mod common;
+
+use common::{Model, Random, Store, block, open, tip};
+use lydian_coins::{CoinsError, Settings};
+use lydian_consensus::utxo_hash::{hash_serialized_3, muhash};
 use lydian_disk::SimDisk;
-use lydian_primitives::{Amount, BlockHash, Height, OutPoint, Txid};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
 
-type Model = BTreeMap<OutPoint, Coin>;
-
-fn open(disk: &SimDisk) -> Coins {
-    Coins::open(Arc::new(disk.clone()), Path::new("/c"), Settings::new(1 << 20), [7; 16], 2).unwrap()
-}
-
-fn outpoint(number: u8) -> OutPoint {
-    OutPoint { txid: Txid([number / 4; 32]), vout: u32::from(number % 4) }
-}
-
-fn coin(height: u32, number: u8) -> Coin {
-    Coin {
-        value: Amount(i64::from(number) * 1_000),
-        script_pubkey: vec![number; usize::from(number)].into(),
-        height: Height(height),
-        is_coinbase: number.is_multiple_of(3),
+fn run(seed: u64, cache_bytes: u64, collides: bool, blocks: u32, size: usize, threads: usize) {
+    let mut random = Random(seed);
+    let numbers = if collides { 150 } else { 1500 };
+    let settings = Settings::new(cache_bytes);
+    let disk = SimDisk::new(seed);
+    let mut store = Store { coins: open(&disk, settings).unwrap(), collides };
+    let (mut model, mut durable) = (Model::new(), Model::new());
+    let mut moved = 0;
+    for height in 1..=blocks {
+        block(&mut model, height, size, numbers, &mut random).apply(&store).unwrap();
+        store.compare(&model, numbers);
+        if store.coins.needs_checkpoint() || random.below(4) == 0 {
+            moved += store.coins.checkpoint(tip(height), threads).unwrap().coins_rewritten;
+            assert_eq!(store.coins.tip(), Some(tip(height)));
+            assert!(!store.coins.needs_checkpoint());
+            store.compare(&model, numbers);
+            durable = model.clone();
+            if random.below(2) == 0 {
+                drop(store);
+                store = Store { coins: open(&disk, settings).unwrap(), collides };
+                assert_eq!(store.coins.tip(), Some(tip(height)));
+                store.compare(&model, numbers);
+            }
+        }
     }
-}
-
-fn apply(store: &Coins, spends: &[OutPoint], creates: &[(OutPoint, Coin)]) -> Result<(), CoinsError> {
-    for partition in 0..lydian_coins::PARTITIONS {
-        let is_here = |key: &Key| Coins::partition(key) == partition;
-        let spends = spends.iter().map(|outpoint| store.key(*outpoint)).filter(is_here);
-        let creates = creates.iter().map(|(outpoint, coin)| (store.key(*outpoint), coin.as_ref()));
-        store.apply(partition, spends, creates.filter(|(key, _)| is_here(key)))?;
-    }
-    Ok(())
-}
-
-fn compare(store: &Coins, model: &Model) {
-    assert_eq!(store.len(), model.len() as u64);
-    for number in 0..=255 {
-        let key = store.key(outpoint(number));
-        let (mut coins, mut is_there) = (Vec::new(), Vec::new());
-        store.get(Coins::partition(&key), &[key], &mut coins).unwrap();
-        store.contains(Coins::partition(&key), &[key], &mut is_there).unwrap();
-        assert_eq!(coins, [model.get(&key.outpoint).cloned()]);
-        assert_eq!(is_there, [model.contains_key(&key.outpoint)]);
-    }
-    let mut exported = Vec::new();
-    store
-        .export::<CoinsError>(&mut |outpoint, coin| {
-            exported.push((*outpoint, coin.clone()));
-            Ok(())
-        })
-        .unwrap();
-    assert!(exported.into_iter().eq(model.clone()));
+    assert!(blocks < 60 || moved > 0, "nothing was ever rewritten");
+    drop(store);
+    Store { coins: open(&disk, settings).unwrap(), collides }.compare(&durable, numbers);
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// checklist: 86
     #[test]
-    fn equal_to_the_model(blocks in proptest::collection::vec((proptest::collection::vec(any::<(u8, bool)>(), 0..20), any::<bool>()), 1..12)) {
-        let disk = SimDisk::new(1);
-        let mut store = open(&disk);
-        let (mut model, mut durable) = (Model::new(), Model::new());
-        for (height, (touched, is_checkpoint)) in (1u32..).zip(blocks) {
-            let spends: Vec<OutPoint> = touched.iter().filter(|(_, spend)| *spend).map(|(number, _)| outpoint(*number)).filter(|outpoint| model.remove(outpoint).is_some()).collect();
-            let creates: BTreeMap<OutPoint, Coin> = touched.iter().filter(|(_, spend)| !spend).map(|(number, _)| (outpoint(*number), coin(height, *number))).collect();
-            let creates: Vec<(OutPoint, Coin)> = creates.into_iter().collect();
-            model.extend(creates.iter().cloned());
-            apply(&store, &spends, &creates).unwrap();
-            compare(&store, &model);
-            if is_checkpoint {
-                let tip = Tip { height: Height(height), hash: BlockHash([9; 32]) };
-                store.checkpoint(tip, 2).unwrap();
-                prop_assert_eq!(store.tip(), Some(tip));
-                compare(&store, &model);
-                durable = model.clone();
-                drop(store);
-                store = open(&disk);
-                compare(&store, &model);
-            }
-        }
-        drop(store);
-        compare(&open(&disk), &durable);
+    fn equal_to_the_model(seed: u64, cache in 0u32..22, collides: bool, threads in 1usize..4) {
+        let size = if collides { 40 } else { 300 };
+        run(seed, (1 << cache) - 1, collides, 16, size, threads);
     }
+}
+
+#[test]
+fn equal_to_the_model_for_long() {
+    for (seed, cache_bytes) in [(1, 1 << 13), (2, 1 << 16), (3, 1 << 22)] {
+        run(seed, cache_bytes, false, 90, 200, 2);
+    }
+    run(4, 1 << 12, true, 90, 40, 1);
+}
+
+#[test]
+fn hashes_of_the_set_are_those_of_the_model() {
+    let mut random = Random(5);
+    let disk = SimDisk::new(5);
+    let store = Store { coins: open(&disk, Settings::new(1 << 14)).unwrap(), collides: false };
+    let mut model = Model::new();
+    for height in 1..8 {
+        block(&mut model, height, 300, 1500, &mut random).apply(&store).unwrap();
+        if height % 2 == 0 {
+            store.coins.checkpoint(tip(height), 1).unwrap();
+        }
+    }
+    let exported = store.export().unwrap();
+    let pairs = || exported.iter().map(|(outpoint, coin)| (outpoint, coin));
+    assert_eq!(hash_serialized_3(pairs()), hash_serialized_3(model.iter()));
+    assert_eq!(muhash(pairs()), muhash(model.iter()));
+}
+
+#[test]
+fn spending_what_is_not_there_is_an_error_and_the_end() {
+    let disk = SimDisk::new(5);
+    let store = Store { coins: open(&disk, Settings::new(1 << 14)).unwrap(), collides: false };
+    let outpoint = common::outpoint(3);
+    assert_eq!(store.apply(&[outpoint], &[]), Err(CoinsError::Missing { outpoint }));
+    assert_eq!(store.apply(&[], &[]), Err(CoinsError::Poisoned));
+    assert_eq!(store.coins.checkpoint(tip(1), 1), Err(CoinsError::Poisoned));
+    assert_eq!(store.get(&[outpoint]), Err(CoinsError::Poisoned));
 }

@@ -1,0 +1,117 @@
+//! [`Entry`]: the 8 bytes the index keeps of a coin, and how a key's hash is cut up. Input and output: the parts and the number.
+//!
+//! ```text
+//! hash:   | partition 4 | shard of the partition 8 | fingerprint 29 | 23 unused |
+//! entry:  | fingerprint 29 | 0 | unit in the segments 34 |                    a coin on disk
+//!         | fingerprint 29 | 1 | age 4 | address in the arena 30 |            a coin in memory
+//! ```
+//!
+//! A unit is 8 bytes. The age counts the checkpoints a coin has seen in memory: 0 is not yet on disk, 15 stands for all that are older. Invariants: entries
+//! sort by their fingerprint; no entry is 0, since unit 0 is never given out. 41 bits of the hash tell coins apart before a record is read: of
+//! 180 million coins, one in 12,000 lookups meets another's entry.
+
+/// Bits of the fingerprint.
+pub(crate) const FINGERPRINT_BITS: u32 = 29;
+/// Shards of a partition.
+pub(crate) const SHARDS: usize = 256;
+/// Units that can be named: 128 GiB of records.
+pub(crate) const UNITS_MAX: u64 = 1 << 34;
+/// Addresses of one partition's arena, in units: 8 GiB.
+pub(crate) const ADDRESSES_MAX: u32 = 1 << 30;
+/// The age of coins that are not younger.
+pub(crate) const AGE_MAX: usize = 15;
+
+const PLACE_BITS: u32 = 35;
+const MEMORY: u64 = 1 << 34;
+const AGE_SHIFT: u32 = 30;
+
+/// One slot of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry(u64);
+
+/// Where a coin lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Disk { unit: u64 },
+    Memory { address: u32, age: usize },
+}
+
+impl Entry {
+    pub(crate) const EMPTY: Entry = Entry(0);
+
+    #[inline]
+    pub(crate) fn disk(fingerprint: u32, unit: u64) -> Entry {
+        debug_assert!((1..UNITS_MAX).contains(&unit) && fingerprint >> FINGERPRINT_BITS == 0);
+        Entry(u64::from(fingerprint) << PLACE_BITS | unit)
+    }
+
+    #[inline]
+    pub(crate) fn memory(fingerprint: u32, address: u32, age: usize) -> Entry {
+        debug_assert!(address < ADDRESSES_MAX && age <= AGE_MAX && fingerprint >> FINGERPRINT_BITS == 0);
+        Entry(u64::from(fingerprint) << PLACE_BITS | MEMORY | (age as u64) << AGE_SHIFT | u64::from(address))
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    pub(crate) fn fingerprint(self) -> u32 {
+        (self.0 >> PLACE_BITS) as u32
+    }
+
+    #[inline]
+    pub(crate) fn place(self) -> Place {
+        if self.0 & MEMORY == 0 {
+            Place::Disk { unit: self.0 & (UNITS_MAX - 1) }
+        } else {
+            Place::Memory { address: (self.0 & 0x3fff_ffff) as u32, age: usize::from((self.0 >> AGE_SHIFT & 15) as u8) }
+        }
+    }
+
+    /// For reading ahead only.
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// The shard of a key within its partition.
+#[inline]
+pub(crate) fn shard_of(hash: u64) -> usize {
+    usize::from((hash >> 52 & 0xff) as u8)
+}
+
+#[inline]
+pub(crate) fn fingerprint_of(hash: u64) -> u32 {
+    (hash >> 23 & ((1 << FINGERPRINT_BITS) - 1)) as u32
+}
+
+/// A number of bytes or slots of this machine as an index; what does not fit is beyond every slice.
+#[inline]
+pub(crate) fn index(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_back() {
+        let fingerprint = (1 << FINGERPRINT_BITS) - 1;
+        let on_disk = Entry::disk(fingerprint, UNITS_MAX - 1);
+        assert_eq!((on_disk.fingerprint(), on_disk.place()), (fingerprint, Place::Disk { unit: UNITS_MAX - 1 }));
+        let in_memory = Entry::memory(3, ADDRESSES_MAX - 1, AGE_MAX);
+        assert_eq!(in_memory.place(), Place::Memory { address: ADDRESSES_MAX - 1, age: AGE_MAX });
+        assert_eq!(in_memory.fingerprint(), 3);
+        assert!(!Entry::memory(0, 0, 0).is_empty() && !Entry::disk(0, 1).is_empty() && Entry::EMPTY.is_empty());
+    }
+
+    #[test]
+    fn a_hash_is_cut_without_overlap() {
+        assert_eq!((shard_of(0x0ff0 << 48), fingerprint_of(0x0ff0 << 48)), (255, 0));
+        assert_eq!((shard_of(0x000f_ffff_ff80_0000), fingerprint_of(0x000f_ffff_ff80_0000)), (0, (1 << 29) - 1));
+    }
+}

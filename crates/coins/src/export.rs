@@ -1,0 +1,155 @@
+//! All coins, ordered by outpoint. Input: the store; output: a visit for each coin, by txid bytes, then output index.
+//!
+//! The index is in another order, so coins are parted by the first byte of their txid into 256 files, and each is sorted in memory. A small set is
+//! sorted at once. Cost: each record is read, written and read again; 256 MiB of memory and 20 MB of buffers, whatever the number of coins (txids are hashes:
+//! the parts are alike). The files are removed afterwards, and at the next opening if this one is cut short. The store must not change meanwhile.
+
+use crate::coin::parse_coin;
+use crate::entry::Place;
+use crate::error::CoinsError;
+use crate::partition::in_memory;
+use crate::record::{OUTPOINT_BYTES, outpoint_of};
+use crate::rewrite::Mover;
+use crate::store::{Coins, lock};
+use lydian_consensus::Coin;
+use lydian_disk::AppendFile;
+use lydian_primitives::OutPoint;
+use std::path::PathBuf;
+
+/// A set of at most so many bytes is sorted in memory.
+pub(crate) const SORTED_BYTES_MAX: u64 = 256 << 20;
+/// The same before coins are parsed.
+type VisitBytes<'a> = &'a mut dyn FnMut(&[u8; OUTPOINT_BYTES], &[u8]) -> Result<(), CoinsError>;
+const PARTS: usize = 256;
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// What is done with a coin.
+pub(crate) type Visit<'a, E> = &'a mut dyn FnMut(&OutPoint, &Coin) -> Result<(), E>;
+
+/// Visits all coins; sorts at most `sorted_bytes_max` bytes at once, as far as 256 parts allow.
+pub(crate) fn run<E: From<CoinsError>>(coins: &Coins, sorted_bytes_max: u64, visit: Visit<'_, E>) -> Result<(), E> {
+    let mut all = Vec::new();
+    let mut parts: Option<Parts> = None;
+    each_coin(coins, &mut |outpoint, coin| {
+        if parts.is_none() && (all.len() + coin.len()) as u64 > sorted_bytes_max {
+            let mut opened = Parts::create(coins)?;
+            each_record(&all, &mut |outpoint, coin| opened.push(outpoint, coin))?;
+            all = Vec::new();
+            parts = Some(opened);
+        }
+        match &mut parts {
+            Some(parts) => parts.push(outpoint, coin)?,
+            None => write(outpoint, coin, &mut all),
+        }
+        Ok(())
+    })?;
+    let Some(parts) = parts else { return visit_sorted(&all, visit) };
+    let paths = parts.finish()?;
+    let mut result = Ok(());
+    for path in &paths {
+        if result.is_ok() {
+            result = lydian_disk::read_whole(coins.disk.as_ref(), path, u64::MAX)
+                .map_err(|error| E::from(error.into()))
+                .and_then(|bytes| visit_sorted(&bytes, &mut *visit));
+        }
+        // What stays is removed at the next opening.
+        let _ = coins.disk.remove(path);
+    }
+    result
+}
+
+fn write(outpoint: &[u8; OUTPOINT_BYTES], coin: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(outpoint);
+    out.extend_from_slice(coin);
+}
+
+fn visit_sorted<E: From<CoinsError>>(bytes: &[u8], visit: Visit<'_, E>) -> Result<(), E> {
+    let mut order: Vec<(OutPoint, usize)> = Vec::new();
+    let end = bytes.as_ptr_range().end;
+    each_record(bytes, &mut |outpoint, coin| {
+        order.push((outpoint_of(outpoint), end.addr() - coin.as_ptr().addr()));
+        Ok(())
+    })?;
+    order.sort_unstable_by_key(|(outpoint, _)| *outpoint);
+    for (outpoint, from_end) in &order {
+        if let Ok(coin) = parse_coin(&bytes[bytes.len() - from_end..]) {
+            visit(outpoint, &coin.to_coin())?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes records apart that [`write`] put one behind the other.
+fn each_record(bytes: &[u8], visit: VisitBytes<'_>) -> Result<(), CoinsError> {
+    let mut rest = bytes;
+    while let Some((outpoint, tail)) = rest.split_first_chunk() {
+        let size = match parse_coin(tail) {
+            Ok(coin) => coin.size,
+            Err(_) => {
+                return Err(CoinsError::damaged(
+                    "export".as_ref(),
+                    (bytes.len() - rest.len()) as u64,
+                    "a coin that cannot be read",
+                ));
+            }
+        };
+        visit(outpoint, &tail[..size])?;
+        rest = &tail[size..];
+    }
+    Ok(())
+}
+
+/// Visits all coins, in the order of the index.
+fn each_coin(coins: &Coins, visit: VisitBytes<'_>) -> Result<(), CoinsError> {
+    let segments = coins.segments();
+    let mut mover = Mover::new(&segments);
+    for partition in &coins.partitions {
+        let partition = lock(partition);
+        for entry in partition.tables.iter().flat_map(|table| table.slots()).filter(|entry| !entry.is_empty()) {
+            match entry.place() {
+                Place::Memory { address, .. } => {
+                    let record = in_memory(partition.arena.bytes(address));
+                    visit(record.outpoint, record.coin_bytes)?;
+                }
+                Place::Disk { unit } => mover.take(unit, |record| visit(record.outpoint, record.coin_bytes))??,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The files.
+struct Parts(Vec<(PathBuf, Box<dyn AppendFile>, Vec<u8>)>);
+
+impl Parts {
+    fn create(coins: &Coins) -> Result<Parts, CoinsError> {
+        let create = |number: usize| {
+            let path = coins.dir.join(format!("export-{number:02x}.scratch"));
+            match coins.disk.remove(&path) {
+                Err(error) if error.kind != lydian_disk::DiskErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+            let file = coins.disk.append(&path)?;
+            Ok((path, file, Vec::with_capacity(BUFFER_BYTES)))
+        };
+        (0..PARTS).map(create).collect::<Result<_, CoinsError>>().map(Parts)
+    }
+
+    fn push(&mut self, outpoint: &[u8; OUTPOINT_BYTES], coin: &[u8]) -> Result<(), CoinsError> {
+        let (_, file, buffer) = &mut self.0[usize::from(outpoint[0])];
+        write(outpoint, coin, buffer);
+        if buffer.len() >= BUFFER_BYTES {
+            file.write(buffer)?;
+            buffer.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<PathBuf>, CoinsError> {
+        let finish = |(path, mut file, buffer): (PathBuf, Box<dyn AppendFile>, Vec<u8>)| {
+            file.write(&buffer)?;
+            Ok(path)
+        };
+        self.0.into_iter().map(finish).collect()
+    }
+}

@@ -1,0 +1,244 @@
+//! [`Partition`]: the coins of one part of the keys. Input: keys, coins; output: the bytes of coins in memory, the places of those on disk.
+//!
+//! An index of 256 [`Table`]s, the [`Arena`] with the coins that are in memory, and the deaths of coins on disk since the last checkpoint. A record in the
+//! arena is `[unit on disk: 5 bytes, once it has one][outpoint 36][coin]`. Batches go through in groups: first every key's home in the index is read, then every
+//! record, then the work is done; so the cache misses of a group overlap. Cost: two such misses a key, some 20 ns of work. Reading from disk is the
+//! caller's; only keys whose 41 bits are alike make a creation ask for it.
+
+use crate::arena::Arena;
+use crate::coin::{Parsed, parse_coin, write_coin};
+use crate::entry::{AGE_MAX, Entry, Place, SHARDS, fingerprint_of, shard_of};
+use crate::error::CoinsError;
+use crate::key::Key;
+use crate::record::OUTPOINT_BYTES;
+use crate::table::Table;
+use lydian_consensus::CoinRef;
+use lydian_primitives::OutPoint;
+use std::hint::black_box;
+
+/// Keys of a group.
+pub(crate) const GROUP: usize = 32;
+const UNIT_FIELD: usize = 5;
+const COIN_START: usize = UNIT_FIELD + OUTPOINT_BYTES;
+
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) tables: Vec<Table>,
+    pub(crate) arena: Arena,
+    /// The unit of each record whose coin was spent since the last checkpoint.
+    pub(crate) deaths: Vec<u64>,
+    /// Bytes of the arena's slots in use, by age.
+    pub(crate) bytes_by_age: [u64; AGE_MAX + 1],
+    /// Coins of all tables.
+    pub(crate) len: u64,
+    scratch: Vec<u8>,
+}
+
+/// Reads the outpoint of the record at a unit.
+pub(crate) type ReadOutpoint<'a> = &'a dyn Fn(u64) -> Result<OutPoint, CoinsError>;
+
+impl Partition {
+    pub(crate) fn new() -> Partition {
+        Partition {
+            tables: (0..SHARDS).map(|_| Table::default()).collect(),
+            arena: Arena::default(),
+            deaths: Vec::new(),
+            bytes_by_age: [0; AGE_MAX + 1],
+            len: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let tables: u64 = self.tables.iter().map(Table::memory_bytes).sum();
+        tables + self.arena.memory_bytes() + self.deaths.capacity() as u64 * 8
+    }
+
+    /// Bytes that the next checkpoint would write, about.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.bytes_by_age[0] + self.deaths.len() as u64 * 8
+    }
+
+    /// Looks up keys: calls `found` with the place in `keys` and the coin of each that is in memory; adds unit and place of each that may be on disk.
+    pub(crate) fn look_up<'p>(
+        &'p self,
+        keys: &[Key],
+        on_disk: &mut Vec<(u64, usize)>,
+        found: &mut dyn FnMut(usize, &'p [u8]),
+    ) {
+        let mut in_memory: Vec<(usize, u32)> = Vec::with_capacity(GROUP);
+        for (group, start) in keys.chunks(GROUP).zip((0..).step_by(GROUP)) {
+            self.touch_homes(group.iter());
+            let first_on_disk = on_disk.len();
+            in_memory.clear();
+            for (key, place) in group.iter().zip(start..) {
+                self.each_entry(key, |_, entry| match entry.place() {
+                    Place::Memory { address, .. } => in_memory.push((place, address)),
+                    Place::Disk { unit } => on_disk.push((unit, place)),
+                });
+            }
+            self.touch_records(in_memory.iter().map(|(_, address)| *address));
+            for (place, address) in &in_memory {
+                let bytes = self.arena.bytes(*address);
+                if is_of(bytes, &keys[*place].outpoint) {
+                    found(*place, &bytes[COIN_START..]);
+                    if on_disk.len() > first_on_disk {
+                        // What shared its 41 bits is another's.
+                        let others: Vec<_> = on_disk.drain(first_on_disk..).filter(|(_, one)| one != place).collect();
+                        on_disk.extend(others);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Removes the coins of keys, all of which must be there.
+    pub(crate) fn spend(&mut self, keys: &[Key], read: ReadOutpoint<'_>) -> Result<(), CoinsError> {
+        self.touch_homes(keys.iter());
+        self.touch_coins(keys.iter());
+        for key in keys {
+            let slot = self.find(key, false, read)?.ok_or(CoinsError::Missing { outpoint: key.outpoint })?;
+            self.remove(key, slot);
+        }
+        Ok(())
+    }
+
+    /// Adds coins; one that is there already is replaced. `None` if there is no room in memory that could be named.
+    pub(crate) fn create(
+        &mut self,
+        coins: &[(Key, CoinRef<'_>)],
+        read: ReadOutpoint<'_>,
+    ) -> Result<Option<()>, CoinsError> {
+        self.touch_homes(coins.iter().map(|(key, _)| key));
+        for (key, coin) in coins {
+            if let Some(slot) = self.find(key, true, read)? {
+                self.remove(key, slot);
+            }
+            self.scratch.clear();
+            write_coin(*coin, &mut self.scratch);
+            let Some(address) = self.arena.allocate(COIN_START + self.scratch.len()) else { return Ok(None) };
+            let bytes = self.arena.bytes_mut(address);
+            bytes[UNIT_FIELD..UNIT_FIELD + 32].copy_from_slice(&key.outpoint.txid.0);
+            bytes[UNIT_FIELD + 32..COIN_START].copy_from_slice(&key.outpoint.vout.to_le_bytes());
+            bytes[COIN_START..COIN_START + self.scratch.len()].copy_from_slice(&self.scratch);
+            self.bytes_by_age[0] += self.arena.slot_bytes(address);
+            self.tables[shard_of(key.hash)].insert(Entry::memory(fingerprint_of(key.hash), address, 0));
+            self.len += 1;
+        }
+        Ok(Some(()))
+    }
+
+    /// The slot of a key's entry. A single entry on disk is taken for the key's without reading it if `is_certain` is not asked for: the caller knows that the
+    /// coin is there.
+    fn find(&self, key: &Key, is_certain: bool, read: ReadOutpoint<'_>) -> Result<Option<usize>, CoinsError> {
+        let (mut in_memory, mut on_disk, mut others) = (None, None, Vec::new());
+        self.each_entry(key, |slot, entry| match entry.place() {
+            Place::Memory { address, .. } if is_of(self.arena.bytes(address), &key.outpoint) => in_memory = Some(slot),
+            Place::Memory { .. } => {}
+            Place::Disk { unit } if on_disk.is_none() => on_disk = Some((slot, unit)),
+            Place::Disk { unit } => others.push((slot, unit)),
+        });
+        if in_memory.is_some() {
+            return Ok(in_memory);
+        }
+        let Some(first) = on_disk else { return Ok(None) };
+        if others.is_empty() && !is_certain {
+            return Ok(Some(first.0));
+        }
+        others.push(first);
+        for (slot, unit) in others {
+            if read(unit)? == key.outpoint {
+                return Ok(Some(slot));
+            }
+        }
+        Ok(None)
+    }
+
+    fn remove(&mut self, key: &Key, slot: usize) {
+        let table = &mut self.tables[shard_of(key.hash)];
+        match table.slots()[slot].place() {
+            Place::Disk { unit } => self.deaths.push(unit),
+            Place::Memory { address, age } => {
+                if age > 0 {
+                    self.deaths.push(unit_of(self.arena.bytes(address)));
+                }
+                self.bytes_by_age[age] -= self.arena.slot_bytes(address);
+                self.arena.release(address);
+            }
+        }
+        table.remove(slot);
+        self.len -= 1;
+    }
+
+    #[inline]
+    fn each_entry(&self, key: &Key, mut visit: impl FnMut(usize, Entry)) {
+        let (table, fingerprint) = (&self.tables[shard_of(key.hash)], fingerprint_of(key.hash));
+        let mut slot = table.first(fingerprint);
+        while let Some(entry) = table.at(slot, fingerprint) {
+            visit(slot, entry);
+            slot += 1;
+        }
+    }
+
+    fn touch_homes<'k>(&self, keys: impl Iterator<Item = &'k Key>) {
+        let touch = |key: &Key| self.tables[shard_of(key.hash)].touch(fingerprint_of(key.hash));
+        black_box(keys.map(touch).fold(0, |sum, bits| sum ^ bits));
+    }
+
+    fn touch_coins<'k>(&self, keys: impl Iterator<Item = &'k Key>) {
+        let mut sum = 0;
+        for key in keys {
+            self.each_entry(key, |_, entry| {
+                if let Place::Memory { address, .. } = entry.place() {
+                    sum ^= self.arena.touch(address);
+                }
+            });
+        }
+        black_box(sum);
+    }
+
+    fn touch_records(&self, addresses: impl Iterator<Item = u32>) {
+        black_box(addresses.map(|address| self.arena.touch(address)).fold(0, |sum, bits| sum ^ bits));
+    }
+}
+
+/// A record in the arena, taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InMemory<'a> {
+    pub(crate) outpoint: &'a [u8; OUTPOINT_BYTES],
+    pub(crate) coin_bytes: &'a [u8],
+}
+
+/// Takes a slot of the arena apart; our own bytes, so what cannot be read is a bug.
+pub(crate) fn in_memory(slot: &[u8]) -> InMemory<'_> {
+    let (outpoint, coin) = match slot[UNIT_FIELD..].split_first_chunk() {
+        Some(parts) => parts,
+        None => unreachable!("a slot of {} bytes", slot.len()),
+    };
+    let parsed = parse_in_memory(coin);
+    InMemory { outpoint, coin_bytes: &coin[..parsed.size] }
+}
+
+/// The coin that [`Partition::look_up`] found.
+pub(crate) fn parse_in_memory(bytes: &[u8]) -> Parsed<'_> {
+    match parse_coin(bytes) {
+        Ok(coin) => coin,
+        Err(error) => unreachable!("a coin in memory cannot be read: {error:?}"),
+    }
+}
+
+/// The unit at which a coin in memory lies on disk; it must have seen a checkpoint.
+pub(crate) fn unit_of(slot: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..UNIT_FIELD].copy_from_slice(&slot[..UNIT_FIELD]);
+    u64::from_le_bytes(bytes)
+}
+
+pub(crate) fn set_unit(slot: &mut [u8], unit: u64) {
+    slot[..UNIT_FIELD].copy_from_slice(&unit.to_le_bytes()[..UNIT_FIELD]);
+}
+
+fn is_of(slot: &[u8], outpoint: &OutPoint) -> bool {
+    slot[UNIT_FIELD..UNIT_FIELD + 32] == outpoint.txid.0
+        && slot[UNIT_FIELD + 32..COIN_START] == outpoint.vout.to_le_bytes()
+}

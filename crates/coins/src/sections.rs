@@ -1,0 +1,329 @@
+//! Files of numbers in 16 sections, one for each partition: sidecars of segments and files of deaths. Input: numbers, section by section;
+//! output: the file, and its numbers again.
+//!
+//! ```text
+//! header      magic 8 | format u32 | kind u32 | store u64 | number of the file u64
+//! sections    blocks: checksum u64 | at most 8,191 numbers u64; each section begins a block
+//! directory   16 times: count of numbers u64 | first u64
+//! checksum    of header and directory u64; the manifest has it too
+//! ```
+//!
+//! Everything is little-endian, checksums are XXH3-64 seeded by the offset in the file. `first` is the caller's: sidecars keep in it where the first record of
+//! the section lies. Cost: 64 KiB of memory to write, 1 MiB to read, whatever the size. A file is never appended to once it is finished.
+
+use crate::PARTITIONS;
+use crate::entry::index;
+use crate::error::CoinsError;
+use crate::manifest::FORMAT;
+use lydian_disk::{AppendFile, Disk, ReadFile};
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+pub(crate) const HEADER_BYTES: usize = 32;
+/// Numbers of a full block; with its checksum it has 64 KiB.
+const BLOCK_NUMBERS: usize = 8191;
+const DIRECTORY_BYTES: usize = PARTITIONS * 16;
+/// Blocks read at once.
+const BLOCKS_READ: usize = 16;
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Segment = 1,
+    Sidecar = 2,
+    Deaths = 3,
+}
+
+/// Who a file belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    pub(crate) store: u64,
+    pub(crate) kind: Kind,
+    pub(crate) number: u64,
+}
+
+impl FileId {
+    /// The bytes each file begins with.
+    pub(crate) fn header(self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        out[..8].copy_from_slice(b"lydcoins");
+        out[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        out[12..16].copy_from_slice(&(self.kind as u32).to_le_bytes());
+        out[16..24].copy_from_slice(&self.store.to_le_bytes());
+        out[24..].copy_from_slice(&self.number.to_le_bytes());
+        out
+    }
+
+    pub(crate) fn path(self, dir: &Path) -> PathBuf {
+        let ending = match self.kind {
+            Kind::Segment => "coins",
+            Kind::Sidecar => "index",
+            Kind::Deaths => "deaths",
+        };
+        dir.join(format!("{:08}.{ending}", self.number))
+    }
+
+    /// Fails unless a file begins with the right header.
+    pub(crate) fn check(self, path: &Path, file: &dyn ReadFile) -> Result<(), CoinsError> {
+        let mut header = [0; HEADER_BYTES];
+        file.read_at(0, &mut header)?;
+        if header == self.header() { Ok(()) } else { Err(CoinsError::damaged(path, 0, "the header is another's")) }
+    }
+
+    /// Makes a file, empty but for its header.
+    pub(crate) fn create(self, disk: &dyn Disk, dir: &Path) -> Result<(PathBuf, Box<dyn AppendFile>), CoinsError> {
+        let path = self.path(dir);
+        let file = disk.append(&path)?;
+        if file.size() > 0 {
+            return Err(CoinsError::damaged(&path, 0, "a file that no manifest names is in the way"));
+        }
+        Ok((path, file))
+    }
+}
+
+/// A finished file, as the manifest knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SectionsInfo {
+    pub(crate) bytes: u64,
+    pub(crate) checksum: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) count: u64,
+    pub(crate) first: u64,
+}
+
+/// Writes a file from front to back.
+#[derive(Debug)]
+pub(crate) struct SectionsWriter {
+    file: Box<dyn AppendFile>,
+    header: [u8; HEADER_BYTES],
+    directory: [Section; PARTITIONS],
+    section: usize,
+    /// The header at first, then the block under way, its checksum left open.
+    buffer: Vec<u8>,
+    block_start: usize,
+}
+
+impl SectionsWriter {
+    pub(crate) fn create(disk: &dyn Disk, dir: &Path, id: FileId) -> Result<SectionsWriter, CoinsError> {
+        let (_, file) = id.create(disk, dir)?;
+        let header = id.header();
+        Ok(SectionsWriter {
+            file,
+            header,
+            directory: Default::default(),
+            section: 0,
+            buffer: header.to_vec(),
+            block_start: HEADER_BYTES,
+        })
+    }
+
+    /// Appends a number to a section, which is the last one's or a later one.
+    pub(crate) fn push(&mut self, section: usize, number: u64) -> Result<(), CoinsError> {
+        assert!(section >= self.section, "sections are written in their order");
+        let is_full = self.buffer.len() == self.block_start + (1 + BLOCK_NUMBERS) * 8;
+        if section > self.section || is_full {
+            self.end_block()?;
+            self.section = section;
+        }
+        if self.buffer.len() == self.block_start {
+            self.buffer.extend_from_slice(&[0; 8]);
+        }
+        self.buffer.extend_from_slice(&number.to_le_bytes());
+        self.directory[section].count += 1;
+        Ok(())
+    }
+
+    /// Sets the `first` of a section.
+    pub(crate) fn set_first(&mut self, section: usize, first: u64) {
+        self.directory[section].first = first;
+    }
+
+    /// Writes what is left and the directory; durable on return.
+    pub(crate) fn finish(mut self) -> Result<SectionsInfo, CoinsError> {
+        self.end_block()?;
+        let mut tail = Vec::with_capacity(DIRECTORY_BYTES + 8);
+        for section in self.directory {
+            tail.extend_from_slice(&section.count.to_le_bytes());
+            tail.extend_from_slice(&section.first.to_le_bytes());
+        }
+        let checksum = directory_checksum(&self.header, &tail, self.file.size() + self.buffer.len() as u64);
+        tail.extend_from_slice(&checksum.to_le_bytes());
+        self.buffer.extend_from_slice(&tail);
+        self.file.write(&self.buffer)?;
+        self.file.sync()?;
+        Ok(SectionsInfo { bytes: self.file.size(), checksum })
+    }
+
+    fn end_block(&mut self) -> Result<(), CoinsError> {
+        if self.buffer.len() > self.block_start {
+            let offset = self.file.size() + self.block_start as u64;
+            let checksum = xxh3_64_with_seed(&self.buffer[self.block_start + 8..], offset);
+            self.buffer[self.block_start..self.block_start + 8].copy_from_slice(&checksum.to_le_bytes());
+            self.file.write(&self.buffer)?;
+            self.buffer.clear();
+            self.block_start = 0;
+        }
+        Ok(())
+    }
+}
+
+fn directory_checksum(header: &[u8], directory: &[u8], offset: u64) -> u64 {
+    xxh3_64_with_seed(&[header, directory].concat(), offset)
+}
+
+/// A file that was written and is read.
+#[derive(Debug)]
+pub(crate) struct Sections {
+    file: Box<dyn ReadFile>,
+    path: PathBuf,
+    directory: [Section; PARTITIONS],
+}
+
+impl Sections {
+    pub(crate) fn open(disk: &dyn Disk, dir: &Path, id: FileId, info: SectionsInfo) -> Result<Sections, CoinsError> {
+        let path = id.path(dir);
+        let file = disk.open(&path)?;
+        let damaged = |offset, what| Err(CoinsError::damaged(&path, offset, what));
+        let tail_bytes = DIRECTORY_BYTES as u64 + 8;
+        if file.size() != info.bytes || info.bytes < HEADER_BYTES as u64 + tail_bytes {
+            return damaged(file.size().min(info.bytes), "the file has another size than the manifest says");
+        }
+        id.check(&path, file.as_ref())?;
+        let offset = info.bytes - tail_bytes;
+        let mut tail = [0; DIRECTORY_BYTES + 8];
+        file.read_at(offset, &mut tail)?;
+        let (directory, checksum) = tail.split_at(DIRECTORY_BYTES);
+        if checksum != info.checksum.to_le_bytes()
+            || directory_checksum(&id.header(), directory, offset) != info.checksum
+        {
+            return damaged(offset, "the checksum of the directory differs");
+        }
+        let mut sections = [Section::default(); PARTITIONS];
+        let numbers = directory.as_chunks::<8>().0;
+        for (section, pair) in sections.iter_mut().zip(numbers.as_chunks::<2>().0) {
+            *section = Section { count: u64::from_le_bytes(pair[0]), first: u64::from_le_bytes(pair[1]) };
+        }
+        let sections = Sections { file, path: path.clone(), directory: sections };
+        if sections.start(PARTITIONS) == Some(offset) {
+            Ok(sections)
+        } else {
+            damaged(offset, "the directory does not fit the size of the file")
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn section(&self, section: usize) -> Section {
+        self.directory[section]
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.directory.iter().map(|section| section.count).sum()
+    }
+
+    /// Gives the numbers of a section, in the order in which they were written, each block checked before.
+    pub(crate) fn read(
+        &self,
+        section: usize,
+        visit: &mut dyn FnMut(u64) -> Result<(), &'static str>,
+    ) -> Result<(), CoinsError> {
+        let damaged = |offset, what| CoinsError::damaged(&self.path, offset, what);
+        let mut offset = self.start(section).unwrap_or(0);
+        let mut left = self.directory[section].count;
+        let mut buffer = Vec::new();
+        while left > 0 {
+            let numbers = left.min((BLOCKS_READ * BLOCK_NUMBERS) as u64);
+            let bytes = block_bytes(numbers).unwrap_or(0);
+            buffer.resize(index(bytes), 0);
+            self.file.read_at(offset, &mut buffer)?;
+            for block in buffer.chunks((1 + BLOCK_NUMBERS) * 8) {
+                let (words, _) = block.as_chunks::<8>();
+                if u64::from_le_bytes(words[0]) != xxh3_64_with_seed(&block[8..], offset) {
+                    return Err(damaged(offset, "the checksum of a block differs"));
+                }
+                for word in &words[1..] {
+                    visit(u64::from_le_bytes(*word)).map_err(|what| damaged(offset, what))?;
+                }
+                offset += block.len() as u64;
+            }
+            left -= numbers;
+        }
+        Ok(())
+    }
+
+    /// Where a section begins; `None` if the directory says what cannot be.
+    fn start(&self, section: usize) -> Option<u64> {
+        self.directory[..section]
+            .iter()
+            .try_fold(HEADER_BYTES as u64, |start, section| start.checked_add(block_bytes(section.count)?))
+    }
+}
+
+/// Bytes of the blocks of so many numbers.
+fn block_bytes(numbers: u64) -> Option<u64> {
+    numbers.checked_add(numbers.div_ceil(BLOCK_NUMBERS as u64))?.checked_mul(8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_disk::SimDisk;
+
+    const ID: FileId = FileId { store: 5, kind: Kind::Deaths, number: 3 };
+
+    fn write(disk: &SimDisk, counts: &[(usize, u64)]) -> SectionsInfo {
+        disk.create_dir(Path::new("/c")).unwrap();
+        let mut writer = SectionsWriter::create(disk, Path::new("/c"), ID).unwrap();
+        for (section, count) in counts {
+            writer.set_first(*section, *count + 7);
+            (0..*count).for_each(|number| writer.push(*section, number * 3).unwrap());
+        }
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn numbers_come_back_at_and_beyond_a_block_and_a_read() {
+        let block = BLOCK_NUMBERS as u64;
+        let counts = [(0, block - 1), (1, block), (3, block + 1), (9, 1), (15, block * 17)];
+        let disk = SimDisk::new(1);
+        let info = write(&disk, &counts);
+        let sections = Sections::open(&disk, Path::new("/c"), ID, info).unwrap();
+        assert_eq!(sections.count(), counts.iter().map(|(_, count)| count).sum::<u64>());
+        for section in 0..PARTITIONS {
+            let count = counts.iter().find(|(one, _)| *one == section).map_or(0, |(_, count)| *count);
+            let mut found = Vec::new();
+            sections
+                .read(section, &mut |number| {
+                    found.push(number);
+                    Ok(())
+                })
+                .unwrap();
+            assert!(found.into_iter().eq((0..count).map(|number| number * 3)));
+            assert_eq!(sections.section(section).first, if count > 0 { count + 7 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let disk = SimDisk::new(1);
+        let info = write(&disk, &[(2, 3), (5, 1)]);
+        let path = ID.path(Path::new("/c"));
+        let bytes = lydian_disk::read_whole(&disk, &path, 1 << 20).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            disk.write_whole(&path, &bytes).unwrap();
+            let read = Sections::open(&disk, Path::new("/c"), ID, info)
+                .and_then(|sections| (0..PARTITIONS).try_for_each(|section| sections.read(section, &mut |_| Ok(()))));
+            assert!(
+                matches!(&read, Err(CoinsError::Damaged { path: named, .. }) if *named == path),
+                "bit {bit}: {read:?}"
+            );
+        }
+    }
+}
