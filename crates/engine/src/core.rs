@@ -8,15 +8,19 @@ use crate::event::{Event, Observer};
 use crate::follower::{Follower, FollowerError};
 use crate::job::lock;
 use crate::meter::{Meter, Stage};
-use crate::settings::Settings;
+use crate::settings::{Layout, Settings};
+use crate::totals;
 use lydian_chain::{BlockStore, HeaderTree, NodeId};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::{Ancestor, HeaderView, Params};
+use lydian_disk::Disk;
 use lydian_primitives::Height;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 #[derive(Debug)]
 pub(crate) struct Core {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) layout: Layout,
     pub(crate) params: Params,
     pub(crate) settings: Settings,
     pub(crate) store: BlockStore,
@@ -24,6 +28,8 @@ pub(crate) struct Core {
     pub(crate) coins: Coins,
     pub(crate) followers: Vec<Mutex<Box<dyn Follower>>>,
     pub(crate) meter: Arc<Meter>,
+    /// Transactions of the chain up to the tip; `None` if a crash lost the count.
+    pub(crate) transactions: Mutex<Option<u64>>,
 }
 
 impl Core {
@@ -51,6 +57,13 @@ impl Core {
         Tip { height: tree.height(tip), hash: *tree.hash(tip) }
     }
 
+    /// Counts a block that joined or left the chain; gives the transactions of the chain up to the tip.
+    pub(crate) fn count_transactions(&self, change: i64) -> Option<u64> {
+        let mut total = lock(&self.transactions);
+        *total = total.and_then(|total| total.checked_add_signed(change));
+        *total
+    }
+
     /// Makes everything up to the tip durable. No block may be on its way: the coins are exactly those of the tip.
     ///
     /// First what the coins' manifest relies on, then the manifest, then the followers, who may be behind but never ahead.
@@ -58,6 +71,9 @@ impl Core {
         let tip = self.tip();
         let report = self.meter.time(Stage::Checkpoint, || -> Result<_, EngineError> {
             self.store.sync()?;
+            if let Some(transactions) = *lock(&self.transactions) {
+                totals::write(&*self.disk, &self.layout.totals(), self.coins.tip(), tip, transactions)?;
+            }
             Ok(self.coins.checkpoint(tip, self.settings.workers)?)
         })?;
         for follower in &self.followers {
@@ -65,6 +81,12 @@ impl Core {
             let result = self.meter.time(Stage::Follow, || follower.checkpoint(tip));
             result
                 .map_err(|FollowerError(reason)| EngineError::Follower { name: follower.name().to_owned(), reason })?;
+        }
+        if let Some(target_bytes) = self.settings.prune_bytes {
+            let durable =
+                |follower: &Mutex<Box<dyn Follower>>| lock(follower).durable_tip().map_or(0, |tip| tip.height.0);
+            let keep_from = self.followers.iter().map(durable).min().unwrap_or(u32::MAX);
+            self.store.prune(&mut self.tree_mut(), Height(keep_from), target_bytes, tip.height)?;
         }
         observer.event(&Event::Checkpoint {
             height: tip.height,

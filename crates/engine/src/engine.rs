@@ -1,6 +1,7 @@
 //! [`Engine`]: the one door for blocks. Everything that changes the chain goes through its methods, one at a time.
 
 use crate::activate::{Advance, activate_best_chain};
+use crate::check::{Inconsistency, check_last_blocks};
 use crate::core::Core;
 use crate::error::EngineError;
 use crate::event::Observer;
@@ -10,6 +11,7 @@ use crate::job::lock;
 use crate::meter::{Meter, Snapshot};
 use crate::settings::{Cancel, Layout, Settings};
 use crate::start;
+use crate::utxo::{UtxoHashes, utxo_hashes};
 use lydian_chain::{IndexEntry, NodeId, StoreRemark};
 use lydian_coins::{Coins, CoinsStats, Tip};
 use lydian_consensus::{Accepted, CheckedBlock, Params, Parent, Rejected, Step, check_block};
@@ -21,7 +23,6 @@ use std::sync::{Arc, Mutex};
 /// The validating part of a node.
 #[derive(Debug)]
 pub struct Engine {
-    disk: Arc<dyn Disk>,
     core: Core,
     /// Held by whoever changes the chain; holds the first error, after which nobody may.
     writer: Mutex<Option<String>>,
@@ -46,8 +47,21 @@ impl Engine {
         settings: Settings,
         followers: Vec<Box<dyn Follower>>,
     ) -> Result<Opened, EngineError> {
-        let (core, remarks) = start::open(Arc::clone(&disk), layout, params, settings, followers)?;
-        Ok(Opened { engine: Engine { disk, core, writer: Mutex::new(None) }, remarks })
+        Engine::open_with(disk, layout, params, settings, followers, &mut |_, _| {})
+    }
+
+    /// The same. `progress` is told each block file that is about to be scanned for blocks that the index does not have, and how
+    /// many were found so far: all of them after [`crate::wipe`] of the index.
+    pub fn open_with(
+        disk: Arc<dyn Disk>,
+        layout: &Layout,
+        params: Params,
+        settings: Settings,
+        followers: Vec<Box<dyn Follower>>,
+        progress: &mut dyn FnMut(&Path, usize),
+    ) -> Result<Opened, EngineError> {
+        let (core, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
+        Ok(Opened { engine: Engine { core, writer: Mutex::new(None) }, remarks })
     }
 
     /// Does something that changes the chain. After an error nothing does any more.
@@ -101,7 +115,7 @@ impl Engine {
         now: i64,
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Import, EngineError> {
-        self.write(|core| import(core, &*self.disk, files, now, progress))
+        self.write(|core| import(core, files, now, progress))
     }
 
     /// Validates up to the end of the best chain whose blocks are here.
@@ -112,6 +126,18 @@ impl Engine {
     /// Makes everything durable.
     pub fn checkpoint(&self, observer: &dyn Observer) -> Result<(), EngineError> {
         self.write(|core| core.checkpoint(observer))
+    }
+
+    /// Looks at the last blocks and the coins: Core's `-checkblocks` and `-checklevel`. Returns how many blocks it saw.
+    pub fn check_last_blocks(&self, blocks: u32, level: u32) -> Result<u32, Inconsistency> {
+        let _writer = lock(&self.writer);
+        check_last_blocks(&self.core, blocks, level)
+    }
+
+    /// The hashes of the coins at the tip, as Core's `gettxoutsetinfo` tells them. Reads every coin.
+    pub fn utxo_hashes(&self) -> Result<UtxoHashes, EngineError> {
+        let _writer = lock(&self.writer);
+        utxo_hashes(&self.core)
     }
 
     /// Height and hash of the last block of the active chain.

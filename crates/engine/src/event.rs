@@ -40,7 +40,8 @@ pub struct TipUpdate {
     pub height: Height,
     pub header: Header,
     pub chain_work: U256,
-    pub transactions: u64,
+    /// Of the chain up to here; `None` if a crash lost the count.
+    pub transactions: Option<u64>,
     /// Bytes of coins in memory, and coins altogether.
     pub cache_bytes: u64,
     pub coins: u64,

@@ -9,7 +9,6 @@ use crate::core::Core;
 use crate::error::EngineError;
 use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, IndexEntry, NodeId, Record, Remark};
 use lydian_consensus::Rejected;
-use lydian_disk::Disk;
 use lydian_primitives::BlockHash;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -47,12 +46,11 @@ pub struct ImportFiles {
 
 pub(crate) fn import(
     core: &Core,
-    disk: &dyn Disk,
     files: ImportFiles,
     now: i64,
     progress: &mut dyn FnMut(&Path, usize),
 ) -> Result<Import, EngineError> {
-    let mut source = BlockFiles::new(disk, files.files.clone());
+    let mut source = BlockFiles::new(&*core.disk, files.files.clone());
     let index = source.scan(core.params.magic, progress).map_err(ChainError::from)?;
     let numbers = if files.is_copied { Vec::new() } else { core.store.adopt(&files.files, true)? };
     let mut import = Import { blocks: index.records.len() as u64, remarks: index.remarks, ..Import::default() };

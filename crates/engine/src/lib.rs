@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod activate;
+mod check;
 mod core;
 mod disconnect;
 mod engine;
@@ -23,9 +24,13 @@ mod meter;
 mod pipeline;
 mod settings;
 mod start;
+mod totals;
+mod utxo;
 mod window;
+mod wipe;
 
 pub use activate::Advance;
+pub use check::Inconsistency;
 pub use engine::{Engine, Opened, Submission};
 pub use error::EngineError;
 pub use event::{Event, Observer, TipUpdate, Unobserved, UnreadableReason};
@@ -34,3 +39,5 @@ pub use import::{Import, ImportFiles, RefusedHeader};
 pub use lydian_coins::Tip;
 pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
 pub use settings::{Cancel, Layout, Settings};
+pub use utxo::UtxoHashes;
+pub use wipe::{Wipe, wipe};

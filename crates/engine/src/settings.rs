@@ -19,6 +19,18 @@ pub struct Layout {
     pub coins: PathBuf,
 }
 
+impl Layout {
+    /// The part of the block store. `new_key` is for a new directory.
+    pub(crate) fn chain(&self, new_key: [u8; 8]) -> lydian_chain::Layout {
+        lydian_chain::Layout { blocks: self.blocks.clone(), index: self.index.clone(), new_key }
+    }
+
+    /// The file of [`crate::totals`].
+    pub(crate) fn totals(&self) -> PathBuf {
+        self.index.join("totals")
+    }
+}
+
 /// How the engine works. No setting changes a verdict.
 pub struct Settings {
     /// Threads of a run: `-par`.

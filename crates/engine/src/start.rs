@@ -11,11 +11,13 @@ use crate::follower::{ConnectedBlock, Follower, FollowerError};
 use crate::job::lock;
 use crate::meter::{Meter, NoClock};
 use crate::settings::{Layout, Settings};
+use crate::{totals, wipe};
 use lydian_chain::{BlockStore, HeaderTree, NodeId, StoreRemark};
-use lydian_coins::Coins;
+use lydian_coins::{Coins, Tip};
 use lydian_consensus::Params;
 use lydian_disk::Disk;
 use lydian_primitives::Height;
+use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 
 /// Opens the stores and brings them to one tip: that of the coins, which are the last to become durable.
@@ -25,20 +27,27 @@ pub(crate) fn open(
     params: Params,
     mut settings: Settings,
     followers: Vec<Box<dyn Follower>>,
+    progress: &mut dyn FnMut(&Path, usize),
 ) -> Result<(Core, Vec<StoreRemark>), EngineError> {
-    let blocks = lydian_chain::Layout {
-        blocks: layout.blocks.clone(),
-        index: layout.index.clone(),
-        new_key: settings.block_key,
-    };
-    let opened = BlockStore::open(Arc::clone(&disk), &blocks, &params)?;
+    wipe::resume(&*disk, layout)?;
+    let blocks = layout.chain(settings.block_key);
+    let opened = BlockStore::open_with(Arc::clone(&disk), &blocks, &params, progress)?;
+    if opened.is_reindexing {
+        // Whether or not the wipe came to the coins before it was interrupted. Opening has found all blocks.
+        wipe::wipe_coins(&*disk, &layout.coins)?;
+        opened.store.finish_reindex()?;
+    }
     let coins_settings =
         lydian_coins::Settings { cache_bytes: settings.cache_bytes, pending_bytes_max: settings.pending_bytes_max };
-    let coins = Coins::open(disk, &layout.coins, coins_settings, settings.seed, settings.workers)?;
+    let coins = Coins::open(Arc::clone(&disk), &layout.coins, coins_settings, settings.seed, settings.workers)?;
     let mut tree = opened.tree;
     activate(&mut tree, &coins)?;
     let clock = std::mem::replace(&mut settings.clock, Box::new(NoClock));
+    let tip = coins.tip().unwrap_or(Tip { height: Height(0), hash: params.genesis_hash });
+    let transactions = totals::read(&*disk, &layout.totals(), tip)?;
     let core = Core {
+        disk,
+        layout: layout.clone(),
         params,
         settings,
         store: opened.store,
@@ -46,6 +55,7 @@ pub(crate) fn open(
         coins,
         followers: followers.into_iter().map(Mutex::new).collect(),
         meter: Arc::new(Meter::new(clock)),
+        transactions: Mutex::new(transactions),
     };
     core.meter.at_height(core.tip().height.0);
     (0..core.followers.len()).try_for_each(|follower| catch_up(&core, follower))?;

@@ -251,7 +251,7 @@ impl Run<'_> {
                     height: job.checked.height(),
                     header: *block.header(),
                     chain_work,
-                    transactions: block.tx_count() as u64,
+                    transactions: core.count_transactions(count(block.tx_count())),
                     cache_bytes: core.coins.memory_bytes(),
                     coins: core.coins.len(),
                     is_disconnect: false,
@@ -276,6 +276,11 @@ impl Run<'_> {
             .map_err(|FollowerError(reason)| EngineError::Follower { name: follower_lock.name().to_owned(), reason })?;
         Ok(Report::Follow { follower, to })
     }
+}
+
+/// A count of what takes bytes of a block fits.
+fn count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Whether a block that could not be read is not there, whole or at all. Anything else is the disk's failure to give it.
