@@ -69,6 +69,39 @@ pub struct Limits {
 
 /// Measures everything.
 pub fn measure(settings: &LimitsSettings) -> Result<Limits, LabError> {
+    let times = check_times(settings)?;
+    let disk = match settings.disk_bytes {
+        0 => None,
+        bytes => Some(disk(&settings.folder, bytes, settings.rounds)?),
+    };
+    Ok(Limits {
+        cpu: cpu_model(),
+        cores: parallel::default_threads(),
+        rounds: settings.rounds,
+        checks_per_round: settings.checks,
+        engine: Reference.name(),
+        ecdsa_ns: times.ecdsa,
+        schnorr_ns: times.schnorr,
+        tweak_ns: times.tweak,
+        ecdsa_all_cores_ns: times.ecdsa_all_cores,
+        hashes: hashes(settings.rounds),
+        disk_bytes: settings.disk_bytes,
+        disk_write_gigabytes_per_second: disk.map(|(write, _)| write),
+        disk_read_gigabytes_per_second: disk.map(|(_, read)| read),
+    })
+}
+
+/// Nanoseconds a check, with the reference engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CheckTimes {
+    pub(crate) ecdsa: Measure,
+    pub(crate) schnorr: Measure,
+    pub(crate) tweak: Measure,
+    /// Wall time with every core at work.
+    pub(crate) ecdsa_all_cores: Measure,
+}
+
+pub(crate) fn check_times(settings: &LimitsSettings) -> Result<CheckTimes, LabError> {
     if settings.rounds == 0 || settings.checks == 0 {
         return Err(LabError::Usage("--rounds and --checks must be at least 1".into()));
     }
@@ -86,30 +119,12 @@ pub fn measure(settings: &LimitsSettings) -> Result<Limits, LabError> {
         })
         .map(|seconds| seconds * 1e9 / count)
     };
-    let all_cores = repeat(settings.rounds, || {
+    let ecdsa_all_cores = repeat(settings.rounds, || {
         let verdicts = parallel::map(threads, &ecdsa, |check| engine.check(check));
         assert!(verdicts.iter().all(|&verdict| verdict), "a true check was found false");
     })
     .map(|seconds| seconds * 1e9 / count);
-    let disk = match settings.disk_bytes {
-        0 => None,
-        bytes => Some(disk(&settings.folder, bytes, settings.rounds)?),
-    };
-    Ok(Limits {
-        cpu: cpu_model(),
-        cores: threads,
-        rounds: settings.rounds,
-        checks_per_round: settings.checks,
-        engine: engine.name(),
-        ecdsa_ns: checks_ns(&ecdsa),
-        schnorr_ns: checks_ns(&schnorr),
-        tweak_ns: checks_ns(&tweak),
-        ecdsa_all_cores_ns: all_cores,
-        hashes: hashes(settings.rounds),
-        disk_bytes: settings.disk_bytes,
-        disk_write_gigabytes_per_second: disk.map(|(write, _)| write),
-        disk_read_gigabytes_per_second: disk.map(|(_, read)| read),
-    })
+    Ok(CheckTimes { ecdsa: checks_ns(&ecdsa), schnorr: checks_ns(&schnorr), tweak: checks_ns(&tweak), ecdsa_all_cores })
 }
 
 impl Measure {
