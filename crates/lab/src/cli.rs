@@ -1,14 +1,17 @@
 //! The command line of `lydian-lab`.
 
+use crate::cli_reindex::{ReindexArgs, reindex};
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
 use lydian_lab::limits_cmd::{self, LimitsSettings};
+use lydian_lab::peers;
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
 use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg, worst};
+use std::io::Write;
 use std::path::PathBuf;
 
-/// Makes chains to test and measure Bitcoin nodes with.
+/// Makes chains to test and measure Bitcoin nodes with, and measures them.
 #[derive(Debug, Parser)]
 #[command(name = "lydian-lab", version)]
 pub(crate) struct Cli {
@@ -22,6 +25,22 @@ enum Command {
     Chain(ChainArgs),
     /// Measures this machine: signature checks, SHA-256, disk. Medians with least and largest.
     Limits(LimitsArgs),
+    /// Lets nodes validate the same block files in turn, each a whole process, and compares them.
+    Reindex(ReindexArgs),
+    /// Brings other nodes into the cache folder.
+    Peers(PeersArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct PeersArgs {
+    #[command(subcommand)]
+    command: PeersCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PeersCommand {
+    /// Installs a node if it is not there yet: knots.
+    Install { name: String },
 }
 
 #[derive(Debug, clap::Args)]
@@ -67,8 +86,8 @@ struct ChainArgs {
     threads: Option<usize>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Preset {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
     /// Full blocks with mainnet's mix of inputs, coin ages and outputs.
     MainnetMix,
     /// Every rule broken in turn, with the reject reason Core gives; --blocks, --full and --reuse do not apply.
@@ -81,12 +100,36 @@ enum Preset {
     Empty,
 }
 
-/// Runs the command and returns what to print.
-pub(crate) fn run(cli: &Cli) -> Result<String, LabError> {
-    match &cli.command {
-        Command::Chain(args) => chain(args),
-        Command::Limits(args) => limits(args),
+/// What a command ends with.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// For stdout.
+    pub(crate) text: String,
+    pub(crate) exit_code: u8,
+}
+
+impl From<String> for Report {
+    fn from(text: String) -> Report {
+        Report { text, exit_code: 0 }
     }
+}
+
+/// Runs the command and returns what to print.
+pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
+    match &cli.command {
+        Command::Chain(args) => chain(args).map(Report::from),
+        Command::Limits(args) => limits(args).map(Report::from),
+        Command::Reindex(args) => reindex(args),
+        Command::Peers(PeersArgs { command: PeersCommand::Install { name } }) => {
+            peers::install(name, &mut say).map(|version| Report::from(format!("{version}\n")))
+        }
+    }
+}
+
+/// Progress, for people: stdout is for results.
+pub(crate) fn say(text: &str) {
+    // Nobody is left to tell if this fails.
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 fn limits(args: &LimitsArgs) -> Result<String, LabError> {
@@ -113,7 +156,7 @@ fn chain(args: &ChainArgs) -> Result<String, LabError> {
     }
 }
 
-fn per_mille(share: f64) -> Result<u64, LabError> {
+pub(crate) fn per_mille(share: f64) -> Result<u64, LabError> {
     (0..=1000u32)
         .find(|&step| (f64::from(step) - share * 1000.0).abs() <= 0.5)
         .map(u64::from)

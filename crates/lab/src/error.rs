@@ -1,7 +1,9 @@
-//! What can go wrong in the lab: wrong use, and files.
+//! What can go wrong in the lab: wrong use, files, other programs.
 
 use lydian_disk::DiskError;
 use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub enum LabError {
@@ -9,6 +11,22 @@ pub enum LabError {
     Usage(String),
     /// A file cannot be read or written.
     Disk(DiskError),
+    /// The same, of the files around a node that runs.
+    Io { action: &'static str, path: PathBuf, reason: String },
+    /// Another program cannot be started, fails, or says what nobody understands.
+    Program { program: String, reason: String },
+    /// Another lab is measuring on this machine.
+    Busy { lock: PathBuf },
+}
+
+impl LabError {
+    pub(crate) fn io(action: &'static str, path: &Path, error: io::Error) -> LabError {
+        LabError::Io { action, path: path.to_owned(), reason: error.to_string() }
+    }
+
+    pub(crate) fn program(program: impl Into<String>, reason: impl fmt::Display) -> LabError {
+        LabError::Program { program: program.into(), reason: reason.to_string() }
+    }
 }
 
 impl From<DiskError> for LabError {
@@ -22,6 +40,13 @@ impl fmt::Display for LabError {
         match self {
             LabError::Usage(text) => f.write_str(text),
             LabError::Disk(error) => error.fmt(f),
+            LabError::Io { action, path, reason } => write!(f, "cannot {action} {}: {reason}", path.display()),
+            LabError::Program { program, reason } => write!(f, "{program}: {reason}"),
+            LabError::Busy { lock } => write!(
+                f,
+                "another lydian-lab is measuring on this machine (it holds {}); wait until it has ended",
+                lock.display()
+            ),
         }
     }
 }
@@ -29,8 +54,8 @@ impl fmt::Display for LabError {
 impl std::error::Error for LabError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            LabError::Usage(_) => None,
             LabError::Disk(error) => Some(error),
+            LabError::Usage(_) | LabError::Io { .. } | LabError::Program { .. } | LabError::Busy { .. } => None,
         }
     }
 }

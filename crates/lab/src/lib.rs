@@ -1,4 +1,4 @@
-//! The lab: chains made to measure and to test nodes with, and what this machine can do.
+//! The lab: chains made to measure and to test nodes with, what this machine can do, and nodes against each other as processes.
 //!
 //! Input: a preset, a seed, a folder. Output: block files, expectations, statistics. Invariants: the same seed gives the same
 //! bytes on every machine and with any number of threads. Must never: hold a rule of consensus that a node could lean on.
@@ -11,9 +11,11 @@ pub mod files;
 pub mod limits;
 pub mod limits_cmd;
 pub mod parallel;
+pub mod peers;
 pub mod plan;
 pub mod presets;
 pub mod regtest;
+pub mod reindex;
 pub mod rng;
 pub mod stats;
 pub mod wallet;

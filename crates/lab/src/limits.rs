@@ -9,3 +9,15 @@ pub const CHAIN_BLOCKS_MAX: u32 = 90_000;
 /// Full blocks lie above this height: older nodes enforce CSV, segwit and taproot on regtest after three periods of 144
 /// blocks that all signal.
 pub const FULL_BLOCK_HEIGHT_MIN: u32 = crate::regtest::VOTED_ACTIVATION_HEIGHT + 1;
+
+/// Samples kept of one run; when they are full, every second one goes.
+pub const SAMPLES_MAX: usize = 2_400;
+
+/// A longer line of a node's log is cut.
+pub const LOG_LINE_BYTES_MAX: u64 = 4_096;
+
+/// A block file of a chain to be measured, and each file beside it: Core's own are at most 128 MiB and what it allocates ahead.
+pub const CHAIN_FILE_SIZE_MAX: u64 = 256 << 20;
+
+/// An answer of a node's RPC server.
+pub const RPC_ANSWER_BYTES_MAX: u64 = 1 << 20;

@@ -1,8 +1,10 @@
-//! `lydian-lab`: the command line of the lab. Exit code 2 for anything that goes wrong.
+//! `lydian-lab`: the command line of the lab. Exit code 2 for anything that goes wrong with the lab itself, 1 when a node that was measured
+//! failed or disagreed, 130 after a Ctrl-C.
 
 #![forbid(unsafe_code)]
 
 mod cli;
+mod cli_reindex;
 
 use clap::Parser;
 use std::io::Write;
@@ -11,8 +13,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     match cli::run(&cli) {
-        Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
+        Ok(report) => match std::io::stdout().write_all(report.text.as_bytes()) {
+            Ok(()) => ExitCode::from(report.exit_code),
             Err(_) => ExitCode::from(2),
         },
         Err(error) => {

@@ -13,7 +13,7 @@ use crate::wallet::{Kind, Lock};
 use std::collections::VecDeque;
 
 /// What a chain of the preset `mainnet-mix` is made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MixSettings {
     /// Blocks above the genesis block.
     pub blocks: u32,

@@ -1,0 +1,49 @@
+//! Bitcoin Core: the build that the tests keep as their judge, or any `bitcoind` by path.
+//!
+//! Input: perhaps a path. Output: an adapter. Must never: build anything.
+
+use super::{cache_folder, core, found};
+use crate::error::LabError;
+use crate::reindex::adapter::{Adapter, Job, ask};
+use crate::reindex::results::Answer;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Of the crate that carries Core's source; the judge of the tests is built from the same.
+const BUILD: &str = "core-0.4.1/build/bin/bitcoind";
+
+#[derive(Debug)]
+pub struct Bitcoind {
+    program: PathBuf,
+}
+
+impl Bitcoind {
+    pub fn locate(path: Option<&Path>) -> Result<Bitcoind, LabError> {
+        let build = cache_folder().join(BUILD);
+        let hint = format!(
+            "bitcoind: {} is not there; `make judge` builds it, or give --node-path bitcoind=PATH",
+            build.display()
+        );
+        Ok(Bitcoind { program: found(path, &[build], &hint)? })
+    }
+}
+
+impl Adapter for Bitcoind {
+    fn program(&self) -> &Path {
+        &self.program
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        let mut command = Command::new(&self.program);
+        command.arg("-version");
+        Ok(ask(command)?.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn reindex(&self, job: &Job) -> Command {
+        core::reindex(job.command(&self.program), job)
+    }
+
+    fn answer(&self, job: &Job) -> Result<Answer, LabError> {
+        core::answer(job.command(&self.program), job)
+    }
+}

@@ -1,0 +1,71 @@
+//! Bitcoin Knots: Debian's package, unpacked with its own C library into the cache folder, or any binary by path.
+//!
+//! Input: perhaps a path. Output: an adapter. `lydian-lab peers install knots` brings the package (`peers.rs`). Must never: install anything here.
+
+use super::{cache_folder, core, found};
+use crate::error::LabError;
+use crate::reindex::adapter::{Adapter, Job, ask};
+use crate::reindex::results::Answer;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Below the cache folder.
+pub const FOLDER: &str = "knots";
+const PROGRAM: &str = "root/usr/bin/bitcoind";
+const LOADER: &str = "root/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
+const LIBRARIES: &str = "root/usr/lib/x86_64-linux-gnu";
+
+#[derive(Debug)]
+pub struct Knots {
+    program: PathBuf,
+    /// The loader and its libraries, for the package; a binary by path starts by itself.
+    loader: Option<(PathBuf, PathBuf)>,
+}
+
+impl Knots {
+    pub fn locate(path: Option<&Path>) -> Result<Knots, LabError> {
+        let folder = cache_folder().join(FOLDER);
+        let hint =
+            "knots: it is not installed; `lydian-lab peers install knots` does it, or give --node-path knots=PATH";
+        let program = found(path, &[folder.join(PROGRAM)], hint)?;
+        let loader = path.is_none().then(|| (folder.join(LOADER), folder.join(LIBRARIES)));
+        Ok(Knots { program, loader })
+    }
+
+    /// Program and the arguments that start it.
+    fn start(&self) -> (&Path, Vec<&std::ffi::OsStr>) {
+        match &self.loader {
+            None => (&self.program, Vec::new()),
+            Some((loader, libraries)) => {
+                (loader, vec!["--library-path".as_ref(), libraries.as_os_str(), self.program.as_os_str()])
+            }
+        }
+    }
+}
+
+impl Adapter for Knots {
+    fn program(&self) -> &Path {
+        &self.program
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        let (program, arguments) = self.start();
+        let mut command = Command::new(program);
+        command.args(arguments).arg("-version");
+        Ok(ask(command)?.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn reindex(&self, job: &Job) -> Command {
+        let (program, arguments) = self.start();
+        let mut command = job.command(program);
+        command.args(arguments);
+        core::reindex(command, job)
+    }
+
+    fn answer(&self, job: &Job) -> Result<Answer, LabError> {
+        let (program, arguments) = self.start();
+        let mut command = job.command(program);
+        command.args(arguments);
+        core::answer(command, job)
+    }
+}

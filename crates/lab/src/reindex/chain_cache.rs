@@ -1,0 +1,144 @@
+//! Chains made once and kept in the cache folder, so that a comparison is one command.
+//!
+//! Input: a preset with its settings. Output: the chain, made if it is not there yet. The folder's name holds everything that the bytes depend on:
+//! preset, settings and the version of the generator. Invariant: a folder with its final name is complete.
+
+use super::chain_files::ChainFiles;
+use super::results::Answer;
+use super::system::{create_dir, remove_dir};
+use crate::error::LabError;
+use crate::limits::CHAIN_FILE_SIZE_MAX;
+use crate::plan::MixSettings;
+use crate::presets::{empty, mainnet_mix, worst};
+use lydian_disk::{Disk, RealDisk, read_whole};
+use std::path::{Path, PathBuf};
+
+/// Of the bytes that presets give; a test notices a change of the bytes.
+pub const GENERATOR_VERSION: u32 = 1;
+const ANSWER_FILE: &str = "answer.json";
+
+/// The presets that can be measured: chains without branches and without refused blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    MainnetMix(MixSettings),
+    Worst { seed: u64 },
+    Empty { blocks: u32 },
+}
+
+impl Preset {
+    /// Name of its folder.
+    pub fn key(&self) -> String {
+        let version = GENERATOR_VERSION;
+        match self {
+            Preset::MainnetMix(MixSettings { blocks, full, seed, reuse_per_mille }) => {
+                format!("mainnet-mix-{blocks}-{full}-seed{seed}-reuse{reuse_per_mille}-v{version}")
+            }
+            Preset::Worst { seed } => format!("worst-seed{seed}-v{version}"),
+            Preset::Empty { blocks } => format!("empty-{blocks}-v{version}"),
+        }
+    }
+
+    fn write(&self, threads: usize, folder: &Path) -> Result<(), LabError> {
+        match *self {
+            Preset::MainnetMix(settings) => mainnet_mix::write(settings, threads, folder).map(|_| ()),
+            Preset::Worst { seed } => worst::write(seed, threads, folder).map(|_| ()),
+            Preset::Empty { blocks } => empty::write(blocks, folder).map(|_| ()),
+        }
+    }
+}
+
+/// The folder of the chain below `cache`, and the chain.
+pub fn ensure(
+    preset: Preset,
+    cache: &Path,
+    threads: usize,
+    say: &mut dyn FnMut(&str),
+) -> Result<(PathBuf, ChainFiles), LabError> {
+    let folder = cache.join(preset.key());
+    if RealDisk.kind(&folder).is_err() {
+        let unfinished = cache.join(format!("{}.new", preset.key()));
+        remove_dir(&unfinished)?;
+        create_dir(cache)?;
+        say(&format!("making the chain {}", preset.key()));
+        preset.write(threads, &unfinished)?;
+        let chain = ChainFiles::open(&unfinished, None)?;
+        if let Some(answer) = &chain.answer {
+            let text = serde_json::to_string_pretty(answer).unwrap_or_default() + "\n";
+            RealDisk.write_whole(&unfinished.join(ANSWER_FILE), text.as_bytes())?;
+        }
+        std::fs::rename(&unfinished, &folder).map_err(|error| LabError::io("rename", &unfinished, error))?;
+    }
+    let chain = ChainFiles::open(&folder, answer_in(&folder)?)?;
+    Ok((folder, chain))
+}
+
+fn answer_in(folder: &Path) -> Result<Option<Answer>, LabError> {
+    let path = folder.join(ANSWER_FILE);
+    if RealDisk.kind(&path).is_err() {
+        return Ok(None);
+    }
+    let bytes = read_whole(&RealDisk, &path, CHAIN_FILE_SIZE_MAX)?;
+    let parsed = serde_json::from_slice(&bytes);
+    parsed.map(Some).map_err(|error| LabError::Usage(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests read and write their own files")]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("lydian-lab-cache-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        folder
+    }
+
+    const MIX_SHA256: &str = "3f2b76878bb77932870c6e04e2297537cb49a070f126aad9286b0fdbb5ee39b8";
+    const EMPTY_SHA256: &str = "4f9f12cbdc3947fb45fccabd45736e5640b0d5eef9c3a4ef469f784acf390833";
+
+    /// When this fails the presets give other bytes than before: raise GENERATOR_VERSION and note the new hashes.
+    #[test]
+    fn the_version_stands_for_these_bytes() {
+        let cache = scratch("version");
+        let sha256 = |preset| ensure(preset, &cache, 2, &mut |_| ()).unwrap().1.facts.sha256;
+        let mix = MixSettings { blocks: 434, full: 1, seed: 1, reuse_per_mille: 200 };
+        let found = (GENERATOR_VERSION, sha256(Preset::MainnetMix(mix)), sha256(Preset::Empty { blocks: 20 }));
+        assert_eq!(found, (1, MIX_SHA256.to_owned(), EMPTY_SHA256.to_owned()));
+        std::fs::remove_dir_all(&cache).unwrap();
+    }
+
+    #[test]
+    fn a_chain_is_made_once() {
+        let cache = scratch("once");
+        let mut said = Vec::new();
+        let preset = Preset::Empty { blocks: 5 };
+        // What an interrupted lab left behind does not count.
+        std::fs::create_dir_all(cache.join(format!("{}.new", preset.key()))).unwrap();
+        let (folder, first) = ensure(preset, &cache, 1, &mut |text| said.push(text.to_owned())).unwrap();
+        let (_, again) = ensure(preset, &cache, 1, &mut |text| said.push(text.to_owned())).unwrap();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert_eq!((first.answer.clone(), first.facts), (again.answer, again.facts));
+        assert_eq!(first.answer.unwrap().coins, Some(5));
+        std::fs::write(folder.join(ANSWER_FILE), "{").unwrap();
+        assert!(ensure(preset, &cache, 1, &mut |_| ()).is_err());
+        std::fs::remove_dir_all(&cache).unwrap();
+    }
+
+    #[test]
+    fn whatever_changes_the_bytes_is_in_the_name() {
+        let mix = MixSettings { blocks: 550, full: 100, seed: 1, reuse_per_mille: 0 };
+        let others = [
+            Preset::MainnetMix(MixSettings { blocks: 551, ..mix }),
+            Preset::MainnetMix(MixSettings { full: 99, ..mix }),
+            Preset::MainnetMix(MixSettings { seed: 2, ..mix }),
+            Preset::MainnetMix(MixSettings { reuse_per_mille: 1, ..mix }),
+            Preset::Worst { seed: 1 },
+            Preset::Worst { seed: 2 },
+            Preset::Empty { blocks: 550 },
+            Preset::Empty { blocks: 551 },
+            Preset::MainnetMix(mix),
+        ];
+        let names: std::collections::BTreeSet<String> = others.iter().map(Preset::key).collect();
+        assert_eq!(names.len(), others.len());
+    }
+}

@@ -1,0 +1,104 @@
+//! What a result says of the machine and of the program that measured, and the floor of this machine.
+//!
+//! Input: a folder, a chain's counts. Output: facts, where the system tells them; the time below which nobody comes who verifies signatures one
+//! at a time. Cost: the floor measures for about half a second.
+
+use super::adapter::ask;
+use super::procfs;
+use super::results::{ChainFacts, Floor, MachineFacts, rounded};
+use super::system::read_proc;
+use crate::error::LabError;
+use crate::limits_cmd::{LimitsSettings, check_times};
+use crate::parallel;
+use std::path::Path;
+use std::process::Command;
+
+const FLOOR_CHECKS: u64 = 500;
+const FLOOR_ROUNDS: usize = 5;
+
+pub fn machine_facts(work: &Path) -> MachineFacts {
+    let text = |path| read_proc(path).unwrap_or_default();
+    let work = work.canonicalize().unwrap_or_else(|_| work.to_path_buf());
+    let filesystem = procfs::filesystem_of(&text("/proc/self/mountinfo"), &work.to_string_lossy());
+    MachineFacts {
+        cpu: procfs::cpu_model(&text("/proc/cpuinfo")).unwrap_or("unknown").to_owned(),
+        cores: parallel::default_threads(),
+        memory_bytes: procfs::memory_total_bytes(&text("/proc/meminfo")),
+        kernel: text("/proc/sys/kernel/osrelease").trim().to_owned(),
+        filesystem: filesystem.map(|(kind, source)| format!("{kind} on {source}")),
+    }
+}
+
+/// Of the checkout in which the program was built, if it still lies there.
+pub(super) fn commit() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(program.parent()?).args(arguments);
+        ask(command).ok()
+    };
+    let head = git(&["rev-parse", "HEAD"])?.trim().to_owned();
+    let is_changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.trim().is_empty();
+    Some(if is_changed { head + "-dirty" } else { head })
+}
+
+/// `None` for a chain whose checks nobody counted, or that has none.
+pub fn floor(chain: &ChainFacts, threads: usize) -> Result<Option<Floor>, LabError> {
+    let counts = (chain.ecdsa_verifications, chain.schnorr_verifications, chain.tweak_checks);
+    let (Some(ecdsa), Some(schnorr), Some(tweaks)) = counts else { return Ok(None) };
+    if ecdsa + schnorr + tweaks == 0 {
+        return Ok(None);
+    }
+    let folder = std::env::temp_dir();
+    let settings = LimitsSettings { checks: FLOOR_CHECKS, rounds: FLOOR_ROUNDS, disk_bytes: 0, folder };
+    let times = check_times(&settings)?;
+    let (ecdsa_ns, schnorr_ns, tweak_ns) =
+        (rounded(times.ecdsa.median), rounded(times.schnorr.median), rounded(times.tweak.median));
+    let threads = threads.clamp(1, parallel::default_threads());
+    let nanoseconds = as_f64(ecdsa) * ecdsa_ns + as_f64(schnorr) * schnorr_ns + as_f64(tweaks) * tweak_ns;
+    let seconds = rounded(nanoseconds / 1e9 / as_f64(threads as u64));
+    Ok(Some(Floor { ecdsa_ns, schnorr_ns, tweak_ns, threads, seconds }))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts of a chain lie far below 2^52")]
+fn as_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reindex::results::ChainFacts;
+
+    fn chain(checks: Option<u64>) -> ChainFacts {
+        ChainFacts {
+            preset: None,
+            network: "regtest".into(),
+            sha256: String::new(),
+            file_bytes: 0,
+            height: 1,
+            tip: String::new(),
+            transactions: None,
+            inputs: None,
+            ecdsa_verifications: checks,
+            schnorr_verifications: checks,
+            tweak_checks: checks,
+        }
+    }
+
+    #[test]
+    fn the_floor_is_the_checks_one_after_the_other() {
+        let floor_of = |checks| floor(&chain(checks), 1).unwrap();
+        assert_eq!((floor_of(None), floor_of(Some(0))), (None, None));
+        let found = floor_of(Some(1_000_000)).unwrap();
+        let sum = found.ecdsa_ns + found.schnorr_ns + found.tweak_ns;
+        assert!((found.seconds - sum / 1e3).abs() < 1e-3 && found.ecdsa_ns > 100.0, "{found:?}");
+    }
+
+    #[test]
+    fn this_machine_has_facts() {
+        let facts = machine_facts(&std::env::temp_dir());
+        assert!(facts.cores > 0 && !facts.kernel.is_empty() && facts.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
+        assert!(facts.filesystem.is_some());
+    }
+}

@@ -1,0 +1,269 @@
+//! One process from start to end, with everything it and its children used.
+//!
+//! Input: a command and a guard. Output: how it ended, wall time, CPU, memory, bytes, samples over time, and what the machine did meanwhile.
+//! Exact figures come at the end: the process is seen ended before it is waited for, so that `/proc/PID/io` still answers; CPU and the highest
+//! resident memory come from `wait4`. The process leads a group of its own: a Ctrl-C does not reach it, and nothing of it survives. Cost: four looks
+//! a second, each some file reads a thread. Must never: let a process outlive the call.
+
+use super::procfs::{Io, MachineTimes};
+use super::results::{Machine, Sample, rounded};
+use super::system;
+use crate::error::LabError;
+use crate::limits::SAMPLES_MAX;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+use wait4::Wait4;
+
+/// Between two looks at the process; it doubles whenever the samples are thinned.
+const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
+/// The folder is walked at every fourth look only.
+const DISK_PERIOD: u64 = 4;
+
+/// When a process is not let run on.
+#[derive(Clone, Copy, Debug)]
+pub struct Guard<'a> {
+    pub timeout: Duration,
+    /// Resident memory of it and its children.
+    pub memory_max_bytes: u64,
+    pub interrupted: &'a AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Exited { code: i32 },
+    Killed { signal: i32 },
+    TimedOut,
+    MemoryExceeded,
+    Interrupted,
+}
+
+/// What one process did.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    pub end: End,
+    /// Seconds since 1970 at its start.
+    pub started: f64,
+    pub wall_seconds: f64,
+    pub user_seconds: f64,
+    pub system_seconds: f64,
+    pub peak_rss_bytes: u64,
+    pub io: Io,
+    pub machine: Machine,
+    pub samples: Vec<Sample>,
+}
+
+/// Runs the command to its end. `folder` is where it writes; its size goes into the samples.
+pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>) -> Result<Measured, LabError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.process_group(0);
+    let before = Shares::now();
+    // What the child's record inherits from us at the moment it becomes another program.
+    let inherited = system::process_memory(std::process::id()).map_or(0, |memory| memory.peak_bytes);
+    let (started, start) = (system::unix_seconds(), system::now());
+    let child = command.spawn().map_err(|error| LabError::program(&program, error))?;
+    let pid = child.id();
+    let ended = watch(pid);
+    let mut watcher = Watcher::new(pid, folder, start);
+    let stop = watcher.until_end(&ended, guard);
+    if stop.is_some() {
+        system::kill_group(pid);
+        let _ = ended.recv();
+    }
+    let wall_seconds = start.elapsed().as_secs_f64();
+    let io = system::process_io(pid).unwrap_or(watcher.last_io);
+    // The leader has ended; whatever it left behind goes now.
+    system::kill_group(pid);
+    let (status, usage) = reap(child, &program)?;
+    let (user_seconds, system_seconds) = (usage.utime.as_secs_f64(), usage.stime.as_secs_f64());
+    let machine = before.until_now(user_seconds + system_seconds);
+    let own_peak = if usage.maxrss > inherited { usage.maxrss } else { 0 };
+    Ok(Measured {
+        end: stop.unwrap_or_else(|| end_of(status)),
+        started,
+        wall_seconds,
+        user_seconds,
+        system_seconds,
+        peak_rss_bytes: watcher.peak_rss_bytes.max(own_peak),
+        io,
+        machine,
+        samples: watcher.samples.kept,
+    })
+}
+
+/// A thread that tells the moment of the end.
+fn watch(pid: u32) -> Receiver<()> {
+    let (sender, receiver) = sync_channel(1);
+    std::thread::spawn(move || {
+        system::wait_for_end(pid);
+        let _ = sender.send(());
+    });
+    receiver
+}
+
+fn reap(child: Child, program: &str) -> Result<(ExitStatus, wait4::ResourceUsage), LabError> {
+    let used = child.wait4().map_err(|error| LabError::program(program, error))?;
+    Ok((used.status, used.rusage))
+}
+
+fn end_of(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Exited { code },
+        (None, signal) => End::Killed { signal: signal.unwrap_or(0) },
+    }
+}
+
+/// Looks at the process while it runs.
+struct Watcher<'a> {
+    pid: u32,
+    folder: &'a std::path::Path,
+    start: Instant,
+    looks: u64,
+    samples: Samples,
+    last_io: Io,
+    peak_rss_bytes: u64,
+}
+
+impl<'a> Watcher<'a> {
+    fn new(pid: u32, folder: &'a std::path::Path, start: Instant) -> Watcher<'a> {
+        let samples = Samples::default();
+        Watcher { pid, folder, start, looks: 0, samples, last_io: Io::default(), peak_rss_bytes: 0 }
+    }
+
+    /// `None` when the process ended by itself.
+    fn until_end(&mut self, ended: &Receiver<()>, guard: &Guard<'_>) -> Option<End> {
+        loop {
+            match ended.recv_timeout(SAMPLE_PERIOD) {
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let rss_bytes = self.look();
+            if guard.interrupted.load(Ordering::Relaxed) {
+                return Some(End::Interrupted);
+            }
+            if rss_bytes > guard.memory_max_bytes {
+                return Some(End::MemoryExceeded);
+            }
+            if self.start.elapsed() >= guard.timeout {
+                return Some(End::TimedOut);
+            }
+        }
+    }
+
+    /// Takes a sample and returns the resident memory of the process and its children.
+    fn look(&mut self) -> u64 {
+        let mut sample = Sample { seconds: rounded(self.start.elapsed().as_secs_f64()), ..Sample::default() };
+        let (mut ticks, mut io) = (0, Io::default());
+        let family = system::family(self.pid);
+        for &pid in &family {
+            ticks += system::process_times(pid).map_or(0, |times| times.own_ticks + times.children_ticks);
+            io += system::process_io(pid).unwrap_or_default();
+            if let Some(memory) = system::process_memory(pid) {
+                sample.rss_bytes += memory.rss_bytes;
+                self.peak_rss_bytes = self.peak_rss_bytes.max(memory.peak_bytes);
+            }
+        }
+        self.peak_rss_bytes = self.peak_rss_bytes.max(sample.rss_bytes);
+        self.last_io = io;
+        sample.cpu_seconds = seconds_of(ticks);
+        sample.read_bytes = io.read_bytes;
+        sample.write_bytes = io.write_bytes;
+        sample.disk_bytes = self.looks.is_multiple_of(DISK_PERIOD).then(|| system::disk_bytes(self.folder));
+        self.looks += 1;
+        self.samples.push(sample);
+        sample.rss_bytes
+    }
+}
+
+/// At most [`SAMPLES_MAX`] samples: when they are full, every second one goes, and from then on half as many come in.
+#[derive(Default)]
+struct Samples {
+    kept: Vec<Sample>,
+    offered: u64,
+    halvings: u32,
+}
+
+impl Samples {
+    fn push(&mut self, sample: Sample) {
+        if self.offered.is_multiple_of(1 << self.halvings) {
+            if self.kept.len() == SAMPLES_MAX {
+                let mut index = 0;
+                self.kept.retain(|_| {
+                    index += 1;
+                    index % 2 == 1
+                });
+                self.halvings += 1;
+            }
+            self.kept.push(sample);
+        }
+        self.offered += 1;
+    }
+}
+
+/// What the machine and we had used at one moment.
+struct Shares {
+    machine: Option<MachineTimes>,
+    own_ticks: u64,
+}
+
+impl Shares {
+    fn now() -> Shares {
+        let own_ticks = system::process_times(std::process::id()).map_or(0, |times| times.own_ticks);
+        Shares { machine: system::machine_times(), own_ticks }
+    }
+
+    /// The shares of the time since then; what neither the node nor we used, others did.
+    fn until_now(&self, node_seconds: f64) -> Machine {
+        let end = Shares::now();
+        let (Some(before), Some(after)) = (self.machine, end.machine) else { return Machine::default() };
+        let total = seconds_of(after.total.saturating_sub(before.total));
+        if total <= 0.0 {
+            return Machine::default();
+        }
+        let idle = seconds_of(after.idle.saturating_sub(before.idle));
+        let own = seconds_of(end.own_ticks.saturating_sub(self.own_ticks));
+        let share = |seconds: f64| Some(rounded((seconds / total).clamp(0.0, 1.0)));
+        Machine {
+            idle_share: share(idle),
+            node_share: share(node_seconds),
+            others_share: share(total - idle - own - node_seconds),
+            steal_share: share(seconds_of(after.steal.saturating_sub(before.steal))),
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "ticks of a measurement lie far below 2^52")]
+fn seconds_of(ticks: u64) -> f64 {
+    ticks as f64 / system::ticks_per_second()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// limit: SAMPLES_MAX at
+    /// limit: SAMPLES_MAX above
+    #[test]
+    fn samples_are_thinned_when_they_are_full() {
+        let mut samples = Samples::default();
+        let mut push = |count: usize| {
+            for _ in 0..count {
+                let seconds = f64::from(u32::try_from(samples.offered).unwrap());
+                samples.push(Sample { seconds, ..Sample::default() });
+            }
+            samples.kept.clone()
+        };
+        let full = push(SAMPLES_MAX);
+        assert_eq!(full.len(), SAMPLES_MAX);
+        // One more: half stay, evenly spaced, and the new one.
+        let thinned = push(1);
+        assert_eq!(thinned.len(), SAMPLES_MAX / 2 + 1);
+        assert!(thinned.windows(2).all(|pair| (pair[1].seconds - pair[0].seconds - 2.0).abs() < 1e-9));
+        let later = push(10 * SAMPLES_MAX);
+        assert!(later.len() <= SAMPLES_MAX && later.len() >= SAMPLES_MAX / 2, "{}", later.len());
+        let gaps: Vec<f64> = later.windows(2).map(|pair| pair[1].seconds - pair[0].seconds).collect();
+        assert!(gaps.iter().all(|gap| (gap - gaps[0]).abs() < 1e-9), "evenly spaced");
+    }
+}

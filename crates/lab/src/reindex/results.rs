@@ -1,0 +1,350 @@
+//! The result of a comparison: the types of the JSON file, and which runs count.
+//!
+//! Input: runs as they end. Output: one document. Invariant: a run counts only with the right answer; the summary is made of runs that count
+//! and nothing else. Format: `docs/formats/lab-results.md`, whose example a test reads and writes.
+
+use super::procfs::Io;
+use serde::{Deserialize, Serialize};
+
+/// Changes when a field changes its meaning or goes.
+pub const FORMAT: u32 = 1;
+
+/// A run is disturbed when others used more than this share of the machine.
+pub const OTHERS_SHARE_MAX: f64 = 0.05;
+
+/// The whole document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    pub format: u32,
+    pub lab: Lab,
+    /// Seconds since 1970.
+    pub started: f64,
+    pub machine: MachineFacts,
+    pub chain: ChainFacts,
+    pub settings: Settings,
+    pub floor: Option<Floor>,
+    pub nodes: Vec<NodeFacts>,
+    /// What every run had to end with; `None` when nothing told and no two nodes agreed.
+    pub expected: Option<Answer>,
+    /// All runs that ended gave the expected answer, and there was one.
+    pub is_agreed: bool,
+    pub runs: Vec<Run>,
+    pub summary: Vec<Summary>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lab {
+    pub version: String,
+    /// Of the checkout around the program, with `-dirty` when it has changes; `None` outside one.
+    pub commit: Option<String>,
+    pub command_line: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineFacts {
+    pub cpu: String,
+    pub cores: usize,
+    pub memory_bytes: Option<u64>,
+    pub kernel: String,
+    /// Of the folder in which the nodes work.
+    pub filesystem: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChainFacts {
+    /// `None` for files that the lab did not make.
+    pub preset: Option<String>,
+    pub network: String,
+    /// SHA-256 over the names, sizes and contents of the block files, in the order of their names.
+    pub sha256: String,
+    pub file_bytes: u64,
+    pub height: u32,
+    pub tip: String,
+    pub transactions: Option<u64>,
+    pub inputs: Option<u64>,
+    pub ecdsa_verifications: Option<u64>,
+    pub schnorr_verifications: Option<u64>,
+    pub tweak_checks: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    pub runs: u32,
+    pub threads: usize,
+    pub cache_mib: u64,
+    pub timeout_seconds: u64,
+    pub memory_max_bytes: u64,
+}
+
+/// What no node that checks signatures one at a time can go below: (verifications + tweak checks) x measured time / threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Floor {
+    pub ecdsa_ns: f64,
+    pub schnorr_ns: f64,
+    pub tweak_ns: f64,
+    pub threads: usize,
+    pub seconds: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeFacts {
+    pub name: String,
+    pub program: String,
+    pub version: String,
+    /// Of every run; `DATADIR` stands for its data directory.
+    pub arguments: Vec<String>,
+}
+
+/// What a node says after the measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub height: u32,
+    pub tip: String,
+    pub coins: Option<u64>,
+    /// Core's `hash_serialized_3`, as shown.
+    pub utxo_hash: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cache {
+    Warm,
+    Cold,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Ended by itself at the tip, with the expected answer.
+    Counted,
+    WrongAnswer,
+    /// Ended before the tip, or with an error, or gave no answer.
+    Failed,
+    TimedOut,
+    MemoryExceeded,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub node: String,
+    /// From 1, of this node and this state of the cache.
+    pub number: u32,
+    pub cache: Cache,
+    /// How the cache was emptied: `drop_caches` (all of the system's) or `posix_fadvise` (the files of the run).
+    pub cache_emptied_by: Option<String>,
+    pub outcome: Outcome,
+    /// Why it does not count.
+    pub reason: Option<String>,
+    /// The end of its log, where it does not count.
+    pub log_end: Option<String>,
+    /// To the log line with the tip, where the node has such lines.
+    pub tip_seconds: Option<f64>,
+    /// To the end of the process.
+    pub wall_seconds: f64,
+    pub user_seconds: f64,
+    pub system_seconds: f64,
+    pub peak_rss_bytes: u64,
+    pub io: Io,
+    /// The data directory at the end, block files included.
+    pub disk_bytes: u64,
+    pub machine: Machine,
+    /// Others used more than 5 % of the machine, or nobody could tell.
+    pub is_disturbed: bool,
+    pub answer: Option<Answer>,
+    pub samples: Vec<Sample>,
+}
+
+/// How the machine's time went during a run; `None` where the system does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub idle_share: Option<f64>,
+    pub node_share: Option<f64>,
+    /// Neither idle, nor the node, nor the lab; steal included.
+    pub others_share: Option<f64>,
+    /// Taken by the host for other machines.
+    pub steal_share: Option<f64>,
+}
+
+impl Machine {
+    pub fn is_disturbed(&self) -> bool {
+        self.others_share.is_none_or(|share| share > OTHERS_SHARE_MAX)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    pub seconds: f64,
+    pub height: Option<u32>,
+    pub rss_bytes: u64,
+    pub cpu_seconds: f64,
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    /// Every fourth sample has it.
+    pub disk_bytes: Option<u64>,
+}
+
+/// A median with its least and largest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    /// Between the two middle values of an even number. `None` of nothing.
+    pub fn of(mut values: Vec<f64>) -> Option<Spread> {
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        let upper = *values.get(middle)?;
+        let lower = if values.len().is_multiple_of(2) { *values.get(middle - 1)? } else { upper };
+        let median = rounded(f64::midpoint(lower, upper));
+        Some(Spread { median, min: rounded(*values.first()?), max: rounded(*values.last()?) })
+    }
+}
+
+/// To a millionth: finer than anything measured here, and every reader of the file gets the very same number.
+pub fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// The runs of one node in one state of the cache that count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub node: String,
+    pub cache: Cache,
+    pub runs_counted: usize,
+    pub runs_disturbed: usize,
+    pub runs_not_counted: usize,
+    pub figures: Option<Figures>,
+}
+
+/// Over the runs that count. Wall time is that to the end of the process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    pub wall_seconds: Spread,
+    pub tip_seconds: Option<Spread>,
+    pub cpu_seconds: Spread,
+    pub peak_rss_bytes: Spread,
+    pub read_bytes: Spread,
+    pub write_bytes: Spread,
+    pub disk_bytes: Spread,
+    pub idle_share: Option<Spread>,
+    pub blocks_per_second: f64,
+    pub inputs_per_second: Option<f64>,
+    /// Median wall time against that of the first node in the same state of the cache.
+    pub wall_ratio: Option<f64>,
+    pub cpu_ratio: Option<f64>,
+    pub floor_ratio: Option<f64>,
+}
+
+impl Results {
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// Decides what was expected if nobody foretold it, which runs count, and makes the summary.
+    pub fn settle(&mut self, foretold: Option<&Answer>) {
+        self.expected = foretold.cloned().or_else(|| agreed(&self.runs, self.nodes.len()));
+        for run in &mut self.runs {
+            let Some(answer) = &run.answer else { continue };
+            let is_right = self.expected.as_ref().is_some_and(|expected| expected.matches(answer));
+            run.outcome = if is_right { Outcome::Counted } else { Outcome::WrongAnswer };
+            run.reason = (!is_right).then(|| match &self.expected {
+                Some(expected) => format!("it ends with {answer}, expected was {expected}"),
+                None => format!("it ends with {answer}, and no two nodes agree"),
+            });
+            run.log_end = run.log_end.take().filter(|_| !is_right);
+        }
+        self.is_agreed = self.expected.is_some() && self.runs.iter().all(|run| run.outcome != Outcome::WrongAnswer);
+        self.summary = super::summary::summarise(self);
+    }
+}
+
+impl Answer {
+    /// Equal in what both know.
+    pub fn matches(&self, other: &Answer) -> bool {
+        let coins_differ = matches!((self.coins, other.coins), (Some(mine), Some(yours)) if mine != yours);
+        !coins_differ && (self.height, &self.tip, &self.utxo_hash) == (other.height, &other.tip, &other.utxo_hash)
+    }
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "height {}, tip {}, UTXO hash {}", self.height, self.tip, self.utxo_hash)?;
+        self.coins.map_or(Ok(()), |coins| write!(f, ", {coins} coins"))
+    }
+}
+
+/// The first answer that two different nodes gave; of a single node the first it gave.
+fn agreed(runs: &[Run], nodes: usize) -> Option<Answer> {
+    let answers = || runs.iter().filter_map(|run| Some((&run.node, run.answer.as_ref()?)));
+    answers()
+        .find(|(node, answer)| nodes == 1 || answers().any(|(other, given)| other != *node && given.matches(answer)))
+        .map(|(_, answer)| answer.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reindex::to_markdown;
+
+    const DOCUMENT: &str = include_str!("../../../../docs/formats/lab-results.md");
+
+    fn example() -> Results {
+        let (_, rest) = DOCUMENT.split_once("```json\n").unwrap();
+        serde_json::from_str(rest.split_once("```").unwrap().0).unwrap()
+    }
+
+    /// Read and written again the example is the same, and it names every field that there is.
+    #[test]
+    fn the_example_of_the_document_round_trips() {
+        let (_, rest) = DOCUMENT.split_once("```json\n").unwrap();
+        let printed: serde_json::Value = serde_json::from_str(rest.split_once("```").unwrap().0).unwrap();
+        let written: serde_json::Value = serde_json::from_str(&example().to_json()).unwrap();
+        assert_eq!(written, printed);
+        assert_eq!(example().format, FORMAT);
+        let mut names = Vec::new();
+        names_in(&written, &mut names);
+        names.retain(|name| !DOCUMENT.contains(&format!("`{name}`")));
+        assert!(names.is_empty(), "fields without a word about them: {names:?}");
+    }
+
+    fn names_in(value: &serde_json::Value, names: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    names.push(name.clone());
+                    names_in(value, names);
+                }
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| names_in(value, names)),
+            _ => {}
+        }
+    }
+
+    /// The summary printed in the document is the one of its runs.
+    #[test]
+    fn the_example_is_what_its_runs_give() {
+        let mut again = example();
+        again.settle(example().expected.as_ref());
+        assert_eq!(again, example());
+        let (table, _) = to_markdown(&again).split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        assert!(DOCUMENT.contains(&table), "{table}");
+    }
+
+    #[test]
+    fn a_median_lies_between_the_middle_values() {
+        let of = |values: &[f64]| Spread::of(values.to_vec());
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[3.0, 1.0, 9.0]), Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));
+        assert_eq!(of(&[4.0, 1.0, 2.0, 9.0]), Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));
+    }
+
+    #[test]
+    fn a_run_is_disturbed_above_the_share() {
+        let of = |others_share| Machine { others_share, ..Machine::default() }.is_disturbed();
+        assert!(!of(Some(OTHERS_SHARE_MAX)) && of(Some(OTHERS_SHARE_MAX + 0.001)));
+        assert!(of(None), "what nobody could tell does not pass as quiet");
+    }
+}

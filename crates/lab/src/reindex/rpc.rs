@@ -1,0 +1,128 @@
+//! One question to a node's JSON-RPC server on loopback.
+//!
+//! Input: port, `user:password`, method, parameters. Output: the result. Cost: one connection a question. Must never: talk to anything but
+//! loopback, repeat a call by itself, or read an answer without bound.
+
+use crate::error::LabError;
+use crate::limits::RPC_ANSWER_BYTES_MAX;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// An answer over a large UTXO set takes minutes.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
+
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub port: u16,
+    pub credentials: String,
+}
+
+impl Server {
+    pub fn call(&self, method: &str, params: &Value) -> Result<Value, LabError> {
+        let failed = |reason: String| LabError::program(format!("RPC {method}"), reason);
+        let answer = self.post(&json!({ "method": method, "params": params, "id": 0 }).to_string());
+        let answer = answer.map_err(|error| failed(error.to_string()))?;
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        let mut body: Value = serde_json::from_str(body).map_err(|_| failed(first_line(&answer)))?;
+        match body.get("error") {
+            Some(Value::Null) => Ok(body["result"].take()),
+            Some(error) => Err(failed(error.to_string())),
+            None => Err(failed(first_line(&answer))),
+        }
+    }
+
+    /// HTTP 1.0: the server ends the connection behind its answer.
+    fn post(&self, body: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port))?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        let authorization = base64(self.credentials.as_bytes());
+        // In one piece, so that the server reads it in one.
+        let request = format!(
+            "POST / HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\nAuthorization: Basic {authorization}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes())?;
+        let mut answer = Vec::new();
+        if stream.take(RPC_ANSWER_BYTES_MAX + 1).read_to_end(&mut answer)? as u64 > RPC_ANSWER_BYTES_MAX {
+            return Err(std::io::Error::other("the answer is too long"));
+        }
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+}
+
+/// A port of loopback that was free a moment ago.
+pub fn free_port() -> Result<u16, LabError> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    listener.map(|address| address.port()).map_err(|error| LabError::program("loopback", error))
+}
+
+fn first_line(answer: &str) -> String {
+    format!("unexpected answer: {}", answer.lines().next().unwrap_or("nothing"))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let group = (0..3).fold(0_usize, |group, index| group << 8 | chunk.get(index).map_or(0, |&b| usize::from(b)));
+        for digit in 0..4 {
+            let known = digit <= chunk.len();
+            out.push(if known { char::from(DIGITS[group >> (18 - 6 * digit) & 63]) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that gives one answer, whatever it is asked; returns what it was asked.
+    fn ask(answer: Vec<u8>) -> (Result<Value, LabError>, String) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut asked = vec![0; 4_096];
+            let size = stream.read(&mut asked).unwrap();
+            // A client that has read enough goes away.
+            let _ = stream.write_all(&answer);
+            String::from_utf8_lossy(&asked[..size]).into_owned()
+        });
+        let result = Server { port, credentials: "foobar:".into() }.call("getblockcount", &json!([]));
+        (result, server.join().unwrap())
+    }
+
+    fn answer(body: &str) -> Vec<u8> {
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    }
+
+    #[test]
+    fn a_result_and_an_error_are_told_apart() {
+        let (result, asked) = ask(answer(r#"{"result":7,"error":null,"id":0}"#));
+        assert_eq!(result.unwrap(), json!(7));
+        assert!(asked.contains("Authorization: Basic Zm9vYmFyOg==\r\n"), "{asked}");
+        assert!(asked.contains(r#""method":"getblockcount""#), "{asked}");
+        let error = ask(answer(r#"{"result":null,"error":{"code":-28,"message":"Loading"},"id":0}"#)).0.unwrap_err();
+        assert!(error.to_string().contains("Loading"), "{error}");
+        let error = ask(b"HTTP/1.1 401 Unauthorized\r\n\r\n".to_vec()).0.unwrap_err();
+        assert!(error.to_string().contains("401"), "{error}");
+    }
+
+    /// limit: RPC_ANSWER_BYTES_MAX at
+    /// limit: RPC_ANSWER_BYTES_MAX above
+    #[test]
+    fn an_answer_has_a_limit() {
+        let with = |length: usize| {
+            let mut bytes = answer(r#"{"result":7,"error":null}"#);
+            bytes.resize(length, b' ');
+            ask(bytes).0
+        };
+        let limit = usize::try_from(RPC_ANSWER_BYTES_MAX).unwrap();
+        assert_eq!(with(limit).unwrap(), json!(7));
+        assert!(with(limit + 1).unwrap_err().to_string().contains("too long"));
+    }
+}

@@ -1,0 +1,148 @@
+//! What the runner asks of the operating system: `/proc`, the clock, the cache of files, processes.
+//!
+//! Input: process ids and paths. Output: numbers as `procfs.rs` reads them. The only file here that reads a clock. Must never: fail because a
+//! process went away between two reads; `None` says so.
+
+use super::procfs::{self, Io, MachineTimes, Memory, ProcessTimes};
+use crate::error::LabError;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+#[allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Seconds since 1970, as a node's log counts them.
+#[allow(clippy::disallowed_methods, reason = "log lines carry the time of day")]
+pub fn unix_seconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
+}
+
+/// A text under `/proc`, where sizes are not announced.
+pub fn read_proc(path: &str) -> Option<String> {
+    let mut text = Vec::new();
+    OpenOptions::new().read(true).open(path).ok()?.read_to_end(&mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+pub fn process_times(pid: u32) -> Option<ProcessTimes> {
+    procfs::process_times(&read_proc(&format!("/proc/{pid}/stat"))?)
+}
+
+pub fn process_io(pid: u32) -> Option<Io> {
+    procfs::io(&read_proc(&format!("/proc/{pid}/io"))?)
+}
+
+pub fn process_memory(pid: u32) -> Option<Memory> {
+    procfs::memory(&read_proc(&format!("/proc/{pid}/status"))?)
+}
+
+pub fn machine_times() -> Option<MachineTimes> {
+    procfs::machine_times(&read_proc("/proc/stat")?)
+}
+
+/// Clock ticks a second in the files above.
+#[allow(clippy::cast_precision_loss, reason = "100 on every Linux we know")]
+pub fn ticks_per_second() -> f64 {
+    rustix::param::clock_ticks_per_second() as f64
+}
+
+/// The process and its descendants. A child that was started and ended between two looks is in its parent's sums.
+pub fn family(root: u32) -> Vec<u32> {
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&pid) = found.get(next) {
+        next += 1;
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for task in tasks.flatten() {
+            let children = read_proc(&format!("{}/children", task.path().display())).unwrap_or_default();
+            found.extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        }
+    }
+    found
+}
+
+/// Returns when the process has ended; it is not waited for, so that its figures can still be read.
+pub fn wait_for_end(pid: u32) {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
+    let ended = || waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    while matches!(ended(), Err(rustix::io::Errno::INTR)) {}
+}
+
+/// Kills a whole process group. One that is gone already is fine.
+pub fn kill_group(leader: u32) {
+    if let Some(pid) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+}
+
+/// Bytes that the files below a folder occupy. Files that go while we look are not counted.
+pub fn disk_bytes(folder: &Path) -> u64 {
+    files_below(folder).iter().filter_map(|path| path.symlink_metadata().ok()).map(|meta| meta.blocks() * 512).sum()
+}
+
+/// Every file below a folder; links are not followed.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(folder) else { continue };
+        for entry in entries.flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => files.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    files
+}
+
+/// Empties the system's cache of files: all of it where we may, else that of the files below `folders`. Says which.
+pub fn empty_cache(folders: &[&Path]) -> &'static str {
+    rustix::fs::sync();
+    let drop = |mut file: std::fs::File| io::Write::write_all(&mut file, b"3\n");
+    if OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches").and_then(drop).is_ok() {
+        return "drop_caches";
+    }
+    for path in folders.iter().flat_map(|folder| files_below(folder)) {
+        if let Ok(file) = OpenOptions::new().read(true).open(path) {
+            // A hint: what another process has mapped stays.
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+        }
+    }
+    "posix_fadvise"
+}
+
+/// Reads the files below a folder once, so that the system's cache has them.
+pub fn fill_cache(folder: &Path) {
+    let mut buffer = vec![0; 1 << 20];
+    for path in files_below(folder) {
+        let Ok(mut file) = OpenOptions::new().read(true).open(path) else { continue };
+        while file.read(&mut buffer).is_ok_and(|size| size > 0) {}
+    }
+}
+
+/// Copies a file and waits until it is on the disk, so that nobody's measurement pays for it.
+pub fn copy_durably(from: &Path, to: &Path) -> Result<(), LabError> {
+    std::fs::copy(from, to).map_err(|error| LabError::io("copy", from, error))?;
+    let file = OpenOptions::new().write(true).open(to).map_err(|error| LabError::io("open", to, error))?;
+    file.sync_all().map_err(|error| LabError::io("sync", to, error))
+}
+
+pub fn create_dir(path: &Path) -> Result<(), LabError> {
+    std::fs::create_dir_all(path).map_err(|error| LabError::io("create", path, error))
+}
+
+/// Removes a folder with all below it; one that is not there is fine.
+pub fn remove_dir(path: &Path) -> Result<(), LabError> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LabError::io("remove", path, error)),
+        _ => Ok(()),
+    }
+}
