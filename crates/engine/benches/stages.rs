@@ -136,8 +136,9 @@ fn validate(chain: &Path, options: &Options, scratch: &Path) -> (Snapshot, Strin
     let advance = engine.advance(&Cancel::new(), &Unobserved).unwrap();
     assert!(advance.invalid.is_empty() && advance.unreadable.is_empty(), "{advance:?}");
     engine.checkpoint(&Unobserved).unwrap();
-    let tip = engine.tip();
-    (engine.progress(), format!("{} {} coins {}", tip.height, tip.hash, engine.coins().len()))
+    let hashes = engine.utxo_hashes().unwrap();
+    let reversed: String = hashes.hash_serialized_3.iter().rev().map(|byte| format!("{byte:02x}")).collect();
+    (engine.progress(), format!("{} {} coins {} {reversed}", hashes.tip.height, hashes.tip.hash, hashes.coins))
 }
 
 fn per_input(progress: &Snapshot, stage: Stage) -> f64 {
