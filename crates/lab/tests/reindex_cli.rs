@@ -1,0 +1,193 @@
+//! `lydian-lab reindex` as a process, with a shell script in place of a node: exit codes, the file of results, the lock, a Ctrl-C.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads its own files"
+)]
+
+use lydian_lab::presets::empty;
+use lydian_lab::reindex::chain_files::ChainFiles;
+use lydian_lab::reindex::results::{Outcome, Results};
+use lydian_oracle::Scratch;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A cache folder, a chain of five blocks, and programs that answer as `lydian` does.
+struct Bench(Scratch);
+
+impl Bench {
+    fn new(name: &str) -> Bench {
+        let bench = Bench(Scratch::new(&format!("reindex-cli-{name}")));
+        empty::write(5, &bench.chain()).unwrap();
+        bench
+    }
+
+    fn chain(&self) -> PathBuf {
+        self.0.path().join("chain")
+    }
+
+    fn results(&self) -> Results {
+        serde_json::from_slice(&std::fs::read(self.0.path().join("results.json")).unwrap()).unwrap()
+    }
+
+    /// A program that does `work` when it is started as a node, and claims to end at `height`.
+    fn node(&self, name: &str, work: &str, height: u32) -> String {
+        let answer = ChainFiles::open(&self.chain(), None).unwrap().answer.unwrap();
+        let path = self.0.path().join(name);
+        let info = format!(r#"{{"height":{height},"tip":"{}"}}"#, answer.tip);
+        let set = format!(r#"{{"hash_serialized_3":"{}","coins":5}}"#, answer.utxo_hash);
+        let script = format!(
+            "#!/bin/sh\ncase \"$*\" in\n*--version*) echo lydian fake;;\n*utxohash*) echo '{set}';;\n*info*) echo '{info}';;\n\
+             *) {work};;\nesac\n"
+        );
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    }
+
+    fn lab(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lydian-lab"));
+        command.arg("reindex").args(arguments).arg("--out").arg(self.0.path().join("results.json"));
+        command.env("XDG_CACHE_HOME", self.0.path().join("cache"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn compare(&self, arguments: &[&str]) -> Output {
+        let chain = self.chain();
+        self.lab(&[&["--chain", chain.to_str().unwrap()], arguments].concat()).output().unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn good_runs_give_a_table_and_a_file() {
+    let bench = Bench::new("good");
+    let (new, old) = (bench.node("new", ":", 5), bench.node("old", ":", 5));
+    let paths = [format!("lydian={new}"), format!("lydian:old={old}")];
+    let nodes = ["--nodes", "lydian,lydian:old", "--node-path", &paths[0], "--node-path", &paths[1]];
+    let more = ["--node-arg", "lydian:old=-par=1", "--runs", "2", "--cache", "both"];
+    let output = bench.compare(&[&nodes[..], &more].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("| lydian:old (cold) | 2"), "{}", text(&output.stdout));
+    let results = bench.results();
+    assert_eq!(results.runs.len(), 8);
+    assert!(results.is_agreed && results.runs.iter().all(|run| run.outcome == Outcome::Counted));
+    assert_eq!(results.nodes[0].version, "lydian fake");
+    assert!(
+        results.nodes[1].arguments.contains(&"-par=1".into()) && !results.nodes[0].arguments.contains(&"-par=1".into())
+    );
+    assert!(results.nodes[0].arguments.contains(&"-stopatheight=5".into()));
+}
+
+#[test]
+fn a_chain_by_name_is_kept() {
+    let bench = Bench::new("kept");
+    let node = format!("lydian={}", bench.node("node", ":", 5));
+    let arguments = ["--preset", "empty", "--blocks", "5", "--nodes", "lydian", "--runs", "1", "--node-path", &node];
+    let first = bench.lab(&arguments).output().unwrap();
+    assert_eq!(first.status.code(), Some(0), "{}", text(&first.stderr));
+    assert!(text(&first.stderr).contains("making the chain empty-5-v"));
+    let again = bench.lab(&arguments).output().unwrap();
+    assert_eq!(again.status.code(), Some(0));
+    assert!(!text(&again.stderr).contains("making the chain"), "{}", text(&again.stderr));
+}
+
+#[test]
+fn a_run_that_does_not_count_changes_the_exit_code() {
+    let bench = Bench::new("bad");
+    let (lies, dies) = (bench.node("lies", ":", 4), bench.node("dies", "echo no such option >&2; exit 1", 5));
+    let paths = [format!("lydian={lies}"), format!("lydian:dies={dies}")];
+    let nodes = ["--nodes", "lydian,lydian:dies", "--node-path", &paths[0], "--node-path", &paths[1], "--runs", "1"];
+    let output = bench.compare(&nodes);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(said.contains("THE NODES DO NOT AGREE") && said.contains("    no such option"), "{said}");
+    let outcomes: Vec<Outcome> = bench.results().runs.iter().map(|run| run.outcome).collect();
+    assert_eq!(outcomes, [Outcome::WrongAnswer, Outcome::Failed]);
+}
+
+#[test]
+fn what_cannot_be_is_one_sentence() {
+    let bench = Bench::new("usage");
+    let node = format!("lydian={}", bench.node("node", ":", 5));
+    let cases: &[(&[&str], &str)] = &[
+        (&["--nodes", "btcd"], "--nodes: btcd is none of lydian, bitcoind, knots"),
+        (&["--nodes", "lydian,lydian", "--node-path", &node], "lydian twice"),
+        (&["--nodes", "lydian", "--node-path", "lydian=absent"], "there is no such file"),
+        (&["--nodes", "lydian", "--node-path", "bitcoind=x"], "expected NAME=VALUE with a name of --nodes"),
+        (&["--nodes", "lydian", "--node-path", &node, "--runs", "0"], "must be at least 1"),
+        (&["--nodes", "knots"], "lydian-lab peers install knots"),
+        (&["--nodes", "bitcoind"], "make judge"),
+    ];
+    for (arguments, sentence) in cases {
+        let output = bench.compare(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(sentence), "{arguments:?}: {}", text(&output.stderr));
+    }
+    let reorg = bench.lab(&["--preset", "reorg", "--nodes", "lydian", "--node-path", &node]).output().unwrap();
+    assert!(text(&reorg.stderr).contains("chains with branches"), "{}", text(&reorg.stderr));
+}
+
+/// A started lab; killed if the test fails before its end.
+struct Started(Option<Child>);
+
+impl Started {
+    fn interrupt(mut self) -> Output {
+        let child = self.0.take().unwrap();
+        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        child.wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{what}");
+}
+
+#[test]
+fn a_second_lab_is_refused_and_an_interrupted_one_keeps_its_runs() {
+    let bench = Bench::new("interrupt");
+    let mark = bench.0.path().join("started");
+    let quick = format!("lydian={}", bench.node("quick", ":", 5));
+    let slow = format!("lydian:slow={}", bench.node("slow", &format!("touch {}; sleep 60", mark.display()), 5));
+    let chain = bench.chain();
+    let nodes = ["--nodes", "lydian,lydian:slow", "--node-path", &quick, "--node-path", &slow];
+    let arguments = [&["--chain", chain.to_str().unwrap()], &nodes[..]].concat();
+    let first = Started(Some(bench.lab(&arguments).spawn().unwrap()));
+    wait_until("the slow node was not started", || mark.is_file());
+    let second = bench.compare(&nodes);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(text(&second.stderr).contains("another lydian-lab is measuring"), "{}", text(&second.stderr));
+    let output = first.interrupt();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("Interrupted"), "{}", text(&output.stdout));
+    let runs = bench.results().runs;
+    assert_eq!(runs.iter().map(|run| run.node.as_str()).collect::<Vec<_>>(), ["lydian"]);
+    let work: &Path = &bench.0.path().join("cache/lydian/work");
+    assert_eq!(std::fs::read_dir(work).unwrap().count(), 0, "the folder of the run is gone");
+    // The lock went with the process.
+    let after = bench.compare(&["--nodes", "lydian", "--node-path", &quick, "--runs", "1"]);
+    assert_eq!(after.status.code(), Some(0), "{}", text(&after.stderr));
+}
