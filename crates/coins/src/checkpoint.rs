@@ -62,10 +62,7 @@ pub(crate) fn run(
     let all_new = new_bytes.iter().sum::<u64>();
     let victims = Victims::choose(&segment_infos, all_new);
     let plan = Plan {
-        eviction: Eviction::new(
-            &bytes_by_age,
-            coins.settings.cache_bytes.saturating_sub(coins.settings.pending_bytes_max),
-        ),
+        eviction: Eviction::new(&bytes_by_age, coins.settings.kept_bytes_max()),
         sequence: old.sequence + 1,
         store: old.store_id(),
         next_file: AtomicU64::new(old.next_file),
@@ -350,5 +347,51 @@ pub(crate) fn remove_unnamed(coins: &Coins, old: &Manifest, new: &Manifest) {
     for (kind, number) in files {
         // The checkpoint stands. What cannot be removed now is removed when the store is opened.
         let _ = coins.disk.remove(&FileId { store, kind, number }.path(&coins.dir));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sections::SectionsInfo;
+
+    #[test]
+    fn room_is_found_in_gaps_and_refused_when_there_is_none() {
+        let taken = [(10, 20), (30, 40)];
+        assert_eq!(find_gap(1, &taken, 9), Some(1));
+        assert_eq!(find_gap(1, &taken, 10), Some(20));
+        assert_eq!(find_gap(15, &taken, 11), Some(40));
+        assert_eq!(find_gap(22, &taken, 8), Some(22));
+        assert_eq!(find_gap(41, &taken, UNITS_MAX - 42), Some(41));
+        assert_eq!(find_gap(41, &taken, UNITS_MAX - 41), None);
+    }
+
+    fn files(counts: &[u64]) -> Vec<DeathsInfo> {
+        let file = SectionsInfo::default();
+        counts.iter().map(|count| DeathsInfo { number: 0, sequence: 0, count: *count, file }).collect()
+    }
+
+    #[test]
+    fn deaths_are_folded_when_many_files_are_alike_or_half_are_out_of_date() {
+        assert_eq!(first_folded(&files(&[]), 5, 5), 0);
+        assert_eq!(first_folded(&files(&[100, 100]), 100, 300), 2);
+        assert_eq!(first_folded(&files(&[100, 100]), 100, 150), 2);
+        assert_eq!(first_folded(&files(&[100, 100]), 100, 149), 0);
+        assert_eq!(first_folded(&files(&[100; 7]), 100, 800), 0);
+        assert_eq!(first_folded(&files(&[100_000, 100, 100, 100, 100, 100, 100, 100]), 100, 100_800), 1);
+        assert_eq!(first_folded(&files(&[100_000, 100, 100, 100, 100, 100, 100]), 100, 100_700), 7);
+    }
+
+    #[test]
+    fn the_youngest_stay_in_memory() {
+        let mut bytes = [0; AGE_MAX + 1];
+        bytes[0] = 100;
+        bytes[3] = 100;
+        let all = Eviction::new(&bytes, 200);
+        assert!((0..=AGE_MAX).all(|age| !all.drops(age, 0)));
+        let half = Eviction::new(&bytes, 150);
+        assert!(!half.drops(0, 255) && !half.drops(3, 127) && half.drops(3, 128) && half.drops(4, 0));
+        let none = Eviction::new(&bytes, 0);
+        assert!((0..=AGE_MAX).all(|age| none.drops(age, 0)));
     }
 }

@@ -153,3 +153,51 @@ impl Parts {
         self.0.into_iter().map(finish).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Settings, Tip};
+    use lydian_consensus::CoinRef;
+    use lydian_disk::{Disk, SimDisk};
+    use lydian_primitives::{Amount, BlockHash, Height, Txid};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    #[test]
+    fn parts_give_the_same_as_sorting_at_once_and_leave_nothing() {
+        let disk = SimDisk::new(1);
+        let dir = Path::new("/c");
+        let coins = Coins::open(Arc::new(disk.clone()), dir, Settings::new(1 << 14), [1; 16], 1).unwrap();
+        let tip = Tip { height: Height(1), hash: BlockHash::ZERO };
+        for number in 0..1000u32 {
+            let script = vec![1; usize::from(number.to_le_bytes()[0])];
+            let coin = CoinRef { value: Amount(7), script_pubkey: &script, height: Height(number), is_coinbase: false };
+            let txid = Txid(lydian_hash::sha256(&(number / 3).to_le_bytes()));
+            let key = coins.key(OutPoint { txid, vout: 300 - number % 300 });
+            coins.apply(Coins::partition(&key), [].into_iter(), [(key, coin)].into_iter()).unwrap();
+            if number == 700 {
+                coins.checkpoint(tip, 1).unwrap();
+            }
+        }
+        let export = |sorted_bytes_max| {
+            let mut found: Vec<(OutPoint, Coin)> = Vec::new();
+            run::<CoinsError>(&coins, sorted_bytes_max, &mut |outpoint, coin| {
+                found.push((*outpoint, coin.clone()));
+                Ok(())
+            })
+            .unwrap();
+            found
+        };
+        let at_once = export(u64::MAX);
+        assert!(at_once.len() == 1000 && at_once.is_sorted_by_key(|(outpoint, _)| *outpoint));
+        for sorted_bytes_max in [0, 100, 50_000] {
+            let files = disk.list(dir).unwrap();
+            assert!(export(sorted_bytes_max) == at_once);
+            assert_eq!(disk.list(dir).unwrap(), files);
+        }
+        let stopped = run::<CoinsError>(&coins, 0, &mut |_, _| Err(CoinsError::Poisoned));
+        assert_eq!(stopped, Err(CoinsError::Poisoned));
+        assert_eq!(disk.list(dir).unwrap().len(), 3, "manifest, segment, sidecar");
+    }
+}

@@ -82,6 +82,11 @@ impl Settings {
     pub fn new(cache_bytes: u64) -> Settings {
         Settings { cache_bytes, pending_bytes_max: (cache_bytes / 2).min(1 << 30) }
     }
+
+    /// Coins that stay in memory when a checkpoint has written them. No more than three quarters of the addresses that there are.
+    fn kept_bytes_max(&self) -> u64 {
+        self.cache_bytes.saturating_sub(self.pending_bytes_max).min(96 << 30)
+    }
 }
 
 /// What a checkpoint did.

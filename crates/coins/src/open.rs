@@ -90,12 +90,14 @@ fn remove_unnamed(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()
         named.extend([path(Kind::Segment, info.number), path(Kind::Sidecar, info.number)]);
     }
     named.extend(manifest.deaths.iter().map(|info| path(Kind::Deaths, info.number)));
-    for (path, kind) in disk.list(dir)? {
-        if kind == PathKind::File && is_ours(&path) && !named.contains(&path) {
-            disk.remove(&path)?;
-        }
+    let found = disk.list(dir)?;
+    let is_unnamed = |path: &PathBuf, kind| kind == PathKind::File && is_ours(path) && !named.contains(path);
+    let unnamed: Vec<_> = found.into_iter().filter(|(path, kind)| is_unnamed(path, *kind)).collect();
+    if !unnamed.is_empty() {
+        // The manifest may have been renamed by a process that died before it was durable: then its predecessor needs these files.
+        disk.sync_dir(dir)?;
     }
-    Ok(())
+    unnamed.iter().try_for_each(|(path, _)| Ok(disk.remove(path)?))
 }
 
 fn open_counted(
