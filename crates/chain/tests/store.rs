@@ -3,11 +3,10 @@
 
 mod common;
 
-use common::blocks::{Maker, layout, params};
-use lydian_chain::{BlockStore, HeaderTree, IndexEntry, NodeId, Opened, StoreRemark, encode_undo};
-use lydian_consensus::Coin;
+use common::blocks::{Maker, layout, params, spent_of};
+use lydian_chain::{BlockStore, HeaderTree, IndexEntry, NodeId, Opened, encode_undo};
 use lydian_disk::{Disk, SimDisk};
-use lydian_primitives::{Amount, Block, Height};
+use lydian_primitives::Block;
 use std::sync::Arc;
 
 fn open(disk: &SimDisk) -> Opened {
@@ -37,14 +36,7 @@ fn blocks_and_undo_return_after_a_restart() {
     for block in &blocks {
         let id = take(&store, &mut tree, block);
         tree.push_active(id);
-        let spent: Vec<_> = (0..block.input_count() - 1)
-            .map(|index| Coin {
-                value: Amount(7),
-                script_pubkey: vec![0x51; index].into(),
-                height: Height(3),
-                is_coinbase: index == 0,
-            })
-            .collect();
+        let spent = spent_of(block);
         let undo = encode_undo(block, &spent);
         let position = store.append_undo(tree.node(id).block.unwrap(), &block.header().prev_block, &undo).unwrap();
         tree.set_undo(id, position);
@@ -57,10 +49,8 @@ fn blocks_and_undo_return_after_a_restart() {
     store.record(&[IndexEntry::Invalid { id: ids[9] }]);
     store.sync().unwrap();
     drop(store);
-    assert_eq!(open(&disk.kill()).remarks, []);
-    // The record that says that all before it is safe is not safe itself, and need not be.
     let Opened { store, tree: again, remarks, .. } = open(&disk.power_loss(3));
-    assert!(remarks.iter().all(|remark| matches!(remark, StoreRemark::TornIndex { size: 29, .. })), "{remarks:?}");
+    assert_eq!(remarks, []);
     assert_eq!(again.len(), tree.len());
     for (id, block) in ids.iter().zip(&blocks) {
         let node = again.node(*id);

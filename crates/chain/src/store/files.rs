@@ -34,10 +34,10 @@ pub(crate) enum Part {
 }
 
 /// A file open for reading.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct OpenFile {
-    file: Arc<dyn ReadFile>,
-    pub(crate) path: PathBuf,
+    file: Box<dyn ReadFile>,
+    path: PathBuf,
     key: Obfuscation,
 }
 
@@ -57,15 +57,33 @@ impl OpenFile {
     }
 }
 
+#[derive(Debug, Default)]
+struct Table {
+    files: BTreeMap<u32, StoreFile>,
+    /// Above every number that ever was: none is given twice.
+    next: u32,
+}
+
+impl Table {
+    fn insert(&mut self, file: u32, known: StoreFile) {
+        self.note(file);
+        self.files.insert(file, known);
+    }
+
+    fn note(&mut self, file: u32) {
+        self.next = self.next.max(file.saturating_add(1));
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
     blocks: PathBuf,
     /// Of our own files, those of undo data included.
     pub(crate) key: Obfuscation,
-    table: RwLock<BTreeMap<u32, StoreFile>>,
+    table: RwLock<Table>,
     /// Number, part, file; the last used last.
-    open: Mutex<Vec<(u32, Part, OpenFile)>>,
+    open: Mutex<Vec<(u32, Part, Arc<OpenFile>)>>,
 }
 
 impl Files {
@@ -91,10 +109,10 @@ impl Files {
     /// Enters any file; gives its number and whether it is new.
     pub(crate) fn adopt(&self, block_file: &BlockFile, is_external: bool) -> (u32, bool) {
         let mut table = self.write();
-        if let Some((file, _)) = table.iter().find(|(_, known)| known.path == block_file.path) {
+        if let Some((file, _)) = table.files.iter().find(|(_, known)| known.path == block_file.path) {
             return (*file, false);
         }
-        let file = next_number(&table);
+        let file = table.next;
         let BlockFile { path, key } = block_file.clone();
         table.insert(file, StoreFile { path, key, is_external });
         (file, true)
@@ -107,23 +125,28 @@ impl Files {
     /// A number that no file has; the file is ours.
     pub(crate) fn new_own(&self) -> u32 {
         let mut table = self.write();
-        let file = next_number(&table);
+        let file = table.next;
         let own = StoreFile { path: self.path(file, Part::Blocks), key: self.key, is_external: false };
         table.insert(file, own);
         file
     }
 
+    /// The number was given to a file that may be gone.
+    pub(crate) fn note(&self, file: u32) {
+        self.write().note(file);
+    }
+
     pub(crate) fn get(&self, file: u32) -> Option<StoreFile> {
-        self.read().get(&file).cloned()
+        self.read().files.get(&file).cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<(u32, StoreFile)> {
-        self.read().iter().map(|(file, known)| (*file, known.clone())).collect()
+        self.read().files.iter().map(|(file, known)| (*file, known.clone())).collect()
     }
 
     /// The file is gone.
     pub(crate) fn forget(&self, file: u32) {
-        self.write().remove(&file);
+        self.write().files.remove(&file);
         self.close(file);
     }
 
@@ -132,7 +155,7 @@ impl Files {
     }
 
     /// A file open for reading that has at least `size` bytes if it has so many at all: one that grew since it was opened is opened again.
-    pub(crate) fn open(&self, file: u32, part: Part, size: u64) -> Result<OpenFile, ChainError> {
+    pub(crate) fn open(&self, file: u32, part: Part, size: u64) -> Result<Arc<OpenFile>, ChainError> {
         let mut open = lock(&self.open);
         if let Some(at) = open.iter().position(|(number, its_part, _)| (*number, *its_part) == (file, part)) {
             let found = open.remove(at);
@@ -150,29 +173,26 @@ impl Files {
         };
         let is_whole = is_zst(&path);
         let max = if is_whole { OPEN_FILES_MAX } else { OPEN_READERS_MAX };
-        let is_like = |(_, _, other): &(u32, Part, OpenFile)| is_zst(&other.path) == is_whole;
+        let is_like = |(_, _, other): &(u32, Part, Arc<OpenFile>)| is_zst(&other.path) == is_whole;
         // Closed before the next one is opened, so that the limit holds at every moment.
         while open.iter().filter(|other| is_like(other)).count() >= max
             && let Some(at) = open.iter().position(is_like)
         {
             open.remove(at);
         }
-        let opened = OpenFile { file: Arc::from(open_content(self.disk.as_ref(), &path)?), path, key };
-        open.push((file, part, opened.clone()));
+        let content = open_content(self.disk.as_ref(), &path)?;
+        let opened = Arc::new(OpenFile { file: content, path, key });
+        open.push((file, part, Arc::clone(&opened)));
         Ok(opened)
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<u32, StoreFile>> {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<u32, StoreFile>> {
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Table> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn next_number(table: &BTreeMap<u32, StoreFile>) -> u32 {
-    table.last_key_value().map_or(0, |(file, _)| file + 1)
 }
 
 pub(super) fn own_path(blocks: &Path, file: u32, part: Part) -> PathBuf {

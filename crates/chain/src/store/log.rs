@@ -2,7 +2,7 @@
 //! the file, or the entries in order.
 //!
 //! Invariants: what a [`LogItem::Synced`] covers was safe on the disk before it was written, so that a hole below it is damage, and a hole
-//! above it the tear of a crash, which is cut off. Memory: at most 1 MiB of entries wait to be written; reading keeps one piece of the file.
+//! above it the tear of a crash. Memory: at most 1 MiB of entries wait to be written; reading keeps one piece of the file.
 
 use super::entry::{LogItem, LogItemError, SYNCED_SIZE};
 use super::error::{ChainError, network_name};
@@ -27,34 +27,55 @@ const PIECE_SIZE: u64 = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     file: Box<dyn AppendFile>,
-    sequence: u64,
-    /// Entries of the record that is being filled.
-    payload: Vec<u8>,
-    /// Whole records that are not written yet.
-    framed: Vec<u8>,
+    framer: Framer,
 }
 
 impl LogWriter {
-    /// Appends to a log whose next record has this sequence number.
-    pub(crate) fn open(disk: &dyn Disk, path: &Path, sequence: u64) -> Result<LogWriter, DiskError> {
-        Ok(LogWriter { file: disk.append(path)?, sequence, payload: Vec::new(), framed: Vec::new() })
+    /// Goes on with a log that ends with its safe part, or with the tear of a [`LogItem::Synced`]. That one is written anew, since it may be
+    /// unsafe though it can be read.
+    pub(crate) fn resume(disk: &dyn Disk, log: LogFile) -> Result<LogWriter, DiskError> {
+        let LogFile { path, file, safe, .. } = log;
+        let is_longer = file.size() > safe.offset;
+        drop(file);
+        if is_longer {
+            disk.truncate(&path, safe.offset)?;
+        }
+        let mut writer = LogWriter { file: disk.append(&path)?, framer: Framer::new(safe.sequence) };
+        if safe.sequence > 1 {
+            writer.say_synced()?;
+        }
+        Ok(writer)
+    }
+
+    /// Puts another log in its place, atomically: the safe part of this one and the items, all of which name what is safe.
+    pub(crate) fn rewrite(disk: &dyn Disk, log: LogFile, items: &[LogItem]) -> Result<LogWriter, DiskError> {
+        let mut framer = Framer::new(log.safe.sequence);
+        framer.framed = log.bytes(0, log.safe.offset)?;
+        for item in items {
+            framer.push(item);
+        }
+        framer.frame();
+        framer.push_synced(framer.framed.len() as u64);
+        framer.frame();
+        let LogFile { path, file, .. } = log;
+        drop(file);
+        disk.write_whole(&path, &framer.framed)?;
+        framer.framed = Vec::new();
+        Ok(LogWriter { file: disk.append(&path)?, framer })
     }
 
     /// Takes an item; nothing is lost if this fails but what later calls say.
     pub(crate) fn push(&mut self, item: &LogItem) -> Result<(), DiskError> {
-        item.write(&mut self.payload);
-        if self.payload.len() >= INDEX_RECORD_SIZE_MAX {
-            self.frame();
-        }
-        if self.framed.len() >= INDEX_PENDING_SIZE_MAX { self.flush() } else { Ok(()) }
+        self.framer.push(item);
+        if self.framer.framed.len() >= INDEX_PENDING_SIZE_MAX { self.flush() } else { Ok(()) }
     }
 
     /// Writes what waits.
     pub(crate) fn flush(&mut self) -> Result<(), DiskError> {
-        self.frame();
-        if !self.framed.is_empty() {
-            self.file.write(&self.framed)?;
-            self.framed.clear();
+        self.framer.frame();
+        if !self.framer.framed.is_empty() {
+            self.file.write(&self.framer.framed)?;
+            self.framer.framed.clear();
         }
         Ok(())
     }
@@ -63,9 +84,44 @@ impl LogWriter {
     pub(crate) fn sync(&mut self) -> Result<(), DiskError> {
         self.flush()?;
         self.file.sync()?;
-        // It need not be safe itself: if it is lost, more is looked at when the store is opened.
-        LogItem::Synced { offset: self.file.size(), sequence: self.sequence }.write(&mut self.payload);
-        self.flush()
+        self.say_synced()
+    }
+
+    /// Only when what lies before is safe can it be said; and it must be safe itself before more follows, or its loss would look like damage.
+    fn say_synced(&mut self) -> Result<(), DiskError> {
+        self.framer.push_synced(self.file.size());
+        self.flush()?;
+        self.file.sync()
+    }
+}
+
+/// Items becoming records.
+#[derive(Debug)]
+struct Framer {
+    sequence: u64,
+    /// Entries of the record that is being filled.
+    payload: Vec<u8>,
+    /// Whole records.
+    framed: Vec<u8>,
+}
+
+impl Framer {
+    /// The next record has this number.
+    fn new(sequence: u64) -> Framer {
+        Framer { sequence, payload: Vec::new(), framed: Vec::new() }
+    }
+
+    fn push(&mut self, item: &LogItem) {
+        item.write(&mut self.payload);
+        if self.payload.len() >= INDEX_RECORD_SIZE_MAX {
+            self.frame();
+        }
+    }
+
+    /// Everything before `offset`, where this record will begin, is safe.
+    fn push_synced(&mut self, offset: u64) {
+        assert!(self.payload.is_empty(), "it is alone in its record");
+        LogItem::Synced { offset, sequence: self.sequence }.write(&mut self.payload);
     }
 
     fn frame(&mut self) {
@@ -85,93 +141,122 @@ pub(crate) fn create(disk: &dyn Disk, path: &Path, params: &Params) -> Result<()
     disk.write_whole(path, &bytes)
 }
 
-/// What reading a log gave beside its items.
+/// A place in a log: where a record begins, or may, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogEnd {
-    /// Where the whole records end.
-    pub(crate) size: u64,
-    /// Bytes behind them, torn by a crash.
-    pub(crate) torn: u64,
-    /// The number of the next record.
-    pub(crate) sequence: u64,
-}
-
-/// Reads a log; `visit` is told each item and the offset of its record. `None` if there is no log.
-pub(crate) fn read(
-    disk: &dyn Disk,
-    path: &Path,
-    params: &Params,
-    visit: &mut dyn FnMut(u64, LogItem) -> Result<(), &'static str>,
-) -> Result<Option<LogEnd>, ChainError> {
-    let file = match disk.open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let mut log = LogReader { path: path.to_owned(), file, offset: 0, sequence: 0 };
-    let torn = loop {
-        let (offset, sequence) = (log.offset, log.sequence);
-        let is_torn = log.read_piece(params, visit)?;
-        if is_torn {
-            break log.file.size() - log.offset;
-        }
-        if log.offset == log.file.size() {
-            break 0;
-        }
-        assert!(log.offset > offset && log.sequence > sequence, "each piece has a record, or is torn");
-    };
-    if torn > 0 {
-        log.refuse_damage()?;
-    }
-    if log.sequence == 0 {
-        return Err(ChainError::IndexDamaged { path: log.path, offset: 0 });
-    }
-    Ok(Some(LogEnd { size: log.offset, torn, sequence: log.sequence }))
-}
-
-struct LogReader {
-    path: PathBuf,
-    file: Box<dyn ReadFile>,
-    /// Where the next record begins, and its number.
+struct Place {
     offset: u64,
     sequence: u64,
 }
 
-impl LogReader {
-    /// Reads the whole records of the next piece. Gives whether there is none and there should be one.
-    fn read_piece(
-        &mut self,
-        params: &Params,
-        visit: &mut dyn FnMut(u64, LogItem) -> Result<(), &'static str>,
-    ) -> Result<bool, ChainError> {
-        let mut size = PIECE_SIZE;
-        loop {
-            let bytes = self.bytes(self.offset, size)?;
-            let start = self.offset;
-            let mut records = Records::read(&bytes, self.sequence);
-            let mut is_torn = false;
-            loop {
-                let offset = start + records.offset();
-                match records.next() {
-                    None => break,
-                    Some(Ok(payload)) => self.read_record(offset, payload, params, visit)?,
-                    Some(Err(_)) => {
-                        is_torn = true;
-                        break;
-                    }
+/// Is told a record: where it begins, and its payload.
+type Visit<'a> = dyn FnMut(Place, &[u8]) -> Result<(), ChainError> + 'a;
+
+/// A log that can be read.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    path: PathBuf,
+    file: Box<dyn ReadFile>,
+    /// Up to here it was safe on the disk.
+    safe: Place,
+    /// Where the whole records end.
+    end: Place,
+}
+
+impl LogFile {
+    /// Opens a log, looks at every record, and finds out how much of it is safe. `None` if there is no log.
+    pub(crate) fn open(disk: &dyn Disk, path: &Path, params: &Params) -> Result<Option<LogFile>, ChainError> {
+        let file = match disk.open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let start = Place { offset: 0, sequence: 0 };
+        let mut log = LogFile { path: path.to_owned(), file, safe: start, end: start };
+        // The first record was written with its file, whole.
+        let mut safe = start;
+        log.end = log.walk(&mut |at, payload| {
+            match synced(payload) {
+                _ if at.offset == 0 => {
+                    log.check_head(payload, params)?;
+                    safe = Place { offset: (RECORD_HEAD_SIZE + payload.len()) as u64, sequence: 1 };
                 }
+                // It lies where the safe part ends.
+                Some(place) if place == at => safe = place,
+                _ => {}
             }
-            (self.offset, self.sequence) = (start + records.offset(), records.sequence());
-            let is_end = start + bytes.len() as u64 == self.file.size();
-            if !is_torn || self.offset > start {
-                // What is torn at the end of a piece may be whole in the next.
-                return Ok(is_torn && is_end);
-            }
-            if is_end || size > (RECORD_PAYLOAD_SIZE_MAX + RECORD_HEAD_SIZE) as u64 {
-                return Ok(true);
-            }
-            size *= 2;
+            Ok(())
+        })?;
+        if safe.offset == 0 {
+            return Err(ChainError::IndexDamaged { path: log.path, offset: 0 });
         }
+        log.safe = safe;
+        if log.torn() > 0 {
+            log.refuse_damage()?;
+        }
+        Ok(Some(log))
+    }
+
+    /// Bytes behind the last whole record.
+    pub(crate) fn torn(&self) -> u64 {
+        self.file.size() - self.end.offset
+    }
+
+    /// Where the whole records end.
+    pub(crate) fn end(&self) -> u64 {
+        self.end.offset
+    }
+
+    /// Tells every item, and whether it is safe on the disk.
+    pub(crate) fn items(
+        &self,
+        visit: &mut dyn FnMut(bool, LogItem) -> Result<(), &'static str>,
+    ) -> Result<(), ChainError> {
+        let end = self.walk(&mut |at, payload| {
+            if at.offset == 0 {
+                return Ok(());
+            }
+            let contradiction = |reason| self.contradiction(at.offset, reason);
+            let mut reader = Reader::new(payload);
+            while reader.remaining() > 0 {
+                let item = LogItem::read(&mut reader).map_err(|error: LogItemError| contradiction(error.reason()))?;
+                visit(at.offset < self.safe.offset, item).map_err(contradiction)?;
+            }
+            Ok(())
+        })?;
+        assert_eq!(end, self.end, "nobody else writes the log");
+        Ok(())
+    }
+
+    /// Calls `visit` with each whole record; gives where they end.
+    fn walk(&self, visit: &mut Visit<'_>) -> Result<Place, ChainError> {
+        let mut at = Place { offset: 0, sequence: 0 };
+        let mut size = PIECE_SIZE;
+        while at.offset < self.file.size() {
+            let bytes = self.bytes(at.offset, size)?;
+            let is_end = at.offset + bytes.len() as u64 == self.file.size();
+            let start = at.offset;
+            let mut records = Records::read(&bytes, at.sequence);
+            let mut is_torn = false;
+            while let Some(record) = records.next() {
+                match record {
+                    Ok(payload) => visit(at, payload)?,
+                    Err(_) => is_torn = true,
+                }
+                at = Place { offset: start + records.offset(), sequence: records.sequence() };
+            }
+            if is_torn && is_end {
+                break;
+            }
+            if at.offset > start {
+                size = PIECE_SIZE;
+            } else if size > (RECORD_PAYLOAD_SIZE_MAX + RECORD_HEAD_SIZE) as u64 {
+                break;
+            } else {
+                // The record may be longer than the piece.
+                size *= 2;
+            }
+        }
+        Ok(at)
     }
 
     fn bytes(&self, offset: u64, size: u64) -> Result<Vec<u8>, DiskError> {
@@ -181,31 +266,15 @@ impl LogReader {
         Ok(bytes)
     }
 
-    fn read_record(
-        &mut self,
-        offset: u64,
-        payload: &[u8],
-        params: &Params,
-        visit: &mut dyn FnMut(u64, LogItem) -> Result<(), &'static str>,
-    ) -> Result<(), ChainError> {
-        if offset == 0 {
-            return self.check_head(payload, params);
-        }
-        let contradiction = |reason| ChainError::IndexContradiction { path: self.path.clone(), offset, reason };
-        let mut reader = Reader::new(payload);
-        while reader.remaining() > 0 {
-            let item = LogItem::read(&mut reader).map_err(|error: LogItemError| contradiction(error.reason()))?;
-            visit(offset, item).map_err(contradiction)?;
-        }
-        Ok(())
+    fn contradiction(&self, offset: u64, reason: &'static str) -> ChainError {
+        ChainError::IndexContradiction { path: self.path.clone(), offset, reason }
     }
 
     fn check_head(&self, payload: &[u8], params: &Params) -> Result<(), ChainError> {
-        let contradiction = |reason| ChainError::IndexContradiction { path: self.path.clone(), offset: 0, reason };
-        let no_head = |_| contradiction("does not begin as one");
+        let no_head = |_| self.contradiction(0, "does not begin as one");
         let mut reader = Reader::new(payload);
         if reader.take(HEAD_TEXT.len()).map_err(no_head)? != HEAD_TEXT {
-            return Err(contradiction("does not begin as one"));
+            return Err(self.contradiction(0, "does not begin as one"));
         }
         let found = reader.u32().map_err(no_head)?;
         if found > INDEX_VERSION {
@@ -223,13 +292,13 @@ impl LogReader {
     /// Behind the last whole record lies a tear, unless a later record says that this part was safe on the disk.
     fn refuse_damage(&self) -> Result<(), ChainError> {
         const SIZE: usize = RECORD_HEAD_SIZE + SYNCED_SIZE;
-        let mut start = self.offset;
+        let mut start = self.end.offset;
         while start < self.file.size() {
             let bytes = self.bytes(start, PIECE_SIZE)?;
             if bytes.windows(SIZE).any(|window| self.covers_tear(window)) {
-                return Err(ChainError::IndexDamaged { path: self.path.clone(), offset: self.offset });
+                return Err(ChainError::IndexDamaged { path: self.path.clone(), offset: self.end.offset });
             }
-            if bytes.len() as u64 <= PIECE_SIZE / 2 {
+            if start + bytes.len() as u64 == self.file.size() {
                 break;
             }
             // Pieces overlap by one record less a byte.
@@ -241,14 +310,20 @@ impl LogReader {
     /// Whether the bytes are a record that says that the log was safe beyond where it is torn.
     fn covers_tear(&self, window: &[u8]) -> bool {
         let size = (SYNCED_SIZE as u64).to_le_bytes();
-        if window[..4] != size[..4] {
-            return false;
-        }
-        match LogItem::read(&mut Reader::new(&window[RECORD_HEAD_SIZE..])) {
-            Ok(LogItem::Synced { offset, sequence }) => {
-                offset > self.offset && matches!(Records::read(window, sequence).next(), Some(Ok(_)))
-            }
-            _ => false,
-        }
+        window[..4] == size[..4]
+            && synced(&window[RECORD_HEAD_SIZE..]).is_some_and(|place| {
+                place.offset > self.end.offset && matches!(Records::read(window, place.sequence).next(), Some(Ok(_)))
+            })
+    }
+}
+
+/// The place in a [`LogItem::Synced`], if the payload is one.
+fn synced(payload: &[u8]) -> Option<Place> {
+    if payload.len() != SYNCED_SIZE {
+        return None;
+    }
+    match LogItem::read(&mut Reader::new(payload)) {
+        Ok(LogItem::Synced { offset, sequence }) => Some(Place { offset, sequence }),
+        _ => None,
     }
 }

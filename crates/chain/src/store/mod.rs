@@ -12,6 +12,7 @@ mod log;
 mod open;
 mod prune;
 mod read;
+mod recover;
 mod reindex;
 mod remark;
 mod writer;
@@ -25,7 +26,7 @@ pub use reindex::wipe_for_reindex;
 pub use remark::StoreRemark;
 
 use crate::files::BlockFile;
-use crate::limits::PATH_SIZE_MAX;
+use crate::limits::{BLOCK_FILE_SIZE_MAX, PATH_SIZE_MAX};
 use crate::position::{BlockPosition, UndoPosition};
 use crate::undo::BlockUndo;
 use entry::LogItem;
@@ -82,6 +83,11 @@ impl BlockStore {
         self.check()?;
         let appended = lock(&self.blocks).append(self.disk.as_ref(), &self.files, self.magic, block);
         appended.map_err(|error| self.fail(error))
+    }
+
+    /// Makes block files smaller than Core's 128 MiB, so that few blocks fill several: Core's `-fastprune`.
+    pub fn set_block_file_size_max(&self, bytes: u64) {
+        lock(&self.blocks).size_max = bytes.min(BLOCK_FILE_SIZE_MAX);
     }
 
     /// Takes in files of blocks that are read where they lie; gives the number of each, which positions then name. A file that is known keeps

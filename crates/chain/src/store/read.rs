@@ -19,13 +19,25 @@ pub(super) fn read_block(files: &Files, position: BlockPosition) -> Result<RawBl
     Ok(RawBlock::new(bytes))
 }
 
-/// Undo data with its frame and checksum compared.
 pub(super) fn read_undo(
     files: &Files,
     magic: [u8; 4],
     position: UndoPosition,
     prev_hash: &BlockHash,
 ) -> Result<BlockUndo, ChainError> {
+    decode_undo(&read_undo_bytes(files, magic, position, prev_hash)?).map_err(|error| {
+        let path = files.path(position.file, Part::Undo);
+        ChainError::UndoDamaged { path, offset: position.offset, fault: UndoFault::Parse(error) }
+    })
+}
+
+/// Undo data with its frame and checksum compared.
+fn read_undo_bytes(
+    files: &Files,
+    magic: [u8; 4],
+    position: UndoPosition,
+    prev_hash: &BlockHash,
+) -> Result<Vec<u8>, ChainError> {
     let UndoPosition { file, offset, size } = position;
     let path = files.path(file, Part::Undo);
     let damaged = |fault| ChainError::UndoDamaged { path: path.clone(), offset, fault };
@@ -49,29 +61,35 @@ pub(super) fn read_undo(
     if checksum != undo_checksum(prev_hash, undo) {
         return Err(damaged(UndoFault::Checksum));
     }
-    decode_undo(undo).map_err(|error| damaged(UndoFault::Parse(error)))
+    bytes.truncate(FRAME_SIZE + size as usize);
+    bytes.drain(..FRAME_SIZE);
+    Ok(bytes)
 }
 
-/// Whether the bytes at a position are all of the block, witnesses included.
-pub(super) fn is_block_whole(files: &Files, position: BlockPosition, hash: &BlockHash) -> Result<bool, ChainError> {
+/// The block at a position, if its bytes are all there, witnesses included.
+pub(super) fn read_whole_block(
+    files: &Files,
+    position: BlockPosition,
+    hash: &BlockHash,
+) -> Result<Option<Block>, ChainError> {
     match read_block(files, position) {
-        Ok(raw) => Ok(raw.parse().is_ok_and(|block| block.hash() == *hash && is_body_whole(&block))),
-        Err(ChainError::Disk(error)) if is_absence(&error.kind) => Ok(false),
+        Ok(raw) => Ok(raw.parse().ok().filter(|block| block.hash() == *hash && is_body_whole(block))),
+        Err(ChainError::Disk(error)) if is_absence(&error.kind) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Whether the bytes at a position are all of the undo data.
-pub(super) fn is_undo_whole(
+/// The bytes of undo data at a position, if they are all there.
+pub(super) fn read_whole_undo(
     files: &Files,
     magic: [u8; 4],
     position: UndoPosition,
     prev_hash: &BlockHash,
-) -> Result<bool, ChainError> {
-    match read_undo(files, magic, position, prev_hash) {
-        Ok(_) => Ok(true),
-        Err(ChainError::UndoDamaged { .. } | ChainError::UndoMissing { .. }) => Ok(false),
-        Err(ChainError::Disk(error)) if is_absence(&error.kind) => Ok(false),
+) -> Result<Option<Vec<u8>>, ChainError> {
+    match read_undo_bytes(files, magic, position, prev_hash) {
+        Ok(undo) => Ok(Some(undo)),
+        Err(ChainError::UndoDamaged { .. } | ChainError::UndoMissing { .. }) => Ok(None),
+        Err(ChainError::Disk(error)) if is_absence(&error.kind) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -51,6 +51,11 @@ pub(super) fn resume(disk: &dyn Disk, layout: &Layout) -> Result<bool, ChainErro
     }
 }
 
+/// Marks a rebuild that nobody asked for and that needs nothing removed.
+pub(super) fn mark(disk: &dyn Disk, index: &Path) -> Result<(), ChainError> {
+    Ok(disk.write_whole(&marker_path(index), REBUILDING)?)
+}
+
 pub(super) fn is_marked(disk: &dyn Disk, index: &Path) -> Result<bool, ChainError> {
     Ok(read_marker(disk, index)?.is_some())
 }

@@ -13,8 +13,6 @@ pub enum StoreRemark {
     TornIndex { path: PathBuf, offset: u64, size: u64 },
     /// A block that had come did not reach the disk.
     BlockLost { path: PathBuf, offset: u64, hash: BlockHash },
-    /// Undo data that was made did not reach the disk.
-    UndoLost { path: PathBuf, offset: u64, hash: BlockHash },
     /// Blocks were found that the index log did not have.
     BlocksFound { path: PathBuf, count: usize },
     /// A block was found whose header breaks a rule.
@@ -35,13 +33,6 @@ impl fmt::Display for StoreRemark {
             }
             StoreRemark::BlockLost { path, offset, hash } => {
                 write!(f, "{}:{offset}: block {hash} did not reach the disk before a crash", path.display())
-            }
-            StoreRemark::UndoLost { path, offset, hash } => {
-                write!(
-                    f,
-                    "{}:{offset}: the undo data of block {hash} did not reach the disk before a crash",
-                    path.display()
-                )
             }
             StoreRemark::BlocksFound { path, count } => {
                 write!(f, "{}: {count} blocks were found that the index did not have", path.display())

@@ -33,17 +33,19 @@ impl Tail {
 }
 
 /// The end of the last block file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct BlockWriter {
     tail: Option<Tail>,
     /// The file to go on with, and the size to cut it to before: what lies behind is the tear of a crash.
     resume: Option<(u32, u64)>,
+    /// Where a file is full.
+    pub(super) size_max: u64,
     buffer: Vec<u8>,
 }
 
 impl BlockWriter {
     pub(super) fn new(resume: Option<(u32, u64)>) -> BlockWriter {
-        BlockWriter { resume, ..BlockWriter::default() }
+        BlockWriter { tail: None, resume, size_max: BLOCK_FILE_SIZE_MAX, buffer: Vec::new() }
     }
 
     /// The file that is being appended to, or will be.
@@ -75,7 +77,7 @@ impl BlockWriter {
     }
 
     fn tail_for(&mut self, disk: &dyn Disk, files: &Files, size: u64) -> Result<&mut Tail, ChainError> {
-        if self.tail.as_ref().is_some_and(|tail| is_full(tail.writer.size(), size))
+        if self.tail.as_ref().is_some_and(|tail| is_full(tail.writer.size(), size, self.size_max))
             && let Some(mut full) = self.tail.take()
         {
             full.sync()?;
@@ -89,7 +91,7 @@ impl BlockWriter {
 
     fn open(&mut self, disk: &dyn Disk, files: &Files, size: u64) -> Result<Tail, ChainError> {
         let file = match self.resume.take() {
-            Some((file, end)) if !is_full(end, size) => {
+            Some((file, end)) if !is_full(end, size, self.size_max) => {
                 let path = files.path(file, Part::Blocks);
                 if disk.open(&path)?.size() > end {
                     disk.truncate(&path, end)?;
@@ -108,9 +110,9 @@ impl BlockWriter {
     }
 }
 
-/// Core's rule: a block never ends at the very limit.
-fn is_full(file_size: u64, size: u64) -> bool {
-    file_size > 0 && file_size + size >= BLOCK_FILE_SIZE_MAX
+/// Core's rule: a file stays below its limit, unless one block alone reaches it.
+fn is_full(file_size: u64, size: u64, size_max: u64) -> bool {
+    file_size > 0 && file_size + size >= size_max
 }
 
 /// The ends of the undo files in use. Undo data goes to the file that has the number of its block's.

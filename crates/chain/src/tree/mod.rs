@@ -47,6 +47,8 @@ pub struct HeaderTree {
     by_hash: Table,
     /// The chain that coins stand for, by height.
     active: Vec<NodeId>,
+    /// The header with most work that is not invalid, the first between equals.
+    best_header: NodeId,
     /// Linked valid blocks without a linked valid child.
     leaves: BTreeSet<(Merit, NodeId)>,
     /// By parent: blocks whose body is here and that are not linked, in the order in which their bodies came.
@@ -67,6 +69,7 @@ impl HeaderTree {
             nodes: Vec::new(),
             by_hash: Table::new(),
             active: vec![NodeId::GENESIS],
+            best_header: NodeId::GENESIS,
             leaves: BTreeSet::new(),
             unlinked: HashMap::new(),
             pruned: HashSet::new(),
@@ -118,6 +121,9 @@ impl HeaderTree {
         node.skip = self.ancestor(parent, Height(skip_height(height))).unwrap_or(parent).0;
         let id = self.push(node);
         self.at_mut(parent).first_child = id.0;
+        if chain_work > self.at(self.best_header).chain_work {
+            self.best_header = id;
+        }
         id
     }
 
@@ -210,6 +216,9 @@ impl HeaderTree {
         if let Some(parent) = self.parent(id) {
             self.refresh_leaf(parent);
         }
+        if self.at(self.best_header).is_invalid() {
+            self.best_header = self.find_best_header();
+        }
     }
 
     /// Takes the mark off a block, its ancestors and its descendants: Core's `ResetBlockFailureFlags` (`reconsiderblock`).
@@ -228,6 +237,7 @@ impl HeaderTree {
         }
         cleared.iter().for_each(|id| self.at_mut(*id).flags &= !INVALID);
         cleared.into_iter().chain(top).for_each(|id| self.refresh_leaf(id));
+        self.best_header = self.find_best_header();
     }
 
     /// Enters a block among the leaves, or takes it out, by what it is.
@@ -330,8 +340,12 @@ impl HeaderTree {
         std::iter::successors(some(self.at(id).first_child), move |child| some(self.at(*child).next_sibling))
     }
 
-    /// The header with most work that is not invalid, whether or not its block is here: Core's `m_best_header`. Looks at every header.
+    /// The header with most work that is not invalid, whether or not its block is here; the first between equals: Core's `m_best_header`.
     pub fn best_header(&self) -> NodeId {
+        self.best_header
+    }
+
+    fn find_best_header(&self) -> NodeId {
         let valid = self.ids().filter(|id| !self.at(*id).is_invalid());
         valid.max_by_key(|id| (self.at(*id).chain_work, Reverse(*id))).unwrap_or(NodeId::GENESIS)
     }

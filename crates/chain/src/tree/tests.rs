@@ -223,6 +223,7 @@ impl Pair {
     fn check(&self) {
         assert_eq!(self.tree.tip(), id(self.model.tip()));
         assert_eq!(self.tree.best_candidate(), self.model.best().map(id));
+        assert_eq!(self.tree.best_header(), self.tree.find_best_header());
         for (index, model) in self.model.nodes.iter().enumerate() {
             let node = self.tree.node(id(index));
             assert_eq!(node.chain_work, model.work);

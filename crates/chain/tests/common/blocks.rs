@@ -1,9 +1,9 @@
 //! Blocks of regtest with proof of work, for the tests of the store. Their transactions spend nothing that is.
 
 use lydian_chain::Layout;
-use lydian_consensus::{Chain, Params};
+use lydian_consensus::{Chain, Coin, Params};
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
-use lydian_primitives::{Amount, Block, BlockHash, Header, OutPoint, RawBlock, Txid};
+use lydian_primitives::{Amount, Block, BlockHash, Header, Height, OutPoint, RawBlock, Txid};
 
 pub(crate) fn params() -> Params {
     Params::new(Chain::Regtest)
@@ -11,6 +11,17 @@ pub(crate) fn params() -> Params {
 
 pub(crate) fn layout() -> Layout {
     Layout { blocks: "d/blocks".into(), index: "d/blocks/index".into(), new_key: [3, 1, 4, 1, 5, 9, 2, 6] }
+}
+
+/// Coins that the inputs of a block might have spent.
+pub(crate) fn spent_of(block: &Block) -> Vec<Coin> {
+    let coin = |index: usize| Coin {
+        value: Amount(7 + i64::try_from(index).unwrap_or(0)),
+        script_pubkey: vec![0x51; index].into(),
+        height: Height(block.header().time % 1000),
+        is_coinbase: index == 0,
+    };
+    (0..block.input_count() - 1).map(coin).collect()
 }
 
 /// Makes blocks, no two alike.

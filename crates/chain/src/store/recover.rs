@@ -1,0 +1,414 @@
+//! What a crash may have left: bytes that were written and not known to be safe. Input: the replayed log, the files of our own. Output: the
+//! tree with every block that is whole, the files without what is not.
+//!
+//! Bytes behind the safe part of a file can perhaps be read now and be gone after the next loss of power, even if they are synced again, where
+//! an earlier sync of them failed. So what is whole among them is written anew, to other files; when that is safe, a log that names it takes the
+//! place of the old one, atomically; and only then the old bytes are cut off. A crash in between finds everything as it was. Cost: a pass over
+//! the bytes appended since the last sync, and a copy of the log. While the index is rebuilt from block files these are taken as they are: 88
+//! bytes are read for each block.
+
+use super::entry::{IndexEntry, LogItem};
+use super::error::{ChainError, network_name};
+use super::files::{Files, Part, own_number};
+use super::log::{LogFile, LogWriter};
+use super::open::Replay;
+use super::read;
+use super::reindex::remove_if_there;
+use super::remark::StoreRemark;
+use super::writer::{BlockWriter, CHECKSUM_SIZE, UndoWriter};
+use crate::limits::REMARKS_MAX;
+use crate::position::{BlockPosition, UndoPosition};
+use crate::scan::{Record, Remark, RemarkKind, View, scan_file};
+use crate::tree::{HeaderTree, NodeId};
+use lydian_consensus::Params;
+use lydian_disk::{Disk, PathKind};
+use lydian_primitives::BlockHash;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// The state while a store is opened.
+pub(super) struct Recovery<'a> {
+    disk: &'a dyn Disk,
+    params: &'a Params,
+    is_reindexing: bool,
+    replay: Replay,
+    /// What the log is to be told.
+    items: Vec<LogItem>,
+    /// The log, once there is nothing in it that is not safe.
+    log: Option<LogWriter>,
+    /// Take what is written anew, and then what comes next.
+    blocks: BlockWriter,
+    undos: UndoWriter,
+    remarks: Vec<StoreRemark>,
+    /// By the hash of their parent: blocks found whose header cannot be entered yet.
+    orphans: HashMap<BlockHash, Vec<(Record, BlockPosition)>>,
+    found: usize,
+    /// The number of the file that takes undo data anew.
+    anew: Option<u32>,
+}
+
+/// What becomes of it.
+pub(super) struct Recovered {
+    pub(super) files: Files,
+    pub(super) tree: HeaderTree,
+    pub(super) remarks: Vec<StoreRemark>,
+    pub(super) blocks: BlockWriter,
+    pub(super) undos: UndoWriter,
+    pub(super) log: LogWriter,
+}
+
+/// A number of which there is a file in our directory.
+#[derive(Clone, Copy)]
+struct Own {
+    file: u32,
+    has_blocks: bool,
+    has_undo: bool,
+}
+
+/// A file of ours and where its safe part ends.
+#[derive(Clone, Copy)]
+struct Tail {
+    file: u32,
+    part: Part,
+    end: u64,
+}
+
+impl<'a> Recovery<'a> {
+    pub(super) fn new(
+        disk: &'a dyn Disk,
+        params: &'a Params,
+        replay: Replay,
+        remarks: Vec<StoreRemark>,
+        is_reindexing: bool,
+    ) -> Recovery<'a> {
+        Recovery {
+            disk,
+            params,
+            is_reindexing,
+            replay,
+            items: Vec::new(),
+            log: None,
+            blocks: BlockWriter::new(None),
+            undos: UndoWriter::default(),
+            remarks,
+            orphans: HashMap::new(),
+            found: 0,
+            anew: None,
+        }
+    }
+
+    pub(super) fn run(mut self, log: LogFile, progress: &mut dyn FnMut(&Path, usize)) -> Result<Recovered, ChainError> {
+        let undos = self.say_again()?;
+        let own = self.own_files()?;
+        let block_ends = self.block_ends();
+        self.remark_missing_files(&own, &block_ends);
+        let mut tails = Vec::new();
+        let mut last = None;
+        for file in own.iter().filter(|own| own.has_blocks).map(|own| own.file) {
+            let end = block_ends.get(&file).copied().unwrap_or(0);
+            let size = self.size(file, Part::Blocks, end)?;
+            if self.is_reindexing {
+                // Nobody can tell what of them is safe; from here on all counts as safe.
+                self.disk.append(&self.replay.files.path(file, Part::Blocks))?.sync()?;
+            } else if size > end {
+                self.take_tail(file, end, progress)?;
+                tails.push(Tail { file, part: Part::Blocks, end });
+            }
+            if end > 0 || size == 0 || self.is_reindexing {
+                last = Some((file, end.min(size)));
+            }
+        }
+        let undo_ends = self.undo_ends();
+        self.take_undos(undos)?;
+        for file in own.iter().filter(|own| own.has_undo).map(|own| own.file) {
+            let end = undo_ends.get(&file).copied().unwrap_or(0);
+            if self.size(file, Part::Undo, 0)? > end {
+                tails.push(Tail { file, part: Part::Undo, end });
+            }
+        }
+        self.blocks.sync()?;
+        self.undos.sync()?;
+        let items = std::mem::take(&mut self.items);
+        self.log = Some(match items.is_empty() {
+            true => LogWriter::resume(self.disk, log)?,
+            false => LogWriter::rewrite(self.disk, log, &items)?,
+        });
+        self.cut(&tails)?;
+        if self.is_reindexing {
+            last = self.take_all(&own, progress)?.or(last);
+        }
+        if self.blocks.current().is_none() {
+            self.blocks = BlockWriter::new(last);
+        }
+        self.finish()
+    }
+
+    fn finish(mut self) -> Result<Recovered, ChainError> {
+        let count = self.orphans.values().map(Vec::len).sum();
+        if count > 0 {
+            self.remark(StoreRemark::MissingParents { count });
+        }
+        let Recovery { replay: Replay { files, tree, .. }, log: Some(mut log), blocks, undos, remarks, .. } = self
+        else {
+            unreachable!("the log was opened before")
+        };
+        log.flush()?;
+        Ok(Recovered { files, tree, remarks, blocks, undos, log })
+    }
+
+    fn remark(&mut self, remark: StoreRemark) {
+        if self.remarks.len() < REMARKS_MAX {
+            self.remarks.push(remark);
+        }
+    }
+
+    fn record(&mut self, entry: IndexEntry) -> Result<(), ChainError> {
+        let item = LogItem::Entry(entry);
+        match &mut self.log {
+            Some(log) => log.push(&item)?,
+            None => self.items.push(item),
+        }
+        Ok(())
+    }
+
+    /// Tells the tree what the log said that was not safe. Where blocks of ours and undo data lie is not said again: the first are found behind
+    /// the safe parts of their files, the second are given back.
+    fn say_again(&mut self) -> Result<Vec<(NodeId, UndoPosition)>, ChainError> {
+        let mut undos = Vec::new();
+        for item in std::mem::take(&mut self.replay.recent) {
+            match item {
+                LogItem::Entry(IndexEntry::Undo { id, position }) => undos.push((id, position)),
+                LogItem::Entry(IndexEntry::UndoCleared { id }) => {
+                    undos.retain(|(cleared, _)| *cleared != id);
+                    self.say(item)?;
+                }
+                LogItem::Entry(IndexEntry::Block { position, .. })
+                    if !self.is_reindexing && !self.replay.is_external(position.file) => {}
+                item => self.say(item)?,
+            }
+        }
+        Ok(undos)
+    }
+
+    fn say(&mut self, item: LogItem) -> Result<(), ChainError> {
+        self.items.push(item.clone());
+        // What is whole by its checksum and makes no sense is damage like any other.
+        let path = self.replay.files.directory().to_owned();
+        let said = self.replay.apply(item);
+        said.map_err(|reason| ChainError::IndexContradiction { path, offset: 0, reason })
+    }
+
+    /// The files of our own that are there, by number, without those that are to be gone.
+    fn own_files(&self) -> Result<Vec<Own>, ChainError> {
+        let mut found: BTreeMap<u32, Own> = BTreeMap::new();
+        for (path, kind) in self.disk.list(self.replay.files.directory())? {
+            let (blocks, undo) = (own_number(&path, Part::Blocks), own_number(&path, Part::Undo));
+            let Some(file) = blocks.or(undo).filter(|_| kind == PathKind::File) else { continue };
+            if self.replay.pruned.contains(&file) {
+                continue;
+            }
+            let own = found.entry(file).or_insert(Own { file, has_blocks: false, has_undo: false });
+            // A number that an adopted file has is no number of a block file of ours.
+            own.has_blocks |= blocks.is_some() && !self.replay.is_external(file);
+            own.has_undo |= undo.is_some();
+        }
+        for file in found.keys().filter(|file| self.replay.files.get(**file).is_none()) {
+            self.replay.files.insert_own(*file);
+        }
+        Ok(found.into_values().collect())
+    }
+
+    /// By number: where the last block known ends.
+    fn block_ends(&self) -> BTreeMap<u32, u64> {
+        let tree = &self.replay.tree;
+        let positions = tree.ids().filter_map(|id| tree.node(id).block);
+        ends(positions.map(|position| (position.file, position.offset + u64::from(position.size))))
+    }
+
+    fn undo_ends(&self) -> BTreeMap<u32, u64> {
+        let tree = &self.replay.tree;
+        let positions = tree.ids().filter_map(|id| tree.node(id).undo);
+        ends(positions.map(|at| (at.file, at.offset + u64::from(at.size) + CHECKSUM_SIZE as u64)))
+    }
+
+    /// The size of a file of ours; a remark if it is not as long as it should be.
+    fn size(&mut self, file: u32, part: Part, known: u64) -> Result<u64, ChainError> {
+        let path = self.replay.files.path(file, part);
+        let size = self.disk.open(&path)?.size();
+        if known > size {
+            self.remark(StoreRemark::FileShort { path, size, known });
+        }
+        Ok(size)
+    }
+
+    fn remark_missing_files(&mut self, own: &[Own], ends: &BTreeMap<u32, u64>) {
+        let is_there = |file: u32| own.iter().any(|own| own.file == file && own.has_blocks);
+        for (&file, &known) in ends.iter().filter(|(file, _)| !is_there(**file)) {
+            if !self.replay.is_external(file) {
+                let path = self.replay.files.path(file, Part::Blocks);
+                self.remark(StoreRemark::FileShort { path, size: 0, known });
+            }
+        }
+    }
+
+    /// Writes the whole blocks behind `start` anew.
+    fn take_tail(&mut self, file: u32, start: u64, progress: &mut dyn FnMut(&Path, usize)) -> Result<(), ChainError> {
+        let path = self.replay.files.path(file, Part::Blocks);
+        progress(&path, self.found);
+        let before = self.found;
+        for record in self.scan(file, &path, start)? {
+            let Record { offset, size, hash, .. } = record;
+            let position = BlockPosition { file, offset, size };
+            let Some(block) = read::read_whole_block(&self.replay.files, position, &hash)? else {
+                self.remark(StoreRemark::BlockLost { path: path.clone(), offset, hash });
+                continue;
+            };
+            let known = self.replay.tree.find(&hash);
+            if known.is_none_or(|id| self.replay.tree.node(id).block.is_none()) {
+                let magic = self.params.magic;
+                let position = self.blocks.append(self.disk, &self.replay.files, magic, block.as_bytes())?;
+                self.enter(record, position)?;
+            }
+        }
+        self.remark_found(&path, before);
+        Ok(())
+    }
+
+    /// Writes undo data anew that is whole.
+    fn take_undos(&mut self, undos: Vec<(NodeId, UndoPosition)>) -> Result<(), ChainError> {
+        let magic = self.params.magic;
+        for (id, position) in undos {
+            if id.index() >= self.replay.tree.len() {
+                continue;
+            }
+            let prev_hash = self.replay.tree.header(id).prev_block;
+            let files = &self.replay.files;
+            if let Some(undo) = read::read_whole_undo(files, magic, position, &prev_hash)? {
+                let file = *self.anew.get_or_insert_with(|| files.new_own());
+                let block = BlockPosition { file, offset: 0, size: 0 };
+                let position = self.undos.append(self.disk, files, magic, block, &prev_hash, &undo)?;
+                self.replay.tree.set_undo(id, position);
+                self.record(IndexEntry::Undo { id, position })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the blocks of our files as they lie there. Every file is gone through from its begin, since a block may have waited for its parent.
+    /// Gives the last file and where its last block ends.
+    fn take_all(
+        &mut self,
+        own: &[Own],
+        progress: &mut dyn FnMut(&Path, usize),
+    ) -> Result<Option<(u32, u64)>, ChainError> {
+        let mut last = None;
+        for file in own.iter().filter(|own| own.has_blocks).map(|own| own.file) {
+            let path = self.replay.files.path(file, Part::Blocks);
+            progress(&path, self.found);
+            let before = self.found;
+            let mut end = 0;
+            for record in self.scan(file, &path, 0)? {
+                let position = BlockPosition { file, offset: record.offset, size: record.size };
+                end = record.offset + u64::from(record.size);
+                self.enter(record, position)?;
+            }
+            self.remark_found(&path, before);
+            last = Some((file, end));
+        }
+        Ok(last)
+    }
+
+    fn remark_found(&mut self, path: &Path, before: usize) {
+        let count = self.found - before;
+        if count > 0 {
+            self.remark(StoreRemark::BlocksFound { path: path.to_owned(), count });
+        }
+    }
+
+    fn scan(&mut self, file: u32, path: &Path, start: u64) -> Result<Vec<Record>, ChainError> {
+        let opened = self.disk.open(path)?;
+        let view = View { path, file: opened.as_ref(), key: self.replay.files.key };
+        let mut remarks: Vec<Remark> = Vec::new();
+        let records = scan_file(&view, file, self.params.magic, start, |remark| remarks.push(remark))?;
+        for remark in remarks {
+            match remark.kind {
+                RemarkKind::OtherChain { magic, .. } if records.is_empty() && start == 0 => {
+                    let (path, expected) = (path.to_owned(), self.params.chain.name());
+                    return Err(ChainError::OtherNetwork { path, found: network_name(magic), expected });
+                }
+                _ => self.remark(StoreRemark::Scan(remark)),
+            }
+        }
+        Ok(records)
+    }
+
+    /// Enters a block that was found, and those that waited for it.
+    fn enter(&mut self, record: Record, position: BlockPosition) -> Result<(), ChainError> {
+        let mut open = vec![(record, position)];
+        while let Some((record, position)) = open.pop() {
+            let tree = &mut self.replay.tree;
+            if tree.find(&record.hash).is_none() && tree.find(&record.header.prev_block).is_none() {
+                self.orphans.entry(record.header.prev_block).or_default().push((record, position));
+                continue;
+            }
+            let count = tree.len();
+            // It was not from the future when it came.
+            let id = match tree.accept_header(&record.header, i64::MAX / 2, self.params) {
+                Ok(id) => id,
+                Err(reason) => {
+                    let path = self.replay.files.path(record.file, Part::Blocks);
+                    let Record { offset, hash, .. } = record;
+                    self.remark(StoreRemark::HeaderRefused { path, offset, hash, reason });
+                    continue;
+                }
+            };
+            let (is_new, has_block) = (tree.len() > count, tree.node(id).block.is_some());
+            if !has_block {
+                tree.set_block(id, position);
+                self.found += 1;
+            }
+            if is_new {
+                self.record(IndexEntry::Header { id, header: record.header })?;
+            }
+            if !has_block {
+                self.record(IndexEntry::Block { id, position })?;
+            }
+            open.extend(self.orphans.remove(&record.hash).unwrap_or_default().into_iter().rev());
+        }
+        Ok(())
+    }
+
+    /// Removes the bytes that nothing names any more, and the files that were to be gone.
+    fn cut(&mut self, tails: &[Tail]) -> Result<(), ChainError> {
+        let directory = self.replay.files.directory().to_owned();
+        let mut is_one_gone = false;
+        for Tail { file, part, end } in tails.iter().copied() {
+            let path = self.replay.files.path(file, part);
+            self.replay.files.close(file);
+            if end > 0 {
+                self.disk.truncate(&path, end)?;
+            } else {
+                self.disk.remove(&path)?;
+                is_one_gone = true;
+            }
+        }
+        for (path, _) in self.disk.list(&directory)? {
+            let number = own_number(&path, Part::Blocks).or(own_number(&path, Part::Undo));
+            if number.is_some_and(|file| self.replay.pruned.contains(&file)) {
+                remove_if_there(self.disk, &path)?;
+                is_one_gone = true;
+            }
+        }
+        if is_one_gone { Ok(self.disk.sync_dir(&directory)?) } else { Ok(()) }
+    }
+}
+
+/// By number the highest end.
+fn ends(ends: impl Iterator<Item = (u32, u64)>) -> BTreeMap<u32, u64> {
+    let mut highest = BTreeMap::new();
+    for (file, end) in ends {
+        let known = highest.entry(file).or_default();
+        *known = end.max(*known);
+    }
+    highest
+}
