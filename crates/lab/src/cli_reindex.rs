@@ -58,6 +58,9 @@ pub(crate) struct ReindexArgs {
     /// Whether the system's cache holds the block files when a run starts.
     #[arg(long, value_enum, default_value_t = CacheArg::Warm)]
     cache: CacheArg,
+    /// Before a cold run only the files of the run leave the system's cache, though we might empty it: others need it.
+    #[arg(long)]
+    keep_system_cache: bool,
     /// Script threads of each node, the main one included (`-par`) [default: all cores].
     #[arg(long)]
     par: Option<usize>,
@@ -110,6 +113,7 @@ pub(crate) fn reindex(args: &ReindexArgs) -> Result<Report, LabError> {
         chain: &chain,
         contenders: &contenders,
         caches,
+        may_drop_caches: !args.keep_system_cache,
         settings,
         floor,
         work: &work,

@@ -72,7 +72,7 @@ fn good_runs_give_a_table_and_a_file() {
     let (new, old) = (bench.node("new", ":", 5), bench.node("old", ":", 5));
     let paths = [format!("lydian={new}"), format!("lydian:old={old}")];
     let nodes = ["--nodes", "lydian,lydian:old", "--node-path", &paths[0], "--node-path", &paths[1]];
-    let more = ["--node-arg", "lydian:old=-par=1", "--runs", "2", "--cache", "both"];
+    let more = ["--node-arg", "lydian:old=-par=1", "--runs", "2", "--cache", "both", "--keep-system-cache"];
     let output = bench.compare(&[&nodes[..], &more].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("| lydian:old (cold) | 2"), "{}", text(&output.stdout));

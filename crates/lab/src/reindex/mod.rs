@@ -52,6 +52,8 @@ pub struct Comparison<'a> {
     pub chain: &'a ChainFiles,
     pub contenders: &'a [Contender],
     pub caches: &'a [Cache],
+    /// Before a cold run everybody's files may leave the cache, not those of the run alone.
+    pub may_drop_caches: bool,
     pub settings: Settings,
     pub floor: Option<Floor>,
     /// Nodes work below it; the folder for a run is made and removed there.
@@ -141,7 +143,11 @@ impl Comparison<'_> {
             system::copy_durably(file, &blocks.join(file.file_name().unwrap_or(OsStr::new("blk"))))?;
         }
         let emptied_by = match cache {
-            Cache::Cold => Some(system::empty_cache(&[&folder.0])),
+            Cache::Cold if self.may_drop_caches && system::drop_caches() => Some("drop_caches"),
+            Cache::Cold => {
+                system::forget_files(&folder.0);
+                Some("posix_fadvise")
+            }
             Cache::Warm => {
                 system::fill_cache(&blocks);
                 None

@@ -103,20 +103,21 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Empties the system's cache of files: all of it where we may, else that of the files below `folders`. Says which.
-pub fn empty_cache(folders: &[&Path]) -> &'static str {
+/// Empties the system's cache of files, where we may.
+pub fn drop_caches() -> bool {
     rustix::fs::sync();
     let drop = |mut file: std::fs::File| io::Write::write_all(&mut file, b"3\n");
-    if OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches").and_then(drop).is_ok() {
-        return "drop_caches";
-    }
-    for path in folders.iter().flat_map(|folder| files_below(folder)) {
+    OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches").and_then(drop).is_ok()
+}
+
+/// Lets the cache forget the files below a folder, which are on the disk already.
+pub fn forget_files(folder: &Path) {
+    for path in files_below(folder) {
         if let Ok(file) = OpenOptions::new().read(true).open(path) {
             // A hint: what another process has mapped stays.
             let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
         }
     }
-    "posix_fadvise"
 }
 
 /// Reads the files below a folder once, so that the system's cache has them.
