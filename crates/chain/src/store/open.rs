@@ -51,8 +51,8 @@ pub(super) fn open(
     params: &Params,
     progress: &mut dyn FnMut(&Path, usize),
 ) -> Result<Opened, ChainError> {
-    disk.create_dir(&layout.blocks)?;
-    disk.create_dir(&layout.index)?;
+    make_directory(disk.as_ref(), &layout.blocks)?;
+    make_directory(disk.as_ref(), &layout.index)?;
     let mut is_reindexing = reindex::resume(disk.as_ref(), layout)?;
     let path = log_path(&layout.index);
     let log = LogFile::open(disk.as_ref(), &path, params)?;
@@ -96,6 +96,20 @@ pub(super) fn open(
         disk,
     };
     Ok(Opened { store, tree, remarks, is_reindexing })
+}
+
+/// Makes a directory, and makes its name safe: one that is there may have been made by a process that died before its name was.
+fn make_directory(disk: &dyn Disk, path: &Path) -> Result<(), ChainError> {
+    disk.create_dir(path)?;
+    for parent in path.ancestors().skip(1) {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        match disk.sync_dir(parent) {
+            // What we may not even open we did not make.
+            Err(error) if error.kind != DiskErrorKind::PermissionDenied => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The key in `xor.dat`. In a directory that has block files and no key there is none; a new directory gets one.
