@@ -3,6 +3,7 @@
 //! Moves to the chain with most work; where a block on the way breaks a rule, to the next best, and back in the end to where
 //! it was if none is better. The plain validator's function of the same name is the specification.
 
+use crate::assumed::is_assumed_valid;
 use crate::core::Core;
 use crate::disconnect::disconnect_tip;
 use crate::error::EngineError;
@@ -88,12 +89,12 @@ fn leave_for(
         advance.disconnected += 1;
     }
     let tree = core.tree();
-    let assumed = core.settings.assume_valid.and_then(|hash| tree.find(&hash));
     let stops = tree.path(fork, candidate).into_iter().map_while(|id| {
         let node = tree.node(id);
         let position = node.block?;
-        let is_assumed = assumed.is_some_and(|assumed| tree.ancestor(assumed, node.height) == Some(id));
-        (node.height <= last).then_some(Stop { id, position, is_trusted: node.is_verified || is_assumed })
+        let is_assumed = |assumed| is_assumed_valid(&tree, id, assumed, &core.params);
+        let is_trusted = node.is_verified || core.settings.assume_valid.is_some_and(is_assumed);
+        (node.height <= last).then_some(Stop { id, position, is_trusted })
     });
     let stops: Vec<_> = stops.collect();
     let bytes = stops.iter().map(|stop| u64::from(stop.position.size)).sum();

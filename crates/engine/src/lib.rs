@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod activate;
+mod assumed;
 mod check;
 mod core;
 mod disconnect;
@@ -30,6 +31,7 @@ mod window;
 mod wipe;
 
 pub use activate::Advance;
+pub use assumed::AssumeValid;
 pub use check::Inconsistency;
 pub use engine::{Engine, Opened, Submission};
 pub use error::EngineError;

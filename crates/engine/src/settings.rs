@@ -1,9 +1,10 @@
 //! What the engine is told when it is opened. Data only.
 
+use crate::assumed::AssumeValid;
 use crate::limits::{BATCH_INPUTS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
 use crate::meter::{NoClock, StageClock};
 use lydian_curve::{Engine as Signatures, Reference};
-use lydian_primitives::{BlockHash, Height};
+use lydian_primitives::Height;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,8 +48,8 @@ pub struct Settings {
     pub batch_inputs: usize,
     /// The last height to connect: `-stopatheight`.
     pub stop_at: Option<Height>,
-    /// A block whose ancestors' scripts are taken to be valid: `-assumevalid`. None by default: everything is verified.
-    pub assume_valid: Option<BlockHash>,
+    /// Scripts that are taken to be valid: `-assumevalid`. None by default: everything is verified.
+    pub assume_valid: Option<AssumeValid>,
     /// Bytes of block and undo files to keep at most: `-prune`.
     pub prune_bytes: Option<u64>,
     /// Makes the files of a new coin store differ between nodes.

@@ -40,6 +40,9 @@ pub(super) enum Report {
 /// Inputs of a part at least: a smaller one hashes its transaction anew for too little.
 const PART_INPUTS_MIN: usize = 32;
 
+/// How far ahead of reading the disk is told what will be read.
+const PREFETCH_BLOCKS: usize = 32;
+
 impl Run<'_> {
     pub(super) fn prepare(&self, state: &State, task: Task) -> Work {
         match task {
@@ -113,6 +116,9 @@ impl Run<'_> {
     fn read(&self, range: Range<usize>) -> Result<Report, EngineError> {
         let mut jobs = Vec::with_capacity(range.len());
         for index in range.clone() {
+            if let Some(later) = self.path.get(index + PREFETCH_BLOCKS) {
+                self.core.store.prefetch(later.position);
+            }
             match self.read_one(index)? {
                 Ok(job) => jobs.push(Arc::new(job)),
                 Err(failure) => {
