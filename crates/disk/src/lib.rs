@@ -10,6 +10,8 @@
 
 mod error;
 pub mod limits;
+mod many;
+mod pool;
 mod real;
 pub mod record;
 mod sim;
@@ -17,6 +19,7 @@ mod sys;
 mod whole;
 
 pub use error::{DiskError, DiskErrorKind};
+pub use many::ReadWay;
 pub use real::RealDisk;
 pub use sim::{Fault, SimDisk};
 pub use whole::{is_zst, open_content, read_whole};

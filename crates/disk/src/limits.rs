@@ -8,3 +8,10 @@ pub const WHOLE_FILE_SIZE_MAX: u64 = 256 << 20;
 /// Most bytes in the payload of one record of a log: far above what one block or one checkpoint has to say, small enough to be held in memory
 /// several times.
 pub const RECORD_PAYLOAD_SIZE_MAX: usize = 64 << 20;
+
+/// Most reads of one caller that are under way at once through io_uring; a longer batch goes through in turn. Beyond it no disk of today
+/// gets faster.
+pub const RING_DEPTH: usize = 256;
+
+/// Most threads that read where the kernel has no io_uring. They wait for the disk nearly all the time.
+pub const READER_THREADS_MAX: usize = 8;

@@ -1,25 +1,22 @@
 //! [`RealDisk`]: the operating system's files. Input and output as in [`Disk`](crate::Disk).
 //!
-//! Cost: one system call a read (`pread`) or append; nothing is buffered here. Invariant: no file is opened before it is known to be a
-//! regular one, so that a named pipe cannot hold the caller for ever.
+//! Cost: one system call a read (`pread`) or append, less for many reads at once (`many`); nothing is buffered here. Invariant: no file is
+//! opened before it is known to be a regular one, so that a named pipe cannot hold the caller for ever.
 
-use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile, sys};
+use crate::many::{self, ReadWay};
+use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile, ReadRequest, sys};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The disk of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
 
-impl Disk for RealDisk {
-    fn kind(&self, path: &Path) -> Result<PathKind, DiskError> {
-        let metadata = fs::metadata(path).map_err(|error| DiskError::from_io(path, None, &error))?;
-        kind_of(&metadata).ok_or_else(|| DiskError::new(path, None, DiskErrorKind::NotAFile))
-    }
-
-    fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>, DiskError> {
+impl RealDisk {
+    /// Opens a regular file whose `read_many` goes this way, if the system has it; `open` takes the best.
+    pub fn open_by(&self, path: &Path, way: ReadWay) -> Result<Box<dyn ReadFile>, DiskError> {
         if self.kind(path)? == PathKind::Directory {
             return Err(DiskError::new(path, None, DiskErrorKind::IsADirectory));
         }
@@ -29,7 +26,18 @@ impl Disk for RealDisk {
             Ok((file, size))
         };
         let (file, size) = open().map_err(|error| DiskError::from_io(path, None, &error))?;
-        Ok(Box::new(RealReadFile { file, path: path.to_owned(), size }))
+        Ok(Box::new(RealReadFile { file: Arc::new(file), path: path.to_owned(), size, way }))
+    }
+}
+
+impl Disk for RealDisk {
+    fn kind(&self, path: &Path) -> Result<PathKind, DiskError> {
+        let metadata = fs::metadata(path).map_err(|error| DiskError::from_io(path, None, &error))?;
+        kind_of(&metadata).ok_or_else(|| DiskError::new(path, None, DiskErrorKind::NotAFile))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>, DiskError> {
+        self.open_by(path, ReadWay::best())
     }
 
     fn list(&self, path: &Path) -> Result<Vec<(PathBuf, PathKind)>, DiskError> {
@@ -161,9 +169,21 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 
 #[derive(Debug)]
 struct RealReadFile {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
     size: u64,
+    way: ReadWay,
+}
+
+impl RealReadFile {
+    fn check_end(&self, offset: u64, size: usize) -> Result<(), DiskError> {
+        let end = offset.saturating_add(size as u64);
+        if end > self.size {
+            let kind = DiskErrorKind::UnexpectedEnd { missing: end - self.size };
+            return Err(DiskError::new(&self.path, Some(offset), kind));
+        }
+        Ok(())
+    }
 }
 
 impl ReadFile for RealReadFile {
@@ -172,12 +192,14 @@ impl ReadFile for RealReadFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
-        let end = offset.saturating_add(buffer.len() as u64);
-        if end > self.size {
-            let kind = DiskErrorKind::UnexpectedEnd { missing: end - self.size };
-            return Err(DiskError::new(&self.path, Some(offset), kind));
-        }
-        self.file.read_exact_at(buffer, offset).map_err(|error| DiskError::from_io(&self.path, Some(offset), &error))
+        self.check_end(offset, buffer.len())?;
+        many::fill(&self.file, offset, buffer).map_err(|failure| failure.at(&self.path, offset))
+    }
+
+    fn read_many(&self, reads: &mut [ReadRequest<'_>]) -> Result<(), DiskError> {
+        reads.iter().try_for_each(|read| self.check_end(read.offset, read.buffer.len()))?;
+        many::fill_many(&self.file, reads, self.way)
+            .map_err(|(index, failure)| failure.at(&self.path, reads.get(index).map_or(0, |read| read.offset)))
     }
 
     fn prefetch(&self, offset: u64, size: u64) {
@@ -225,16 +247,65 @@ impl AppendFile for RealAppendFile {
 mod tests {
     use super::*;
 
-    /// The story: a write that failed half-way was followed by one that succeeded, and the file had a hole nobody knew of.
+    /// A file of which every read and write fails with EIO: nothing lies at address 0 of any process.
+    const BROKEN: &str = "/proc/self/mem";
+
     #[test]
-    fn a_failed_write_poisons_the_writer() {
-        let path = Path::new("/dev/full");
-        let file = OpenOptions::new().append(true).open(path).unwrap();
-        let mut writer = RealAppendFile { file, path: path.to_owned(), size: 0, is_poisoned: false };
-        let first = writer.write(b"x").unwrap_err();
-        assert!(first.kind == DiskErrorKind::NoSpace, "{first}");
+    fn a_device_that_fails_is_told_with_path_and_offset_by_every_way() {
+        for &way in ReadWay::available() {
+            let file = Arc::new(OpenOptions::new().read(true).open(BROKEN).unwrap());
+            let file = RealReadFile { file, path: BROKEN.into(), size: 100, way };
+            let mut buffers = [[0; 2]; 3];
+            let reads = |buffers: &mut [[u8; 2]]| {
+                let mut reads: Vec<ReadRequest<'_>> =
+                    buffers.iter_mut().map(|buffer| ReadRequest { offset: 7, buffer }).collect();
+                file.read_many(&mut reads).unwrap_err()
+            };
+            for error in [file.read_at(7, &mut [0; 2]).unwrap_err(), reads(&mut buffers), reads(&mut buffers[..1])] {
+                let expected = DiskError { path: BROKEN.into(), offset: Some(7), kind: DiskErrorKind::Io };
+                assert_eq!(error, expected, "{way:?}");
+            }
+        }
+    }
+
+    /// The story: a file had been cut by another program after it was opened, and the reads waited for its bytes for ever.
+    #[test]
+    fn a_file_that_became_shorter_ends_early_by_every_way() {
+        for &way in ReadWay::available() {
+            let file = Arc::new(OpenOptions::new().read(true).open("/proc/self/cmdline").unwrap());
+            let file = RealReadFile { file, path: "cut".into(), size: 1 << 40, way };
+            let mut buffers = [[0; 1], [0; 1]];
+            let [first, second] = &mut buffers;
+            let mut reads = [ReadRequest { offset: 0, buffer: first }, ReadRequest { offset: 1 << 30, buffer: second }];
+            let error = file.read_many(&mut reads).unwrap_err();
+            let kind = DiskErrorKind::UnexpectedEnd { missing: 1 };
+            assert_eq!(error, DiskError { path: "cut".into(), offset: Some(1 << 30), kind }, "{way:?}");
+        }
+    }
+
+    fn check_poisoned(
+        path: &str,
+        kind: &DiskErrorKind,
+        action: impl FnOnce(&mut RealAppendFile) -> Result<(), DiskError>,
+    ) {
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        let mut writer = RealAppendFile { file, path: path.into(), size: 9, is_poisoned: false };
+        let error = action(&mut writer).unwrap_err();
+        assert_eq!((&error.kind, error.offset), (kind, Some(9)), "{error}");
         assert_eq!(writer.write(b"x").unwrap_err().kind, DiskErrorKind::Poisoned);
         assert_eq!(writer.sync().unwrap_err().kind, DiskErrorKind::Poisoned);
-        assert_eq!(writer.size(), 0);
+        assert_eq!(writer.size(), 9);
+    }
+
+    /// The story: a write that failed half-way was followed by one that succeeded, and the file had a hole nobody knew of.
+    ///
+    /// checklist: 93
+    #[test]
+    fn a_failed_write_or_sync_poisons_the_writer() {
+        check_poisoned("/dev/full", &DiskErrorKind::NoSpace, |writer| writer.write(b"x"));
+        check_poisoned(BROKEN, &DiskErrorKind::Io, |writer| writer.write(b"x"));
+        // A device without a disk behind it cannot be synced.
+        let no_sync = DiskErrorKind::Other { reason: io::Error::from_raw_os_error(libc::EINVAL).to_string() };
+        check_poisoned("/dev/full", &no_sync, AppendFile::sync);
     }
 }

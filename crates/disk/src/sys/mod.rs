@@ -1,9 +1,13 @@
 //! System calls that the standard library does not offer. The only module of this crate with `unsafe`.
 //!
-//! Input: paths and open files; output: plain numbers and `io::Result`s. Cost: one system call each. It must never keep a pointer beyond the call
-//! it was made for.
+//! Input: paths, open files, buffers; output: plain numbers, filled buffers, `io::Result`s. Cost: one system call each, or one for many reads. It must never keep a pointer beyond the call
+//! it was made for; for `ring` the call ends when the kernel has answered every read it was given.
 
 #![allow(unsafe_code, reason = "system calls; each site says what it relies on")]
+
+mod ring;
+
+pub(crate) use ring::{Broken, Ring};
 
 use std::ffi::CString;
 use std::fs::File;
