@@ -61,8 +61,12 @@ impl Disk for RealDisk {
     fn create_dir(&self, path: &Path) -> Result<(), DiskError> {
         let missing: Vec<&Path> = path.ancestors().take_while(|path| !is_directory(path)).collect();
         for path in missing.into_iter().rev() {
-            // Another process may make it at the same moment.
-            let made = fs::create_dir(path).or_else(|error| if is_directory(path) { Ok(()) } else { Err(error) });
+            let made = fs::create_dir(path).or_else(|error| match error.kind() {
+                // Another process may make it at the same moment.
+                _ if is_directory(path) => Ok(()),
+                io::ErrorKind::AlreadyExists => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+                _ => Err(error),
+            });
             made.and_then(|()| sync_directory_of(path)).map_err(|error| DiskError::from_io(path, None, &error))?;
         }
         Ok(())

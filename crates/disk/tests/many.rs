@@ -44,7 +44,7 @@ fn check(spans: &[(usize, usize)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_way_gives_the_same_bytes(

@@ -80,3 +80,19 @@ fn the_longest_record_is_read() {
 fn a_longer_record_is_not_written() {
     encode_record(&vec![0; RECORD_PAYLOAD_SIZE_MAX + 1], 0, &mut Vec::new());
 }
+
+/// The example of `docs/formats/disk.md`.
+#[test]
+fn the_example_of_the_document_is_what_is_written() {
+    let document = include_str!("../../../docs/formats/disk.md");
+    let (_, rest) = document.split_once("```hex records\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let payloads: [&[u8]; 3] = [b"lydian", b"", &[0x00, 0xff]];
+    let bytes = log(&payloads, 5);
+    let ends = [0, 18, 30, 44];
+    let lines = ends.windows(2).map(|end| bytes[end[0]..end[1]].iter().map(|byte| format!("{byte:02x}")).collect());
+    assert_eq!(lines.collect::<Vec<String>>(), example.lines().collect::<Vec<_>>());
+    assert_eq!(read(&bytes, 5), (payloads.to_vec(), None));
+    // The test vector of XXH3 itself: nothing, seed 0.
+    assert_eq!(log(&[b""], 0)[4..], 0x2d06_8005_38d3_94c2_u64.to_le_bytes());
+}

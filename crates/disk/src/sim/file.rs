@@ -26,7 +26,7 @@ impl ReadFile for SimReadFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         let mut state = self.disk.state();
         state.begin_read(&self.path, offset)?;
-        let bytes = state.files.get(&self.id).map_or(&[][..], |inode| &inode.bytes);
+        let bytes = state.files.get(&self.id).map_or(&[][..], |inode| inode.bytes.as_slice());
         let end = offset.saturating_add(buffer.len() as u64);
         let size = self.size.min(bytes.len() as u64);
         if end > size {

@@ -9,6 +9,7 @@ use super::state::{Entry, Inode, Name, State, parent_of};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Inside one write, the system writes pages in any order.
 const PAGE_SIZE: usize = 4096;
@@ -43,7 +44,10 @@ fn has_directory(names: &BTreeMap<PathBuf, Name>, path: &Path) -> bool {
 }
 
 /// The bytes of a file that are found on the disk.
-fn survive(inode: &Inode, random: &mut Random) -> Vec<u8> {
+fn survive(inode: &Inode, random: &mut Random) -> Arc<Vec<u8>> {
+    if inode.pending.is_empty() && inode.doomed.is_empty() {
+        return Arc::clone(&inode.bytes);
+    }
     let mut unsafe_ranges: Vec<Range<usize>> = inode.doomed.iter().chain(&inode.pending).cloned().collect();
     unsafe_ranges.sort_by_key(|range| range.start);
     let lost = match random.below(4) {
@@ -52,7 +56,7 @@ fn survive(inode: &Inode, random: &mut Random) -> Vec<u8> {
         2 => lose_writes(&unsafe_ranges, random),
         _ => lose_pages(&unsafe_ranges, random),
     };
-    let mut bytes = inode.bytes.clone();
+    let mut bytes = inode.bytes.to_vec();
     let is_stale = random.below(2) == 0;
     for range in &lost {
         for byte in &mut bytes[range.clone()] {
@@ -68,7 +72,7 @@ fn survive(inode: &Inode, random: &mut Random) -> Vec<u8> {
         }
     }
     bytes.truncate(end);
-    bytes
+    Arc::new(bytes)
 }
 
 /// Any subset of the writes, and the end of the last one that is kept.

@@ -14,7 +14,8 @@ mod state;
 
 use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile};
 use file::{SimAppendFile, SimLock, SimReadFile};
-use state::{Entry, State, parent_of};
+use state::{Entry, State};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -90,7 +91,7 @@ impl SimDisk {
     pub fn flip(&self, path: &Path, offset: u64, mask: u8) -> Result<(), DiskError> {
         let mut state = self.state();
         let id = state.file(path)?;
-        let bytes = &mut state.files.entry(id).or_default().bytes;
+        let bytes = Arc::make_mut(&mut state.files.entry(id).or_default().bytes);
         let size = bytes.len() as u64;
         match usize::try_from(offset).ok().and_then(|offset| bytes.get_mut(offset)) {
             Some(byte) => *byte ^= mask,
@@ -102,6 +103,14 @@ impl SimDisk {
         Ok(())
     }
 
+    /// Every file and its bytes, as a reader sees them now.
+    pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let state = self.state();
+        let ids = state.names.iter().filter_map(|(path, name)| Some((path, name.current()?.file()?)));
+        ids.map(|(path, id)| (path.clone(), state.files.get(&id).map_or(Vec::new(), |inode| inode.bytes.to_vec())))
+            .collect()
+    }
+
     fn of(state: State) -> SimDisk {
         SimDisk { state: Arc::new(Mutex::new(state)) }
     }
@@ -111,12 +120,12 @@ impl SimDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn make_temporary(state: &mut State, temporary: &Path, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    fn write_and_rename(state: &mut State, temporary: &Path, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         let id = state.create_file(temporary)?;
         state.write(id, temporary, bytes)?;
         state.sync(id, temporary)?;
         state.rename(temporary, path)?;
-        state.sync_dir(parent_of(path))
+        state.sync_parent(path)
     }
 }
 
@@ -149,7 +158,7 @@ impl Disk for SimDisk {
         let missing: Vec<&Path> = path.ancestors().take_while(|path| state.directory(path).is_err()).collect();
         for path in missing.into_iter().rev() {
             state.create(path, Entry::Directory)?;
-            state.sync_dir(parent_of(path))?;
+            state.sync_parent(path)?;
         }
         Ok(())
     }
@@ -160,7 +169,7 @@ impl Disk for SimDisk {
         let temporary = path.with_file_name(name);
         let mut state = self.state();
         state.alive(path)?;
-        SimDisk::make_temporary(&mut state, &temporary, path, bytes).map_err(|error| {
+        SimDisk::write_and_rename(&mut state, &temporary, path, bytes).map_err(|error| {
             if !state.is_gone && state.file(&temporary).is_ok() {
                 let _ = state.remove(&temporary);
             }
@@ -176,7 +185,7 @@ impl Disk for SimDisk {
             Err(error) if error.kind == DiskErrorKind::NotFound => state.create_file(path)?,
             Err(error) => return Err(error),
         };
-        state.sync_dir(parent_of(path))?;
+        state.sync_parent(path)?;
         let inode = state.files.entry(id).or_default();
         let (size, handle) = (inode.bytes.len() as u64, inode.handle.clone());
         Ok(Box::new(SimAppendFile {

@@ -44,7 +44,8 @@ pub(super) enum Entry {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
-    pub(super) bytes: Vec<u8>,
+    /// Shared with the disks that came of this one until one of them changes it.
+    pub(super) bytes: Arc<Vec<u8>>,
     /// Ranges written since the last sync, one for each write, in order.
     pub(super) pending: Vec<Range<usize>>,
     /// Ranges that a failed sync was to save: the kernel takes their pages for clean, so that no later sync writes them.
@@ -59,6 +60,10 @@ impl Entry {
             Entry::Directory => PathKind::Directory,
             Entry::File(_) => PathKind::File,
         }
+    }
+
+    pub(super) fn file(self) -> Option<u64> {
+        if let Entry::File(id) = self { Some(id) } else { None }
     }
 }
 
@@ -137,6 +142,9 @@ impl State {
     }
 
     pub(super) fn room(&self) -> u64 {
+        if self.capacity == u64::MAX {
+            return u64::MAX;
+        }
         let used: u64 = self.files.values().map(|inode| inode.bytes.len() as u64).sum();
         self.capacity.saturating_sub(used)
     }
@@ -186,7 +194,7 @@ impl State {
             let count = wanted.min(room);
             is_full = count < wanted;
             let inode = state.files.entry(id).or_default();
-            inode.bytes.extend_from_slice(&bytes[..count]);
+            Arc::make_mut(&mut inode.bytes).extend_from_slice(&bytes[..count]);
             if count > 0 {
                 inode.pending.push(start..start + count);
             }
@@ -251,6 +259,11 @@ impl State {
         })
     }
 
+    /// Syncs the directory in which a name lies; the error tells of that name.
+    pub(super) fn sync_parent(&mut self, path: &Path) -> Result<(), DiskError> {
+        self.sync_dir(parent_of(path)).map_err(|error| DiskError { path: path.to_owned(), ..error })
+    }
+
     fn settle_names(&mut self, parent: &Path) {
         let mut is_one_gone = false;
         for (_, name) in self.names.iter_mut().filter(|(key, _)| parent_of(key) == parent) {
@@ -300,14 +313,14 @@ impl State {
 impl Name {
     fn files(&self) -> impl Iterator<Item = u64> {
         let entries = self.pending.iter().copied().chain([self.durable]).flatten();
-        entries.filter_map(|entry| if let Entry::File(id) = entry { Some(id) } else { None })
+        entries.filter_map(Entry::file)
     }
 }
 
 impl Inode {
     /// Shortens and syncs it.
     fn cut(&mut self, size: usize) {
-        self.bytes.truncate(size);
+        Arc::make_mut(&mut self.bytes).truncate(size);
         self.pending.clear();
         self.doomed.retain_mut(|range| {
             range.end = range.end.min(size);
