@@ -1,0 +1,80 @@
+//! Blocks come one at a time through the one door, in every order: the same answer to each as the plain validator's.
+
+use crate::expected::{Expected, Fed, Order};
+use crate::lydian::{How, Lydian, Place};
+use crate::seeds::for_seeds;
+use crate::story::Story;
+use lydian_lab::rng::Random;
+use lydian_primitives::{BlockHash, Height};
+
+fn assert_fed(fed: &Fed, lydian: &Lydian, when: &str) {
+    let answer = lydian.accept(&fed.block).unwrap();
+    assert_eq!(answer, fed.answer, "block {when} ({})", fed.note);
+    let tip = lydian.engine.tip();
+    assert_eq!((tip.height, tip.hash), fed.tip, "the tip after block {when} ({})", fed.note);
+    if let Some(state) = &fed.state {
+        lydian.assert_state(state, &format!("after block {when}"));
+    }
+}
+
+/// checklist: 33, 34, 92, 97
+#[test]
+fn every_block_gets_the_same_answer() {
+    for_seeds("accept::every_block_gets_the_same_answer", 100, |seed| {
+        let mut random = Random::new(seed, "accept");
+        let how = How::random(&mut random);
+        let story = Story::new(seed);
+        let order = Order::ALL[random.index(3)];
+        let expected = Expected::new(&story, order, &mut random);
+        let place = Place::new(&how, &format!("accept-{seed}"));
+        let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+        for (index, fed) in expected.fed.iter().enumerate() {
+            assert_fed(fed, &lydian, &format!("{index} of {order:?} under {how:?}"));
+        }
+        lydian.assert_state(&expected.end, "at the end");
+        assert_eq!(lydian.muhash(), expected.muhash);
+    });
+}
+
+/// The process ends anywhere, without a word, and the next one goes on: nothing that was answered is forgotten. Followers
+/// are durable at other blocks than the coins.
+/// checklist: 33, 86
+#[test]
+fn a_new_process_goes_on() {
+    for_seeds("accept::a_new_process_goes_on", 100, |seed| {
+        let mut random = Random::new(seed, "reopen");
+        let how = How { follower_interval: random.index(12), ..How::random(&mut random) };
+        let story = Story::new(seed);
+        let order = Order::ALL[random.index(3)];
+        let expected = Expected::new(&story, order, &mut random);
+        let place = Place::new(&how, &format!("reopen-{seed}"));
+        let mut how = how;
+        let mut lydian = Lydian::open(&place, &story.params, &how).unwrap();
+        for (index, fed) in expected.fed.iter().enumerate() {
+            let when = format!("{index} of {order:?} under {how:?}");
+            assert_fed(fed, &lydian, &when);
+            // Before that a header or a verdict may wait to be written.
+            if fed.answer.is_ok() && random.chance(25) {
+                if random.chance(200) {
+                    lydian.engine.checkpoint(&lydian_engine::Unobserved).unwrap();
+                }
+                drop(lydian);
+                how =
+                    How { seed: how.seed, is_real: how.is_real, followers: how.followers, ..How::random(&mut random) };
+                lydian = reopened(&place, &story, &how, fed.tip, &when);
+            }
+        }
+        drop(lydian);
+        let tip = (expected.end.height, expected.end.hash);
+        reopened(&place, &story, &how, tip, "the end").assert_state(&expected.end, "at the end");
+    });
+}
+
+fn reopened(place: &Place, story: &Story, how: &How, tip: (Height, BlockHash), when: &str) -> Lydian {
+    let lydian = Lydian::open(place, &story.params, how).unwrap();
+    let advance = lydian.advance().unwrap();
+    assert!(advance.invalid.is_empty() && advance.unreadable.is_empty(), "{when}: {advance:?}");
+    let found = lydian.engine.tip();
+    assert_eq!((found.height, found.hash), tip, "the tip of a new process after {when}");
+    lydian
+}

@@ -1,0 +1,201 @@
+//! What the plain validator says to a story: the specification. Input: a story and the order in which its blocks come.
+//! Output: the answer to each block, and the state after some of them. Nothing here knows the engine.
+
+use crate::story::{NOW, Story, header_only};
+use lydian_consensus::{Accepted, PlainValidator, Rejected, Rule, Violation};
+use lydian_lab::rng::Random;
+use lydian_primitives::build::MutBlock;
+use lydian_primitives::{Block, BlockHash, Height, RawBlock};
+use std::collections::HashMap;
+
+/// What becomes of a block.
+pub type Answer = Result<Accepted, Rejected>;
+
+/// The state of a validator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct State {
+    pub height: Height,
+    pub hash: BlockHash,
+    pub hash_serialized_3: [u8; 32],
+}
+
+/// In which order the blocks come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// As they were made.
+    File,
+    /// In any order; those whose parent had not come are brought again. Some come twice.
+    Shuffled,
+    /// All headers first, then the blocks in any order.
+    HeadersFirst,
+}
+
+impl Order {
+    pub const ALL: [Order; 3] = [Order::File, Order::Shuffled, Order::HeadersFirst];
+}
+
+/// One block brought, and what was said.
+#[derive(Clone, Debug)]
+pub struct Fed {
+    pub block: Vec<u8>,
+    pub note: String,
+    pub answer: Answer,
+    pub tip: (Height, BlockHash),
+    /// After some blocks only.
+    pub state: Option<State>,
+}
+
+/// A story told to the plain validator.
+#[derive(Debug)]
+pub struct Expected {
+    pub fed: Vec<Fed>,
+    pub end: State,
+    pub muhash: [u8; 32],
+    /// Every block that broke a rule in the chain, and the rule.
+    pub violations: HashMap<BlockHash, Violation>,
+}
+
+/// Blocks after which the coins are compared.
+const STATE_INTERVAL: usize = 11;
+
+impl Expected {
+    pub fn new(story: &Story, order: Order, random: &mut Random) -> Expected {
+        let mut teller = Telling::new(story);
+        match order {
+            Order::File => (0..story.blocks.len()).for_each(|index| drop(teller.feed_made(story, index))),
+            Order::Shuffled => teller.shuffled(story, random),
+            Order::HeadersFirst => {
+                for made in &story.blocks {
+                    let block = MutBlock::from(&parse(&made.bytes));
+                    let _ = teller.feed(header_only(&block).encode(), format!("header of: {}", made.note));
+                }
+                teller.shuffled(story, random);
+            }
+        }
+        let end = state_of(&teller.plain);
+        let muhash = teller.plain.muhash();
+        Expected { fed: teller.fed, end, muhash, violations: teller.violations }
+    }
+}
+
+pub fn parse(bytes: &[u8]) -> Block {
+    RawBlock::new(bytes.to_vec()).parse().unwrap()
+}
+
+pub fn state_of(plain: &PlainValidator) -> State {
+    let (height, hash) = plain.tip();
+    State { height, hash, hash_serialized_3: plain.hash_serialized_3() }
+}
+
+struct Telling {
+    plain: PlainValidator,
+    fed: Vec<Fed>,
+    violations: HashMap<BlockHash, Violation>,
+}
+
+impl Telling {
+    fn new(story: &Story) -> Telling {
+        Telling { plain: PlainValidator::new(story.params.clone()), fed: Vec::new(), violations: HashMap::new() }
+    }
+
+    fn feed_made(&mut self, story: &Story, index: usize) -> Answer {
+        let made = &story.blocks[index];
+        self.feed(made.bytes.clone(), made.note.clone())
+    }
+
+    fn feed(&mut self, bytes: Vec<u8>, note: String) -> Answer {
+        let block = parse(&bytes);
+        let hash = block.hash();
+        let answer = self.plain.accept_block(block, NOW);
+        match &answer {
+            Ok(accepted) => self.violations.extend(accepted.invalid.iter().copied()),
+            Err(Rejected::Violation(violation)) => drop(self.violations.insert(hash, *violation)),
+            Err(_) => {}
+        }
+        let is_compared = self.fed.len().is_multiple_of(STATE_INTERVAL);
+        let state = is_compared.then(|| state_of(&self.plain));
+        self.fed.push(Fed { block: bytes, note, answer: answer.clone(), tip: self.plain.tip(), state });
+        answer
+    }
+
+    /// Every block until it has found its parent; the trunk is left in order, half of the time, since little happens before it
+    /// is there.
+    fn shuffled(&mut self, story: &Story, random: &mut Random) {
+        let first = if random.chance(700) { story.trunk } else { 0 };
+        (0..first).for_each(|index| drop(self.feed_made(story, index)));
+        let mut open: Vec<usize> = (first..story.blocks.len()).collect();
+        for _ in 0..3 {
+            shuffle(&mut open, random);
+            let mut orphans = Vec::new();
+            for index in open {
+                if is_orphan(&self.feed_made(story, index)) {
+                    orphans.push(index);
+                }
+                if random.chance(50) {
+                    let again = random.index(story.blocks.len());
+                    let _ = self.feed_made(story, again);
+                }
+            }
+            open = orphans;
+        }
+        open.sort_unstable();
+        open.into_iter().for_each(|index| drop(self.feed_made(story, index)));
+    }
+}
+
+fn is_orphan(answer: &Answer) -> bool {
+    matches!(answer, Err(Rejected::Violation(violation)) if violation.rule == Rule::PrevBlkNotFound)
+}
+
+pub fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    for end in (1..items.len()).rev() {
+        items.swap(end, random.index(end + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_consensus::Step;
+    use std::collections::BTreeMap;
+
+    /// The stories are worth telling: blocks of every fate, and most of them accepted.
+    #[test]
+    fn stories_have_everything() {
+        let (mut steps, mut rules, mut notes) =
+            (BTreeMap::<Step, u32>::new(), BTreeMap::<_, u32>::new(), BTreeMap::new());
+        let (mut fed, mut accepted, mut disconnected, mut deepest, mut later) = (0, 0, 0, 0, 0);
+        for seed in 0..200 {
+            let story = Story::new(seed);
+            let mut random = Random::new(seed, "order");
+            let order = Order::ALL[random.index(3)];
+            for one in Expected::new(&story, order, &mut random).fed {
+                fed += 1;
+                match &one.answer {
+                    Ok(answer) => {
+                        accepted += 1;
+                        disconnected += answer.disconnected;
+                        deepest = deepest.max(answer.disconnected);
+                        later += answer.invalid.len();
+                    }
+                    Err(Rejected::Violation(violation)) => {
+                        *steps.entry(violation.rule.info().step).or_default() += 1;
+                        *rules.entry(violation.rule).or_default() += 1;
+                    }
+                    Err(_) => {}
+                }
+                *notes.entry((one.note, one.answer.err().map(|error| error.reason()))).or_insert(0_u32) += 1;
+            }
+        }
+        eprintln!(
+            "{fed} blocks, {accepted} accepted, {disconnected} disconnected, at most {deepest} at once, {later} found invalid later"
+        );
+        eprintln!("{steps:?}\n{rules:?}");
+        if std::env::var_os("LYDIAN_ENGINE_NOTES").is_some() {
+            notes.iter().for_each(|(note, count)| eprintln!("{note:?} {count}"));
+        }
+        assert_eq!(steps.len(), 7, "{steps:?}");
+        assert!(rules.len() >= 28, "{rules:?}");
+        assert!(deepest >= 15 && later > 10 && accepted * 3 > fed);
+    }
+}

@@ -1,0 +1,163 @@
+//! The engine under test: how it is set, opened, fed, killed and opened again. Input: a story's parameters and a seed of
+//! settings. Output: an engine whose state can be compared.
+
+use crate::expected::{Answer, State, parse};
+use crate::recorder::{Recorder, Shared};
+use crate::story::NOW;
+use lydian_consensus::{Coin, Params, utxo_hash};
+use lydian_disk::{Disk, RealDisk, SimDisk};
+use lydian_engine::{Advance, Cancel, Engine, EngineError, Follower, Layout, Settings, Unobserved};
+use lydian_lab::rng::Random;
+use lydian_oracle::Scratch;
+use lydian_primitives::{Height, OutPoint};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Settings of a run. None of them may change a verdict.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    pub workers: usize,
+    pub window_blocks: usize,
+    pub window_bytes: usize,
+    pub batch_inputs: usize,
+    pub cache_bytes: u64,
+    pub pending_bytes_max: u64,
+    pub stop_at: Option<u32>,
+    pub followers: usize,
+    /// A follower makes itself durable after so many blocks; 0: at checkpoints only.
+    pub follower_interval: usize,
+    pub is_real: bool,
+    pub seed: u8,
+}
+
+fn one_of<T: Copy>(random: &mut Random, choices: &[T]) -> T {
+    choices[random.index(choices.len())]
+}
+
+impl How {
+    pub fn random(random: &mut Random) -> How {
+        How {
+            workers: one_of(random, &[1, 1, 2, 2, 8]),
+            window_blocks: one_of(random, &[1, 2, 5, 40, usize::MAX]),
+            window_bytes: one_of(random, &[1, 4_000, 60_000, 40 << 20]),
+            batch_inputs: one_of(random, &[1, 7, 512]),
+            cache_bytes: one_of(random, &[0, 2_000, 20_000, 1 << 20, 1 << 30]),
+            pending_bytes_max: one_of(random, &[0, 300, 3_000, 30_000, 1 << 30]),
+            stop_at: None,
+            followers: one_of(random, &[0, 0, 1, 2]),
+            follower_interval: 0,
+            is_real: random.chance(40),
+            seed: u8::try_from(random.below(256)).unwrap(),
+        }
+    }
+
+    pub fn settings(&self) -> Settings {
+        Settings {
+            cache_bytes: self.cache_bytes,
+            pending_bytes_max: self.pending_bytes_max,
+            window_bytes: self.window_bytes,
+            window_blocks: self.window_blocks,
+            batch_inputs: self.batch_inputs,
+            stop_at: self.stop_at.map(Height),
+            seed: [self.seed; 16],
+            block_key: [self.seed; 8],
+            ..Settings::new(self.workers)
+        }
+    }
+}
+
+pub fn layout(root: &Path) -> Layout {
+    Layout { blocks: root.join("blocks"), index: root.join("blocks").join("index"), coins: root.join("chainstate") }
+}
+
+/// Where the files of an engine lie; a real folder goes with the value.
+#[derive(Debug)]
+pub struct Place {
+    pub disk: Arc<dyn Disk>,
+    #[allow(dead_code, reason = "the tests of crashes")]
+    pub sim: Option<SimDisk>,
+    pub root: PathBuf,
+    _scratch: Option<Scratch>,
+}
+
+impl Place {
+    pub fn new(how: &How, name: &str) -> Place {
+        if how.is_real {
+            let scratch = Scratch::new(name);
+            let root = scratch.path().to_path_buf();
+            return Place { disk: Arc::new(RealDisk), sim: None, root, _scratch: Some(scratch) };
+        }
+        Place::on(SimDisk::new(u64::from(how.seed)))
+    }
+
+    pub fn on(sim: SimDisk) -> Place {
+        Place { disk: Arc::new(sim.clone()), sim: Some(sim), root: PathBuf::from("node"), _scratch: None }
+    }
+}
+
+/// An engine at work.
+#[derive(Debug)]
+pub struct Lydian {
+    pub engine: Engine,
+    /// What each follower has seen.
+    pub followers: Vec<Shared>,
+}
+
+impl Lydian {
+    pub fn open(place: &Place, params: &Params, how: &How) -> Result<Lydian, EngineError> {
+        let mut shared = Vec::new();
+        let mut followers: Vec<Box<dyn Follower>> = Vec::new();
+        for index in 0..how.followers {
+            let path = place.root.join(format!("follower{index}"));
+            let interval = if index == 0 { 0 } else { how.follower_interval };
+            let recorder = Recorder::open(Arc::clone(&place.disk), path, interval, params);
+            let recorder =
+                recorder.map_err(|error| EngineError::Follower { name: "recorder".to_owned(), reason: error.0 })?;
+            shared.push(recorder.shared());
+            followers.push(Box::new(recorder));
+        }
+        let opened =
+            Engine::open(Arc::clone(&place.disk), &layout(&place.root), params.clone(), how.settings(), followers)?;
+        Ok(Lydian { engine: opened.engine, followers: shared })
+    }
+
+    pub fn accept(&self, block: &[u8]) -> Result<Answer, EngineError> {
+        self.engine.accept_block(parse(block), i64::from(NOW), &Unobserved)
+    }
+
+    pub fn advance(&self) -> Result<Advance, EngineError> {
+        self.engine.advance(&Cancel::new(), &Unobserved)
+    }
+
+    pub fn coins(&self) -> Vec<(OutPoint, Coin)> {
+        let mut coins = Vec::new();
+        let visited: Result<(), EngineError> = self.engine.coins().export(&mut |outpoint, coin| {
+            coins.push((*outpoint, coin.clone()));
+            Ok(())
+        });
+        visited.unwrap();
+        assert_eq!(coins.len() as u64, self.engine.coins().len(), "the number of coins");
+        coins
+    }
+
+    pub fn state(&self) -> State {
+        let tip = self.engine.tip();
+        let coins = self.coins();
+        let hash_serialized_3 = utxo_hash::hash_serialized_3(coins.iter().map(|(outpoint, coin)| (outpoint, coin)));
+        State { height: tip.height, hash: tip.hash, hash_serialized_3 }
+    }
+
+    pub fn muhash(&self) -> [u8; 32] {
+        utxo_hash::muhash(self.coins().iter().map(|(outpoint, coin)| (outpoint, coin)))
+    }
+
+    /// Everything as the plain validator has it, the followers included.
+    pub fn assert_state(&self, expected: &State, when: &str) {
+        let state = self.state();
+        assert_eq!((state.height, state.hash), (expected.height, expected.hash), "the tip {when}");
+        assert_eq!(state.hash_serialized_3, expected.hash_serialized_3, "the coins {when}");
+        for follower in &self.followers {
+            assert_eq!(follower.state(), *expected, "what a follower has seen {when}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Many seeds within a time. Input: settings of the environment. Output: each seed to a test; when one fails, or hangs, how to
+//! see it again.
+//!
+//! * `LYDIAN_ENGINE_SECONDS`: how long each test goes on with new seeds (default [`SECONDS`]);
+//! * `LYDIAN_ENGINE_SEED`: this seed alone; `LYDIAN_ENGINE_FIRST_SEED`: the first one.
+
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Seconds of a test where nothing else is said.
+const SECONDS: u64 = 14;
+
+/// A seed that takes longer hangs.
+const HANG: Duration = Duration::from_secs(120);
+
+pub fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
+}
+
+/// Runs `test` with seed after seed; gives how many. `share` is the percentage of the usual time that this test takes.
+#[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
+pub fn for_seeds(name: &str, share: u64, mut test: impl FnMut(u64)) -> u64 {
+    let (first, last) = match setting("LYDIAN_ENGINE_SEED") {
+        Some(seed) => (seed, seed),
+        None => (setting("LYDIAN_ENGINE_FIRST_SEED").unwrap_or(0), u64::MAX - 1),
+    };
+    let allowed = Duration::from_millis(setting("LYDIAN_ENGINE_SECONDS").unwrap_or(SECONDS) * 10 * share);
+    let start = Instant::now();
+    let mut count = 0;
+    for seed in first..=last {
+        let label = format!("seed {seed}: LYDIAN_ENGINE_SEED={seed} cargo test -p lydian-engine --test chains {name}");
+        watched(&label, || test(seed));
+        count += 1;
+        if start.elapsed() > allowed {
+            break;
+        }
+    }
+    eprintln!("{name}: {count} seeds from {first}");
+    count
+}
+
+/// Says the label if the work fails, and ends everything if it hangs.
+fn watched(label: &str, work: impl FnOnce()) {
+    let (done, is_done) = sync_channel::<()>(1);
+    let text = label.to_owned();
+    let watcher = std::thread::spawn(move || {
+        if is_done.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("hangs: {text}");
+            std::process::abort();
+        }
+    });
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    drop(done);
+    let _ = watcher.join();
+    if let Err(panic) = result {
+        eprintln!("failed: {label}");
+        std::panic::resume_unwind(panic);
+    }
+}

@@ -1,0 +1,260 @@
+//! Small random chains of regtest from a seed: a tree of blocks with forks, ties and reorganisations of any depth, valid
+//! blocks and blocks that break a rule at every stage.
+//!
+//! Input: a seed. Output: blocks in the order in which they were made, parents first. Invariants: the same seed gives the same
+//! bytes everywhere; what a block is worth is not decided here (the plain validator does). Cost: about 5 ms a chain.
+
+mod coin;
+mod draft;
+mod faults;
+
+use coin::Own;
+use draft::Draft;
+pub use faults::{Fault, header_only};
+use lydian_consensus::{Chain, Params};
+use lydian_lab::rng::Random;
+use lydian_primitives::build::{MutBlock, MutTx};
+use lydian_primitives::{BlockHash, RawBlock};
+use std::rc::Rc;
+
+/// The clock of all stories: later than all blocks but those from the future.
+pub const NOW: u32 = 1_700_000_000;
+const START: u32 = NOW - 1_000_000;
+
+/// A block of a story.
+#[derive(Clone, Debug)]
+pub struct Made {
+    pub bytes: Vec<u8>,
+    /// What is wrong with it, if anything.
+    pub note: String,
+}
+
+/// A chain from a seed.
+#[derive(Debug)]
+pub struct Story {
+    pub params: Params,
+    pub blocks: Vec<Made>,
+    /// Blocks of the trunk that all branches stand on.
+    pub trunk: usize,
+}
+
+/// How a story is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Blocks beyond the trunk.
+    pub blocks: usize,
+    /// Coinbases carry no height, so that transactions may come again (BIP-0030).
+    pub repeats: bool,
+    /// Blocks of a thousand that break a rule.
+    pub faults_per_mille: u64,
+    /// Coins of a thousand that want real signatures.
+    pub keys_per_mille: u64,
+    /// Transactions in a block at most.
+    pub txs: u64,
+}
+
+impl Shape {
+    /// A shape that follows from the seed: mostly small, some large, some of each kind.
+    pub fn random(random: &mut Random) -> Shape {
+        let repeats = random.chance(100);
+        let blocks = match random.below(10) {
+            0..=5 => random.between(12, 36),
+            6..=8 => random.between(30, 70),
+            _ => random.between(70, 150),
+        };
+        let blocks = if repeats { blocks + 100 } else { blocks };
+        Shape {
+            blocks: usize::try_from(blocks).unwrap(),
+            repeats,
+            faults_per_mille: [0, 60, 150, 350][random.index(4)],
+            keys_per_mille: [0, 20, 60, 250][random.index(4)],
+            txs: [1, 3, 6, 12][random.index(4)],
+        }
+    }
+}
+
+impl Story {
+    /// The story of a seed.
+    pub fn new(seed: u64) -> Story {
+        let mut random = Random::new(seed, "story");
+        let shape = Shape::random(&mut random);
+        Story::with_shape(seed, shape)
+    }
+
+    pub fn with_shape(seed: u64, shape: Shape) -> Story {
+        let mut teller = Teller::new(seed, shape);
+        teller.tell();
+        teller.finish()
+    }
+}
+
+/// A block of the tree, as its maker sees it.
+#[derive(Clone, Debug)]
+struct Node {
+    hash: BlockHash,
+    parent: usize,
+    height: u32,
+    time: u32,
+    is_sound: bool,
+    /// Coins after it, the oldest first.
+    coins: Rc<Vec<Own>>,
+    /// Coins it spent.
+    spent: Rc<Vec<Own>>,
+    txs: Rc<Vec<MutTx>>,
+}
+
+struct Teller {
+    random: Random,
+    shape: Shape,
+    params: Params,
+    nodes: Vec<Node>,
+    blocks: Vec<Made>,
+    trunk: usize,
+    /// Makes coinbases differ.
+    nonce: u64,
+}
+
+impl Teller {
+    fn new(seed: u64, shape: Shape) -> Teller {
+        let mut params = Params::new(Chain::Regtest);
+        if shape.repeats {
+            params = params.with_activation_height("bip34@10000").unwrap();
+        }
+        let genesis = params.genesis_block().parse().unwrap();
+        let node = Node {
+            hash: genesis.hash(),
+            parent: 0,
+            height: 0,
+            time: genesis.header().time,
+            is_sound: true,
+            coins: Rc::default(),
+            spent: Rc::default(),
+            txs: Rc::default(),
+        };
+        Teller {
+            random: Random::new(seed, "teller"),
+            shape,
+            params,
+            nodes: vec![node],
+            blocks: Vec::new(),
+            trunk: 0,
+            nonce: 0,
+        }
+    }
+
+    fn tell(&mut self) {
+        let trunk = self.random.between(100, 104);
+        for _ in 0..trunk {
+            let parent = self.nodes.len() - 1;
+            let block = Draft::new(self, parent).finish(self, &[]);
+            self.enter(parent, block, true);
+        }
+        self.trunk = self.blocks.len();
+        let mut current = self.nodes.len() - 1;
+        for _ in 0..self.shape.blocks {
+            current = self.choose_parent(current);
+            current = self.step(current);
+        }
+    }
+
+    /// Goes on where the last block was, or elsewhere: on a branch given up, beside the best, deep in the chain.
+    fn choose_parent(&mut self, current: usize) -> usize {
+        let last = self.nodes.len() - 1;
+        let first = self.trunk.saturating_sub(4);
+        let sound = |node: &usize| self.nodes[*node].is_sound;
+        let best = (0..=last).filter(sound).max_by_key(|node| self.nodes[*node].height).unwrap_or(last);
+        match self.random.below(100) {
+            0..=3 => first + self.random.index(last - first + 1),
+            4..=7 => last.saturating_sub(self.random.index(8)),
+            8..=10 => self.nodes[best].parent,
+            11..=16 => best,
+            17..=19 if self.nodes[current].is_sound => self.nodes[self.nodes[current].parent].parent,
+            _ if !self.nodes[current].is_sound && self.random.chance(350) => best,
+            _ => current,
+        }
+    }
+
+    /// Makes a block on `parent`; gives its node.
+    fn step(&mut self, parent: usize) -> usize {
+        let mut draft = Draft::new(self, parent);
+        let count = self.random.below(self.shape.txs + 1);
+        for _ in 0..count {
+            draft.add_random_tx(self);
+        }
+        if self.shape.repeats && self.random.chance(300) {
+            draft.repeat_tx(self);
+        }
+        let faults: Vec<Fault> = match self.random.below(1000) {
+            point if point < self.shape.faults_per_mille / 5 => vec![Fault::random(self), Fault::random(self)],
+            point if point < self.shape.faults_per_mille => vec![Fault::random(self)],
+            _ => Vec::new(),
+        };
+        let faults: Vec<Fault> = faults.into_iter().filter(|fault| draft.apply(*fault, self)).collect();
+        if !faults.is_empty() {
+            (0..self.random.below(3)).for_each(|_| draft.add_random_tx(self));
+        }
+        let block = draft.finish(self, &faults);
+        self.enter(parent, block, faults.is_empty())
+    }
+
+    /// Enters a finished block, after a twin with other bytes now and then.
+    fn enter(&mut self, parent: usize, finished: draft::Finished, is_sound: bool) -> usize {
+        let draft::Finished { block, coins, spent, note } = finished;
+        if self.trunk > 0 && self.random.chance(30) {
+            let twin = faults::twin(&block, &mut self.random);
+            self.push(&twin, format!("twin, {note}"));
+        }
+        self.push(&block, note);
+        let above = &self.nodes[parent];
+        self.nodes.push(Node {
+            hash: block.header.hash(),
+            parent,
+            height: above.height + 1,
+            time: block.header.time,
+            is_sound: is_sound && above.is_sound,
+            coins: Rc::new(coins),
+            spent: Rc::new(spent),
+            txs: Rc::new(block.txs),
+        });
+        self.nodes.len() - 1
+    }
+
+    /// Blocks that do not parse never come to a validator.
+    fn push(&mut self, block: &MutBlock, note: String) {
+        let bytes = block.encode();
+        if RawBlock::new(bytes.clone()).parse().is_ok() {
+            self.blocks.push(Made { bytes, note });
+        }
+    }
+
+    fn finish(mut self) -> Story {
+        // With the right hash at BIP-0034's height, BIP-0030 is not checked any more.
+        if !self.shape.repeats && self.random.chance(500) {
+            self.params.bip34_hash = self.nodes[1].hash;
+        }
+        Story { params: self.params, blocks: self.blocks, trunk: self.trunk }
+    }
+
+    /// Median of the times of the last eleven blocks up to a node.
+    fn median_time_past(&self, node: usize) -> u32 {
+        let mut times = Vec::new();
+        let mut at = node;
+        while times.len() < 11 {
+            times.push(self.nodes[at].time);
+            if at == 0 {
+                break;
+            }
+            at = self.nodes[at].parent;
+        }
+        times.sort_unstable();
+        times[times.len() / 2]
+    }
+
+    fn ancestor(&self, node: usize, height: u32) -> usize {
+        let mut at = node;
+        while self.nodes[at].height > height {
+            at = self.nodes[at].parent;
+        }
+        at
+    }
+}
