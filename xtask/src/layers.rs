@@ -24,6 +24,9 @@ pub(crate) const BESIDE: &[(&str, &str)] = &[
     ("xtask", "house rules and generated documents"),
 ];
 
+/// Open to the tests and benchmarks of every crate, whatever its layer: they make chains.
+pub(crate) const OPEN_TO_TESTS: &[&str] = &["lab"];
+
 /// Crates that may use every crate below them.
 pub(crate) const ALL: &[&str] = &["*"];
 

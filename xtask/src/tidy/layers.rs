@@ -4,7 +4,7 @@
 //! lower crate and those beside the stack.
 
 use super::Violation;
-use crate::layers::{ALL, BESIDE, OPEN, is_beside, layer};
+use crate::layers::{ALL, BESIDE, OPEN, OPEN_TO_TESTS, is_beside, layer};
 use crate::metadata::{Dependency, Metadata, Package};
 
 pub(super) fn check(metadata: &Metadata) -> Vec<Violation> {
@@ -40,7 +40,7 @@ fn forbidden(package: &Package, dependency: &Dependency) -> Option<Violation> {
         let (user_layer, used_layer) = (layer(user)?, layer(used)?);
         let below = used_layer.level < user_layer.level;
         let named = user_layer.uses == ALL || user_layer.uses.contains(&used) || OPEN.contains(&used);
-        if below && (named || dependency.dev) {
+        if below && (named || dependency.dev) || dependency.dev && OPEN_TO_TESTS.contains(&used) {
             return None;
         }
         let (above, under) = (user_layer.level, used_layer.level);
@@ -100,6 +100,8 @@ mod tests {
     fn tests_may_use_what_lies_below_and_the_judge() {
         assert!(messages(&[("disk", true), ("oracle", true)], "script").is_empty());
         assert_eq!(messages(&[("oracle", false)], "script").len(), 1);
+        assert!(messages(&[("lab", true)], "engine").is_empty(), "who makes chains is open to tests");
+        assert_eq!(messages(&[("lab", false)], "engine").len(), 1);
     }
 
     #[test]
