@@ -227,6 +227,7 @@ impl Run<'_> {
     fn commit(&self, range: Range<usize>, jobs: &[Arc<Job>]) -> Result<Report, EngineError> {
         let core = self.core;
         core.meter.time(Stage::Commit, || -> Result<(), EngineError> {
+            let cache_bytes = core.coins.memory_bytes();
             for job in jobs {
                 let mut stats = Stats::default();
                 stats.add(job.verified().funded());
@@ -241,12 +242,17 @@ impl Run<'_> {
                 let chain_work = {
                     let mut tree = core.tree_mut();
                     tree.set_undo(job.id, undo);
-                    tree.set_verified(job.id);
+                    if !job.is_trusted {
+                        tree.set_verified(job.id);
+                    }
                     tree.push_active(job.id);
                     tree.node(job.id).chain_work
                 };
-                let undo = IndexEntry::Undo { id: job.id, position: undo };
-                core.store.record(&[undo, IndexEntry::Verified { id: job.id }]);
+                core.store.record(&[IndexEntry::Undo { id: job.id, position: undo }]);
+                // Scripts that were left out on trust are not verified; those that succeeded before have their entry.
+                if !job.is_trusted {
+                    core.store.record(&[IndexEntry::Verified { id: job.id }]);
+                }
                 core.meter.committed(&stats);
                 if job.is_trusted {
                     core.meter.trusted();
@@ -258,7 +264,7 @@ impl Run<'_> {
                     header: *block.header(),
                     chain_work,
                     transactions: core.count_transactions(count(block.tx_count())),
-                    cache_bytes: core.coins.memory_bytes(),
+                    cache_bytes,
                     coins: core.coins.len(),
                     is_disconnect: false,
                 }));
