@@ -179,6 +179,20 @@ fn what_a_failed_sync_was_to_save_is_never_safe() {
     assert_eq!(outcomes(&disk, "log"), BTreeSet::from([some(b"safe")]), "writing it anew helps");
 }
 
+/// The story: the model took a process that was killed in a sync for a disk that had failed.
+#[test]
+fn what_a_sync_cut_off_was_to_save_is_saved_by_the_next() {
+    let disk = SimDisk::new(1);
+    let mut writer = disk.append(Path::new("log")).unwrap();
+    writer.write(b"data").unwrap();
+    disk.fail_at(disk.operation_count(), Fault::CrashInside);
+    writer.sync().unwrap_err();
+    assert!(outcomes(&disk, "log").len() > 1);
+    let next = disk.kill();
+    next.append(Path::new("log")).unwrap().sync().unwrap();
+    assert_eq!(outcomes(&next, "log"), BTreeSet::from([some(b"data")]));
+}
+
 /// Everything a store does with its disk.
 fn script(disk: &SimDisk) -> Result<(), DiskError> {
     disk.create_dir(Path::new("d"))?;

@@ -28,6 +28,16 @@ pub(super) struct State {
     pub(super) random: Random,
 }
 
+/// How much of an operation is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    /// As much as a call that fails may have done.
+    Failed,
+    /// As much as was done when the process ended.
+    CutOff,
+}
+
 /// A name in a directory. The root directories `` and `/` are always there and have none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Name {
@@ -175,8 +185,8 @@ impl State {
             }
             _ => {}
         }
-        self.operate(path, None, |state, is_whole| {
-            if is_whole {
+        self.operate(path, None, |state, extent| {
+            if extent == Extent::Whole {
                 if let Entry::File(id) = entry {
                     state.files.insert(id, Inode::default());
                 }
@@ -189,8 +199,8 @@ impl State {
         let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
         let start = self.files.entry(id).or_default().bytes.len();
         let mut is_full = false;
-        self.operate(path, Some(start as u64), |state, is_whole| {
-            let wanted = if is_whole { bytes.len() } else { state.random.below(bytes.len() + 1) };
+        self.operate(path, Some(start as u64), |state, extent| {
+            let wanted = if extent == Extent::Whole { bytes.len() } else { state.random.below(bytes.len() + 1) };
             let count = wanted.min(room);
             is_full = count < wanted;
             let inode = state.files.entry(id).or_default();
@@ -204,11 +214,13 @@ impl State {
 
     pub(super) fn sync(&mut self, id: u64, path: &Path) -> Result<(), DiskError> {
         let size = self.files.entry(id).or_default().bytes.len() as u64;
-        self.operate(path, Some(size), |state, is_whole| {
+        self.operate(path, Some(size), |state, extent| {
             let inode = state.files.entry(id).or_default();
-            let pending = std::mem::take(&mut inode.pending);
-            if !is_whole {
-                inode.doomed.extend(pending);
+            match extent {
+                Extent::Whole => inode.pending.clear(),
+                Extent::Failed => inode.doomed.append(&mut inode.pending),
+                // The pages are still to be written: the next sync does it.
+                Extent::CutOff => {}
             }
         })
     }
@@ -218,8 +230,8 @@ impl State {
         if self.directory(to).is_ok() {
             return Err(DiskError::new(to, None, DiskErrorKind::IsADirectory));
         }
-        self.operate(to, None, |state, is_whole| {
-            if is_whole {
+        self.operate(to, None, |state, extent| {
+            if extent == Extent::Whole {
                 state.name(from).pending.push(None);
                 state.name(to).pending.push(Some(Entry::File(id)));
             }
@@ -228,8 +240,8 @@ impl State {
 
     pub(super) fn remove(&mut self, path: &Path) -> Result<(), DiskError> {
         self.file(path)?;
-        self.operate(path, None, |state, is_whole| {
-            if is_whole {
+        self.operate(path, None, |state, extent| {
+            if extent == Extent::Whole {
                 state.name(path).pending.push(None);
             }
         })
@@ -242,8 +254,8 @@ impl State {
         if missing > 0 {
             return Err(DiskError::new(path, Some(size), DiskErrorKind::UnexpectedEnd { missing }));
         }
-        self.operate(path, Some(size), |state, is_whole| {
-            if is_whole || state.random.below(2) == 0 {
+        self.operate(path, Some(size), |state, extent| {
+            if extent == Extent::Whole || state.random.below(2) == 0 {
                 state.files.entry(id).or_default().cut(usize::try_from(size).unwrap_or(usize::MAX));
             }
         })
@@ -252,8 +264,8 @@ impl State {
     pub(super) fn sync_dir(&mut self, path: &Path) -> Result<(), DiskError> {
         self.directory(path)?;
         let parent = normal(path);
-        self.operate(path, None, |state, is_whole| {
-            if is_whole {
+        self.operate(path, None, |state, extent| {
+            if extent == Extent::Whole {
                 state.settle_names(&parent);
             }
         })
@@ -287,7 +299,7 @@ impl State {
         &mut self,
         path: &Path,
         offset: Option<u64>,
-        act: impl FnOnce(&mut State, bool),
+        act: impl FnOnce(&mut State, Extent),
     ) -> Result<(), DiskError> {
         self.alive(path)?;
         let number = self.operation_count;
@@ -297,7 +309,12 @@ impl State {
             self.is_gone = true;
             return Err(gone(path));
         }
-        act(self, matches!(fault, None | Some(Fault::CrashAfter)));
+        let extent = match fault {
+            None | Some(Fault::CrashAfter) => Extent::Whole,
+            Some(Fault::CrashBefore | Fault::CrashInside) => Extent::CutOff,
+            Some(Fault::NoSpace | Fault::Io) => Extent::Failed,
+        };
+        act(self, extent);
         match fault {
             None => Ok(()),
             Some(Fault::NoSpace) => Err(DiskError::new(path, offset, DiskErrorKind::NoSpace)),
