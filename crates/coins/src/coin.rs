@@ -134,8 +134,28 @@ fn write_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number.to_le_bytes()[0]);
 }
 
+/// Eight bytes at once, without a branch on their number, which no processor would guess; else byte by byte.
 #[inline]
 fn read_varint(rest: &mut &[u8]) -> Result<u64, CoinParseError> {
+    let Some(chunk) = rest.first_chunk::<8>() else { return read_varint_slow(rest) };
+    let bytes = u64::from_le_bytes(*chunk);
+    let ends = !bytes & 0x8080_8080_8080_8080;
+    if ends == 0 {
+        return read_varint_slow(rest);
+    }
+    let bits = ends.trailing_zeros() + 1;
+    let digits = bytes & (u64::MAX >> (64 - bits)) & 0x7f7f_7f7f_7f7f_7f7f;
+    let pairs = (digits & 0x007f_007f_007f_007f) | ((digits & 0x7f00_7f00_7f00_7f00) >> 1);
+    let quads = (pairs & 0x0000_3fff_0000_3fff) | ((pairs & 0x3fff_0000_3fff_0000) >> 2);
+    let number = (quads & 0x0fff_ffff) | ((quads & 0x0fff_ffff_0000_0000) >> 4);
+    if bits > 8 && digits >> (bits - 8) == 0 {
+        return Err(CoinParseError::Invalid);
+    }
+    *rest = &rest[bits as usize / 8..];
+    Ok(number)
+}
+
+fn read_varint_slow(rest: &mut &[u8]) -> Result<u64, CoinParseError> {
     let mut number = 0u64;
     for (index, byte) in rest.iter().enumerate().take(10) {
         let digit = u64::from(byte & 0x7f);
@@ -192,6 +212,13 @@ mod tests {
         #[test]
         fn every_coin_comes_back(value: i64, height in 0..1u32 << 31, is_coinbase: bool, script: Vec<u8>) {
             round_trip(&Coin { value: Amount(value), script_pubkey: script.into(), height: Height(height), is_coinbase });
+        }
+
+        #[test]
+        fn varints_are_read_alike(bytes in proptest::collection::vec(prop_oneof![Just(0u8), Just(0x80), any::<u8>()], 0..14)) {
+            let (mut fast, mut slow) = (&bytes[..], &bytes[..]);
+            prop_assert_eq!(read_varint(&mut fast), read_varint_slow(&mut slow));
+            prop_assert_eq!(fast, slow);
         }
 
         #[test]

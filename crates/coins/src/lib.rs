@@ -17,6 +17,8 @@
 //! correctness: whoever applied blocks applies them again after a kill. After a failed write or sync every later call fails until the
 //! store is opened again. It must never make the size of a block, a script or a batch decide anything.
 //!
+//! Under `cfg(fuzzing)` checksums are computed and not believed, so that the fuzzer gets behind them.
+//!
 //! # The sketch
 //!
 //! | | per coin |

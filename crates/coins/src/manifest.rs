@@ -119,7 +119,7 @@ impl Manifest {
             return Err(CoinsError::NewerFormat { path: path.to_owned(), version, known: FORMAT });
         }
         let (content, checksum) = bytes.split_last_chunk::<8>().ok_or_else(|| damaged(0, "the manifest ends early"))?;
-        if xxh3_64(content) != u64::from_le_bytes(*checksum) || version != FORMAT {
+        if (xxh3_64(content) != u64::from_le_bytes(*checksum) && !cfg!(fuzzing)) || version != FORMAT {
             return Err(damaged(0, "the checksum of the manifest differs"));
         }
         let mut reader = Reader::new(content);

@@ -60,7 +60,7 @@ pub(crate) fn parse_record(unit: u64, bytes: &[u8]) -> Result<Record<'_>, Record
     })?;
     let size = (HEAD_BYTES + coin.size).next_multiple_of(UNIT_BYTES);
     let covered = bytes.get(CHECKSUM_BYTES..size).ok_or_else(|| incomplete(size as u64))?;
-    if bytes[..CHECKSUM_BYTES] != checksum(unit, covered) {
+    if bytes[..CHECKSUM_BYTES] != checksum(unit, covered) && !cfg!(fuzzing) {
         return Err(RecordError::Checksum);
     }
     Ok(Record {

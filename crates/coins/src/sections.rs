@@ -196,9 +196,8 @@ impl Sections {
         let mut tail = [0; DIRECTORY_BYTES + 8];
         file.read_at(offset, &mut tail)?;
         let (directory, checksum) = tail.split_at(DIRECTORY_BYTES);
-        if checksum != info.checksum.to_le_bytes()
-            || directory_checksum(&id.header(), directory, offset) != info.checksum
-        {
+        let computed = directory_checksum(&id.header(), directory, offset);
+        if (checksum != info.checksum.to_le_bytes() || computed != info.checksum) && !cfg!(fuzzing) {
             return damaged(offset, "the checksum of the directory differs");
         }
         let mut sections = [Section::default(); PARTITIONS];
@@ -243,7 +242,7 @@ impl Sections {
             self.file.read_at(offset, &mut buffer)?;
             for block in buffer.chunks((1 + BLOCK_NUMBERS) * 8) {
                 let (words, _) = block.as_chunks::<8>();
-                if u64::from_le_bytes(words[0]) != xxh3_64_with_seed(&block[8..], offset) {
+                if u64::from_le_bytes(words[0]) != xxh3_64_with_seed(&block[8..], offset) && !cfg!(fuzzing) {
                     return Err(damaged(offset, "the checksum of a block differs"));
                 }
                 for word in &words[1..] {

@@ -9,7 +9,7 @@ use crate::tree::Tree;
 
 const MANIFEST: &str = "Cargo.toml";
 const DOCUMENT: &str = "docs/dependencies.md";
-const OTHER_MANIFESTS: &[&str] = &["fuzz/Cargo.toml"];
+const OTHER_MANIFESTS: &[&str] = &["fuzz/Cargo.toml", "rivals/Cargo.toml"];
 
 pub(super) fn check(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     let declared = section(tree.text(MANIFEST).unwrap_or(""), "[workspace.dependencies]");

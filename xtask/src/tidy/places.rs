@@ -8,7 +8,7 @@ use crate::tree::{Tree, is_foreign_data};
 
 const FILE_SIZE_MAX: u64 = 1_000_000;
 const TESTDATA_SIZE_MAX: u64 = 20_000_000;
-const LOCK_FILES: &[&str] = &["Cargo.lock", "fuzz/Cargo.lock", "tools/fullblocktests/go.sum"];
+const LOCK_FILES: &[&str] = &["Cargo.lock", "fuzz/Cargo.lock", "rivals/Cargo.lock", "tools/fullblocktests/go.sum"];
 /// First labels of hosts that serve packages.
 const REGISTRY_LABELS: &[&str] = &["deb", "proxy", "registry", "repo", "repo1", "index", "static"];
 /// First folders of paths that exist on one machine only; put together so that this file does not report itself.

@@ -1,0 +1,49 @@
+//! The store and a `HashMap` under the mainnet-shaped workload: `cargo bench -p lydian-coins --bench mix -- [--coins N] [--operations N]
+//! [--cache-mb N] [--no-map]`. Without `--bench` a small run that checks every answer. Input and output: [`workload`], [`run`]. RocksDB, under the same workload,
+//! is in the workspace `rivals`.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
+
+mod ours;
+mod run;
+mod workload;
+
+use lydian_consensus::Coin;
+use lydian_primitives::OutPoint;
+use run::{Sizes, Subject};
+use std::collections::HashMap;
+use workload::Block;
+
+fn main() {
+    let sizes = Sizes::from_arguments();
+    ours::bench(sizes);
+    if sizes.coins <= 50_000_000 && !std::env::args().any(|argument| argument == "--no-map") {
+        run::run(&mut Map::default(), sizes);
+    }
+}
+
+/// The standard library's map, all in memory.
+#[derive(Default)]
+struct Map(HashMap<OutPoint, Coin>);
+
+impl Subject for Map {
+    fn name(&self) -> &'static str {
+        "HashMap"
+    }
+
+    fn apply(&mut self, block: &Block) -> i64 {
+        let value = self.get(block);
+        block.spends.iter().for_each(|outpoint| drop(self.0.remove(outpoint)));
+        self.0.extend(block.creates.iter().cloned());
+        value
+    }
+
+    fn get(&mut self, block: &Block) -> i64 {
+        block.spends.iter().map(|outpoint| self.0.get(outpoint).cloned().map_or(0, |coin| coin.value.0)).sum()
+    }
+
+    fn sync(&mut self) {}
+
+    fn sizes(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}

@@ -1,0 +1,50 @@
+//! The files of a coin store, of any bytes: it opens and every coin can be read, or the error names one of them. Checksums are not believed here
+//! (`cfg(fuzzing)`), so that the fuzzer gets to what lies behind them.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use lydian_coins::{Coins, CoinsError, Settings};
+use lydian_disk::{Disk, SimDisk};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The files of the example in `docs/formats/coins.md`, which is the seed. Each is in the input with its size in front, 2 bytes.
+const NAMES: [&str; 4] = ["manifest", "00000001.coins", "00000001.index", "00000002.deaths"];
+
+fuzz_target!(|input: &[u8]| {
+    let dir = Path::new("/c");
+    let disk = SimDisk::new(1);
+    disk.create_dir(dir).expect("an empty disk");
+    let mut rest = input;
+    for name in NAMES {
+        let Some((size, tail)) = rest.split_first_chunk::<2>() else { break };
+        let (bytes, tail) = tail.split_at(tail.len().min(usize::from(u16::from_le_bytes(*size))));
+        disk.write_whole(&dir.join(name), bytes).expect("there is room");
+        rest = tail;
+    }
+    match read(&disk, dir) {
+        Ok(exported) => assert_eq!(read(&disk, dir), Ok(exported)),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.starts_with("/c") && !text.contains('\n'), "{text}");
+        }
+    }
+});
+
+/// Opens the store, visits every coin, looks each up.
+fn read(disk: &SimDisk, dir: &Path) -> Result<u64, CoinsError> {
+    let coins = Coins::open(Arc::new(disk.clone()), dir, Settings::new(1 << 20), [1; 16], 1)?;
+    let mut count = 0;
+    let mut outpoints = Vec::new();
+    coins.export::<CoinsError>(&mut |outpoint, _| {
+        count += 1;
+        outpoints.push(*outpoint);
+        Ok(())
+    })?;
+    assert_eq!(count, coins.len());
+    for outpoint in outpoints {
+        let key = coins.key(outpoint);
+        coins.get(Coins::partition(&key), &[key], &mut Vec::new())?;
+    }
+    Ok(count)
+}
