@@ -38,7 +38,10 @@ impl Bench {
         let answer = ChainFiles::open(&self.chain(), None).unwrap().answer.unwrap();
         let path = self.0.path().join(name);
         let info = format!(r#"{{"height":{height},"tip":"{}"}}"#, answer.tip);
-        let set = format!(r#"{{"hash_serialized_3":"{}","coins":5}}"#, answer.utxo_hash);
+        let set = format!(
+            r#"{{"height":{height},"bestblock":"{}","coins":5,"hash_serialized_3":"{}"}}"#,
+            answer.tip, answer.utxo_hash
+        );
         let script = format!(
             "#!/bin/sh\ncase \"$*\" in\n*--version*) echo lydian fake;;\n*utxohash*) echo '{set}';;\n*info*) echo '{info}';;\n\
              *) {work};;\nesac\n"

@@ -57,11 +57,39 @@ impl Adapter for Lydian {
     }
 }
 
-/// Of `lydian info --json` and `lydian utxohash --json`.
+/// Of `lydian info --json` and `lydian utxohash --json`: what the node wrote down when it ended, and what it finds when it opens its coins again.
 fn answer_of(info: &Value, set: &Value) -> Result<Answer, LabError> {
-    let form = |of: &Value| LabError::program("lydian", format!("unexpected answer: {of}"));
-    let height = info["height"].as_u64().and_then(|height| u32::try_from(height).ok()).ok_or_else(|| form(info))?;
-    let tip = info["tip"].as_str().ok_or_else(|| form(info))?.to_owned();
-    let utxo_hash = set["hash_serialized_3"].as_str().ok_or_else(|| form(set))?.to_owned();
-    Ok(Answer { height, tip, coins: set["coins"].as_u64(), utxo_hash })
+    let tip = |from: &Value, name: &str| {
+        let height = from["height"].as_u64().and_then(|height| u32::try_from(height).ok());
+        let known = height.zip(from[name].as_str().map(str::to_owned));
+        known.ok_or_else(|| LabError::program("lydian", format!("unexpected answer: {from}")))
+    };
+    let (height, hash) = tip(set, "bestblock")?;
+    if (height, hash.clone()) != tip(info, "tip")? {
+        let text = format!("its coins are those of height {height}, and `lydian info` tells another tip: {info}");
+        return Err(LabError::program("lydian", text));
+    }
+    let utxo_hash = set["hash_serialized_3"].as_str().map(str::to_owned);
+    let utxo_hash = utxo_hash.ok_or_else(|| LabError::program("lydian", format!("unexpected answer: {set}")))?;
+    Ok(Answer { height, tip: hash, coins: set["coins"].as_u64(), utxo_hash })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn both_questions_must_tell_the_same_tip() {
+        let info = json!({"height": 3, "tip": "aa", "coins": 9});
+        let set = json!({"height": 3, "bestblock": "aa", "coins": 5, "hash_serialized_3": "bb"});
+        let expected = Answer { height: 3, tip: "aa".into(), coins: Some(5), utxo_hash: "bb".into() };
+        assert_eq!(answer_of(&info, &set).unwrap(), expected);
+        for (name, value) in [("height", json!(4)), ("bestblock", json!("ab")), ("hash_serialized_3", json!(null))] {
+            let mut other = set.clone();
+            other[name] = value;
+            assert!(answer_of(&info, &other).is_err(), "{name}");
+        }
+        assert!(answer_of(&json!({}), &set).is_err());
+    }
 }
