@@ -4,9 +4,15 @@
 mod common;
 
 use common::blocks::{Maker, layout, params, spent_of};
-use lydian_chain::{BlockStore, HeaderTree, IndexEntry, NodeId, Opened, encode_undo};
-use lydian_disk::{Disk, SimDisk};
-use lydian_primitives::Block;
+use common::record;
+use lydian_chain::limits::{PATH_SIZE_MAX, UNDO_SIZE_MAX};
+use lydian_chain::{
+    BlockFile, BlockFiles, BlockPosition, BlockStore, ChainError, HeaderTree, IndexEntry, NodeId, Obfuscation, Opened,
+    StoreRemark, UndoFault, UndoPosition, encode_undo, wipe_for_reindex,
+};
+use lydian_disk::{Disk, Fault, SimDisk, read_whole};
+use lydian_primitives::{Block, Height};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn open(disk: &SimDisk) -> Opened {
@@ -49,8 +55,10 @@ fn blocks_and_undo_return_after_a_restart() {
     store.record(&[IndexEntry::Invalid { id: ids[9] }]);
     store.sync().unwrap();
     drop(store);
+    assert_eq!(open(&disk.kill()).remarks, []);
+    // The last record says that the one before is safe. It is not safe itself, and need not be.
     let Opened { store, tree: again, remarks, .. } = open(&disk.power_loss(3));
-    assert_eq!(remarks, []);
+    assert!(remarks.iter().all(|remark| matches!(remark, StoreRemark::TornIndex { size: 29, .. })), "{remarks:?}");
     assert_eq!(again.len(), tree.len());
     for (id, block) in ids.iter().zip(&blocks) {
         let node = again.node(*id);
@@ -60,4 +68,380 @@ fn blocks_and_undo_return_after_a_restart() {
     }
     assert_eq!(again.best_candidate(), Some(ids[8]));
     assert!(disk.list(&layout().blocks).unwrap().len() >= 3);
+}
+
+/// A store with a chain of so many blocks, all connected, synced; three blocks a file.
+fn long_store(disk: &SimDisk, length: usize) -> (BlockStore, HeaderTree, Vec<Block>) {
+    let Opened { store, mut tree, .. } = open(disk);
+    store.set_block_file_size_max(3 * 200);
+    let blocks = Maker::new().chain(length, 0);
+    for block in &blocks {
+        let id = take(&store, &mut tree, block);
+        tree.push_active(id);
+        let undo = encode_undo(block, &[]);
+        let position = store.append_undo(tree.node(id).block.unwrap(), &block.header().prev_block, &undo).unwrap();
+        tree.set_undo(id, position);
+        store.record(&[IndexEntry::Undo { id, position }]);
+    }
+    store.sync().unwrap();
+    (store, tree, blocks)
+}
+
+fn own_files(disk: &SimDisk) -> usize {
+    disk.list(&layout().blocks).unwrap().iter().filter(|(path, _)| path.to_string_lossy().ends_with(".dat")).count() - 1
+}
+
+/// Nothing of the last 288 blocks below the durable tip goes, whatever is asked for, and what goes is gone after a restart.
+/// checklist: 89
+/// limit: BLOCKS_TO_KEEP_MIN at
+/// limit: BLOCKS_TO_KEEP_MIN above
+#[test]
+fn pruning_stays_below_the_durable_tip() {
+    let disk = SimDisk::new(5);
+    let (store, mut tree, blocks) = long_store(&disk, 300);
+    let held = |tree: &HeaderTree, height: u32| {
+        let node = tree.node(tree.active(Height(height)).unwrap());
+        assert_eq!(node.block.is_some(), node.undo.is_some(), "both files of a number go together");
+        node.block.is_some()
+    };
+    let per_file =
+        u32::try_from(tree.ids().skip(1).filter(|id| tree.node(*id).block.unwrap().file == 0).count()).unwrap();
+    assert!(per_file > 1);
+    let all = Height(u32::MAX);
+    // The first file's last block is 288 below the tip, which is still kept; one more block and it goes.
+    for durable in [0, 287, 288, 288 + per_file] {
+        assert_eq!(store.prune(&mut tree, all, 0, Height(durable)).unwrap().files, 0, "{durable}");
+    }
+    let files = own_files(&disk);
+    let pruned = store.prune(&mut tree, all, 0, Height(288 + per_file + 1)).unwrap();
+    assert_eq!((pruned.files, pruned.blocks), (1, per_file as usize));
+    assert!(pruned.bytes > 0 && pruned.bytes_left > 0);
+    assert_eq!(own_files(&disk), files - 2);
+    assert!(!held(&tree, per_file) && held(&tree, per_file + 1));
+    // The durable tip counts, not the tip: with the tip's own height more would go.
+    assert!(store.prune(&mut tree, Height(per_file + 2), 0, Height(300)).unwrap().files == 0, "kept as asked");
+    assert!(store.prune(&mut tree, all, pruned.bytes_left, Height(300)).unwrap().files == 0, "enough is free");
+    assert!(store.prune(&mut tree, all, 0, Height(300)).unwrap().files > 0);
+    assert!((12..=300).all(|height| held(&tree, height)) && !held(&tree, 9));
+    assert_eq!(tree.best_candidate(), None, "a pruned chain is still the best");
+    drop(store);
+
+    let Opened { mut tree, remarks, store, .. } = open(&disk.power_loss(9));
+    assert_eq!(remarks, []);
+    let tip = tree.find(&blocks[299].hash()).unwrap();
+    tree.activate(tip);
+    assert_eq!(tree.best_candidate(), None);
+    assert!((12..=300).all(|height| held(&tree, height)) && !held(&tree, 9));
+    let pruned = tree.node(tree.active(Height(1)).unwrap());
+    assert_eq!(pruned.block, None);
+    // The number of a file that is gone is not given again.
+    let position = store.append_block(blocks[0].as_bytes()).unwrap();
+    assert!(position.file > 90, "{position:?}");
+}
+
+/// Power lost at any moment of pruning: a file is there with its positions, or neither.
+/// checklist: 86, 89
+#[test]
+fn a_crash_while_pruning() {
+    let whole = SimDisk::new(5);
+    drop(long_store(&whole, 300));
+    let base = whole.kill();
+    let prune = |disk: &SimDisk| -> Result<(), ChainError> {
+        let Opened { store, mut tree, .. } = BlockStore::open(Arc::new(disk.clone()), &layout(), &params())?;
+        let tip = tree.best_candidate().unwrap();
+        tree.activate(tip);
+        store.prune(&mut tree, Height(u32::MAX), 0, Height(300)).map(|_| ())
+    };
+    let disk = base.kill();
+    prune(&disk).unwrap();
+    for operation in 0..disk.operation_count() {
+        for fault in [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter] {
+            let disk = base.kill();
+            disk.fail_at(operation, fault);
+            let _ = prune(&disk);
+            for survivor in [disk.kill(), disk.power_loss(operation), disk.power_loss(operation + 1000)] {
+                let Opened { store, tree, remarks, .. } = open(&survivor);
+                let is_bad = |remark: &StoreRemark| !matches!(remark, StoreRemark::TornIndex { .. });
+                assert!(!remarks.iter().any(is_bad), "{remarks:?}");
+                assert_eq!(tree.len(), 301);
+                for id in tree.ids().skip(1) {
+                    let node = tree.node(id);
+                    assert_eq!(node.block.is_some(), node.undo.is_some());
+                    assert!(node.block.is_some() || node.height < Height(12));
+                    if let (Some(block), Some(undo)) = (node.block, node.undo) {
+                        let block = store.read_block(block).unwrap().parse().unwrap();
+                        assert_eq!(block.hash(), node.hash);
+                        store.read_spent(undo, &block).unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Files of others are read where they lie, remembered, and never written to or removed; only our undo data of them is.
+#[test]
+fn adopted_files() {
+    let disk = SimDisk::new(5);
+    let blocks = Maker::new().chain(300, 0);
+    let bytes: Vec<_> = blocks.iter().flat_map(|block| record(params().magic, block.as_bytes())).collect();
+    disk.create_dir(Path::new("other")).unwrap();
+    disk.write_whole(Path::new("other/x.blk"), &bytes).unwrap();
+    let file = BlockFile { path: "other/x.blk".into(), key: Obfuscation::NONE };
+    let Opened { store, mut tree, .. } = open(&disk);
+    let numbers = store.adopt(std::slice::from_ref(&file), true).unwrap();
+    assert_eq!(store.adopt(std::slice::from_ref(&file), true).unwrap(), numbers, "known");
+    assert_eq!(store.file(numbers[0]), Some(file.clone()));
+    let index = BlockFiles::new(&disk, vec![file.clone()]).scan(params().magic, &mut |_, _| {}).unwrap();
+    for found in &index.records {
+        let id = tree.accept_header(&found.header, i64::MAX / 2, &params()).unwrap();
+        let position = BlockPosition { file: numbers[0], offset: found.offset, size: found.size };
+        tree.set_block(id, position);
+        let undo = store.append_undo(position, &found.header.prev_block, &[0]).unwrap();
+        tree.set_undo(id, undo);
+        store.record(&[
+            IndexEntry::Header { id, header: found.header },
+            IndexEntry::Block { id, position },
+            IndexEntry::Undo { id, position: undo },
+        ]);
+        tree.push_active(id);
+    }
+    // Our own blocks go to a number of their own.
+    let own = store.append_block(Maker::new().block(blocks[0].hash(), 3).as_bytes()).unwrap();
+    assert_ne!(own.file, numbers[0]);
+    store.sync().unwrap();
+    let pruned = store.prune(&mut tree, Height(u32::MAX), 0, Height(300 + 288 + 1)).unwrap();
+    assert_eq!((pruned.files, pruned.blocks), (1, 0), "our undo data went, no block of theirs");
+    assert_eq!(read_whole(&disk, Path::new("other/x.blk"), u64::MAX).unwrap(), bytes);
+    drop(store);
+    let Opened { store, tree, .. } = open(&disk.power_loss(1));
+    assert_eq!(store.file(numbers[0]), Some(file));
+    for block in &blocks {
+        let node = tree.node(tree.find(&block.hash()).unwrap());
+        assert_eq!(node.undo, None);
+        store.prefetch(node.block.unwrap());
+        assert_eq!(store.read_block(node.block.unwrap()).unwrap().as_bytes(), block.as_bytes());
+    }
+}
+
+/// limit: PATH_SIZE_MAX at
+/// limit: PATH_SIZE_MAX above
+#[test]
+fn long_paths() {
+    let disk = SimDisk::new(5);
+    let Opened { store, .. } = open(&disk);
+    let file = |size: usize| BlockFile { path: "x".repeat(size).into(), key: Obfuscation::NONE };
+    assert!(matches!(store.adopt(&[file(PATH_SIZE_MAX + 1)], true), Err(ChainError::PathTooLong { .. })));
+    let numbers = store.adopt(&[file(PATH_SIZE_MAX)], true).unwrap();
+    store.sync().unwrap();
+    assert_eq!(open(&disk.kill()).store.file(numbers[0]), Some(file(PATH_SIZE_MAX)));
+}
+
+/// A reindex keeps every block, says that it is under way until it is finished, and is taken up wherever it stopped.
+/// checklist: 91
+#[test]
+fn a_reindex_that_is_interrupted_is_taken_up() {
+    let disk = SimDisk::new(5);
+    let blocks = {
+        let (store, tree, blocks) = long_store(&disk, 20);
+        assert!(!store.is_reindexing().unwrap());
+        drop((store, tree));
+        blocks
+    };
+    let block_files = |disk: &SimDisk| -> Vec<(PathBuf, Vec<u8>)> {
+        let files = disk.list(&layout().blocks).unwrap().into_iter().map(|(path, _)| path);
+        let files = files.filter(|path| path.to_string_lossy().contains("blk0"));
+        files.map(|path| (path.clone(), read_whole(disk, &path, u64::MAX).unwrap())).collect()
+    };
+    let before = block_files(&disk);
+    let base = disk.kill();
+    // All of it: wipe, rebuild, finish.
+    let reindex = |disk: &SimDisk, is_wiped: bool| -> Result<(), ChainError> {
+        if !is_wiped {
+            wipe_for_reindex(disk, &layout())?;
+        }
+        let mut seen = Vec::new();
+        let opened = BlockStore::open_with(Arc::new(disk.clone()), &layout(), &params(), &mut |path, count| {
+            seen.push((path.to_owned(), count));
+        })?;
+        if opened.is_reindexing {
+            assert_eq!(seen.len(), before.len(), "each file is told");
+            assert!(opened.tree.ids().all(|id| opened.tree.node(id).undo.is_none()));
+            opened.store.finish_reindex()?;
+        }
+        Ok(())
+    };
+    let disk = base.kill();
+    reindex(&disk, false).unwrap();
+    let operations = disk.operation_count();
+    assert!(operations > 15);
+    for operation in 0..operations {
+        for fault in [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter] {
+            let disk = base.kill();
+            disk.fail_at(operation, fault);
+            let is_done = reindex(&disk, false).is_ok();
+            for survivor in [disk.kill(), disk.power_loss(1), disk.power_loss(2)] {
+                assert_eq!(block_files(&survivor), before, "block files are never touched");
+                let Opened { store, tree, is_reindexing, .. } = open(&survivor);
+                // Not begun, under way, or finished: whatever it is, every block is known.
+                let has_undo = tree.ids().skip(1).all(|id| tree.node(id).undo.is_some());
+                assert!(is_reindexing || has_undo || is_done || operation + 2 >= operations, "{operation} {fault:?}");
+                assert!(!(is_reindexing && has_undo), "{operation}: undo data that is not there");
+                assert_eq!(store.is_reindexing().unwrap(), is_reindexing);
+                assert!(
+                    blocks.iter().all(|block| tree.find(&block.hash()).is_some_and(|id| tree.node(id).block.is_some()))
+                );
+                drop(store);
+                reindex(&survivor, true).unwrap();
+                let Opened { tree, is_reindexing, .. } = open(&survivor);
+                assert!(!is_reindexing && tree.len() == 21);
+                assert_eq!(block_files(&survivor), before);
+            }
+        }
+    }
+}
+
+/// Blocks that lie before their parents in the files are found however often the search is interrupted.
+/// checklist: 91
+#[test]
+fn a_lost_log_is_rebuilt_from_files_in_any_order() {
+    let disk = SimDisk::new(5);
+    let Opened { store, .. } = open(&disk);
+    let mut blocks = Maker::new().chain(40, 0);
+    blocks.reverse();
+    blocks.swap(3, 30);
+    store.set_block_file_size_max(1_000);
+    for block in &blocks {
+        store.append_block(block.as_bytes()).unwrap();
+    }
+    store.sync().unwrap();
+    drop(store);
+    disk.remove(&layout().index.join("index.log")).unwrap();
+    disk.sync_dir(&layout().index).unwrap();
+    for operation in 0..40 {
+        let disk = disk.kill();
+        disk.fail_at(operation, Fault::CrashInside);
+        let _ = BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).map(|opened| opened.store.sync());
+        let Opened { tree, is_reindexing, .. } = open(&disk.power_loss(operation));
+        assert!(is_reindexing);
+        assert_eq!(tree.len(), 41);
+        assert_eq!(tree.height(tree.best_candidate().unwrap()), Height(40));
+    }
+}
+
+/// Undo data that is damaged, cut off or not there is an error that names file and offset.
+/// checklist: 94
+#[test]
+fn damaged_undo_data_is_named() {
+    let disk = SimDisk::new(5);
+    let Opened { store, mut tree, .. } = open(&disk);
+    let block = Maker::new().block(params().genesis_hash, 3);
+    let id = take(&store, &mut tree, &block);
+    let prev_hash = block.header().prev_block;
+    let undo = encode_undo(&block, &spent_of(&block));
+    let block_position = tree.node(id).block.unwrap();
+    let other = store.append_undo(block_position, &prev_hash, &undo).unwrap();
+    let position = store.append_undo(block_position, &prev_hash, &undo).unwrap();
+    let small = store.append_undo(block_position, &prev_hash, &[0]).unwrap();
+    let bad = store.append_undo(block_position, &prev_hash, &[1, 1, 200, 0]).unwrap();
+    store.record(&[IndexEntry::Undo { id, position }]);
+    store.sync().unwrap();
+    let path = layout().blocks.join("rev00000.dat");
+    let fault = |store: &BlockStore, position: UndoPosition| match store.read_spent(position, &block) {
+        Err(ChainError::UndoDamaged { path: named, offset, fault }) => {
+            assert_eq!((named, offset), (path.clone(), position.offset));
+            fault
+        }
+        result => panic!("{result:?}"),
+    };
+    assert_eq!(fault(&store, small), UndoFault::OtherBlock);
+    assert!(matches!(fault(&store, bad), UndoFault::Parse(_)));
+    assert!(store.read_undo(position, &block.hash()).is_err(), "of another parent");
+    for shifted in [other.offset + 1, position.offset - 1, 0, 7] {
+        assert_eq!(fault(&store, UndoPosition { offset: shifted, ..position }), UndoFault::Frame);
+    }
+    assert_eq!(fault(&store, UndoPosition { size: position.size - 1, ..position }), UndoFault::Frame);
+    let text = store.read_undo(position, &block.hash()).unwrap_err().to_string();
+    let offset = position.offset;
+    assert_eq!(text, format!("d/blocks/rev00000.dat:{offset}: the undo data is damaged: its checksum differs"));
+    for at in position.offset - 8..position.offset + u64::from(position.size) + 32 {
+        let disk = disk.kill();
+        disk.flip(&path, at, 0x10).unwrap();
+        let store = open(&disk).store;
+        let found = fault(&store, position);
+        assert_eq!(found == UndoFault::Frame, at < position.offset);
+        assert!(store.read_spent(other, &block).is_ok());
+    }
+    let beyond = UndoPosition { offset: 1 << 20, ..position };
+    let error = store.read_undo(beyond, &prev_hash).unwrap_err().to_string();
+    assert!(error.starts_with("d/blocks/rev00000.dat:") && error.ends_with("bytes too early"), "{error}");
+    let missing = UndoPosition { file: 77, ..position };
+    assert_eq!(
+        store.read_undo(missing, &prev_hash).unwrap_err().to_string(),
+        format!("d/blocks/rev00077.dat:{offset}: the undo data is missing: there is no such file")
+    );
+}
+
+/// limit: UNDO_SIZE_MAX at
+/// limit: UNDO_SIZE_MAX above
+#[test]
+fn undo_data_of_an_impossible_size() {
+    let disk = SimDisk::new(5);
+    let Opened { store, .. } = open(&disk);
+    let block = BlockPosition { file: 0, offset: 8, size: 1 };
+    let position = store.append_undo(block, &params().genesis_hash, &[0]).unwrap();
+    let read = |size| store.read_undo(UndoPosition { size, ..position }, &params().genesis_hash);
+    assert!(matches!(read(UNDO_SIZE_MAX), Err(ChainError::Disk(_))), "looked for");
+    assert!(matches!(read(UNDO_SIZE_MAX + 1), Err(ChainError::UndoDamaged { fault: UndoFault::Frame, .. })));
+}
+
+/// Own files that were cut or taken away are told; the blocks stay known, and reading one is an error.
+/// checklist: 91
+#[test]
+fn missing_bytes_are_reported() {
+    let disk = SimDisk::new(5);
+    let (store, tree, _) = long_store(&disk, 9);
+    drop(store);
+    let position = tree.node(tree.active(Height(1)).unwrap()).block.unwrap();
+    disk.truncate(&layout().blocks.join("blk00000.dat"), 20).unwrap();
+    disk.remove(&layout().blocks.join("blk00001.dat")).unwrap();
+    let Opened { store, tree, remarks, .. } = open(&disk.kill());
+    let texts: Vec<_> = remarks.iter().map(ToString::to_string).collect();
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(texts[0].starts_with("d/blocks/blk00001.dat: the file has 0 bytes, and blocks are known up to byte"));
+    assert!(texts[1].starts_with("d/blocks/blk00000.dat: the file has 20 bytes"), "{texts:?}");
+    assert_eq!(tree.len(), 10);
+    assert!(matches!(store.read_block(position), Err(ChainError::Disk(_))));
+    assert!(store.read_block(BlockPosition { file: 1, ..position }).is_err());
+    let unknown = store.read_block(BlockPosition { file: 99, ..position }).unwrap_err();
+    assert_eq!(unknown.to_string(), "the block index names file 99, which is not known");
+}
+
+/// Appends, reads, records and syncs from several threads at once.
+#[test]
+fn threads_may_do_everything_at_once() {
+    let disk = SimDisk::new(5);
+    let Opened { store, .. } = open(&disk);
+    store.set_block_file_size_max(3_000);
+    let blocks = Maker::new().chain(60, 2);
+    std::thread::scope(|scope| {
+        for part in blocks.chunks(15) {
+            let store = &store;
+            scope.spawn(move || {
+                let mut positions = Vec::new();
+                for block in part {
+                    let position = store.append_block(block.as_bytes()).unwrap();
+                    let undo = encode_undo(block, &spent_of(block));
+                    let undo = store.append_undo(position, &block.header().prev_block, &undo).unwrap();
+                    positions.push((block, position, undo));
+                    for (block, position, undo) in &positions {
+                        store.prefetch(*position);
+                        assert_eq!(store.read_block(*position).unwrap().as_bytes(), block.as_bytes());
+                        assert_eq!(store.read_spent(*undo, block).unwrap(), spent_of(block));
+                    }
+                    store.sync().unwrap();
+                }
+            });
+        }
+    });
 }

@@ -7,7 +7,7 @@ use super::error::ChainError;
 use crate::files::BlockFile;
 use crate::limits::{OPEN_FILES_MAX, OPEN_READERS_MAX};
 use crate::obfuscation::Obfuscation;
-use lydian_disk::{Disk, DiskError, ReadFile, is_zst, open_content};
+use lydian_disk::{Disk, DiskError, DiskErrorKind, ReadFile, is_zst, open_content};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -42,10 +42,17 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
-        self.file.read_at(offset, buffer)?;
-        self.key.apply(offset, buffer);
-        Ok(())
+    /// The bytes, if the file has so many: nothing is allocated for those it has not.
+    pub(crate) fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>, DiskError> {
+        let missing = offset.saturating_add(size as u64).saturating_sub(self.size());
+        if missing > 0 {
+            let kind = DiskErrorKind::UnexpectedEnd { missing };
+            return Err(DiskError { path: self.path.clone(), offset: Some(offset), kind });
+        }
+        let mut bytes = vec![0; size];
+        self.file.read_at(offset, &mut bytes)?;
+        self.key.apply(offset, &mut bytes);
+        Ok(bytes)
     }
 
     pub(crate) fn prefetch(&self, offset: u64, size: u64) {

@@ -31,23 +31,22 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Goes on with a log that ends with its safe part, or with the tear of a [`LogItem::Synced`]. That one is written anew, since it may be
-    /// unsafe though it can be read.
+    /// Goes on with a log that has nothing behind its safe part but the second of two [`LogItem::Synced`], or the tear of one.
     pub(crate) fn resume(disk: &dyn Disk, log: LogFile) -> Result<LogWriter, DiskError> {
+        if !log.is_confirmed {
+            return LogWriter::rewrite(disk, log, &[]);
+        }
         let LogFile { path, file, safe, .. } = log;
         let is_longer = file.size() > safe.offset;
         drop(file);
         if is_longer {
             disk.truncate(&path, safe.offset)?;
         }
-        let mut writer = LogWriter { file: disk.append(&path)?, framer: Framer::new(safe.sequence) };
-        if safe.sequence > 1 {
-            writer.say_synced()?;
-        }
-        Ok(writer)
+        Ok(LogWriter { file: disk.append(&path)?, framer: Framer::new(safe.sequence) })
     }
 
-    /// Puts another log in its place, atomically: the safe part of this one and the items, all of which name what is safe.
+    /// Puts another log in its place, atomically: the safe part of this one and the items, all of which name what is safe. (To cut off what
+    /// is not safe and append would lose it if a crash came in between.)
     pub(crate) fn rewrite(disk: &dyn Disk, log: LogFile, items: &[LogItem]) -> Result<LogWriter, DiskError> {
         let mut framer = Framer::new(log.safe.sequence);
         framer.framed = log.bytes(0, log.safe.offset)?;
@@ -61,7 +60,9 @@ impl LogWriter {
         drop(file);
         disk.write_whole(&path, &framer.framed)?;
         framer.framed = Vec::new();
-        Ok(LogWriter { file: disk.append(&path)?, framer })
+        let mut writer = LogWriter { file: disk.append(&path)?, framer };
+        writer.confirm()?;
+        Ok(writer)
     }
 
     /// Takes an item; nothing is lost if this fails but what later calls say.
@@ -91,7 +92,15 @@ impl LogWriter {
     fn say_synced(&mut self) -> Result<(), DiskError> {
         self.framer.push_synced(self.file.size());
         self.flush()?;
-        self.file.sync()
+        self.file.sync()?;
+        self.confirm()
+    }
+
+    /// A second one says that the first is safe. It need not be safe itself: it is cut off when the log is opened, and that is all; without it
+    /// nobody could tell whether the sync of the first had failed.
+    fn confirm(&mut self) -> Result<(), DiskError> {
+        self.framer.push_synced(self.file.size());
+        self.flush()
     }
 }
 
@@ -158,6 +167,8 @@ pub(crate) struct LogFile {
     file: Box<dyn ReadFile>,
     /// Up to here it was safe on the disk.
     safe: Place,
+    /// Whether nothing could have made the end of the safe part unsafe: the record before is one that says so too, or the file is new.
+    is_confirmed: bool,
     /// Where the whole records end.
     end: Place,
 }
@@ -171,9 +182,9 @@ impl LogFile {
             Err(error) => return Err(error.into()),
         };
         let start = Place { offset: 0, sequence: 0 };
-        let mut log = LogFile { path: path.to_owned(), file, safe: start, end: start };
+        let mut log = LogFile { path: path.to_owned(), file, safe: start, is_confirmed: true, end: start };
         // The first record was written with its file, whole.
-        let mut safe = start;
+        let (mut safe, mut is_confirmed, mut last_end) = (start, true, None);
         log.end = log.walk(&mut |at, payload| {
             match synced(payload) {
                 _ if at.offset == 0 => {
@@ -181,7 +192,11 @@ impl LogFile {
                     safe = Place { offset: (RECORD_HEAD_SIZE + payload.len()) as u64, sequence: 1 };
                 }
                 // It lies where the safe part ends.
-                Some(place) if place == at => safe = place,
+                Some(place) if place == at => {
+                    is_confirmed = last_end == Some(at.offset);
+                    last_end = Some(at.offset + (RECORD_HEAD_SIZE + payload.len()) as u64);
+                    safe = place;
+                }
                 _ => {}
             }
             Ok(())
@@ -189,7 +204,7 @@ impl LogFile {
         if safe.offset == 0 {
             return Err(ChainError::IndexDamaged { path: log.path, offset: 0 });
         }
-        log.safe = safe;
+        (log.safe, log.is_confirmed) = (safe, is_confirmed);
         if log.torn() > 0 {
             log.refuse_damage()?;
         }

@@ -14,9 +14,7 @@ use lydian_primitives::{Block, BlockHash, RawBlock};
 pub(super) fn read_block(files: &Files, position: BlockPosition) -> Result<RawBlock, ChainError> {
     let BlockPosition { file, offset, size } = position;
     let opened = files.open(file, Part::Blocks, offset.saturating_add(u64::from(size)))?;
-    let mut bytes = vec![0; size as usize];
-    opened.read(offset, &mut bytes)?;
-    Ok(RawBlock::new(bytes))
+    Ok(RawBlock::new(opened.read(offset, size as usize)?))
 }
 
 pub(super) fn read_undo(
@@ -44,15 +42,15 @@ fn read_undo_bytes(
     let Some(start) = offset.checked_sub(FRAME_SIZE as u64).filter(|_| size <= UNDO_SIZE_MAX) else {
         return Err(damaged(UndoFault::Frame));
     };
-    let mut bytes = vec![0; FRAME_SIZE + size as usize + CHECKSUM_SIZE];
-    let opened = match files.open(file, Part::Undo, start + bytes.len() as u64) {
+    let whole = FRAME_SIZE + size as usize + CHECKSUM_SIZE;
+    let opened = match files.open(file, Part::Undo, start.saturating_add(whole as u64)) {
         Ok(opened) => opened,
         Err(ChainError::Disk(error)) if error.kind == DiskErrorKind::NotFound => {
             return Err(ChainError::UndoMissing { path, offset });
         }
         Err(error) => return Err(error),
     };
-    opened.read(start, &mut bytes)?;
+    let mut bytes = opened.read(start, whole)?;
     let (frame, rest) = bytes.split_at(FRAME_SIZE);
     let (undo, checksum) = rest.split_at(size as usize);
     if frame[..4] != magic || frame[4..] != size.to_le_bytes() {
