@@ -222,3 +222,50 @@ pub(super) fn own_number(path: &Path, part: Part) -> Option<u32> {
     // The name and nothing that only reads like it.
     (path.file_name() == own_path(Path::new(""), number, part).file_name()).then_some(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_disk::SimDisk;
+
+    /// limit: OPEN_READERS_MAX at
+    /// limit: OPEN_READERS_MAX above
+    #[test]
+    fn so_many_files_are_open_and_no_more() {
+        let disk = SimDisk::new(1);
+        disk.create_dir("b".as_ref()).unwrap();
+        let files = Files::new(Arc::new(disk.clone()), "b".into(), Obfuscation::NONE);
+        let max = u32::try_from(OPEN_READERS_MAX).unwrap();
+        for file in 0..=max {
+            files.insert_own(file);
+            disk.write_whole(&files.path(file, Part::Blocks), &[7]).unwrap();
+        }
+        let is_open = |file: u32| lock(&files.open).iter().any(|(number, ..)| *number == file);
+        for file in 0..max {
+            files.open(file, Part::Blocks, 1).unwrap();
+        }
+        assert!((0..max).all(is_open));
+        files.open(0, Part::Blocks, 1).unwrap();
+        files.open(max, Part::Blocks, 1).unwrap();
+        assert_eq!(lock(&files.open).len(), OPEN_READERS_MAX);
+        assert!(is_open(0) && is_open(max) && !is_open(1), "the one used longest ago is closed");
+    }
+
+    #[test]
+    fn names_of_our_own_files() {
+        for (name, blocks, undo) in [
+            ("blk00000.dat", Some(0), None),
+            ("rev00012.dat", None, Some(12)),
+            ("blk123456.dat", Some(123_456), None),
+            ("blk0001.dat", None, None),
+            ("blk+0001.dat", None, None),
+            ("blk000001.dat", None, None),
+            ("blk99999999999.dat", None, None),
+            ("blk00000.dat.new", None, None),
+            ("xor.dat", None, None),
+        ] {
+            let path = Path::new("b").join(name);
+            assert_eq!((own_number(&path, Part::Blocks), own_number(&path, Part::Undo)), (blocks, undo), "{name}");
+        }
+    }
+}

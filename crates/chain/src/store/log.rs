@@ -342,3 +342,47 @@ fn synced(payload: &[u8]) -> Option<Place> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::IndexEntry;
+    use crate::tree::NodeId;
+    use lydian_consensus::Chain;
+    use lydian_disk::SimDisk;
+
+    /// Bytes of the entry below.
+    const ENTRY_SIZE: usize = 5;
+    const ENTRY: LogItem = LogItem::Entry(IndexEntry::Verified { id: NodeId(3) });
+
+    /// limit: INDEX_RECORD_SIZE_MAX at
+    /// limit: INDEX_RECORD_SIZE_MAX above
+    #[test]
+    fn records_are_closed_when_they_are_full() {
+        let mut framer = Framer::new(0);
+        let fits = INDEX_RECORD_SIZE_MAX / ENTRY_SIZE;
+        (0..fits).for_each(|_| framer.push(&ENTRY));
+        assert!(framer.framed.is_empty());
+        framer.push(&ENTRY);
+        assert_eq!(framer.framed.len(), RECORD_HEAD_SIZE + (fits + 1) * ENTRY_SIZE);
+        assert!(framer.payload.is_empty());
+    }
+
+    /// limit: INDEX_PENDING_SIZE_MAX at
+    /// limit: INDEX_PENDING_SIZE_MAX above
+    #[test]
+    fn what_waits_is_bounded() {
+        let disk = SimDisk::new(1);
+        let (path, params) = (Path::new("log"), Params::new(Chain::Regtest));
+        create(&disk, path, &params).unwrap();
+        let mut log = LogWriter::resume(&disk, LogFile::open(&disk, path, &params).unwrap().unwrap()).unwrap();
+        let start = log.file.size();
+        let mut most = 0;
+        while log.file.size() == start {
+            log.push(&ENTRY).unwrap();
+            most = most.max(log.framer.framed.len());
+        }
+        assert!(most < INDEX_PENDING_SIZE_MAX && log.framer.framed.is_empty());
+        assert!(log.file.size() - start >= INDEX_PENDING_SIZE_MAX as u64);
+    }
+}

@@ -89,7 +89,7 @@ impl<'a> Recovery<'a> {
             items: Vec::new(),
             log: None,
             blocks: BlockWriter::new(None),
-            undos: UndoWriter::default(),
+            undos: UndoWriter::new(),
             remarks,
             orphans: HashMap::new(),
             found: 0,

@@ -115,17 +115,27 @@ fn is_full(file_size: u64, size: u64, size_max: u64) -> bool {
     file_size > 0 && file_size + size >= size_max
 }
 
+/// So that every record begins below the limit.
+fn is_undo_full(file_size: u64, size_max: u64) -> bool {
+    file_size >= size_max
+}
+
 /// The ends of the undo files in use. Undo data goes to the file that has the number of its block's.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct UndoWriter {
     /// The last used last.
     tails: Vec<Tail>,
     /// By block file: the undo file that goes on where its own is full.
     overflow: HashMap<u32, u32>,
+    size_max: u64,
     buffer: Vec<u8>,
 }
 
 impl UndoWriter {
+    pub(super) fn new() -> UndoWriter {
+        UndoWriter { tails: Vec::new(), overflow: HashMap::new(), size_max: UNDO_FILE_SIZE_MAX, buffer: Vec::new() }
+    }
+
     pub(super) fn append(
         &mut self,
         disk: &dyn Disk,
@@ -137,7 +147,7 @@ impl UndoWriter {
     ) -> Result<UndoPosition, ChainError> {
         let size = u32_size(undo);
         let mut file = self.overflow.get(&block.file).copied().unwrap_or(block.file);
-        while self.tail(disk, files, file)?.writer.size() >= UNDO_FILE_SIZE_MAX {
+        while is_undo_full(self.tail(disk, files, file)?.writer.size(), self.size_max) {
             file = files.new_own();
             self.overflow.insert(block.file, file);
         }
@@ -191,5 +201,71 @@ fn u32_size(bytes: &[u8]) -> u32 {
     match u32::try_from(bytes.len()) {
         Ok(size) => size,
         Err(_) => unreachable!("a block and its undo data are far smaller than 4 GiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::obfuscation::Obfuscation;
+    use lydian_disk::SimDisk;
+    use std::sync::Arc;
+
+    /// limit: BLOCK_FILE_SIZE_MAX at
+    /// limit: BLOCK_FILE_SIZE_MAX above
+    /// limit: UNDO_FILE_SIZE_MAX at
+    /// limit: UNDO_FILE_SIZE_MAX above
+    #[test]
+    fn when_files_are_full() {
+        let is_full = |file_size, size| is_full(file_size, size, BLOCK_FILE_SIZE_MAX);
+        assert!(!is_full(BLOCK_FILE_SIZE_MAX - 101, 100));
+        assert!(is_full(BLOCK_FILE_SIZE_MAX - 100, 100), "Core's files stay below the limit");
+        assert!(is_full(BLOCK_FILE_SIZE_MAX - 99, 100));
+        assert!(!is_full(0, BLOCK_FILE_SIZE_MAX + 1), "an empty file takes anything");
+        let is_full = |file_size| is_undo_full(file_size, UndoWriter::new().size_max);
+        assert!(!is_full(UNDO_FILE_SIZE_MAX - 1));
+        assert!(is_full(UNDO_FILE_SIZE_MAX) && is_full(UNDO_FILE_SIZE_MAX + 1));
+    }
+
+    /// limit: OPEN_UNDO_WRITERS_MAX at
+    /// limit: OPEN_UNDO_WRITERS_MAX above
+    #[test]
+    fn undo_files_that_are_closed_are_synced() {
+        let disk = SimDisk::new(1);
+        disk.create_dir("b".as_ref()).unwrap();
+        let files = Files::new(Arc::new(disk.clone()), "b".into(), Obfuscation::new([1; 8]));
+        let mut writer = UndoWriter::new();
+        let mut append = |file: usize| {
+            let block = BlockPosition { file: u32::try_from(file).unwrap(), offset: 8, size: 1 };
+            writer.append(&disk, &files, [7; 4], block, &BlockHash::ZERO, &[0]).unwrap();
+            (writer.tails.len(), writer.tails.iter().any(|tail| tail.file == 0))
+        };
+        for file in 0..OPEN_UNDO_WRITERS_MAX {
+            append(file);
+        }
+        assert_eq!(append(0), (OPEN_UNDO_WRITERS_MAX, true), "the one used last stays");
+        assert_eq!(append(OPEN_UNDO_WRITERS_MAX), (OPEN_UNDO_WRITERS_MAX, true));
+        let lost = disk.power_loss(1);
+        let size = lost.open(&files.path(1, Part::Undo)).unwrap().size();
+        assert_eq!(size, 8 + 1 + 32, "closed, and safe");
+    }
+
+    /// A file that is full is followed by another, which the next restart finds by its number.
+    #[test]
+    fn undo_data_overflows_into_a_file_of_its_own() {
+        let disk = SimDisk::new(1);
+        disk.create_dir("b".as_ref()).unwrap();
+        let files = Files::new(Arc::new(disk.clone()), "b".into(), Obfuscation::NONE);
+        files.insert_own(4);
+        let mut writer = UndoWriter::new();
+        let block = BlockPosition { file: 4, offset: 8, size: 1 };
+        writer.size_max = 1_000;
+        let mut used = Vec::new();
+        for _ in 0..5 {
+            let position = writer.append(&disk, &files, [7; 4], block, &BlockHash::ZERO, &[0; 460]).unwrap();
+            assert!(position.offset < writer.size_max + 8);
+            used.push(position.file);
+        }
+        assert_eq!(used, [4, 4, 5, 5, 6]);
     }
 }
