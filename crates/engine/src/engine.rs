@@ -4,7 +4,7 @@ use crate::activate::{Advance, activate_best_chain};
 use crate::check::{Inconsistency, check_last_blocks};
 use crate::core::Core;
 use crate::error::EngineError;
-use crate::event::Observer;
+use crate::event::{Observer, TipUpdate};
 use crate::follower::Follower;
 use crate::import::{Import, ImportFiles, import};
 use crate::job::lock;
@@ -143,6 +143,24 @@ impl Engine {
     /// Height and hash of the last block of the active chain.
     pub fn tip(&self) -> Tip {
         self.core.tip()
+    }
+
+    /// The tip, in the words of the event that told it.
+    pub fn tip_update(&self) -> TipUpdate {
+        let node = {
+            let tree = self.core.tree();
+            tree.node(tree.tip())
+        };
+        TipUpdate {
+            hash: node.hash,
+            height: node.height,
+            header: node.header,
+            chain_work: node.chain_work,
+            transactions: self.core.count_transactions(0),
+            cache_bytes: self.core.coins.memory_bytes(),
+            coins: self.core.coins.len(),
+            is_disconnect: false,
+        }
     }
 
     /// Height and hash of the block up to which everything is durable.
