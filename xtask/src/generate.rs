@@ -6,6 +6,7 @@
 use crate::layers::{ALL, BESIDE, LAYERS, OPEN};
 use crate::tidy::{Row, checklist_rows, checklist_tests};
 use crate::tree::Tree;
+use std::process::Command;
 
 struct Document {
     path: &'static str,
@@ -15,6 +16,7 @@ struct Document {
 const DOCUMENTS: &[Document] = &[
     Document { path: "docs/crates.md", make: |_| Ok(crates()) },
     Document { path: "docs/checklist.md", make: checklist },
+    Document { path: "docs/config.md", make: |_| config() },
 ];
 
 pub(crate) fn run(tree: &Tree) -> Result<(), String> {
@@ -47,6 +49,17 @@ fn crates() -> String {
         text += &format!("- `{name}`: {purpose}\n");
     }
     text
+}
+
+/// The program writes its own settings down: their table is in `node`, and this tool uses no crate of the product.
+fn config() -> Result<String, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let arguments = ["run", "--quiet", "--locked", "--profile", "test", "-p", "lydian-node", "--", "-help-config"];
+    let output = Command::new(cargo).args(arguments).output().map_err(|error| format!("cargo run: {error}"))?;
+    match output.status.success() {
+        true => String::from_utf8(output.stdout).map_err(|error| format!("lydian -help-config: {error}")),
+        false => Err(format!("lydian -help-config: {}{}", output.status, String::from_utf8_lossy(&output.stderr))),
+    }
 }
 
 fn checklist(tree: &Tree) -> Result<String, String> {

@@ -1,12 +1,12 @@
-//! The command line, as clap reads it. Data only: nothing is opened here.
+//! The command line of `verify` and `explain`, as clap reads it; the node's is read in `settings`. Data only: nothing is opened here.
 
 use clap::{Args, Parser, Subcommand};
 use lydian_consensus::Chain;
 use std::path::PathBuf;
 
-/// Validates Bitcoin blocks itself, every rule and every script, exactly as Bitcoin Core does.
+/// The commands that need no data directory and no settings.
 #[derive(Debug, Parser)]
-#[command(name = "lydian", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(name = "lydian", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -1,6 +1,7 @@
 //! The only reader of the clock. Output: the time of day for the rule about headers from the future; wall and CPU time for reports.
 
 use serde::Serialize;
+use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Linux counts CPU time of a process in hundredths of a second (`USER_HZ`).
@@ -11,6 +12,20 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub(crate) fn now() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// Microseconds since 1970.
+#[allow(clippy::disallowed_methods, reason = "the clock is read here and handed down as a value")]
+pub(crate) fn now_micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Nanoseconds since the first call.
+#[allow(clippy::disallowed_methods, reason = "the clock is read here; no rule depends on it")]
+pub(crate) fn now_nanos() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A moment from which time is counted.

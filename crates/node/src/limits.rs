@@ -8,3 +8,24 @@ pub(crate) const WALK_ENTRIES_MAX: usize = 100_000;
 
 /// Violations of one chain that are kept; the rest are counted.
 pub(crate) const VIOLATIONS_MAX: usize = 1_000;
+
+/// Bytes of a configuration file.
+pub(crate) const CONF_SIZE_MAX: u64 = 1 << 20;
+
+/// Log lines kept before the log is open.
+pub(crate) const LINES_WAITING_MAX: usize = 1_000;
+
+/// Of a log that is shrunk, this much stays: Core's `RECENT_DEBUG_HISTORY_SIZE`.
+pub(crate) const LOG_KEPT_BYTES: u64 = 10_000_000;
+
+/// A log of more bytes is shrunk: Core's 11/10 of what stays.
+pub(crate) const LOG_SHRINK_BYTES: u64 = LOG_KEPT_BYTES / 10 * 11;
+
+/// Commands of `-blocknotify` and the like that run at once.
+pub(crate) const COMMANDS_MAX: usize = 16;
+
+/// Bytes of a status file.
+pub(crate) const STATUS_SIZE_MAX: u64 = 1 << 20;
+
+/// Remarks about imported files that are told; the rest are counted.
+pub(crate) const REMARKS_MAX: usize = 100;

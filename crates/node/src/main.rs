@@ -1,27 +1,120 @@
-//! `lydian`: the program. Input: the command line. Output: text or JSON on stdout, progress on stderr, an exit code: 0 all valid, 1 a block
-//! is invalid, 2 something could not be read or the command line is wrong.
+//! `lydian`: the program. Input: the command line and `lydian.conf`. Output: a node, text or JSON on stdout, progress on stderr, and an exit
+//! code (`exit`).
 //!
-//! Only wiring: settings, files, the clock, the terminal. What is valid is decided in `consensus`.
+//! Only wiring: settings, files, the clock, the terminal, signals. What is valid is decided in `consensus`.
 
 #![forbid(unsafe_code)]
 
 mod cli;
 mod clock;
+mod daemon;
+mod datadir;
+mod display;
+mod exit;
 mod explain;
+mod floor;
+mod host;
+mod info;
 mod limits;
+mod log;
+mod notify;
+mod process;
 mod progress;
 mod report;
+mod run;
 mod screen;
+mod settings;
+mod signals;
+mod status;
 mod verify;
+mod work;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use display::Style;
+use host::Host;
+use lydian_disk::RealDisk;
+use screen::Screen;
+use settings::{Settings, Words, help};
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use work::Task;
 
 fn main() -> ExitCode {
-    let code = match Cli::parse().command {
-        Command::Verify(options) => verify::run(&options),
-        Command::Explain { rule } => explain::run(rule.as_deref()),
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    let first_word = arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'));
+    let code = match first_word.and_then(|word| word.to_str()) {
+        // These two need no data directory and keep their own command lines.
+        Some("verify" | "explain") => match Cli::parse().command {
+            Command::Verify(options) => verify::run(&options),
+            Command::Explain { rule } => explain::run(rule.as_deref()),
+        },
+        _ => node(arguments),
     };
     ExitCode::from(code)
+}
+
+/// Everything that has settings.
+fn node(arguments: Vec<OsString>) -> u8 {
+    let words = match settings::split(arguments) {
+        Ok(words) => words,
+        Err(error) => return refuse(&error),
+    };
+    if told(&words) {
+        return exit::DONE;
+    }
+    let settings = match settings::load(&words, &Host::this(), &RealDisk) {
+        Ok(settings) => settings,
+        Err(error) => return refuse(&error),
+    };
+    for warning in &settings.warnings {
+        // Nobody is left to be told that nobody is left.
+        let _ = writeln!(io::stderr().lock(), "Warning: {warning}");
+    }
+    let argument = words.arguments.first().map(PathBuf::from);
+    let task = match (words.command, argument) {
+        (Some("info"), _) => return info::run(&settings, &RealDisk),
+        (Some("import"), Some(directory)) => Task::Import(directory),
+        (Some("utxohash"), _) => Task::UtxoHash,
+        _ => Task::Run,
+    };
+    let is_node = matches!(task, Task::Run);
+    let style = style(&settings, is_node);
+    // Bitcoin Core's default, but on a terminal the display takes its place.
+    let has_console = is_node && style != Style::Terminal && !io::stdout().is_terminal();
+    run::run(&settings, has_console, |session| work::work(session, &task, style))
+}
+
+/// How progress is told.
+fn style(settings: &Settings, is_node: bool) -> Style {
+    match () {
+        () if settings.daemon || settings.log.console == Some(true) || settings.json => Style::Silent,
+        () if io::stderr().is_terminal() => Style::Terminal,
+        // A node whose words go nowhere or to a file tells them in its log.
+        () if is_node => Style::Silent,
+        () => Style::Lines,
+    }
+}
+
+/// `-help` and `-version`, which need no settings.
+fn told(words: &Words) -> bool {
+    let screen = Screen::new();
+    if words.has_switch("version") {
+        screen.line(&format!("lydian {}", env!("CARGO_PKG_VERSION")));
+    } else if words.wants_help() {
+        screen.line(help::help(screen.width(), words.has_switch("help-debug")).trim_end());
+    } else if words.has_switch("help-config") {
+        screen.line(settings::document().trim_end());
+    } else {
+        return false;
+    }
+    true
+}
+
+fn refuse(error: &settings::SettingsError) -> u8 {
+    daemon::complain(&error.to_string());
+    exit::SETTINGS
 }

@@ -4,6 +4,8 @@
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
+const WIDTH_WITHOUT_TERMINAL: usize = 100;
+
 /// Where text goes, and whether it may be coloured.
 #[derive(Debug)]
 pub(crate) struct Screen {
@@ -30,6 +32,11 @@ impl Screen {
     pub(crate) fn line(&self, text: &str) {
         // Nobody is left to be told that nobody is left.
         let _ = writeln!(io::stdout().lock(), "{text}");
+    }
+
+    /// Columns of the terminal, or a readable width where there is none.
+    pub(crate) fn width(&self) -> usize {
+        console::Term::stdout().size_checked().map_or(WIDTH_WITHOUT_TERMINAL, |(_, columns)| usize::from(columns))
     }
 
     /// The text in a colour, or as it is.

@@ -1,0 +1,74 @@
+//! `-daemon` and `-daemonwait`: the program started once more, in the background. Input: the command line. Output: the exit code of the
+//! process in the foreground.
+//!
+//! Forking a process that may have threads is unsafe, and this crate has no unsafe code; so the parent starts the same program with a mark in
+//! its environment, in a process group of its own, with nothing to read and its words going through a pipe. The child says [`READY`] there
+//! when the parent may leave; every line before it is an error, and an end without it a failure to start.
+
+use crate::exit;
+use std::env;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+const MARK: &str = "LYDIAN_DAEMON";
+
+const READY: &str = "lydian: ready";
+
+/// Whether this process is the one in the background.
+pub(crate) fn is_background() -> bool {
+    env::var_os(MARK).is_some_and(|value| !value.is_empty())
+}
+
+/// Starts the background process and waits until it lets go.
+pub(crate) fn start() -> u8 {
+    let say = |text: &str| {
+        // Nobody is left to be told that nobody is left.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    };
+    let _ = writeln!(io::stdout().lock(), "Lydian starting");
+    let child = env::current_exe().and_then(|program| {
+        Command::new(program)
+            .args(env::args_os().skip(1))
+            .env(MARK, "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+    });
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            say(&format!("Error: the background process could not be started: {error}"));
+            return exit::DIRECTORY;
+        }
+    };
+    let lines = child.stdout.take().map(BufReader::new);
+    for line in lines.into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
+        if line == READY {
+            return exit::DONE;
+        }
+        say(&line);
+    }
+    say("Error during initialization - check debug.log for details");
+    let code = child.wait().ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
+    code.filter(|code| *code != exit::DONE).unwrap_or(exit::DIRECTORY)
+}
+
+/// The parent may leave.
+pub(crate) fn ready() {
+    if is_background() {
+        // If nobody listens, nobody waits.
+        let _ = writeln!(io::stdout().lock(), "{READY}");
+    }
+}
+
+/// An error before the log is open, where somebody sees it.
+pub(crate) fn complain(sentence: &str) {
+    // Nobody is left to be told that nobody is left.
+    let _ = match is_background() {
+        true => writeln!(io::stdout().lock(), "Error: {sentence}"),
+        false => writeln!(io::stderr().lock(), "Error: {sentence}"),
+    };
+}

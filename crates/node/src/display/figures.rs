@@ -1,0 +1,181 @@
+//! Figures of a run as plain numbers, and what they tell: rates, shares, the bottleneck, the time left. Input: snapshots of the engine's
+//! meter with the time they were taken. Nothing is read here, so that every sentence of the display can be tested.
+
+use lydian_engine::{Snapshot, Stage};
+use lydian_script::CheckCounts;
+
+/// Where a run stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Figures {
+    /// Since the run began.
+    pub(crate) wall_seconds: f64,
+    /// Of the whole process.
+    pub(crate) cpu_seconds: f64,
+    pub(crate) workers: usize,
+    pub(crate) height: u64,
+    pub(crate) target_height: u64,
+    pub(crate) blocks: u64,
+    pub(crate) transactions: u64,
+    pub(crate) inputs: u64,
+    pub(crate) checks: CheckCounts,
+    pub(crate) bytes: u64,
+    pub(crate) bytes_total: u64,
+    pub(crate) stages: Vec<StageFigures>,
+}
+
+/// Time of all workers in one stage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct StageFigures {
+    pub(crate) stage: Stage,
+    pub(crate) wall_seconds: f64,
+    pub(crate) cpu_seconds: f64,
+}
+
+/// What the workers wait for most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bottleneck {
+    Cpu,
+    Disk,
+    /// Blocks that are not there yet, or wait for an earlier one.
+    Input,
+}
+
+impl Bottleneck {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Bottleneck::Cpu => "CPU",
+            Bottleneck::Disk => "disk",
+            Bottleneck::Input => "input",
+        }
+    }
+}
+
+/// Stages that wait for the disk where their time is not CPU time.
+const DISK_STAGES: &[Stage] =
+    &[Stage::Read, Stage::Fund, Stage::Commit, Stage::Apply, Stage::Checkpoint, Stage::Disconnect];
+
+impl Figures {
+    pub(crate) fn new(snapshot: &Snapshot, workers: usize, wall_seconds: f64, cpu_seconds: f64) -> Figures {
+        let stage = |(stage, time): (&Stage, &lydian_engine::StageTime)| StageFigures {
+            stage: *stage,
+            wall_seconds: seconds(time.wall_ns),
+            cpu_seconds: seconds(time.cpu_ns),
+        };
+        Figures {
+            wall_seconds,
+            cpu_seconds,
+            workers,
+            height: snapshot.height,
+            target_height: snapshot.target_height,
+            blocks: snapshot.stats.blocks,
+            transactions: snapshot.stats.transactions,
+            inputs: snapshot.stats.inputs,
+            checks: snapshot.stats.checks,
+            bytes: snapshot.stats.bytes,
+            bytes_total: snapshot.bytes_total,
+            stages: Stage::ALL.iter().zip(&snapshot.stages).map(stage).collect(),
+        }
+    }
+
+    /// What was done since an earlier moment. Heights and totals stay those of now.
+    pub(crate) fn since(&self, earlier: &Figures) -> Figures {
+        let stages = self.stages.iter().enumerate().map(|(index, now)| {
+            let before = earlier.stages.get(index);
+            StageFigures {
+                stage: now.stage,
+                wall_seconds: now.wall_seconds - before.map_or(0.0, |before| before.wall_seconds),
+                cpu_seconds: now.cpu_seconds - before.map_or(0.0, |before| before.cpu_seconds),
+            }
+        });
+        Figures {
+            wall_seconds: self.wall_seconds - earlier.wall_seconds,
+            cpu_seconds: self.cpu_seconds - earlier.cpu_seconds,
+            blocks: self.blocks.saturating_sub(earlier.blocks),
+            transactions: self.transactions.saturating_sub(earlier.transactions),
+            inputs: self.inputs.saturating_sub(earlier.inputs),
+            checks: CheckCounts {
+                ecdsa: self.checks.ecdsa.saturating_sub(earlier.checks.ecdsa),
+                schnorr: self.checks.schnorr.saturating_sub(earlier.checks.schnorr),
+                tweak: self.checks.tweak.saturating_sub(earlier.checks.tweak),
+            },
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            stages: stages.collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Of a count, each second.
+    pub(crate) fn rate(&self, count: u64) -> f64 {
+        if self.wall_seconds > 0.0 { float(count) / self.wall_seconds } else { 0.0 }
+    }
+
+    pub(crate) fn signatures(&self) -> u64 {
+        self.checks.ecdsa + self.checks.schnorr
+    }
+
+    /// Of the work: bytes of blocks, which come closest to work before a block is read. Zero to one.
+    pub(crate) fn share_done(&self) -> f64 {
+        if self.bytes_total == 0 { 1.0 } else { (float(self.bytes) / float(self.bytes_total)).min(1.0) }
+    }
+
+    /// Seconds for the work that is left, at the pace of `recent`; `None` while there is none.
+    pub(crate) fn seconds_left(&self, recent: &Figures) -> Option<f64> {
+        let rate = recent.rate(recent.bytes);
+        (rate > 0.0).then(|| float(self.bytes_total.saturating_sub(self.bytes)) / rate)
+    }
+
+    /// Time of all stages but waiting.
+    pub(crate) fn working_seconds(&self) -> f64 {
+        self.stages.iter().filter(|stage| stage.stage != Stage::Wait).map(|stage| stage.wall_seconds).sum()
+    }
+
+    /// Stages by their share of the work, the greatest first; without those that took nothing.
+    pub(crate) fn shares(&self) -> Vec<(Stage, f64)> {
+        let whole = self.working_seconds();
+        let mut shares: Vec<(Stage, f64)> = self
+            .stages
+            .iter()
+            .filter(|stage| stage.stage != Stage::Wait && stage.wall_seconds > 0.0)
+            .map(|stage| (stage.stage, stage.wall_seconds / whole))
+            .collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+        shares
+    }
+
+    /// Of the workers' time, how much was CPU time: zero to one.
+    pub(crate) fn busy(&self) -> f64 {
+        let cpu: f64 = self.stages.iter().map(|stage| stage.cpu_seconds).sum();
+        let whole = self.wall_seconds * float(self.workers as u64);
+        if whole > 0.0 { (cpu / whole).min(1.0) } else { 0.0 }
+    }
+
+    /// The greatest part of the workers' time: at work, on the disk, or without work. Time that other processes take from a worker that
+    /// computes is time of the CPU.
+    pub(crate) fn bottleneck(&self) -> Bottleneck {
+        let (mut cpu, mut disk, mut wait) = (0.0, 0.0, 0.0);
+        for stage in &self.stages {
+            if stage.stage == Stage::Wait {
+                wait += stage.wall_seconds;
+            } else if DISK_STAGES.contains(&stage.stage) {
+                cpu += stage.cpu_seconds;
+                disk += (stage.wall_seconds - stage.cpu_seconds).max(0.0);
+            } else {
+                cpu += stage.wall_seconds;
+            }
+        }
+        match () {
+            () if cpu >= disk && cpu >= wait => Bottleneck::Cpu,
+            () if disk >= wait => Bottleneck::Disk,
+            () => Bottleneck::Input,
+        }
+    }
+}
+
+fn seconds(nanos: u64) -> f64 {
+    float(nanos) / 1e9
+}
+
+#[allow(clippy::cast_precision_loss, reason = "shown with few digits")]
+pub(crate) fn float(number: u64) -> f64 {
+    number as f64
+}

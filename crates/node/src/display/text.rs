@@ -1,0 +1,157 @@
+//! The words of the display. Input: figures. Output: lines for a terminal, one line for a file, the table at the end.
+
+use super::figures::{Figures, float};
+use crate::floor::Floor;
+use crate::screen::commas;
+use lydian_engine::Stage;
+
+const BAR_WIDTH: usize = 24;
+
+/// Stages told by name while a run goes on; the rest are one share.
+const STAGES_SHOWN: usize = 5;
+
+/// Three lines that fit a terminal of 80 columns: where, how fast, with what.
+pub(crate) fn lines(now: &Figures, recent: &Figures) -> String {
+    let share = now.share_done();
+    let filled = (0..BAR_WIDTH).filter(|cell| float(*cell as u64) < share * float(BAR_WIDTH as u64)).count();
+    let bar = format!("{}{}", "=".repeat(filled), " ".repeat(BAR_WIDTH - filled));
+    format!(
+        "[{bar}] {:5.1} %  height {} of {}{}\n{}, {} limits\n{}",
+        share * 100.0,
+        commas(now.height),
+        commas(now.target_height.max(now.height)),
+        left(now, recent),
+        rates(recent),
+        recent.bottleneck().name(),
+        shares(recent)
+    )
+}
+
+/// The same in one line.
+pub(crate) fn line(now: &Figures, recent: &Figures) -> String {
+    format!(
+        "height {} of {} ({:.1} % of the work), {}, {} limits{}; {}",
+        commas(now.height),
+        commas(now.target_height.max(now.height)),
+        now.share_done() * 100.0,
+        rates(recent),
+        recent.bottleneck().name(),
+        left(now, recent),
+        shares(recent)
+    )
+}
+
+fn rates(recent: &Figures) -> String {
+    let [blocks, inputs, signatures] =
+        [recent.blocks, recent.inputs, recent.signatures()].map(|count| whole(recent.rate(count)));
+    format!("{blocks} blocks/s, {inputs} inputs/s, {signatures} signatures/s")
+}
+
+fn left(now: &Figures, recent: &Figures) -> String {
+    now.seconds_left(recent).map(|seconds| format!(", {} left", duration(seconds))).unwrap_or_default()
+}
+
+fn shares(recent: &Figures) -> String {
+    let shares = recent.shares();
+    let mut parts: Vec<String> = shares
+        .iter()
+        .take(STAGES_SHOWN)
+        .map(|(stage, share)| format!("{} {:.0} %", stage.name(), share * 100.0))
+        .collect();
+    let rest: f64 = shares.iter().skip(STAGES_SHOWN).map(|(_, share)| share).sum();
+    if rest > 0.0 {
+        parts.push(format!("rest {:.0} %", rest * 100.0));
+    }
+    parts.join(", ")
+}
+
+/// The table at the end.
+pub(crate) fn table(total: &Figures, costs: &Costs) -> String {
+    let mut text = format!("{:12} {:>9} {:>9} {:>7}\n", "stage", "wall s", "CPU s", "share");
+    let whole = total.working_seconds();
+    for stage in total.stages.iter().filter(|stage| stage.wall_seconds > 0.0) {
+        let share = match stage.stage {
+            Stage::Wait => String::new(),
+            _ if whole > 0.0 => format!("{:.1} %", stage.wall_seconds / whole * 100.0),
+            _ => String::new(),
+        };
+        let row = format!("{:12} {:9.3} {:9.3} {share:>7}", stage.stage.name(), stage.wall_seconds, stage.cpu_seconds);
+        text += row.trim_end();
+        text.push('\n');
+    }
+    text += &format!(
+        "{:12} {:9.3} {:9.3}           {} workers, {:.0} % busy\n\n",
+        "whole run",
+        total.wall_seconds,
+        total.cpu_seconds,
+        total.workers,
+        total.busy() * 100.0
+    );
+    text += &format!(
+        "blocks       {}, to height {} ({}/s)\ntransactions {}\ninputs       {} ({}/s)\nchecks       {} signatures, {} tweaks\n",
+        commas(total.blocks),
+        commas(total.height),
+        self::whole(total.rate(total.blocks)),
+        commas(total.transactions),
+        commas(total.inputs),
+        self::whole(total.rate(total.inputs)),
+        commas(total.signatures()),
+        commas(total.checks.tweak),
+    );
+    if let Some(floor) = &costs.floor {
+        let seconds = floor.seconds(&total.checks, total.workers);
+        text += &format!(
+            "floor        {seconds:.3} s: the checks alone, at {:.1} us a signature and {:.1} us a tweak on {} cores",
+            floor.signature_ns / 1e3,
+            floor.tweak_ns / 1e3,
+            total.workers
+        );
+        if seconds > 0.0 {
+            text += &format!("; the run took {:.2} times that", total.wall_seconds / seconds);
+        }
+        text.push('\n');
+    }
+    if let Some(bytes) = costs.peak_memory_bytes {
+        text += &format!("memory       {} MB at most\n", megabytes(bytes));
+    }
+    if let Some((read, written)) = costs.disk_bytes {
+        text += &format!("disk         {} MB read, {} MB written\n", megabytes(read), megabytes(written));
+    }
+    text
+}
+
+/// What a run cost beside time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Costs {
+    pub(crate) floor: Option<Floor>,
+    pub(crate) peak_memory_bytes: Option<u64>,
+    pub(crate) disk_bytes: Option<(u64, u64)>,
+}
+
+pub(crate) fn megabytes(bytes: u64) -> String {
+    format!("{:.1}", float(bytes) / 1e6)
+}
+
+/// A rate without digits that say nothing.
+fn whole(rate: f64) -> String {
+    if rate >= 10.0 || rate == 0.0 {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive and small")]
+        let rate = rate.round() as u64;
+        commas(rate)
+    } else {
+        format!("{rate:.1}")
+    }
+}
+
+/// `3d 4h`, `4h 10m`, `3m 20s`, `20s`.
+pub(crate) fn duration(seconds: f64) -> String {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a year")]
+    let seconds = seconds.clamp(0.0, 365.0 * 86_400.0).round() as u64;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m {}s", seconds % 60),
+        (0, _, _) => format!("{hours}h {minutes}m"),
+        _ => format!("{days}d {hours}h"),
+    }
+}

@@ -1,0 +1,139 @@
+//! `lydian info`: where a node stands, at once. Input: the status file and the sizes of files. Output: text or JSON. Takes no lock that it
+//! keeps, opens no store, changes nothing.
+
+use crate::clock::now;
+use crate::daemon::complain;
+use crate::datadir::recognize;
+use crate::display::megabytes;
+use crate::exit;
+use crate::log::iso8601;
+use crate::screen::{Screen, Tone, commas};
+use crate::settings::Settings;
+use crate::status::{Status, StatusError};
+use lydian_disk::{Disk, DiskErrorKind, PathKind};
+use serde::Serialize;
+use std::path::Path;
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Info {
+    #[serde(flatten)]
+    status: Status,
+    is_running: bool,
+    datadir: String,
+    /// Of block and undo files, and of coins.
+    blocks_bytes: u64,
+    coins_bytes: u64,
+}
+
+pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
+    let directory = &settings.datadir;
+    if disk.kind(directory) != Ok(PathKind::Directory) {
+        complain(&format!("there is no data directory {}: a node makes it when it runs", directory.display()));
+        return exit::DIRECTORY;
+    }
+    if let Err(error) = recognize(settings, disk) {
+        complain(&error.to_string());
+        return exit::DIRECTORY;
+    }
+    let status = match Status::read(disk, directory) {
+        Ok(status) => status,
+        Err(StatusError::Disk(error)) if error.kind == DiskErrorKind::NotFound => {
+            complain(&format!("no node has run in {} yet", directory.display()));
+            return exit::DIRECTORY;
+        }
+        Err(error) => {
+            complain(&error.to_string());
+            return exit::DISK;
+        }
+    };
+    let info = Info {
+        status,
+        // Where the lock is free nobody runs; it is given back at once.
+        is_running: disk.lock(&directory.join(".lock")).is_err_and(|error| error.kind == DiskErrorKind::Locked),
+        datadir: directory.display().to_string(),
+        blocks_bytes: size(disk, &settings.blocks),
+        coins_bytes: size(disk, &directory.join("chainstate")),
+    };
+    let screen = Screen::new();
+    match settings.json {
+        true => match serde_json::to_string_pretty(&info) {
+            Ok(json) => screen.line(&json),
+            Err(error) => unreachable!("structures of numbers and texts are JSON: {error}"),
+        },
+        false => tell(&screen, &info),
+    }
+    exit::DONE
+}
+
+/// Bytes of the files directly in a directory; none where there is no such directory.
+fn size(disk: &dyn Disk, directory: &Path) -> u64 {
+    let files = disk.list(directory).unwrap_or_default();
+    let sizes = files
+        .iter()
+        .filter(|(_, kind)| *kind == PathKind::File)
+        .filter_map(|(path, _)| Some(disk.open(path).ok()?.size()));
+    sizes.sum()
+}
+
+fn tell(screen: &Screen, info: &Info) {
+    let Info { status, .. } = info;
+    let state = match info.is_running {
+        true => format!("a node runs; as of {} seconds ago", now().saturating_sub(status.updated)),
+        false => format!("no node runs; as of {}", iso8601(i64::from(status.updated))),
+    };
+    let missing = || "not known".to_owned();
+    let mut rows = vec![
+        ("directory", format!("{} ({state})", info.datadir)),
+        ("chain", status.chain.clone()),
+        ("tip", status.tip.clone()),
+        (
+            "height",
+            format!(
+                "{} of {} headers, {}",
+                commas(status.height.into()),
+                commas(status.headers.into()),
+                iso8601(i64::from(status.time))
+            ),
+        ),
+        (
+            "durable",
+            status.durable_height.map_or_else(missing, |height| format!("to height {}", commas(height.into()))),
+        ),
+        ("progress", format!("{:.4} %", status.verification_progress * 100.0)),
+        ("work", status.chain_work.trim_start_matches('0').to_owned()),
+        ("transactions", status.transactions.map_or_else(missing, commas)),
+        (
+            "coins",
+            format!(
+                "{}, {} MB on disk, {} MB in memory",
+                commas(status.coins),
+                megabytes(info.coins_bytes),
+                megabytes(status.cache_bytes)
+            ),
+        ),
+        ("blocks", format!("{} MB of block and undo files", megabytes(info.blocks_bytes))),
+    ];
+    if let Some(run) = &status.run {
+        rows.push((
+            "last run",
+            format!(
+                "{} blocks, {} inputs, {} signatures in {:.1} s wall, {:.1} s CPU",
+                commas(run.blocks),
+                commas(run.inputs),
+                commas(run.signatures),
+                run.wall_seconds,
+                run.cpu_seconds
+            ),
+        ));
+        for stage in &run.stages {
+            rows.push((
+                "",
+                format!("{:12} {:9.3} s wall {:9.3} s CPU", stage.stage, stage.wall_seconds, stage.cpu_seconds),
+            ));
+        }
+    }
+    for (label, text) in rows {
+        screen.line(&format!("{}  {text}", screen.tone(Tone::Strong, &format!("{label:12}"))));
+    }
+}

@@ -1,0 +1,126 @@
+//! Logging categories and levels, by Bitcoin Core's names. Input: the texts of `-debug`, `-debugexclude`, `-loglevel`. Output: sets and
+//! thresholds, or what a text must be. A name of Core's is taken even where nothing of ours logs under it.
+
+use super::Level;
+
+/// Core's names in its order; `lock` only exists in its debug builds.
+const NAMES: [&str; 30] = [
+    "net",
+    "tor",
+    "mempool",
+    "http",
+    "bench",
+    "zmq",
+    "walletdb",
+    "rpc",
+    "estimatefee",
+    "addrman",
+    "selectcoins",
+    "reindex",
+    "cmpctblock",
+    "rand",
+    "prune",
+    "proxy",
+    "mempoolrej",
+    "coindb",
+    "qt",
+    "leveldb",
+    "validation",
+    "i2p",
+    "ipc",
+    "lock",
+    "blockstorage",
+    "txreconciliation",
+    "scan",
+    "txpackages",
+    "kernel",
+    "privatebroadcast",
+];
+
+/// One category: its place in [`NAMES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Category(usize);
+
+impl Category {
+    pub(crate) const BENCH: Category = Category(4);
+    pub(crate) const COINDB: Category = Category(17);
+
+    pub(crate) fn name(self) -> &'static str {
+        NAMES[self.0]
+    }
+
+    fn find(name: &str) -> Option<Category> {
+        NAMES.iter().position(|known| *known == name).map(Category)
+    }
+}
+
+/// A set of categories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Categories(u32);
+
+impl Categories {
+    pub(crate) fn contains(self, category: Category) -> bool {
+        self.0 & (1 << category.0) != 0
+    }
+
+    /// `-debug`: a name, or all of them for nothing, `1` and `all`.
+    pub(crate) fn enable(&mut self, text: &str) -> Result<(), String> {
+        self.0 |= bits(text)?;
+        Ok(())
+    }
+
+    /// `-debugexclude`.
+    pub(crate) fn disable(&mut self, text: &str) -> Result<(), String> {
+        self.0 &= !bits(text)?;
+        Ok(())
+    }
+}
+
+fn bits(text: &str) -> Result<u32, String> {
+    match text {
+        "" | "1" | "all" => Ok(u32::MAX),
+        // Core drops this one in silence.
+        "libevent" => Ok(0),
+        _ => Category::find(text)
+            .map(|category| 1 << category.0)
+            .ok_or_else(|| format!("a logging category: {}", NAMES.join(", "))),
+    }
+}
+
+/// From which level on an enabled category is logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Levels {
+    global: Level,
+    single: Vec<(Category, Level)>,
+}
+
+impl Default for Levels {
+    fn default() -> Levels {
+        Levels { global: Level::Debug, single: Vec::new() }
+    }
+}
+
+impl Levels {
+    /// The last that was said of a category, else the global one.
+    pub(crate) fn of(&self, category: Category) -> Level {
+        self.single.iter().rev().find(|(known, _)| *known == category).map_or(self.global, |(_, level)| *level)
+    }
+
+    /// `-loglevel`: `debug`, or `validation:trace`.
+    pub(crate) fn set(&mut self, text: &str) -> Result<(), String> {
+        let level = |name: &str| {
+            let settable = Level::ALL.into_iter().filter(|level| *level <= Level::Info);
+            settable.into_iter().find(|level| level.name() == name)
+        };
+        let must =
+            || "info, debug or trace, or one of these after a category and a colon (validation:trace)".to_owned();
+        match text.split_once(':') {
+            None => self.global = level(text).ok_or_else(must)?,
+            Some((category, name)) => {
+                let category = Category::find(category).ok_or_else(must)?;
+                self.single.push((category, level(name).ok_or_else(must)?));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! Lines, levels and the file of the log.
+
+use super::*;
+use lydian_consensus::{Chain, U256};
+use lydian_disk::{SimDisk, read_whole};
+use lydian_primitives::{BlockHash, Height};
+
+fn settings(path: &str) -> LogSettings {
+    let (categories, levels) = (Categories::default(), Levels::default());
+    LogSettings { file: Some(path.into()), console: None, has_micros: false, shrink: true, categories, levels }
+}
+
+fn text(disk: &SimDisk, path: &str) -> String {
+    String::from_utf8(read_whole(disk, Path::new(path), 1 << 30).unwrap()).unwrap()
+}
+
+#[test]
+fn lines_have_cores_form() {
+    assert_eq!(stamp(1_790_000_000_123_456, false), "2026-09-21T14:13:20Z");
+    assert_eq!(stamp(1_790_000_000_123_456, true), "2026-09-21T14:13:20.123456Z");
+    assert_eq!(iso8601(0), "1970-01-01T00:00:00Z");
+    assert_eq!(iso8601(1_231_006_505), "2009-01-03T18:15:05Z");
+    assert_eq!(iso8601(951_782_400), "2000-02-29T00:00:00Z");
+    assert_eq!(iso8601(4_107_542_400), "2100-03-01T00:00:00Z", "no leap day in 2100");
+    assert_eq!(iso8601(i64::from(u32::MAX)), "2106-02-07T06:28:15Z");
+    assert_eq!(prefix(None, Level::Info), "");
+    assert_eq!(prefix(None, Level::Warning), "[warning] ");
+    assert_eq!(prefix(Some(Category::COINDB), Level::Debug), "[coindb] ");
+    assert_eq!(prefix(Some(Category::BENCH), Level::Trace), "[bench:trace] ");
+    assert_eq!(escape("a\x1b[31m\tb\n"), "a\\x1b[31m\\x09b");
+}
+
+/// The first line is one that Bitcoin Core 31.99 wrote on regtest.
+#[test]
+fn the_tip_is_told_as_core_tells_it() {
+    let mut tip = TipLine {
+        hash: "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206".parse().unwrap(),
+        height: Height(0),
+        version: 1,
+        chain_work: U256::from_u64(2),
+        chain_tx_count: 1,
+        time: 1_296_688_602,
+        headers_height: Height(0),
+        cache_bytes: 0,
+        cache_coins: 0,
+    };
+    assert_eq!(
+        update_tip(&tip, Chain::Regtest, 1_790_000_000),
+        "UpdateTip: new best=0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206 height=0 version=0x00000001 log2_work=1.000000 \
+         tx=1 date='2011-02-02T23:16:42Z' progress=0.000002 cache=0.0MiB(0txo)"
+    );
+    tip.hash = BlockHash([0; 32]);
+    (tip.version, tip.cache_bytes, tip.cache_coins) = (0x2000_0000, 3 << 19, 7);
+    let line = update_tip(&tip, Chain::Main, 1_790_000_000);
+    assert!(line.contains("version=0x20000000") && line.ends_with("cache=1.5MiB(7txo)"), "{line}");
+    // Mainnet's whole work at block 938,343, as its header commits to it.
+    let work = U256::from_u64(1).shifted_left(96).checked_add(U256::from_u64(1).shifted_left(95)).unwrap();
+    assert!((lines::log2(work) - 96.584_962_5).abs() < 1e-6);
+    assert_eq!(lines::log2(U256::from_u64(1)), 0.0);
+}
+
+#[test]
+fn progress_is_cores_guess() {
+    let tip = |chain_tx_count, time, height| TipLine {
+        hash: BlockHash([0; 32]),
+        height: Height(height),
+        version: 1,
+        chain_work: U256::from_u64(2),
+        chain_tx_count,
+        time,
+        headers_height: Height(100),
+        cache_bytes: 0,
+        cache_coins: 0,
+    };
+    let guess = |tip: TipLine, now| lines::progress(&tip, Chain::Main, now);
+    assert_eq!(guess(tip(0, 0, 0), 1_800_000_000), 0.0);
+    let half = guess(tip(657_902_934, 1_500_000_000, 50), 1_772_055_173);
+    assert!((half - 0.5).abs() < 1e-6, "{half}");
+    let now = 1_800_000_000;
+    assert_eq!(guess(tip(1_400_000_000, 1_799_999_000, 100), now), 1.0, "at the best header");
+    let behind = guess(tip(1_400_000_000, 1_799_999_000, 99), now);
+    let expected = 1_400_000_000.0 / (1_400_000_000.0 + 600.0 * 5.401_110_064_961_22);
+    assert!((behind - expected).abs() < 1e-12, "one block behind");
+}
+
+#[test]
+fn categories_and_levels_are_cores() {
+    let mut categories = Categories::default();
+    assert!(!categories.contains(Category::BENCH));
+    categories.enable("bench").unwrap();
+    assert!(categories.contains(Category::BENCH) && !categories.contains(Category::COINDB));
+    categories.enable("1").unwrap();
+    categories.disable("coindb").unwrap();
+    assert!(categories.contains(Category::BENCH) && !categories.contains(Category::COINDB));
+    assert!(categories.enable("Bench").is_err() && categories.enable("noise").is_err());
+    assert_eq!([Category::BENCH, Category::COINDB].map(Category::name), ["bench", "coindb"]);
+
+    let mut levels = Levels::default();
+    assert_eq!(levels.of(Category::BENCH), Level::Debug);
+    levels.set("info").unwrap();
+    levels.set("bench:trace").unwrap();
+    assert_eq!((levels.of(Category::BENCH), levels.of(Category::COINDB)), (Level::Trace, Level::Info));
+    for bad in ["", "warning", "bench:", "bench:loud", "noise:debug", ":debug"] {
+        assert!(levels.set(bad).is_err(), "{bad}");
+    }
+}
+
+/// limit: LINES_WAITING_MAX at
+/// limit: LINES_WAITING_MAX above
+#[test]
+fn lines_wait_for_the_file_and_the_oldest_are_dropped() {
+    for (count, first) in [(LINES_WAITING_MAX, "line 0\n"), (LINES_WAITING_MAX + 1, "line 1\n")] {
+        let disk = SimDisk::new(0);
+        disk.create_dir(Path::new("/d")).unwrap();
+        let log = Log::new(Arc::new(disk.clone()), &settings("/d/debug.log"), false);
+        (0..count).for_each(|number| log.info(format!("line {number}")));
+        log.open(true).unwrap();
+        log.warning("after");
+        let text = text(&disk, "/d/debug.log");
+        let lines: Vec<_> = text.lines().skip(5).collect();
+        assert_eq!(lines.len(), LINES_WAITING_MAX + 1);
+        assert!(text.trim_start().split_inclusive('\n').next().unwrap().ends_with(first));
+        assert!(lines[lines.len() - 1].ends_with("Z [warning] after"));
+    }
+}
+
+#[test]
+fn a_moved_log_is_opened_anew_and_a_failing_disk_does_no_harm() {
+    let disk = SimDisk::new(0);
+    disk.create_dir(Path::new("/d")).unwrap();
+    let mut settings = settings("/d/debug.log");
+    settings.categories.enable("bench").unwrap();
+    let log = Log::new(Arc::new(disk.clone()), &settings, false);
+    log.open(true).unwrap();
+    log.info("one");
+    disk.remove(Path::new("/d/debug.log")).unwrap();
+    log.reopen();
+    log.debug(Category::BENCH, || "two");
+    log.debug::<&str>(Category::COINDB, || panic!("the message of a category that is off is not even made"));
+    assert!(text(&disk, "/d/debug.log").ends_with("Z [bench] two\n"));
+    assert!(!text(&disk, "/d/debug.log").contains("one"));
+    let nowhere = Log::new(Arc::new(disk), &LogSettings { file: Some("/dev/null".into()), ..settings }, false);
+    nowhere.open(true).unwrap();
+    nowhere.info("nobody reads this");
+}
+
+/// limit: LOG_SHRINK_BYTES at
+/// limit: LOG_SHRINK_BYTES above
+/// limit: LOG_KEPT_BYTES at
+/// limit: LOG_KEPT_BYTES above
+#[test]
+fn a_log_that_has_grown_keeps_its_end() {
+    let disk = SimDisk::new(0);
+    let path = Path::new("/debug.log");
+    for (size, kept) in [(LOG_SHRINK_BYTES, LOG_SHRINK_BYTES), (LOG_SHRINK_BYTES + 1, LOG_KEPT_BYTES)] {
+        let mut bytes = vec![b'x'; usize::try_from(size).unwrap()];
+        let end = bytes.len() - 3;
+        bytes[end..].copy_from_slice(b"end");
+        disk.write_whole(path, &bytes).unwrap();
+        shrink_file(&disk, path).unwrap();
+        let after = read_whole(&disk, path, 1 << 30).unwrap();
+        assert_eq!(after.len() as u64, kept);
+        assert!(after.ends_with(b"end"));
+    }
+    shrink_file(&disk, Path::new("/none")).unwrap();
+}

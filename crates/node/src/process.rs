@@ -1,0 +1,40 @@
+//! What the operating system says of this process: memory, bytes read and written, CPU time of a thread. Output: numbers, `None` where the
+//! system does not tell.
+
+use crate::clock::now_nanos;
+use lydian_engine::StageClock;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The clock of the engine's stages.
+#[derive(Debug)]
+pub(crate) struct NodeClock;
+
+impl StageClock for NodeClock {
+    fn wall_ns(&self) -> u64 {
+        now_nanos()
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+    }
+}
+
+/// The most memory this process ever held.
+pub(crate) fn peak_memory_bytes() -> Option<u64> {
+    let kib = field("/proc/self/status", "VmHWM:")?;
+    Some(kib * 1024)
+}
+
+/// Bytes that went from and to disks (not those that the system had in memory).
+pub(crate) fn disk_bytes() -> Option<(u64, u64)> {
+    Some((field("/proc/self/io", "read_bytes:")?, field("/proc/self/io", "write_bytes:")?))
+}
+
+#[allow(clippy::disallowed_methods, reason = "/proc is no file on a disk; it has no size that `disk` could read")]
+fn field(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,205 @@
+//! Bitcoin Core's options that Lydian does not have, each with what happens to somebody who gives it: an error where ignoring it would
+//! break a promise, a warning where nothing depends on it. Data only.
+//!
+//! An option that is given but switched off (`-txindex=0`, `-nolisten`) asks for nothing and is passed over. A test reads Core's source and
+//! finds an option that is in neither table.
+
+/// One option of Core.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CoreOption {
+    pub(crate) name: &'static str,
+    pub(crate) ignoring: Ignoring,
+    /// Why it may be ignored, or what would go wrong.
+    pub(crate) reason: &'static str,
+}
+
+/// Whether an option may be ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ignoring {
+    /// A warning: what it would change is not there to be changed.
+    IsSafe,
+    /// An error: whoever gives it relies on something that would not be so.
+    BreaksPromise,
+}
+
+const NO_CONNECTIONS: &str = "Lydian makes no connections yet";
+const NO_MEMPOOL: &str = "Lydian has no mempool yet";
+const NO_MINING: &str = "Lydian makes no blocks";
+const NO_RPC: &str = "Lydian has no RPC server yet, so nothing is open to anyone";
+const NO_WALLET: &str = "Lydian has no wallet";
+const NO_WINDOW: &str = "Lydian has no window";
+const NO_SUCH_MEMORY: &str = "its store has no such setting; -dbcache sets the memory";
+const LOG_FORM: &str = "the form of log lines cannot be changed in this way";
+const NO_INDEX: &str = "there would be no such index";
+const NO_SERVER: &str = "nothing would answer; Lydian has no RPC server yet";
+const NO_ZMQ: &str = "nothing would be published";
+const NO_ZMQ_QUEUE: &str = "nothing is published";
+const NO_NOTICE: &str = "nobody would be told";
+const OTHER_RULES: &str = "blocks would be judged by other rules than you ask for";
+const OTHER_TEST: &str = "a test that asks for it would test something else";
+
+const fn safe(name: &'static str, reason: &'static str) -> CoreOption {
+    CoreOption { name, ignoring: Ignoring::IsSafe, reason }
+}
+
+const fn refused(name: &'static str, reason: &'static str) -> CoreOption {
+    CoreOption { name, ignoring: Ignoring::BreaksPromise, reason }
+}
+
+/// By name.
+pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
+    safe("acceptnonstdtxn", NO_MEMPOOL),
+    safe("acceptstalefeeestimates", NO_MEMPOOL),
+    safe("addnode", NO_CONNECTIONS),
+    safe("addresstype", NO_WALLET),
+    refused("alertnotify", NO_NOTICE),
+    safe("allowignoredconf", "a second configuration file is always an error"),
+    safe("asmap", NO_CONNECTIONS),
+    safe("avoidpartialspends", NO_WALLET),
+    safe("bantime", NO_CONNECTIONS),
+    safe("bind", NO_CONNECTIONS),
+    refused("blockfilterindex", NO_INDEX),
+    safe("blockmaxweight", NO_MINING),
+    safe("blockmintxfee", NO_MINING),
+    safe("blockreconstructionextratxn", NO_CONNECTIONS),
+    safe("blockreservedweight", NO_MINING),
+    safe("blocksonly", NO_CONNECTIONS),
+    refused("blockversion", OTHER_TEST),
+    safe("bytespersigop", NO_MEMPOOL),
+    safe("capturemessages", NO_CONNECTIONS),
+    safe("changetype", NO_WALLET),
+    safe("checkaddrman", NO_CONNECTIONS),
+    safe("checkblockindex", "Lydian's own checks are always on"),
+    safe("checkmempool", NO_MEMPOOL),
+    safe("checkpoints", "Core itself dropped it"),
+    safe("choosedatadir", NO_WINDOW),
+    safe("cjdnsreachable", NO_CONNECTIONS),
+    refused("coinstatsindex", NO_INDEX),
+    safe("connect", NO_CONNECTIONS),
+    safe("consolidatefeerate", NO_WALLET),
+    safe("datacarrier", NO_MEMPOOL),
+    safe("datacarriersize", NO_MEMPOOL),
+    safe("dbbatchsize", NO_SUCH_MEMORY),
+    refused("dbcrashratio", OTHER_TEST),
+    safe("deprecatedrpc", NO_RPC),
+    safe("disablewallet", NO_WALLET),
+    safe("discardfee", NO_WALLET),
+    safe("discover", NO_CONNECTIONS),
+    safe("dns", NO_CONNECTIONS),
+    safe("dnsseed", NO_CONNECTIONS),
+    safe("dustrelayfee", NO_MEMPOOL),
+    safe("externalip", NO_CONNECTIONS),
+    safe("fallbackfee", NO_WALLET),
+    refused("fastprune", OTHER_TEST),
+    safe("fixedseeds", NO_CONNECTIONS),
+    safe("forcecompactdb", NO_SUCH_MEMORY),
+    safe("forcednsseed", NO_CONNECTIONS),
+    safe("i2pacceptincoming", NO_CONNECTIONS),
+    safe("i2psam", NO_CONNECTIONS),
+    safe("incrementalrelayfee", NO_MEMPOOL),
+    refused("ipcbind", NO_SERVER),
+    safe("keypool", NO_WALLET),
+    safe("lang", NO_WINDOW),
+    safe("limitancestorcount", NO_MEMPOOL),
+    safe("limitancestorsize", NO_MEMPOOL),
+    safe("limitclustercount", NO_MEMPOOL),
+    safe("limitclustersize", NO_MEMPOOL),
+    safe("limitdescendantcount", NO_MEMPOOL),
+    safe("limitdescendantsize", NO_MEMPOOL),
+    safe("listen", NO_CONNECTIONS),
+    safe("listenonion", NO_CONNECTIONS),
+    safe("logips", LOG_FORM),
+    safe("loglevelalways", LOG_FORM),
+    safe("logratelimit", LOG_FORM),
+    safe("logsourcelocations", LOG_FORM),
+    safe("logthreadnames", LOG_FORM),
+    safe("logtimestamps", LOG_FORM),
+    safe("maxapsfee", NO_WALLET),
+    safe("maxconnections", NO_CONNECTIONS),
+    safe("maxmempool", NO_MEMPOOL),
+    safe("maxreceivebuffer", NO_CONNECTIONS),
+    safe("maxsendbuffer", NO_CONNECTIONS),
+    safe("maxsigcachesize", NO_SUCH_MEMORY),
+    safe("maxtipage", "Lydian has no initial block download yet"),
+    safe("maxtxfee", NO_WALLET),
+    safe("maxuploadtarget", NO_CONNECTIONS),
+    safe("mempoolexpiry", NO_MEMPOOL),
+    safe("min", NO_WINDOW),
+    safe("minrelaytxfee", NO_MEMPOOL),
+    safe("mintxfee", NO_WALLET),
+    refused("mocktime", OTHER_TEST),
+    safe("natpmp", NO_CONNECTIONS),
+    safe("networkactive", NO_CONNECTIONS),
+    safe("onion", NO_CONNECTIONS),
+    safe("onlynet", NO_CONNECTIONS),
+    refused("peerblockfilters", "there would be no filters to serve"),
+    safe("peerbloomfilters", NO_CONNECTIONS),
+    safe("peertimeout", NO_CONNECTIONS),
+    safe("permitbaremultisig", NO_MEMPOOL),
+    safe("persistmempool", NO_MEMPOOL),
+    safe("persistmempoolv1", NO_MEMPOOL),
+    safe("port", NO_CONNECTIONS),
+    safe("prevoutfetchthreads", NO_SUCH_MEMORY),
+    safe("printpriority", NO_MINING),
+    safe("privatebroadcast", NO_CONNECTIONS),
+    safe("proxy", NO_CONNECTIONS),
+    safe("proxyrandomize", NO_CONNECTIONS),
+    safe("resetguisettings", NO_WINDOW),
+    refused("rest", NO_SERVER),
+    safe("rpcallowip", NO_RPC),
+    safe("rpcauth", NO_RPC),
+    safe("rpcbind", NO_RPC),
+    safe("rpccookiefile", NO_RPC),
+    safe("rpccookieperms", NO_RPC),
+    safe("rpcdoccheck", NO_RPC),
+    safe("rpcpassword", NO_RPC),
+    safe("rpcport", NO_RPC),
+    safe("rpcservertimeout", NO_RPC),
+    safe("rpcthreads", NO_RPC),
+    safe("rpcuser", NO_RPC),
+    safe("rpcwhitelist", NO_RPC),
+    safe("rpcwhitelistdefault", NO_RPC),
+    safe("rpcworkqueue", NO_RPC),
+    safe("seednode", NO_CONNECTIONS),
+    refused("server", NO_SERVER),
+    safe("settings", "Lydian has one configuration file and no settings that change while it runs"),
+    safe("signer", NO_WALLET),
+    refused("signetchallenge", OTHER_RULES),
+    safe("signetseednode", NO_CONNECTIONS),
+    safe("spendzeroconfchange", NO_WALLET),
+    safe("splash", NO_WINDOW),
+    refused("test", OTHER_TEST),
+    safe("timeout", NO_CONNECTIONS),
+    safe("torcontrol", NO_CONNECTIONS),
+    safe("torpassword", NO_CONNECTIONS),
+    safe("txconfirmtarget", NO_WALLET),
+    refused("txindex", NO_INDEX),
+    refused("txospenderindex", NO_INDEX),
+    safe("txreconciliation", NO_CONNECTIONS),
+    safe("uacomment", NO_CONNECTIONS),
+    safe("uiplatform", NO_WINDOW),
+    safe("unsafesqlitesync", NO_WALLET),
+    safe("v2transport", NO_CONNECTIONS),
+    refused("vbparams", OTHER_RULES),
+    refused("wallet", "Lydian has no wallet, and your coins would not be watched"),
+    safe("walletbroadcast", NO_WALLET),
+    safe("walletcrosschain", NO_WALLET),
+    safe("walletdir", NO_WALLET),
+    refused("walletnotify", NO_NOTICE),
+    safe("walletrbf", NO_WALLET),
+    safe("walletrejectlongchains", NO_WALLET),
+    safe("whitebind", NO_CONNECTIONS),
+    safe("whitelist", NO_CONNECTIONS),
+    safe("whitelistforcerelay", NO_CONNECTIONS),
+    safe("whitelistrelay", NO_CONNECTIONS),
+    refused("zmqpubhashblock", NO_ZMQ),
+    safe("zmqpubhashblockhwm", NO_ZMQ_QUEUE),
+    refused("zmqpubhashtx", NO_ZMQ),
+    safe("zmqpubhashtxhwm", NO_ZMQ_QUEUE),
+    refused("zmqpubrawblock", NO_ZMQ),
+    safe("zmqpubrawblockhwm", NO_ZMQ_QUEUE),
+    refused("zmqpubrawtx", NO_ZMQ),
+    safe("zmqpubrawtxhwm", NO_ZMQ_QUEUE),
+    refused("zmqpubsequence", NO_ZMQ),
+    safe("zmqpubsequencehwm", NO_ZMQ_QUEUE),
+];

@@ -1,0 +1,79 @@
+//! `-help`: the table of options for people. Input: the width of the terminal and whether all is asked for. Output: text. What a newcomer
+//! needs fits one screen; `-help-debug` shows everything.
+
+use super::table::{COMMANDS, Group, OPTIONS, Opt};
+use crate::screen::wrap;
+
+/// Lines longer than this are hard to read.
+const WIDTH_MAX: usize = 100;
+const WIDTH_MIN: usize = 40;
+
+/// The message; `is_full` is `-help-debug`.
+pub(crate) fn help(width: usize, is_full: bool) -> String {
+    let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
+    let mut text = format!(
+        "lydian {}: validates the chain of Bitcoin, every rule and every script\n\n\
+         Usage:  lydian [options] [command]\n\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    text += &row("  lydian", "Run the node", width);
+    for command in COMMANDS {
+        text += &row(format!("  lydian {} {}", command.name, command.argument).trim_end(), command.help, width);
+    }
+    let groups: &[Group] = if is_full { &Group::SHOWN } else { &[Group::Start, Group::Command] };
+    for group in groups {
+        text += &format!("\n{}:\n\n", group.heading());
+        for option in OPTIONS.iter().filter(|option| option.group == *group) {
+            text += &entry(option, width);
+        }
+    }
+    if !is_full {
+        let others: Vec<String> = OPTIONS
+            .iter()
+            .filter(|option| Group::SHOWN.contains(&option.group) && !groups.contains(&option.group))
+            .map(|option| format!("-{}", option.name))
+            .collect();
+        text += &format!(
+            "\nMore options, told by lydian -help-debug and docs/config.md:\n\n  {}\n",
+            wrap(&others.join(" "), width - 2, "  ")
+        );
+    }
+    text += &format!(
+        "\n{}\n",
+        wrap(
+            "Options are Bitcoin Core's, written as there: -name=value or --name=value, -name for -name=1, -noname for -name=0; before or after \
+             the command, or without the dash in lydian.conf in the data directory.",
+            width,
+            ""
+        )
+    );
+    text += &format!("{EXIT_CODES}\n");
+    text
+}
+
+/// Told in help and in docs/config.md; the numbers are those of [`crate::exit`].
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 a block is invalid; 2 wrong option, setting or command;
+            3 the data directory cannot be used; 4 disk full, damaged or failing";
+
+fn entry(option: &Opt, width: usize) -> String {
+    let mut head = format!("  -{}", option.name);
+    if !option.argument.is_empty() {
+        head += &format!("={}", option.argument);
+    }
+    let mut help = option.help.to_owned();
+    if option.default != "0" || !option.argument.is_empty() {
+        help += &format!(" (default: {})", option.default);
+    }
+    row(&head, &help, width)
+}
+
+/// Something and what it is, in two columns.
+fn row(head: &str, help: &str, width: usize) -> String {
+    const INDENT: usize = 25;
+    let help = wrap(help, width - INDENT, &" ".repeat(INDENT));
+    match head.len() + 2 <= INDENT {
+        true => format!("{head:INDENT$}{help}\n"),
+        false => format!("{head}\n{}{help}\n", " ".repeat(INDENT)),
+    }
+}

@@ -1,0 +1,163 @@
+//! Which value of an option counts. Input: values from the command line and from sections of files. Output: one value, or the list of all
+//! that count. Bitcoin Core's order (`common/settings.cpp`), its oddities included:
+//!
+//! * the command line comes before the section of the chain, and that before the top of the file;
+//! * of several values on the command line the last counts, in a file the first (of several chains in a file, the last);
+//! * a negation wipes what stands before it in the same place, and for a list also the places after it, unless values follow it.
+
+use super::table::Opt;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// One value of one option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Value {
+    pub(crate) setting: Setting,
+    pub(crate) origin: Origin,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// What stood after `=`; empty where nothing did.
+    Text(String),
+    /// `-noNAME`.
+    Negated,
+    /// `-noNAME=0`.
+    DoubleNegated,
+}
+
+impl Setting {
+    /// As Core's `SettingToString` writes it.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Setting::Text(text) => text,
+            Setting::Negated => "0",
+            Setting::DoubleNegated => "1",
+        }
+    }
+}
+
+/// Where a value was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    CommandLine,
+    File { path: PathBuf, line: usize },
+}
+
+/// As the beginning of a sentence.
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::CommandLine => Ok(()),
+            Origin::File { path, line } => write!(f, "{}:{line}: ", path.display()),
+        }
+    }
+}
+
+/// All values that were given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sources {
+    command_line: BTreeMap<String, Vec<Value>>,
+    /// By section (`""` is the top) and option.
+    files: BTreeMap<(String, String), Vec<Value>>,
+    /// The chain's name once it is known: its section counts.
+    network: Option<String>,
+}
+
+impl Sources {
+    /// Keeps a value; `section` is that of a file.
+    pub(crate) fn add(&mut self, section: &str, name: &str, value: Value) {
+        let values = match value.origin {
+            Origin::CommandLine => self.command_line.entry(name.to_owned()).or_default(),
+            Origin::File { .. } => self.files.entry((section.to_owned(), name.to_owned())).or_default(),
+        };
+        values.push(value);
+    }
+
+    pub(crate) fn select_network(&mut self, network: &str) {
+        self.network = Some(network.to_owned());
+    }
+
+    /// The values of one option in one section of the files, in their order.
+    pub(crate) fn in_section(&self, section: &str, name: &str) -> &[Value] {
+        self.files.get(&(section.to_owned(), name.to_owned())).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(crate) fn on_command_line(&self, name: &str) -> &[Value] {
+        self.command_line.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The value that counts.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.merge(name).into_iter().find_map(|(values, is_file)| {
+            let counted = after_negation(values);
+            match (counted, is_file) {
+                ([], _) => values.last(),
+                ([first, ..], true) => Some(first),
+                ([.., last], false) => Some(last),
+            }
+        })
+    }
+
+    /// The value that counts of an option that selects the chain: the last also in a file, from the top only, negations on the command
+    /// line passed over.
+    pub(crate) fn get_for_chain(&self, name: &str) -> Option<&Value> {
+        [self.on_command_line(name), self.in_section("", name)]
+            .into_iter()
+            .find_map(|values| after_negation(values).last())
+    }
+
+    /// All values that count.
+    pub(crate) fn list(&self, name: &str) -> Vec<&Value> {
+        let mut found = Vec::new();
+        let mut is_done = false;
+        let mut is_wiped = false;
+        for (values, is_file) in self.merge(name) {
+            let counted = after_negation(values);
+            // Core's "zombies": values of a file count in spite of a negation on the command line that a value follows.
+            if !is_done || (is_file && !is_wiped) {
+                found.extend(counted);
+            }
+            is_done |= counted.len() < values.len();
+            is_wiped |= counted.is_empty() && !values.is_empty() && found.is_empty();
+        }
+        found
+    }
+
+    /// The places of an option's values in the order of their weight, and whether each is a file.
+    fn merge(&self, name: &str) -> [(&[Value], bool); 3] {
+        let section = self.network.as_deref().map(|network| self.in_section(network, name)).unwrap_or_default();
+        [(self.on_command_line(name), false), (section, true), (self.in_section("", name), true)]
+    }
+
+    /// Every value that was given, as Core writes it to the log.
+    pub(crate) fn log_lines(&self, find: impl Fn(&str) -> Option<&'static Opt>) -> Vec<String> {
+        let mut lines = Vec::new();
+        for ((section, name), values) in &self.files {
+            let section = if section.is_empty() { String::new() } else { format!("[{section}] ") };
+            let known = values.iter().filter(|_| find(name).is_some());
+            lines.extend(known.map(|value| format!("Config file arg: {section}{name}={}", written(&value.setting))));
+        }
+        for (name, values) in &self.command_line {
+            let known = values.iter().filter(|_| find(name).is_some());
+            lines.extend(known.map(|value| format!("Command-line arg: {name}={}", written(&value.setting))));
+        }
+        lines
+    }
+}
+
+/// What stands after the last negation.
+fn after_negation(values: &[Value]) -> &[Value] {
+    let start = values.iter().rposition(|value| value.setting == Setting::Negated).map_or(0, |index| index + 1);
+    values.get(start..).unwrap_or_default()
+}
+
+/// As JSON, which is how Core logs settings.
+fn written(setting: &Setting) -> String {
+    match setting {
+        Setting::Text(text) => format!("{text:?}"),
+        Setting::Negated => "false".to_owned(),
+        Setting::DoubleNegated => "true".to_owned(),
+    }
+}

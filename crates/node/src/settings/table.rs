@@ -1,0 +1,385 @@
+//! The table of options: one entry yields the parser, `-help`, `docs/config.md` and the table tests. Data only.
+//!
+//! Names, arguments and meanings are Bitcoin Core's where Core has the option. An option added here must be read in [`super::raw`]; a test
+//! walks the table and finds one that changes nothing.
+
+use super::parse::{CHECKLEVEL_MAX, PAR_MAX, PRUNE_MIB_MIN};
+
+/// One option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opt {
+    pub(crate) name: &'static str,
+    /// What follows `=`, as help shows it; empty for a switch.
+    pub(crate) argument: &'static str,
+    pub(crate) kind: Kind,
+    /// May be given several times, and every value counts.
+    pub(crate) is_list: bool,
+    /// `-noNAME` is understood.
+    pub(crate) may_negate: bool,
+    pub(crate) group: Group,
+    /// The commands it belongs to; empty: all of them, and none.
+    pub(crate) commands: &'static [&'static str],
+    /// In words, for people.
+    pub(crate) default: &'static str,
+    pub(crate) help: &'static str,
+}
+
+/// What a value must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// 0 or 1; nothing means 1.
+    Switch,
+    Integer {
+        min: i64,
+        max: i64,
+    },
+    Path,
+    /// A command for the shell.
+    Command,
+    Chain,
+    /// Up to 64 hexadecimal digits.
+    Hash,
+    /// A logging category; nothing means all.
+    Category,
+    /// `LEVEL` or `CATEGORY:LEVEL`.
+    Level,
+    /// `NAME@HEIGHT`.
+    Fork,
+}
+
+/// Heading in help. The order is the order of help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// What a newcomer needs; first in help.
+    Start,
+    Options,
+    Chain,
+    Debug,
+    /// Of one command.
+    Command,
+    /// In no help.
+    Hidden,
+}
+
+impl Group {
+    pub(crate) const SHOWN: [Group; 5] = [Group::Start, Group::Command, Group::Options, Group::Chain, Group::Debug];
+
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Group::Start => "First options",
+            Group::Options => "Options",
+            Group::Chain => "Chain selection options",
+            Group::Debug => "Debugging/Testing options",
+            Group::Command => "Options of commands",
+            Group::Hidden => "",
+        }
+    }
+}
+
+/// A command: the first word that is no option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandInfo {
+    pub(crate) name: &'static str,
+    pub(crate) argument: &'static str,
+    pub(crate) help: &'static str,
+}
+
+pub(crate) const COMMANDS: &[CommandInfo] = &[
+    CommandInfo {
+        name: "import",
+        argument: "DIR",
+        help: "Validate a directory of block files, Core's blocks/ say, and stop; they are read where they lie",
+    },
+    CommandInfo {
+        name: "info",
+        argument: "",
+        help: "Tell tip, work, coins and sizes, at once, also while a node runs",
+    },
+    CommandInfo {
+        name: "utxohash",
+        argument: "",
+        help: "Compute hash_serialized_3 and muhash of the coins, as Core's gettxoutsetinfo does",
+    },
+    CommandInfo { name: "verify", argument: "PATH...", help: "Verify blocks from files, without a data directory" },
+    CommandInfo { name: "explain", argument: "[RULE]", help: "Tell what a rule of consensus demands" },
+];
+
+const SWITCH: Opt = Opt {
+    name: "",
+    argument: "",
+    kind: Kind::Switch,
+    is_list: false,
+    may_negate: true,
+    group: Group::Options,
+    commands: &[],
+    default: "0",
+    help: "",
+};
+
+const fn integer(min: i64, max: i64) -> Opt {
+    Opt { argument: "<n>", kind: Kind::Integer { min, max }, ..SWITCH }
+}
+
+const PATH: Opt = Opt { argument: "<file>", kind: Kind::Path, ..SWITCH };
+const COMMAND: Opt = Opt { argument: "<cmd>", kind: Kind::Command, is_list: true, default: "none", ..SWITCH };
+
+/// Every option, in the order of help.
+pub(crate) const OPTIONS: &[Opt] = &[
+    Opt {
+        name: "datadir",
+        argument: "<dir>",
+        may_negate: false,
+        group: Group::Start,
+        default: "~/.lydian",
+        help: "Specify data directory; one that is named here must exist",
+        ..PATH
+    },
+    Opt {
+        name: "dbcache",
+        group: Group::Start,
+        default: "450",
+        help: "Memory for coins in MiB (minimum 4): the more, the less work for the disk",
+        ..integer(i64::MIN, 1 << 40)
+    },
+    Opt {
+        name: "par",
+        group: Group::Start,
+        default: "0",
+        help: "Worker threads (0 = one for each core, <0 = leave that many cores free)",
+        ..integer(-PAR_MAX, PAR_MAX)
+    },
+    Opt {
+        name: "prune",
+        group: Group::Start,
+        default: "0",
+        help: "Delete old block files: 0 never, 1 on request, from 550 on so that the files stay below <n> MiB",
+        ..integer(i64::MIN, i64::MAX >> 20)
+    },
+    Opt {
+        name: "reindex",
+        group: Group::Start,
+        help: "Wipe chain state and block index, and rebuild them from the blk*.dat files on disk: everything is validated again",
+        ..SWITCH
+    },
+    Opt { name: "daemon", group: Group::Start, help: "Run in the background", ..SWITCH },
+    Opt {
+        name: "printtoconsole",
+        group: Group::Start,
+        default: "1 for the node where stdout is no terminal",
+        help: "Write the log to the console too (on a terminal in place of the display)",
+        ..SWITCH
+    },
+    Opt { name: "help", group: Group::Start, help: "Print this help message and exit (also -h or -?)", ..SWITCH },
+    Opt { name: "version", group: Group::Start, help: "Print version and exit", ..SWITCH },
+    Opt { name: "h", group: Group::Hidden, help: "Same as -help", ..SWITCH },
+    Opt { name: "?", group: Group::Hidden, help: "Same as -help", ..SWITCH },
+    Opt { name: "help-config", group: Group::Hidden, help: "Print docs/config.md and exit", ..SWITCH },
+    Opt {
+        name: "copy",
+        group: Group::Command,
+        commands: &["import"],
+        help: "import: take the blocks over into the data directory, so that the files are no longer needed",
+        ..SWITCH
+    },
+    Opt {
+        name: "json",
+        group: Group::Command,
+        commands: &["info", "utxohash"],
+        help: "info, utxohash: print JSON",
+        ..SWITCH
+    },
+    Opt {
+        name: "assumevalid",
+        argument: "<hex>",
+        kind: Kind::Hash,
+        default: "0: every script of every block is verified",
+        help: "If this block is in the chain, assume that the scripts of it and of its ancestors are valid and do not verify them (0 to verify \
+               all)",
+        ..SWITCH
+    },
+    Opt {
+        name: "blocknotify",
+        help: "Execute command when the best block changes (%s in cmd is replaced by block hash)",
+        ..COMMAND
+    },
+    Opt {
+        name: "blocksdir",
+        argument: "<dir>",
+        may_negate: false,
+        default: "<datadir>",
+        help: "Specify directory to hold blocks subdirectory for *.dat files; it must exist",
+        ..PATH
+    },
+    Opt {
+        name: "blocksxor",
+        default: "1",
+        help: "Whether block files that are made new are hidden with a random key, so that virus scanners leave them alone; a directory that has \
+               its xor.dat keeps it",
+        ..SWITCH
+    },
+    Opt {
+        name: "conf",
+        default: "lydian.conf",
+        help: "Specify path to read-only configuration file. Relative paths will be prefixed by datadir location (only useable from command \
+               line, not configuration file)",
+        ..PATH
+    },
+    Opt {
+        name: "daemonwait",
+        help: "Run in the background, and wait for initialization to be finished before exiting. This implies -daemon",
+        ..SWITCH
+    },
+    Opt {
+        name: "debuglogfile",
+        default: "debug.log",
+        help: "Specify location of debug log file. Relative paths will be prefixed by a net-specific datadir location. Pass -nodebuglogfile to \
+               disable writing the log to a file",
+        ..PATH
+    },
+    Opt {
+        name: "includeconf",
+        is_list: true,
+        default: "none",
+        help: "Specify additional configuration file, relative to the -datadir path (only useable from configuration file, not command line)",
+        ..PATH
+    },
+    Opt {
+        name: "loadblock",
+        is_list: true,
+        default: "none",
+        help: "Import blocks from an external file on startup; it is read where it lies, and must stay there",
+        ..PATH
+    },
+    Opt {
+        name: "minimumchainwork",
+        argument: "<hex>",
+        kind: Kind::Hash,
+        default: "Bitcoin Core's of the chain",
+        help: "Minimum work assumed to exist on a valid chain in hex",
+        ..SWITCH
+    },
+    Opt {
+        name: "pid",
+        default: "lydian.pid",
+        help: "Specify pid file. Relative paths will be prefixed by a net-specific datadir location",
+        ..PATH
+    },
+    Opt {
+        name: "reindex-chainstate",
+        help: "Wipe chain state, and rebuild it from the blocks on disk; block index and undo files stay",
+        ..SWITCH
+    },
+    Opt { name: "shutdownnotify", help: "Execute command immediately before beginning shutdown", ..COMMAND },
+    Opt { name: "startupnotify", help: "Execute command on startup", ..COMMAND },
+    Opt {
+        name: "chain",
+        argument: "<chain>",
+        kind: Kind::Chain,
+        group: Group::Chain,
+        default: "main",
+        help: "Use the chain <chain>. Allowed values: main, test, testnet4, signet, regtest",
+        ..SWITCH
+    },
+    Opt {
+        name: "regtest",
+        group: Group::Chain,
+        help: "Enter regression test mode, which uses a special chain in which blocks can be solved instantly. Equivalent to -chain=regtest",
+        ..SWITCH
+    },
+    Opt { name: "signet", group: Group::Chain, help: "Use the signet chain. Equivalent to -chain=signet", ..SWITCH },
+    Opt { name: "testnet", group: Group::Chain, help: "Use the testnet3 chain. Equivalent to -chain=test", ..SWITCH },
+    Opt {
+        name: "testnet4",
+        group: Group::Chain,
+        help: "Use the testnet4 chain. Equivalent to -chain=testnet4",
+        ..SWITCH
+    },
+    Opt {
+        name: "checkblocks",
+        group: Group::Debug,
+        default: "6",
+        help: "How many blocks to check at startup (0 = all)",
+        ..integer(i64::MIN, i64::MAX)
+    },
+    Opt {
+        name: "checklevel",
+        group: Group::Debug,
+        default: "3",
+        help: "How thorough the block verification of -checkblocks is: level 0 reads the blocks from disk, level 1 verifies block validity, level \
+               2 verifies undo data, level 3 checks disconnection of tip blocks, level 4 tries to reconnect the blocks, each level includes the \
+               checks of the previous levels (0-4)",
+        ..integer(0, CHECKLEVEL_MAX)
+    },
+    Opt {
+        name: "debug",
+        argument: "<category>",
+        kind: Kind::Category,
+        is_list: true,
+        group: Group::Debug,
+        default: "none",
+        help: "Output debug and trace logging. If <category> is not supplied or if <category> is 1 or \"all\", output all debug logging. If \
+               <category> is 0 or \"none\", any other categories are ignored. The categories are Bitcoin Core's",
+        ..SWITCH
+    },
+    Opt {
+        name: "debugexclude",
+        argument: "<category>",
+        kind: Kind::Category,
+        is_list: true,
+        group: Group::Debug,
+        default: "none",
+        help: "Exclude debug and trace logging for a category. This takes priority over -debug",
+        ..SWITCH
+    },
+    Opt { name: "help-debug", group: Group::Debug, help: "Print help message with all options and exit", ..SWITCH },
+    Opt {
+        name: "loglevel",
+        argument: "<level>|<category>:<level>",
+        kind: Kind::Level,
+        is_list: true,
+        may_negate: false,
+        group: Group::Debug,
+        default: "debug",
+        help: "Set the global or per-category severity level for logging categories enabled with -debug: info, debug or trace. Errors, warnings \
+               and information are always logged",
+        ..SWITCH
+    },
+    Opt { name: "logtimemicros", group: Group::Debug, help: "Add microsecond precision to debug timestamps", ..SWITCH },
+    Opt {
+        name: "shrinkdebugfile",
+        group: Group::Debug,
+        default: "1 when no -debug",
+        help: "Shrink debug log file on startup: of more than 11 MB the last 10 stay",
+        ..SWITCH
+    },
+    Opt {
+        name: "stopafterblockimport",
+        group: Group::Debug,
+        help: "Stop running after importing blocks from disk",
+        ..SWITCH
+    },
+    Opt {
+        name: "stopatheight",
+        group: Group::Debug,
+        default: "0",
+        help: "Stop running after reaching the given height in the main chain",
+        ..integer(0, 0xffff_ffff)
+    },
+    Opt {
+        name: "testactivationheight",
+        argument: "<name>@<height>",
+        kind: Kind::Fork,
+        is_list: true,
+        group: Group::Debug,
+        default: "none",
+        help: "Set the activation height of a soft fork (segwit, bip34, dersig, cltv, csv) on regtest",
+        ..SWITCH
+    },
+];
+
+/// The smallest size to prune to is a relation of help and check.
+const _: () = assert!(PRUNE_MIB_MIN == 550);
+
+pub(crate) fn find(name: &str) -> Option<&'static Opt> {
+    OPTIONS.iter().find(|option| option.name == name)
+}

@@ -1,0 +1,158 @@
+//! `status.json` in the data directory: where the node stands, for `lydian info`, which reads it and takes no lock. Input: the last tip and
+//! the figures of the run. Output: a small file, replaced as a whole every few seconds and at the end. Never read by the node itself.
+
+use crate::clock::now;
+use crate::display::Figures;
+use crate::limits::STATUS_SIZE_MAX;
+use lydian_disk::{Disk, DiskError, read_whole};
+use lydian_engine::{Stage, TipUpdate};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Version of the file: changes when a field changes its meaning or goes.
+const FORMAT: u32 = 1;
+
+/// The file, and what `lydian info --json` prints (docs/formats/info-json.md).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) format: u32,
+    /// Version of the program that wrote it.
+    pub(crate) lydian: String,
+    pub(crate) chain: String,
+    pub(crate) tip: String,
+    pub(crate) height: u32,
+    /// Of the best header.
+    pub(crate) headers: u32,
+    /// Of the tip's header, seconds since 1970.
+    pub(crate) time: u32,
+    /// Work of the chain to the tip, 64 hexadecimal digits.
+    pub(crate) chain_work: String,
+    pub(crate) transactions: Option<u64>,
+    pub(crate) coins: u64,
+    /// Of coins in memory.
+    pub(crate) cache_bytes: u64,
+    pub(crate) verification_progress: f64,
+    /// The height up to which everything is on the disk for good.
+    pub(crate) durable_height: Option<u32>,
+    /// When it was written, seconds since 1970.
+    pub(crate) updated: u32,
+    /// Of the last run that validated something.
+    pub(crate) run: Option<Run>,
+}
+
+/// What a run did and what it took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) wall_seconds: f64,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) workers: usize,
+    pub(crate) blocks: u64,
+    pub(crate) inputs: u64,
+    pub(crate) signatures: u64,
+    pub(crate) stages: Vec<StageSeconds>,
+}
+
+/// Of all workers together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StageSeconds {
+    pub(crate) stage: String,
+    pub(crate) wall_seconds: f64,
+    pub(crate) cpu_seconds: f64,
+}
+
+impl Status {
+    pub(crate) fn new(chain: &str, tip: &TipUpdate, headers: u32, verification_progress: f64) -> Status {
+        Status {
+            format: FORMAT,
+            lydian: env!("CARGO_PKG_VERSION").to_owned(),
+            chain: chain.to_owned(),
+            tip: tip.hash.to_string(),
+            height: tip.height.0,
+            headers: headers.max(tip.height.0),
+            time: tip.header.time,
+            chain_work: tip.chain_work.to_string(),
+            transactions: tip.transactions,
+            coins: tip.coins,
+            cache_bytes: tip.cache_bytes,
+            verification_progress,
+            durable_height: None,
+            updated: now(),
+            run: None,
+        }
+    }
+
+    pub(crate) fn read(disk: &dyn Disk, directory: &Path) -> Result<Status, StatusError> {
+        let path = path(directory);
+        let bytes = read_whole(disk, &path, STATUS_SIZE_MAX).map_err(StatusError::Disk)?;
+        let status: Status = match serde_json::from_slice(&bytes) {
+            Ok(status) => status,
+            Err(error) => return Err(StatusError::Damaged { path, reason: error.to_string() }),
+        };
+        match status.format {
+            FORMAT => Ok(status),
+            found => Err(StatusError::Newer { path, found }),
+        }
+    }
+
+    pub(crate) fn write(&self, disk: &dyn Disk, directory: &Path) -> Result<(), DiskError> {
+        let mut text = match serde_json::to_string_pretty(self) {
+            Ok(text) => text,
+            Err(error) => unreachable!("structures of numbers and texts are JSON: {error}"),
+        };
+        text.push('\n');
+        disk.write_whole(&path(directory), text.as_bytes())
+    }
+}
+
+/// Why there is no status.
+#[derive(Debug)]
+pub(crate) enum StatusError {
+    Disk(DiskError),
+    /// The words are the JSON reader's.
+    Damaged {
+        path: PathBuf,
+        reason: String,
+    },
+    Newer {
+        path: PathBuf,
+        found: u32,
+    },
+}
+
+impl fmt::Display for StatusError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(error) => error.fmt(f),
+            Self::Damaged { path, reason } => {
+                write!(f, "{}: {reason}; it is written anew when a node runs", path.display())
+            }
+            Self::Newer { path, found } => {
+                write!(f, "{} is of format {found}, this program knows {FORMAT}", path.display())
+            }
+        }
+    }
+}
+
+fn path(directory: &Path) -> PathBuf {
+    directory.join("status.json")
+}
+
+impl Run {
+    pub(crate) fn new(figures: &Figures) -> Run {
+        let stage = |stage: &crate::display::StageFigures| StageSeconds {
+            stage: Stage::name(stage.stage).to_owned(),
+            wall_seconds: stage.wall_seconds,
+            cpu_seconds: stage.cpu_seconds,
+        };
+        Run {
+            wall_seconds: figures.wall_seconds,
+            cpu_seconds: figures.cpu_seconds,
+            workers: figures.workers,
+            blocks: figures.blocks,
+            inputs: figures.inputs,
+            signatures: figures.signatures(),
+            stages: figures.stages.iter().filter(|stage| stage.wall_seconds > 0.0).map(stage).collect(),
+        }
+    }
+}

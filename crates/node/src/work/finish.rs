@@ -1,0 +1,134 @@
+//! What is said when something is done. Input: results. Output: sentences on stdout and stderr, lines in the log.
+
+use crate::display::{Costs, Figures, Style, table};
+use crate::floor::Floor;
+use crate::limits::REMARKS_MAX;
+use crate::log::Category;
+use crate::process::{disk_bytes, peak_memory_bytes};
+use crate::run::Session;
+use crate::screen::{Screen, Tone, commas};
+use lydian_engine::{Advance, Engine, Import, UtxoHashes};
+use lydian_primitives::{Amount, BlockHash};
+use serde::Serialize;
+use std::fmt;
+use std::io::{self, Write};
+
+/// Beyond these the time of the measurement would count in a run: two seconds against 50 ms.
+const FLOOR_CHECKS_MIN: u64 = 10_000;
+
+/// The end of a validation.
+pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, figures: &Figures, is_told: bool) {
+    let screen = Screen::new();
+    let tip = engine.tip();
+    for (hash, violation) in &advance.invalid {
+        say(session, format!("INVALID: block {hash} breaks a rule: {violation}"));
+    }
+    for (hash, reason) in &advance.unreadable {
+        say(session, format!("block {hash} cannot be read and counts as not here: {reason}"));
+    }
+    let mut end = format!("tip {} at height {}", tip.hash, tip.height.0);
+    if !advance.invalid.is_empty() {
+        end += ", the best valid chain";
+    }
+    if advance.is_cancelled {
+        end += "; stopped as asked, start again to go on";
+    }
+    session.log.info(&end);
+    let costs = || Costs {
+        floor: (figures.signatures() >= FLOOR_CHECKS_MIN).then(Floor::measure),
+        peak_memory_bytes: peak_memory_bytes(),
+        disk_bytes: disk_bytes(),
+    };
+    if is_told && !session.has_console {
+        if figures.blocks > 0 {
+            screen.line(&table(figures, &costs()));
+        }
+        let tone = if advance.invalid.is_empty() && advance.unreadable.is_empty() { Tone::Good } else { Tone::Bad };
+        screen.line(&screen.tone(tone, &end));
+    }
+    if figures.blocks > 0 {
+        session.log.debug(Category::BENCH, || table(figures, &costs()));
+    }
+}
+
+/// The node stays although there is nothing to do: it will listen to peers one day, and until then says so.
+pub(super) fn tell_waiting(session: &Session<'_>, style: Style) {
+    let words = "all blocks that are here are validated; waiting for a signal to stop";
+    session.log.info(words);
+    if style != Style::Silent && !session.has_console {
+        // Nobody is left to be told that nobody is left.
+        let _ = writeln!(io::stderr().lock(), "{words} (Ctrl-C)");
+    }
+}
+
+/// What files held that is no block of the chain.
+pub(super) fn tell_import(session: &Session<'_>, import: &Import) {
+    let mut remarks: Vec<String> = Vec::new();
+    for refused in &import.refused {
+        let place = format!("{}:{}", refused.path.display(), refused.offset);
+        remarks
+            .push(format!("{place}: INVALID: the header of block {} breaks a rule: {}", refused.hash, refused.reason));
+    }
+    remarks.extend(import.remarks.iter().map(|remark| remark.to_string()));
+    if import.orphans > 0 {
+        remarks
+            .push(format!("{} blocks stand on blocks that are neither here nor in the files", commas(import.orphans)));
+    }
+    for remark in remarks.iter().take(REMARKS_MAX) {
+        say(session, remark);
+    }
+    if let Some(more) = remarks.len().checked_sub(REMARKS_MAX).filter(|more| *more > 0) {
+        say(session, format!("and {more} more of these"));
+    }
+}
+
+fn say(session: &Session<'_>, sentence: impl fmt::Display) {
+    session.log.warning(&sentence);
+    if !session.has_console {
+        // Nobody is left to be told that nobody is left.
+        let _ = writeln!(io::stderr().lock(), "{sentence}");
+    }
+}
+
+/// `lydian utxohash`: Core's names, as in `gettxoutsetinfo`.
+#[derive(Debug, Serialize)]
+struct Hashes {
+    height: u32,
+    bestblock: String,
+    coins: u64,
+    total_amount: String,
+    hash_serialized_3: String,
+    muhash: String,
+}
+
+pub(super) fn tell_hashes(session: &Session<'_>, hashes: &UtxoHashes) {
+    let screen = Screen::new();
+    let unit = u64::try_from(Amount::COIN.0).unwrap_or(1);
+    let total = u64::try_from(hashes.total.0).unwrap_or(0);
+    let shown = Hashes {
+        height: hashes.tip.height.0,
+        bestblock: hashes.tip.hash.to_string(),
+        coins: hashes.coins,
+        total_amount: format!("{}.{:08}", total / unit, total % unit),
+        // Shown as hashes are, last byte first.
+        hash_serialized_3: BlockHash(hashes.hash_serialized_3).to_string(),
+        muhash: BlockHash(hashes.muhash).to_string(),
+    };
+    if session.settings.json {
+        match serde_json::to_string_pretty(&shown) {
+            Ok(json) => screen.line(&json),
+            Err(error) => unreachable!("structures of numbers and texts are JSON: {error}"),
+        }
+        return;
+    }
+    for (label, text) in [
+        ("height", shown.height.to_string()),
+        ("bestblock", shown.bestblock),
+        ("coins", shown.coins.to_string()),
+        ("total_amount", shown.total_amount),
+        ("hash_serialized_3", shown.hash_serialized_3),
+        ("muhash", shown.muhash),
+    ] {
+        screen.line(&format!("{label:17}  {text}"));
+    }
+}

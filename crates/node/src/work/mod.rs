@@ -1,0 +1,137 @@
+//! What the node does between its start and its end: opens the engine, takes files in, validates, makes durable. Input: a [`Session`] and a
+//! [`Task`]. Output: an exit code, lines in the log, the display. No logic of validation: the engine decides.
+
+mod failure;
+mod finish;
+mod opening;
+mod watcher;
+
+use crate::clock::{Stopwatch, now};
+use crate::daemon;
+use crate::display::{Display, Doing, Figures, Style};
+use crate::exit;
+use crate::run::Session;
+use failure::Failure;
+use lydian_chain::find_block_files;
+use lydian_engine::{Advance, Engine, ImportFiles};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use watcher::Watcher;
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub(crate) enum Task {
+    /// Validate what is there, and stay.
+    Run,
+    /// Validate the block files of a directory, and end.
+    Import(PathBuf),
+    /// Compute the hashes of the coins, and end.
+    UtxoHash,
+}
+
+pub(crate) fn work(session: &Session<'_>, task: &Task, style: Style) -> u8 {
+    match go(session, task, style) {
+        Ok(code) => code,
+        Err(failure) => {
+            session.log.error(&failure);
+            daemon::complain(&failure.to_string());
+            failure.code()
+        }
+    }
+}
+
+fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
+    let watch = Stopwatch::start();
+    let watcher = Arc::new(Watcher::new(session));
+    let keeper = Arc::clone(&watcher);
+    let display = Display::start(style, session.settings.threads, move || keeper.keep_status())?;
+    let tell = |words: String| display.tell(Doing::Something(words));
+    let engine = opening::open(session, &tell)?;
+    watcher.begins(&engine);
+    if let Task::UtxoHash = task {
+        tell("reading all coins".to_owned());
+        let hashes = engine.utxo_hashes()?;
+        drop(display);
+        finish::tell_hashes(session, &hashes);
+        return Ok(exit::DONE);
+    }
+    let mut imported = Imported::default();
+    for path in &session.settings.loadblock {
+        imported.add(import(session, &engine, path, false, &tell)?);
+    }
+    if let Task::Import(path) = task {
+        imported.add(import(session, &engine, path, session.settings.copy, &tell)?);
+    }
+    watcher.aims_at(engine.best_header_height());
+    daemon::ready();
+    display.tell(Doing::Validating(engine.shared_meter()));
+    let advance = engine.advance(session.stop.cancel(), watcher.as_ref())?;
+    tell("writing to disk".to_owned());
+    engine.checkpoint(watcher.as_ref())?;
+    let seconds = watch.seconds();
+    let cpu_seconds = seconds.cpu_seconds.unwrap_or_default();
+    let figures = Figures::new(&engine.progress(), session.settings.threads, seconds.wall_seconds, cpu_seconds);
+    watcher.ends(&engine, &figures);
+    drop(display);
+    let is_told = matches!(task, Task::Import(_)) || style == Style::Terminal;
+    finish::tell(session, &engine, &advance, &figures, is_told);
+    let code = code_of(&advance, &imported);
+    if matches!(task, Task::Import(_)) || ends_by_itself(session, &engine) {
+        return Ok(code);
+    }
+    finish::tell_waiting(session, style);
+    session.stop.wait();
+    Ok(exit::DONE)
+}
+
+/// What files gave.
+#[derive(Clone, Copy, Debug, Default)]
+struct Imported {
+    refused: u64,
+}
+
+impl Imported {
+    fn add(&mut self, other: Imported) {
+        self.refused += other.refused;
+    }
+}
+
+fn code_of(advance: &Advance, imported: &Imported) -> u8 {
+    if !advance.invalid.is_empty() || imported.refused > 0 {
+        exit::INVALID
+    } else if !advance.unreadable.is_empty() {
+        exit::DISK
+    } else {
+        exit::DONE
+    }
+}
+
+/// `-stopatheight` and `-stopafterblockimport`, and a stop that was asked for.
+fn ends_by_itself(session: &Session<'_>, engine: &Engine) -> bool {
+    let settings = session.settings;
+    let is_there = settings.stopatheight.is_some_and(|height| engine.tip().height >= height);
+    if is_there {
+        session.log.info("Stopping: the height of -stopatheight is reached");
+    } else if settings.stopafterblockimport {
+        session.log.info("Stopping after block import");
+    }
+    is_there || settings.stopafterblockimport || session.stop.is_asked()
+}
+
+/// Takes block files in; only their headers are looked at.
+fn import(
+    session: &Session<'_>,
+    engine: &Engine,
+    path: &Path,
+    is_copied: bool,
+    tell: &dyn Fn(String),
+) -> Result<Imported, Failure> {
+    let files = find_block_files(session.disk.as_ref(), path)?;
+    session.log.info(format!("Importing {} block files of {}", files.len(), path.display()));
+    let import = engine.import(ImportFiles { files, is_copied }, i64::from(now()), &mut |file, found| {
+        tell(format!("reading headers: {} ({found} blocks so far)", file.display()));
+    })?;
+    session.log.info(format!("{} blocks in {}, {} of them new", import.blocks, path.display(), import.new_blocks));
+    finish::tell_import(session, &import);
+    Ok(Imported { refused: import.refused.len() as u64 })
+}

@@ -1,0 +1,81 @@
+//! The engine opened as the settings say: wiped for `-reindex`, its last blocks looked at. Input: a session. Output: an engine.
+
+use super::failure::Failure;
+use crate::process::NodeClock;
+use crate::run::Session;
+use crate::settings::{Prune, Settings};
+use lydian_engine::{AssumeValid, Engine, Layout, Wipe, wipe};
+use lydian_primitives::Height;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<Engine, Failure> {
+    let settings = session.settings;
+    let layout = layout(settings);
+    let wiped = match (settings.reindex, settings.reindex_chainstate) {
+        (true, _) => Some((Wipe::Index, "Wiping block index and chain state")),
+        (false, true) => Some((Wipe::Coins, "Wiping chain state")),
+        (false, false) => None,
+    };
+    if let Some((what, words)) = wiped {
+        session.log.info(words);
+        tell(words.to_owned());
+        wipe(session.disk.as_ref(), &layout, what)?;
+    }
+    tell("opening the stores".to_owned());
+    let opened = Engine::open_with(
+        session.disk.clone(),
+        &layout,
+        settings.params.clone(),
+        engine_settings(settings),
+        Vec::new(),
+        &mut |file, found| tell(format!("looking for blocks: {} ({found} so far)", file.display())),
+    )?;
+    let engine = opened.engine;
+    for remark in &opened.remarks {
+        session.log.warning(remark);
+    }
+    let tip = engine.tip();
+    session.log.info(format!("Loaded best chain: hashBestChain={} height={}", tip.hash, tip.height.0));
+    if tip.height > Height(0) {
+        let blocks = if settings.checkblocks == 0 { u32::MAX } else { settings.checkblocks.min(tip.height.0) };
+        session.log.info(format!("Verifying last {blocks} blocks at level {}", settings.checklevel));
+        tell("looking at the last blocks".to_owned());
+        let seen = engine.check_last_blocks(blocks, u32::from(settings.checklevel))?;
+        session.log.info(format!("Verification: No coin database inconsistencies in last {seen} blocks"));
+    }
+    Ok(engine)
+}
+
+fn layout(settings: &Settings) -> Layout {
+    Layout {
+        blocks: settings.blocks.clone(),
+        index: settings.blocks.join("index"),
+        coins: settings.datadir.join("chainstate"),
+    }
+}
+
+fn engine_settings(settings: &Settings) -> lydian_engine::Settings {
+    let (seed, more_seed) = (random(), random());
+    lydian_engine::Settings {
+        cache_bytes: settings.dbcache_bytes,
+        stop_at: settings.stopatheight,
+        assume_valid: settings
+            .assumevalid
+            .map(|block| AssumeValid { block, minimum_chain_work: settings.minimum_chain_work }),
+        prune_bytes: match settings.prune {
+            Prune::Never | Prune::OnRequest => None,
+            Prune::Target { bytes } => Some(bytes),
+        },
+        seed: (u128::from(seed) << 64 | u128::from(more_seed)).to_le_bytes(),
+        block_key: if settings.blocksxor { random().to_le_bytes() } else { [0; 8] },
+        clock: Box::new(NodeClock),
+        ..lydian_engine::Settings::new(settings.threads)
+    }
+}
+
+/// A number that nobody outside can tell: keys of the standard library's maps come from the operating system's randomness. Enough for files
+/// that shall differ between nodes; no secret hangs on it.
+fn random() -> u64 {
+    RandomState::new().hash_one(0u64)
+}

@@ -1,0 +1,151 @@
+//! What the engine tells while it works: lines of the log, `-blocknotify`, the status file. Input: events, from any worker. Output: text and
+//! files. Must be quick and never calls the engine.
+
+use crate::clock::now;
+use crate::display::Figures;
+use crate::log::{Category, Log, TipLine, progress, update_tip};
+use crate::notify::Notifier;
+use crate::run::Session;
+use crate::status::{Run, Status};
+use lydian_consensus::{Chain, U256};
+use lydian_disk::Disk;
+use lydian_engine::{Engine, Event, Observer, TipUpdate};
+use lydian_primitives::Height;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Core's `DEFAULT_MAX_TIP_AGE`: a tip older than a day is that of a node that still catches up.
+const TIP_AGE_SECONDS_MAX: i64 = 24 * 60 * 60;
+
+#[derive(Debug)]
+pub(super) struct Watcher {
+    log: Arc<Log>,
+    notifier: Notifier,
+    disk: Arc<dyn Disk>,
+    datadir: PathBuf,
+    chain: Chain,
+    blocknotify: Vec<String>,
+    minimum_chain_work: U256,
+    headers: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tip: Option<TipUpdate>,
+    durable: Option<Height>,
+    run: Option<Run>,
+}
+
+impl Watcher {
+    pub(super) fn new(session: &Session<'_>) -> Watcher {
+        Watcher {
+            log: Arc::clone(&session.log),
+            notifier: session.notifier.clone(),
+            disk: Arc::clone(&session.disk),
+            datadir: session.settings.datadir.clone(),
+            chain: session.settings.params.chain,
+            blocknotify: session.settings.blocknotify.clone(),
+            minimum_chain_work: session.settings.minimum_chain_work,
+            headers: AtomicU32::new(0),
+            state: Mutex::default(),
+        }
+    }
+
+    pub(super) fn begins(&self, engine: &Engine) {
+        {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.tip = Some(engine.tip_update());
+            state.durable = engine.durable_tip().map(|tip| tip.height);
+            // What the last run took is told until another one validates something.
+            state.run = Status::read(self.disk.as_ref(), &self.datadir).ok().and_then(|status| status.run);
+        }
+        self.aims_at(engine.best_header_height());
+        self.keep_status();
+    }
+
+    pub(super) fn aims_at(&self, headers: Height) {
+        self.headers.store(headers.0, Ordering::Relaxed);
+    }
+
+    pub(super) fn ends(&self, engine: &Engine, figures: &Figures) {
+        {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.tip = Some(engine.tip_update());
+            if figures.blocks > 0 {
+                state.run = Some(Run::new(figures));
+            }
+        }
+        self.keep_status();
+    }
+
+    /// Writes the status file. A disk that fails is told of by what needs it.
+    pub(super) fn keep_status(&self) {
+        let status = {
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(tip) = &state.tip else { return };
+            let headers = self.headers.load(Ordering::Relaxed);
+            let share = progress(&self.line(tip), self.chain, i64::from(now()));
+            let mut status = Status::new(self.chain.name(), tip, headers, share);
+            status.durable_height = state.durable.map(|height| height.0);
+            status.run.clone_from(&state.run);
+            status
+        };
+        if let Err(error) = status.write(self.disk.as_ref(), &self.datadir) {
+            self.log.warning(format!("the status for lydian info could not be written: {error}"));
+        }
+    }
+
+    fn line(&self, tip: &TipUpdate) -> TipLine {
+        TipLine {
+            hash: tip.hash,
+            height: tip.height,
+            version: tip.header.version,
+            chain_work: tip.chain_work,
+            chain_tx_count: tip.transactions.unwrap_or(0),
+            time: tip.header.time,
+            headers_height: Height(self.headers.load(Ordering::Relaxed).max(tip.height.0)),
+            cache_bytes: tip.cache_bytes,
+            cache_coins: tip.coins,
+        }
+    }
+
+    fn tip(&self, tip: &TipUpdate) {
+        let now = i64::from(now());
+        self.log.info(update_tip(&self.line(tip), self.chain, now));
+        // Core tells nobody while it catches up.
+        let is_recent =
+            now - i64::from(tip.header.time) < TIP_AGE_SECONDS_MAX && tip.chain_work >= self.minimum_chain_work;
+        if is_recent && !tip.is_disconnect && !self.blocknotify.is_empty() {
+            self.notifier.start(&self.blocknotify, &tip.hash.to_string());
+        }
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).tip = Some(tip.clone());
+    }
+}
+
+impl Observer for Watcher {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::UpdateTip(tip) => self.tip(tip),
+            Event::InvalidBlock { hash, height, violation } => {
+                self.log.error(format!("ConnectTip: ConnectBlock {hash} failed, {violation} (height {})", height.0));
+            }
+            Event::UnreadableBlock { hash, height, reason } => {
+                self.log.error(format!("block {hash} at height {} cannot be read: {reason}", height.0));
+            }
+            Event::Reorganisation { fork_height, disconnected } => {
+                self.log.info(format!(
+                    "Reorganisation: {disconnected} blocks above height {} are disconnected",
+                    fork_height.0
+                ));
+            }
+            Event::Checkpoint { height, coins, bytes_written } => {
+                self.state.lock().unwrap_or_else(PoisonError::into_inner).durable = Some(*height);
+                self.log.debug(Category::COINDB, || {
+                    format!("Checkpoint at height {}: {coins} coins, {bytes_written} bytes written", height.0)
+                });
+            }
+        }
+    }
+}
