@@ -2,17 +2,26 @@
 //!
 //! Input: a path of headers whose blocks are stored. Output: as many of them committed as are valid, and why it ended. The
 //! order of everything is [`schedule`]'s; what a task does is [`tasks`]'. Threads live as long as the run and are as many as
-//! the settings say, the caller's among them; between tasks they hold one lock for a few operations. Invariants: a block
-//! that fails is told about once all below it are committed, and nothing above it ever is; an error of the disk ends the run
-//! and is no verdict; a run that is cancelled leaves committed blocks applied and forgets the others.
+//! the settings say, the caller's among them ([`workers`]). Invariants: a block that fails is told about once all below it are
+//! committed, and nothing above it ever is; an error of the disk ends the run and is no verdict; a run that is cancelled
+//! leaves committed blocks applied and forgets the others.
 
 mod schedule;
+#[cfg(test)]
+mod shuttled;
 mod tasks;
+mod workers;
+
+/// What [`workers`] is made of; its tests bring their own.
+mod sync {
+    pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
+    pub(super) use std::thread::scope;
+}
 
 use crate::core::Core;
 use crate::error::EngineError;
 use crate::event::{Observer, UnreadableReason};
-use crate::job::{Job, lock};
+use crate::job::Job;
 use crate::meter::Stage;
 use crate::settings::Cancel;
 use crate::window::Window;
@@ -22,8 +31,9 @@ use lydian_consensus::Violation;
 use schedule::{Bounds, Next, Schedule};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use tasks::{Report, Work};
+use workers::{Crew, Step, work_off};
 
 /// A block of the path.
 #[derive(Clone, Copy, Debug)]
@@ -47,9 +57,6 @@ pub(crate) enum Failure {
     Unreadable(UnreadableReason),
 }
 
-/// How often a worker without work looks whether the run is cancelled.
-const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
-
 /// Validates the path.
 pub(crate) fn run(
     core: &Core,
@@ -72,26 +79,15 @@ pub(crate) fn run(
         cancel,
         observer,
         windows: std::array::from_fn(|partition| Mutex::new(Window::new(partition))),
-        state: Mutex::new(State {
-            schedule: Schedule::new(bounds, sizes),
-            jobs: VecDeque::new(),
-            first_job: 0,
-            failure: None,
-            error: None,
-            is_panicking: false,
-        }),
-        wake: Condvar::new(),
     };
-    std::thread::scope(|scope| {
-        for _ in 1..settings.workers {
-            scope.spawn(|| run.work());
-        }
-        run.work();
-    });
-    let state = run.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = state.error {
-        return Err(error);
-    }
+    let state = State {
+        schedule: Schedule::new(bounds, sizes),
+        jobs: VecDeque::new(),
+        first_job: 0,
+        retired: Vec::new(),
+        failure: None,
+    };
+    let state = work_off(&run, state, settings.workers)?;
     let committed = state.schedule.committed();
     // A failure above a block where the run was cancelled is none.
     let failure = state.failure.filter(|(index, _)| *index == committed).map(|(_, failure)| failure);
@@ -105,8 +101,6 @@ struct Run<'a> {
     cancel: &'a Cancel,
     observer: &'a dyn Observer,
     windows: [Mutex<Window>; PARTITIONS],
-    state: Mutex<State>,
-    wake: Condvar,
 }
 
 struct State {
@@ -114,10 +108,10 @@ struct State {
     /// The blocks that are read, from index `first_job` on.
     jobs: VecDeque<Option<Arc<Job>>>,
     first_job: usize,
+    /// Blocks let go of since anybody looked: to free one takes long.
+    retired: Vec<Arc<Job>>,
     /// The lowest block that cannot be connected.
     failure: Option<(usize, Failure)>,
-    error: Option<EngineError>,
-    is_panicking: bool,
 }
 
 impl State {
@@ -149,60 +143,44 @@ impl State {
 
     /// Lets go of retired blocks.
     fn retire(&mut self) {
-        while self.first_job < self.schedule.base() && self.jobs.pop_front().is_some() {
+        while self.first_job < self.schedule.base()
+            && let Some(job) = self.jobs.pop_front()
+        {
+            self.retired.extend(job);
             self.first_job += 1;
         }
     }
 }
 
-/// Tells the others if its thread panics: they would wait for its report for ever.
-struct PanicGuard<'r, 'a>(&'r Run<'a>);
+impl Crew for Run<'_> {
+    type State = State;
+    type Work = Work;
+    type Report = Report;
+    type Error = EngineError;
+    type Rest = Vec<Arc<Job>>;
 
-impl Drop for PanicGuard<'_, '_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            lock(&self.0.state).is_panicking = true;
-            self.0.wake.notify_all();
+    fn next(&self, state: &mut State) -> Step<Work> {
+        if self.cancel.is_cancelled() {
+            let end = state.schedule.uncommitted_from();
+            state.schedule.end_at(end);
+        }
+        match state.schedule.next() {
+            Next::Task(task) => Step::Work(self.prepare(state, task)),
+            Next::Wait => Step::Wait,
+            Next::Done => Step::Done,
         }
     }
-}
 
-impl Run<'_> {
-    fn work(&self) {
-        let _guard = PanicGuard(self);
-        let mut state = lock(&self.state);
-        loop {
-            if state.error.is_some() || state.is_panicking {
-                self.wake.notify_all();
-                return;
-            }
-            if self.cancel.is_cancelled() {
-                let end = state.schedule.uncommitted_from();
-                state.schedule.end_at(end);
-            }
-            match state.schedule.next() {
-                Next::Done => {
-                    self.wake.notify_all();
-                    return;
-                }
-                Next::Wait => {
-                    state = self.core.meter.time(Stage::Wait, || {
-                        let result = self.wake.wait_timeout(state, CANCEL_INTERVAL);
-                        result.unwrap_or_else(PoisonError::into_inner).0
-                    });
-                }
-                Next::Task(task) => {
-                    let work = self.prepare(&state, task);
-                    drop(state);
-                    let report = self.perform(work);
-                    state = lock(&self.state);
-                    match report {
-                        Ok(report) => self.enter(&mut state, report),
-                        Err(error) => state.error = state.error.take().or(Some(error)),
-                    }
-                    self.wake.notify_all();
-                }
-            }
-        }
+    fn perform(&self, work: Work) -> Result<Report, EngineError> {
+        Run::perform(self, work)
+    }
+
+    fn enter(&self, state: &mut State, report: Report) -> Option<Vec<Arc<Job>>> {
+        Run::enter(self, state, report);
+        (!state.retired.is_empty()).then(|| std::mem::take(&mut state.retired))
+    }
+
+    fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.core.meter.time(Stage::Wait, wait)
     }
 }

@@ -41,7 +41,7 @@ pub(crate) enum Task<P = Part> {
         follower: usize,
         blocks: Range<usize>,
     },
-    /// Nothing else runs but reading; every block below the end of funding is retired.
+    /// No partition, commit or follower is at work; every block below the end of funding is retired.
     Checkpoint,
 }
 

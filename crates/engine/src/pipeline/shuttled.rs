@@ -1,0 +1,411 @@
+//! The workers in every order: `workers.rs` once more, over locks and threads that `shuttle` schedules, with the schedule
+//! that ships and work that only checks who does what when. A worker that is never woken is a deadlock, which shuttle finds.
+
+mod sync {
+    use shuttle::sync::mpsc::sync_channel;
+    pub(super) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    use shuttle::thread::Scope;
+
+    /// Shuttle's own, whose last thread to end wakes the caller wherever that waits; so the last to end here ends after `run`.
+    pub(super) fn scope<'env, T>(run: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
+        shuttle::thread::scope(|scope| {
+            let (is_over, wait) = sync_channel::<()>(1);
+            scope.spawn(move || wait.recv());
+            let result = run(scope);
+            drop(is_over);
+            result
+        })
+    }
+}
+#[path = "workers.rs"]
+#[allow(clippy::duplicate_mod, reason = "the code under test, over other locks")]
+mod workers;
+
+use super::schedule::{Bounds, Next, Piece, Schedule, Task};
+use crate::settings::Cancel;
+use lydian_coins::PARTITIONS;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread::yield_now;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, MutexGuard};
+use workers::{Crew, Step, work_off};
+
+/// Orders tried by each test.
+const ORDERS: usize = 2_000;
+
+#[derive(Clone, Debug, PartialEq)]
+struct Inputs(usize);
+
+impl Piece for Inputs {
+    fn input_count(&self) -> usize {
+        self.0
+    }
+}
+
+/// What goes wrong in a run. The number is that of a block, or for the last three that of the task.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fault {
+    None,
+    Read(usize),
+    Judge(usize),
+    Verify(usize),
+    Disk(usize),
+    Panic(usize),
+    PanicUnderTheLock(usize),
+}
+
+/// What the tasks have done so far.
+#[derive(Default)]
+struct World {
+    read: Vec<bool>,
+    funded: Vec<usize>,
+    open_parts: Vec<Option<usize>>,
+    verified: Vec<bool>,
+    committed: usize,
+    followed: Vec<usize>,
+    checkpoints: usize,
+    /// Tasks that go on now and touch the stores or the followers.
+    running: usize,
+    tasks: usize,
+    failed: Option<usize>,
+}
+
+/// How far one partition is.
+#[derive(Default)]
+struct Lane {
+    funded: usize,
+    applied: usize,
+}
+
+/// Work that only looks whether it may do what it is told. Whoever works on something that only one may work on holds its
+/// lock and lets the others run meanwhile; whoever finds it taken has found a mistake.
+struct Fake {
+    parts: Vec<usize>,
+    fault: Fault,
+    world: Mutex<World>,
+    lanes: [Mutex<Lane>; PARTITIONS],
+    commits: Mutex<()>,
+    followers: Vec<Mutex<()>>,
+    cancel: Cancel,
+}
+
+#[derive(Debug, PartialEq)]
+struct DiskFull;
+
+struct Done {
+    number: usize,
+    task: Task<Inputs>,
+    bad: Option<usize>,
+    verified: Vec<usize>,
+}
+
+/// Takes as long to let go of as a block.
+struct Retired;
+
+impl Drop for Retired {
+    fn drop(&mut self) {
+        pause();
+    }
+}
+
+fn is_of_the_stores(task: &Task<Inputs>) -> bool {
+    !matches!(task, Task::Read(_) | Task::Judge(_) | Task::Verify(_))
+}
+
+fn alone<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.try_lock().expect("one at a time")
+}
+
+fn pause() {
+    (0..thread_rng().gen_range(0..2)).for_each(|_| yield_now());
+}
+
+impl Fake {
+    fn new(blocks: usize, followers: usize, fault: Fault) -> Fake {
+        let world = World {
+            read: vec![false; blocks],
+            funded: vec![0; blocks],
+            open_parts: vec![None; blocks],
+            verified: vec![false; blocks],
+            followed: vec![0; followers],
+            ..World::default()
+        };
+        Fake {
+            parts: (0..blocks).map(|_| thread_rng().gen_range(0..3)).collect(),
+            fault,
+            world: Mutex::new(world),
+            lanes: Default::default(),
+            commits: Mutex::default(),
+            followers: (0..followers).map(|_| Mutex::default()).collect(),
+            cancel: Cancel::new(),
+        }
+    }
+
+    /// Held for a few instructions, in which no other thread runs.
+    fn world(&self) -> MutexGuard<'_, World> {
+        alone(&self.world)
+    }
+
+    fn read(&self, range: &Range<usize>) -> Option<usize> {
+        pause();
+        let bad = range.clone().find(|index| self.fault == Fault::Read(*index));
+        let mut world = self.world();
+        for index in range.start..bad.unwrap_or(range.end) {
+            assert!(!std::mem::replace(&mut world.read[index], true), "read once");
+        }
+        bad
+    }
+
+    fn partition(&self, partition: usize, apply: &Range<usize>, fund: &Range<usize>) {
+        let mut lane = alone(&self.lanes[partition]);
+        assert_eq!((lane.applied, lane.funded), (apply.start, fund.start), "a partition keeps the order");
+        assert!(apply.end <= self.world().committed, "only what is committed is applied");
+        pause();
+        let mut world = self.world();
+        for index in fund.clone() {
+            assert!(world.read[index], "only what is read is funded");
+            world.funded[index] += 1;
+        }
+        *lane = Lane { funded: fund.end, applied: apply.end };
+    }
+
+    fn judge(&self, index: usize) -> Option<usize> {
+        assert_eq!(self.world().funded[index], PARTITIONS, "judged when every partition has answered");
+        pause();
+        if self.fault == Fault::Judge(index) {
+            return Some(index);
+        }
+        let mut world = self.world();
+        assert_eq!(world.open_parts[index].replace(self.parts[index]), None, "judged once");
+        world.verified[index] = self.parts[index] == 0;
+        None
+    }
+
+    /// The blocks that are verified with these parts, and the one that fails.
+    fn verify(&self, parts: &[(usize, Inputs)]) -> (Vec<usize>, Option<usize>) {
+        pause();
+        let (mut verified, mut bad) = (Vec::new(), None);
+        let mut world = self.world();
+        for &(index, _) in parts {
+            let open = world.open_parts[index].as_mut().expect("verified when judged");
+            *open -= 1;
+            if *open > 0 {
+                continue;
+            }
+            if self.fault == Fault::Verify(index) {
+                bad = Some(index);
+            } else {
+                world.verified[index] = true;
+                verified.push(index);
+            }
+        }
+        (verified, bad)
+    }
+
+    fn commit(&self, range: &Range<usize>) {
+        let _alone = alone(&self.commits);
+        for index in range.clone() {
+            {
+                let mut world = self.world();
+                assert_eq!(world.committed, index, "committed in order");
+                assert!(world.verified[index], "committed when verified");
+                world.committed += 1;
+            }
+            pause();
+        }
+    }
+
+    fn follow(&self, follower: usize, blocks: &Range<usize>) {
+        let _alone = alone(&self.followers[follower]);
+        pause();
+        let mut world = self.world();
+        assert_eq!(world.followed[follower], blocks.start, "followed in order");
+        assert!(blocks.end <= world.committed, "followed when committed");
+        world.followed[follower] = blocks.end;
+    }
+
+    fn checkpoint(&self) {
+        let lanes: Vec<_> = self.lanes.iter().map(alone).collect();
+        let committed = self.world().committed;
+        for _ in 0..3 {
+            let mut world = self.world();
+            assert_eq!((world.running, world.committed), (1, committed), "nothing else touches the stores");
+            assert!(world.followed.iter().all(|next| *next == committed), "followers are there");
+            world.checkpoints += 1;
+            drop(world);
+            yield_now();
+        }
+        assert!(lanes.iter().all(|lane| lane.applied == committed), "the store is at the tip");
+    }
+}
+
+impl Crew for Fake {
+    type State = Schedule<Inputs>;
+    type Work = Task<Inputs>;
+    type Report = Done;
+    type Error = DiskFull;
+    type Rest = Retired;
+
+    fn next(&self, schedule: &mut Schedule<Inputs>) -> Step<Task<Inputs>> {
+        if self.cancel.is_cancelled() {
+            let end = schedule.uncommitted_from();
+            schedule.end_at(end);
+        }
+        let next = schedule.next();
+        if let Next::Task(task) = &next {
+            let highest = match task {
+                Task::Read(range) | Task::Commit(range) | Task::Partition { fund: range, .. } => range.end,
+                Task::Judge(index) => index + 1,
+                Task::Verify(parts) => parts.iter().map(|(index, _)| index + 1).max().unwrap_or(0),
+                Task::Follow { .. } | Task::Checkpoint => 0,
+            };
+            assert!(highest <= schedule.end() || matches!(task, Task::Partition { fund, .. } if fund.is_empty()));
+        }
+        match next {
+            Next::Task(task) => Step::Work(task),
+            Next::Wait => Step::Wait,
+            Next::Done => Step::Done,
+        }
+    }
+
+    fn perform(&self, task: Task<Inputs>) -> Result<Done, DiskFull> {
+        let number = {
+            let mut world = self.world();
+            world.running += usize::from(is_of_the_stores(&task));
+            world.tasks += 1;
+            world.tasks - 1
+        };
+        pause();
+        let (mut bad, mut verified) = (None, Vec::new());
+        match &task {
+            _ if self.fault == Fault::Disk(number) => return Err(DiskFull),
+            // Without the hook that would print it.
+            _ if self.fault == Fault::Panic(number) => resume_unwind(Box::new("a mistake")),
+            Task::Read(range) => bad = self.read(range),
+            Task::Partition { partition, apply, fund } => self.partition(*partition, apply, fund),
+            Task::Judge(index) => bad = self.judge(*index),
+            Task::Verify(parts) => (verified, bad) = self.verify(parts),
+            Task::Commit(range) => self.commit(range),
+            Task::Follow { follower, blocks } => self.follow(*follower, blocks),
+            Task::Checkpoint => self.checkpoint(),
+        }
+        self.world().running -= usize::from(is_of_the_stores(&task));
+        Ok(Done { number, task, bad, verified })
+    }
+
+    fn enter(&self, schedule: &mut Schedule<Inputs>, done: Done) -> Option<Retired> {
+        if self.fault == Fault::PanicUnderTheLock(done.number) {
+            resume_unwind(Box::new("a mistake"));
+        }
+        if let Some(bad) = done.bad.filter(|bad| *bad < schedule.end()) {
+            schedule.end_at(bad);
+            self.world().failed = Some(bad);
+        }
+        match done.task {
+            Task::Read(range) => schedule.read_done(range.start..done.bad.unwrap_or(range.end)),
+            Task::Partition { partition, apply, fund } => {
+                schedule.partition_done(partition, apply, fund);
+                if thread_rng().gen_range(0..24) == 0 {
+                    schedule.request_checkpoint();
+                }
+                return thread_rng().gen_bool(0.2).then_some(Retired);
+            }
+            Task::Judge(index) => {
+                let parts = if done.bad.is_some() { 0 } else { self.parts[index] };
+                schedule.judge_done(index, vec![Inputs(40); parts]);
+            }
+            Task::Verify(_) => schedule.verify_done(&done.verified),
+            Task::Commit(range) => schedule.commit_done(range.end),
+            Task::Follow { follower, blocks } => schedule.follow_done(follower, blocks.end),
+            Task::Checkpoint => schedule.checkpoint_done(),
+        }
+        None
+    }
+}
+
+/// A run with so many workers, and what has to be true after it.
+fn check(workers: usize, fault: Fault, is_cancelled: bool) {
+    let (blocks, followers) = (thread_rng().gen_range(0..6), thread_rng().gen_range(0..2));
+    let bounds = Bounds {
+        workers,
+        bytes_max: thread_rng().gen_range(1..2_000_000),
+        blocks_max: thread_rng().gen_range(1..6),
+        batch_inputs: 64,
+        followers,
+    };
+    let sizes = (0..blocks).map(|_| thread_rng().gen_range(1..200_000)).collect();
+    let fake = Fake::new(blocks, followers, fault);
+    let result = sync::scope(|scope| {
+        scope.spawn(|| {
+            let pauses = if is_cancelled { thread_rng().gen_range(0..200) } else { return };
+            (0..pauses).for_each(|_| yield_now());
+            fake.cancel.cancel();
+        });
+        catch_unwind(AssertUnwindSafe(|| work_off(&fake, Schedule::new(bounds, sizes), workers)))
+    });
+    let world = fake.world();
+    let is_hit = |number| world.tasks > number;
+    let state = match (result, fault) {
+        (Ok(Ok(state)), _) => state,
+        (Ok(Err(DiskFull)), Fault::Disk(number)) if is_hit(number) => return,
+        (Err(payload), Fault::Panic(number) | Fault::PanicUnderTheLock(number)) if is_hit(number) => {
+            assert_eq!(payload.downcast_ref(), Some(&"a mistake"));
+            return;
+        }
+        (Ok(Err(DiskFull)), _) => panic!("an error from nowhere"),
+        (Err(payload), _) => resume_unwind(payload),
+    };
+    if let Fault::Disk(number) | Fault::Panic(number) | Fault::PanicUnderTheLock(number) = fault {
+        assert!(!is_hit(number), "an error or a panic ends a run");
+    }
+    assert_eq!((world.running, state.committed(), state.base()), (0, world.committed, world.committed));
+    assert!(fake.lanes.iter().all(|lane| alone(lane).applied == world.committed), "all that is committed is applied");
+    assert!(world.followed.iter().all(|next| *next == world.committed));
+    let bad = match fault {
+        Fault::Read(bad) | Fault::Judge(bad) => bad,
+        Fault::Verify(bad) if fake.parts.get(bad).is_some_and(|parts| *parts > 0) => bad,
+        _ => blocks,
+    };
+    if is_cancelled {
+        assert!(world.committed <= bad.min(blocks));
+    } else {
+        assert_eq!(world.committed, bad.min(blocks));
+        assert_eq!(world.failed, (bad < blocks).then_some(bad));
+    }
+}
+
+/// Random orders, and orders in which few preemptions at the worst places decide.
+fn check_orders(check: impl Fn() + Send + Sync + Clone + 'static) {
+    shuttle::check_random(check.clone(), ORDERS);
+    shuttle::check_pct(check, ORDERS, 3);
+}
+
+#[test]
+fn every_order_of_workers_gives_the_whole_chain() {
+    check_orders(|| check(thread_rng().gen_range(1..5), Fault::None, false));
+}
+
+#[test]
+fn every_order_of_workers_stops_at_the_block_that_fails() {
+    check_orders(|| {
+        let block = thread_rng().gen_range(0..6);
+        let fault = [Fault::Read(block), Fault::Judge(block), Fault::Verify(block)][thread_rng().gen_range(0..3)];
+        check(thread_rng().gen_range(1..5), fault, thread_rng().gen_bool(0.2));
+    });
+}
+
+#[test]
+fn a_run_that_is_cancelled_ends_whole() {
+    check_orders(|| check(thread_rng().gen_range(1..5), Fault::None, true));
+}
+
+/// checklist: 58
+#[test]
+fn an_error_or_a_panic_of_one_worker_ends_all() {
+    check_orders(|| {
+        let task = thread_rng().gen_range(0..60);
+        let faults = [Fault::Disk(task), Fault::Panic(task), Fault::PanicUnderTheLock(task)];
+        check(thread_rng().gen_range(1..5), faults[thread_rng().gen_range(0..3)], false);
+    });
+}
