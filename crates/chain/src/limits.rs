@@ -42,3 +42,6 @@ pub const INDEX_PENDING_SIZE_MAX: usize = 1 << 20;
 
 /// Bytes of the path of a file that blocks are read from in place.
 pub const PATH_SIZE_MAX: usize = 4096;
+
+/// Largest number of a file of the store.
+pub const FILE_NUMBER_MAX: u32 = 99_999_999;

@@ -4,6 +4,7 @@
 mod common;
 
 use common::blocks::{Maker, layout, params, spent_of};
+use lydian_chain::limits::FILE_NUMBER_MAX;
 use lydian_chain::{BlockStore, ChainError, INDEX_VERSION, IndexEntry, Opened, StoreRemark, encode_undo};
 use lydian_consensus::{Chain, Params};
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
@@ -211,6 +212,9 @@ fn contradictions_are_refused() {
     check(&[head(), about(5, 0, 0)], Some("calls the genesis block invalid"));
     check(&[head(), about(9, 0, 9)], Some("has an entry that is cut off"));
     check(&[head(), about(9, 0, 11)], Some("has a path that is none"));
+    let pruned = |file: u32| [&[10][..], &file.to_le_bytes()].concat();
+    check(&[head(), pruned(FILE_NUMBER_MAX)], None);
+    check(&[head(), pruned(FILE_NUMBER_MAX + 1)], Some("has an impossible number of a file"));
     check(&[head(), header(1), undo_at((1 << 30) - 1)], None);
     check(&[head(), header(1), undo_at(1 << 30)], Some("has undo data at an impossible offset"));
 }

@@ -1,7 +1,7 @@
 //! [`IndexEntry`]: what the index log says (`docs/formats/index.md`). Input: entries, or the payload of a record. Output: bytes, or entries.
 //! Total on any bytes.
 
-use crate::limits::{PATH_SIZE_MAX, UNDO_FILE_SIZE_MAX};
+use crate::limits::{FILE_NUMBER_MAX, PATH_SIZE_MAX, UNDO_FILE_SIZE_MAX};
 use crate::obfuscation::Obfuscation;
 use crate::position::{BlockPosition, UndoPosition};
 use crate::tree::NodeId;
@@ -98,10 +98,15 @@ impl LogItem {
             HEADER => IndexEntry::Header { id: id(reader)?, header: Header::read(reader)? },
             BLOCK => IndexEntry::Block {
                 id: id(reader)?,
-                position: BlockPosition { file: reader.u32()?, offset: read_u64(reader)?, size: reader.u32()? },
+                position: BlockPosition {
+                    file: read_file_number(reader)?,
+                    offset: read_u64(reader)?,
+                    size: reader.u32()?,
+                },
             },
             UNDO => {
-                let (id, file, offset, size) = (id(reader)?, reader.u32()?, read_u64(reader)?, reader.u32()?);
+                let (id, file, offset, size) =
+                    (id(reader)?, read_file_number(reader)?, read_u64(reader)?, reader.u32()?);
                 if offset >= UNDO_FILE_SIZE_MAX {
                     return Err(LogItemError::UndoOffset);
                 }
@@ -113,7 +118,7 @@ impl LogItem {
             BLOCK_CLEARED => IndexEntry::BlockCleared { id: id(reader)? },
             UNDO_CLEARED => IndexEntry::UndoCleared { id: id(reader)? },
             FILE => return read_file(reader),
-            FILE_PRUNED => return Ok(LogItem::FilePruned { file: reader.u32()? }),
+            FILE_PRUNED => return Ok(LogItem::FilePruned { file: read_file_number(reader)? }),
             SYNCED => return Ok(LogItem::Synced { offset: read_u64(reader)?, sequence: read_u64(reader)? }),
             _ => return Err(LogItemError::UnknownTag),
         }))
@@ -125,6 +130,7 @@ impl LogItem {
 pub(crate) enum LogItemError {
     UnknownTag,
     UndoOffset,
+    FileNumber,
     Path,
     Parse(ParseErrorKind),
 }
@@ -134,6 +140,7 @@ impl LogItemError {
         match self {
             LogItemError::UnknownTag => "has an entry of an unknown kind",
             LogItemError::UndoOffset => "has undo data at an impossible offset",
+            LogItemError::FileNumber => "has an impossible number of a file",
             LogItemError::Path => "has a path that is none",
             LogItemError::Parse(_) => "has an entry that is cut off",
         }
@@ -181,7 +188,7 @@ fn write_position(out: &mut Vec<u8>, file: u32, offset: u64, size: u32) {
 }
 
 fn read_file(reader: &mut Reader<'_>) -> Result<LogItem, LogItemError> {
-    let file = reader.u32()?;
+    let file = read_file_number(reader)?;
     let is_external = reader.u8()? != 0;
     let key = Obfuscation::new(reader.array()?);
     let size = usize::from(u16::from_le_bytes(reader.array()?));
@@ -190,6 +197,11 @@ fn read_file(reader: &mut Reader<'_>) -> Result<LogItem, LogItemError> {
         return Err(LogItemError::Path);
     }
     Ok(LogItem::File { file, path: path_of_bytes(path), key, is_external })
+}
+
+fn read_file_number(reader: &mut Reader<'_>) -> Result<u32, LogItemError> {
+    let file = reader.u32()?;
+    if file <= FILE_NUMBER_MAX { Ok(file) } else { Err(LogItemError::FileNumber) }
 }
 
 fn path_of_bytes(bytes: Vec<u8>) -> PathBuf {

@@ -5,7 +5,7 @@
 
 use super::error::ChainError;
 use crate::files::BlockFile;
-use crate::limits::{OPEN_FILES_MAX, OPEN_READERS_MAX};
+use crate::limits::{FILE_NUMBER_MAX, OPEN_FILES_MAX, OPEN_READERS_MAX};
 use crate::obfuscation::Obfuscation;
 use lydian_disk::{Disk, DiskError, DiskErrorKind, ReadFile, is_zst, open_content};
 use std::collections::BTreeMap;
@@ -218,7 +218,7 @@ pub(super) fn own_number(path: &Path, part: Part) -> Option<u32> {
         Part::Undo => "rev",
     };
     let digits = name.strip_prefix(prefix)?.strip_suffix(".dat")?;
-    let number = digits.parse().ok()?;
+    let number = digits.parse().ok().filter(|number| *number <= FILE_NUMBER_MAX)?;
     // The name and nothing that only reads like it.
     (path.file_name() == own_path(Path::new(""), number, part).file_name()).then_some(number)
 }
@@ -251,12 +251,16 @@ mod tests {
         assert!(is_open(0) && is_open(max) && !is_open(1), "the one used longest ago is closed");
     }
 
+    /// limit: FILE_NUMBER_MAX at
+    /// limit: FILE_NUMBER_MAX above
     #[test]
     fn names_of_our_own_files() {
         for (name, blocks, undo) in [
             ("blk00000.dat", Some(0), None),
             ("rev00012.dat", None, Some(12)),
             ("blk123456.dat", Some(123_456), None),
+            ("blk99999999.dat", Some(FILE_NUMBER_MAX), None),
+            ("blk100000000.dat", None, None),
             ("blk0001.dat", None, None),
             ("blk+0001.dat", None, None),
             ("blk000001.dat", None, None),

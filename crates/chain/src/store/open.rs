@@ -213,8 +213,8 @@ impl Replay {
         self.pruned.remove(&file);
     }
 
-    /// Whether the number is that of a file that is not ours.
-    pub(super) fn is_external(&self, file: u32) -> bool {
-        self.files.get(file).is_some_and(|known| known.is_external)
+    /// Whether the number is that of a file that lies elsewhere or has another name than ours.
+    pub(super) fn is_adopted(&self, file: u32) -> bool {
+        self.files.get(file).is_some_and(|known| known.path != self.files.path(file, Part::Blocks))
     }
 }

@@ -183,7 +183,7 @@ impl<'a> Recovery<'a> {
                     self.say(item)?;
                 }
                 LogItem::Entry(IndexEntry::Block { position, .. })
-                    if !self.is_reindexing && !self.replay.is_external(position.file) => {}
+                    if !self.is_reindexing && !self.replay.is_adopted(position.file) => {}
                 item => self.say(item)?,
             }
         }
@@ -209,7 +209,7 @@ impl<'a> Recovery<'a> {
             }
             let own = found.entry(file).or_insert(Own { file, has_blocks: false, has_undo: false });
             // A number that an adopted file has is no number of a block file of ours.
-            own.has_blocks |= blocks.is_some() && !self.replay.is_external(file);
+            own.has_blocks |= blocks.is_some() && !self.replay.is_adopted(file);
             own.has_undo |= undo.is_some();
         }
         for file in found.keys().filter(|file| self.replay.files.get(**file).is_none()) {
@@ -222,7 +222,7 @@ impl<'a> Recovery<'a> {
     fn block_ends(&self) -> BTreeMap<u32, u64> {
         let tree = &self.replay.tree;
         let positions = tree.ids().filter_map(|id| tree.node(id).block);
-        ends(positions.map(|position| (position.file, position.offset + u64::from(position.size))))
+        ends(positions.map(|position| (position.file, position.offset.saturating_add(u64::from(position.size)))))
     }
 
     fn undo_ends(&self) -> BTreeMap<u32, u64> {
@@ -244,7 +244,7 @@ impl<'a> Recovery<'a> {
     fn remark_missing_files(&mut self, own: &[Own], ends: &BTreeMap<u32, u64>) {
         let is_there = |file: u32| own.iter().any(|own| own.file == file && own.has_blocks);
         for (&file, &known) in ends.iter().filter(|(file, _)| !is_there(**file)) {
-            if !self.replay.is_external(file) {
+            if !self.replay.is_adopted(file) {
                 let path = self.replay.files.path(file, Part::Blocks);
                 self.remark(StoreRemark::FileShort { path, size: 0, known });
             }
