@@ -1,10 +1,12 @@
-//! Block files. Input: paths. Output: blocks in height order, one at a time, and a sentence for everything in the files that is no block.
+//! The chain as it is known and stored. [`HeaderTree`]: all headers, the best chain, the active one. [`BlockStore`]: blocks and undo data in files of
+//! Core's framing, and the log that says where they are. [`BlockFiles`]: files of blocks that anybody wrote.
 //!
-//! Two passes (`docs/formats/blk.md`): [`BlockFiles::scan`] reads the headers only and keeps about 100 bytes a block; [`BlockIndex::order`] puts
-//! parents before children, whatever the order in the files; [`BlockFiles::read`] then reads one block at a time. Beside them
-//! [`parse_prevouts`]: the spent outputs of one block (`docs/formats/prevouts.md`).
-//! Invariants: total on any bytes; files are only read, never changed; no rule is checked here, and the memory in use does not depend on the
-//! size of the blocks or on their disorder. No clock.
+//! Input: headers, bytes of blocks, undo data, paths. Output: ancestors and paths; blocks, positions, coins spent; a sentence for everything in
+//! a file that is no block. Block files are read in two passes (`docs/formats/blk.md`): [`BlockFiles::scan`] reads the headers only and keeps about
+//! 100 bytes a block; [`BlockIndex::order`] puts parents before children, whatever the order in the files; [`BlockFiles::read`] then reads one
+//! block at a time. Beside them [`parse_prevouts`]: the spent outputs of one block (`docs/formats/prevouts.md`).
+//! Invariants: total on any bytes; files of others are only read; what was synced survives any crash; no rule is checked here but those of
+//! headers. No clock.
 
 #![forbid(unsafe_code)]
 

@@ -133,7 +133,8 @@ impl HeaderTree {
             _ => unreachable!("4,294,967,295 headers with proof of work"),
         };
         if self.nodes.len() == self.nodes.capacity() {
-            self.nodes.reserve_exact((self.nodes.len() / 16).max(1024));
+            // Doubling would leave up to half of the largest thing in memory unused.
+            self.nodes.reserve_exact((self.nodes.len() / 64).max(1024));
         }
         let hash = node.hash;
         self.nodes.push(node);
