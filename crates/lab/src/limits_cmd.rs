@@ -112,7 +112,7 @@ pub(crate) fn check_times(settings: &LimitsSettings) -> Result<CheckTimes, LabEr
     let count = as_f64(settings.checks);
     let engine = Reference;
     let checks_ns = |checks: &[Check]| {
-        repeat(settings.rounds, || {
+        repeat_cpu(settings.rounds, || {
             let mut verdicts = vec![false; checks.len()];
             engine.verify(checks, &mut verdicts);
             assert!(verdicts.iter().all(|&verdict| verdict), "a true check was found false");
@@ -184,6 +184,22 @@ fn seconds_of(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().max(Duration::from_nanos(1)).as_secs_f64()
+}
+
+/// CPU time of this thread: others on the machine hardly touch it, and a floor must not rise because somebody else works.
+fn cpu_seconds_of(work: impl FnOnce()) -> f64 {
+    let now = || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime));
+    let start = now();
+    work();
+    match (start, now()) {
+        (Ok(start), Ok(end)) => end.saturating_sub(start).max(Duration::from_nanos(1)).as_secs_f64(),
+        _ => unreachable!("a thread's CPU time is not negative"),
+    }
+}
+
+/// The same in CPU time, for work of one thread.
+fn repeat_cpu(rounds: usize, mut work: impl FnMut()) -> Measure {
+    Measure::of((0..=rounds).map(|_| cpu_seconds_of(&mut work)).skip(1).collect())
 }
 
 /// Seconds of each round; the first, which warms up, is thrown away.
