@@ -76,12 +76,11 @@ impl BlockStore {
         let mut all: BTreeMap<u32, Held> =
             self.files.all().into_iter().map(|(file, _)| (file, Held::default())).collect();
         for id in tree.ids() {
-            let node = tree.node(id);
-            let block = node.block.map(|position| position.file);
-            let undo = node.undo.map(|position| position.file);
+            let block = tree.block(id).map(|position| position.file);
+            let undo = tree.undo(id).map(|position| position.file);
             for file in [block, undo.filter(|file| Some(*file) != block)].into_iter().flatten() {
                 let held = all.entry(file).or_default();
-                held.highest = held.highest.max(node.height);
+                held.highest = held.highest.max(tree.height(id));
                 held.ids.push(id);
             }
         }

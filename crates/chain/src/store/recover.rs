@@ -221,13 +221,13 @@ impl<'a> Recovery<'a> {
     /// By number: where the last block known ends.
     fn block_ends(&self) -> BTreeMap<u32, u64> {
         let tree = &self.replay.tree;
-        let positions = tree.ids().filter_map(|id| tree.node(id).block);
+        let positions = tree.ids().filter_map(|id| tree.block(id));
         ends(positions.map(|position| (position.file, position.offset.saturating_add(u64::from(position.size)))))
     }
 
     fn undo_ends(&self) -> BTreeMap<u32, u64> {
         let tree = &self.replay.tree;
-        let positions = tree.ids().filter_map(|id| tree.node(id).undo);
+        let positions = tree.ids().filter_map(|id| tree.undo(id));
         ends(positions.map(|at| (at.file, at.offset + u64::from(at.size) + CHECKSUM_SIZE as u64)))
     }
 
@@ -264,7 +264,7 @@ impl<'a> Recovery<'a> {
                 continue;
             };
             let known = self.replay.tree.find(&hash);
-            if known.is_none_or(|id| self.replay.tree.node(id).block.is_none()) {
+            if known.is_none_or(|id| self.replay.tree.block(id).is_none()) {
                 let magic = self.params.magic;
                 let position = self.blocks.append(self.disk, &self.replay.files, magic, block.as_bytes())?;
                 self.enter(record, position)?;
@@ -362,7 +362,7 @@ impl<'a> Recovery<'a> {
                     continue;
                 }
             };
-            let (is_new, has_block) = (tree.len() > count, tree.node(id).block.is_some());
+            let (is_new, has_block) = (tree.len() > count, tree.block(id).is_some());
             if !has_block {
                 tree.set_block(id, position);
                 self.found += 1;

@@ -299,6 +299,16 @@ impl HeaderTree {
         }
     }
 
+    /// Where the block lies; `None` if it has not come, or was pruned.
+    pub fn block(&self, id: NodeId) -> Option<BlockPosition> {
+        self.at(id).block()
+    }
+
+    /// Where its undo data lies.
+    pub fn undo(&self, id: NodeId) -> Option<UndoPosition> {
+        self.at(id).undo()
+    }
+
     pub fn hash(&self, id: NodeId) -> &BlockHash {
         &self.at(id).hash
     }
