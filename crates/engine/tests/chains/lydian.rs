@@ -74,7 +74,6 @@ pub fn layout(root: &Path) -> Layout {
 #[derive(Debug)]
 pub struct Place {
     pub disk: Arc<dyn Disk>,
-    #[allow(dead_code, reason = "the tests of crashes")]
     pub sim: Option<SimDisk>,
     pub root: PathBuf,
     _scratch: Option<Scratch>,
