@@ -5,9 +5,12 @@
 
 mod accept;
 mod crash;
+mod damage;
 mod expected;
+mod given;
 mod lydian;
 mod recorder;
 mod seeds;
 mod stored;
 mod story;
+mod together;
