@@ -8,6 +8,8 @@ mod crash;
 mod damage;
 mod expected;
 mod given;
+mod import;
+mod judge;
 mod lydian;
 mod recorder;
 mod seeds;
