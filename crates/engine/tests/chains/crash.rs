@@ -233,11 +233,11 @@ fn for_faults(name: &str, share: u64, mut test: impl FnMut(&World, u64, &mut Ran
         for_seeds(name, share, run);
         return;
     }
-    let mut seed = setting("LYDIAN_ENGINE_FIRST_SEED").unwrap_or(0);
-    for _ in 0..setting("LYDIAN_CRASH_RUNS").unwrap_or(0).div_ceil(per_world.max(1)) {
+    let first = setting("LYDIAN_ENGINE_FIRST_SEED").unwrap_or(0);
+    let worlds = setting("LYDIAN_CRASH_RUNS").unwrap_or(0).div_ceil(per_world.max(1));
+    for seed in first..first + worlds {
         eprintln!("{name}: seed {seed}");
         run(seed);
-        seed += 1;
     }
 }
 
