@@ -64,13 +64,17 @@ impl Engine {
         Ok(Opened { engine: Engine { core, writer: Mutex::new(None) }, remarks })
     }
 
-    /// Does something that changes the chain. After an error nothing does any more.
+    /// Does something that changes the chain. After an error nothing does any more, nor after a panic: the coins may have taken
+    /// in half a block.
     fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
         let mut error = lock(&self.writer);
         if let Some(reason) = error.as_ref() {
             return Err(EngineError::Poisoned { reason: reason.clone() });
         }
-        change(&self.core).inspect_err(|first| *error = Some(first.to_string()))
+        *error = Some("a change of the chain panicked".to_owned());
+        let result = change(&self.core);
+        *error = result.as_ref().err().map(EngineError::to_string);
+        result
     }
 
     /// Takes a block in, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
