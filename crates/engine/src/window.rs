@@ -161,3 +161,6 @@ impl Window {
         Coin::new(tx.output(vout as usize), job.checked.height(), tx.is_coinbase())
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -23,16 +23,22 @@ mod workers;
 
 use super::schedule::{Bounds, Next, Piece, Schedule, Task};
 use crate::settings::Cancel;
-use lydian_coins::PARTITIONS;
+use crate::window::Window;
+use crate::window::tests::Story;
+use lydian_coins::{CoinsError, PARTITIONS, Tip};
+use lydian_primitives::{BlockHash, Height};
 use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::yield_now;
+use shuttle::{Config, Runner};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard};
 use workers::{Crew, Step, work_off};
 
-/// Orders tried by each test.
+/// Orders tried by each test, twice.
 const ORDERS: usize = 2_000;
+const STORIES: usize = 500;
 
 #[derive(Clone, Debug, PartialEq)]
 struct Inputs(usize);
@@ -408,4 +414,95 @@ fn an_error_or_a_panic_of_one_worker_ends_all() {
         let faults = [Fault::Disk(task), Fault::Panic(task), Fault::PanicUnderTheLock(task)];
         check(thread_rng().gen_range(1..5), faults[thread_rng().gen_range(0..3)], false);
     });
+}
+
+/// The true windows over a true store of coins: what one partition finds and brings in goes from worker to worker.
+struct HandOver<'a> {
+    story: &'a Story,
+    windows: [Mutex<Window>; PARTITIONS],
+}
+
+impl Crew for HandOver<'_> {
+    type State = Schedule<Inputs>;
+    type Work = Task<Inputs>;
+    type Report = (Task<Inputs>, bool);
+    type Error = CoinsError;
+    type Rest = Retired;
+
+    fn next(&self, schedule: &mut Schedule<Inputs>) -> Step<Task<Inputs>> {
+        match schedule.next() {
+            Next::Task(task) => Step::Work(task),
+            Next::Wait => Step::Wait,
+            Next::Done => Step::Done,
+        }
+    }
+
+    fn perform(&self, task: Task<Inputs>) -> Result<(Task<Inputs>, bool), CoinsError> {
+        pause();
+        let mut is_good = true;
+        match &task {
+            Task::Partition { partition, apply, fund } => {
+                let mut window = alone(&self.windows[*partition]);
+                window.apply(apply.len(), &self.story.coins)?;
+                pause();
+                window.fund(&self.story.jobs[fund.clone()], &self.story.coins)?;
+                pause();
+            }
+            // Above a bad block anything may be found, and is of no use.
+            Task::Judge(index) => is_good = *index > self.story.end() || self.story.judge(*index),
+            Task::Checkpoint => {
+                let tip = Tip { height: Height(1), hash: BlockHash::ZERO };
+                self.story.coins.checkpoint(tip, 1)?;
+            }
+            _ => {}
+        }
+        Ok((task, is_good))
+    }
+
+    fn enter(&self, schedule: &mut Schedule<Inputs>, (task, is_good): (Task<Inputs>, bool)) -> Option<Retired> {
+        match task {
+            Task::Read(range) => schedule.read_done(range),
+            Task::Partition { partition, apply, fund } => {
+                schedule.partition_done(partition, apply, fund);
+                if thread_rng().gen_range(0..40) == 0 {
+                    schedule.request_checkpoint();
+                }
+            }
+            Task::Judge(index) => {
+                if !is_good && index < schedule.end() {
+                    schedule.end_at(index);
+                }
+                schedule.judge_done(index, Vec::new());
+            }
+            Task::Verify(_) => schedule.verify_done(&[]),
+            Task::Commit(range) => schedule.commit_done(range.end),
+            Task::Follow { follower, blocks } => schedule.follow_done(follower, blocks.end),
+            Task::Checkpoint => schedule.checkpoint_done(),
+        }
+        None
+    }
+}
+
+#[test]
+fn every_order_of_workers_finds_the_coins_of_the_plain_map() {
+    let check = || {
+        let blocks = thread_rng().gen_range(0..7);
+        let story = Story::new(blocks, &mut |below| thread_rng().gen_range(0..below));
+        let workers = thread_rng().gen_range(1..5);
+        let blocks_max = thread_rng().gen_range(1..8);
+        let bounds = Bounds { workers, bytes_max: 1 << 20, blocks_max, batch_inputs: 64, followers: 0 };
+        let windows = std::array::from_fn(|partition| Mutex::new(Window::new(partition)));
+        let crew = HandOver { story: &story, windows };
+        let state = match work_off(&crew, Schedule::new(bounds, vec![1000; blocks]), workers) {
+            Ok(state) => state,
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(state.committed(), story.end());
+        story.check_store(state.committed());
+    };
+    // The store needs more of a stack than shuttle gives.
+    let mut config = Config::new();
+    config.stack_size = 1 << 20;
+    Runner::new(RandomScheduler::new(STORIES), config.clone()).run(check);
+    Runner::new(PctScheduler::new(3, STORIES), config).run(check);
 }
