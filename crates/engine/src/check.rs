@@ -4,7 +4,7 @@
 //! are seen through an overlay that takes the blocks off one after the other.
 
 use crate::core::Core;
-use crate::disconnect::read_connected;
+use crate::disconnect::{read_block, read_connected};
 use crate::error::EngineError;
 use crate::links::Links;
 use lydian_chain::NodeId;
@@ -78,8 +78,8 @@ fn check_one(core: &Core, id: NodeId, level: u32, overlay: &mut Overlay) -> Resu
     if level < 2 {
         let Some(position) = node.block else { return Ok(()) };
         let missing = || EngineError::MissingBlock { hash, height, what: "the data" };
-        let raw = core.store.read_block(position).map_err(EngineError::from)?;
-        let block = raw.parse().ok().filter(|block| block.hash() == hash).ok_or_else(missing)?;
+        let parsed = read_block(core, position).map_err(EngineError::from)?;
+        let block = parsed.ok().filter(|block| block.hash() == hash).ok_or_else(missing)?;
         return if level == 1 { check_block(&block, &core.params).map_err(broken) } else { Ok(()) };
     }
     let (block, spent) = read_connected(core, id)?;

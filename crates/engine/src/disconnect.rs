@@ -11,11 +11,11 @@ use crate::follower::{ConnectedBlock, FollowerError};
 use crate::job::lock;
 use crate::links::Links;
 use crate::meter::Stage;
-use lydian_chain::NodeId;
+use lydian_chain::{BlockPosition, ChainError, NodeId};
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::Coin;
 use lydian_consensus::deployment::is_bip30_unspendable;
-use lydian_primitives::{Block, Height};
+use lydian_primitives::{Block, Height, ParseError, ParseErrorKind, RawBlock};
 
 pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(), EngineError> {
     core.meter.time(Stage::Disconnect, || {
@@ -57,13 +57,25 @@ pub(crate) fn read_connected(core: &Core, id: NodeId) -> Result<(Block, Vec<Coin
     let (hash, height) = (node.hash, node.height);
     let missing = |what| EngineError::MissingBlock { hash, height, what };
     let position = node.block.ok_or(missing("the data"))?;
-    let block = core.store.read_block(position)?.parse().map_err(|_| missing("readable data"))?;
+    let block = read_block(core, position)?.map_err(|_| missing("readable data"))?;
     if block.hash() != hash {
         return Err(missing("the right data"));
     }
     let undo = node.undo.ok_or(missing("the undo data"))?;
     let spent = core.store.read_spent(undo, &block)?;
     Ok((block, spent))
+}
+
+/// The block at a position. Bytes behind its last transaction, inside its record, are cut off, as Core does.
+pub(crate) fn read_block(core: &Core, position: BlockPosition) -> Result<Result<Block, ParseError>, ChainError> {
+    match core.store.read_block(position)?.parse() {
+        Err(ParseError { kind: ParseErrorKind::TrailingBytes { count }, .. }) => {
+            let raw = core.store.read_block(position)?;
+            let end = raw.as_bytes().len().saturating_sub(count);
+            Ok(RawBlock::new(&raw.as_bytes()[..end]).parse())
+        }
+        parsed => Ok(parsed),
+    }
 }
 
 /// Takes out of the store what the block created, and puts back what it spent.

@@ -2,6 +2,7 @@
 
 use super::schedule::Task;
 use super::{Failure, Run, State};
+use crate::disconnect::read_block;
 use crate::error::EngineError;
 use crate::event::{Event, TipUpdate, UnreadableReason};
 use crate::follower::{ConnectedBlock, FollowerError};
@@ -12,6 +13,7 @@ use lydian_chain::{ChainError, IndexEntry, encode_undo};
 use lydian_consensus::deployment::is_bip30_checked;
 use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, judge, parts};
 use lydian_disk::DiskErrorKind;
+use lydian_primitives::{ParseError, ParseErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -138,7 +140,11 @@ impl Run<'_> {
             Err(error) if is_damage(&error) => return unreadable(UnreadableReason::Chain(error)),
             Err(error) => return Err(error.into()),
         };
-        let block = match core.meter.time(Stage::Parse, || raw.parse()) {
+        let parsed = match core.meter.time(Stage::Parse, || raw.parse()) {
+            Err(ParseError { kind: ParseErrorKind::TrailingBytes { .. }, .. }) => read_block(core, stop.position)?,
+            parsed => parsed,
+        };
+        let block = match parsed {
             Ok(block) => block,
             Err(error) => return unreadable(UnreadableReason::NotABlock(error)),
         };

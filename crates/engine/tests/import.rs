@@ -1,0 +1,168 @@
+//! Real blocks from odd files, and what is remembered of scripts that were not run.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "each test file uses its part")]
+#[path = "../../../testdata/locate.rs"]
+mod locate;
+
+use locate::{read, testdata};
+use lydian_chain::{BlockFile, Obfuscation};
+use lydian_consensus::{Chain, Params, PlainValidator, U256};
+use lydian_disk::{Disk, SimDisk};
+use lydian_engine::{
+    AssumeValid, Cancel, Engine, ImportFiles, Inconsistency, Layout, Settings, Unobserved, Wipe, wipe,
+};
+use lydian_primitives::{Block, Height, RawBlock, Reader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const NOW: i64 = 1_800_000_000;
+
+fn params() -> Params {
+    Params::new(Chain::Test)
+}
+
+/// The first blocks of testnet3, from genesis.
+fn blocks(count: usize) -> Vec<Block> {
+    let bytes = read(&testdata("blocks/runs/test3_000000_004000.blk.zst"));
+    let mut reader = Reader::new(&bytes);
+    let mut blocks = Vec::new();
+    while reader.remaining() != 0 && blocks.len() <= count {
+        assert_eq!(reader.array::<4>().unwrap(), params().magic);
+        let size = reader.u32().unwrap() as usize;
+        blocks.push(RawBlock::new(reader.take(size).unwrap()).parse().unwrap());
+    }
+    blocks
+}
+
+/// Height, tip and `hash_serialized_3` by the plain validator.
+fn by_the_plain_validator(blocks: &[Block]) -> (Height, [u8; 32]) {
+    let mut plain = PlainValidator::new(params());
+    for block in &blocks[1..] {
+        plain.accept_block(block.clone(), u32::try_from(NOW).unwrap()).unwrap();
+    }
+    (plain.tip().0, plain.hash_serialized_3())
+}
+
+fn layout() -> Layout {
+    Layout {
+        blocks: PathBuf::from("/node/blocks"),
+        index: "/node/blocks/index".into(),
+        coins: "/node/chainstate".into(),
+    }
+}
+
+fn open(disk: &SimDisk, assume_valid: Option<AssumeValid>) -> Engine {
+    let settings = Settings { assume_valid, ..Settings::new(2) };
+    Engine::open(Arc::new(disk.clone()), &layout(), params(), settings, Vec::new()).unwrap().engine
+}
+
+fn answer(engine: &Engine) -> (Height, [u8; 32]) {
+    let hashes = engine.utxo_hashes().unwrap();
+    (hashes.tip.height, hashes.hash_serialized_3)
+}
+
+fn write(disk: &SimDisk, name: &str, records: &[Vec<u8>]) -> BlockFile {
+    let path = Path::new("/files").join(name);
+    disk.create_dir(Path::new("/files")).unwrap();
+    disk.write_whole(&path, &records.concat()).unwrap();
+    BlockFile { path, key: Obfuscation::NONE }
+}
+
+fn record(block: &Block, trailing: &[u8]) -> Vec<u8> {
+    let size = u32::try_from(block.as_bytes().len() + trailing.len()).unwrap();
+    [&params().magic[..], &size.to_le_bytes(), block.as_bytes(), trailing].concat()
+}
+
+/// Core ignores bytes behind the last transaction inside a record, takes records in any order, and skips what is no record.
+#[test]
+fn odd_files_give_the_same_chain() {
+    let blocks = blocks(700);
+    let expected = by_the_plain_validator(&blocks);
+    for is_copied in [false, true] {
+        let disk = SimDisk::new(1);
+        let mut records: Vec<Vec<u8>> = blocks
+            .iter()
+            .enumerate()
+            .map(|(height, block)| record(block, if height % 5 == 3 { &[0; 7] } else { &[] }))
+            .collect();
+        // Blocks in runs of ten, each run backwards; something that is no block in between.
+        records.chunks_mut(10).for_each(<[_]>::reverse);
+        records.insert(33, b"nothing of a block".to_vec());
+        let (first, second) = records.split_at(300);
+        let files = vec![write(&disk, "blk00000.dat", second), write(&disk, "blk00001.dat", first)];
+        let engine = open(&disk, None);
+        let import = engine.import(ImportFiles { files, is_copied }, NOW, &mut |_, _| {}).unwrap();
+        assert_eq!((import.blocks, import.new_blocks, import.orphans), (701, 700, 0));
+        assert_eq!(import.remarks.len(), 1, "{:?}", import.remarks);
+        let advance = engine.advance(&Cancel::new(), &Unobserved).unwrap();
+        assert_eq!((advance.connected, advance.unreadable.len()), (700, 0), "{advance:?}");
+        assert_eq!(answer(&engine), expected);
+        assert_eq!(engine.check_last_blocks(20, 4).unwrap(), 20);
+        engine.checkpoint(&Unobserved).unwrap();
+        drop(engine);
+        assert_eq!(answer(&open(&disk, None)), expected, "after a restart");
+    }
+}
+
+/// A block whose stored bytes were damaged is not here any more; it is not invalid, and the chain stops below it.
+/// checklist: 91, 94
+#[test]
+fn a_damaged_stored_block_is_no_invalid_block() {
+    let blocks = blocks(60);
+    let disk = SimDisk::new(1);
+    let records: Vec<Vec<u8>> = blocks.iter().map(|block| record(block, &[])).collect();
+    let offset: usize = records[..40].iter().map(Vec::len).sum::<usize>() + 8 + 80 + 20;
+    let file = write(&disk, "blk00000.dat", &records);
+    disk.flip(&file.path, u64::try_from(offset).unwrap(), 1).unwrap();
+    let engine = open(&disk, None);
+    engine.import(ImportFiles { files: vec![file], is_copied: false }, NOW, &mut |_, _| {}).unwrap();
+    let advance = engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    assert_eq!((advance.invalid.len(), advance.unreadable.len()), (0, 1));
+    assert_eq!(advance.unreadable[0].0, blocks[40].hash());
+    assert_eq!(engine.tip().height, Height(39));
+    // The right bytes come from elsewhere, and it goes on.
+    assert!(engine.accept_block(blocks[40].clone(), NOW, &Unobserved).unwrap().is_ok());
+    assert_eq!(answer(&engine), by_the_plain_validator(&blocks));
+}
+
+/// Scripts that were left out on trust are run when the trust is gone; those that succeeded are not run twice.
+#[test]
+fn assumed_is_not_verified() {
+    let blocks = blocks(4_000);
+    let disk = SimDisk::new(1);
+    let records: Vec<Vec<u8>> = blocks.iter().map(|block| record(block, &[])).collect();
+    let file = write(&disk, "blk00000.dat", &records);
+    let assumed = AssumeValid { block: blocks[1_000].hash(), minimum_chain_work: U256::from_u64(0) };
+    let engine = open(&disk, Some(assumed));
+    engine.import(ImportFiles { files: vec![file], is_copied: false }, NOW, &mut |_, _| {}).unwrap();
+    engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    assert_eq!((engine.tip().height, engine.progress().blocks_trusted), (Height(4_000), 1_000));
+    let expected = answer(&engine);
+    engine.checkpoint(&Unobserved).unwrap();
+    drop(engine);
+    wipe(&disk, &layout(), Wipe::Coins).unwrap();
+    let engine = open(&disk, None);
+    assert_eq!(engine.tip().height, Height(0));
+    engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    assert_eq!(engine.progress().blocks_trusted, 3_000, "those that were verified, and no other");
+    assert_eq!(answer(&engine), expected);
+}
+
+/// Coins that are not those of the chain are found by the look at the last blocks.
+#[test]
+fn wrong_coins_are_found() {
+    let blocks = blocks(200);
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, None);
+    for block in &blocks[1..] {
+        assert!(engine.accept_block(block.clone(), NOW, &Unobserved).unwrap().is_ok());
+    }
+    let key = engine.coins().key(lydian_primitives::OutPoint { txid: blocks[198].tx(0).txid(), vout: 0 });
+    let partition = lydian_coins::Coins::partition(&key);
+    engine.coins().apply(partition, std::iter::once(key), std::iter::empty()).unwrap();
+    assert_eq!(engine.check_last_blocks(2, 3).unwrap(), 2, "not so deep");
+    let error = engine.check_last_blocks(6, 3).unwrap_err();
+    assert!(matches!(&error, Inconsistency::Coins { height, .. } if *height == Height(198)), "{error}");
+    assert_eq!(engine.check_last_blocks(6, 2).unwrap(), 6, "the coins are looked at from level 3 on");
+}
