@@ -32,8 +32,8 @@ setup: ## install the system packages that are missing (root), or name the comma
 build: setup ## target/release/lydian and target/release/lydian-lab
 	cargo build --locked --release --bins
 
-run: build ## validate the real blocks that come with the project
-	target/release/lydian verify testdata/blocks --expect-invalid testdata/blocks/invalid
+run: build ## make a chain like mainnet's, validate it from nothing, tell what each stage cost
+	@tools/run.sh
 
 test: setup format clippy tidy fuzz-lock judge fullblocktests tests generated ## everything CI checks
 
@@ -67,12 +67,15 @@ generated: generate
 test-peers: ## tests against other nodes as processes
 	@tools/peers.sh
 
-bench: build ## this machine's limits, then every benchmark
+bench: build judge ## this machine's limits, every benchmark, and the comparison with Bitcoin Core
 	target/release/lydian-lab limits
 	cargo bench --locked --workspace
 	$(RIVALS)
+	target/release/lydian-lab reindex --preset empty --blocks 2016 --nodes lydian,bitcoind --runs 3
+	target/release/lydian-lab reindex --preset mainnet-mix --blocks 550 --full 100 --nodes lydian,bitcoind --runs 3
 
-bench-large: ## the coin store at the size of mainnet, beside RocksDB: 20 GB of memory, 50 GB of disk, LYDIAN_BENCH_DIR or the system's folder for temporary files
+bench-large: build judge ## long: 8,800 blocks beside Bitcoin Core, then the coin store with 180 M coins beside RocksDB (20 GB of memory, 50 GB of disk)
+	target/release/lydian-lab reindex --preset mainnet-mix --blocks 8800 --full 1600 --nodes lydian,bitcoind --runs 1
 	cargo bench --locked -p lydian-coins --bench mix -- --coins 180000000 --operations 50000000 --cache-mb 4000
 	$(RIVALS) --coins 180000000 --operations 50000000 --cache-mb 6000
 

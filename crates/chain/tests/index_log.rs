@@ -199,6 +199,11 @@ fn contradictions_are_refused() {
     };
     let head = || head(1, &params());
     check(&[head(), header(1)], None);
+    // The same where nothing says that it was safe: the error names where the safe part ends.
+    let disk = SimDisk::new(1);
+    open(&disk).unwrap();
+    let text = open(&with_log(&disk, &log_of(&[head(), header(2)]))).unwrap_err().to_string();
+    assert!(text.starts_with("d/blocks/index/index.log:64: the block index has a header out of its order"), "{text}");
     check(&[b"lydian index".to_vec()], Some("does not begin as one"));
     check(&[vec![7; 52]], Some("does not begin as one"));
     check(&[head(), vec![99]], Some("has an entry of an unknown kind"));

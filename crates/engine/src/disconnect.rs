@@ -13,8 +13,8 @@ use crate::links::Links;
 use crate::meter::Stage;
 use lydian_chain::{BlockPosition, ChainError, NodeId};
 use lydian_coins::{Key, PARTITIONS};
-use lydian_consensus::Coin;
 use lydian_consensus::deployment::is_bip30_unspendable;
+use lydian_consensus::{Coin, Deployment, is_block_mutated};
 use lydian_primitives::{Block, Height, ParseError, ParseErrorKind, RawBlock};
 
 pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(), EngineError> {
@@ -58,8 +58,9 @@ pub(crate) fn read_connected(core: &Core, id: NodeId) -> Result<(Block, Vec<Coin
     let missing = |what| EngineError::MissingBlock { hash, height, what };
     let position = node.block.ok_or(missing("the data"))?;
     let block = read_block(core, position)?.map_err(|_| missing("readable data"))?;
-    if block.hash() != hash {
-        return Err(missing("the right data"));
+    // A bit that flipped behind the header would take other coins out of the store than the block brought in.
+    if block.hash() != hash || is_block_mutated(&block, core.params.is_active(Deployment::Segwit, height)) {
+        return Err(missing("undamaged data"));
     }
     let undo = node.undo.ok_or(missing("the undo data"))?;
     let spent = core.store.read_spent(undo, &block)?;

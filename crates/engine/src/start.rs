@@ -12,7 +12,7 @@ use crate::job::lock;
 use crate::meter::{Meter, NoClock};
 use crate::settings::{Layout, Settings};
 use crate::{totals, wipe};
-use lydian_chain::{BlockStore, HeaderTree, NodeId, StoreRemark};
+use lydian_chain::{BlockStore, HeaderTree, IndexEntry, NodeId, StoreRemark};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::Params;
 use lydian_disk::Disk;
@@ -41,6 +41,7 @@ pub(crate) fn open(
         lydian_coins::Settings { cache_bytes: settings.cache_bytes, pending_bytes_max: settings.pending_bytes_max };
     let coins = Coins::open(Arc::clone(&disk), &layout.coins, coins_settings, settings.seed, settings.workers)?;
     let mut tree = opened.tree;
+    store_genesis(&opened.store, &mut tree, &params)?;
     activate(&mut tree, &coins)?;
     let clock = std::mem::replace(&mut settings.clock, Box::new(NoClock));
     let tip = coins.tip().unwrap_or(Tip { height: Height(0), hash: params.genesis_hash });
@@ -60,6 +61,19 @@ pub(crate) fn open(
     core.meter.at_height(core.tip().height.0);
     (0..core.followers.len()).try_for_each(|follower| catch_up(&core, follower))?;
     Ok((core, opened.remarks))
+}
+
+/// The first file of a new directory begins with the genesis block, as Core's does: Core cannot read the others without it.
+fn store_genesis(store: &BlockStore, tree: &mut HeaderTree, params: &Params) -> Result<(), EngineError> {
+    let id = NodeId::GENESIS;
+    if tree.len() > 1 || tree.node(id).block.is_some() {
+        return Ok(());
+    }
+    let position = store.append_block(params.genesis_block().as_bytes())?;
+    store.record(&[IndexEntry::Block { id, position }]);
+    store.flush()?;
+    tree.set_block(id, position);
+    Ok(())
 }
 
 fn activate(tree: &mut HeaderTree, coins: &Coins) -> Result<(), EngineError> {

@@ -180,7 +180,7 @@ fn a_node_that_hangs_is_ended_with_its_children() {
     let leaves = bench.good(&format!("sleep {mark} & exit 0"));
     let results = bench.run(vec![("hangs", hangs), ("leaves", leaves)], &[Cache::Warm]);
     assert_eq!(outcomes(&results), [("hangs", Outcome::TimedOut), ("leaves", Outcome::Counted)]);
-    assert!((1.0..10.0).contains(&results.runs[0].wall_seconds), "{}", results.runs[0].wall_seconds);
+    assert!((1.0..60.0).contains(&results.runs[0].wall_seconds), "{}", results.runs[0].wall_seconds);
     // A killed process is gone when its parent, by then init, has looked.
     let gone = (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
@@ -246,15 +246,18 @@ fn an_interruption_keeps_what_has_ended() {
     bench.settings.runs = 2;
     let flag = Arc::clone(&bench.interrupted);
     let first = bench.good(":");
-    let second = bench.good("sleep 50");
+    let mark = bench.scratch.path().join("started");
+    let second = bench.good(&format!("touch {}; sleep 100", mark.display()));
     let handle = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(2));
+        while !mark.is_file() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         flag.store(true, Ordering::Relaxed);
     });
     let start = system::now();
     let results = bench.run(vec![("quick", first), ("slow", second)], &[Cache::Warm]);
     handle.join().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() < Duration::from_secs(90), "the node slept on");
     assert_eq!(outcomes(&results), [("quick", Outcome::Counted)]);
     assert_eq!(results.summary.len(), 1);
 }

@@ -2,22 +2,29 @@
 //! process in the foreground.
 //!
 //! Forking a process that may have threads is unsafe, and this crate has no unsafe code; so the parent starts the same program with a mark in
-//! its environment, in a process group of its own, with nothing to read and its words going through a pipe. The child says [`READY`] there
-//! when the parent may leave; every line before it is an error, and an end without it a failure to start.
+//! its environment, with nothing to read and its words going through a pipe; the child leaves the terminal's session. It says [`READY`] when
+//! the parent may leave; every line before that is an error, and an end without it a failure to start.
 
 use crate::exit;
 use std::env;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-const MARK: &str = "LYDIAN_DAEMON";
+pub(crate) const MARK: &str = "LYDIAN_DAEMON";
 
 const READY: &str = "lydian: ready";
 
 /// Whether this process is the one in the background.
 pub(crate) fn is_background() -> bool {
     env::var_os(MARK).is_some_and(|value| !value.is_empty())
+}
+
+/// Takes the background process away from the terminal that it was started on.
+pub(crate) fn detach() {
+    if is_background() {
+        // It fails only for a process that leads a group, which a child that was just started does not.
+        let _ = rustix::process::setsid();
+    }
 }
 
 /// Starts the background process and waits until it lets go.
@@ -34,7 +41,6 @@ pub(crate) fn start() -> u8 {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .process_group(0)
             .spawn()
     });
     let mut child = match child {

@@ -1,8 +1,9 @@
 //! The floor of this machine: how long the checks of a run would take if nothing else were to do. Input: how many checks, how many workers.
 //! Output: seconds, from a measurement of about 30 ms with the reference. Decides nothing.
 
-use crate::clock::now_nanos;
+use crate::process::NodeClock;
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference};
+use lydian_engine::StageClock;
 use lydian_script::CheckCounts;
 
 /// Checks of one kind in a measurement.
@@ -43,9 +44,9 @@ impl Floor {
 fn measure(check: Check) -> f64 {
     let checks = [check; COUNT];
     let mut verdicts = [false; COUNT];
-    let start = now_nanos();
+    let start = NodeClock.thread_cpu_ns();
     Reference.verify(&checks, &mut verdicts);
-    let nanos = now_nanos() - start;
+    let nanos = NodeClock.thread_cpu_ns().saturating_sub(start);
     assert!(verdicts.iter().all(|holds| *holds), "the checks of the measurement hold");
     #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
     let nanos = nanos as f64 / COUNT as f64;

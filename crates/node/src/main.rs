@@ -34,6 +34,7 @@ use cli::{Cli, Command};
 use display::Style;
 use host::Host;
 use lydian_disk::RealDisk;
+use rustix::fs::Mode;
 use screen::Screen;
 use settings::{Settings, Words, help};
 use std::env;
@@ -59,6 +60,9 @@ fn main() -> ExitCode {
 
 /// Everything that has settings.
 fn node(arguments: Vec<OsString>) -> u8 {
+    daemon::detach();
+    // Core's: what a node writes is its owner's alone.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let words = match settings::split(arguments) {
         Ok(words) => words,
         Err(error) => return refuse(&error),

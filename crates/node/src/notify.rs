@@ -4,6 +4,7 @@
 //! Each command is waited for by a thread of its own that sleeps meanwhile, at most [`COMMANDS_MAX`] at once; a block that comes while so many
 //! run is not told, the next one is.
 
+use crate::daemon::MARK;
 use crate::limits::COMMANDS_MAX;
 use crate::log::Log;
 use std::process::{Command, Stdio};
@@ -53,10 +54,70 @@ impl Notifier {
     }
 
     fn run(&self, command: &str) {
-        match Command::new("/bin/sh").arg("-c").arg(command).stdin(Stdio::null()).status() {
+        match Command::new("/bin/sh").arg("-c").arg(command).env_remove(MARK).stdin(Stdio::null()).status() {
             Ok(status) if status.success() => {}
             Ok(status) => self.log.warning(format!("'{command}' failed: {status}")),
             Err(error) => self.log.warning(format!("'{command}' could not be run: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{Categories, Levels};
+    use crate::settings::LogSettings;
+    use lydian_disk::{Disk, SimDisk, read_whole};
+    use std::path::Path;
+
+    fn notifier() -> (SimDisk, Notifier) {
+        let disk = SimDisk::new(0);
+        let settings = LogSettings {
+            file: Some("/debug.log".into()),
+            console: None,
+            has_micros: false,
+            shrink: false,
+            categories: Categories::default(),
+            levels: Levels::default(),
+        };
+        let log = Arc::new(Log::new(Arc::new(disk.clone()), &settings, false));
+        log.open(false).unwrap();
+        (disk, Notifier::new(&log))
+    }
+
+    fn log(disk: &dyn Disk) -> String {
+        String::from_utf8(read_whole(disk, Path::new("/debug.log"), 1 << 20).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_failure_is_told_in_the_log() {
+        let (disk, notifier) = notifier();
+        notifier.run_all(&["true".to_owned(), "exit 3".to_owned()]);
+        assert!(log(&disk).ends_with("[warning] 'exit 3' failed: exit status: 3\n"), "{}", log(&disk));
+    }
+
+    #[test]
+    fn the_replacement_is_put_in() {
+        let (disk, notifier) = notifier();
+        notifier.start(&["test %s = abc || exit 9".to_owned()], "abc");
+        notifier.start(&["exit %s".to_owned()], "4");
+        while notifier.running.load(Ordering::SeqCst) > 0 {
+            thread::yield_now();
+        }
+        assert!(log(&disk).contains("'exit 4' failed: exit status: 4") && !log(&disk).contains("abc"));
+    }
+
+    /// limit: COMMANDS_MAX at
+    /// limit: COMMANDS_MAX above
+    #[test]
+    fn only_so_many_run_at_once() {
+        for (count, refused) in [(COMMANDS_MAX, 0), (COMMANDS_MAX + 1, 1)] {
+            let (disk, notifier) = notifier();
+            notifier.start(&vec!["sleep 0.5".to_owned(); count], "");
+            assert_eq!(log(&disk).matches("was not run").count(), refused);
+            while notifier.running.load(Ordering::SeqCst) > 0 {
+                thread::yield_now();
+            }
         }
     }
 }

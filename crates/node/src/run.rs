@@ -13,6 +13,7 @@ use crate::signals::{self, Stop};
 use lydian_disk::{Disk, RealDisk};
 use std::process;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs `work` between a good start and a clean end; `has_console` where the settings say nothing of `-printtoconsole`.
 pub(crate) fn run(settings: &Settings, has_console: bool, work: impl FnOnce(&Session<'_>) -> u8) -> u8 {
@@ -53,9 +54,10 @@ pub(crate) fn run(settings: &Settings, has_console: bool, work: impl FnOnce(&Ses
     }
     let notifier = Notifier::new(&log);
     notifier.start(&settings.startupnotify, "");
-    let session = Session { settings, disk, log, stop, notifier, has_console };
+    let session =
+        Session { settings, disk, log, stop, notifier, has_console, is_shutdown_announced: AtomicBool::new(false) };
     let code = work(&session);
-    session.notifier.run_all(&settings.shutdownnotify);
+    session.announce_shutdown();
     if let Some(pid) = &settings.pid
         && let Err(error) = session.disk.remove(pid)
     {
@@ -76,6 +78,16 @@ pub(crate) struct Session<'a> {
     pub(crate) notifier: Notifier,
     /// The log goes to stdout.
     pub(crate) has_console: bool,
+    is_shutdown_announced: AtomicBool,
+}
+
+impl Session<'_> {
+    /// Runs the commands of `-shutdownnotify`, once; what is left to do comes after them.
+    pub(crate) fn announce_shutdown(&self) {
+        if !self.is_shutdown_announced.swap(true, Ordering::Relaxed) {
+            self.notifier.run_all(&self.settings.shutdownnotify);
+        }
+    }
 }
 
 /// The first lines of the log: Core's.

@@ -156,3 +156,46 @@ impl Run {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_disk::SimDisk;
+
+    /// limit: STATUS_SIZE_MAX at
+    /// limit: STATUS_SIZE_MAX above
+    #[test]
+    fn a_status_has_a_greatest_size_and_a_format() {
+        let disk = SimDisk::new(0);
+        let status = |format| Status {
+            format,
+            lydian: String::new(),
+            chain: "regtest".into(),
+            tip: String::new(),
+            height: 7,
+            headers: 8,
+            time: 0,
+            chain_work: String::new(),
+            transactions: None,
+            coins: 1,
+            cache_bytes: 0,
+            verification_progress: 0.5,
+            durable_height: Some(3),
+            updated: 9,
+            run: None,
+        };
+        let root = Path::new("/");
+        status(FORMAT).write(&disk, root).unwrap();
+        assert_eq!(Status::read(&disk, root).unwrap(), status(FORMAT));
+        status(FORMAT + 1).write(&disk, root).unwrap();
+        assert!(matches!(Status::read(&disk, root), Err(StatusError::Newer { found: 2, .. })));
+        let text = serde_json::to_string(&status(FORMAT)).unwrap();
+        for (size, is_read) in [(STATUS_SIZE_MAX, true), (STATUS_SIZE_MAX + 1, false)] {
+            let padded = text.clone() + &" ".repeat(usize::try_from(size).unwrap() - text.len());
+            disk.write_whole(&path(root), padded.as_bytes()).unwrap();
+            assert_eq!(Status::read(&disk, root).is_ok(), is_read);
+        }
+        disk.write_whole(&path(root), b"{}").unwrap();
+        assert!(matches!(Status::read(&disk, root), Err(StatusError::Damaged { .. })));
+    }
+}

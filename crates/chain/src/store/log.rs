@@ -281,6 +281,11 @@ impl LogFile {
         Ok(bytes)
     }
 
+    /// Somewhere behind the safe part is an item that makes no sense.
+    pub(crate) fn contradiction_behind_safe_part(&self, reason: &'static str) -> ChainError {
+        self.contradiction(self.safe.offset, reason)
+    }
+
     fn contradiction(&self, offset: u64, reason: &'static str) -> ChainError {
         ChainError::IndexContradiction { path: self.path.clone(), offset, reason }
     }

@@ -98,7 +98,7 @@ impl<'a> Recovery<'a> {
     }
 
     pub(super) fn run(mut self, log: LogFile, progress: &mut dyn FnMut(&Path, usize)) -> Result<Recovered, ChainError> {
-        let undos = self.say_again()?;
+        let undos = self.say_again(&log)?;
         let own = self.own_files()?;
         let block_ends = self.block_ends();
         self.remark_missing_files(&own, &block_ends);
@@ -173,29 +173,27 @@ impl<'a> Recovery<'a> {
 
     /// Tells the tree what the log said that was not safe. Where blocks of ours and undo data lie is not said again: the first are found behind
     /// the safe parts of their files, the second are given back.
-    fn say_again(&mut self) -> Result<Vec<(NodeId, UndoPosition)>, ChainError> {
+    fn say_again(&mut self, log: &LogFile) -> Result<Vec<(NodeId, UndoPosition)>, ChainError> {
         let mut undos = Vec::new();
         for item in std::mem::take(&mut self.replay.recent) {
             match item {
                 LogItem::Entry(IndexEntry::Undo { id, position }) => undos.push((id, position)),
                 LogItem::Entry(IndexEntry::UndoCleared { id }) => {
                     undos.retain(|(cleared, _)| *cleared != id);
-                    self.say(item)?;
+                    self.say(item, log)?;
                 }
                 LogItem::Entry(IndexEntry::Block { position, .. })
                     if !self.is_reindexing && !self.replay.is_adopted(position.file) => {}
-                item => self.say(item)?,
+                item => self.say(item, log)?,
             }
         }
         Ok(undos)
     }
 
-    fn say(&mut self, item: LogItem) -> Result<(), ChainError> {
+    fn say(&mut self, item: LogItem, log: &LogFile) -> Result<(), ChainError> {
         self.items.push(item.clone());
         // What is whole by its checksum and makes no sense is damage like any other.
-        let path = self.replay.files.directory().to_owned();
-        let said = self.replay.apply(item);
-        said.map_err(|reason| ChainError::IndexContradiction { path, offset: 0, reason })
+        self.replay.apply(item).map_err(|reason| log.contradiction_behind_safe_part(reason))
     }
 
     /// The files of our own that are there, by number, without those that are to be gone.

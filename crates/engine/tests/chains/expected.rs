@@ -2,7 +2,7 @@
 //! Output: the answer to each block, and the state after some of them. Nothing here knows the engine.
 
 use crate::story::{NOW, Story, header_only};
-use lydian_consensus::{Accepted, PlainValidator, Rejected, Rule, Violation};
+use lydian_consensus::{Accepted, Params, PlainValidator, Rejected, Rule, Violation};
 use lydian_lab::rng::Random;
 use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Block, BlockHash, Height, RawBlock};
@@ -39,6 +39,8 @@ impl Order {
 pub struct Fed {
     pub block: Vec<u8>,
     pub note: String,
+    /// The clock when it came.
+    pub now: u32,
     pub answer: Answer,
     pub tip: (Height, BlockHash),
     /// After some blocks only.
@@ -60,21 +62,28 @@ const STATE_INTERVAL: usize = 11;
 
 impl Expected {
     pub fn new(story: &Story, order: Order, random: &mut Random) -> Expected {
-        let mut teller = Telling::new(story);
+        let mut teller = Telling::new(story.params.clone());
         match order {
             Order::File => (0..story.blocks.len()).for_each(|index| drop(teller.feed_made(story, index))),
             Order::Shuffled => teller.shuffled(story, random),
             Order::HeadersFirst => {
                 for made in &story.blocks {
                     let block = MutBlock::from(&parse(&made.bytes));
-                    let _ = teller.feed(header_only(&block).encode(), format!("header of: {}", made.note));
+                    teller.feed(header_only(&block).encode(), format!("header of: {}", made.note), NOW).ok();
                 }
                 teller.shuffled(story, random);
             }
         }
-        let end = state_of(&teller.plain);
-        let muhash = teller.plain.muhash();
-        Expected { fed: teller.fed, end, muhash, violations: teller.violations }
+        teller.finish()
+    }
+
+    /// What the plain validator says to these blocks: bytes, a note and the clock of each.
+    pub fn of(params: &Params, blocks: impl IntoIterator<Item = (Vec<u8>, String, u32)>) -> Expected {
+        let mut teller = Telling::new(params.clone());
+        for (bytes, note, now) in blocks {
+            teller.feed(bytes, note, now).ok();
+        }
+        teller.finish()
     }
 }
 
@@ -94,19 +103,24 @@ struct Telling {
 }
 
 impl Telling {
-    fn new(story: &Story) -> Telling {
-        Telling { plain: PlainValidator::new(story.params.clone()), fed: Vec::new(), violations: HashMap::new() }
+    fn new(params: Params) -> Telling {
+        Telling { plain: PlainValidator::new(params), fed: Vec::new(), violations: HashMap::new() }
+    }
+
+    fn finish(self) -> Expected {
+        let (end, muhash) = (state_of(&self.plain), self.plain.muhash());
+        Expected { fed: self.fed, end, muhash, violations: self.violations }
     }
 
     fn feed_made(&mut self, story: &Story, index: usize) -> Answer {
         let made = &story.blocks[index];
-        self.feed(made.bytes.clone(), made.note.clone())
+        self.feed(made.bytes.clone(), made.note.clone(), NOW)
     }
 
-    fn feed(&mut self, bytes: Vec<u8>, note: String) -> Answer {
+    fn feed(&mut self, bytes: Vec<u8>, note: String, now: u32) -> Answer {
         let block = parse(&bytes);
         let hash = block.hash();
-        let answer = self.plain.accept_block(block, NOW);
+        let answer = self.plain.accept_block(block, now);
         match &answer {
             Ok(accepted) => self.violations.extend(accepted.invalid.iter().copied()),
             Err(Rejected::Violation(violation)) => drop(self.violations.insert(hash, *violation)),
@@ -114,7 +128,7 @@ impl Telling {
         }
         let is_compared = self.fed.len().is_multiple_of(STATE_INTERVAL);
         let state = is_compared.then(|| state_of(&self.plain));
-        self.fed.push(Fed { block: bytes, note, answer: answer.clone(), tip: self.plain.tip(), state });
+        self.fed.push(Fed { block: bytes, note, now, answer: answer.clone(), tip: self.plain.tip(), state });
         answer
     }
 

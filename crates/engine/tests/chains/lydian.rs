@@ -74,7 +74,6 @@ pub fn layout(root: &Path) -> Layout {
 #[derive(Debug)]
 pub struct Place {
     pub disk: Arc<dyn Disk>,
-    #[allow(dead_code, reason = "the tests of crashes")]
     pub sim: Option<SimDisk>,
     pub root: PathBuf,
     _scratch: Option<Scratch>,
@@ -122,7 +121,11 @@ impl Lydian {
     }
 
     pub fn accept(&self, block: &[u8]) -> Result<Answer, EngineError> {
-        self.engine.accept_block(parse(block), i64::from(NOW), &Unobserved)
+        self.accept_at(block, NOW)
+    }
+
+    pub fn accept_at(&self, block: &[u8], now: u32) -> Result<Answer, EngineError> {
+        self.engine.accept_block(parse(block), i64::from(now), &Unobserved)
     }
 
     pub fn advance(&self) -> Result<Advance, EngineError> {
@@ -145,10 +148,6 @@ impl Lydian {
         let coins = self.coins();
         let hash_serialized_3 = utxo_hash::hash_serialized_3(coins.iter().map(|(outpoint, coin)| (outpoint, coin)));
         State { height: tip.height, hash: tip.hash, hash_serialized_3 }
-    }
-
-    pub fn muhash(&self) -> [u8; 32] {
-        utxo_hash::muhash(self.coins().iter().map(|(outpoint, coin)| (outpoint, coin)))
     }
 
     /// Everything as the plain validator has it, the followers included.

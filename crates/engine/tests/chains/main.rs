@@ -4,10 +4,16 @@
 #![allow(unreachable_pub, reason = "the modules of one test")]
 
 mod accept;
+mod crash;
+mod damage;
 mod expected;
+mod given;
+mod import;
+mod judge;
 mod lydian;
 mod panics;
 mod recorder;
 mod seeds;
 mod stored;
 mod story;
+mod together;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// Seconds of a test where nothing else is said.
-const SECONDS: u64 = 14;
+const SECONDS: u64 = 10;
 
 /// A seed that takes longer hangs.
 const HANG: Duration = Duration::from_secs(120);

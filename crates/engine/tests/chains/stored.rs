@@ -4,7 +4,7 @@
 use crate::expected::{Answer, Expected, Order, parse};
 use crate::lydian::{How, Lydian, Place};
 use crate::seeds::for_seeds;
-use crate::story::{NOW, Story};
+use crate::story::Story;
 use lydian_consensus::{Rejected, Rule, Step};
 use lydian_engine::{Advance, Cancel, Event, Observer, Unobserved};
 use lydian_lab::rng::Random;
@@ -39,7 +39,7 @@ fn is_fitting(stored: &Result<(), Rejected>, plain: &Answer) -> bool {
 }
 
 /// Every block that the engine found invalid is so for the plain validator's reason.
-fn assert_reasons(advance: &Advance, expected: &Expected, when: &str) {
+pub fn assert_reasons(advance: &Advance, expected: &Expected, when: &str) {
     for (hash, violation) in &advance.invalid {
         assert_eq!(expected.violations.get(hash), Some(violation), "{hash} {when}");
     }
@@ -80,9 +80,9 @@ fn advance_with_cancels(lydian: &Lydian, expected: &Expected, random: &mut Rando
     assert!(!advance.is_cancelled && !advance.is_stopped);
 }
 
-fn store(lydian: &Lydian, expected: &Expected, range: std::ops::Range<usize>, when: &str) {
+pub fn store(lydian: &Lydian, expected: &Expected, range: std::ops::Range<usize>, when: &str) {
     for (index, fed) in expected.fed[range.clone()].iter().enumerate() {
-        let answer = lydian.engine.store_block(parse(&fed.block), i64::from(NOW)).unwrap().map(|_| ());
+        let answer = lydian.engine.store_block(parse(&fed.block), i64::from(fed.now)).unwrap().map(|_| ());
         let index = range.start + index;
         assert!(
             is_fitting(&answer, &fed.answer),
@@ -113,7 +113,7 @@ fn one_run_over_all_blocks() {
             let advance = lydian.advance().unwrap();
             assert_reasons(&advance, &expected, &when);
             lydian.assert_state(&expected.end, &when);
-            assert_eq!(lydian.muhash(), expected.muhash, "{when}");
+            assert_eq!(lydian.engine.utxo_hashes().unwrap().muhash, expected.muhash, "{when}");
             found.push(advance.invalid);
         }
         assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "the same blocks fail in the same order: {found:?}");

@@ -21,10 +21,10 @@ pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, fi
     let screen = Screen::new();
     let tip = engine.tip();
     for (hash, violation) in &advance.invalid {
-        say(session, format!("INVALID: block {hash} breaks a rule: {violation}"));
+        print(session, format!("INVALID: block {hash} breaks a rule: {violation}"));
     }
     for (hash, reason) in &advance.unreadable {
-        say(session, format!("block {hash} cannot be read and counts as not here: {reason}"));
+        print(session, format!("block {hash} cannot be read and counts as not here: {reason}"));
     }
     let mut end = format!("tip {} at height {}", tip.hash, tip.height.0);
     if !advance.invalid.is_empty() {
@@ -63,6 +63,17 @@ pub(super) fn tell_waiting(session: &Session<'_>, style: Style) {
 
 /// What files held that is no block of the chain.
 pub(super) fn tell_import(session: &Session<'_>, import: &Import) {
+    tell_remarks(session, remarks(import));
+}
+
+/// Sentences about files, the first of them.
+pub(super) fn tell_remarks(session: &Session<'_>, remarks: Vec<String>) {
+    for sentence in shortened(remarks) {
+        say(session, sentence);
+    }
+}
+
+fn remarks(import: &Import) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
     for refused in &import.refused {
         let place = format!("{}:{}", refused.path.display(), refused.offset);
@@ -74,16 +85,26 @@ pub(super) fn tell_import(session: &Session<'_>, import: &Import) {
         remarks
             .push(format!("{} blocks stand on blocks that are neither here nor in the files", commas(import.orphans)));
     }
-    for remark in remarks.iter().take(REMARKS_MAX) {
-        say(session, remark);
+    remarks
+}
+
+/// The first ones, and how many more there were.
+fn shortened(mut remarks: Vec<String>) -> Vec<String> {
+    let more = remarks.len().saturating_sub(REMARKS_MAX);
+    if more > 0 {
+        remarks.truncate(REMARKS_MAX);
+        remarks.push(format!("and {more} more of these"));
     }
-    if let Some(more) = remarks.len().checked_sub(REMARKS_MAX).filter(|more| *more > 0) {
-        say(session, format!("and {more} more of these"));
-    }
+    remarks
 }
 
 fn say(session: &Session<'_>, sentence: impl fmt::Display) {
     session.log.warning(&sentence);
+    print(session, sentence);
+}
+
+/// For eyes alone: the log has it already, and perhaps the console.
+fn print(session: &Session<'_>, sentence: impl fmt::Display) {
     if !session.has_console {
         // Nobody is left to be told that nobody is left.
         let _ = writeln!(io::stderr().lock(), "{sentence}");
@@ -130,5 +151,20 @@ pub(super) fn tell_hashes(session: &Session<'_>, hashes: &UtxoHashes) {
         ("muhash", shown.muhash),
     ] {
         screen.line(&format!("{label:17}  {text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// limit: REMARKS_MAX at
+    /// limit: REMARKS_MAX above
+    #[test]
+    fn remarks_are_limited_and_counted() {
+        let kept = shortened(vec!["a".to_owned(); REMARKS_MAX]);
+        assert_eq!(kept, vec!["a".to_owned(); REMARKS_MAX]);
+        let cut = shortened(vec!["a".to_owned(); REMARKS_MAX + 1]);
+        assert_eq!((cut.len(), &cut[REMARKS_MAX][..]), (REMARKS_MAX + 1, "and 1 more of these"));
     }
 }

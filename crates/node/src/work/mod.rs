@@ -46,7 +46,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let keeper = Arc::clone(&watcher);
     let display = Display::start(style, session.settings.threads, move || keeper.keep_status())?;
     let tell = |words: String| display.tell(Doing::Something(words));
-    let engine = opening::open(session, &tell)?;
+    let (engine, is_loss) = opening::open(session, &tell)?;
     watcher.begins(&engine);
     if let Task::UtxoHash = task {
         tell("reading all coins".to_owned());
@@ -66,6 +66,9 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     daemon::ready();
     display.tell(Doing::Validating(engine.shared_meter()));
     let advance = engine.advance(session.stop.cancel(), watcher.as_ref())?;
+    if session.stop.is_asked() {
+        session.announce_shutdown();
+    }
     tell("writing to disk".to_owned());
     engine.checkpoint(watcher.as_ref())?;
     let seconds = watch.seconds();
@@ -75,7 +78,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     drop(display);
     let is_told = matches!(task, Task::Import(_)) || style == Style::Terminal;
     finish::tell(session, &engine, &advance, &figures, is_told);
-    let code = code_of(&advance, &imported);
+    let code = code_of(&advance, &imported, is_loss);
     if matches!(task, Task::Import(_)) || ends_by_itself(session, &engine) {
         return Ok(code);
     }
@@ -96,10 +99,10 @@ impl Imported {
     }
 }
 
-fn code_of(advance: &Advance, imported: &Imported) -> u8 {
+fn code_of(advance: &Advance, imported: &Imported, is_loss: bool) -> u8 {
     if !advance.invalid.is_empty() || imported.refused > 0 {
         exit::INVALID
-    } else if !advance.unreadable.is_empty() {
+    } else if !advance.unreadable.is_empty() || is_loss {
         exit::DISK
     } else {
         exit::DONE

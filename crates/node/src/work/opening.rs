@@ -1,15 +1,18 @@
 //! The engine opened as the settings say: wiped for `-reindex`, its last blocks looked at. Input: a session. Output: an engine.
 
 use super::failure::Failure;
+use super::finish;
 use crate::process::NodeClock;
 use crate::run::Session;
 use crate::settings::{Prune, Settings};
+use lydian_chain::StoreRemark;
 use lydian_engine::{AssumeValid, Engine, Layout, Wipe, wipe};
 use lydian_primitives::Height;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<Engine, Failure> {
+/// The second value: blocks that were here are gone.
+pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<(Engine, bool), Failure> {
     let settings = session.settings;
     let layout = layout(settings);
     let wiped = match (settings.reindex, settings.reindex_chainstate) {
@@ -32,9 +35,8 @@ pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<Engin
         &mut |file, found| tell(format!("looking for blocks: {} ({found} so far)", file.display())),
     )?;
     let engine = opened.engine;
-    for remark in &opened.remarks {
-        session.log.warning(remark);
-    }
+    let is_loss = opened.remarks.iter().any(|remark| matches!(remark, StoreRemark::FileShort { .. }));
+    finish::tell_remarks(session, opened.remarks.iter().map(|remark| remark.to_string()).collect());
     let tip = engine.tip();
     session.log.info(format!("Loaded best chain: hashBestChain={} height={}", tip.hash, tip.height.0));
     if tip.height > Height(0) {
@@ -44,7 +46,7 @@ pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<Engin
         let seen = engine.check_last_blocks(blocks, u32::from(settings.checklevel))?;
         session.log.info(format!("Verification: No coin database inconsistencies in last {seen} blocks"));
     }
-    Ok(engine)
+    Ok((engine, is_loss))
 }
 
 fn layout(settings: &Settings) -> Layout {

@@ -13,8 +13,9 @@ use draft::Draft;
 pub use faults::{Fault, header_only};
 use lydian_consensus::{Chain, Params};
 use lydian_lab::rng::Random;
-use lydian_primitives::build::{MutBlock, MutTx};
-use lydian_primitives::{BlockHash, RawBlock};
+use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
+use lydian_primitives::{Amount, BlockHash, Header, OutPoint, RawBlock};
+use lydian_script::ScriptBuilder;
 use std::rc::Rc;
 
 /// The clock of all stories: later than all blocks but those from the future.
@@ -257,4 +258,25 @@ impl Teller {
         }
         at
     }
+}
+
+impl Story {
+    /// A valid block without transactions on a tip.
+    pub fn block_on(&self, tip: BlockHash, height: u32) -> Vec<u8> {
+        sealed(tip, height, b"decides", Vec::new()).encode()
+    }
+}
+
+/// A sealed block on a tip, with transactions; `tag` makes it differ from others.
+pub fn sealed(tip: BlockHash, height: u32, tag: &[u8], txs: Vec<MutTx>) -> MutBlock {
+    let script_sig = ScriptBuilder::new().push_int(i64::from(height) + 1).push_slice(tag).into_bytes();
+    let input = MutInput { prevout: OutPoint::NULL, script_sig, sequence: u32::MAX, witness: Vec::new() };
+    let output = MutOutput { value: Amount(1_000_000), script_pubkey: vec![0x51] };
+    let coinbase = MutTx { version: 2, inputs: vec![input], outputs: vec![output], lock_time: 0 };
+    let time = if tag == b"decides" { NOW } else { START + height * 600 };
+    let (merkle_root, bits) = ([0; 32], draft::REGTEST_BITS);
+    let header = Header { version: 0x2000_0000, prev_block: tip, merkle_root, time, bits, nonce: 0 };
+    let mut block = MutBlock { header, txs: std::iter::once(coinbase).chain(txs).collect() };
+    draft::seal(&mut block);
+    block
 }

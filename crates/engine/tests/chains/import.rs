@@ -1,0 +1,177 @@
+//! Blocks in files of Core's framing, in any order and over several files, with rubbish between them: read where they lie or
+//! copied. The same end as the plain validator's when blocks come in the order of the files, parents first.
+
+use crate::expected::{Expected, parse, shuffle, state_of};
+use crate::lydian::{How, Lydian, Place, layout};
+use crate::seeds::for_seeds;
+use crate::story::{NOW, Story};
+use lydian_chain::{BlockFile, Obfuscation};
+use lydian_consensus::{PlainValidator, Rule};
+use lydian_disk::{Disk, Fault, SimDisk};
+use lydian_engine::{ImportFiles, Wipe, wipe};
+use lydian_lab::rng::Random;
+use lydian_primitives::BlockHash;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// Writes blocks to one to three files; gives them.
+fn write_files(disk: &dyn Disk, blocks: &[&Vec<u8>], magic: [u8; 4], random: &mut Random) -> Vec<BlockFile> {
+    let folder = Path::new("elsewhere");
+    disk.create_dir(folder).unwrap();
+    let key = if random.chance(500) { [0; 8] } else { random.next_u64().to_le_bytes() };
+    let per_file = blocks.len().div_ceil(1 + random.index(3)).max(1);
+    let files = blocks.chunks(per_file).enumerate().map(|(number, blocks)| {
+        let mut content = Vec::new();
+        for block in blocks {
+            if random.chance(50) {
+                content.resize(content.len() + random.index(40), 0);
+            }
+            content.extend_from_slice(&magic);
+            content.extend_from_slice(&u32::try_from(block.len()).unwrap().to_le_bytes());
+            content.extend_from_slice(block);
+        }
+        content.iter_mut().zip(key.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
+        let path = folder.join(format!("blk{number:05}.dat"));
+        disk.write_whole(&path, &content).unwrap();
+        BlockFile { path, key: Obfuscation::new(key) }
+    });
+    files.collect()
+}
+
+/// The order in which blocks of files are taken: one whose parent has not come waits for it.
+fn parents_first(story: &Story, blocks: &[&Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut known = HashSet::from([story.params.genesis_hash]);
+    let mut waiting: HashMap<BlockHash, Vec<&Vec<u8>>> = HashMap::new();
+    let mut taken = Vec::new();
+    for block in blocks {
+        let mut ready = vec![*block];
+        while let Some(bytes) = ready.pop() {
+            let block = parse(bytes);
+            if !known.contains(&block.header().prev_block) {
+                waiting.entry(block.header().prev_block).or_default().push(bytes);
+                continue;
+            }
+            known.insert(block.hash());
+            taken.push(bytes.clone());
+            ready.extend(waiting.remove(&block.hash()).into_iter().flatten().rev());
+        }
+    }
+    taken
+}
+
+#[test]
+fn files_in_any_order() {
+    for_seeds("import::files_in_any_order", 40, |seed| {
+        let mut random = Random::new(seed, "import");
+        let story = Story::new(seed);
+        // Under one hash a file has the bytes that come first; Core's files hold no others.
+        let mut seen = HashSet::new();
+        let made = story.blocks.iter().rev().filter(|made| seen.insert(parse(&made.bytes).hash()));
+        let mut blocks: Vec<&Vec<u8>> = made.map(|made| &made.bytes).collect();
+        blocks.reverse();
+        if random.chance(700) {
+            shuffle(&mut blocks, &mut random);
+        }
+        let taken = parents_first(&story, &blocks);
+        let expected = Expected::of(&story.params, taken.into_iter().map(|bytes| (bytes, String::new(), NOW)));
+        let how = How { is_real: false, ..How::random(&mut random) };
+        let place = Place::new(&how, "");
+        let files = write_files(place.disk.as_ref(), &blocks, story.params.magic, &mut random);
+        let is_copied = random.chance(400);
+        let when = format!("copied: {is_copied}, under {how:?}");
+        let before: Vec<Vec<u8>> = files.iter().map(|file| content(place.disk.as_ref(), &file.path)).collect();
+        for round in 0..2 {
+            let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+            let files = ImportFiles { files: files.clone(), is_copied };
+            let import = lydian.engine.import(files, i64::from(NOW), &mut |_, _| {}).unwrap();
+            assert_eq!(import.blocks, blocks.len() as u64, "{when}");
+            if round == 1 && !is_copied {
+                assert_eq!(import.new_blocks, 0, "everything is known: {when}");
+            }
+            let advance = lydian.advance().unwrap();
+            for (hash, violation) in &advance.invalid {
+                assert_eq!(expected.violations.get(hash), Some(violation), "{hash} {when}");
+            }
+            let is_of_the_bytes = |rule: Rule| rule.is_of_the_bytes();
+            for (hash, reason) in &advance.unreadable {
+                let expected = expected.violations.get(hash);
+                assert!(expected.is_some_and(|violation| is_of_the_bytes(violation.rule)), "{hash}: {reason} {when}");
+            }
+            lydian.assert_state(&expected.end, &when);
+        }
+        let after: Vec<Vec<u8>> = files.iter().map(|file| content(place.disk.as_ref(), &file.path)).collect();
+        assert!(before == after, "files of others are only read");
+    });
+}
+
+fn content(disk: &dyn Disk, path: &Path) -> Vec<u8> {
+    lydian_disk::read_whole(disk, path, 1 << 30).unwrap()
+}
+
+/// What can be made again is thrown away, and the process or the power ends at any moment of that and of what follows. The
+/// block files are not touched, and in the end everything is there again.
+/// checklist: 86, 91
+#[test]
+fn a_wipe_that_is_interrupted() {
+    for_seeds("import::a_wipe_that_is_interrupted", 60, |seed| {
+        let mut random = Random::new(seed, "wipe");
+        let story = Story::new(seed);
+        let expected =
+            Expected::of(&story.params, story.blocks.iter().map(|made| (made.bytes.clone(), String::new(), NOW)));
+        let what = [Wipe::Coins, Wipe::Index][random.index(2)];
+        // A follower goes back by undo data, which goes with the index.
+        let followers = if what == Wipe::Coins { random.index(3) } else { 0 };
+        let how = How { is_real: false, followers, ..How::random(&mut random) };
+        let place = Place::new(&how, "");
+        let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+        for fed in &expected.fed {
+            let _ = lydian.accept(&fed.block).unwrap();
+        }
+        let decider = story.block_on(expected.end.hash, expected.end.height.0);
+        lydian.accept(&decider).unwrap().unwrap();
+        lydian.engine.checkpoint(&lydian_engine::Unobserved).unwrap();
+        drop(lydian);
+        let mut plain = PlainValidator::new(story.params.clone());
+        for block in expected.fed.iter().map(|fed| &fed.block).chain([&decider]) {
+            let _ = plain.accept_block(parse(block), NOW);
+        }
+        let end = state_of(&plain);
+        let blocks = Path::new("node/blocks/blk00000.dat");
+        let before = content(place.disk.as_ref(), blocks);
+        let base = place.sim.unwrap();
+        for _ in 0..6 {
+            let mut disk = base.kill();
+            let mut when = format!("{what:?} under {how:?}");
+            for _ in 0..=random.index(3) {
+                let (operation, fault) =
+                    (random.below(60), [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter][random.index(3)]);
+                when.push_str(&format!(", {fault:?} at {operation}"));
+                disk.fail_at(operation, fault);
+                let _ = wipe_and_open(&disk, &story, &how, what);
+                disk = if random.chance(500) { disk.kill() } else { disk.power_loss(random.next_u64()) };
+            }
+            let lydian = wipe_or_not(&disk, &story, &how, what, random.chance(500));
+            lydian.advance().unwrap();
+            lydian.assert_state(&end, &when);
+            let checked = lydian.engine.check_last_blocks(end.height.0, 3);
+            assert_eq!(checked.unwrap_or_else(|error| panic!("{when}: {error}")), end.height.0);
+            // What was not known to be safe may have been copied to another file.
+            let after = content(&disk, blocks);
+            assert!(before.starts_with(&after), "block files are not touched: {when}");
+        }
+    });
+}
+
+fn wipe_and_open(disk: &SimDisk, story: &Story, how: &How, what: Wipe) -> Result<(), lydian_engine::EngineError> {
+    wipe(disk, &layout(Path::new("node")), what)?;
+    Lydian::open(&Place::on(disk.clone()), &story.params, how)?.advance()?;
+    Ok(())
+}
+
+/// The next process is told to wipe again, or just starts.
+fn wipe_or_not(disk: &SimDisk, story: &Story, how: &How, what: Wipe, is_again: bool) -> Lydian {
+    if is_again {
+        wipe(disk, &layout(Path::new("node")), what).unwrap();
+    }
+    Lydian::open(&Place::on(disk.clone()), &story.params, how).unwrap()
+}

@@ -1,0 +1,99 @@
+//! Many callers at once, and a cancel from another thread. Whatever the order in which they come in, the engine is never in
+//! between, and it ends where the blocks lead.
+
+use crate::expected::{Expected, Order, parse, shuffle, state_of};
+use crate::lydian::{How, Lydian, Place};
+use crate::seeds::for_seeds;
+use crate::story::{NOW, Story};
+use lydian_consensus::{PlainValidator, Rejected};
+use lydian_engine::{Cancel, Unobserved};
+use lydian_lab::rng::Random;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Several threads submit the same blocks and competing ones, in file order but for those that another was quicker with: each
+/// block is taken in once, and everybody else is told that it is here.
+/// checklist: 90
+#[test]
+fn writers_wait_for_each_other() {
+    for_seeds("together::writers_wait_for_each_other", 40, |seed| {
+        let mut random = Random::new(seed, "together");
+        let story = Story::new(seed);
+        let expected = Expected::new(&story, Order::File, &mut random);
+        let how = How { pending_bytes_max: [300, 3_000, 1 << 30][random.index(3)], ..How::random(&mut random) };
+        let place = Place::new(&how, &format!("together-{seed}"));
+        let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+        let accepted: Vec<AtomicUsize> = expected.fed.iter().map(|_| AtomicUsize::new(0)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for (index, fed) in expected.fed.iter().enumerate() {
+                        match lydian.accept(&fed.block).unwrap() {
+                            Ok(_) => drop(accepted[index].fetch_add(1, Ordering::Relaxed)),
+                            Err(Rejected::Violation(_) | Rejected::DuplicateInvalid | Rejected::Duplicate) => {}
+                        }
+                    }
+                });
+            }
+        });
+        let decider = story.block_on(expected.end.hash, expected.end.height.0);
+        let mut plain = PlainValidator::new(story.params.clone());
+        for (index, fed) in expected.fed.iter().enumerate() {
+            let _ = plain.accept_block(parse(&fed.block), NOW);
+            let count = accepted[index].load(Ordering::Relaxed);
+            let wanted = usize::from(fed.answer.is_ok());
+            assert!(count <= 1 && count >= wanted.min(1), "block {index} was accepted {count} times under {how:?}");
+        }
+        plain.accept_block(parse(&decider), NOW).unwrap();
+        lydian.accept(&decider).unwrap().unwrap();
+        lydian.assert_state(&state_of(&plain), &format!("after three writers under {how:?}"));
+    });
+}
+
+/// One thread stores blocks in any order, another advances again and again, a third cancels it at any moment.
+/// checklist: 90
+#[test]
+fn a_cancel_from_outside() {
+    for_seeds("together::a_cancel_from_outside", 40, |seed| {
+        let mut random = Random::new(seed, "outside");
+        let story = Story::new(seed);
+        let expected = Expected::new(&story, Order::File, &mut random);
+        let how = How::random(&mut random);
+        let place = Place::new(&how, &format!("outside-{seed}"));
+        let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+        let is_done = AtomicBool::new(false);
+        let mut order: Vec<usize> = (0..expected.fed.len()).collect();
+        shuffle(&mut order[story.trunk.min(expected.fed.len())..], &mut random);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for index in order.iter().copied().chain(0..expected.fed.len()) {
+                    let block = parse(&expected.fed[index].block);
+                    let _ = lydian.engine.store_block(block, i64::from(NOW)).unwrap();
+                }
+                is_done.store(true, Ordering::Release);
+            });
+            while !is_done.load(Ordering::Acquire) {
+                let cancel = Cancel::new();
+                let spins = random.below(20_000);
+                let canceller = scope.spawn({
+                    let cancel = cancel.clone();
+                    move || {
+                        (0..spins).for_each(|_| std::hint::spin_loop());
+                        cancel.cancel();
+                    }
+                });
+                let advance = lydian.engine.advance(&cancel, &Unobserved).unwrap();
+                let is_known = |hash| expected.violations.contains_key(hash);
+                assert!(advance.invalid.iter().all(|(hash, _)| is_known(hash)), "{advance:?}");
+                canceller.join().unwrap();
+            }
+        });
+        lydian.advance().unwrap();
+        let decider = story.block_on(expected.end.hash, expected.end.height.0);
+        let mut plain = PlainValidator::new(story.params.clone());
+        for block in expected.fed.iter().map(|fed| &fed.block).chain([&decider]) {
+            let _ = plain.accept_block(parse(block), NOW);
+        }
+        lydian.accept(&decider).unwrap().unwrap();
+        lydian.assert_state(&state_of(&plain), &format!("after many cancels under {how:?}"));
+    });
+}

@@ -1,0 +1,434 @@
+//! The node as a person runs it: options, the data directory, import and reindex to the same coins, signals and kills, bad directories and
+//! bad blocks with their sentences and exit codes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and makes its own files"
+)]
+
+use lydian_lab::files::BlockWriter;
+use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::maker::{Maker, seal};
+use lydian_lab::presets::{empty, mainnet_mix};
+use lydian_primitives::Amount;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// A stop takes less, at any moment.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// A data directory of its own, and the program on it.
+struct Place {
+    directory: PathBuf,
+}
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node").join(name);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(directory.join("data")).unwrap();
+        Place { directory }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    fn chain_folder(&self) -> PathBuf {
+        self.data().join("regtest")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
+        command.current_dir(&self.directory).env("HOME", &self.directory);
+        command.arg(format!("-datadir={}", self.data().display())).arg("-regtest").args(arguments);
+        command
+    }
+
+    /// stdout, stderr and the exit code.
+    fn run(&self, arguments: &[&str]) -> (String, String, i32) {
+        let Output { stdout, stderr, status } = self.command(arguments).output().unwrap();
+        let (out, err) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+        assert!(!err.contains("panicked"), "{err}");
+        (out, err, status.code().unwrap_or(-1))
+    }
+
+    fn import(&self, blocks: &Path) -> (String, String, i32) {
+        self.run(&["import", blocks.to_str().unwrap()])
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let (out, err, code) = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(code, 0, "{err}");
+        serde_json::from_str(&out).unwrap()
+    }
+
+    /// Height, and the hash of the coins there.
+    fn coins(&self) -> (u64, String) {
+        let set = self.json(&["utxohash"]);
+        assert_eq!(set["height"], self.json(&["info"])["height"]);
+        (set["height"].as_u64().unwrap(), set["hash_serialized_3"].as_str().unwrap().to_owned())
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.chain_folder().join("debug.log")).unwrap()
+    }
+
+    /// Starts a node and waits until its log tells this.
+    fn start(&self, arguments: &[&str], until: &str) -> Running {
+        let mut command = self.command(arguments);
+        let mut child = command.arg("-printtoconsole").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let found = lines.by_ref().map_while(Result::ok).any(|line| line.contains(until));
+        assert!(found, "the node ended without '{until}', its log with {:?}", self.log().lines().last());
+        // Read on, so that the node is never held up by its own words.
+        std::thread::spawn(move || lines.count());
+        Running(child)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// A node that is killed if nobody waits for it.
+struct Running(Child);
+
+impl Running {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    /// The exit code; the node must end in time.
+    fn wait(mut self) -> Option<i32> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(start.elapsed() < STOP_MAX, "the node does not stop");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const MIX_HEIGHT: u64 = 440;
+
+/// Block files of a chain with some full blocks; made once for all tests.
+static MIX: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node-mix");
+    let _ = fs::remove_dir_all(&folder);
+    let settings = MixSettings { blocks: 440, full: 4, seed: 2, reuse_per_mille: 0 };
+    mainnet_mix::write(settings, 2, &folder).unwrap();
+    folder
+});
+
+/// 50 blocks with a coinbase alone.
+fn small_chain(place: &Place) -> PathBuf {
+    let folder = place.directory.join("chain");
+    empty::write(50, &folder).unwrap();
+    folder
+}
+
+#[test]
+fn a_chain_is_validated_and_told_of() {
+    let place = Place::new("import");
+    let (_, err, code) = place.run(&["info"]);
+    assert_eq!(code, 3, "{err}");
+    assert!(err.contains("there is no data directory"), "{err}");
+    let (out, err, code) = place.import(&MIX);
+    assert_eq!(code, 0, "{err}");
+    for part in ["signatures ", "blocks       440, to height 440", "ratio ", "memory ", "written", "at height 440"] {
+        assert!(out.contains(part), "'{part}' is not in\n{out}");
+    }
+    let log = place.log();
+    let line = log.lines().find(|line| line.contains(" height=440 ")).unwrap();
+    let (time, rest) = line.split_once(' ').unwrap();
+    assert!(time.len() == 20 && time.ends_with('Z') && rest.starts_with("UpdateTip: new best="), "{line}");
+    for part in [" version=0x2000", " log2_work=9.", " tx=", " date='", " progress=", " cache=", "txo)"] {
+        assert!(rest.contains(part), "'{part}' is not in {line}");
+    }
+    let info = place.json(&["info"]);
+    assert_eq!((&info["height"], &info["durable_height"]), (&Value::from(MIX_HEIGHT), &Value::from(MIX_HEIGHT)));
+    assert_eq!((&info["is_running"], &info["run"]["blocks"]), (&Value::from(false), &Value::from(MIX_HEIGHT)));
+    let (height, hash) = place.coins();
+    let (out, _, code) = place.run(&["utxohash"]);
+    assert!(code == 0 && out.contains(&hash) && height == MIX_HEIGHT, "{out}");
+    let (out, _, _) = place.run(&["info"]);
+    assert!(out.contains("440 of 440 headers") && out.contains("last run"), "{out}");
+
+    // The blocks stayed where they were; made anew from them the coins are the same.
+    assert!(!place.chain_folder().join("blocks/blk00000.dat").exists());
+    let (_, err, code) = place.run(&["-reindex-chainstate", "-stopafterblockimport", "-par=1", "-dbcache=4"]);
+    assert_eq!((code, place.coins()), (0, (height, hash.clone())), "{err}");
+    // Again changes nothing, and a copy needs nobody else's files.
+    let (out, _, code) = place.import(&MIX);
+    assert!(code == 0 && out.contains("at height 440") && !out.contains("ratio"), "{out}");
+    let other = Place::new("copy");
+    let (_, err, code) = other.run(&["import", MIX.to_str().unwrap(), "--copy", "-blocksxor=0"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(other.chain_folder().join("blocks/blk00000.dat").exists());
+    let (_, err, code) = other.run(&["-reindex", "-stopatheight=440"]);
+    assert_eq!((code, other.coins()), (0, (height, hash)), "{err}");
+    assert!(other.log().contains("Wiping block index and chain state"));
+}
+
+#[test]
+fn documents_have_the_fields_that_are_documented() {
+    let place = Place::new("documents");
+    assert_eq!(place.import(&small_chain(&place)).2, 0);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/info-json.md");
+    let page = fs::read_to_string(page).unwrap();
+    let mut documented = BTreeSet::new();
+    for line in page.lines().filter(|line| line.starts_with("| `")) {
+        let cell = line.split('|').nth(1).unwrap();
+        documented.extend(cell.split('`').skip(1).step_by(2).map(str::to_owned));
+    }
+    documented.insert("stage".to_owned());
+    let mut written = BTreeSet::new();
+    for document in [place.json(&["info"]), place.json(&["utxohash"])] {
+        keys(&document, &mut written);
+    }
+    assert_eq!(documented, written);
+}
+
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            found.insert(key.clone());
+            keys(value, found);
+        }),
+        Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_node_is_stopped_by_signals_and_goes_on_where_it_was() {
+    let place = Place::new("signals");
+    let import = ["import", MIX.to_str().unwrap(), "-dbcache=4", "-par=1"];
+    for (signal, height) in [(Signal::INT, "height=100 "), (Signal::TERM, "height=434 ")] {
+        let node = place.start(&import, height);
+        node.signal(signal);
+        assert_eq!(node.wait(), Some(0));
+        assert!(place.log().contains("Shutdown requested. Exiting.") && place.log().contains("Shutdown done"));
+        let durable = place.json(&["info"])["durable_height"].as_u64().unwrap();
+        assert!(durable >= 100, "what was validated is kept: {durable}");
+    }
+    for height in ["height=437 ", "height=438 "] {
+        let node = place.start(&import, height);
+        node.signal(Signal::KILL);
+        assert_eq!(node.wait(), None);
+    }
+    let (_, err, code) = place.import(&MIX);
+    assert_eq!(code, 0, "{err}");
+    let undisturbed = Place::new("undisturbed");
+    assert_eq!(undisturbed.import(&MIX).2, 0);
+    assert_eq!(place.coins(), undisturbed.coins());
+}
+
+#[test]
+fn a_running_node_holds_its_directory() {
+    let place = Place::new("running");
+    let (started, stopped) = (place.directory.join("started"), place.directory.join("stopped"));
+    let (startup, shutdown) =
+        (format!("-startupnotify=touch {}", started.display()), format!("-shutdownnotify=touch {}", stopped.display()));
+    let node = place.start(&[&startup, &shutdown, "-debug"], "waiting for a signal");
+    let pid = fs::read_to_string(place.chain_folder().join("lydian.pid")).unwrap();
+    assert_eq!(pid.trim().parse::<u32>().unwrap(), node.0.id());
+    for arguments in [&[][..], &["import", "."], &["utxohash"]] {
+        let (_, err, code) = place.run(arguments);
+        assert_eq!(code, 3);
+        let expected = format!(
+            "Error: Cannot obtain a lock on directory {}. Lydian is probably already running.\n",
+            place.chain_folder().display()
+        );
+        assert_eq!(err, expected);
+    }
+    assert_eq!(place.json(&["info"])["is_running"], Value::from(true));
+
+    // A log that was moved away is opened anew.
+    let (log, moved) = (place.chain_folder().join("debug.log"), place.directory.join("moved.log"));
+    fs::rename(&log, &moved).unwrap();
+    node.signal(Signal::HUP);
+    assert!(started.exists() && !stopped.exists());
+    std::thread::sleep(Duration::from_millis(200));
+    node.signal(Signal::TERM);
+    assert_eq!(node.wait(), Some(0));
+    assert!(fs::read_to_string(&moved).unwrap().contains("waiting for a signal"));
+    assert!(place.log().contains("Shutdown requested") && !place.log().contains("waiting for a signal"));
+    assert!(stopped.exists() && !place.chain_folder().join("lydian.pid").exists());
+    for path in ["", "blocks", "chainstate", "debug.log", "version", "status.json"] {
+        let mode = fs::metadata(place.chain_folder().join(path)).unwrap().mode();
+        assert_eq!(mode & 0o077, 0, "{path} is its owner's alone");
+    }
+}
+
+#[test]
+fn a_daemon_leaves_the_terminal_and_says_whether_it_started() {
+    let place = Place::new("daemon");
+    let (out, err, code) = place.run(&["-daemonwait"]);
+    assert_eq!((&out[..], &err[..], code), ("Lydian starting\n", "", 0));
+    let pid: i32 = fs::read_to_string(place.chain_folder().join("lydian.pid")).unwrap().trim().parse().unwrap();
+    let (out, err, code) = place.run(&["-daemonwait"]);
+    assert_eq!((&out[..], code), ("Lydian starting\n", 3));
+    assert!(err.contains("Cannot obtain a lock on directory") && err.contains("Error during initialization"), "{err}");
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let session = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(3).unwrap().to_owned();
+    assert_eq!(session, pid.to_string(), "a session of its own");
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+    let start = Instant::now();
+    while place.chain_folder().join("lydian.pid").exists() {
+        assert!(start.elapsed() < STOP_MAX, "the daemon does not stop");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (out, _, code) = place.run(&["-daemon", "-stopafterblockimport"]);
+    assert_eq!((&out[..], code), ("Lydian starting\n", 0));
+}
+
+#[test]
+fn directories_that_are_not_ours_are_left_alone() {
+    let place = Place::new("foreign");
+    let folder = place.chain_folder();
+    fs::create_dir_all(folder.join("chainstate")).unwrap();
+    fs::write(folder.join("chainstate/CURRENT"), "MANIFEST-000001\n").unwrap();
+    let refuse = |expected: &str| {
+        for command in [&["-stopafterblockimport"][..], &["info"]] {
+            let (_, err, code) = place.run(command);
+            assert_eq!(code, 3, "{err}");
+            assert!(err.contains(expected), "{err}");
+        }
+    };
+    refuse("is a data directory of Bitcoin Core and is left as it is");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing was written");
+    fs::remove_dir_all(folder.join("chainstate")).unwrap();
+    for (text, expected) in [
+        ("lydian 1\nchain signet\n", "belongs to the chain signet, not to regtest: choose another -datadir"),
+        ("lydian 2\nchain regtest\n", "was written by a newer Lydian (format 2, this one knows 1)"),
+        ("", "this is not the version file of a data directory of Lydian"),
+    ] {
+        fs::write(folder.join("version"), text).unwrap();
+        refuse(expected);
+    }
+    fs::remove_file(folder.join("version")).unwrap();
+    assert_eq!(place.run(&["-stopafterblockimport"]).2, 0);
+    assert_eq!(fs::read_to_string(folder.join("version")).unwrap(), "lydian 1\nchain regtest\n");
+}
+
+#[test]
+fn an_invalid_block_ends_the_chain_below_it() {
+    let place = Place::new("invalid");
+    let folder = place.directory.join("chain");
+    let (mut writer, mut maker) = (BlockWriter::new(&folder, "blk").unwrap(), Maker::new());
+    writer.write(&lydian_lab::assemble::regtest_genesis()).unwrap();
+    maker.grow(5, |_, block| writer.write(&block.encode()).map(|_| ())).unwrap();
+    let mut block = maker.block(Vec::new());
+    block.txs[0].outputs[0].value.0 = 50 * Amount::COIN.0 + 1;
+    seal(&mut block);
+    let hash = block.header.hash().to_string();
+    writer.write(&block.encode()).unwrap();
+    drop(writer);
+    let (out, err, code) = place.import(&folder);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(err.contains(&format!("INVALID: block {hash} breaks a rule: bad-cb-amount")), "{err}");
+    assert!(out.contains("at height 5, the best valid chain"), "{out}");
+    assert!(place.log().contains(&format!("[error] ConnectTip: ConnectBlock {hash} failed, bad-cb-amount")));
+    let (_, err, code) = place.import(&folder);
+    assert_eq!(code, 1, "known by now: {err}");
+    assert_eq!(place.coins().0, 5);
+    // The node itself stays, as Core does.
+    assert_eq!(place.start(&[], "waiting for a signal").0.try_wait().unwrap(), None);
+}
+
+#[test]
+fn damaged_and_missing_files_are_named() {
+    let place = Place::new("damaged");
+    let chain = small_chain(&place);
+    let file = chain.join("blk00000.dat");
+    let whole = fs::read(&file).unwrap();
+    let mut bytes = whole.clone();
+    let last = bytes.len() - 20;
+    bytes[last] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    let (out, err, code) = place.import(&chain);
+    assert_eq!(code, 4, "{out}{err}");
+    assert!(err.contains("cannot be read and counts as not here") && out.contains("at height 49"), "{out}{err}");
+    fs::write(&file, &whole).unwrap();
+    let (out, err, code) = place.import(&chain);
+    assert_eq!((code, place.coins().0), (0, 50), "{out}{err}");
+
+    for (path, expected, code) in [
+        ("nowhere", "nowhere: there is no such file or directory", 2),
+        ("data/regtest/chainstate", "no block files", 2),
+    ] {
+        let (_, err, found) = place.run(&["import", path]);
+        assert_eq!(found, code, "{err}");
+        assert!(err.to_lowercase().contains(expected), "{err}");
+    }
+    fs::remove_file(&file).unwrap();
+    let (out, _, code) = place.run(&["-reindex-chainstate", "-stopafterblockimport"]);
+    assert_eq!(code, 4, "{out}");
+    assert!(out.contains("[error] block") && out.contains("blk00000.dat: there is no such file"), "{out}");
+}
+
+#[test]
+fn options_reach_the_node_from_line_and_file() {
+    let place = Place::new("options");
+    let chain = small_chain(&place);
+    let config = format!("[regtest]\nstopatheight=10\nloadblock={}\nfoo=1\n", chain.join("blk00000.dat").display());
+    fs::write(place.data().join("lydian.conf"), config).unwrap();
+    let (out, err, code) = place.run(&[]);
+    assert_eq!((code, place.coins().0), (0, 10), "{err}");
+    assert!(err.contains("lydian.conf:4: Ignoring unknown configuration value regtest.foo"), "{err}");
+    assert!(out.lines().any(|line| line.contains("UpdateTip: new best=") && line.contains(" height=10 ")), "{out}");
+    assert!(place.log().contains("Config file arg: [regtest] stopatheight=\"10\""));
+    let (out, _, code) =
+        place.run(&["-stopatheight=20", "-printtoconsole=0", "-logtimemicros", "-debug=bench", "-pid=x.pid"]);
+    assert_eq!((&out[..], code, place.coins().0), ("", 0, 20));
+    let log = place.log();
+    let line = log.lines().find(|line| line.contains(" height=20 ")).unwrap();
+    assert_eq!(line.split(' ').next().unwrap().len(), "2026-11-20T12:00:00.000000Z".len());
+    assert!(log.contains("[bench] stage"));
+    let (_, err, code) = place.run(&["-stopatheight=30", "-nodebuglogfile", "-noconf", "-loadblock=none"]);
+    assert_eq!(code, 2, "{err}");
+    for (arguments, expected) in [
+        (&["-dbcahe=1"][..], "Error: Invalid parameter -dbcahe=1; the nearest is -dbcache. See lydian -help.\n"),
+        (&["-prune=1000", "-reindex-chainstate"], "Error: Prune mode is incompatible with -reindex-chainstate."),
+        (&["imprt"], "Error: There is no command 'imprt'; the nearest is import."),
+        (&["-blocksdir=none"], "Error: Specified blocks directory"),
+    ] {
+        let (_, err, code) = place.run(arguments);
+        assert_eq!(code, 2, "{err}");
+        assert!(err.starts_with(expected), "{err}");
+    }
+    for (arguments, expected) in [
+        (&["-help"][..], "First options:"),
+        (&["-?"], "-dbcache=<n>"),
+        (&["-help-debug"], "-checklevel=<n>"),
+        (&["import", "-h"], "lydian import DIR"),
+        (&["-version"], "lydian "),
+    ] {
+        let (out, err, code) = place.run(arguments);
+        assert_eq!((&err[..], code), ("", 0));
+        assert!(out.contains(expected), "{out}");
+    }
+}
