@@ -1,7 +1,7 @@
 //! What the host is: home, working directory, cores, terminal. Output: plain values, so that settings can be resolved against any host.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// A machine and a process on it.
@@ -20,6 +20,11 @@ impl Host {
             directory: env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             cores: thread::available_parallelism().map_or(1, usize::from),
         }
+    }
+
+    /// Without "." parts, so that a path is written in one way.
+    pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
+        self.directory.join(path).components().collect()
     }
 
     pub(crate) fn default_datadir(&self) -> Option<PathBuf> {

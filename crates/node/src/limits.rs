@@ -29,3 +29,6 @@ pub(crate) const STATUS_SIZE_MAX: u64 = 1 << 20;
 
 /// Remarks about imported files that are told; the rest are counted.
 pub(crate) const REMARKS_MAX: usize = 100;
+
+/// Bytes of the list of imported paths.
+pub(crate) const SOURCES_SIZE_MAX: u64 = 1 << 20;

@@ -40,7 +40,7 @@ use settings::{Settings, Words, help};
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use work::Task;
 
@@ -70,7 +70,8 @@ fn node(arguments: Vec<OsString>) -> u8 {
     if told(&words) {
         return exit::DONE;
     }
-    let settings = match settings::load(&words, &Host::this(), &RealDisk) {
+    let host = Host::this();
+    let settings = match settings::load(&words, &host, &RealDisk) {
         Ok(settings) => settings,
         Err(error) => return refuse(&error),
     };
@@ -78,7 +79,8 @@ fn node(arguments: Vec<OsString>) -> u8 {
         // Nobody is left to be told that nobody is left.
         let _ = writeln!(io::stderr().lock(), "Warning: {warning}");
     }
-    let argument = words.arguments.first().map(PathBuf::from);
+    // Absolute, because it is kept.
+    let argument = words.arguments.first().map(|word| host.absolute(Path::new(word)));
     let task = match (words.command, argument) {
         (Some("info"), _) => return info::run(&settings, &RealDisk),
         (Some("import"), Some(directory)) => Task::Import(directory),

@@ -177,9 +177,11 @@ fn a_chain_is_validated_and_told_of() {
     assert!(out.contains("440 of 440 headers") && out.contains("last run"), "{out}");
 
     // The blocks stayed where they were; made anew from them the coins are the same.
-    assert!(!place.chain_folder().join("blocks/blk00000.dat").exists());
+    assert_eq!(fs::metadata(place.chain_folder().join("blocks/blk00000.dat")).unwrap().len(), 293, "genesis alone");
     let (_, err, code) = place.run(&["-reindex-chainstate", "-stopafterblockimport", "-par=1", "-dbcache=4"]);
     assert_eq!((code, place.coins()), (0, (height, hash.clone())), "{err}");
+    let (_, err, code) = place.run(&["-reindex", "-stopafterblockimport", "-dbcache=4"]);
+    assert_eq!((code, place.coins()), (0, (height, hash.clone())), "what was imported in place is found again: {err}");
     // Again changes nothing, and a copy needs nobody else's files.
     let (out, _, code) = place.import(&MIX);
     assert!(code == 0 && out.contains("at height 440") && !out.contains("ratio"), "{out}");
@@ -388,6 +390,9 @@ fn damaged_and_missing_files_are_named() {
     let (out, _, code) = place.run(&["-reindex-chainstate", "-stopafterblockimport"]);
     assert_eq!(code, 4, "{out}");
     assert!(out.contains("[error] block") && out.contains("blk00000.dat: there is no such file"), "{out}");
+    let (out, _, code) = place.run(&["-reindex", "-stopafterblockimport"]);
+    assert_eq!(code, 4, "{out}");
+    assert!(out.contains("blocks were imported from there, they are missing now"), "{out}");
 }
 
 #[test]

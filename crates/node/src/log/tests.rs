@@ -30,7 +30,7 @@ fn lines_have_cores_form() {
     assert_eq!(escape("a\x1b[31m\tb\n"), "a\\x1b[31m\\x09b");
 }
 
-/// The first line is one that Bitcoin Core 31.99 wrote on regtest.
+/// The first line is what Bitcoin Core 31.99 wrote when it started on regtest.
 #[test]
 fn the_tip_is_told_as_core_tells_it() {
     let mut tip = TipLine {
@@ -41,13 +41,13 @@ fn the_tip_is_told_as_core_tells_it() {
         chain_tx_count: 1,
         time: 1_296_688_602,
         headers_height: Height(0),
-        cache_bytes: 0,
+        cache_bytes: 314_573,
         cache_coins: 0,
     };
     assert_eq!(
         update_tip(&tip, Chain::Regtest, 1_790_000_000),
         "UpdateTip: new best=0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206 height=0 version=0x00000001 log2_work=1.000000 \
-         tx=1 date='2011-02-02T23:16:42Z' progress=0.000002 cache=0.0MiB(0txo)"
+         tx=1 date='2011-02-02T23:16:42Z' progress=0.000002 cache=0.3MiB(0txo)"
     );
     tip.hash = BlockHash([0; 32]);
     (tip.version, tip.cache_bytes, tip.cache_coins) = (0x2000_0000, 3 << 19, 7);

@@ -111,7 +111,7 @@ pub(crate) fn load(words: &Words, host: &Host, disk: &dyn Disk) -> Result<Settin
 fn base(sources: &Sources, host: &Host, disk: &dyn Disk) -> Result<PathBuf, SettingsError> {
     match sources.get("datadir").map(|value| value.setting.text()).filter(|text| !text.is_empty()) {
         Some(text) => {
-            let path = absolute(host, Path::new(text));
+            let path = host.absolute(Path::new(text));
             match disk.kind(&path) {
                 Ok(PathKind::Directory) => Ok(path),
                 Ok(PathKind::File) | Err(_) => Err(SettingsError::NoSuchDataDir { path: PathBuf::from(text) }),
@@ -119,11 +119,6 @@ fn base(sources: &Sources, host: &Host, disk: &dyn Disk) -> Result<PathBuf, Sett
         }
         None => host.default_datadir().ok_or(SettingsError::NoHome),
     }
-}
-
-fn absolute(host: &Host, path: &Path) -> PathBuf {
-    // Without "." parts, so that a path is written in one way.
-    host.directory.join(path).components().collect()
 }
 
 fn conf_path(sources: &Sources, base: &Path) -> Option<PathBuf> {
@@ -296,7 +291,7 @@ fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Res
     let blocks = match &raw.blocksdir {
         None => datadir.join("blocks"),
         Some(path) => {
-            let path = absolute(host, path);
+            let path = host.absolute(path);
             if disk.kind(&path) != Ok(PathKind::Directory) {
                 return Err(SettingsError::NoSuchBlocksDir { path });
             }
@@ -323,7 +318,7 @@ fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Res
         assumevalid: raw.assumevalid,
         minimum_chain_work: raw.minimum_chain_work,
         blocksxor: raw.blocksxor,
-        loadblock: raw.loadblock.iter().map(|path| absolute(host, path)).collect(),
+        loadblock: raw.loadblock.iter().map(|path| host.absolute(path)).collect(),
         pid: raw.pid.as_ref().map(below),
         blocknotify: raw.blocknotify,
         startupnotify: raw.startupnotify,

@@ -1,8 +1,9 @@
 //! Why the node cannot go on: one sentence and an exit code. Never a verdict on a block.
 
 use crate::exit;
-use lydian_chain::ReadError;
-use lydian_disk::DiskErrorKind;
+use lydian_chain::{ChainError, ReadError};
+use lydian_coins::CoinsError;
+use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_engine::{EngineError, Inconsistency};
 use std::{fmt, io};
 
@@ -21,6 +22,10 @@ impl Failure {
             // The path of the command line makes no sense.
             Failure::Files(ReadError::NoBlockFiles { .. }) => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
+            Failure::Engine(
+                EngineError::Chain(ChainError::NewerVersion { .. } | ChainError::OtherNetwork { .. })
+                | EngineError::Coins(CoinsError::NewerFormat { .. }),
+            ) => exit::DIRECTORY,
             Failure::Engine(_) | Failure::Files(_) | Failure::Inconsistent(_) | Failure::Thread(_) => exit::DISK,
         }
     }
@@ -29,17 +34,49 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Engine(error) => write!(f, "{error}; what was validated before is kept, start again to go on"),
+            Failure::Engine(error) => {
+                error.fmt(f)?;
+                f.write_str(advice(error))
+            }
             Failure::Files(error) => error.fmt(f),
-            Failure::Inconsistent(error) => write!(f, "Corrupted block database detected: {error}"),
+            Failure::Inconsistent(error) => {
+                write!(f, "Corrupted block database detected: {error}. ")?;
+                f.write_str("Please restart with -reindex or -reindex-chainstate to recover.")
+            }
             Failure::Thread(error) => write!(f, "a thread could not be started: {error}"),
         }
+    }
+}
+
+/// What to do about it, where the sentence does not say so itself.
+fn advice(error: &EngineError) -> &'static str {
+    match error {
+        EngineError::Coins(
+            CoinsError::Damaged { .. }
+            | CoinsError::ManifestMissing { .. }
+            | CoinsError::NotAManifest { .. }
+            | CoinsError::Missing { .. },
+        ) => "; -reindex-chainstate makes the coins anew from the blocks that are here",
+        EngineError::Chain(ChainError::IndexDamaged { .. } | ChainError::IndexContradiction { .. }) => {
+            "; -reindex makes the index anew from the block files"
+        }
+        EngineError::Chain(ChainError::Disk(_) | ChainError::Read(_) | ChainError::Poisoned { .. })
+        | EngineError::Coins(CoinsError::Disk(_) | CoinsError::Full { .. } | CoinsError::Poisoned)
+        | EngineError::Disk(_)
+        | EngineError::Poisoned { .. } => "; what was durable before is kept: start again to go on",
+        _ => "",
     }
 }
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Failure {
         Failure::Engine(error)
+    }
+}
+
+impl From<DiskError> for Failure {
+    fn from(error: DiskError) -> Failure {
+        Failure::Engine(EngineError::Disk(error))
     }
 }
 

@@ -4,6 +4,7 @@
 mod failure;
 mod finish;
 mod opening;
+mod sources;
 mod watcher;
 
 use crate::clock::{Stopwatch, now};
@@ -46,7 +47,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let keeper = Arc::clone(&watcher);
     let display = Display::start(style, session.settings.threads, move || keeper.keep_status())?;
     let tell = |words: String| display.tell(Doing::Something(words));
-    let (engine, is_loss) = opening::open(session, &tell)?;
+    let (engine, mut is_loss) = opening::open(session, &tell)?;
     watcher.begins(&engine);
     if let Task::UtxoHash = task {
         tell("reading all coins".to_owned());
@@ -56,6 +57,9 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         return Ok(exit::DONE);
     }
     let mut imported = Imported::default();
+    if session.settings.reindex {
+        is_loss |= import_again(session, &engine, &mut imported, &tell)?;
+    }
     for path in &session.settings.loadblock {
         imported.add(import(session, &engine, path, false, &tell)?);
     }
@@ -121,6 +125,30 @@ fn ends_by_itself(session: &Session<'_>, engine: &Engine) -> bool {
     is_there || settings.stopafterblockimport || session.stop.is_asked()
 }
 
+/// `-reindex` takes in again what was imported in place. True if some of it is gone.
+fn import_again(
+    session: &Session<'_>,
+    engine: &Engine,
+    imported: &mut Imported,
+    tell: &dyn Fn(String),
+) -> Result<bool, Failure> {
+    let mut is_gone = false;
+    for path in sources::read(session.disk.as_ref(), &session.settings.datadir)? {
+        match import(session, engine, &path, false, tell) {
+            Ok(found) => imported.add(found),
+            Err(Failure::Files(error)) => {
+                finish::tell_remarks(
+                    session,
+                    vec![format!("{error}; blocks were imported from there, they are missing now")],
+                );
+                is_gone = true;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(is_gone)
+}
+
 /// Takes block files in; only their headers are looked at.
 fn import(
     session: &Session<'_>,
@@ -130,6 +158,9 @@ fn import(
     tell: &dyn Fn(String),
 ) -> Result<Imported, Failure> {
     let files = find_block_files(session.disk.as_ref(), path)?;
+    if !is_copied {
+        sources::add(session.disk.as_ref(), &session.settings.datadir, path)?;
+    }
     session.log.info(format!("Importing {} block files of {}", files.len(), path.display()));
     let import = engine.import(ImportFiles { files, is_copied }, i64::from(now()), &mut |file, found| {
         tell(format!("reading headers: {} ({found} blocks so far)", file.display()));

@@ -1,0 +1,54 @@
+//! Where blocks lie that were imported in place, for `-reindex`: it throws the index away, and with it the positions of blocks in files that
+//! are not ours. Input and output: `imported` in the data directory, one absolute path a line.
+
+use lydian_disk::{Disk, DiskError, DiskErrorKind, read_whole};
+use std::path::{Path, PathBuf};
+
+use crate::limits::SOURCES_SIZE_MAX;
+
+fn path(directory: &Path) -> PathBuf {
+    directory.join("imported")
+}
+
+/// The paths, in the order in which they were imported.
+pub(super) fn read(disk: &dyn Disk, directory: &Path) -> Result<Vec<PathBuf>, DiskError> {
+    match read_whole(disk, &path(directory), SOURCES_SIZE_MAX) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).lines().map(PathBuf::from).collect()),
+        Err(error) if error.kind == DiskErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Notes a path, once. It must be noted before its blocks are entered.
+pub(super) fn add(disk: &dyn Disk, directory: &Path, source: &Path) -> Result<(), DiskError> {
+    let mut sources = read(disk, directory)?;
+    if sources.iter().any(|known| known == source) {
+        return Ok(());
+    }
+    sources.push(source.to_owned());
+    let lines: Vec<String> = sources.iter().map(|source| format!("{}\n", source.display())).collect();
+    disk.write_whole(&path(directory), lines.concat().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_disk::SimDisk;
+
+    /// limit: SOURCES_SIZE_MAX at
+    /// limit: SOURCES_SIZE_MAX above
+    #[test]
+    fn sources_are_kept_once_and_in_order() {
+        let (disk, directory) = (SimDisk::new(0), Path::new("/"));
+        assert_eq!(read(&disk, directory).unwrap(), [""; 0].map(PathBuf::from));
+        for source in ["/b c", "/a", "/b c"] {
+            add(&disk, directory, Path::new(source)).unwrap();
+        }
+        assert_eq!(read(&disk, directory).unwrap(), ["/b c", "/a"].map(PathBuf::from));
+        let size = usize::try_from(SOURCES_SIZE_MAX).unwrap();
+        disk.write_whole(&path(directory), &vec![b'a'; size]).unwrap();
+        assert_eq!(read(&disk, directory).unwrap().len(), 1);
+        disk.write_whole(&path(directory), &vec![b'a'; size + 1]).unwrap();
+        assert!(read(&disk, directory).is_err());
+    }
+}
