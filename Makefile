@@ -16,8 +16,6 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lydian
 FULLBLOCKTESTS := $(CACHE)/fullblocktests-0.25.0.jsonl
 # Tools run in the profile of the tests, so that nothing is compiled twice.
 TOOL := cargo run --quiet --locked --profile test
-# Rivals are built apart, once; RocksDB takes a quarter of an hour.
-RIVALS := CARGO_TARGET_DIR=$(CACHE)/rivals-target cargo run --quiet --release --locked --manifest-path rivals/Cargo.toml --
 JUDGE_SECONDS ?= 20
 FUZZ_SECONDS ?= 60
 
@@ -70,14 +68,14 @@ test-peers: ## tests against other nodes as processes
 bench: build judge ## this machine's limits, every benchmark, and the comparison with Bitcoin Core
 	target/release/lydian-lab limits
 	cargo bench --locked --workspace
-	$(RIVALS)
+	@tools/rivals.sh
 	target/release/lydian-lab reindex --preset empty --blocks 2016 --nodes lydian,bitcoind --runs 3
 	target/release/lydian-lab reindex --preset mainnet-mix --blocks 550 --full 100 --nodes lydian,bitcoind --runs 3
 
 bench-large: build judge ## long: 8,800 blocks beside Bitcoin Core, then the coin store with 180 M coins beside RocksDB (20 GB of memory, 50 GB of disk)
 	target/release/lydian-lab reindex --preset mainnet-mix --blocks 8800 --full 1600 --nodes lydian,bitcoind --runs 1
 	cargo bench --locked -p lydian-coins --bench mix -- --coins 180000000 --operations 50000000 --cache-mb 4000
-	$(RIVALS) --coins 180000000 --operations 50000000 --cache-mb 6000
+	@tools/rivals.sh --coins 180000000 --operations 50000000 --cache-mb 6000
 
 fuzz: judge ## each fuzz target for FUZZ_SECONDS, then the comparisons with the judge for longer
 	@tools/fuzz.sh $(FUZZ_SECONDS)

@@ -1,5 +1,4 @@
-//! RocksDB under the workload of the coin store's benchmark: `cargo run --release --manifest-path rivals/Cargo.toml -- [--coins N] [--operations N]
-//! [--cache-mb N]`, by default 20 million coins and 50 million operations. Input and output as in `crates/coins/benches/mix`, whose workload and
+//! RocksDB under the workload of the coin store's benchmark: `tools/rivals.sh [--coins N] [--operations N] [--cache-mb N]`, by default 20 million coins and 50 million operations. Input and output as in `crates/coins/benches/mix`, whose workload and
 //! measure this program is made of.
 //!
 //! Settings, as well as we know: the same memory as our store's young coins, half of it for memtables (at most 1 GB), half for the block cache; bloom filters
@@ -44,7 +43,7 @@ struct Rocks {
 impl Rocks {
     fn open(dir: &Path, sizes: Sizes) -> Rocks {
         let memtables = (sizes.cache_bytes / 2).min(1 << 30) as usize;
-        let cache = Cache::new_lru_cache(sizes.cache_bytes as usize - memtables);
+        let cache = Cache::new_lru_cache(sizes.cache_bytes as usize - memtables).expect("there is memory");
         let mut table = BlockBasedOptions::default();
         table.set_block_cache(&cache);
         table.set_block_size(4 << 10);
@@ -69,7 +68,7 @@ impl Rocks {
         options.set_bytes_per_sync(1 << 20);
         let mut write = WriteOptions::default();
         write.disable_wal(true);
-        Rocks { db: DB::open(&options, dir).expect("the database opens"), write, dir: dir.to_owned() }
+        Rocks { db: DB::open_cf(&options, dir, ["default"]).expect("the database opens"), write, dir: dir.to_owned() }
     }
 
     fn number(&self, property: &str) -> u64 {
@@ -99,10 +98,8 @@ impl Subject for Rocks {
     fn get(&mut self, block: &Block) -> i64 {
         let mut keys: Vec<[u8; 36]> = block.spends.iter().map(|outpoint| outpoint.to_bytes()).collect();
         keys.sort_unstable();
-        let mut options = ReadOptions::default();
-        options.set_async_io(true);
         let family = self.db.cf_handle("default").expect("there is a default family");
-        let found = self.db.batched_multi_get_cf_opt(&family, &keys, true, &options);
+        let found = self.db.batched_multi_get_cf_opt(&family, &keys, true, &ReadOptions::default());
         let value = |bytes: &[u8]| read_coin(&mut Reader::new(bytes)).expect("a coin").value.0;
         found.into_iter().map(|one| one.expect("a read").map_or(0, |bytes| value(&bytes))).sum()
     }
@@ -112,7 +109,8 @@ impl Subject for Rocks {
     }
 
     fn sizes(&self) -> (u64, u64) {
-        let memory = ["rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem", "rocksdb.block-cache-usage"];
+        let memory =
+            ["rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem", "rocksdb.block-cache-usage"];
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let disk = files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
         (memory.iter().map(|property| self.number(property)).sum(), disk)
