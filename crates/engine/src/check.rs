@@ -111,7 +111,7 @@ fn take_off(
 ) -> Result<Option<OutPoint>, lydian_coins::CoinsError> {
     let links = Links::new(block, false, &core.coins);
     for partition in 0..PARTITIONS {
-        let keys: Vec<_> = links.creates(partition).iter().map(|create| create.key(block)).collect();
+        let keys: Vec<_> = links.creates(partition).iter().map(|create| create.key()).collect();
         let mut stored = Vec::with_capacity(keys.len());
         core.coins.get(partition, &keys, &mut stored)?;
         for ((create, key), stored) in links.creates(partition).iter().zip(keys).zip(stored) {
@@ -123,7 +123,7 @@ fn take_off(
             overlay.insert(key.outpoint, None);
         }
         for spend in links.spends(partition) {
-            overlay.insert(spend.key(block).outpoint, Some(spent[spend.flat as usize].clone()));
+            overlay.insert(spend.key().outpoint, Some(spent[spend.flat as usize].clone()));
         }
     }
     Ok(None)

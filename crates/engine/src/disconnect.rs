@@ -85,7 +85,7 @@ fn unapply(core: &Core, block: &Block, height: Height, spent: &[Coin]) -> Result
     let links = Links::new(block, false, coins);
     let may_miss_outputs = is_bip30_unspendable(height, &block.hash());
     for partition in 0..PARTITIONS {
-        let mut created: Vec<Key> = links.creates(partition).iter().map(|create| create.key(block)).collect();
+        let mut created: Vec<Key> = links.creates(partition).iter().map(|create| create.key()).collect();
         if may_miss_outputs {
             let mut is_there = Vec::with_capacity(created.len());
             coins.contains(partition, &created, &mut is_there)?;
@@ -93,7 +93,7 @@ fn unapply(core: &Core, block: &Block, height: Height, spent: &[Coin]) -> Result
             created.retain(|_| is_there.next() == Some(true));
         }
         let restored = links.spends(partition).iter();
-        let restored = restored.map(|spend| (spend.key(block), spent[spend.flat as usize].as_ref()));
+        let restored = restored.map(|spend| (spend.key(), spent[spend.flat as usize].as_ref()));
         coins.apply(partition, created.into_iter(), restored)?;
     }
     Ok(())

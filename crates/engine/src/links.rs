@@ -22,12 +22,12 @@ pub(crate) struct Links {
     pub(crate) is_bip30_checked: bool,
 }
 
-/// An input that spends a coin from before the block.
+/// An input that spends a coin from before the block. The outpoint is copied: partitions are walked long after the block's
+/// bytes have left the processor's caches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spend {
     hash: u64,
-    tx: u32,
-    input: u32,
+    outpoint: OutPoint,
     /// Index among all inputs but the coinbase's.
     pub(crate) flat: u32,
 }
@@ -36,8 +36,9 @@ pub(crate) struct Spend {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Create {
     hash: u64,
+    outpoint: OutPoint,
+    /// Index of its transaction.
     pub(crate) tx: u32,
-    pub(crate) vout: u32,
     /// Whether it is unspent after the block. One that is not stands here only for BIP-0030.
     pub(crate) is_kept: bool,
 }
@@ -62,7 +63,7 @@ impl Links {
         let mut outputs = OwnOutputs::new(block);
         for (index, tx) in block.txs().enumerate() {
             if !tx.is_coinbase() {
-                for (input_index, input) in tx.inputs().enumerate() {
+                for input in tx.inputs() {
                     let flat = narrow(links.input_count);
                     links.input_count += 1;
                     match outputs.take(block, &input.prevout) {
@@ -70,7 +71,7 @@ impl Links {
                         Own::Gone => {}
                         Own::NotThere => {
                             let key = coins.key(input.prevout);
-                            let spend = Spend { hash: key.hash, tx: narrow(index), input: narrow(input_index), flat };
+                            let spend = Spend { hash: key.hash, outpoint: key.outpoint, flat };
                             links.spends[Coins::partition(&key)].push(spend);
                         }
                     }
@@ -85,7 +86,7 @@ impl Links {
                 if is_kept || is_bip30_checked {
                     let vout = narrow(vout);
                     let key = coins.key(OutPoint { txid: tx.txid(), vout });
-                    let create = Create { hash: key.hash, tx: narrow(index), vout, is_kept };
+                    let create = Create { hash: key.hash, outpoint: key.outpoint, tx: narrow(index), is_kept };
                     links.creates[Coins::partition(&key)].push(create);
                 }
             }
@@ -119,19 +120,19 @@ impl Links {
 }
 
 impl Spend {
-    pub(crate) fn key(&self, block: &Block) -> Key {
-        Key { outpoint: block.tx(self.tx as usize).input(self.input as usize).prevout, hash: self.hash }
+    pub(crate) fn key(&self) -> Key {
+        Key { outpoint: self.outpoint, hash: self.hash }
     }
 }
 
 impl Create {
-    pub(crate) fn key(&self, block: &Block) -> Key {
-        Key { outpoint: OutPoint { txid: block.tx(self.tx as usize).txid(), vout: self.vout }, hash: self.hash }
+    pub(crate) fn key(&self) -> Key {
+        Key { outpoint: self.outpoint, hash: self.hash }
     }
 
     pub(crate) fn coin<'a>(&self, block: &'a Block, height: Height) -> CoinRef<'a> {
         let tx = block.tx(self.tx as usize);
-        CoinRef::new(tx.output(self.vout as usize), height, tx.is_coinbase())
+        CoinRef::new(tx.output(self.outpoint.vout as usize), height, tx.is_coinbase())
     }
 }
 

@@ -28,18 +28,13 @@ struct Entry {
     hash: u64,
     outpoint: OutPoint,
     /// Index in the run of the block that did it.
-    job: usize,
-    state: State,
+    job: u32,
+    /// Index of the transaction that created it, or [`SPENT`].
+    tx: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum State {
-    /// An output of the transaction of that index.
-    Created {
-        tx: u32,
-    },
-    Spent,
-}
+/// No transaction has this index: a block has at most 32 MB.
+const SPENT: u32 = u32::MAX;
 
 /// A question of one input that only the store can answer.
 struct Open {
@@ -66,12 +61,11 @@ impl Window {
         let (mut repeat_keys, mut open_repeats) = (Vec::new(), Vec::new());
         for (index, job) in jobs.iter().enumerate() {
             self.jobs.push_back(Arc::clone(job));
-            let block = job.checked.block();
             if job.links.is_bip30_checked {
                 for create in job.links.creates(self.partition) {
-                    let key = create.key(block);
+                    let key = create.key();
                     match self.find(&key) {
-                        Some(Entry { state: State::Created { .. }, .. }) => answers[index].repeats(create.tx),
+                        Some(entry) if entry.tx != SPENT => answers[index].repeats(create.tx),
                         Some(_) => {}
                         None => {
                             repeat_keys.push(key);
@@ -81,22 +75,19 @@ impl Window {
                 }
             }
             for spend in job.links.spends(self.partition) {
-                let key = spend.key(block);
+                let key = spend.key();
                 match self.find(&key).copied() {
-                    Some(Entry { state: State::Created { tx }, job: creator, .. }) => {
-                        let coin = self.coin(creator, tx, key.outpoint.vout);
-                        answers[index].coins.push((spend.flat, Some(coin)));
-                    }
-                    Some(Entry { state: State::Spent, .. }) => answers[index].coins.push((spend.flat, None)),
+                    Some(entry) if entry.tx == SPENT => answers[index].coins.push((spend.flat, None)),
+                    Some(entry) => answers[index].coins.push((spend.flat, Some(self.coin(&entry)))),
                     None => {
                         keys.push(key);
                         open.push(Open { job: index, flat: spend.flat });
                     }
                 }
-                self.enter(&key, job.index, State::Spent);
+                self.enter(&key, number(job), SPENT);
             }
             for create in job.links.creates(self.partition).iter().filter(|create| create.is_kept) {
-                self.enter(&create.key(block), job.index, State::Created { tx: create.tx });
+                self.enter(&create.key(), number(job), create.tx);
             }
         }
         let mut found = Vec::with_capacity(keys.len());
@@ -122,10 +113,10 @@ impl Window {
             let (block, height) = (job.checked.block(), job.checked.height());
             let spends = job.links.spends(self.partition);
             let creates = job.links.creates(self.partition).iter().filter(|create| create.is_kept);
-            let created = creates.clone().map(|create| (create.key(block), create.coin(block, height)));
-            coins.apply(self.partition, spends.iter().map(|spend| spend.key(block)), created)?;
-            spends.iter().for_each(|spend| self.leave(&spend.key(block), job.index));
-            creates.for_each(|create| self.leave(&create.key(block), job.index));
+            let created = creates.clone().map(|create| (create.key(), create.coin(block, height)));
+            coins.apply(self.partition, spends.iter().map(|spend| spend.key()), created)?;
+            spends.iter().for_each(|spend| self.leave(&spend.key(), number(&job)));
+            creates.for_each(|create| self.leave(&create.key(), number(&job)));
         }
         Ok(())
     }
@@ -134,8 +125,8 @@ impl Window {
         self.entries.find(key.hash, |entry| entry.outpoint == key.outpoint)
     }
 
-    fn enter(&mut self, key: &Key, job: usize, state: State) {
-        let new = Entry { hash: key.hash, outpoint: key.outpoint, job, state };
+    fn enter(&mut self, key: &Key, job: u32, tx: u32) {
+        let new = Entry { hash: key.hash, outpoint: key.outpoint, job, tx };
         let is_same = |entry: &Entry| entry.outpoint == key.outpoint;
         match self.entries.entry(key.hash, is_same, |entry| entry.hash) {
             hashbrown::hash_table::Entry::Occupied(mut entry) => *entry.get_mut() = new,
@@ -146,7 +137,7 @@ impl Window {
     }
 
     /// Removes what a block entered, unless a later one has entered something since.
-    fn leave(&mut self, key: &Key, job: usize) {
+    fn leave(&mut self, key: &Key, job: u32) {
         let is_its_own = |entry: &Entry| entry.outpoint == key.outpoint && entry.job == job;
         if let Ok(entry) = self.entries.find_entry(key.hash, is_its_own) {
             entry.remove();
@@ -154,11 +145,19 @@ impl Window {
     }
 
     /// A coin that a block of the window created.
-    fn coin(&self, job: usize, tx: u32, vout: u32) -> Coin {
+    fn coin(&self, entry: &Entry) -> Coin {
         let Some(first) = self.jobs.front() else { panic!("an entry's block is in the window") };
-        let job = &self.jobs[job - first.index];
-        let tx = job.checked.block().tx(tx as usize);
-        Coin::new(tx.output(vout as usize), job.checked.height(), tx.is_coinbase())
+        let job = &self.jobs[entry.job as usize - first.index];
+        let tx = job.checked.block().tx(entry.tx as usize);
+        Coin::new(tx.output(entry.outpoint.vout as usize), job.checked.height(), tx.is_coinbase())
+    }
+}
+
+/// A block's index in the run; heights have 32 bits, so it fits.
+fn number(job: &Job) -> u32 {
+    match u32::try_from(job.index) {
+        Ok(number) => number,
+        Err(_) => panic!("a run has fewer than 2^32 blocks"),
     }
 }
 
