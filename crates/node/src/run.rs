@@ -11,6 +11,7 @@ use crate::notify::Notifier;
 use crate::settings::Settings;
 use crate::signals::{self, Stop};
 use lydian_disk::{Disk, RealDisk};
+use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,8 +42,25 @@ pub(crate) fn run(settings: &Settings, has_console: bool, work: impl FnOnce(&Ses
         daemon::complain(&format!("Could not open debug log file {error}"));
         return exit::DISK;
     }
-    let stop = Stop::default();
-    if let Err(error) = signals::catch(&stop, &log) {
+    let notifier = Notifier::new(&log);
+    let session = Session { settings, disk, log, stop: Stop::default(), notifier, has_console, ending: Arc::default() };
+    let code = live(&session, work);
+    drop(directory);
+    code
+}
+
+fn live(session: &Session<'_>, work: impl FnOnce(&Session<'_>) -> u8) -> u8 {
+    let Session { settings, disk, log, stop, notifier, .. } = session;
+    let ending = Ending {
+        is_announced: Arc::clone(&session.ending),
+        notifier: notifier.clone(),
+        commands: settings.shutdownnotify.clone(),
+        pid: settings.pid.clone(),
+        disk: Arc::clone(disk),
+        log: Arc::clone(log),
+    };
+    let at_once = ending.clone();
+    if let Err(error) = signals::catch(stop, log, move || at_once.end()) {
         daemon::complain(&format!("signals cannot be caught: {error}"));
         return exit::DIRECTORY;
     }
@@ -52,20 +70,35 @@ pub(crate) fn run(settings: &Settings, has_console: bool, work: impl FnOnce(&Ses
         daemon::complain(&format!("Unable to create the PID file {error}"));
         return exit::DISK;
     }
-    let notifier = Notifier::new(&log);
     notifier.start(&settings.startupnotify, "");
-    let session =
-        Session { settings, disk, log, stop, notifier, has_console, is_shutdown_announced: AtomicBool::new(false) };
-    let code = work(&session);
-    session.announce_shutdown();
-    if let Some(pid) = &settings.pid
-        && let Err(error) = session.disk.remove(pid)
-    {
-        session.log.warning(format!("Unable to remove PID file: {error}"));
-    }
-    session.log.info("Shutdown done");
-    drop(directory);
+    let code = work(session);
+    ending.end();
     code
+}
+
+/// What is done at the end, wherever it comes.
+#[derive(Clone, Debug)]
+struct Ending {
+    is_announced: Arc<AtomicBool>,
+    notifier: Notifier,
+    commands: Vec<String>,
+    pid: Option<PathBuf>,
+    disk: Arc<dyn Disk>,
+    log: Arc<Log>,
+}
+
+impl Ending {
+    fn end(&self) {
+        if !self.is_announced.swap(true, Ordering::Relaxed) {
+            self.notifier.run_all(&self.commands);
+        }
+        if let Some(pid) = &self.pid
+            && let Err(error) = self.disk.remove(pid)
+        {
+            self.log.warning(format!("Unable to remove PID file: {error}"));
+        }
+        self.log.info("Shutdown done");
+    }
 }
 
 /// What every part of a running node needs.
@@ -78,13 +111,13 @@ pub(crate) struct Session<'a> {
     pub(crate) notifier: Notifier,
     /// The log goes to stdout.
     pub(crate) has_console: bool,
-    is_shutdown_announced: AtomicBool,
+    ending: Arc<AtomicBool>,
 }
 
 impl Session<'_> {
     /// Runs the commands of `-shutdownnotify`, once; what is left to do comes after them.
     pub(crate) fn announce_shutdown(&self) {
-        if !self.is_shutdown_announced.swap(true, Ordering::Relaxed) {
+        if !self.ending.swap(true, Ordering::Relaxed) {
             self.notifier.run_all(&self.settings.shutdownnotify);
         }
     }

@@ -1,19 +1,28 @@
 //! Signals. Input: SIGINT and SIGTERM (stop), SIGHUP (open the log anew). Output: [`Stop`], a flag that everything at work looks at.
 //!
+//! Opening and reading in files cannot be interrupted, and need not be: a process may end there at any moment and nothing is lost. So where a
+//! stop finds the node in such a stretch, and it does not end soon, the thread of the signals ends the process.
+//!
 //! The thread that waits for signals does nothing else. A second stop is answered with a line: what was begun is finished first.
 
+use crate::exit;
 use crate::log::Log;
 use lydian_engine::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{self, Write};
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// Whether the node shall stop. A clone is the same flag; the engine looks at it between tasks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop {
     cancel: Cancel,
+    /// In a stretch in which the process may end at any moment.
+    is_open_ended: Arc<AtomicBool>,
     changed: Arc<(Mutex<()>, Condvar)>,
 }
 
@@ -35,6 +44,23 @@ impl Stop {
         &self.cancel
     }
 
+    /// From here on the process may end at any moment, or no longer.
+    pub(crate) fn set_open_ended(&self, is_open_ended: bool) {
+        self.is_open_ended.store(is_open_ended, Ordering::SeqCst);
+    }
+
+    /// Whether such a stretch goes on for longer than a stop may wait for.
+    fn is_stuck(&self) -> bool {
+        let is_open_ended = || self.is_open_ended.load(Ordering::SeqCst);
+        for _ in 0..OPEN_ENDED_WAIT.as_millis() / STEP.as_millis() {
+            if !is_open_ended() {
+                return false;
+            }
+            thread::sleep(STEP);
+        }
+        is_open_ended()
+    }
+
     /// Sleeps until it is asked for.
     pub(crate) fn wait(&self) {
         let mut guard = self.changed.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,15 +70,26 @@ impl Stop {
     }
 }
 
-/// Catches signals from here on.
-pub(crate) fn catch(stop: &Stop, log: &Arc<Log>) -> io::Result<()> {
+/// How long a stop waits for a stretch in which the process may end at any moment.
+const OPEN_ENDED_WAIT: Duration = Duration::from_secs(2);
+
+const STEP: Duration = Duration::from_millis(50);
+
+/// Catches signals from here on. `end` is done before the process ends in the middle of something.
+pub(crate) fn catch(stop: &Stop, log: &Arc<Log>, end: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let (stop, log) = (stop.clone(), Arc::clone(log));
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             match signal {
                 SIGHUP => log.reopen(),
-                _ if stop.ask() => log.info("Shutdown requested. Exiting."),
+                _ if stop.ask() => {
+                    log.info("Shutdown requested. Exiting.");
+                    if stop.is_stuck() {
+                        end();
+                        process::exit(i32::from(exit::DONE));
+                    }
+                }
                 _ => {
                     log.info("Shutdown is already in progress.");
                     // Nobody is left to be told that nobody is left.

@@ -249,6 +249,22 @@ fn a_node_is_stopped_by_signals_and_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_node_stops_while_it_reads_endless_files() {
+    let place = Place::new("endless");
+    let blocks = place.directory.join("blocks");
+    fs::create_dir(&blocks).unwrap();
+    // Zeros that take no space on the disk and minutes to read.
+    fs::File::create(blocks.join("blk00000.dat")).unwrap().set_len(1 << 40).unwrap();
+    let node = place.start(&["import", blocks.to_str().unwrap()], "Importing 1 block files");
+    node.signal(Signal::TERM);
+    assert_eq!(node.wait(), Some(0));
+    assert!(place.log().contains("Shutdown done") && !place.chain_folder().join("lydian.pid").exists());
+    let small = small_chain(&place);
+    let (_, err, code) = place.import(&small);
+    assert_eq!((code, place.coins().0), (0, 50), "{err}");
+}
+
+#[test]
 fn a_running_node_holds_its_directory() {
     let place = Place::new("running");
     let (started, stopped) = (place.directory.join("started"), place.directory.join("stopped"));

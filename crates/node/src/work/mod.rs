@@ -46,6 +46,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let watcher = Arc::new(Watcher::new(session));
     let keeper = Arc::clone(&watcher);
     let display = Display::start(style, session.settings.threads, move || keeper.keep_status())?;
+    session.stop.set_open_ended(true);
     let tell = |words: String| display.tell(Doing::Something(words));
     let (engine, mut is_loss) = opening::open(session, &tell)?;
     watcher.begins(&engine);
@@ -69,6 +70,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     watcher.aims_at(engine.best_header_height());
     daemon::ready();
     display.tell(Doing::Validating(engine.shared_meter()));
+    session.stop.set_open_ended(false);
     let advance = engine.advance(session.stop.cancel(), watcher.as_ref())?;
     if session.stop.is_asked() {
         session.announce_shutdown();

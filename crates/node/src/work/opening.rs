@@ -36,7 +36,11 @@ pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<(Engi
     )?;
     let engine = opened.engine;
     let is_loss = opened.remarks.iter().any(|remark| matches!(remark, StoreRemark::FileShort { .. }));
-    finish::tell_remarks(session, opened.remarks.iter().map(|remark| remark.to_string()).collect());
+    // Blocks that the index lacked are what a reindex is for, and after a crash they are good news.
+    let (good, bad): (Vec<_>, Vec<_>) =
+        opened.remarks.iter().partition(|remark| matches!(remark, StoreRemark::BlocksFound { .. }));
+    good.iter().for_each(|remark| session.log.info(remark));
+    finish::tell_remarks(session, bad.iter().map(|remark| remark.to_string()).collect());
     let tip = engine.tip();
     session.log.info(format!("Loaded best chain: hashBestChain={} height={}", tip.hash, tip.height.0));
     if tip.height > Height(0) {
