@@ -6,6 +6,8 @@
 # Settings: LYDIAN_SHARED   folder of the large test data, default ../shared; what is not there is reported and not run
 #           JUDGE_SECONDS   time for each random comparison with Bitcoin Core: default 20 in `make test`, 600 in `make fuzz`
 #           FUZZ_SECONDS    time for each fuzz target in `make fuzz`, default 60
+#           CRASH_KILLS     SIGKILLs of the node in `make crash`, default 1000
+#           CRASH_RUNS      crashes of the engine on the simulated disk in each test of `make crash`, default 5000
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -18,6 +20,8 @@ FULLBLOCKTESTS := $(CACHE)/fullblocktests-0.25.0.jsonl
 TOOL := cargo run --quiet --locked --profile test
 JUDGE_SECONDS ?= 20
 FUZZ_SECONDS ?= 60
+CRASH_KILLS ?= 1000
+CRASH_RUNS ?= 5000
 
 .PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests tests generated generate test-peers bench bench-large fuzz crash clean-cache
 
@@ -81,8 +85,9 @@ fuzz: judge ## each fuzz target for FUZZ_SECONDS, then the comparisons with the 
 	@tools/fuzz.sh $(FUZZ_SECONDS)
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-oracle -- --nocapture
 
-crash: ## kill the node at random moments and compare the state after (not begun)
-	@echo "crash: will kill the node a thousand times and compare its state with an undisturbed run; nothing is written to disk yet (the data directory comes with the engine), so nothing was tested"; exit 1
+crash: judge ## kill the node CRASH_KILLS times, crash the engine CRASH_RUNS times in each way, and compare the states after
+	LYDIAN_CRASH_RUNS=$(CRASH_KILLS) cargo test --locked --release -p lydian-node --test crash -- --nocapture
+	LYDIAN_CRASH_RUNS=$(CRASH_RUNS) LYDIAN_ENGINE_SECONDS=60 cargo test --locked --release -p lydian-engine --test chains -- --nocapture
 
 clean-cache: ## remove the judge and everything else kept outside the checkout
 	rm -rf -- "$(CACHE)"
