@@ -14,6 +14,7 @@ mod lydian;
 mod panics;
 mod recorder;
 mod seeds;
+mod sizes;
 mod stored;
 mod story;
 mod together;

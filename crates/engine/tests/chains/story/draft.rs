@@ -322,7 +322,7 @@ pub(super) fn commit(coinbase: &mut MutTx) {
 }
 
 /// Commitment, merkle root, proof of work.
-pub(super) fn seal(block: &mut MutBlock) {
+pub fn seal(block: &mut MutBlock) {
     block.seal_witness_commitment();
     block.seal_merkle_root();
     seal_work(block);

@@ -10,6 +10,7 @@ mod faults;
 
 use coin::Own;
 use draft::Draft;
+pub use draft::seal;
 pub use faults::{Fault, header_only};
 use lydian_consensus::{Chain, Params};
 use lydian_lab::rng::Random;
