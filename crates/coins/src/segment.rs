@@ -1,7 +1,7 @@
 //! [`Segments`]: the files of records, and reading from them. Input: units; output: records, their checksums compared.
 //!
 //! All segments share one space of units; a segment has a range of it, so 34 bits name a record. Cost: a read of 128 bytes a record, which is enough for all
-//! usual ones; the reads of a batch are handed to the disk together, file by file. A segment is never changed. It must never give a record that is not the one asked for.
+//! usual ones; the reads of a batch are handed to the disk together, file by file, after those of the files behind were asked for. A segment is never changed. It must never give a record that is not the one asked for.
 
 use crate::entry::index;
 use crate::error::CoinsError;
@@ -75,14 +75,14 @@ impl Segment {
     }
 }
 
-/// All segments, ordered by their units.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Segments(Vec<Arc<Segment>>);
+/// All segments, ordered by their units. A clone is cheap.
+#[derive(Clone, Debug)]
+pub(crate) struct Segments(Arc<[Arc<Segment>]>);
 
 impl Segments {
     pub(crate) fn new(mut segments: Vec<Arc<Segment>>) -> Segments {
         segments.sort_unstable_by_key(|segment| segment.info.base);
-        Segments(segments)
+        Segments(segments.into())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Segment>> {
@@ -115,6 +115,7 @@ impl Segments {
         wanted: &[(u64, K)],
         visit: &mut dyn FnMut(&K, Record<'_>),
     ) -> Result<(), CoinsError> {
+        self.prefetch(wanted);
         let mut rest = wanted;
         while let Some((unit, _)) = rest.first() {
             let segment = self.segment_of(*unit);
@@ -136,6 +137,15 @@ impl Segments {
             }
         }
         Ok(())
+    }
+
+    /// Has the system fetch the records of all files but the first, so that a disk has the whole batch under way: a `read_many` is of one file.
+    fn prefetch<K>(&self, wanted: &[(u64, K)]) {
+        let first_end = wanted.first().map_or(0, |(unit, _)| self.segment_of(*unit).info.end());
+        for (unit, _) in &wanted[wanted.partition_point(|(unit, _)| *unit < first_end)..] {
+            let segment = self.segment_of(*unit);
+            segment.file.prefetch(segment.offset(*unit), READ_BYTES);
+        }
     }
 
     /// The place of the segment of a unit that the index names.

@@ -41,7 +41,7 @@ fn run(seed: u64, cache_bytes: u64, collides: bool, blocks: u32, size: usize, th
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     /// checklist: 86
     #[test]
     fn equal_to_the_model(seed: u64, cache in 0u32..22, collides: bool, threads in 1usize..4) {
