@@ -71,7 +71,8 @@ impl Core {
         let tip = self.tip();
         let report = self.meter.time(Stage::Checkpoint, || -> Result<_, EngineError> {
             self.store.sync()?;
-            if let Some(transactions) = *lock(&self.transactions) {
+            let transactions = *lock(&self.transactions);
+            if let Some(transactions) = transactions {
                 totals::write(&*self.disk, &self.layout.totals(), self.coins.tip(), tip, transactions)?;
             }
             Ok(self.coins.checkpoint(tip, self.settings.workers)?)
