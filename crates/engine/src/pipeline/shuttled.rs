@@ -29,6 +29,7 @@ use lydian_coins::{CoinsError, PARTITIONS, Tip};
 use lydian_primitives::{BlockHash, Height};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::sync::Barrier;
 use shuttle::thread::yield_now;
 use shuttle::{Config, Runner};
 use std::ops::Range;
@@ -413,6 +414,60 @@ fn an_error_or_a_panic_of_one_worker_ends_all() {
         let task = thread_rng().gen_range(0..60);
         let faults = [Fault::Disk(task), Fault::Panic(task), Fault::PanicUnderTheLock(task)];
         check(thread_rng().gen_range(1..5), faults[thread_rng().gen_range(0..3)], false);
+    });
+}
+
+/// One task, and then one for each worker, in which they wait for each other.
+struct Meeting {
+    workers: usize,
+    barrier: Barrier,
+}
+
+#[derive(Default)]
+struct Attendance {
+    begun: usize,
+    done: usize,
+}
+
+impl Crew for Meeting {
+    type State = Attendance;
+    /// Whether it is the first.
+    type Work = bool;
+    type Report = ();
+    type Error = DiskFull;
+    type Rest = Retired;
+
+    fn next(&self, state: &mut Attendance) -> Step<bool> {
+        let may_begin = state.begun == 0 || state.done > 0 && state.begun <= self.workers;
+        state.begun += usize::from(may_begin);
+        match may_begin {
+            true => Step::Work(state.begun == 1),
+            false if state.done == self.workers + 1 => Step::Done,
+            false => Step::Wait,
+        }
+    }
+
+    fn perform(&self, is_first: bool) -> Result<(), DiskFull> {
+        if !is_first {
+            self.barrier.wait();
+        }
+        Ok(())
+    }
+
+    fn enter(&self, state: &mut Attendance, (): ()) -> Option<Retired> {
+        state.done += 1;
+        None
+    }
+}
+
+/// A report that woke nobody would leave the work to those awake: no deadlock in the tests above, but one here.
+#[test]
+fn a_report_wakes_everybody_who_waits() {
+    check_orders(|| {
+        let workers = thread_rng().gen_range(1..5);
+        let meeting = Meeting { workers, barrier: Barrier::new(workers) };
+        let attendance = work_off(&meeting, Attendance::default(), workers);
+        assert_eq!(attendance.map(|attendance| attendance.done), Ok(workers + 1));
     });
 }
 
