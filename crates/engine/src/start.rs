@@ -105,7 +105,13 @@ fn catch_up(core: &Core, index: usize) -> Result<(), EngineError> {
         (at, fork, tree.path(fork, tree.tip()))
     };
     while at != fork {
-        let (block, spent) = read_connected(core, at)?;
+        // A reindex throws undo data away.
+        let (block, spent) = read_connected(core, at).map_err(|error| match error {
+            EngineError::MissingBlock { .. } => {
+                fail(format!("it cannot leave the block it stands at ({error}); delete it to build it anew"))
+            }
+            other => other,
+        })?;
         let (height, parent) = (core.tree().height(at), core.tree().parent(at));
         let connected = ConnectedBlock { height, block: &block, spent: &spent };
         follower.disconnect(&connected).map_err(|FollowerError(reason)| fail(reason))?;
