@@ -8,7 +8,7 @@ use crate::story::{NOW, Story};
 use lydian_chain::{BlockFile, Obfuscation};
 use lydian_consensus::{PlainValidator, Rule};
 use lydian_disk::{Disk, Fault, SimDisk};
-use lydian_engine::{ImportFiles, Wipe, wipe};
+use lydian_engine::{EngineError, ImportFiles, Wipe, wipe};
 use lydian_lab::rng::Random;
 use lydian_primitives::BlockHash;
 use std::collections::{HashMap, HashSet};
@@ -108,6 +108,73 @@ fn content(disk: &dyn Disk, path: &Path) -> Vec<u8> {
     lydian_disk::read_whole(disk, path, 1 << 30).unwrap()
 }
 
+/// An import ends anywhere, by a kill or a loss of power, and is begun again.
+/// checklist: 86
+#[test]
+fn an_import_that_is_interrupted() {
+    for_seeds("import::an_import_that_is_interrupted", 40, |seed| {
+        let mut random = Random::new(seed, "cut");
+        let story = Story::new(seed);
+        let mut seen = HashSet::new();
+        let made = story.blocks.iter().rev().filter(|made| seen.insert(parse(&made.bytes).hash()));
+        let mut blocks: Vec<&Vec<u8>> = made.map(|made| &made.bytes).collect();
+        blocks.reverse();
+        let brought = blocks.iter().map(|bytes| ((*bytes).clone(), String::new(), NOW));
+        let expected = Expected::of(&story.params, brought);
+        let decider = story.block_on(expected.end.hash, expected.end.height.0);
+        let mut plain = PlainValidator::new(story.params.clone());
+        for block in blocks.iter().copied().chain([&decider]) {
+            let _ = plain.accept_block(parse(block), NOW);
+        }
+        let end = state_of(&plain);
+        blocks.push(&decider);
+        let how = How { is_real: false, ..How::random(&mut random) };
+        let mut disk = SimDisk::new(seed);
+        let files = write_files(&disk, &blocks, story.params.magic, &mut random);
+        let is_copied = random.chance(600);
+        let mut when = format!("copied: {is_copied}, under {how:?}");
+        let work = |disk: &SimDisk| -> Result<Lydian, EngineError> {
+            let lydian = Lydian::open(&Place::on(disk.clone()), &story.params, &how)?;
+            let files = ImportFiles { files: files.clone(), is_copied };
+            lydian.engine.import(files, i64::from(NOW), &mut |_, _| {})?;
+            let advance = lydian.advance()?;
+            for (hash, violation) in &advance.invalid {
+                assert_eq!(expected.violations.get(hash), Some(violation), "{hash}");
+            }
+            lydian.engine.checkpoint(&lydian_engine::Unobserved)?;
+            Ok(lydian)
+        };
+        for _ in 0..=random.index(4) {
+            let operation = random.below(450);
+            let fault = [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter][random.index(3)];
+            when.push_str(&format!(", {fault:?} at {operation}"));
+            disk.fail_at(operation, fault);
+            let _ = work(&disk);
+            disk = if random.chance(400) { disk.kill() } else { disk.power_loss(random.next_u64()) };
+        }
+        let lydian = work(&disk).unwrap_or_else(|error| panic!("{when}: {error}"));
+        lydian.assert_state(&end, &when);
+    });
+}
+
+/// A reindex throws the undo data away by which a follower could go back. It is told so, by name.
+#[test]
+fn a_follower_of_a_wiped_index_is_named() {
+    let story = Story::new(1);
+    let how = How { is_real: false, followers: 1, ..How::random(&mut Random::new(1, "named")) };
+    let place = Place::new(&how, "");
+    let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+    for made in &story.blocks {
+        let _ = lydian.accept(&made.bytes).unwrap();
+    }
+    lydian.engine.checkpoint(&lydian_engine::Unobserved).unwrap();
+    drop(lydian);
+    wipe(place.disk.as_ref(), &layout(Path::new("node")), Wipe::Index).unwrap();
+    let error = Lydian::open(&place, &story.params, &how).unwrap_err();
+    assert!(matches!(&error, EngineError::Follower { name, .. } if name == "recorder"), "{error}");
+    assert!(error.to_string().ends_with("delete it to build it anew"), "{error}");
+}
+
 /// What can be made again is thrown away, and the process or the power ends at any moment of that and of what follows. The
 /// block files are not touched, and in the end everything is there again.
 /// checklist: 86, 91
@@ -162,7 +229,7 @@ fn a_wipe_that_is_interrupted() {
     });
 }
 
-fn wipe_and_open(disk: &SimDisk, story: &Story, how: &How, what: Wipe) -> Result<(), lydian_engine::EngineError> {
+fn wipe_and_open(disk: &SimDisk, story: &Story, how: &How, what: Wipe) -> Result<(), EngineError> {
     wipe(disk, &layout(Path::new("node")), what)?;
     Lydian::open(&Place::on(disk.clone()), &story.params, how)?.advance()?;
     Ok(())
