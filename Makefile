@@ -81,8 +81,9 @@ bench-large: build judge ## long: 8,800 blocks beside Bitcoin Core, then the coi
 	cargo bench --locked -p lydian-coins --bench mix -- --coins 180000000 --operations 50000000 --cache-mb 4000
 	@tools/rivals.sh --coins 180000000 --operations 50000000 --cache-mb 6000
 
-fuzz: judge ## each fuzz target for FUZZ_SECONDS, then the comparisons with the judge for longer
+fuzz: judge ## each fuzz target for FUZZ_SECONDS, ten million signatures in lanes, then the comparisons with the judge for longer
 	@tools/fuzz.sh $(FUZZ_SECONDS)
+	LYDIAN_LANE_CHECKS=10000000 cargo test --locked --release -p lydian-curve --test lanes
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-oracle -- --nocapture
 
 crash: judge ## kill the node CRASH_KILLS times, crash the engine CRASH_RUNS times in each way, and compare the states after
