@@ -1,19 +1,24 @@
 //! Signature checks on secp256k1 in batches: ECDSA, BIP-0340 Schnorr, taproot tweak.
 //!
-//! Input: a slice of [`Check`]. Output: one verdict for each, in its order. The one implementation here, [`Reference`], is
-//! libsecp256k1; lane kernels come behind the same trait. Invariants: a verdict depends on its check alone, never on its
+//! Input: a slice of [`Check`]. Output: one verdict for each, in its order. Two implementations: [`Reference`] is
+//! libsecp256k1, [`LaneEngine`] verifies many checks at once in SIMD lanes; [`choose`] picks by name. Invariants: a verdict depends on its check alone, never on its
 //! neighbours; encodings of signatures in scripts (DER, hash types) are the script layer's, which hands r and s as 64
 //! bytes. No I/O, no clock, no randomness.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod der;
 mod key;
+mod lanes;
+pub mod limits;
 mod reference;
+mod select;
 
 pub use der::parse_der_lax;
 pub use key::uncompressed_key;
+pub use lanes::{LaneEngine, Tally};
 pub use reference::Reference;
+pub use select::{ChooseError, Chosen, ENGINE_NAMES, choose, engines};
 
 /// A public key as ECDSA takes it: compressed, uncompressed or hybrid, as bytes nobody has decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

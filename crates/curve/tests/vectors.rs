@@ -1,11 +1,11 @@
-//! The reference engine against published vectors: BIP-0340 (Schnorr) and Wycheproof (ECDSA).
+//! The reference engine and the lanes against published vectors: BIP-0340 (Schnorr) and Wycheproof (ECDSA).
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests read their data and fail on a bad file")]
 
-use lydian_curve::{Check, Engine, PublicKeyBytes, Reference, parse_der_lax};
+use lydian_curve::{Check, Engine, LaneEngine, PublicKeyBytes, Reference, parse_der_lax};
 use lydian_hash::sha256;
 use secp256k1::ecdsa::Signature;
-use secp256k1::{XOnlyPublicKey, schnorr};
+use secp256k1::{PublicKey, XOnlyPublicKey, schnorr};
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
@@ -26,10 +26,44 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-fn holds(check: Check) -> bool {
-    let mut verdict = [false];
-    Reference.verify(&[check], &mut verdict);
-    verdict[0]
+/// Every engine of this CPU, the plain lanes too.
+struct Judges(Vec<LaneEngine>);
+
+impl Judges {
+    fn new() -> Judges {
+        Judges(LaneEngine::available().into_iter().chain([LaneEngine::plain()]).collect())
+    }
+
+    /// The reference's verdict; the lanes must say the same in each lane. They take keys in compressed form.
+    fn holds(&self, check: Check) -> bool {
+        let verdict = Reference.check(&check);
+        let mut compressed = check;
+        if let Check::Ecdsa { key, .. } = &mut compressed
+            && let Ok(point) = PublicKey::from_slice(key.as_bytes())
+        {
+            *key = PublicKeyBytes::new(&point.serialize()).unwrap();
+        }
+        for engine in &self.0 {
+            let mut verdicts = [!verdict; 9];
+            engine.verify(&[compressed; 9], &mut verdicts);
+            assert_eq!(verdicts, [verdict; 9], "{}: {compressed:?}", engine.name());
+        }
+        verdict
+    }
+
+    /// That each engine itself decided at least so many of the checks.
+    fn assert_decided(&self, at_least: u64) {
+        for engine in &self.0 {
+            let tally = engine.tally();
+            report(&format!(
+                "{}: {} in lanes, {} by the reference",
+                engine.name(),
+                tally.lanes / 9,
+                tally.reference / 9
+            ));
+            assert!(tally.lanes >= 9 * at_least, "{}: {tally:?}", engine.name());
+        }
+    }
 }
 
 /// BIP-0340's file. Consensus signs 32-byte messages only, so a [`Check`] has no other; the four vectors of other lengths
@@ -39,6 +73,7 @@ fn holds(check: Check) -> bool {
 #[test]
 fn bip340_test_vectors() {
     let text = String::from_utf8(testdata("bips/bip-0340/test-vectors.csv")).unwrap();
+    let judges = Judges::new();
     let (mut valid, mut invalid, mut other_length) = (0, 0, Vec::new());
     for line in text.lines().skip(1) {
         let fields: Vec<_> = line.splitn(8, ',').collect();
@@ -46,7 +81,7 @@ fn bip340_test_vectors() {
         let (message, key) = (hex(message), hex(key).try_into().unwrap());
         let signature: [u8; 64] = hex(signature).try_into().unwrap();
         let got = match message[..].try_into() {
-            Ok(message) => holds(Check::Schnorr { key, message, signature }),
+            Ok(message) => judges.holds(Check::Schnorr { key, message, signature }),
             Err(_) => {
                 other_length.push(index);
                 let key = XOnlyPublicKey::from_byte_array(key).unwrap();
@@ -60,6 +95,7 @@ fn bip340_test_vectors() {
     }
     report(&format!("BIP-0340: {valid} valid, {invalid} invalid"));
     assert_eq!((valid, invalid), (9, 10));
+    judges.assert_decided(10);
     assert_eq!(other_length, ["15", "16", "17", "18"]);
 }
 
@@ -69,6 +105,7 @@ fn bip340_test_vectors() {
 #[test]
 fn wycheproof_ecdsa() {
     let file: Value = serde_json::from_slice(&testdata("secp256k1/ecdsa_secp256k1_sha256_bitcoin_test.json")).unwrap();
+    let judges = Judges::new();
     let (mut valid, mut invalid, mut high_s) = (0, 0, Vec::new());
     for group in file["testGroups"].as_array().unwrap() {
         let key = PublicKeyBytes::new(&hex(group["publicKey"]["uncompressed"].as_str().unwrap())).unwrap();
@@ -78,7 +115,7 @@ fn wycheproof_ecdsa() {
             // Strict: the bytes that DER itself would write for the numbers read.
             let strict = Signature::from_der(&der).ok().filter(|read| read.serialize_der()[..] == der[..]);
             let accepted = strict.map(|signature| signature.serialize_compact());
-            let accepted = accepted.is_some_and(|signature| holds(Check::Ecdsa { key, message, signature }));
+            let accepted = accepted.is_some_and(|signature| judges.holds(Check::Ecdsa { key, message, signature }));
             let is_low_s = strict.is_some_and(|signature| {
                 let mut low = signature;
                 low.normalize_s();
@@ -101,6 +138,7 @@ fn wycheproof_ecdsa() {
     }
     report(&format!("Wycheproof: {valid} valid, {invalid} invalid, {} with a high s", high_s.len()));
     assert_eq!((valid, invalid), (162, 299));
+    judges.assert_decided(150);
     assert_eq!(high_s, [1, 388], "signature malleability, and its edge case");
     assert_eq!(file["numberOfTests"], 463);
 }
@@ -112,6 +150,7 @@ fn wycheproof_ecdsa() {
 #[test]
 fn high_s_is_valid_by_consensus() {
     let file: Value = serde_json::from_slice(&testdata("secp256k1/ecdsa_secp256k1_sha256_bitcoin_test.json")).unwrap();
+    let judges = Judges::new();
     let mut count = 0;
     for group in file["testGroups"].as_array().unwrap() {
         let key = PublicKeyBytes::new(&hex(group["publicKey"]["uncompressed"].as_str().unwrap())).unwrap();
@@ -120,11 +159,12 @@ fn high_s_is_valid_by_consensus() {
             let mut signature = parse_der_lax(&hex(test["sig"].as_str().unwrap())).unwrap();
             let s = secp256k1::SecretKey::from_secret_bytes(signature[32..].try_into().unwrap()).unwrap().negate();
             signature[32..].copy_from_slice(&s.to_secret_bytes());
-            assert!(holds(Check::Ecdsa { key, message, signature }), "{test}");
+            assert!(judges.holds(Check::Ecdsa { key, message, signature }), "{test}");
             signature[62] ^= 1;
-            assert!(!holds(Check::Ecdsa { key, message, signature }), "one bit of s: {test}");
+            assert!(!judges.holds(Check::Ecdsa { key, message, signature }), "one bit of s: {test}");
             count += 1;
         }
     }
     assert_eq!(count, 162);
+    judges.assert_decided(270);
 }

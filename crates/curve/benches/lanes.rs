@@ -1,0 +1,109 @@
+//! Checks in lanes beside libsecp256k1, keys parsed on both sides: every kind, large and small batches, and the batches an
+//! adversary would send. Time is thread CPU time. Data: signatures made from counted secrets; every verdict is asserted.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench fails on bad data and prints its ratios")]
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use lydian_curve::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
+use rustix::time::{ClockId, clock_gettime};
+use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa, schnorr};
+use std::time::Duration;
+
+/// Checks of the large batches.
+const LARGE: u32 = 1_024;
+
+fn bench(c: &mut Criterion) {
+    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Reference)];
+    engines.extend(LaneEngine::available().into_iter().map(|engine| Box::new(engine) as Box<dyn Engine>));
+    let data = [
+        ("ecdsa", (1..=LARGE).map(ecdsa_check).collect::<Vec<_>>()),
+        ("schnorr", (1..=LARGE).map(schnorr_check).collect()),
+        ("tweak", (1..=LARGE).map(tweak_check).collect()),
+        ("ecdsa of 16", (1..=16).map(ecdsa_check).collect()),
+        ("schnorr of 16", (1..=16).map(schnorr_check).collect()),
+        ("worst: equal points", (1..=LARGE).map(equal_points_check).collect()),
+        ("worst: uncompressed", (1..=LARGE).map(uncompressed_check).collect()),
+    ];
+    for (name, checks) in &data {
+        let mut group = c.benchmark_group(*name);
+        group.throughput(Throughput::Elements(u64::try_from(checks.len()).unwrap()));
+        group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2)).sample_size(20);
+        for engine in &engines {
+            let mut verdicts = vec![false; checks.len()];
+            group.bench_function(engine.name(), |bencher| {
+                bencher.iter_custom(|rounds| {
+                    let start = cpu_time();
+                    for _ in 0..rounds {
+                        engine.verify(checks, &mut verdicts);
+                    }
+                    cpu_time().checked_sub(start).unwrap()
+                });
+                assert!(verdicts.iter().all(|verdict| *verdict), "{name}");
+            });
+        }
+        group.finish();
+    }
+}
+
+/// Of this thread.
+fn cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap()
+}
+
+fn secret(number: u32) -> SecretKey {
+    let mut bytes = [0x5a; 32];
+    bytes[28..].copy_from_slice(&number.to_be_bytes());
+    SecretKey::from_secret_bytes(bytes).unwrap()
+}
+
+fn message(number: u32) -> [u8; 32] {
+    let mut message = [7; 32];
+    message[..4].copy_from_slice(&number.to_be_bytes());
+    message
+}
+
+fn ecdsa_check(number: u32) -> Check {
+    let (key, message) = (secret(number), message(number));
+    let signature = ecdsa::sign(Message::from_digest(message), &key).serialize_compact();
+    let key = PublicKeyBytes::new(&PublicKey::from_secret_key(&key).serialize()).unwrap();
+    Check::Ecdsa { key, message, signature }
+}
+
+/// The lanes do not take this key.
+fn uncompressed_check(number: u32) -> Check {
+    let Check::Ecdsa { message, signature, .. } = ecdsa_check(number) else { unreachable!() };
+    let key = PublicKey::from_secret_key(&secret(number)).serialize_uncompressed();
+    Check::Ecdsa { key: PublicKeyBytes::new(&key).unwrap(), message, signature }
+}
+
+/// message = r d and s = 2 r d for R = G: the two points whose sum is R are equal, which the lanes find out at the end.
+fn equal_points_check(number: u32) -> Check {
+    let mut one = [0; 32];
+    one[31] = 1;
+    let generator = PublicKey::from_secret_key(&SecretKey::from_secret_bytes(one).unwrap());
+    let r: [u8; 32] = generator.serialize()[1..].try_into().unwrap();
+    let d = secret(number);
+    let product = d.mul_tweak(&Scalar::from_be_bytes(r).unwrap()).unwrap();
+    let double = product.add_tweak(&Scalar::from(product)).unwrap();
+    let mut signature = [0; 64];
+    signature[..32].copy_from_slice(&r);
+    signature[32..].copy_from_slice(&double.to_secret_bytes());
+    let key = PublicKeyBytes::new(&PublicKey::from_secret_key(&d).serialize()).unwrap();
+    Check::Ecdsa { key, message: product.to_secret_bytes(), signature }
+}
+
+fn schnorr_check(number: u32) -> Check {
+    let (pair, message) = (Keypair::from_secret_key(&secret(number)), message(number));
+    let signature = schnorr::sign_no_aux_rand(&message, &pair).to_byte_array();
+    Check::Schnorr { key: pair.x_only_public_key().0.to_byte_array(), message, signature }
+}
+
+fn tweak_check(number: u32) -> Check {
+    let (internal, tweak) = (Keypair::from_secret_key(&secret(number)).x_only_public_key().0, message(number));
+    let (output, parity) = internal.add_tweak(&Scalar::from_be_bytes(tweak).unwrap()).unwrap();
+    let (output, internal) = (output.to_byte_array(), internal.to_byte_array());
+    Check::Tweak { output, is_odd: parity == Parity::Odd, internal, tweak }
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

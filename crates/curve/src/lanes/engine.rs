@@ -1,0 +1,123 @@
+//! The engine that decides checks in lanes, and sends the rest to the reference.
+//!
+//! Input: checks of all kinds, mixed. Output: their verdicts. Checks are sorted by kind, each kind goes through the lanes in
+//! portions; what is unusual, exceptional or too little to fill lanes goes to libsecp256k1. Invariant: a verdict that the lanes
+//! did not reach comes from the reference. Cost: `docs/benchmarks/lanes.md`; memory some 700 KB a portion. Must never: take a
+//! kernel's "exceptional" for a verdict.
+
+use super::Lanes;
+use super::decide::decide;
+use super::generator::tables;
+#[cfg(target_arch = "x86_64")]
+use super::ifma512::Ifma512;
+use super::plain::Plain;
+use super::prepare::{Kind, Prepared, prepare};
+use crate::limits::{LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
+use crate::{Check, Engine, Reference};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Checks in lanes, on one instruction set.
+#[derive(Debug)]
+pub struct LaneEngine {
+    kernel: Kernel,
+    lanes: AtomicU64,
+    reference: AtomicU64,
+}
+
+/// Who decided how many checks, so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// By the kernel itself.
+    pub lanes: u64,
+    /// By libsecp256k1: unusual, exceptional, or too few to fill lanes.
+    pub reference: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kernel {
+    Plain(Plain),
+    #[cfg(target_arch = "x86_64")]
+    Ifma512(Ifma512),
+}
+
+impl LaneEngine {
+    /// The plain twin: slow, needs nothing of the CPU; for tests.
+    pub fn plain() -> LaneEngine {
+        LaneEngine::new(Kernel::Plain(Plain))
+    }
+
+    /// Those that this CPU can run, the fastest first.
+    pub fn available() -> Vec<LaneEngine> {
+        let mut engines = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        engines.extend(Ifma512::detect().map(|ifma512| LaneEngine::new(Kernel::Ifma512(ifma512))));
+        engines
+    }
+
+    fn new(kernel: Kernel) -> LaneEngine {
+        LaneEngine { kernel, lanes: AtomicU64::new(0), reference: AtomicU64::new(0) }
+    }
+
+    /// Who decided what, since the engine was made.
+    pub fn tally(&self) -> Tally {
+        Tally { lanes: self.lanes.load(Ordering::Relaxed), reference: self.reference.load(Ordering::Relaxed) }
+    }
+
+    fn decide(&self, kind: Kind, portion: &[Prepared], verdict: &mut impl FnMut(usize, Option<bool>)) {
+        match self.kernel {
+            Kernel::Plain(l) => decide(l, kind, portion, tables(), verdict),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma512(l) => decide(l, kind, portion, tables(), verdict),
+        }
+    }
+}
+
+impl Engine for LaneEngine {
+    fn name(&self) -> &'static str {
+        match self.kernel {
+            Kernel::Plain(_) => Plain::NAME,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma512(_) => Ifma512::NAME,
+        }
+    }
+
+    fn verify(&self, checks: &[Check], verdicts: &mut [bool]) {
+        assert_eq!(checks.len(), verdicts.len(), "one verdict for each check");
+        let mut waiting: [(Kind, Vec<Prepared>); 3] =
+            [Kind::Ecdsa, Kind::Schnorr, Kind::Tweak].map(|kind| (kind, Vec::new()));
+        let (mut by_lanes, mut by_reference) = (0, 0);
+        let mut settle = |index: usize, verdict: Option<bool>| {
+            if let Some(holds) = verdict {
+                verdicts[index] = holds;
+                by_lanes += 1;
+            } else {
+                verdicts[index] = Reference.check(&checks[index]);
+                by_reference += 1;
+            }
+        };
+        for (index, check) in checks.iter().enumerate() {
+            let Some((kind, prepared)) = prepare(index, check) else {
+                settle(index, None);
+                continue;
+            };
+            for (of, portion) in &mut waiting {
+                if *of == kind {
+                    portion.push(prepared);
+                    if portion.len() == PORTION_CHECKS_MAX {
+                        self.decide(kind, portion, &mut settle);
+                        portion.clear();
+                    }
+                }
+            }
+        }
+        for (kind, portion) in &waiting {
+            if portion.len() < LANE_CHECKS_MIN {
+                portion.iter().for_each(|prepared| settle(prepared.index, None));
+            } else {
+                self.decide(*kind, portion, &mut settle);
+            }
+        }
+        self.lanes.fetch_add(by_lanes, Ordering::Relaxed);
+        self.reference.fetch_add(by_reference, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,373 @@
+//! The field of 2^256 - 0x1000003d1 elements in lanes: five limbs of 52 bits.
+//!
+//! Three kinds of value, by type: [`Raw`] is a sum whose limbs have room to grow, [`Carried`] is ready to be multiplied (its
+//! limbs may carry dirt above bit 52 that no multiplier reads), [`Masked`] has clean limbs and may be both multiplied and
+//! added. Input and output: values congruent to what the names say, not canonical ones. Invariants, asserted in debug builds:
+//! limbs of `Raw` below 2^62, of `Masked` below 2^52 with the top limb below 2^49. Cost: 50 multiply-adds for a product, 30
+//! for a square, 12 to reduce. Must never: subtract a limb below zero. Derivation: `docs/derivations/field.md`.
+
+use super::{LIMB, Lanes, WIDTH_MAX};
+
+/// 2^256 modulo p.
+const FOLD_256: u64 = 0x0001_0000_03d1;
+/// 2^260 modulo p.
+const FOLD_260: u64 = 0x0010_0000_3d10;
+/// The bits of the top limb below 2^256.
+const TOP: u64 = (1 << 48) - 1;
+
+/// A sum: value = sum of limb i times 2^(52 i), limbs below 2^62.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raw<L: Lanes>(pub(crate) [L::Vector; 5]);
+
+/// A factor: the low 52 bits of the limbs are a value below 2^260.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carried<L: Lanes>([L::Factor; 5]);
+
+/// A clean value: limbs below 2^52, the top one below 2^49.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Masked<L: Lanes>([L::Vector; 5]);
+
+/// A multiple of p with limbs so large that any value with limbs below 2^60 and a top limb of at most `multiple` - 1 times
+/// 2^48 can be subtracted limb by limb.
+const fn minuend(multiple: u64) -> [u64; 5] {
+    // multiple * p = multiple * 2^256 - multiple * FOLD_256, written with a borrow of 2^60 - 2^8 into every lower limb.
+    let middle = (1 << 60) - (1 << 8) + LIMB;
+    [(1 << 60) + (1 << 52) - multiple * FOLD_256, middle, middle, middle, multiple * (1 << 48) - 1 - (1 << 8)]
+}
+
+impl<L: Lanes> Raw<L> {
+    #[inline(always)]
+    pub(crate) fn add(self, l: L, other: &Raw<L>) -> Raw<L> {
+        let mut limbs = self.0;
+        for i in 0..5 {
+            limbs[i] = l.add(limbs[i], other.0[i]);
+        }
+        Raw(limbs)
+    }
+
+    #[inline(always)]
+    pub(crate) fn double(self, l: L) -> Raw<L> {
+        let mut limbs = self.0;
+        for limb in &mut limbs {
+            *limb = l.shl(*limb, 1);
+        }
+        Raw(limbs)
+    }
+
+    #[inline(always)]
+    pub(crate) fn triple(self, l: L) -> Raw<L> {
+        let mut limbs = self.0;
+        for limb in &mut limbs {
+            *limb = l.add(l.shl(*limb, 1), *limb);
+        }
+        Raw(limbs)
+    }
+
+    #[inline(always)]
+    pub(crate) fn quadruple(self, l: L) -> Raw<L> {
+        let mut limbs = self.0;
+        for limb in &mut limbs {
+            *limb = l.shl(*limb, 2);
+        }
+        Raw(limbs)
+    }
+
+    /// `MULTIPLE` * p - self, for a self below `MULTIPLE` - 1 times 2^256.
+    #[inline(always)]
+    pub(crate) fn negate<const MULTIPLE: u64>(self, l: L) -> Raw<L> {
+        let minuend = const { minuend(MULTIPLE) };
+        let mut limbs = self.0;
+        for i in 0..5 {
+            debug_assert!(l.is_below(limbs[i], 60), "a limb to be subtracted is below 2^60");
+            limbs[i] = l.sub(l.splat(minuend[i]), limbs[i]);
+        }
+        Raw(limbs)
+    }
+
+    /// Carries into the limbs above.
+    #[inline(always)]
+    fn chain(self, l: L) -> [L::Vector; 5] {
+        let mut limbs = self.0;
+        for i in 0..4 {
+            // Before: limb i + 1 below 2^62. After: limb i is right in its low 52 bits, the dirt above belongs to no one.
+            debug_assert!(l.is_below(limbs[i], 63), "a sum has room for its carry");
+            limbs[i + 1] = l.add(limbs[i + 1], l.shr(limbs[i], 52));
+        }
+        debug_assert!(l.is_below(limbs[4], 52), "a factor is below 2^260");
+        limbs
+    }
+
+    #[inline(always)]
+    pub(crate) fn carry(self, l: L) -> Carried<L> {
+        factors(l, self.chain(l))
+    }
+
+    /// Only for what a multiplication has reduced.
+    #[inline(always)]
+    pub(crate) fn mask(self, l: L) -> Masked<L> {
+        let mut limbs = self.chain(l);
+        for limb in &mut limbs[..4] {
+            *limb = l.and(*limb, l.splat(LIMB));
+        }
+        debug_assert!(l.is_below(limbs[4], 49), "a reduced value is below 2^257");
+        Masked(limbs)
+    }
+
+    /// The one representative below p. Only for what a multiplication has reduced.
+    #[inline(always)]
+    pub(crate) fn canonical(self, l: L) -> Masked<L> {
+        let value = self.mask(l).0;
+        let mut less = value;
+        less[0] = l.add(less[0], l.splat(FOLD_256));
+        for i in 0..4 {
+            less[i + 1] = l.add(less[i + 1], l.shr(less[i], 52));
+            less[i] = l.and(less[i], l.splat(LIMB));
+        }
+        // value + 2^256 - p reaches 2^256 exactly if value reaches p; it stays below 2^257.
+        let is_less = l.equal(l.shr(less[4], 48), l.splat(0));
+        less[4] = l.and(less[4], l.splat(TOP));
+        Masked::select(l, is_less, &Masked(value), &Masked(less))
+    }
+}
+
+impl<L: Lanes> Masked<L> {
+    /// From limbs below 2^52, the top one below 2^49.
+    #[inline(always)]
+    pub(crate) fn new(l: L, limbs: [L::Vector; 5]) -> Masked<L> {
+        for limb in &limbs[..4] {
+            debug_assert!(l.is_below(*limb, 52), "a clean limb");
+        }
+        debug_assert!(l.is_below(limbs[4], 49), "a clean top limb");
+        Masked(limbs)
+    }
+
+    #[inline(always)]
+    pub(crate) fn constant(l: L, limbs: [u64; 5]) -> Masked<L> {
+        let [a, b, c, d, e] = limbs;
+        Masked::new(l, [l.splat(a), l.splat(b), l.splat(c), l.splat(d), l.splat(e)])
+    }
+
+    #[inline(always)]
+    pub(crate) fn limbs(&self) -> [L::Vector; 5] {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn raw(&self) -> Raw<L> {
+        Raw(self.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn factor(&self, l: L) -> Carried<L> {
+        factors(l, self.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn select(l: L, mask: L::Mask, a: &Masked<L>, b: &Masked<L>) -> Masked<L> {
+        let mut limbs = a.0;
+        for i in 0..5 {
+            limbs[i] = l.select(mask, limbs[i], b.0[i]);
+        }
+        Masked(limbs)
+    }
+
+    /// Lanes that are zero; only for a canonical value.
+    #[inline(always)]
+    pub(crate) fn is_zero(&self, l: L) -> L::Mask {
+        let [a, b, c, d, e] = self.0;
+        l.equal(l.or(l.or(l.or(a, b), l.or(c, d)), e), l.splat(0))
+    }
+
+    /// Lanes that are odd; only for a canonical value.
+    #[inline(always)]
+    pub(crate) fn is_odd(&self, l: L) -> L::Mask {
+        l.equal(l.and(self.0[0], l.splat(1)), l.splat(1))
+    }
+
+    /// Lane i in limbs.
+    #[inline(always)]
+    pub(crate) fn lane(&self, l: L, lane: usize) -> [u64; 5] {
+        self.0.map(|limb| l.store(limb)[lane % WIDTH_MAX])
+    }
+}
+
+impl<L: Lanes> Carried<L> {
+    #[inline(always)]
+    pub(crate) fn one(l: L) -> Carried<L> {
+        Masked::constant(l, [1, 0, 0, 0, 0]).factor(l)
+    }
+
+    #[inline(always)]
+    pub(crate) fn times(&self, l: L, other: &Carried<L>) -> Raw<L> {
+        l.piece(
+            #[inline(always)]
+            || {
+                let mut columns = [l.splat(0); 10];
+                add_product(l, &mut columns, &self.0, &other.0);
+                reduce(l, columns)
+            },
+        )
+    }
+
+    /// self * other + start. The sum costs nothing: it is where the columns begin.
+    #[inline(always)]
+    pub(crate) fn times_plus(&self, l: L, other: &Carried<L>, start: &Raw<L>) -> Raw<L> {
+        l.piece(
+            #[inline(always)]
+            || {
+                let mut columns = begin(l, start);
+                add_product(l, &mut columns, &self.0, &other.0);
+                reduce(l, columns)
+            },
+        )
+    }
+
+    /// self * other + c * d, reduced once.
+    #[inline(always)]
+    pub(crate) fn times_plus_times(&self, l: L, other: &Carried<L>, c: &Carried<L>, d: &Carried<L>) -> Raw<L> {
+        l.piece(
+            #[inline(always)]
+            || {
+                let mut columns = [l.splat(0); 10];
+                add_product(l, &mut columns, &self.0, &other.0);
+                add_product(l, &mut columns, &c.0, &d.0);
+                reduce(l, columns)
+            },
+        )
+    }
+
+    #[inline(always)]
+    pub(crate) fn square(&self, l: L) -> Raw<L> {
+        l.piece(
+            #[inline(always)]
+            || reduce(l, square_columns(l, &self.0)),
+        )
+    }
+
+    #[inline(always)]
+    pub(crate) fn square_plus(&self, l: L, start: &Raw<L>) -> Raw<L> {
+        l.piece(
+            #[inline(always)]
+            || {
+                let mut columns = square_columns(l, &self.0);
+                for i in 0..5 {
+                    columns[i] = l.add(columns[i], start.0[i]);
+                }
+                reduce(l, columns)
+            },
+        )
+    }
+
+    /// self to the power 2^count.
+    #[inline(always)]
+    pub(crate) fn square_times(&self, l: L, count: u32) -> Carried<L> {
+        l.run(
+            #[inline(always)]
+            || {
+                let mut value = *self;
+                for _ in 0..count {
+                    value = value.square(l).carry(l);
+                }
+                value
+            },
+        )
+    }
+
+    /// self to the power p - 2: the inverse, and zero of zero.
+    #[inline(always)]
+    pub(crate) fn invert(&self, l: L) -> Carried<L> {
+        // xN: self to the power 2^N - 1. p - 2 is 223 ones, a zero, 22 ones, and 0000101101.
+        let x1 = *self;
+        let x2 = chain(l, &x1, 1, &x1);
+        let x3 = chain(l, &x2, 1, &x1);
+        let x6 = chain(l, &x3, 3, &x3);
+        let x9 = chain(l, &x6, 3, &x3);
+        let x11 = chain(l, &x9, 2, &x2);
+        let x22 = chain(l, &x11, 11, &x11);
+        let x44 = chain(l, &x22, 22, &x22);
+        let x88 = chain(l, &x44, 44, &x44);
+        let x176 = chain(l, &x88, 88, &x88);
+        let x220 = chain(l, &x176, 44, &x44);
+        let x223 = chain(l, &x220, 3, &x3);
+        let mut value = chain(l, &x223, 23, &x22);
+        value = chain(l, &value, 5, &x1);
+        value = chain(l, &value, 3, &x2);
+        chain(l, &value, 2, &x1)
+    }
+}
+
+/// x to the power 2^count, times y.
+#[inline(always)]
+fn chain<L: Lanes>(l: L, x: &Carried<L>, count: u32, y: &Carried<L>) -> Carried<L> {
+    x.square_times(l, count).times(l, y).carry(l)
+}
+
+#[inline(always)]
+fn factors<L: Lanes>(l: L, limbs: [L::Vector; 5]) -> Carried<L> {
+    let [a, b, c, d, e] = limbs;
+    Carried([l.factor(a), l.factor(b), l.factor(c), l.factor(d), l.factor(e)])
+}
+
+#[inline(always)]
+fn begin<L: Lanes>(l: L, start: &Raw<L>) -> [L::Vector; 10] {
+    let [a, b, c, d, e] = start.0;
+    let zero = l.splat(0);
+    [a, b, c, d, e, zero, zero, zero, zero, zero]
+}
+
+/// Adds limb i times limb j to the columns i + j and i + j + 1.
+#[inline(always)]
+pub(super) fn add_product<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
+    for i in 0..5 {
+        for j in 0..5 {
+            let at = i + j;
+            (columns[at], columns[at + 1]) = l.multiply(columns[at], columns[at + 1], a[i], b[j]);
+        }
+    }
+}
+
+/// The columns of a square: products of unlike limbs once, doubled, then the squares of limbs.
+#[inline(always)]
+fn square_columns<L: Lanes>(l: L, a: &[L::Factor; 5]) -> [L::Vector; 10] {
+    let mut columns = [l.splat(0); 10];
+    for i in 0..5 {
+        for j in 0..5 {
+            if i < j {
+                let at = i + j;
+                (columns[at], columns[at + 1]) = l.multiply(columns[at], columns[at + 1], a[i], a[j]);
+            }
+        }
+    }
+    for column in &mut columns[1..9] {
+        *column = l.add(*column, *column);
+    }
+    for i in 0..5 {
+        let at = 2 * i;
+        (columns[at], columns[at + 1]) = l.multiply(columns[at], columns[at + 1], a[i], a[i]);
+    }
+    columns
+}
+
+/// From ten columns to a value below 2^256 + 2^220: columns 5 to 9 fold onto 0 to 4, then the bits above 2^256.
+#[inline(always)]
+fn reduce<L: Lanes>(l: L, columns: [L::Vector; 10]) -> Raw<L> {
+    let mut high = [columns[5], columns[6], columns[7], columns[8], columns[9]];
+    for i in 0..4 {
+        // Below 2^57 each: at most 18 halves of products. After: limb i of the upper half, right in its low 52 bits.
+        debug_assert!(l.is_below(high[i], 58), "a column has at most 18 halves and a carry");
+        high[i + 1] = l.add(high[i + 1], l.shr(high[i], 52));
+    }
+    debug_assert!(l.is_below(high[4], 52), "a sum of products is below 2^520");
+    let mut low = [columns[0], columns[1], columns[2], columns[3], columns[4], l.splat(0)];
+    let fold = l.factor(l.splat(FOLD_260));
+    for i in 0..5 {
+        (low[i], low[i + 1]) = l.multiply(low[i], low[i + 1], l.factor(high[i]), fold);
+    }
+    // low[5] is below 2^37, low[4] below 2^58: what lies at or above 2^256 is below 2^42.
+    let above = l.add(l.shr(low[4], 48), l.shl(low[5], 4));
+    debug_assert!(l.is_below(above, 42), "what folds a second time is one limb");
+    low[4] = l.and(low[4], l.splat(TOP));
+    let fold = l.factor(l.splat(FOLD_256));
+    (low[0], low[1]) = l.multiply(low[0], low[1], l.factor(above), fold);
+    Raw([low[0], low[1], low[2], low[3], low[4]])
+}

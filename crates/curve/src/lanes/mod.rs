@@ -1,0 +1,112 @@
+//! Many independent checks side by side in SIMD lanes.
+//!
+//! Input: checks that [`prepare`] could read. Output: for each, whether it holds, or that the formulas met an exceptional
+//! case and the reference must decide. Formulas are written once, over [`Lanes`]; an instruction set implements that trait
+//! and nothing else. Invariants: one check per lane, no lane reads another's values; what a kernel decides is what
+//! libsecp256k1 decides. Cost: `docs/benchmarks/lanes.md`. Must never: guess. Derivations: `docs/derivations/`.
+#![allow(clippy::needless_range_loop, reason = "one index walks the limbs of several values and columns")]
+
+mod decide;
+mod engine;
+mod field;
+mod generator;
+#[cfg(target_arch = "x86_64")]
+mod ifma512;
+mod plain;
+mod point;
+mod prepare;
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+pub use engine::{LaneEngine, Tally};
+
+use std::fmt::Debug;
+
+/// The widest vector of any instruction set.
+pub(crate) const WIDTH_MAX: usize = 8;
+
+/// The low 52 bits of a word: one limb.
+pub(crate) const LIMB: u64 = (1 << 52) - 1;
+
+/// Sixteen values of five limbs, from which every lane picks its own.
+pub(crate) type Entries<L> = [[<L as Lanes>::Vector; 5]; 16];
+
+/// One cache line of the generator's table: x and y of a point, four words each, the lowest first.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Line(pub(crate) [u64; 8]);
+
+/// An instruction set: vectors of 64-bit words and a multiplier of 52-bit limbs.
+///
+/// A value of the implementing type is the proof that the CPU has the instructions, so every method is safe. Methods are
+/// inlined into the closure given to [`Lanes::run`], and only there do they become single instructions.
+pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
+    /// The name that settings and reports show.
+    const NAME: &'static str;
+    /// Lanes in a vector.
+    const WIDTH: usize;
+    /// One word for each lane.
+    type Vector: Copy + Debug + Send + Sync;
+    /// One limb as the multiplier takes it; bits above 52 are dropped on the way.
+    type Factor: Copy + Debug + Send + Sync;
+    /// One truth for each lane.
+    type Mask: Copy + Debug + Send + Sync;
+
+    /// Runs `work` compiled for this instruction set.
+    fn run<R>(self, work: impl FnOnce() -> R) -> R;
+
+    /// A piece so small that it is inlined where speed counts, and called where assertions make it long.
+    #[inline(always)]
+    fn piece<R>(self, work: impl FnOnce() -> R) -> R {
+        if cfg!(debug_assertions) { self.run(work) } else { work() }
+    }
+
+    fn splat(self, word: u64) -> Self::Vector;
+    /// The first `WIDTH` words.
+    fn load(self, words: &[u64; WIDTH_MAX]) -> Self::Vector;
+    /// The words, then zeros.
+    fn store(self, vector: Self::Vector) -> [u64; WIDTH_MAX];
+    /// Bit i is lane i.
+    fn mask(self, bits: u8) -> Self::Mask;
+    fn bits(self, mask: Self::Mask) -> u8;
+
+    fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn sub(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn and(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn or(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn xor(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn shl(self, a: Self::Vector, count: u32) -> Self::Vector;
+    fn shr(self, a: Self::Vector, count: u32) -> Self::Vector;
+
+    fn equal(self, a: Self::Vector, b: Self::Vector) -> Self::Mask;
+    /// `a` where the mask is set, `b` elsewhere.
+    fn select(self, mask: Self::Mask, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn differ(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
+
+    /// The low 52 bits, ready to be multiplied.
+    fn factor(self, a: Self::Vector) -> Self::Factor;
+    /// Adds the low 52 bits of `a * b` to `low` and the bits above them to `high`.
+    fn multiply(
+        self,
+        low: Self::Vector,
+        high: Self::Vector,
+        a: Self::Factor,
+        b: Self::Factor,
+    ) -> (Self::Vector, Self::Vector);
+
+    /// Lane i of entry `index[i] % 16`.
+    fn pick(self, entries: &Entries<Self>, index: Self::Vector) -> [Self::Vector; 5];
+    /// Word w of the result holds word w of line `index[i] % 4096` in lane i.
+    fn lines(self, table: &[Line; 4096], index: Self::Vector) -> [Self::Vector; 8];
+
+    /// Whether no lane has a bit at or above `bits`; for assertions.
+    fn is_below(self, a: Self::Vector, bits: u32) -> bool;
+}
+
+/// The line of an index. The mask keeps it inside the table whatever a lane computed.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "masked to 12 bits")]
+fn line(table: &[Line; 4096], index: u64) -> &Line {
+    &table[(index & 4095) as usize]
+}

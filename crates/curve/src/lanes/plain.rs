@@ -1,0 +1,139 @@
+//! The plain twin of every kernel: one lane in portable Rust, every addition checked for overflow where the build checks.
+//!
+//! Input and output as [`Lanes`]. It builds the generator's table, and tests hold the instruction sets against it. Cost:
+//! about that of libsecp256k1 without its precomputation. Must never: differ from an instruction set in any lane.
+
+use super::{Entries, LIMB, Lanes, Line, WIDTH_MAX};
+
+/// Needs nothing of the CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Plain;
+
+impl Lanes for Plain {
+    const NAME: &'static str = "plain";
+    const WIDTH: usize = 1;
+    type Vector = u64;
+    type Factor = u64;
+    type Mask = bool;
+
+    #[inline]
+    fn run<R>(self, work: impl FnOnce() -> R) -> R {
+        work()
+    }
+
+    #[inline(always)]
+    fn splat(self, word: u64) -> u64 {
+        word
+    }
+
+    #[inline(always)]
+    fn load(self, words: &[u64; WIDTH_MAX]) -> u64 {
+        words[0]
+    }
+
+    #[inline(always)]
+    fn store(self, vector: u64) -> [u64; WIDTH_MAX] {
+        [vector, 0, 0, 0, 0, 0, 0, 0]
+    }
+
+    #[inline(always)]
+    fn mask(self, bits: u8) -> bool {
+        bits & 1 != 0
+    }
+
+    #[inline(always)]
+    fn bits(self, mask: bool) -> u8 {
+        u8::from(mask)
+    }
+
+    #[inline(always)]
+    fn add(self, a: u64, b: u64) -> u64 {
+        a + b
+    }
+
+    #[inline(always)]
+    fn sub(self, a: u64, b: u64) -> u64 {
+        a - b
+    }
+
+    #[inline(always)]
+    fn and(self, a: u64, b: u64) -> u64 {
+        a & b
+    }
+
+    #[inline(always)]
+    fn or(self, a: u64, b: u64) -> u64 {
+        a | b
+    }
+
+    #[inline(always)]
+    fn xor(self, a: u64, b: u64) -> u64 {
+        a ^ b
+    }
+
+    #[inline(always)]
+    fn shl(self, a: u64, count: u32) -> u64 {
+        a << count
+    }
+
+    #[inline(always)]
+    fn shr(self, a: u64, count: u32) -> u64 {
+        a >> count
+    }
+
+    #[inline(always)]
+    fn equal(self, a: u64, b: u64) -> bool {
+        a == b
+    }
+
+    #[inline(always)]
+    fn select(self, mask: bool, a: u64, b: u64) -> u64 {
+        if mask { a } else { b }
+    }
+
+    #[inline(always)]
+    fn differ(self, a: bool, b: bool) -> bool {
+        a != b
+    }
+
+    #[inline(always)]
+    fn factor(self, a: u64) -> u64 {
+        a & LIMB
+    }
+
+    #[inline(always)]
+    fn multiply(self, low: u64, high: u64, a: u64, b: u64) -> (u64, u64) {
+        let product = u128::from(a) * u128::from(b);
+        let (below, above) = split(product);
+        (low + below, high + above)
+    }
+
+    #[inline(always)]
+    fn pick(self, entries: &Entries<Self>, index: u64) -> [u64; 5] {
+        entries[low_bits(index)]
+    }
+
+    #[inline(always)]
+    fn lines(self, table: &[Line; 4096], index: u64) -> [u64; 8] {
+        super::line(table, index).0
+    }
+
+    #[inline(always)]
+    fn is_below(self, a: u64, bits: u32) -> bool {
+        bits >= 64 || a >> bits == 0
+    }
+}
+
+/// Both halves of a product of two limbs are below 2^52.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "each half is cut to 52 bits")]
+fn split(product: u128) -> (u64, u64) {
+    ((product as u64) & LIMB, (product >> 52) as u64)
+}
+
+/// The mask keeps an index inside its table whatever the formulas computed.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "masked to 4 bits")]
+fn low_bits(index: u64) -> usize {
+    (index & 15) as usize
+}

@@ -1,0 +1,451 @@
+//! Layers of the lanes against a plain bignum: field, scalars, points, on random and edge values, for every instruction set
+//! that this CPU has.
+
+use super::field::{Carried, Masked, Raw};
+use super::generator::tables;
+#[cfg(target_arch = "x86_64")]
+use super::ifma512::Ifma512;
+use super::plain::Plain;
+use super::point::{Jacobian, minus, multiply, multiply_generator};
+use super::prepare::limbs;
+use super::scalar::{Canonical, Scalar};
+use super::{LIMB, Lanes, WIDTH_MAX};
+use secp256k1::{PublicKey, SecretKey};
+
+/// 256 bits in words, the lowest first.
+type Big = [u64; 4];
+
+const P: Big = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
+const N: Big = [0xbfd2_5e8c_d036_4141, 0xbaae_dce6_af48_a03b, 0xffff_ffff_ffff_fffe, u64::MAX];
+
+fn less(a: &Big, b: &Big) -> bool {
+    a.iter().rev().lt(b.iter().rev())
+}
+
+fn add_words(a: &Big, b: &Big) -> (Big, bool) {
+    let (mut sum, mut carry) = ([0; 4], false);
+    for i in 0..4 {
+        let wide = u128::from(a[i]) + u128::from(b[i]) + u128::from(carry);
+        sum[i] = u64::try_from(wide & u128::from(u64::MAX)).unwrap();
+        carry = wide >> 64 != 0;
+    }
+    (sum, carry)
+}
+
+fn sub_words(a: &Big, b: &Big) -> Big {
+    let (mut apart, mut borrow) = ([0; 4], false);
+    for i in 0..4 {
+        let (one, below) = a[i].overflowing_sub(b[i]);
+        let (two, again) = one.overflowing_sub(u64::from(borrow));
+        (apart[i], borrow) = (two, below || again);
+    }
+    apart
+}
+
+/// a + b modulo m, for both below m.
+fn add_mod(a: &Big, b: &Big, m: &Big) -> Big {
+    let (sum, carry) = add_words(a, b);
+    if carry || !less(&sum, m) { sub_words(&sum, m) } else { sum }
+}
+
+fn sub_mod(a: &Big, b: &Big, m: &Big) -> Big {
+    add_mod(a, &if *b == [0; 4] { [0; 4] } else { sub_words(m, b) }, m)
+}
+
+/// One bit at a time: slow and plain.
+fn mul_mod(a: &Big, b: &Big, m: &Big) -> Big {
+    let mut product = [0; 4];
+    for bit in (0..256).rev() {
+        product = add_mod(&product, &product, m);
+        if b[bit / 64] >> (bit % 64) & 1 == 1 {
+            product = add_mod(&product, a, m);
+        }
+    }
+    product
+}
+
+fn inverse_mod(a: &Big, m: &Big) -> Big {
+    let exponent = sub_words(m, &[2, 0, 0, 0]);
+    let mut power = [1, 0, 0, 0];
+    for bit in (0..256).rev() {
+        power = mul_mod(&power, &power, m);
+        if exponent[bit / 64] >> (bit % 64) & 1 == 1 {
+            power = mul_mod(&power, a, m);
+        }
+    }
+    power
+}
+
+fn reduced(mut value: Big, m: &Big) -> Big {
+    while !less(&value, m) {
+        value = sub_words(&value, m);
+    }
+    value
+}
+
+/// Limbs of any size below 2^64 modulo m.
+fn from_limbs(limbs: [u64; 5], m: &Big) -> Big {
+    limbs.iter().rev().fold([0; 4], |sum, limb| {
+        let shifted = mul_mod(&sum, &[1 << 52, 0, 0, 0], m);
+        add_mod(&shifted, &[*limb, 0, 0, 0], m)
+    })
+}
+
+/// SplitMix64: numbers that look random and are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Random below m, or near an edge of it or of a limb, one time in two.
+    fn big(&mut self, m: &Big) -> Big {
+        let edges: [Big; 8] = [
+            [0; 4],
+            [1, 0, 0, 0],
+            sub_words(m, &[1, 0, 0, 0]),
+            [LIMB, 0, 0, 0],
+            [1 << 52, 0, 0, 0],
+            [u64::MAX, u64::MAX, 0, 0],
+            [0, 0, 0, 1 << 63],
+            [0xffff_ffff_ffff_fc2e, u64::MAX, u64::MAX, u64::MAX],
+        ];
+        let value = match self.next() % 16 {
+            edge @ 0..8 => edges[usize::try_from(edge).unwrap()],
+            _ => std::array::from_fn(|_| self.next()),
+        };
+        reduced(value, m)
+    }
+
+    fn lanes<T>(&mut self, mut one: impl FnMut(&mut Numbers) -> T) -> [T; WIDTH_MAX] {
+        std::array::from_fn(|_| one(self))
+    }
+}
+
+fn load<L: Lanes>(l: L, values: &[[u64; 5]; WIDTH_MAX]) -> [L::Vector; 5] {
+    std::array::from_fn(|i| l.load(&std::array::from_fn(|lane| values[lane][i])))
+}
+
+fn load_bigs<L: Lanes>(l: L, values: &[Big; WIDTH_MAX]) -> [L::Vector; 5] {
+    load(l, &values.map(limbs))
+}
+
+/// Every lane of a sum modulo p.
+fn bigs<L: Lanes>(l: L, raw: &Raw<L>) -> Vec<Big> {
+    let words = raw.0.map(|limb| l.store(limb));
+    (0..L::WIDTH).map(|lane| from_limbs(words.map(|limb| limb[lane]), &P)).collect()
+}
+
+/// Stamps a test onto every instruction set of this CPU.
+macro_rules! on_every_kernel {
+    ($($(#[$attribute:meta])* $name:ident;)*) => {$(
+        mod $name {
+            use super::*;
+
+            $(#[$attribute])*
+            #[test]
+            fn plain() {
+                super::$name(Plain);
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[test]
+            fn ifma512() {
+                if let Some(l) = Ifma512::detect() {
+                    super::$name(l);
+                }
+            }
+        }
+    )*};
+}
+
+on_every_kernel! {
+    products_and_sums;
+    dirty_factors_at_their_bound;
+    canonical_values;
+    field_inverses;
+    scalar_products;
+    scalar_inverses;
+    halves_of_scalars;
+    windows_of_the_generator;
+    points;
+    zero_stays_zero;
+    tables_are_read_inside_their_bounds;
+}
+
+/// What an operation should give for a, b, c, d.
+type Expected = fn([&Big; 4]) -> Big;
+
+fn products_and_sums<L: Lanes>(l: L) {
+    let mut numbers = Numbers(1);
+    for _ in 0..200 {
+        let values: [[Big; WIDTH_MAX]; 4] = std::array::from_fn(|_| numbers.lanes(|numbers| numbers.big(&P)));
+        let [a, b, c, d] = values.map(|values| Masked::new(l, load_bigs(l, &values)));
+        let (fa, fb, fc, fd) = (a.factor(l), b.factor(l), c.factor(l), d.factor(l));
+        let results: [(Raw<L>, Expected); 11] = [
+            (fa.times(l, &fb), |[a, b, ..]| mul_mod(a, b, &P)),
+            (fa.times_plus(l, &fb, &c.raw()), |[a, b, c, _]| add_mod(&mul_mod(a, b, &P), c, &P)),
+            (fa.times_plus_times(l, &fb, &fc, &fd), |[a, b, c, d]| add_mod(&mul_mod(a, b, &P), &mul_mod(c, d, &P), &P)),
+            (fa.square(l), |[a, ..]| mul_mod(a, a, &P)),
+            (fa.square_plus(l, &b.raw().negate::<2>(l)), |[a, b, ..]| sub_mod(&mul_mod(a, a, &P), b, &P)),
+            (a.raw().add(l, &b.raw()), |[a, b, ..]| add_mod(a, b, &P)),
+            (a.raw().double(l), |[a, ..]| add_mod(a, a, &P)),
+            (a.raw().triple(l), |[a, ..]| add_mod(a, &add_mod(a, a, &P), &P)),
+            (a.raw().quadruple(l), |[a, ..]| mul_mod(a, &[4, 0, 0, 0], &P)),
+            (a.raw().double(l).negate::<3>(l), |[a, ..]| sub_mod(&[0; 4], &add_mod(a, a, &P), &P)),
+            (minus(l, &a.raw(), &b.raw()).times(l, &Carried::one(l)), |[a, b, ..]| sub_mod(a, b, &P)),
+        ];
+        for (i, (result, expected)) in results.iter().enumerate() {
+            for (lane, got) in bigs(l, result).iter().enumerate() {
+                let inputs = [&values[0][lane], &values[1][lane], &values[2][lane], &values[3][lane]];
+                assert_eq!(*got, expected(inputs), "result {i} of {inputs:x?}");
+            }
+        }
+    }
+}
+
+/// Factors near 2^260, with dirt above bit 52 of every lower limb: what a multiplier must not read.
+fn dirty_factors_at_their_bound<L: Lanes>(l: L) {
+    let mut numbers = Numbers(2);
+    for _ in 0..200 {
+        let mut dirty = || {
+            numbers.lanes(|numbers| {
+                let mut limbs: [u64; 5] = std::array::from_fn(|_| LIMB - numbers.next() % 3);
+                for limb in &mut limbs[..4] {
+                    *limb += (numbers.next() % 256) << 52;
+                }
+                // What carrying makes of it must stay below 2^260.
+                limbs[4] = (1 << 52) - 1 - 256 - numbers.next() % 3;
+                limbs
+            })
+        };
+        let (a, b) = (dirty(), dirty());
+        let (fa, fb) = (Raw::<L>(load(l, &a)).carry(l), Raw::<L>(load(l, &b)).carry(l));
+        let both = [bigs(l, &fa.times(l, &fb)), bigs(l, &fa.square(l))];
+        for lane in 0..L::WIDTH {
+            let (x, y) = (from_limbs(a[lane], &P), from_limbs(b[lane], &P));
+            assert_eq!(both[0][lane], mul_mod(&x, &y, &P), "{:x?} {:x?}", a[lane], b[lane]);
+            assert_eq!(both[1][lane], mul_mod(&x, &x, &P), "{:x?}", a[lane]);
+        }
+    }
+}
+
+/// Every value that a reduction can leave has one canonical form: 0, p - 1, p, p + 1, 2^256 and above too.
+fn canonical_values<L: Lanes>(l: L) {
+    let p = limbs(P);
+    let mut cases =
+        vec![[0; 5], [1, 0, 0, 0, 0], p, [p[0] - 1, p[1], p[2], p[3], p[4]], [p[0] + 1, p[1], p[2], p[3], p[4]]];
+    cases.extend([[0, 0, 0, 0, 1 << 48], [5, 0, 0, 0, 1 << 48], [LIMB, LIMB, LIMB, LIMB, (1 << 48) - 1]]);
+    cases.extend([[LIMB, LIMB, LIMB, LIMB, 1 << 48], [3, LIMB, 7, LIMB, (1 << 48) + 5]]);
+    for case in &cases {
+        let value = Raw::<L>(load(l, &[*case; WIDTH_MAX])).canonical(l);
+        let expected = from_limbs(*case, &P);
+        assert_eq!(value.lane(l, 0), limbs(expected), "{case:x?}");
+        assert_eq!(l.bits(value.is_zero(l)) & 1 == 1, expected == [0; 4], "{case:x?}");
+        assert_eq!(l.bits(value.is_odd(l)) & 1 == 1, expected[0] & 1 == 1, "{case:x?}");
+    }
+}
+
+fn field_inverses<L: Lanes>(l: L) {
+    let mut numbers = Numbers(3);
+    let values = numbers.lanes(|numbers| numbers.big(&P));
+    let inverse = Masked::new(l, load_bigs(l, &values)).factor(l).invert(l).times(l, &Carried::one(l));
+    for (lane, got) in bigs(l, &inverse).iter().enumerate() {
+        assert_eq!(*got, inverse_mod(&values[lane], &P), "{:x?}", values[lane]);
+    }
+}
+
+fn scalar_products<L: Lanes>(l: L) {
+    let mut numbers = Numbers(4);
+    for _ in 0..200 {
+        let (a, b) = (numbers.lanes(|numbers| numbers.big(&N)), numbers.lanes(|numbers| numbers.big(&N)));
+        let product =
+            Scalar::new(l, &load_bigs(l, &a)).to_montgomery(l).times_canonical(l, &Scalar::new(l, &load_bigs(l, &b)));
+        let words = product.0.map(|limb| l.store(limb));
+        for lane in 0..L::WIDTH {
+            assert_eq!(
+                words.map(|limb| limb[lane]),
+                limbs(mul_mod(&a[lane], &b[lane], &N)),
+                "{:x?}",
+                (a[lane], b[lane])
+            );
+        }
+    }
+}
+
+fn scalar_inverses<L: Lanes>(l: L) {
+    let mut numbers = Numbers(5);
+    let values = numbers.lanes(|numbers| {
+        loop {
+            let value = numbers.big(&N);
+            if value != [0; 4] {
+                return value;
+            }
+        }
+    });
+    let scalar = Scalar::new(l, &load_bigs(l, &values));
+    // The inverse stays in Montgomery's form; a product with 1 leaves it.
+    let one = Scalar::new(l, &load(l, &[[1, 0, 0, 0, 0]; WIDTH_MAX]));
+    let inverse = scalar.to_montgomery(l).invert(l).times_canonical(l, &one);
+    let words = inverse.0.map(|limb| l.store(limb));
+    for lane in 0..L::WIDTH {
+        assert_eq!(words.map(|limb| limb[lane]), limbs(inverse_mod(&values[lane], &N)));
+    }
+}
+
+const LAMBDA: Big = [0xdf02_967c_1b23_bd72, 0x122e_22ea_2081_6678, 0xa526_1c02_8812_645a, 0x5363_ad4c_c05c_30e0];
+
+/// The digits of both halves give the scalar back.
+fn halves_of_scalars<L: Lanes>(l: L) {
+    let mut numbers = Numbers(6);
+    for _ in 0..200 {
+        let values = numbers.lanes(|numbers| numbers.big(&N));
+        let halves = Canonical(load_bigs(l, &values)).split(l);
+        let windows = |half: &super::scalar::Half<L>| (0..26).map(|i| l.store(half.window(l, i))).collect::<Vec<_>>();
+        let (first, second) = (windows(&halves.first), windows(&halves.second));
+        for lane in 0..L::WIDTH {
+            let value = |windows: &[[u64; WIDTH_MAX]]| {
+                windows.iter().rev().fold([0; 4], |sum, window| {
+                    assert!(window[lane] < 32);
+                    let sum = mul_mod(&sum, &[32, 0, 0, 0], &N);
+                    sub_mod(&add_mod(&sum, &[2 * window[lane], 0, 0, 0], &N), &[31, 0, 0, 0], &N)
+                })
+            };
+            let sum = add_mod(&value(&first), &mul_mod(&value(&second), &LAMBDA, &N), &N);
+            assert_eq!(sum, values[lane]);
+        }
+    }
+}
+
+fn windows_of_the_generator<L: Lanes>(l: L) {
+    let mut numbers = Numbers(7);
+    for _ in 0..200 {
+        let values = numbers.lanes(|numbers| numbers.big(&N));
+        let (windows, is_opposite) = Canonical(load_bigs(l, &values)).generator_windows(l);
+        let words = windows.map(|limb| l.store(limb));
+        for lane in 0..L::WIDTH {
+            let sum = (0..20).rev().fold([0; 4], |sum, i| {
+                let digit = words[i / 4][lane] >> (13 * (i % 4)) & 0x1fff;
+                let sum = mul_mod(&sum, &[8192, 0, 0, 0], &N);
+                sub_mod(&add_mod(&sum, &[2 * digit, 0, 0, 0], &N), &[8191, 0, 0, 0], &N)
+            });
+            let opposite = l.bits(is_opposite) >> lane & 1 == 1;
+            assert_eq!(if opposite { sub_mod(&[0; 4], &sum, &N) } else { sum }, values[lane]);
+        }
+    }
+}
+
+/// The affine form of a lane, by the plain bignum.
+fn affine<L: Lanes>(l: L, point: &Jacobian<L>, lane: usize) -> (Big, Big) {
+    let one = Carried::one(l);
+    let z = inverse_mod(&bigs(l, &point.z.times(l, &one))[lane], &P);
+    let z2 = mul_mod(&z, &z, &P);
+    let x = mul_mod(&bigs(l, &point.x.raw())[lane], &z2, &P);
+    let y = mul_mod(&bigs(l, &point.signed_y(l))[lane], &mul_mod(&z2, &z, &P), &P);
+    (x, y)
+}
+
+fn secret(k: &Big) -> SecretKey {
+    let mut bytes = [0; 32];
+    for (i, word) in k.iter().rev().enumerate() {
+        bytes[8 * i..8 * i + 8].copy_from_slice(&word.to_be_bytes());
+    }
+    SecretKey::from_secret_bytes(bytes).unwrap()
+}
+
+fn coordinates(key: &PublicKey) -> (Big, Big) {
+    let bytes = key.serialize_uncompressed();
+    let word = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap());
+    let big = |at: usize| [word(at + 24), word(at + 16), word(at + 8), word(at)];
+    (big(1), big(33))
+}
+
+#[test]
+fn the_table_holds_odd_multiples() {
+    for (i, table) in tables().iter().enumerate() {
+        let base = (0..13 * i).fold([1, 0, 0, 0], |power, _| add_mod(&power, &power, &N));
+        for j in [0, 1, 2, 3, 4095] {
+            let expected =
+                coordinates(&PublicKey::from_secret_key(&secret(&mul_mod(&base, &[2 * j + 1, 0, 0, 0], &N))));
+            let [x0, x1, x2, x3, y0, y1, y2, y3] = table[usize::try_from(j).unwrap()].0;
+            assert_eq!(([x0, x1, x2, x3], [y0, y1, y2, y3]), expected, "entry {j} of table {i}");
+        }
+    }
+}
+
+/// Multiples of the generator and of other points against libsecp256k1.
+fn points<L: Lanes>(l: L) {
+    let mut numbers = Numbers(8);
+    for _ in 0..4 {
+        let mut nonzero = || {
+            numbers.lanes(|numbers| {
+                loop {
+                    let value = numbers.big(&N);
+                    if value != [0; 4] {
+                        return value;
+                    }
+                }
+            })
+        };
+        let (u, d, v) = (nonzero(), nonzero(), nonzero());
+        let (windows, is_opposite) = Canonical(load_bigs(l, &u)).generator_windows(l);
+        let mut of_generator = multiply_generator(l, &windows, tables());
+        of_generator.is_negative = l.differ(of_generator.is_negative, is_opposite);
+        let keys = d.map(|d| PublicKey::from_secret_key(&secret(&d)));
+        let (x, y) = (keys.map(|key| coordinates(&key).0), keys.map(|key| coordinates(&key).1));
+        let (x, y) = (Masked::new(l, load_bigs(l, &x)), Masked::new(l, load_bigs(l, &y)));
+        let of_key = multiply(l, &x, &y, &Canonical(load_bigs(l, &v)).split(l));
+        for lane in 0..L::WIDTH {
+            let expected = PublicKey::from_secret_key(&secret(&u[lane]));
+            assert_eq!(affine(l, &of_generator, lane), coordinates(&expected), "{:x?} G", u[lane]);
+            let expected = PublicKey::from_secret_key(&secret(&mul_mod(&d[lane], &v[lane], &N)));
+            assert_eq!(affine(l, &of_key, lane), coordinates(&expected), "{:x?} times {:x?} G", v[lane], d[lane]);
+        }
+    }
+}
+
+/// Adding a point to itself, to its opposite and to infinity gives Z = 0, and every step after that keeps it.
+fn zero_stays_zero<L: Lanes>(l: L) {
+    let key = PublicKey::from_secret_key(&secret(&[77, 0, 0, 0]));
+    let (x, y) = coordinates(&key);
+    let (x, y) = (Masked::new(l, load_bigs(l, &[x; WIDTH_MAX])), Masked::new(l, load_bigs(l, &[y; WIDTH_MAX])));
+    let (fx, fy) = (x.factor(l), y.factor(l));
+    let plus = Jacobian::affine(l, x, y, l.mask(0));
+    let is_infinite = |point: &Jacobian<L>| {
+        let z = point.z.times(l, &Carried::one(l)).canonical(l);
+        l.bits(z.is_zero(l)).count_ones() == u32::try_from(L::WIDTH).unwrap()
+    };
+    assert!(!is_infinite(&plus.double(l)));
+    for negative in [0, u8::MAX] {
+        let sum = plus.add(l, &fx, &fy, l.mask(negative));
+        assert!(is_infinite(&sum), "equal or opposite");
+        assert!(is_infinite(&sum.double(l)));
+        let other = plus.double(l).add(l, &fx, &fy, l.mask(0));
+        assert!(!is_infinite(&other), "2 P + P is no exception");
+        assert!(is_infinite(&sum.double(l).add(l, &fx, &fy, l.mask(negative)).double(l)));
+    }
+}
+
+/// Every index, with any bits above it, reads the entry that its low bits name.
+fn tables_are_read_inside_their_bounds<L: Lanes>(l: L) {
+    let mut numbers = Numbers(9);
+    let words: [[[u64; WIDTH_MAX]; 5]; 16] =
+        std::array::from_fn(|_| std::array::from_fn(|_| numbers.lanes(Numbers::next)));
+    let entries = words.map(|entry| entry.map(|limb| l.load(&limb)));
+    for _ in 0..100 {
+        let index = numbers.lanes(Numbers::next);
+        let limbs = l.pick(&entries, l.load(&index)).map(|limb| l.store(limb));
+        let lines = l.lines(&tables()[3], l.load(&index)).map(|word| l.store(word));
+        for lane in 0..L::WIDTH {
+            let (entry, line) =
+                (usize::try_from(index[lane] & 15).unwrap(), usize::try_from(index[lane] & 4095).unwrap());
+            assert_eq!(limbs.map(|limb| limb[lane]), words[entry].map(|limb| limb[lane]));
+            assert_eq!(lines.map(|word| word[lane]), tables()[3][line].0);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Limits of this crate, each with a test at it and above it.
+
+/// Fewer checks of a kind than this go to the reference: the lanes cannot be faster.
+pub const LANE_CHECKS_MIN: usize = 3;
+
+/// Checks of a kind that go through the lanes together; two inversions are shared by so many.
+pub const PORTION_CHECKS_MAX: usize = 1_024;

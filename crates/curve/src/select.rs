@@ -1,0 +1,229 @@
+//! Which engine decides: by name, after a self-test.
+//!
+//! Input: a name as settings have it. Output: an engine that answered the fixed vectors rightly on this CPU. Invariant: the
+//! reference is always there, and a kernel that fails its self-test is never returned. Cost: building the generator's table,
+//! some 50 ms, and 72 checks a kernel. Must never: choose a kernel that the CPU lacks.
+
+use crate::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
+use std::fmt;
+
+/// What `-sigengine` takes.
+pub const ENGINE_NAMES: [&str; 5] = ["auto", "reference", "avx2", "ifma256", "ifma512"];
+
+/// The engine chosen, and the kernels that failed their self-test on the way.
+pub struct Chosen {
+    pub engine: Box<dyn Engine + Send>,
+    /// Worth an alarm: this CPU computes wrongly, or a kernel does.
+    pub failed: Vec<&'static str>,
+}
+
+impl fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chosen").field("engine", &self.engine.name()).field("failed", &self.failed).finish()
+    }
+}
+
+/// Why a name gives no engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChooseError {
+    /// No engine has this name.
+    Unknown,
+    /// This build or this CPU has no such kernel.
+    Unavailable,
+    /// The kernel gave a wrong verdict for a fixed vector.
+    SelfTestFailed,
+}
+
+impl fmt::Display for ChooseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "No signature engine has this name.",
+            Self::Unavailable => {
+                "This CPU lacks the instructions of this signature engine, or this build lacks the engine."
+            }
+            Self::SelfTestFailed => "This signature engine failed its self-test on this CPU.",
+        })
+    }
+}
+
+impl std::error::Error for ChooseError {}
+
+/// What this machine has, the fastest first, the reference last.
+pub fn engines() -> Vec<Box<dyn Engine + Send>> {
+    let mut engines: Vec<Box<dyn Engine + Send>> = Vec::new();
+    engines.extend(LaneEngine::available().into_iter().map(|engine| Box::new(engine) as Box<dyn Engine + Send>));
+    engines.push(Box::new(Reference));
+    engines
+}
+
+/// The engine of a name of [`ENGINE_NAMES`]; `auto` is the fastest that passes its self-test.
+pub fn choose(name: &str) -> Result<Chosen, ChooseError> {
+    let reference = || Box::new(Reference) as Box<dyn Engine + Send>;
+    match name {
+        "reference" => Ok(Chosen { engine: reference(), failed: Vec::new() }),
+        "auto" => {
+            let mut failed = Vec::new();
+            for engine in LaneEngine::available() {
+                if self_test(&engine) {
+                    return Ok(Chosen { engine: Box::new(engine), failed });
+                }
+                failed.push(engine.name());
+            }
+            Ok(Chosen { engine: reference(), failed })
+        }
+        _ if !ENGINE_NAMES.contains(&name) => Err(ChooseError::Unknown),
+        _ => {
+            let found = LaneEngine::available().into_iter().find(|engine| engine.name() == name);
+            let engine = found.ok_or(ChooseError::Unavailable)?;
+            if !self_test(&engine) {
+                return Err(ChooseError::SelfTestFailed);
+            }
+            Ok(Chosen { engine: Box::new(engine), failed: Vec::new() })
+        }
+    }
+}
+
+/// Lanes of each vector in the self-test: more than any kernel has, so that a group is full and another is not.
+const LANES: u8 = 12;
+
+/// Whether the kernel itself decides the fixed vectors, and rightly: in each lane, valid and invalid.
+fn self_test(engine: &LaneEngine) -> bool {
+    let vectors = vectors();
+    let checks: Vec<Check> = vectors.iter().map(|(check, _)| *check).collect();
+    let mut verdicts = vec![false; checks.len()];
+    let before = engine.tally();
+    engine.verify(&checks, &mut verdicts);
+    let all_in_lanes = engine.tally().reference == before.reference;
+    all_in_lanes && vectors.iter().zip(&verdicts).all(|((_, expected), verdict)| expected == verdict)
+}
+
+/// Made with libsecp256k1 from the secrets 0101..01 and 0202..02 and the messages (and tweaks) 4141..41 and 4242..42. In one
+/// round all even lanes hold and all odd lanes have a bit changed, in the next the other way round.
+fn vectors() -> Vec<(Check, bool)> {
+    let mut vectors = Vec::new();
+    for (round, vector) in VECTORS.iter().enumerate() {
+        let valid = vector.checks();
+        for check in valid {
+            for lane in 0..LANES {
+                let expected = (usize::from(lane) + round) % 2 == 0;
+                vectors.push((if expected { check } else { spoiled(check, lane) }, expected));
+            }
+        }
+    }
+    vectors
+}
+
+fn spoiled(mut check: Check, lane: u8) -> Check {
+    let at = usize::from(lane);
+    match &mut check {
+        Check::Ecdsa { message, .. } => message[at] ^= 1,
+        Check::Schnorr { signature, .. } => signature[32 + at] ^= 2,
+        Check::Tweak { is_odd, .. } => *is_odd ^= true,
+    }
+    check
+}
+
+struct Vector {
+    prefix: u8,
+    x: [u8; 32],
+    message: u8,
+    ecdsa: [u8; 64],
+    schnorr: [u8; 64],
+    output: [u8; 32],
+    is_odd: bool,
+}
+
+impl Vector {
+    fn checks(&self) -> Vec<Check> {
+        let message = [self.message; 32];
+        let mut key = [self.prefix; 33];
+        key[1..].copy_from_slice(&self.x);
+        let tweak = Check::Tweak { output: self.output, is_odd: self.is_odd, internal: self.x, tweak: message };
+        let ecdsa = PublicKeyBytes::new(&key).map(|key| Check::Ecdsa { key, message, signature: self.ecdsa });
+        ecdsa.into_iter().chain([Check::Schnorr { key: self.x, message, signature: self.schnorr }, tweak]).collect()
+    }
+}
+
+const VECTORS: [Vector; 2] = [
+    Vector {
+        prefix: 3,
+        x: hex("1b84c5567b126440995d3ed5aaba0565d71e1834604819ff9c17f5e9d5dd078f"),
+        message: 0x41,
+        ecdsa: hex(
+            "9bcbf0189df4a17e2367f7e8cf04362bf6051d818e528659e8ddc9b43685477843bfdc40d55fe4cb3892bfa54d96d4901ec9a2ffdfdcd6a01457a7db47dfc099",
+        ),
+        schnorr: hex(
+            "31d69ab52b8a90d9721ef1426a9350bd5137753ebc3c623d068b9d6913e18f506f9036962cb29bb7dd5dfb77e822528324696b0489ae7900ddeaa4ddbea13c97",
+        ),
+        output: hex("50d1203e168650a52be58141df7b5be8e11f9c38e3ef76bffc9a8225039fcb97"),
+        is_odd: false,
+    },
+    Vector {
+        prefix: 2,
+        x: hex("4d4b6cd1361032ca9bd2aeb9d900aa4d45d9ead80ac9423374c451a7254d0766"),
+        message: 0x42,
+        ecdsa: hex(
+            "21cf1f4f98098fa107d61b766fa6261073f7d9818b7a7f23968fc1cd388b1db40abb4108d64c76de1156680fbd035d078947b80ed61eee6d4ce43f0d2771fc14",
+        ),
+        schnorr: hex(
+            "cf8e78e9d26ab0fcf6057e695fdc338db30959ca569d86109513960db433939b47d6abbd03f3be370fbbf3ee4332911af849c6190ef2b6e40a4e2e4a234c0b1b",
+        ),
+        output: hex("2c0b7cf95324a07d05398b240174dc0c2be444d96b159aa6c7f7b1e668680991"),
+        is_odd: true,
+    },
+];
+
+/// Digits of constants, read by the compiler.
+const fn hex<const SIZE: usize>(digits: &str) -> [u8; SIZE] {
+    assert!(digits.len() == 2 * SIZE);
+    let (digits, mut bytes, mut i) = (digits.as_bytes(), [0; SIZE], 0);
+    while i < SIZE {
+        bytes[i] = value(digits[2 * i]) << 4 | value(digits[2 * i + 1]);
+        i += 1;
+    }
+    bytes
+}
+
+const fn value(digit: u8) -> u8 {
+    if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_what_the_reference_says() {
+        let vectors = vectors();
+        assert_eq!(vectors.len(), 72);
+        for (check, expected) in vectors {
+            assert_eq!(Reference.check(&check), expected, "{check:?}");
+        }
+    }
+
+    #[test]
+    fn every_kernel_passes_its_self_test() {
+        assert!(self_test(&LaneEngine::plain()));
+        for engine in LaneEngine::available() {
+            assert!(self_test(&engine), "{}", engine.name());
+        }
+    }
+
+    #[test]
+    fn names() {
+        let available: Vec<_> = engines().iter().map(|engine| engine.name()).collect();
+        assert_eq!(available.last(), Some(&"reference"));
+        for name in ENGINE_NAMES {
+            match choose(name) {
+                Ok(chosen) if name == "auto" => assert_eq!(chosen.engine.name(), available[0]),
+                Ok(chosen) => assert_eq!(chosen.engine.name(), name),
+                Err(error) => {
+                    assert_eq!(error, ChooseError::Unavailable);
+                    assert!(!available.contains(&name), "{name}");
+                }
+            }
+        }
+        assert_eq!(choose("gpu").err(), Some(ChooseError::Unknown));
+        assert!(choose("auto").unwrap().failed.is_empty());
+    }
+}

@@ -1,0 +1,525 @@
+//! Every lane kernel of this CPU, and the plain twin, against libsecp256k1: signatures in every way valid and invalid, scalars
+//! and points at which the formulas are exceptional, and who decided what.
+//!
+//! `LYDIAN_LANE_CHECKS` sets how many random checks are compared; `make fuzz` asks for more.
+
+#![allow(clippy::unwrap_used, reason = "tests fail on what cannot be")]
+
+use lydian_curve::limits::{LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
+use lydian_curve::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
+use lydian_hash::BIP0340_CHALLENGE;
+use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa};
+use std::io::Write;
+
+/// Random checks compared where the environment does not say.
+const CHECKS: usize = 1_000_000;
+
+const ORDER: [u8; 32] = *b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xba\xae\xdc\xe6\xaf\x48\xa0\x3b\xbf\xd2\x5e\x8c\xd0\x36\x41\x41";
+const PRIME: [u8; 32] = *b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xfc\x2f";
+const LAMBDA: [u8; 32] = *b"\x53\x63\xad\x4c\xc0\x5c\x30\xe0\xa5\x26\x1c\x02\x88\x12\x64\x5a\x12\x2e\x22\xea\x20\x81\x66\x78\xdf\x02\x96\x7c\x1b\x23\xbd\x72";
+
+fn engines() -> Vec<LaneEngine> {
+    let mut engines = LaneEngine::available();
+    engines.push(LaneEngine::plain());
+    engines
+}
+
+/// Asserts that an engine's verdicts are the reference's, and returns how many hold.
+fn compare(engine: &LaneEngine, checks: &[Check]) -> usize {
+    let (mut got, mut expected) = (vec![false; checks.len()], vec![true; checks.len()]);
+    engine.verify(checks, &mut got);
+    Reference.verify(checks, &mut expected);
+    for ((check, got), expected) in checks.iter().zip(&got).zip(&expected) {
+        assert_eq!(got, expected, "{}: {check:?}", engine.name());
+    }
+    expected.iter().filter(|holds| **holds).count()
+}
+
+/// SplitMix64.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(bound).unwrap()).unwrap()
+    }
+
+    fn bytes(&mut self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&self.next().to_be_bytes()));
+        bytes
+    }
+
+    fn secret(&mut self) -> SecretKey {
+        SecretKey::from_secret_bytes(self.bytes()).unwrap()
+    }
+}
+
+fn small(value: u64) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes[24..].copy_from_slice(&value.to_be_bytes());
+    bytes
+}
+
+/// `base` + `offset` as numbers.
+fn near(base: [u8; 32], offset: i32) -> [u8; 32] {
+    let mut bytes = base;
+    let mut carry = offset;
+    for byte in bytes.iter_mut().rev() {
+        carry += i32::from(*byte);
+        *byte = u8::try_from(carry.rem_euclid(256)).unwrap();
+        carry = carry.div_euclid(256);
+    }
+    bytes
+}
+
+/// n / 2, rounded down.
+fn half_order() -> [u8; 32] {
+    let mut half = ORDER;
+    for i in (0..32).rev() {
+        half[i] = ORDER[i] >> 1 | if i > 0 { ORDER[i - 1] << 7 } else { 0 };
+    }
+    half
+}
+
+fn scalar(bytes: [u8; 32]) -> SecretKey {
+    SecretKey::from_secret_bytes(bytes).unwrap()
+}
+
+fn times(a: &SecretKey, b: &SecretKey) -> SecretKey {
+    a.mul_tweak(&Scalar::from(*b)).unwrap()
+}
+
+/// To the power n - 2.
+fn inverse(a: &SecretKey) -> SecretKey {
+    let exponent = near(ORDER, -2);
+    (0..256).fold(scalar(small(1)), |power, bit| {
+        let power = times(&power, &power);
+        if exponent[bit / 8] >> (7 - bit % 8) & 1 == 1 { times(&power, a) } else { power }
+    })
+}
+
+/// A nonce of ECDSA with what makes a signature of it by any key cheap.
+struct Nonce {
+    r: [u8; 32],
+    inverse: SecretKey,
+}
+
+/// Keys and nonces from which signatures are made without multiplying a point.
+struct Pool {
+    keys: Vec<(SecretKey, PublicKey)>,
+    nonces: Vec<Nonce>,
+    /// Secret and x of points with an even y.
+    even: Vec<(SecretKey, [u8; 32])>,
+    tweaks: Vec<Check>,
+}
+
+impl Pool {
+    fn new(numbers: &mut Numbers) -> Pool {
+        let mut secrets: Vec<SecretKey> = (1..40).map(|d| scalar(small(d))).collect();
+        secrets.extend((1..40).map(|d| scalar(small(d)).negate()));
+        secrets.extend((0..400).map(|_| numbers.secret()));
+        let keys = secrets.iter().map(|d| (*d, PublicKey::from_secret_key(d))).collect();
+        let nonces = (0..400).map(|_| {
+            let (key, message) = (numbers.secret(), numbers.secret());
+            let signature = ecdsa::sign(Message::from_digest(message.to_secret_bytes()), &key).serialize_compact();
+            let (r, s) = signature.split_at(32);
+            let r: [u8; 32] = r.try_into().unwrap();
+            // s = (message + r key) / nonce.
+            let sum = times(&scalar(r), &key).add_tweak(&Scalar::from(message)).unwrap();
+            Nonce { r, inverse: times(&scalar(s.try_into().unwrap()), &inverse(&sum)) }
+        });
+        let nonces = nonces.collect();
+        let even = secrets.iter().map(|d| {
+            let (x, parity) = Keypair::from_secret_key(d).x_only_public_key();
+            (if parity == Parity::Odd { d.negate() } else { *d }, x.to_byte_array())
+        });
+        let even = even.collect();
+        let tweaks = (0..2_000).map(|_| tweak_check(&numbers.secret(), numbers.bytes()));
+        Pool { keys, nonces, even, tweaks: tweaks.collect() }
+    }
+
+    /// Valid.
+    fn check(&self, numbers: &mut Numbers) -> Check {
+        match numbers.below(16) {
+            0 => self.tweaks[numbers.below(self.tweaks.len())],
+            1..6 => {
+                let (d, key) = &self.even[numbers.below(self.even.len())];
+                let (nonce, r) = &self.even[78 + numbers.below(self.even.len() - 78)];
+                let message = numbers.bytes();
+                let challenge = BIP0340_CHALLENGE.hash(&[r, key, &message]);
+                let s = times(d, &scalar(challenge)).add_tweak(&Scalar::from(*nonce)).unwrap();
+                Check::Schnorr { key: *key, message, signature: join(*r, s.to_secret_bytes()) }
+            }
+            _ => {
+                let (d, key) = &self.keys[numbers.below(self.keys.len())];
+                let nonce = &self.nonces[numbers.below(self.nonces.len())];
+                let message = numbers.bytes();
+                let sum = times(&scalar(nonce.r), d).add_tweak(&Scalar::from(scalar(message))).unwrap();
+                let mut s = times(&sum, &nonce.inverse);
+                if numbers.below(2) == 0 {
+                    s = s.negate();
+                }
+                let key = PublicKeyBytes::new(&key.serialize()).unwrap();
+                Check::Ecdsa { key, message, signature: join(nonce.r, s.to_secret_bytes()) }
+            }
+        }
+    }
+}
+
+fn tweak_check(d: &SecretKey, tweak: [u8; 32]) -> Check {
+    let internal = Keypair::from_secret_key(d).x_only_public_key().0;
+    let (output, parity) = internal.add_tweak(&Scalar::from_be_bytes(tweak).unwrap()).unwrap();
+    let (output, internal) = (output.to_byte_array(), internal.to_byte_array());
+    Check::Tweak { output, is_odd: parity == Parity::Odd, internal, tweak }
+}
+
+fn join(r: [u8; 32], s: [u8; 32]) -> [u8; 64] {
+    let mut signature = [0; 64];
+    signature[..32].copy_from_slice(&r);
+    signature[32..].copy_from_slice(&s);
+    signature
+}
+
+/// Numbers at which something changes.
+fn edge(numbers: &mut Numbers) -> [u8; 32] {
+    let base = [[0; 32], ORDER, PRIME, half_order(), p_less_n(), [0xff; 32]][numbers.below(6)];
+    near(base, i32::try_from(numbers.below(7)).unwrap() - 3)
+}
+
+fn p_less_n() -> [u8; 32] {
+    let mut apart = [0; 32];
+    apart[15..].copy_from_slice(b"\x01\x45\x51\x23\x19\x50\xb7\x5f\xc4\x40\x2d\xa1\x72\x2f\xc9\xba\xee");
+    apart
+}
+
+/// One of the ways to be wrong, or at an edge.
+fn spoil(check: &mut Check, numbers: &mut Numbers) {
+    let flip = |bytes: &mut [u8], numbers: &mut Numbers| {
+        let bit = numbers.below(8 * bytes.len());
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    };
+    let set = |signature: &mut [u8; 64], value: [u8; 32], numbers: &mut Numbers| {
+        let at = 32 * numbers.below(2);
+        signature[at..at + 32].copy_from_slice(&value);
+    };
+    let way = numbers.below(9);
+    match check {
+        Check::Ecdsa { key, message, signature } => match way {
+            0 => flip(message, numbers),
+            1 | 2 => flip(signature, numbers),
+            3 => *message = edge(numbers),
+            4 => set(signature, edge(numbers), numbers),
+            _ => *key = spoiled_key(key, way, numbers),
+        },
+        Check::Schnorr { key, message, signature } => match way {
+            0 | 1 => flip(message, numbers),
+            2 | 3 => flip(signature, numbers),
+            4 => set(signature, edge(numbers), numbers),
+            5 => *key = edge(numbers),
+            6 => *key = numbers.bytes(),
+            _ => flip(key, numbers),
+        },
+        Check::Tweak { output, is_odd, internal, tweak } => match way {
+            0 => *is_odd ^= true,
+            1 => flip(output, numbers),
+            2 => flip(internal, numbers),
+            3 => flip(tweak, numbers),
+            4 => *output = edge(numbers),
+            5 => *internal = edge(numbers),
+            6 => *tweak = edge(numbers),
+            7 => *internal = numbers.bytes(),
+            _ => *output = *internal,
+        },
+    }
+}
+
+fn spoiled_key(key: &PublicKeyBytes, way: usize, numbers: &mut Numbers) -> PublicKeyBytes {
+    let mut bytes = key.as_bytes().to_vec();
+    match way {
+        5 => bytes[0] ^= 1,
+        6 => {
+            let bit = 8 + numbers.below(8 * bytes.len() - 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        // Half of all x belong to no point.
+        7 => bytes[1..].copy_from_slice(&if numbers.below(2) == 0 { edge(numbers) } else { numbers.bytes() }),
+        // The same point, uncompressed or hybrid (right or wrong), or off the curve.
+        _ => {
+            bytes = PublicKey::from_slice(&bytes).unwrap().serialize_uncompressed().to_vec();
+            bytes[0] = [4, 6, 7][numbers.below(3)];
+            bytes[64] ^= u8::from(numbers.below(4) == 0);
+        }
+    }
+    PublicKeyBytes::new(&bytes).unwrap()
+}
+
+/// A third of the checks are spoiled. Batches have every size, so that lanes are filled in every way.
+///
+/// checklist: 59
+#[test]
+fn random_checks_against_the_reference() {
+    let count = std::env::var("LYDIAN_LANE_CHECKS").map_or(CHECKS, |text| text.parse().unwrap());
+    let Some(engine) = LaneEngine::available().into_iter().next() else { return };
+    let seed = 0x6c61_6e65;
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let engine = &engine;
+            scope.spawn(move || compare_random(engine, count / 2, seed + thread));
+        }
+    });
+    let tally = engine.tally();
+    report(&format!(
+        "{}: {} checks decided in lanes, {} by the reference",
+        engine.name(),
+        tally.lanes,
+        tally.reference
+    ));
+    assert!(tally.lanes * 100 > (tally.lanes + tally.reference) * 90, "{tally:?}");
+}
+
+fn compare_random(engine: &LaneEngine, count: usize, seed: u64) {
+    let mut numbers = Numbers(seed);
+    let pool = Pool::new(&mut numbers);
+    let (mut done, mut valid) = (0, 0);
+    while done < count {
+        let size = if numbers.below(4) == 0 { numbers.below(40) } else { 512 };
+        let checks: Vec<Check> = (0..size)
+            .map(|_| {
+                let mut check = pool.check(&mut numbers);
+                if numbers.below(3) == 0 {
+                    spoil(&mut check, &mut numbers);
+                }
+                check
+            })
+            .collect();
+        valid += compare(engine, &checks);
+        done += size;
+    }
+    assert!(valid * 100 > done * 60 && valid * 100 < done * 75, "{valid} of {done} are valid");
+}
+
+/// Slow kernels too: fewer of the same.
+#[test]
+fn random_checks_on_every_kernel() {
+    for engine in engines() {
+        compare_random(&engine, 6_000, 77);
+        let tally = engine.tally();
+        assert!(tally.lanes * 10 > (tally.lanes + tally.reference) * 9, "{}: {tally:?}", engine.name());
+    }
+}
+
+/// A valid signature whose two multipliers are u and v, by the key d: r = x(u + v d), s = r / v, message = u s.
+fn from_multipliers(u: Option<&SecretKey>, v: &SecretKey, d: &SecretKey) -> Option<Check> {
+    let product = times(v, d);
+    let sum = match u {
+        Some(u) => product.add_tweak(&Scalar::from(*u)).ok()?,
+        None => product,
+    };
+    let r: [u8; 32] = PublicKey::from_secret_key(&sum).serialize()[1..].try_into().unwrap();
+    let s = times(&SecretKey::from_secret_bytes(r).ok()?, &inverse(v));
+    let message = u.map_or([0; 32], |u| times(u, &s).to_secret_bytes());
+    let key = PublicKeyBytes::new(&PublicKey::from_secret_key(d).serialize()).unwrap();
+    Some(Check::Ecdsa { key, message, signature: join(r, s.to_secret_bytes()) })
+}
+
+/// Multipliers that make the formulas add equal and opposite points: at every window of either multiplication, through the
+/// endomorphism, and in the last sum.
+#[test]
+fn exceptional_multipliers() {
+    let (one, lambda) = (scalar(small(1)), scalar(LAMBDA));
+    let mut multipliers: Vec<SecretKey> = (1..34).map(|i| scalar(small(i))).collect();
+    let mut power = one;
+    for bit in 0..256 {
+        // Twice a digit of a window, and its neighbours: the sum before the window equals what is added.
+        if bit % 13 < 2 || bit % 5 < 2 {
+            multipliers.extend([
+                power,
+                times(&power, &scalar(small(2 * 31))),
+                times(&power, &scalar(small(2 * 4_095))),
+            ]);
+            multipliers.extend(power.add_tweak(&Scalar::ONE));
+        }
+        power = times(&power, &scalar(small(2)));
+    }
+    let by_lambda: Vec<SecretKey> = multipliers.iter().map(|one| times(one, &lambda)).collect();
+    multipliers.extend(by_lambda);
+    let negated: Vec<SecretKey> = multipliers.iter().map(|one| one.negate()).collect();
+    multipliers.extend(negated);
+    let d = scalar([0x5a; 32]);
+    let mut checks = Vec::new();
+    for (i, v) in multipliers.iter().enumerate() {
+        let equal = times(v, &d);
+        checks.extend(from_multipliers(Some(&equal), v, &d));
+        // Opposite points: their sum is no point, so a neighbour stands for the valid signature.
+        let opposite = equal.negate();
+        checks.extend(opposite.add_tweak(&Scalar::ONE).ok().and_then(|u| from_multipliers(Some(&u), v, &d)));
+        checks.extend(from_multipliers(None, v, &d));
+        checks.extend(from_multipliers(Some(v), &multipliers[(7 * i + 3) % multipliers.len()], &d));
+        checks.extend(from_multipliers(Some(v), v, &one));
+    }
+    // And invalid ones with the same multipliers: another r.
+    let wrong: Vec<Check> = checks
+        .iter()
+        .filter_map(|check| {
+            let Check::Ecdsa { key, message, mut signature } = *check else { return None };
+            signature[5] ^= 1;
+            Some(Check::Ecdsa { key, message, signature })
+        })
+        .collect();
+    for engine in engines() {
+        assert_eq!(compare(&engine, &checks), checks.len());
+        assert_eq!(compare(&engine, &wrong), 0);
+        let tally = engine.tally();
+        // Equal points and messages of zero, at least, are exceptional.
+        assert!(tally.reference >= u64::try_from(2 * multipliers.len()).unwrap(), "{}: {tally:?}", engine.name());
+        assert!(tally.lanes >= u64::try_from(multipliers.len()).unwrap(), "{}: {tally:?}", engine.name());
+    }
+}
+
+/// Opposite points give infinity, which no x equals, whatever r claims.
+#[test]
+fn sums_at_infinity_are_invalid() {
+    let (d, mut checks) = (scalar([0x5a; 32]), Vec::new());
+    for i in 1..40 {
+        // message + r d = 0.
+        let r = scalar(Numbers(i).bytes());
+        let message = times(&r, &d).negate().to_secret_bytes();
+        let key = PublicKeyBytes::new(&PublicKey::from_secret_key(&d).serialize()).unwrap();
+        checks.push(Check::Ecdsa { key, message, signature: join(r.to_secret_bytes(), small(i)) });
+        let internal = Keypair::from_secret_key(&scalar(small(i))).x_only_public_key();
+        let tweak = if internal.1 == Parity::Even { scalar(small(i)).negate() } else { scalar(small(i)) };
+        let (tweak, internal) = (tweak.to_secret_bytes(), internal.0.to_byte_array());
+        checks.push(Check::Tweak { output: internal, is_odd: false, internal, tweak });
+        // And equal points, which are valid.
+        let (sum, parity) = {
+            let point = scalar(small(2 * i));
+            Keypair::from_secret_key(&point).x_only_public_key()
+        };
+        let key = Keypair::from_secret_key(&scalar(small(i))).x_only_public_key();
+        if key.1 == Parity::Even {
+            checks.push(Check::Tweak {
+                output: sum.to_byte_array(),
+                is_odd: parity == Parity::Odd,
+                internal,
+                tweak: small(i),
+            });
+        }
+    }
+    for engine in engines() {
+        let valid = compare(&engine, &checks);
+        assert!(valid > 5 && valid < 40, "{valid}");
+    }
+}
+
+/// r stands for r + n too where that is below p. The points come from x itself: key = R - u G with v = 1.
+#[test]
+fn x_above_the_order() {
+    let mut checks = Vec::new();
+    let mut x = ORDER;
+    while checks.len() < 40 {
+        x = near(x, 1);
+        let mut compressed = [2; 33];
+        compressed[1..].copy_from_slice(&x);
+        let Ok(point) = PublicKey::from_slice(&compressed) else { continue };
+        let u = scalar(Numbers(u64::try_from(checks.len()).unwrap()).bytes());
+        let key = point.combine(&PublicKey::from_secret_key(&u).negate()).unwrap();
+        let r = {
+            let mut carry = 0;
+            let mut apart = [0; 32];
+            for i in (0..32).rev() {
+                let one = i32::from(x[i]) - i32::from(ORDER[i]) + carry;
+                apart[i] = u8::try_from(one.rem_euclid(256)).unwrap();
+                carry = one.div_euclid(256);
+            }
+            apart
+        };
+        let Ok(s) = SecretKey::from_secret_bytes(r) else { continue };
+        let message = times(&u, &s).to_secret_bytes();
+        let key = PublicKeyBytes::new(&key.serialize()).unwrap();
+        checks.push(Check::Ecdsa { key, message, signature: join(r, s.to_secret_bytes()) });
+    }
+    for engine in engines() {
+        assert_eq!(compare(&engine, &checks), 40);
+        assert_eq!(engine.tally().lanes, 0, "two candidates for x are the reference's");
+    }
+}
+
+/// The limits of a batch; the verdict of one check depends on no other.
+///
+/// limit: LANE_CHECKS_MIN at
+/// limit: LANE_CHECKS_MIN above
+/// limit: PORTION_CHECKS_MAX at
+/// limit: PORTION_CHECKS_MAX above
+#[test]
+fn batches_of_every_size() {
+    let mut numbers = Numbers(5);
+    let pool = Pool::new(&mut numbers);
+    let mut checks = Vec::new();
+    while checks.len() < PORTION_CHECKS_MAX + 1 {
+        let check = pool.check(&mut numbers);
+        if matches!(check, Check::Ecdsa { .. }) {
+            checks.push(check);
+        }
+    }
+    for engine in LaneEngine::available() {
+        for size in (0..=40).chain([PORTION_CHECKS_MAX - 1, PORTION_CHECKS_MAX, PORTION_CHECKS_MAX + 1]) {
+            let before = engine.tally();
+            let mut verdicts = vec![false; size];
+            engine.verify(&checks[..size], &mut verdicts);
+            assert!(verdicts.iter().all(|holds| *holds), "{size}");
+            let lanes = engine.tally().lanes - before.lanes;
+            // What is left of a full portion is again a batch, here of one.
+            let alone = size % PORTION_CHECKS_MAX;
+            let expected = if alone < LANE_CHECKS_MIN { size - alone } else { size };
+            assert_eq!(lanes, u64::try_from(expected).unwrap(), "{size}");
+        }
+        // One wrong check in any place spoils itself only.
+        for at in 0..24 {
+            let mut batch = checks[..24].to_vec();
+            if let Check::Ecdsa { message, .. } = &mut batch[at] {
+                message[31] ^= 1;
+            }
+            let mut verdicts = vec![false; 24];
+            engine.verify(&batch, &mut verdicts);
+            assert!(verdicts.iter().enumerate().all(|(i, holds)| *holds == (i != at)), "{at}: {verdicts:?}");
+        }
+    }
+}
+
+/// Kernels leave the rounding mode and the exception flags of the caller's floating-point unit alone.
+#[cfg(target_arch = "x86_64")]
+#[test]
+#[allow(unsafe_code, reason = "there is no safe way to read the register")]
+fn floating_point_state_is_untouched() {
+    fn state() -> u32 {
+        let mut word = 0_u32;
+        // SAFETY: stmxcsr writes four bytes to the address of `word`; SSE is part of x86-64.
+        unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut word, options(nostack)) };
+        word
+    }
+    /// Rounding mode, exception masks, denormals: all but the flags that arithmetic may set.
+    const CONTROL: u32 = !0x3f;
+    let mut numbers = Numbers(6);
+    let pool = Pool::new(&mut numbers);
+    let checks: Vec<Check> = (0..64).map(|_| pool.check(&mut numbers)).collect();
+    for engine in engines() {
+        let before = state();
+        let mut verdicts = vec![false; checks.len()];
+        engine.verify(&checks, &mut verdicts);
+        assert_eq!(state() & CONTROL, before & CONTROL, "{}", engine.name());
+        assert!(verdicts.iter().all(|holds| *holds));
+    }
+}
+
+/// Says a count even of a test that passes: past the capture of the test harness.
+fn report(line: &str) {
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
+}

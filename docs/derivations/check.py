@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Checks the constants and identities of the documents beside it with integers of any size. Prints one line for each."""
+import random
+
+C = 0x1000003D1
+P = 2**256 - C
+N = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+G = (0x79BE667EF9DCBBAC55A06295CE870B07029BFCDB2DCE28D959F2815B16F81798,
+     0x483ADA7726A3C4655DA4FBFC0E1108A8FD17B448A68554199C47D08FFB10D4B8)
+LAMBDA = 0x5363AD4CC05C30E0A5261C028812645A122E22EA20816678DF02967C1B23BD72
+BETA = 0x7AE96A2B657C07106E64479EAC3434E99CF0497512F58995C1396C28719501EE
+A1, B1 = 0x3086D221A7D46BCDE86C90E49284EB15, 0xE4437ED6010E88286F547FA90ABFE4C3
+A2 = A1 + B1
+rng = random.Random(4)
+
+
+def inv(a):
+    return pow(a, P - 2, P)
+
+
+def affine_add(a, b):
+    if a is None or b is None:
+        return a or b
+    if a[0] == b[0] and (a[1] + b[1]) % P == 0:
+        return None
+    slope = 3 * a[0] ** 2 * inv(2 * a[1]) if a == b else (b[1] - a[1]) * inv(b[0] - a[0])
+    x = (slope**2 - a[0] - b[0]) % P
+    return x, (slope * (a[0] - x) - a[1]) % P
+
+
+def times(k, point):
+    total = None
+    for bit in bin(k % N)[2:]:
+        total = affine_add(total, total)
+        if bit == "1":
+            total = affine_add(total, point)
+    return total
+
+
+def double(point):
+    x, y, z = point
+    a, m = y * y, 3 * x * x
+    v = 4 * x * a
+    x3 = (m * m - 2 * v) % P
+    return x3, (m * (v - x3) - 8 * a * a) % P, 2 * y * z % P
+
+
+def mixed(point, other):
+    (x1, y1, z), (x, y) = point, other
+    h, r = (x * z * z - x1) % P, (y * z**3 - y1) % P
+    v = x1 * h * h
+    x3 = (r * r - h**3 - 2 * v) % P
+    return x3, (r * (v - x3) - y1 * h**3) % P, z * h % P
+
+
+def to_affine(point):
+    x, y, z = point
+    i = inv(z)
+    return x * i * i % P, y * i**3 % P
+
+
+def field():
+    limbs = lambda v: [v >> 52 * i & 2**52 - 1 for i in range(5)]
+    for k in (2, 3, 4):
+        parts = [2**60 + 2**52 - k * C] + 3 * [2**60 - 2**8 + 2**52 - 1] + [k * 2**48 - 1 - 2**8]
+        assert sum(part << 52 * i for i, part in enumerate(parts)) == k * P
+    for _ in range(200):
+        a, b = limbs(rng.randrange(2**260)), limbs(rng.randrange(2**260))
+        columns = [0] * 10
+        for i in range(5):
+            for j in range(5):
+                columns[i + j] += a[i] * b[j] & 2**52 - 1
+                columns[i + j + 1] += a[i] * b[j] >> 52
+        for i in range(5, 9):
+            columns[i + 1] += columns[i] >> 52
+            columns[i] &= 2**52 - 1
+        assert columns[9] < 2**52
+        low = columns[:5] + [0]
+        for i in range(5):
+            low[i] += columns[5 + i] * 16 * C & 2**52 - 1
+            low[i + 1] += columns[5 + i] * 16 * C >> 52
+        t = (low[4] >> 48) + (low[5] << 4)
+        low[4] &= 2**48 - 1
+        value = sum(limb << 52 * i for i, limb in enumerate(low[:5])) + t * C
+        product = sum(x << 52 * i for i, x in enumerate(a)) * sum(x << 52 * i for i, x in enumerate(b))
+        assert t < 2**42 and value < 2**256 + 2**219 and value % P == product % P
+
+
+def points():
+    a, b = times(rng.randrange(1, N), G), times(rng.randrange(1, N), G)
+    z = rng.randrange(1, P)
+    jacobian = (a[0] * z * z % P, a[1] * z**3 % P, z)
+    assert to_affine(double(jacobian)) == affine_add(a, a)
+    assert to_affine(mixed(jacobian, b)) == affine_add(a, b)
+    assert mixed(jacobian, a)[2] == 0 and mixed(jacobian, (a[0], -a[1]))[2] == 0
+    # Points that share their Z.
+    d, t = double((a[0], a[1], 1)), (4 * a[0] * a[1] ** 2 % P, 8 * a[1] ** 4 % P, 2 * a[1] % P)
+    assert to_affine(t) == a
+    multiple = a
+    for _ in range(15):
+        (x1, y1, z), (x2, y2, _) = d, t
+        c, e = (x1 - x2) ** 2, y1 - y2
+        w1, w2 = x1 * c % P, x2 * c % P
+        x3 = (e * e - w1 - w2) % P
+        y = y1 * (w1 - w2) % P
+        z3 = z * (x1 - x2) % P
+        d, t = (w1, y, z3), (x3, (e * (w1 - x3) - y) % P, z3)
+        multiple = affine_add(multiple, affine_add(a, a))
+        assert to_affine(t) == multiple and to_affine(d) == affine_add(a, a)
+
+
+def scalars():
+    assert pow(LAMBDA, 3, N) == 1 and pow(BETA, 3, P) == 1 and times(LAMBDA, G) == (BETA * G[0] % P, G[1])
+    assert (A1 - B1 * LAMBDA) % N == 0 and (A2 + A1 * LAMBDA) % N == 0 and A1 % 2 == B1 % 2 == 1 and A2 % 2 == 0
+    for _ in range(500):
+        k = rng.choice([rng.randrange(N), rng.randrange(64), N - 1 - rng.randrange(64)])
+        c1 = k * ((A1 * 2**364 + N // 2) // N) >> 364
+        c2 = k * ((B1 * 2**364 + N // 2) // N) >> 364
+        first, second = k - c1 * A1 - c2 * A2, c1 * B1 - c2 * A1
+        if first % 2 == 0:
+            first, second = first + A1, second - B1
+        if second % 2 == 0:
+            first, second = first + A2, second + A1
+        assert first % 2 == second % 2 == 1 and (first + second * LAMBDA - k) % N == 0
+        for half in (first, second):
+            assert abs(half) < 2**130
+            b = (half + 2**130 - 1) // 2
+            assert 0 <= b < 2**130
+            assert sum((2 * (b >> 5 * i & 31) - 31) << 5 * i for i in range(26)) == half
+        odd = k if k % 2 else N - k
+        b = (odd - 1) // 2 + 2**259
+        assert sum((2 * (b >> 13 * i & 8191) - 8191) << 13 * i for i in range(20)) == odd
+
+
+def no_square_root():
+    for _ in range(5):
+        x, y = times(rng.randrange(1, N), G)
+        u, v = rng.randrange(1, N), rng.randrange(1, N)
+        c = (x**3 + 7) % P
+        za, zb = rng.randrange(1, P), rng.randrange(1, P)
+        a, b = times(u, G), times(v, (x, y))
+        xa, ya = a[0] * za**2 % P, a[1] * za**3 % P
+        # On the curve isomorphic by y.
+        xb, yb = b[0] * c * zb**2 % P, b[1] * y**3 * zb**3 % P
+        total = affine_add(a, b)
+        for r in (total[0], total[0] ^ 1):
+            s, t = c * zb**2 % P, za**2 % P
+            h = (xb * t - xa * s) % P
+            n = ((yb * za**3) ** 2 + c * (ya * c * zb**3) ** 2 - (r * s * t + xa * s + xb * t) * h**2) % P
+            dh = 2 * yb * ya * c * zb**3 * za**3 * h % P
+            solution = n * h * inv(dh) % P
+            assert (solution == y) == (r == total[0])
+            assert (solution**2 % P == c) == (r == total[0])
+        r = total[0]
+        alpha = yb * za**3 * (xa - r * t)
+        beta = ya * c * (c * zb**3 * (xa - r * t) + zb * ((xb * t - xa * s) % P))
+        assert (y * alpha - beta) * 2 * yb * ya * zb**2 * inv(dh) % P == total[1]
+
+
+for part in (field, points, scalars, no_square_root):
+    part()
+    print(part.__name__, "holds")
