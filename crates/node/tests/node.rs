@@ -394,6 +394,14 @@ fn damaged_and_missing_files_are_named() {
     let (out, err, code) = place.import(&chain);
     assert_eq!((code, place.coins().0), (0, 50), "{out}{err}");
 
+    let mut other = whole[..8 + 285].to_vec();
+    other[..4].copy_from_slice(&[0xf9, 0xbe, 0xb4, 0xd9]);
+    fs::create_dir(place.directory.join("other")).unwrap();
+    fs::write(place.directory.join("other/blk00000.dat"), other).unwrap();
+    let (_, err, code) = place.run(&["import", "other"]);
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("of another chain: main"), "{err}");
+
     for (path, expected, code) in [
         ("nowhere", "nowhere: there is no such file or directory", 2),
         ("data/regtest/chainstate", "no block files", 2),

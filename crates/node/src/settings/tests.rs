@@ -8,7 +8,7 @@ use crate::limits::CONF_SIZE_MAX;
 use lydian_consensus::Chain;
 use lydian_disk::{Disk, SimDisk};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn words(arguments: &[&str]) -> Result<Words, SettingsError> {
     split(arguments.iter().map(OsString::from))
@@ -131,11 +131,11 @@ fn the_tables_name_each_option_once() {
     assert!(OPTIONS.iter().all(|option| !option.help.is_empty() && !option.default.is_empty()));
 }
 
-/// Core's source, if the judge's crate is in the registry of this machine: every `AddArg` and hidden option in it.
+/// Every `AddArg` and hidden option in the source that the judge was made from.
 #[test]
 fn every_option_of_core_is_in_a_table() {
-    let Some(source) = cores_source() else {
-        assert!(std::env::var_os("LYDIAN_REQUIRE_JUDGE").is_none(), "Bitcoin Core's source is not here");
+    let name = "every_option_of_core_is_in_a_table";
+    let Some(source) = lydian_oracle::or_skip(name, lydian_oracle::build::locate()).map(|built| built.source) else {
         return;
     };
     let mut found = 0;
@@ -165,16 +165,6 @@ fn every_option_of_core_is_in_a_table() {
         }
     }
     assert!(found > 180, "only {found} options were found");
-}
-
-fn cores_source() -> Option<PathBuf> {
-    let home = std::env::var_os("CARGO_HOME")
-        .map(PathBuf::from)
-        .or(std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")))?;
-    let registries = std::fs::read_dir(home.join("registry/src")).ok()?;
-    registries
-        .filter_map(|entry| Some(entry.ok()?.path().join("libbitcoinkernel-sys-0.4.1/bitcoin")))
-        .find(|path| path.is_dir())
 }
 
 fn given(line: &[&str], files: &[(&str, &str)]) -> Sources {

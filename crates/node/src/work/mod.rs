@@ -48,7 +48,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let display = Display::start(style, session.settings.threads, move || keeper.keep_status())?;
     session.stop.set_open_ended(true);
     let tell = |words: String| display.tell(Doing::Something(words));
-    let (engine, mut is_loss) = opening::open(session, &tell)?;
+    let (engine, is_loss) = opening::open(session, &tell)?;
     watcher.begins(&engine);
     if let Task::UtxoHash = task {
         tell("reading all coins".to_owned());
@@ -57,9 +57,9 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         finish::tell_hashes(session, &hashes);
         return Ok(exit::DONE);
     }
-    let mut imported = Imported::default();
+    let mut imported = Imported { refused: 0, is_loss };
     if session.settings.reindex {
-        is_loss |= import_again(session, &engine, &mut imported, &tell)?;
+        import_again(session, &engine, &mut imported, &tell)?;
     }
     for path in &session.settings.loadblock {
         imported.add(import(session, &engine, path, false, &tell)?);
@@ -84,7 +84,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     drop(display);
     let is_told = matches!(task, Task::Import(_)) || style == Style::Terminal;
     finish::tell(session, &engine, &advance, &figures, is_told);
-    let code = code_of(&advance, &imported, is_loss);
+    let code = code_of(&advance, &imported);
     if matches!(task, Task::Import(_)) || ends_by_itself(session, &engine) {
         return Ok(code);
     }
@@ -94,21 +94,24 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
 }
 
 /// What files gave.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Imported {
     refused: u64,
+    /// Blocks may be missing for what else is in the files, or they are gone.
+    is_loss: bool,
 }
 
 impl Imported {
     fn add(&mut self, other: Imported) {
         self.refused += other.refused;
+        self.is_loss |= other.is_loss;
     }
 }
 
-fn code_of(advance: &Advance, imported: &Imported, is_loss: bool) -> u8 {
+fn code_of(advance: &Advance, imported: &Imported) -> u8 {
     if !advance.invalid.is_empty() || imported.refused > 0 {
         exit::INVALID
-    } else if !advance.unreadable.is_empty() || is_loss {
+    } else if !advance.unreadable.is_empty() || imported.is_loss {
         exit::DISK
     } else {
         exit::DONE
@@ -127,14 +130,13 @@ fn ends_by_itself(session: &Session<'_>, engine: &Engine) -> bool {
     is_there || settings.stopafterblockimport || session.stop.is_asked()
 }
 
-/// `-reindex` takes in again what was imported in place. True if some of it is gone.
+/// `-reindex` takes in again what was imported in place.
 fn import_again(
     session: &Session<'_>,
     engine: &Engine,
     imported: &mut Imported,
     tell: &dyn Fn(String),
-) -> Result<bool, Failure> {
-    let mut is_gone = false;
+) -> Result<(), Failure> {
     for path in sources::read(session.disk.as_ref(), &session.settings.datadir)? {
         match import(session, engine, &path, false, tell) {
             Ok(found) => imported.add(found),
@@ -143,12 +145,12 @@ fn import_again(
                     session,
                     vec![format!("{error}; blocks were imported from there, they are missing now")],
                 );
-                is_gone = true;
+                imported.is_loss = true;
             }
             Err(failure) => return Err(failure),
         }
     }
-    Ok(is_gone)
+    Ok(())
 }
 
 /// Takes block files in; only their headers are looked at.
@@ -169,5 +171,6 @@ fn import(
     })?;
     session.log.info(format!("{} blocks in {}, {} of them new", import.blocks, path.display(), import.new_blocks));
     finish::tell_import(session, &import);
-    Ok(Imported { refused: import.refused.len() as u64 })
+    let is_loss = import.remarks.iter().any(|remark| remark.kind.is_loss());
+    Ok(Imported { refused: import.refused.len() as u64, is_loss })
 }
