@@ -182,6 +182,10 @@ impl Pool {
             let good: Vec<_> = self.txs.iter().filter(good).collect();
             let chosen = match good.len() {
                 _ if random(40) == 0 => &self.txs[random(16)],
+                _ if random(10) == 0 => match self.double_spend(&txs, &after) {
+                    Some(tx) => tx,
+                    None => continue,
+                },
                 0 => continue,
                 count => good[random(count)],
             };
@@ -206,6 +210,17 @@ impl Pool {
         let repeated_tx = is_bip30_checked.then(|| txs.iter().position(|tx| has_any(before, tx))).flatten();
         let coins = coins.into_iter().flatten().flatten().collect();
         (txs, Expected { coins, repeated_tx, after })
+    }
+
+    /// One that spends what the block has made and spent.
+    fn double_spend(&self, txs: &[MutTx], after: &Map) -> Option<&MutTx> {
+        let made = |input: &&MutInput| {
+            let maker = txs.iter().find(|tx| tx.txid() == input.prevout.txid);
+            let output = maker.and_then(|tx| tx.outputs.get(input.prevout.vout as usize));
+            output.is_some_and(|output| !is_unspendable(&output.script_pubkey))
+        };
+        let is_gone = |input: &MutInput| !after.contains_key(&input.prevout);
+        self.txs.iter().find(|tx| !txs.contains(tx) && tx.inputs.iter().filter(made).any(is_gone))
     }
 
     /// A block one of whose transactions misses a coin; others may follow it.
@@ -329,6 +344,7 @@ proptest! {
 #[test]
 fn stories_have_everything() {
     let (mut own, mut repeats, mut missing, mut overwrites, mut again, mut good) = (0, 0, 0, 0, 0, 0);
+    let mut double = 0;
     for seed in 0..300 {
         let story = Story::new(8, &mut generator(seed));
         let mut seen: BTreeSet<OutPoint> = story.before.keys().copied().collect();
@@ -345,6 +361,12 @@ fn stories_have_everything() {
             repeats += usize::from(expected.repeated_tx.is_some());
             missing += usize::from(expected.repeated_tx.is_none() && !expected.is_good());
             good += usize::from(expected.is_good());
+            let inputs = block.txs().skip(1).flat_map(|tx| tx.inputs().map(|input| input.prevout)).zip(&expected.coins);
+            let mut spent = BTreeSet::new();
+            for (prevout, coin) in inputs.filter(|(prevout, _)| txids.contains(&prevout.txid)) {
+                double += usize::from(coin.is_none() && spent.contains(&prevout));
+                spent.insert(prevout);
+            }
             let coinbase = OutPoint { txid: block.tx(0).txid(), vout: 0 };
             overwrites += usize::from(expected.is_good() && before.contains_key(&coinbase));
             again += expected.after.keys().filter(|key| !before.contains_key(key) && seen.contains(key)).count();
@@ -352,6 +374,6 @@ fn stories_have_everything() {
             before = &expected.after;
         }
     }
-    let counts = [own, repeats, missing, overwrites, again, good];
-    assert!(counts.iter().all(|count| *count > 30), "{counts:?}");
+    let counts = [own, repeats, missing, overwrites, again, good, double];
+    assert!(counts.iter().all(|count| *count >= 20), "{counts:?}");
 }
