@@ -14,3 +14,6 @@ pub(crate) const DIRECTORY: u8 = 3;
 
 /// Disk full, damaged or failing.
 pub(crate) const DISK: u8 = 4;
+
+/// Our mistake: what a Rust program that panics ends with.
+pub(crate) const PANIC: u8 = 101;

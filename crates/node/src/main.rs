@@ -42,6 +42,8 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
 use work::Task;
 
 fn main() -> ExitCode {
@@ -53,13 +55,31 @@ fn main() -> ExitCode {
             Command::Verify(options) => verify::run(&options),
             Command::Explain { rule } => explain::run(rule.as_deref()),
         },
-        _ => node(arguments),
+        _ => live(arguments),
     };
     ExitCode::from(code)
 }
 
+/// The node on a thread of its own, so that the process can end while something that cannot be interrupted goes on.
+fn live(arguments: Vec<OsString>) -> u8 {
+    let (leave, left) = sync_channel(1);
+    let body = move || {
+        let code = node(arguments, &leave);
+        // It is full only if the process ends already.
+        let _ = leave.try_send(code);
+    };
+    match thread::Builder::new().name("lydian".to_owned()).spawn(body) {
+        // Nothing is sent if the thread panics, which it has told by then.
+        Ok(_) => left.recv().unwrap_or(exit::PANIC),
+        Err(error) => {
+            daemon::complain(&format!("a thread could not be started: {error}"));
+            exit::DIRECTORY
+        }
+    }
+}
+
 /// Everything that has settings.
-fn node(arguments: Vec<OsString>) -> u8 {
+fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
     daemon::detach();
     // Core's: what a node writes is its owner's alone.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
@@ -91,7 +111,7 @@ fn node(arguments: Vec<OsString>) -> u8 {
     let style = style(&settings, is_node);
     // Bitcoin Core's default, but on a terminal the display takes its place.
     let has_console = is_node && style != Style::Terminal && !io::stdout().is_terminal();
-    run::run(&settings, has_console, |session| work::work(session, &task, style))
+    run::run(&settings, has_console, leave, |session| work::work(session, &task, style))
 }
 
 /// How progress is told.

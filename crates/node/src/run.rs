@@ -15,9 +15,17 @@ use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
 
 /// Runs `work` between a good start and a clean end; `has_console` where the settings say nothing of `-printtoconsole`.
-pub(crate) fn run(settings: &Settings, has_console: bool, work: impl FnOnce(&Session<'_>) -> u8) -> u8 {
+///
+/// An exit code sent through `leave` ends the process at once, whatever goes on.
+pub(crate) fn run(
+    settings: &Settings,
+    has_console: bool,
+    leave: &SyncSender<u8>,
+    work: impl FnOnce(&Session<'_>) -> u8,
+) -> u8 {
     if settings.daemon && !daemon::is_background() {
         return daemon::start();
     }
@@ -44,12 +52,12 @@ pub(crate) fn run(settings: &Settings, has_console: bool, work: impl FnOnce(&Ses
     }
     let notifier = Notifier::new(&log);
     let session = Session { settings, disk, log, stop: Stop::default(), notifier, has_console, ending: Arc::default() };
-    let code = live(&session, work);
+    let code = live(&session, leave, work);
     drop(directory);
     code
 }
 
-fn live(session: &Session<'_>, work: impl FnOnce(&Session<'_>) -> u8) -> u8 {
+fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Session<'_>) -> u8) -> u8 {
     let Session { settings, disk, log, stop, notifier, .. } = session;
     let ending = Ending {
         is_announced: Arc::clone(&session.ending),
@@ -59,8 +67,13 @@ fn live(session: &Session<'_>, work: impl FnOnce(&Session<'_>) -> u8) -> u8 {
         disk: Arc::clone(disk),
         log: Arc::clone(log),
     };
-    let at_once = ending.clone();
-    if let Err(error) = signals::catch(stop, log, move || at_once.end()) {
+    let (at_once, leave) = (ending.clone(), leave.clone());
+    let end_at_once = move || {
+        at_once.end();
+        // It is full only if the process ends already.
+        let _ = leave.try_send(exit::DONE);
+    };
+    if let Err(error) = signals::catch(stop, log, end_at_once) {
         daemon::complain(&format!("signals cannot be caught: {error}"));
         return exit::DIRECTORY;
     }

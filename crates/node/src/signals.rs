@@ -5,13 +5,11 @@
 //!
 //! The thread that waits for signals does nothing else. A second stop is answered with a line: what was begun is finished first.
 
-use crate::exit;
 use crate::log::Log;
 use lydian_engine::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{self, Write};
-use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -75,7 +73,7 @@ const OPEN_ENDED_WAIT: Duration = Duration::from_secs(2);
 
 const STEP: Duration = Duration::from_millis(50);
 
-/// Catches signals from here on. `end` is done before the process ends in the middle of something.
+/// Catches signals from here on. `end` ends the process in the middle of something.
 pub(crate) fn catch(stop: &Stop, log: &Arc<Log>, end: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let (stop, log) = (stop.clone(), Arc::clone(log));
@@ -87,7 +85,6 @@ pub(crate) fn catch(stop: &Stop, log: &Arc<Log>, end: impl Fn() + Send + 'static
                     log.info("Shutdown requested. Exiting.");
                     if stop.is_stuck() {
                         end();
-                        process::exit(i32::from(exit::DONE));
                     }
                 }
                 _ => {
