@@ -12,6 +12,8 @@ use super::generator::tables;
 use super::ifma512::Ifma512;
 use super::plain::Plain;
 use super::prepare::{Kind, Prepared, prepare};
+#[cfg(target_arch = "x86_64")]
+use super::ymm::{Ifma256Avx, Ifma256Vl};
 use crate::limits::{LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
 use crate::{Check, Engine, Reference};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +40,10 @@ enum Kernel {
     Plain(Plain),
     #[cfg(target_arch = "x86_64")]
     Ifma512(Ifma512),
+    #[cfg(target_arch = "x86_64")]
+    Ifma256Vl(Ifma256Vl),
+    #[cfg(target_arch = "x86_64")]
+    Ifma256Avx(Ifma256Avx),
 }
 
 impl LaneEngine {
@@ -50,7 +56,12 @@ impl LaneEngine {
     pub fn available() -> Vec<LaneEngine> {
         let mut engines = Vec::new();
         #[cfg(target_arch = "x86_64")]
-        engines.extend(Ifma512::detect().map(|ifma512| LaneEngine::new(Kernel::Ifma512(ifma512))));
+        {
+            let vl = Ifma256Vl::detect().map(Kernel::Ifma256Vl);
+            let ifma256 = vl.or_else(|| Ifma256Avx::detect().map(Kernel::Ifma256Avx));
+            engines.extend(Ifma512::detect().map(Kernel::Ifma512).map(LaneEngine::new));
+            engines.extend(ifma256.map(LaneEngine::new));
+        }
         engines
     }
 
@@ -68,6 +79,10 @@ impl LaneEngine {
             Kernel::Plain(l) => decide(l, kind, portion, tables(), verdict),
             #[cfg(target_arch = "x86_64")]
             Kernel::Ifma512(l) => decide(l, kind, portion, tables(), verdict),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Vl(l) => decide(l, kind, portion, tables(), verdict),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Avx(l) => decide(l, kind, portion, tables(), verdict),
         }
     }
 }
@@ -78,6 +93,10 @@ impl Engine for LaneEngine {
             Kernel::Plain(_) => Plain::NAME,
             #[cfg(target_arch = "x86_64")]
             Kernel::Ifma512(_) => Ifma512::NAME,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Vl(_) => Ifma256Vl::NAME,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Avx(_) => Ifma256Avx::NAME,
         }
     }
 

@@ -29,7 +29,7 @@ impl Ifma512 {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma,bmi2")]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512ifma")]
 fn run<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
@@ -78,9 +78,9 @@ fn gather(entries: &Entries<Ifma512>, index: __m512i) -> [__m512i; 5] {
     let word = _mm512_add_epi64(_mm512_add_epi64(_mm512_slli_epi64::<5>(entry), _mm512_slli_epi64::<3>(entry)), lane);
     let mut limbs = [word; 5];
     for (i, limb) in limbs.iter_mut().enumerate() {
-        let base = (&raw const entries[0][i]).cast::<i64>();
-        // SAFETY: entry is at most 15, so word is at most 15 * 40 + 7, and from limb i of entry 0 on there are
-        // 16 * 40 - 8 * i words: 15 * 40 + 7 + 8 * i is below 16 * 40 for every i below 5.
+        let base = (&raw const *entries).cast::<i64>().wrapping_add(8 * i);
+        // SAFETY: entry is at most 15, so word is at most 15 * 40 + 7, and 15 * 40 + 7 + 8 * i is below the 16 * 40 words of
+        // the table for every i below 5.
         *limb = unsafe { _mm512_i64gather_epi64::<8>(word, base) };
     }
     limbs

@@ -18,6 +18,8 @@ mod prepare;
 mod scalar;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod ymm;
 
 pub use engine::{LaneEngine, Tally};
 

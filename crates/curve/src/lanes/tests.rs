@@ -9,6 +9,8 @@ use super::plain::Plain;
 use super::point::{Jacobian, minus, multiply, multiply_generator};
 use super::prepare::limbs;
 use super::scalar::{Canonical, Scalar};
+#[cfg(target_arch = "x86_64")]
+use super::ymm::{Ifma256Avx, Ifma256Vl};
 use super::{LIMB, Lanes, WIDTH_MAX};
 use secp256k1::{PublicKey, SecretKey};
 
@@ -157,6 +159,17 @@ macro_rules! on_every_kernel {
             #[test]
             fn ifma512() {
                 if let Some(l) = Ifma512::detect() {
+                    super::$name(l);
+                }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[test]
+            fn ifma256() {
+                if let Some(l) = Ifma256Vl::detect() {
+                    super::$name(l);
+                }
+                if let Some(l) = Ifma256Avx::detect() {
                     super::$name(l);
                 }
             }
