@@ -87,6 +87,9 @@ fn leave_for(
         }
         disconnect_tip(core, observer)?;
         advance.disconnected += 1;
+        if core.coins.needs_checkpoint() {
+            core.checkpoint(observer)?;
+        }
     }
     let tree = core.tree();
     let stops = tree.path(fork, candidate).into_iter().map_while(|id| {
