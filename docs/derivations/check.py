@@ -157,6 +157,23 @@ def no_square_root():
         assert (y * alpha - beta) * 2 * yb * ya * zb**2 * inv(dh) % P == total[1]
 
 
-for part in (field, points, scalars, no_square_root):
+def doubles():
+    def nearest(value, unit):
+        down, rest = divmod(value, unit)
+        up = 2 * rest > unit or (2 * rest == unit and down % 2 == 1)
+        return (down + up) * unit
+
+    for _ in range(500):
+        a, b = (rng.choice([rng.randrange(2**52), 2**52 - 1 - rng.randrange(3), rng.randrange(3)]) for _ in range(2))
+        high = nearest(a * b + 2**104, 2**52)
+        assert 2**104 <= high < 2**105
+        rest = 2**104 - high + 3 * 2**51
+        assert abs(rest // 2**51) < 2**53 and rest % 2**51 == 0
+        low = a * b + rest
+        assert 2**52 <= low <= 2**53 and abs(low - 3 * 2**51) <= 2**51
+        assert a * b == (high - 2**104) + (low - 3 * 2**51)
+
+
+for part in (field, doubles, points, scalars, no_square_root):
     part()
     print(part.__name__, "holds")

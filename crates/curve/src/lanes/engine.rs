@@ -6,6 +6,8 @@
 //! kernel's "exceptional" for a verdict.
 
 use super::Lanes;
+#[cfg(target_arch = "x86_64")]
+use super::avx2::Avx2;
 use super::decide::decide;
 use super::generator::tables;
 #[cfg(target_arch = "x86_64")]
@@ -44,6 +46,8 @@ enum Kernel {
     Ifma256Vl(Ifma256Vl),
     #[cfg(target_arch = "x86_64")]
     Ifma256Avx(Ifma256Avx),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
 }
 
 impl LaneEngine {
@@ -61,6 +65,7 @@ impl LaneEngine {
             let ifma256 = vl.or_else(|| Ifma256Avx::detect().map(Kernel::Ifma256Avx));
             engines.extend(Ifma512::detect().map(Kernel::Ifma512).map(LaneEngine::new));
             engines.extend(ifma256.map(LaneEngine::new));
+            engines.extend(Avx2::detect().map(Kernel::Avx2).map(LaneEngine::new));
         }
         engines
     }
@@ -83,6 +88,8 @@ impl LaneEngine {
             Kernel::Ifma256Vl(l) => decide(l, kind, portion, tables(), verdict),
             #[cfg(target_arch = "x86_64")]
             Kernel::Ifma256Avx(l) => decide(l, kind, portion, tables(), verdict),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2(l) => decide(l, kind, portion, tables(), verdict),
         }
     }
 }
@@ -97,6 +104,8 @@ impl Engine for LaneEngine {
             Kernel::Ifma256Vl(_) => Ifma256Vl::NAME,
             #[cfg(target_arch = "x86_64")]
             Kernel::Ifma256Avx(_) => Ifma256Avx::NAME,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2(_) => Avx2::NAME,
         }
     }
 

@@ -204,7 +204,7 @@ impl<L: Lanes> Carried<L> {
             || {
                 let mut columns = [l.splat(0); 10];
                 add_product(l, &mut columns, &self.0, &other.0);
-                reduce(l, columns)
+                reduce::<L, 1>(l, columns)
             },
         )
     }
@@ -217,7 +217,7 @@ impl<L: Lanes> Carried<L> {
             || {
                 let mut columns = begin(l, start);
                 add_product(l, &mut columns, &self.0, &other.0);
-                reduce(l, columns)
+                reduce::<L, 1>(l, columns)
             },
         )
     }
@@ -231,7 +231,7 @@ impl<L: Lanes> Carried<L> {
                 let mut columns = [l.splat(0); 10];
                 add_product(l, &mut columns, &self.0, &other.0);
                 add_product(l, &mut columns, &c.0, &d.0);
-                reduce(l, columns)
+                reduce::<L, 2>(l, columns)
             },
         )
     }
@@ -240,7 +240,7 @@ impl<L: Lanes> Carried<L> {
     pub(crate) fn square(&self, l: L) -> Raw<L> {
         l.piece(
             #[inline(always)]
-            || reduce(l, square_columns(l, &self.0)),
+            || reduce::<L, 1>(l, square_columns(l, &self.0)),
         )
     }
 
@@ -253,7 +253,7 @@ impl<L: Lanes> Carried<L> {
                 for i in 0..5 {
                     columns[i] = l.add(columns[i], start.0[i]);
                 }
-                reduce(l, columns)
+                reduce::<L, 1>(l, columns)
             },
         )
     }
@@ -315,13 +315,13 @@ fn begin<L: Lanes>(l: L, start: &Raw<L>) -> [L::Vector; 10] {
     [a, b, c, d, e, zero, zero, zero, zero, zero]
 }
 
-/// Adds limb i times limb j to the columns i + j and i + j + 1.
+/// Adds limb i times limb j to the columns i + j and i + j + 1, with the excess of [`Lanes::multiply_loose`].
 #[inline(always)]
-pub(super) fn add_product<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
+fn add_product<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
     for i in 0..5 {
         for j in 0..5 {
             let at = i + j;
-            (columns[at], columns[at + 1]) = l.multiply(columns[at], columns[at + 1], a[i], b[j]);
+            (columns[at], columns[at + 1]) = l.multiply_loose(columns[at], columns[at + 1], a[i], b[j]);
         }
     }
 }
@@ -334,7 +334,7 @@ fn square_columns<L: Lanes>(l: L, a: &[L::Factor; 5]) -> [L::Vector; 10] {
         for j in 0..5 {
             if i < j {
                 let at = i + j;
-                (columns[at], columns[at + 1]) = l.multiply(columns[at], columns[at + 1], a[i], a[j]);
+                (columns[at], columns[at + 1]) = l.multiply_loose(columns[at], columns[at + 1], a[i], a[j]);
             }
         }
     }
@@ -343,14 +343,53 @@ fn square_columns<L: Lanes>(l: L, a: &[L::Factor; 5]) -> [L::Vector; 10] {
     }
     for i in 0..5 {
         let at = 2 * i;
-        (columns[at], columns[at + 1]) = l.multiply(columns[at], columns[at + 1], a[i], a[i]);
+        (columns[at], columns[at + 1]) = l.multiply_loose(columns[at], columns[at + 1], a[i], a[i]);
     }
     columns
 }
 
+/// Bits of what makes a column positive where products have signed parts.
+const BIAS: u32 = 56;
+
+/// What makes the columns of `products` products right: less the excess of every loose multiplication that adds to them, the
+/// fold's too. Where parts of products are signed, columns 0 to 4 also get 256 p less 16 times 2^260 folded, and columns 5 to 9
+/// get that 16, each lending 2^56 from the next, so that none falls below zero (`docs/derivations/doubles.md`).
+const fn settlement<L: Lanes>(products: u64) -> [u64; 10] {
+    let mut columns = [0_u64; 10];
+    if L::IS_SIGNED {
+        let (bias, next) = (1 << BIAS, 1 << (BIAS - 52));
+        let middle = bias - next + LIMB;
+        let low = bias + (1 << 52) - 256 * FOLD_256 - 16 * FOLD_260;
+        let top = 256 * (1 << 48) - 1 - next;
+        columns = [low, middle, middle, middle, top, bias + 16, bias - next, bias - next, bias - next, 0];
+        columns[9] = next.wrapping_neg();
+    }
+    let mut i = 0;
+    while i < 10 {
+        // Parts of products: column k gets the low parts of i + j = k, the high parts of i + j = k - 1; and one of a fold.
+        let lows = if i < 9 { products * pairs(i) } else { 0 } + if i < 5 { 1 } else { 0 };
+        let highs = if i > 0 { products * pairs(i - 1) } else { 0 } + if i > 0 && i < 5 { 1 } else { 0 };
+        let excess = lows.wrapping_mul(L::LOW_EXCESS).wrapping_add(highs.wrapping_mul(L::HIGH_EXCESS));
+        columns[i] = columns[i].wrapping_sub(excess);
+        i += 1;
+    }
+    columns
+}
+
+/// How many i, j below 5 have the sum k.
+const fn pairs(k: usize) -> u64 {
+    [1, 2, 3, 4, 5, 4, 3, 2, 1][k]
+}
+
 /// From ten columns to a value below 2^256 + 2^220: columns 5 to 9 fold onto 0 to 4, then the bits above 2^256.
 #[inline(always)]
-fn reduce<L: Lanes>(l: L, columns: [L::Vector; 10]) -> Raw<L> {
+fn reduce<L: Lanes, const PRODUCTS: u64>(l: L, mut columns: [L::Vector; 10]) -> Raw<L> {
+    if L::IS_SIGNED {
+        let settlement = const { settlement::<L>(PRODUCTS) };
+        for i in 0..10 {
+            columns[i] = l.add(columns[i], l.splat(settlement[i]));
+        }
+    }
     let mut high = [columns[5], columns[6], columns[7], columns[8], columns[9]];
     for i in 0..4 {
         // Below 2^57 each: at most 18 halves of products. After: limb i of the upper half, right in its low 52 bits.
@@ -358,10 +397,11 @@ fn reduce<L: Lanes>(l: L, columns: [L::Vector; 10]) -> Raw<L> {
         high[i + 1] = l.add(high[i + 1], l.shr(high[i], 52));
     }
     debug_assert!(l.is_below(high[4], 52), "a sum of products is below 2^520");
-    let mut low = [columns[0], columns[1], columns[2], columns[3], columns[4], l.splat(0)];
+    let mut low =
+        [columns[0], columns[1], columns[2], columns[3], columns[4], l.splat(0_u64.wrapping_sub(L::HIGH_EXCESS))];
     let fold = l.factor(l.splat(FOLD_260));
     for i in 0..5 {
-        (low[i], low[i + 1]) = l.multiply(low[i], low[i + 1], l.factor(high[i]), fold);
+        (low[i], low[i + 1]) = l.multiply_loose(low[i], low[i + 1], l.factor(high[i]), fold);
     }
     // low[5] is below 2^37, low[4] below 2^58: what lies at or above 2^256 is below 2^42.
     let above = l.add(l.shr(low[4], 48), l.shl(low[5], 4));

@@ -6,6 +6,8 @@
 //! libsecp256k1 decides. Cost: `docs/benchmarks/lanes.md`. Must never: guess. Derivations: `docs/derivations/`.
 #![allow(clippy::needless_range_loop, reason = "one index walks the limbs of several values and columns")]
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod decide;
 mod engine;
 mod field;
@@ -46,6 +48,11 @@ pub(crate) struct Line(pub(crate) [u64; 8]);
 pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     /// The name that settings and reports show.
     const NAME: &'static str;
+    /// Whether the low part of a product may be negative; it then is at least -2^51, and the high part one more.
+    const IS_SIGNED: bool = false;
+    /// What [`Lanes::multiply_loose`] adds to `low` and `high` beyond the product, modulo 2^64.
+    const LOW_EXCESS: u64 = 0;
+    const HIGH_EXCESS: u64 = 0;
     /// Lanes in a vector.
     const WIDTH: usize;
     /// One word for each lane.
@@ -96,6 +103,18 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
         a: Self::Factor,
         b: Self::Factor,
     ) -> (Self::Vector, Self::Vector);
+
+    /// [`Lanes::multiply`], which leaves constants in the sums that whoever counts products takes out at once.
+    #[inline(always)]
+    fn multiply_loose(
+        self,
+        low: Self::Vector,
+        high: Self::Vector,
+        a: Self::Factor,
+        b: Self::Factor,
+    ) -> (Self::Vector, Self::Vector) {
+        self.multiply(low, high, a, b)
+    }
 
     /// Lane i of entry `index[i] % 16`.
     fn pick(self, entries: &Entries<Self>, index: Self::Vector) -> [Self::Vector; 5];

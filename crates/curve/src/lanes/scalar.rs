@@ -4,7 +4,6 @@
 //! product of two values below 2^257 is below 2^256. Cost: 105 multiply-adds for a product. Must never: invert zero.
 //! Derivations: `docs/derivations/scalar.md`, `docs/derivations/inversion.md`.
 
-use super::field::add_product;
 use super::{LIMB, Lanes};
 
 /// The group order.
@@ -113,7 +112,7 @@ impl<L: Lanes> Scalar<L> {
     /// Limbs below 2^59 whose low 52 bits are the product, the top limb clean.
     #[inline(always)]
     fn product(&self, l: L, other: &Scalar<L>) -> [L::Vector; 5] {
-        let mut columns = [l.splat(0); 10];
+        let mut columns = begin(l);
         add_product(l, &mut columns, &self.0, &other.0);
         let inverse = l.factor(l.splat(ORDER_INVERSE));
         let order = Scalar::constant(l, &ORDER);
@@ -210,12 +209,34 @@ impl<L: Lanes> Canonical<L> {
     }
 }
 
-/// About k * scaled / 2^364: the columns from 2^260 on, which is at most a little less.
+/// Ten columns of the value zero. Where parts of products are signed, each lends 2^56 from the next.
+#[inline(always)]
+fn begin<L: Lanes>(l: L) -> [L::Vector; 10] {
+    if L::IS_SIGNED {
+        let middle = l.splat((1 << 56) - (1 << 4));
+        let (first, last) = (l.splat(1 << 56), l.splat((1_u64 << 4).wrapping_neg()));
+        return [first, middle, middle, middle, middle, middle, middle, middle, middle, last];
+    }
+    [l.splat(0); 10]
+}
+
+/// Adds limb i times limb j to the columns i + j and i + j + 1.
+#[inline(always)]
+fn add_product<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
+    for i in 0..5 {
+        for j in 0..5 {
+            let at = i + j;
+            (columns[at], columns[at + 1]) = l.multiply(columns[at], columns[at + 1], a[i], b[j]);
+        }
+    }
+}
+
+/// k * scaled / 2^364, rounded down.
 #[inline(always)]
 fn shifted_product<L: Lanes>(l: L, k: &Scalar<L>, scaled: &[u64; 5]) -> [L::Factor; 3] {
-    let mut columns = [l.splat(0); 10];
+    let mut columns = begin(l);
     add_product(l, &mut columns, &k.0, &Scalar::constant(l, scaled).0);
-    for i in 4..9 {
+    for i in 0..9 {
         columns[i + 1] = l.add(columns[i + 1], l.shr(columns[i], 52));
     }
     [l.factor(columns[7]), l.factor(columns[8]), l.factor(columns[9])]
@@ -251,9 +272,11 @@ impl<L: Lanes> Half<L> {
         let [a, b, c] = limbs;
         // k + 2^130 - 1, which is even and at least 0.
         let limb = l.splat(LIMB);
-        let a = l.add(a, limb);
-        let b = l.add(l.add(b, limb), l.shr(a, 52));
-        let c = l.add(l.add(c, l.splat((1 << 26) - 1)), l.shr(b, 52));
+        // Where parts of products are signed, each limb lends 2^56 from the next; the highest may fall below zero, modulo 2^64.
+        let (bias, next) = if L::IS_SIGNED { (1 << 56, 1 << 4) } else { (0, 0) };
+        let a = l.add(a, l.splat(LIMB + bias));
+        let b = l.add(l.add(b, l.splat(LIMB + bias - next)), l.shr(a, 52));
+        let c = l.add(l.add(c, l.splat((1 << 26) - 1 - next)), l.shr(b, 52));
         let (a, b, c) = (l.and(a, limb), l.and(b, limb), l.and(c, limb));
         debug_assert!(l.is_below(c, 27), "half a scalar and what makes it positive is below 2^131");
         let one = l.splat(1);

@@ -1,6 +1,8 @@
 //! Layers of the lanes against a plain bignum: field, scalars, points, on random and edge values, for every instruction set
 //! that this CPU has.
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2::Avx2;
 use super::field::{Carried, Masked, Raw};
 use super::generator::tables;
 #[cfg(target_arch = "x86_64")]
@@ -159,6 +161,14 @@ macro_rules! on_every_kernel {
             #[test]
             fn ifma512() {
                 if let Some(l) = Ifma512::detect() {
+                    super::$name(l);
+                }
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[test]
+            fn avx2() {
+                if let Some(l) = Avx2::detect() {
                     super::$name(l);
                 }
             }
