@@ -2,7 +2,7 @@
 //!
 //! One thread asks and applies, as one worker of the engine would; checkpoints take two.
 
-use crate::run::{self, Sizes, Subject, gb, time};
+use crate::run::{self, Sizes, Subject, cpu_time, gb, time};
 use crate::workload::Block;
 use lydian_coins::{Coins, Key, PARTITIONS, Settings, Tip};
 use lydian_consensus::CoinRef;
@@ -34,12 +34,14 @@ pub(crate) fn bench(sizes: Sizes) {
             RealDisk.append(&dir.join("99999999.coins")).unwrap().write(b"torn").unwrap();
         }
         drop(ours);
+        let cpu_before = cpu_time();
         let (opened, spent) = time(|| Ours::open(&dir, sizes));
         ours = opened;
         assert_eq!(ours.coins.len(), coins);
         println!(
-            "  open      {:8.2} s after a {what}, {THREADS} threads, {:.2} GB of memory",
+            "  open      {:8.2} s after a {what}, {THREADS} threads, {:.2} s of CPU, {:.2} GB of memory",
             spent.as_secs_f64(),
+            (cpu_time() - cpu_before).as_secs_f64(),
             gb(ours.coins.memory_bytes())
         );
     }
