@@ -166,3 +166,28 @@ fn wrong_coins_are_found() {
     assert!(matches!(&error, Inconsistency::Coins { height, .. } if *height == Height(198)), "{error}");
     assert_eq!(engine.check_last_blocks(6, 2).unwrap(), 6, "the coins are looked at from level 3 on");
 }
+
+/// The story: undo files were deleted and the coins made anew; the index still said where the undo data lay, nothing was
+/// written, and the next start could not read it.
+/// checklist: 94
+#[test]
+fn missing_undo_data_is_written_again() {
+    let blocks = blocks(300);
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, None);
+    for block in &blocks[1..] {
+        assert!(engine.accept_block(block.clone(), NOW, &Unobserved).unwrap().is_ok());
+    }
+    engine.checkpoint(&Unobserved).unwrap();
+    let expected = answer(&engine);
+    drop(engine);
+    disk.remove(Path::new("/node/blocks/rev00000.dat")).unwrap();
+    wipe(&disk, &layout(), Wipe::Coins).unwrap();
+    let engine = open(&disk, None);
+    engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    engine.checkpoint(&Unobserved).unwrap();
+    drop(engine);
+    let engine = open(&disk, None);
+    assert_eq!(engine.check_last_blocks(300, 4).unwrap(), 300, "undo data of every block can be read");
+    assert_eq!(answer(&engine), expected);
+}

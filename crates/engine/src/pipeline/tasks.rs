@@ -2,6 +2,7 @@
 
 use super::schedule::Task;
 use super::{Failure, Run, State};
+use crate::core::Core;
 use crate::disconnect::read_block;
 use crate::error::EngineError;
 use crate::event::{Event, TipUpdate, UnreadableReason};
@@ -9,11 +10,11 @@ use crate::follower::{ConnectedBlock, FollowerError};
 use crate::job::{Job, lock};
 use crate::links::Links;
 use crate::meter::Stage;
-use lydian_chain::{ChainError, IndexEntry, encode_undo};
+use lydian_chain::{ChainError, IndexEntry, NodeId, UndoPosition, encode_undo};
 use lydian_consensus::deployment::is_bip30_checked;
 use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, judge, parts};
 use lydian_disk::DiskErrorKind;
-use lydian_primitives::{ParseError, ParseErrorKind};
+use lydian_primitives::{BlockHash, ParseError, ParseErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -240,10 +241,10 @@ impl Run<'_> {
                 stats.add_checks(job.verified().checks());
                 let block = job.checked.block();
                 let undo = job.take_undo();
-                let known = core.tree().node(job.id).undo;
-                let undo = match known {
+                let prev_block = block.header().prev_block;
+                let undo = match known_undo(core, job.id, &prev_block)? {
                     Some(position) => position,
-                    None => core.store.append_undo(job.position, &block.header().prev_block, &undo)?,
+                    None => core.store.append_undo(job.position, &prev_block, &undo)?,
                 };
                 let chain_work = {
                     let mut tree = core.tree_mut();
@@ -293,6 +294,17 @@ impl Run<'_> {
             })
             .map_err(|FollowerError(reason)| EngineError::Follower { name: follower_lock.name().to_owned(), reason })?;
         Ok(Report::Follow { follower, to })
+    }
+}
+
+/// Where the undo data of a block lies that was connected before, if it is still there and whole. A failing disk is an error.
+fn known_undo(core: &Core, id: NodeId, prev_block: &BlockHash) -> Result<Option<UndoPosition>, EngineError> {
+    let Some(position) = core.tree().node(id).undo else { return Ok(None) };
+    match core.store.read_undo(position, prev_block) {
+        Ok(_) => Ok(Some(position)),
+        Err(ChainError::UndoDamaged { .. } | ChainError::UndoMissing { .. }) => Ok(None),
+        Err(error) if is_damage(&error) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
