@@ -38,7 +38,7 @@ impl How {
     pub fn random(random: &mut Random) -> How {
         How {
             workers: one_of(random, &[1, 1, 2, 2, 8]),
-            window_blocks: one_of(random, &[1, 2, 5, 40, usize::MAX]),
+            window_blocks: one_of(random, &[1, 2, 3, 5, 40, usize::MAX]),
             window_bytes: one_of(random, &[1, 4_000, 60_000, 40 << 20]),
             batch_inputs: one_of(random, &[1, 7, 512]),
             cache_bytes: one_of(random, &[0, 2_000, 20_000, 1 << 20, 1 << 30]),

@@ -34,7 +34,10 @@ impl Fault {
     /// Any of them; those that only the coins or scripts tell are more interesting.
     pub(super) fn random(teller: &mut Teller) -> Fault {
         let first_late = Fault::ALL.iter().position(|fault| *fault == Fault::MissingInput).unwrap_or(0);
-        let from = if teller.random.chance(600) { first_late } else { 0 };
+        if teller.random.chance(if teller.shape.is_rotten { 500 } else { 100 }) {
+            return [Fault::SpentBefore, Fault::SpentBefore, Fault::FalseScript][teller.random.index(3)];
+        }
+        let from = if teller.shape.is_rotten || teller.random.chance(600) { first_late } else { 0 };
         Fault::ALL[from + teller.random.index(Fault::ALL.len() - from)]
     }
 
@@ -267,10 +270,15 @@ impl Draft {
             }
             Fault::SpentInBlock => pick(&self.spent, &mut teller.random)?,
             Fault::SpentBefore => {
-                let back = teller.random.index(6);
+                let back = [0, 0, 0, 1, 1, 2, 5][teller.random.index(7)];
                 let node = (0..back).fold(self.parent, |node, _| teller.nodes[node].parent);
                 let spent = std::rc::Rc::clone(&teller.nodes[node].spent);
-                pick(&spent, &mut teller.random)?
+                // Mostly one that was not there for long: the window knows its beginning and its end.
+                let last = teller.nodes[node].height;
+                let young: Vec<Own> =
+                    spent.iter().filter(|coin| coin.height < last && coin.height + 3 > last).cloned().collect();
+                let from = if young.is_empty() || teller.random.chance(200) { &spent[..] } else { &young[..] };
+                pick(from, &mut teller.random)?
             }
             Fault::SpendDead => {
                 let at = teller.random.index(self.dead.len());

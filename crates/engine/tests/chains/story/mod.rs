@@ -53,6 +53,9 @@ pub struct Shape {
     pub keys_per_mille: u64,
     /// Transactions in a block at most.
     pub txs: u64,
+    /// Faults are of coins and scripts alone, and what stands on a faulty block is as faulty as it: many blocks of one branch
+    /// fail, and the lowest is the one that counts.
+    pub is_rotten: bool,
 }
 
 impl Shape {
@@ -65,12 +68,14 @@ impl Shape {
             _ => random.between(70, 150),
         };
         let blocks = if repeats { blocks + 100 } else { blocks };
+        let is_rotten = random.chance(250);
         Shape {
             blocks: usize::try_from(blocks).unwrap(),
             repeats,
-            faults_per_mille: [0, 60, 150, 350][random.index(4)],
+            faults_per_mille: if is_rotten { 400 } else { [0, 60, 150, 350][random.index(4)] },
             keys_per_mille: [0, 20, 60, 250][random.index(4)],
-            txs: [1, 3, 6, 12][random.index(4)],
+            txs: if is_rotten { 6 } else { [1, 3, 6, 12][random.index(4)] },
+            is_rotten,
         }
     }
 }
@@ -171,7 +176,9 @@ impl Teller {
             8..=10 => self.nodes[best].parent,
             11..=16 => best,
             17..=19 if self.nodes[current].is_sound => self.nodes[self.nodes[current].parent].parent,
-            _ if !self.nodes[current].is_sound && self.random.chance(350) => best,
+            _ if !self.nodes[current].is_sound && self.random.chance(if self.shape.is_rotten { 120 } else { 350 }) => {
+                best
+            }
             _ => current,
         }
     }
