@@ -50,6 +50,7 @@ tidy: ## the house rules
 
 fuzz-lock:
 	@cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null || { echo "fuzz/Cargo.lock is stale: run 'cargo metadata --manifest-path fuzz/Cargo.toml' and commit it"; exit 1; }
+	@cargo metadata --locked --format-version 1 --manifest-path rivals/Cargo.toml >/dev/null || { echo "rivals/Cargo.lock is stale: run 'cargo metadata --manifest-path rivals/Cargo.toml' and commit it"; exit 1; }
 
 judge: setup ## build Bitcoin Core, the judge of the tests, once (about 10 minutes on 2 cores)
 	$(TOOL) -p lydian-oracle --bin lydian-oracle-build
