@@ -51,6 +51,12 @@ pub(crate) fn work(bytes: &[u8; 32]) -> U256 {
     U256::from_le_bytes(bytes)
 }
 
+/// A name of [`lydian_curve::ENGINE_NAMES`]; whether the machine has it shows when it is chosen.
+pub(crate) fn signature_engine(text: &str) -> Result<&'static str, String> {
+    let known = lydian_curve::ENGINE_NAMES.into_iter().find(|name| *name == text);
+    known.ok_or_else(|| format!("one of {}", lydian_curve::ENGINE_NAMES.join(", ")))
+}
+
 /// The text, if a regtest with it can be made.
 pub(crate) fn fork(text: &str) -> Result<String, String> {
     match Params::new(Chain::Regtest).with_activation_height(text) {

@@ -38,6 +38,8 @@ pub(crate) struct RawSettings {
     /// 0: all.
     pub(crate) checkblocks: u32,
     pub(crate) checklevel: u8,
+    /// Who verifies signatures.
+    pub(crate) sigengine: &'static str,
     pub(crate) stopafterblockimport: bool,
     pub(crate) stopatheight: Option<Height>,
     pub(crate) testactivationheight: Vec<String>,
@@ -99,6 +101,7 @@ impl RawSettings {
             // Core: what is not above zero means all.
             checkblocks: u32::try_from(checkblocks.max(0)).unwrap_or(0),
             checklevel: u8::try_from(given.integer("checklevel")?.unwrap_or(3)).unwrap_or(3),
+            sigengine: given.signature_engine("sigengine")?.unwrap_or("reference"),
             stopafterblockimport: given.switch("stopafterblockimport")?.unwrap_or(false),
             stopatheight: given
                 .integer("stopatheight")?
@@ -181,6 +184,11 @@ impl Given<'_> {
     fn hash(&self, name: &'static str) -> Result<Option<[u8; 32]>, SettingsError> {
         let _ = option(name, |kind| kind == Kind::Hash);
         self.one(name, parse::hash)
+    }
+
+    fn signature_engine(&self, name: &'static str) -> Result<Option<&'static str>, SettingsError> {
+        let _ = option(name, |kind| kind == Kind::SignatureEngine);
+        self.one(name, parse::signature_engine)
     }
 
     /// `default` counts where nothing is given, or nothing after `=`; a negation is no path.

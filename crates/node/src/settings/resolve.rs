@@ -56,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) shutdownnotify: Vec<String>,
     pub(crate) checkblocks: u32,
     pub(crate) checklevel: u8,
+    /// Who verifies signatures.
+    pub(crate) sigengine: &'static str,
     pub(crate) stopafterblockimport: bool,
     pub(crate) stopatheight: Option<Height>,
     /// Its paths are absolute.
@@ -325,6 +327,7 @@ fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Res
         shutdownnotify: raw.shutdownnotify,
         checkblocks: raw.checkblocks,
         checklevel: raw.checklevel,
+        sigengine: raw.sigengine,
         stopafterblockimport: raw.stopafterblockimport,
         stopatheight: raw.stopatheight,
         log: LogSettings { file: raw.log.file.as_ref().map(below), ..raw.log },

@@ -45,6 +45,8 @@ pub(crate) enum Kind {
     Level,
     /// `NAME@HEIGHT`.
     Fork,
+    /// One of [`lydian_curve::ENGINE_NAMES`].
+    SignatureEngine,
 }
 
 /// Heading in help. The order is the order of help.
@@ -356,6 +358,18 @@ pub(crate) const OPTIONS: &[Opt] = &[
         name: "stopafterblockimport",
         group: Group::Debug,
         help: "Stop running after importing blocks from disk",
+        ..SWITCH
+    },
+    Opt {
+        name: "sigengine",
+        argument: "<name>",
+        kind: Kind::SignatureEngine,
+        may_negate: false,
+        group: Group::Debug,
+        default: "reference",
+        help: "Who verifies signatures: reference (libsecp256k1, one at a time), avx2, ifma256 or ifma512 (many at once in SIMD lanes, where the \
+               CPU has them), or auto (the fastest of these that passes its self-test). The lanes are not yet watched by a second opinion \
+               while they run, so they are not the default",
         ..SWITCH
     },
     Opt {

@@ -47,6 +47,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("reindex", "1", Some("-reindex=yes")),
     ("daemon", "1", Some("-daemon=true")),
     ("printtoconsole", "1", Some("-printtoconsole=on")),
+    ("sigengine", "auto", Some("-sigengine=fast")),
     ("assumevalid", "0xab", Some("-assumevalid=xyz")),
     ("blocknotify", "echo %s", Some("-blocknotify=")),
     ("blocksdir", "b", Some("-blocksdir=nowhere")),

@@ -3,6 +3,7 @@
 use crate::exit;
 use lydian_chain::{ChainError, ReadError};
 use lydian_coins::CoinsError;
+use lydian_curve::ChooseError;
 use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_engine::{EngineError, Inconsistency};
 use std::{fmt, io};
@@ -14,13 +15,18 @@ pub(super) enum Failure {
     /// `-checkblocks` found something.
     Inconsistent(Inconsistency),
     Thread(io::Error),
+    /// `-sigengine` names what this machine lacks.
+    SignatureEngine {
+        name: &'static str,
+        error: ChooseError,
+    },
 }
 
 impl Failure {
     pub(super) fn code(&self) -> u8 {
         match self {
             // The path of the command line makes no sense.
-            Failure::Files(ReadError::NoBlockFiles { .. }) => exit::SETTINGS,
+            Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
             Failure::Engine(
                 EngineError::Chain(ChainError::NewerVersion { .. } | ChainError::OtherNetwork { .. })
@@ -44,6 +50,7 @@ impl fmt::Display for Failure {
                 f.write_str("Please restart with -reindex or -reindex-chainstate to recover.")
             }
             Failure::Thread(error) => write!(f, "a thread could not be started: {error}"),
+            Failure::SignatureEngine { name, error } => write!(f, "-sigengine={name}: {error}"),
         }
     }
 }

@@ -10,6 +10,7 @@ use lydian_engine::{AssumeValid, Engine, Layout, Wipe, wipe};
 use lydian_primitives::Height;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 /// The second value: blocks that were here are gone.
 pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<(Engine, bool), Failure> {
@@ -25,12 +26,13 @@ pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<(Engi
         tell(words.to_owned());
         wipe(session.disk.as_ref(), &layout, what)?;
     }
+    let signatures = signatures(session)?;
     tell("opening the stores".to_owned());
     let opened = Engine::open_with(
         session.disk.clone(),
         &layout,
         settings.params.clone(),
-        engine_settings(settings),
+        engine_settings(settings, signatures),
         Vec::new(),
         &mut |file, found| tell(format!("looking for blocks: {} ({found} so far)", file.display())),
     )?;
@@ -53,6 +55,19 @@ pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<(Engi
     Ok((engine, is_loss))
 }
 
+type Signatures = Arc<dyn lydian_curve::Engine + Send>;
+
+/// The engine that `-sigengine` names. A kernel that computes wrongly on this machine is told, whether or not another takes its place.
+fn signatures(session: &Session<'_>) -> Result<Signatures, Failure> {
+    let name = session.settings.sigengine;
+    let chosen = lydian_curve::choose(name).map_err(|error| Failure::SignatureEngine { name, error })?;
+    for failed in &chosen.failed {
+        session.log.warning(format!("Signature engine {failed} failed its self-test on this CPU and is not used"));
+    }
+    session.log.info(format!("Using signature engine {}", chosen.engine.name()));
+    Ok(Arc::from(chosen.engine))
+}
+
 fn layout(settings: &Settings) -> Layout {
     Layout {
         blocks: settings.blocks.clone(),
@@ -61,7 +76,7 @@ fn layout(settings: &Settings) -> Layout {
     }
 }
 
-fn engine_settings(settings: &Settings) -> lydian_engine::Settings {
+fn engine_settings(settings: &Settings, signatures: Signatures) -> lydian_engine::Settings {
     let (seed, more_seed) = (random(), random());
     lydian_engine::Settings {
         cache_bytes: settings.dbcache_bytes,
@@ -75,6 +90,7 @@ fn engine_settings(settings: &Settings) -> lydian_engine::Settings {
         },
         seed: (u128::from(seed) << 64 | u128::from(more_seed)).to_le_bytes(),
         block_key: if settings.blocksxor { random().to_le_bytes() } else { [0; 8] },
+        signatures,
         clock: Box::new(NodeClock),
         ..lydian_engine::Settings::new(settings.threads)
     }
