@@ -2,7 +2,7 @@
 //!
 //! Input: a name as settings have it. Output: an engine that answered the fixed vectors rightly on this CPU. Invariant: the
 //! reference is always there, and a kernel that fails its self-test is never returned. Cost: building the generator's table,
-//! some 50 ms, and 72 checks a kernel. Must never: choose a kernel that the CPU lacks.
+//! some 25 ms, and 72 checks a kernel. Must never: choose a kernel that the CPU lacks.
 
 use crate::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
 use std::fmt;

@@ -267,22 +267,24 @@ fn spoiled_key(key: &PublicKeyBytes, way: usize, numbers: &mut Numbers) -> Publi
 #[test]
 fn random_checks_against_the_reference() {
     let count = std::env::var("LYDIAN_LANE_CHECKS").map_or(CHECKS, |text| text.parse().unwrap());
-    let Some(engine) = LaneEngine::available().into_iter().next() else { return };
     let seed = 0x6c61_6e65;
-    std::thread::scope(|scope| {
-        for thread in 0..2 {
-            let engine = &engine;
-            scope.spawn(move || compare_random(engine, count / 2, seed + thread));
-        }
-    });
-    let tally = engine.tally();
-    report(&format!(
-        "{}: {} checks decided in lanes, {} by the reference",
-        engine.name(),
-        tally.lanes,
-        tally.reference
-    ));
-    assert!(tally.lanes * 100 > (tally.lanes + tally.reference) * 90, "{tally:?}");
+    for (i, engine) in LaneEngine::available().iter().enumerate() {
+        // The slower ones get a tenth.
+        let count = if i == 0 { count } else { count / 10 };
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                scope.spawn(move || compare_random(engine, count / 2, seed + thread));
+            }
+        });
+        let tally = engine.tally();
+        report(&format!(
+            "{}: {} checks decided in lanes, {} by the reference",
+            engine.name(),
+            tally.lanes,
+            tally.reference
+        ));
+        assert!(tally.lanes * 100 > (tally.lanes + tally.reference) * 90, "{tally:?}");
+    }
 }
 
 fn compare_random(engine: &LaneEngine, count: usize, seed: u64) {

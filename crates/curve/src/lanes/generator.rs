@@ -1,7 +1,7 @@
 //! The table of odd multiples of the generator: 20 times 4,096 points, one for each window of 13 bits. 5 MiB, shared.
 //!
 //! Input: none. Output: entry j of table i is (2 j + 1) 2^(13 i) G, packed in one cache line. Built once by the plain twin.
-//! Cost: about 50 ms of CPU, once a process. Must never: change after it was built.
+//! Cost: about 25 ms of CPU, once a process. Must never: change after it was built.
 
 use super::field::{Carried, Masked, Raw};
 use super::plain::Plain;

@@ -65,10 +65,11 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     /// Runs `work` compiled for this instruction set.
     fn run<R>(self, work: impl FnOnce() -> R) -> R;
 
-    /// A piece so small that it is inlined where speed counts, and called where assertions make it long.
+    /// A piece that is inlined where registers hold it, and called where assertions make it long or where sixteen registers
+    /// do not hold it.
     #[inline(always)]
     fn piece<R>(self, work: impl FnOnce() -> R) -> R {
-        if cfg!(debug_assertions) { self.run(work) } else { work() }
+        if cfg!(debug_assertions) || Self::IS_SIGNED { self.run(work) } else { work() }
     }
 
     fn splat(self, word: u64) -> Self::Vector;
