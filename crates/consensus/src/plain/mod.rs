@@ -34,6 +34,8 @@ pub struct PlainValidator {
     /// Coins spent by each block of the active chain.
     undo: HashMap<BlockHash, Vec<Coin>>,
     stats: Stats,
+    /// Blocks that failed when they were to be connected, in the order in which they were tried.
+    failed: Vec<(BlockHash, Violation)>,
 }
 
 /// What became of a block that breaks no rule so far.
@@ -100,6 +102,7 @@ impl PlainValidator {
             coins: Coins::default(),
             undo: HashMap::new(),
             stats: Stats::default(),
+            failed: Vec::new(),
         }
     }
 
@@ -185,6 +188,7 @@ impl PlainValidator {
             for id in path {
                 if let Err(violation) = self.connect(id) {
                     invalid.push((self.tree.node(id).hash, violation));
+                    self.failed.push((self.tree.node(id).hash, violation));
                     self.tree.invalidate(id);
                     continue 'search;
                 }
@@ -246,6 +250,11 @@ impl PlainValidator {
 
     pub fn coin_count(&self) -> usize {
         self.coins.0.len()
+    }
+
+    /// Every block that broke a rule when it was to be connected, in the order in which they were tried.
+    pub fn failed(&self) -> &[(BlockHash, Violation)] {
+        &self.failed
     }
 
     /// What was checked on the way, blocks that were disconnected later included.

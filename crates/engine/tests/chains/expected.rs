@@ -109,7 +109,10 @@ impl Telling {
 
     fn finish(self) -> Expected {
         let (end, muhash) = (state_of(&self.plain), self.plain.muhash());
-        Expected { fed: self.fed, end, muhash, violations: self.violations }
+        // Also those that were found when another block was refused.
+        let mut violations = self.violations;
+        violations.extend(self.plain.failed().iter().copied());
+        Expected { fed: self.fed, end, muhash, violations }
     }
 
     fn feed_made(&mut self, story: &Story, index: usize) -> Answer {
@@ -123,7 +126,10 @@ impl Telling {
         let answer = self.plain.accept_block(block, now);
         match &answer {
             Ok(accepted) => self.violations.extend(accepted.invalid.iter().copied()),
-            Err(Rejected::Violation(violation)) => drop(self.violations.insert(hash, *violation)),
+            // What is wrong with these bytes says nothing of others with the same hash.
+            Err(Rejected::Violation(violation)) if !violation.rule.is_of_the_bytes() => {
+                self.violations.insert(hash, *violation);
+            }
             Err(_) => {}
         }
         let is_compared = self.fed.len().is_multiple_of(STATE_INTERVAL);
