@@ -34,6 +34,7 @@ use shuttle::thread::yield_now;
 use shuttle::{Config, Runner};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::TryLockError;
 use std::sync::{Mutex, MutexGuard};
 use workers::{Crew, Step, work_off};
 
@@ -121,7 +122,12 @@ fn is_of_the_stores(task: &Task<Inputs>) -> bool {
 }
 
 fn alone<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.try_lock().expect("one at a time")
+    match mutex.try_lock() {
+        Ok(guard) => guard,
+        // Somebody panicked while at it; others may come here before they are told.
+        Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
+        Err(TryLockError::WouldBlock) => panic!("one at a time"),
+    }
 }
 
 fn pause() {

@@ -55,6 +55,8 @@ pub struct Expected {
     pub muhash: [u8; 32],
     /// Every block that broke a rule in the chain, and the rule.
     pub violations: HashMap<BlockHash, Violation>,
+    /// Hashes that came with bytes they do not commit to, and what was wrong with those.
+    pub mutated: HashMap<BlockHash, Violation>,
 }
 
 /// Blocks after which the coins are compared.
@@ -100,11 +102,17 @@ struct Telling {
     plain: PlainValidator,
     fed: Vec<Fed>,
     violations: HashMap<BlockHash, Violation>,
+    mutated: HashMap<BlockHash, Violation>,
 }
 
 impl Telling {
     fn new(params: Params) -> Telling {
-        Telling { plain: PlainValidator::new(params), fed: Vec::new(), violations: HashMap::new() }
+        Telling {
+            plain: PlainValidator::new(params),
+            fed: Vec::new(),
+            violations: HashMap::new(),
+            mutated: HashMap::new(),
+        }
     }
 
     fn finish(self) -> Expected {
@@ -112,7 +120,7 @@ impl Telling {
         // Also those that were found when another block was refused.
         let mut violations = self.violations;
         violations.extend(self.plain.failed().iter().copied());
-        Expected { fed: self.fed, end, muhash, violations }
+        Expected { fed: self.fed, end, muhash, violations, mutated: self.mutated }
     }
 
     fn feed_made(&mut self, story: &Story, index: usize) -> Answer {
@@ -127,8 +135,9 @@ impl Telling {
         match &answer {
             Ok(accepted) => self.violations.extend(accepted.invalid.iter().copied()),
             // What is wrong with these bytes says nothing of others with the same hash.
-            Err(Rejected::Violation(violation)) if !violation.rule.is_of_the_bytes() => {
-                self.violations.insert(hash, *violation);
+            Err(Rejected::Violation(violation)) => {
+                let of = if violation.rule.is_of_the_bytes() { &mut self.mutated } else { &mut self.violations };
+                of.insert(hash, *violation);
             }
             Err(_) => {}
         }
