@@ -2,7 +2,7 @@
 //! Output: the answer to each block, and the state after some of them. Nothing here knows the engine.
 
 use crate::story::{NOW, Story, header_only};
-use lydian_consensus::{Accepted, Params, PlainValidator, Rejected, Rule, Violation};
+use lydian_consensus::{Accepted, Params, PlainValidator, Rejected, Rule, Violation, is_block_mutated};
 use lydian_lab::rng::Random;
 use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Block, BlockHash, Height, RawBlock};
@@ -57,6 +57,31 @@ pub struct Expected {
     pub violations: HashMap<BlockHash, Violation>,
     /// Hashes that came with bytes they do not commit to, and what was wrong with those.
     pub mutated: HashMap<BlockHash, Violation>,
+    params: Params,
+}
+
+impl Expected {
+    /// Why a block is invalid for the plain validator. It may never have tried one that others try, who got the blocks at other
+    /// times: then one is asked that knows nothing but this branch.
+    pub fn violation_of(&self, hash: &BlockHash) -> Option<Violation> {
+        if let Some(violation) = self.violations.get(hash) {
+            return Some(*violation);
+        }
+        let blocks = self.fed.iter().map(|fed| parse(&fed.block)).filter(|block| !is_block_mutated(block, true));
+        let by_hash: HashMap<BlockHash, Block> = blocks.map(|block| (block.hash(), block)).collect();
+        let mut path = Vec::new();
+        let mut at = *hash;
+        while at != self.params.genesis_hash {
+            let block = by_hash.get(&at)?;
+            at = block.header().prev_block;
+            path.push(block.clone());
+        }
+        let mut plain = PlainValidator::new(self.params.clone());
+        match path.into_iter().rev().map(|block| plain.accept_block(block, NOW)).last() {
+            Some(Err(Rejected::Violation(violation))) => Some(violation),
+            _ => None,
+        }
+    }
 }
 
 /// Blocks after which the coins are compared.
@@ -120,7 +145,8 @@ impl Telling {
         // Also those that were found when another block was refused.
         let mut violations = self.violations;
         violations.extend(self.plain.failed().iter().copied());
-        Expected { fed: self.fed, end, muhash, violations, mutated: self.mutated }
+        let params = self.plain.params().clone();
+        Expected { fed: self.fed, end, muhash, violations, mutated: self.mutated, params }
     }
 
     fn feed_made(&mut self, story: &Story, index: usize) -> Answer {

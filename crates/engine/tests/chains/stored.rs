@@ -41,7 +41,7 @@ fn is_fitting(stored: &Result<(), Rejected>, plain: &Answer) -> bool {
 /// Every block that the engine found invalid is so for the plain validator's reason.
 pub fn assert_reasons(advance: &Advance, expected: &Expected, when: &str) {
     for (hash, violation) in &advance.invalid {
-        assert_eq!(expected.violations.get(hash), Some(violation), "{hash} {when}");
+        assert_eq!(expected.violation_of(hash), Some(*violation), "{hash} {when}");
     }
     assert!(advance.unreadable.is_empty(), "{when}: {advance:?}");
 }
