@@ -8,7 +8,7 @@ node=target/run/node
 if [ ! -f "$chain/stats.json" ]; then
   rm -rf -- "$chain"
   echo "Making a chain of 550 blocks with mainnet's mix of inputs (once; about a minute on 2 cores) ..."
-  target/release/lydian-lab chain --preset mainnet-mix --blocks 550 --full 100 --seed 1 --out "$chain"
+  target/release/lydian-lab chain --preset mainnet-mix --blocks 550 --full 100 --seed 1 --out "$chain" >/dev/null
 fi
 rm -rf -- "$node"
 mkdir -p "$node"
