@@ -8,11 +8,13 @@ use crate::core::Core;
 use crate::disconnect::disconnect_tip;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, UnreadableReason};
+use crate::job::lock;
 use crate::pipeline::{Failure, Stop, run};
 use crate::settings::Cancel;
 use lydian_chain::{HeaderTree, IndexEntry, NodeId};
 use lydian_consensus::Violation;
 use lydian_primitives::{BlockHash, Height};
+use std::collections::VecDeque;
 
 /// What became of the chain.
 #[derive(Debug, Default)]
@@ -127,11 +129,21 @@ fn enter_failure(
         }
         Failure::Unreadable(reason) => {
             core.tree_mut().clear_block(id);
+            take_other_place(core, id);
             observer.event(&Event::UnreadableBlock { hash, height, reason: &reason });
             advance.unreadable.push((hash, reason));
         }
     }
     Ok(())
+}
+
+/// Lets a block be read from the next place where it lies, if there is one.
+fn take_other_place(core: &Core, id: NodeId) {
+    let other = lock(&core.other_places).get_mut(&id).and_then(VecDeque::pop_front);
+    if let Some(position) = other {
+        core.store.record(&[IndexEntry::Block { id, position }]);
+        core.tree_mut().set_block(id, position);
+    }
 }
 
 fn place(tree: &HeaderTree, id: NodeId) -> (BlockHash, Height) {

@@ -10,11 +10,12 @@ use crate::job::lock;
 use crate::meter::{Meter, Stage};
 use crate::settings::{Layout, Settings};
 use crate::totals;
-use lydian_chain::{BlockStore, HeaderTree, NodeId};
+use lydian_chain::{BlockPosition, BlockStore, HeaderTree, NodeId};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::{Ancestor, HeaderView, Params};
 use lydian_disk::Disk;
 use lydian_primitives::Height;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 #[derive(Debug)]
@@ -28,6 +29,9 @@ pub(crate) struct Core {
     pub(crate) coins: Coins,
     pub(crate) followers: Vec<Mutex<Box<dyn Follower>>>,
     pub(crate) meter: Arc<Meter>,
+    /// Other places where a block lies that is here already, first found first: the bytes at its place may turn out to be of no
+    /// use, and a twin with the same header says nothing of the honest block.
+    pub(crate) other_places: Mutex<HashMap<NodeId, VecDeque<BlockPosition>>>,
     /// Transactions of the chain up to the tip; `None` if a crash lost the count.
     pub(crate) transactions: Mutex<Option<u64>>,
 }

@@ -7,6 +7,7 @@
 
 use crate::core::Core;
 use crate::error::EngineError;
+use crate::job::lock;
 use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, IndexEntry, NodeId, Record, Remark};
 use lydian_consensus::Rejected;
 use lydian_primitives::BlockHash;
@@ -102,7 +103,13 @@ impl Entering<'_, '_> {
         if known.is_none() {
             core.store.record(&[IndexEntry::Header { id, header: record.header }]);
         }
-        if core.tree().node(id).block.is_some() {
+        if let Some(known) = core.tree().node(id).block {
+            if let Some(&file) = self.numbers.get(record.file as usize) {
+                let other = BlockPosition { file, offset: record.offset, size: record.size };
+                if other != known {
+                    lock(&core.other_places).entry(id).or_default().push_back(other);
+                }
+            }
             return Ok(());
         }
         let position = match self.numbers.get(record.file as usize) {

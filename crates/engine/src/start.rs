@@ -56,6 +56,7 @@ pub(crate) fn open(
         coins,
         followers: followers.into_iter().map(Mutex::new).collect(),
         meter: Arc::new(Meter::new(clock)),
+        other_places: Mutex::default(),
         transactions: Mutex::new(transactions),
     };
     core.meter.at_height(core.tip().height.0);

@@ -191,3 +191,27 @@ fn missing_undo_data_is_written_again() {
     assert_eq!(engine.check_last_blocks(300, 4).unwrap(), 300, "undo data of every block can be read");
     assert_eq!(answer(&engine), expected);
 }
+
+/// The story: a twin with the same header and other transactions lay before the honest block, took its place and was of no
+/// use; the chain stopped below it, where Core goes on with the second.
+/// checklist: 13
+#[test]
+fn a_twin_before_the_honest_block_does_no_harm() {
+    let blocks = blocks(80);
+    let mut records: Vec<Vec<u8>> = blocks.iter().map(|block| record(block, &[])).collect();
+    let mut twin = records[50].clone();
+    let at = twin.len() - 60;
+    twin[at] ^= 1;
+    records.insert(50, twin.clone());
+    records.insert(50, twin);
+    let disk = SimDisk::new(1);
+    let file = write(&disk, "blk00000.dat", &records);
+    let engine = open(&disk, None);
+    engine.import(ImportFiles { files: vec![file], is_copied: false }, NOW, &mut |_, _| {}).unwrap();
+    let advance = engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    assert_eq!((advance.invalid.len(), advance.unreadable.len()), (0, 2));
+    assert_eq!(answer(&engine), by_the_plain_validator(&blocks));
+    engine.checkpoint(&Unobserved).unwrap();
+    drop(engine);
+    assert_eq!(answer(&open(&disk, None)), by_the_plain_validator(&blocks), "after a restart");
+}
