@@ -45,7 +45,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "engine", level: 6, purpose: "the pipeline and the window; sole writer of chain and coins", uses: &["chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "mempool", level: 7, purpose: "policy and acceptance, never consensus", uses: &["engine", "consensus", "script"] },
     Layer { name: "index", level: 7, purpose: "followers: pure (block, undo) -> rows", uses: &["engine", "primitives", "disk"] },
-    Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["wire", "chain", "engine", "mempool"] },
+    Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["wire", "consensus", "chain", "engine", "mempool", "disk"] },
     Layer { name: "query", level: 8, purpose: "read-only facade: one consistent snapshot", uses: &["chain", "coins", "index", "mempool"] },
     Layer { name: "electrum", level: 9, purpose: "the Electrum protocol", uses: &["query", "engine", "mempool", "p2p"] },
     Layer { name: "esplora", level: 9, purpose: "the Esplora protocol", uses: &["query", "engine", "mempool", "p2p"] },

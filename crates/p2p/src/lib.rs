@@ -1,0 +1,9 @@
+//! Peers: whom to connect to, whom to drop, what to ask them for. Input: messages, connections that came and went, the time. Output: what to send, whom to
+//! connect, whom to disconnect.
+//!
+//! Everything here is a state machine without I/O: time and randomness are arguments, sockets and files belong to whoever drives it. So a simulator
+//! with a seed runs the shipped code, and what it did once it does again. What comes from peers and from files may be any bytes: it gives a value or an
+//! error, never a panic, and no allocation is sized by a length that was not checked. It must never punish a peer for what policy refuses, and it knows
+//! no rule of consensus: verdicts come from the engine.
+
+#![forbid(unsafe_code)]
