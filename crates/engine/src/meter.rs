@@ -93,6 +93,9 @@ pub struct Snapshot {
     pub target_height: u64,
     /// Bytes of the blocks validated since the meter was made, and still to be validated.
     pub bytes_total: u64,
+    /// Signature and tweak checks made, those of blocks on their way included, and the batches they were made in.
+    pub checks_made: u64,
+    pub batches: u64,
 }
 
 /// The counters.
@@ -103,7 +106,7 @@ pub struct Meter {
     counters: [AtomicU64; COUNTERS],
 }
 
-const COUNTERS: usize = 16;
+const COUNTERS: usize = 17;
 
 /// The counters by place; [`Meter::snapshot`] is the other half.
 #[derive(Clone, Copy)]
@@ -124,6 +127,7 @@ enum Counter {
     TargetHeight,
     BytesTotal,
     ChecksMade,
+    Batches,
 }
 
 impl Meter {
@@ -175,8 +179,10 @@ impl Meter {
         self.add(Counter::Disconnected, 1);
     }
 
+    /// Enters a batch of signature and tweak checks.
     pub(crate) fn checks_made(&self, count: u64) {
         self.add(Counter::ChecksMade, count);
+        self.add(Counter::Batches, u64::from(count > 0));
     }
 
     pub(crate) fn at_height(&self, height: u32) {
@@ -219,6 +225,8 @@ impl Meter {
             height: self.get(Counter::Height),
             target_height: self.get(Counter::TargetHeight),
             bytes_total: self.get(Counter::BytesTotal),
+            checks_made: self.get(Counter::ChecksMade),
+            batches: self.get(Counter::Batches),
         }
     }
 }

@@ -203,8 +203,9 @@ impl<P: Piece> Schedule<P> {
             .or_else(|| self.next_judge())
             .or_else(|| self.next_follow())
             .or_else(|| self.next_read(self.bounds.bytes_max / 2))
-            .or_else(|| self.next_verify())
-            .or_else(|| self.next_read(self.bounds.bytes_max));
+            .or_else(|| self.next_verify(self.batch_inputs_min()))
+            .or_else(|| self.next_read(self.bounds.bytes_max))
+            .or_else(|| self.next_verify(1));
         match task {
             Some(task) => {
                 self.running += 1;
@@ -307,10 +308,21 @@ impl<P: Piece> Schedule<P> {
         (to > from).then_some(Task::Read(from..to))
     }
 
-    fn next_verify(&mut self) -> Option<Task<P>> {
-        // All workers share what is there, but in parts that are worth a task.
+    /// Inputs of a batch at least, where there are that many: signature kernels work on many at once. While more blocks come, a
+    /// smaller batch is begun only by a worker that has nothing else to do. The last blocks, at the tip the only ones, wait for
+    /// nobody: all workers share them.
+    fn batch_inputs_min(&self) -> usize {
+        if self.read_next < self.end { self.bounds.batch_inputs.div_ceil(2) } else { 1 }
+    }
+
+    /// A batch, if at least so many inputs wait.
+    fn next_verify(&mut self, inputs_min: usize) -> Option<Task<P>> {
+        if self.verify_inputs < inputs_min {
+            return None;
+        }
+        // All workers share what is there.
         let share = self.verify_inputs.div_ceil(self.bounds.workers);
-        let wanted = share.min(self.bounds.batch_inputs).max(1);
+        let wanted = share.clamp(self.batch_inputs_min(), self.bounds.batch_inputs);
         let (mut parts, mut inputs) = (Vec::new(), 0);
         while inputs < wanted {
             let Some((index, part)) = self.verify_queue.pop_front() else { break };
@@ -528,6 +540,71 @@ mod tests {
                     self.checkpoints.push(at);
                     schedule.checkpoint_done();
                 }
+            }
+        }
+    }
+
+    /// Blocks with so many inputs each, one part each of at most 100, up to where they wait for their batches.
+    fn judged(blocks: usize, bounds: Bounds, parts: &[usize]) -> Schedule<Inputs> {
+        let mut schedule = Schedule::<Inputs>::new(bounds, vec![1_000; blocks]);
+        let mut world = World::new(blocks, 0);
+        for _ in 0.. {
+            match schedule.next() {
+                Next::Task(Task::Judge(index)) => {
+                    schedule.judge_done(index, parts.iter().map(|inputs| Inputs(*inputs)).collect());
+                    if index + 1 == bounds.blocks_max.min(blocks) {
+                        return schedule;
+                    }
+                }
+                Next::Task(task) => world.finish(&mut schedule, task, [None; 3], &[]),
+                other => panic!("{other:?} before the blocks are judged"),
+            }
+        }
+        schedule
+    }
+
+    fn batches(schedule: &mut Schedule<Inputs>) -> Vec<usize> {
+        std::iter::from_fn(|| match schedule.next() {
+            Next::Task(Task::Verify(parts)) => Some(parts.iter().map(|(_, part)| part.0).sum()),
+            _ => None,
+        })
+        .collect()
+    }
+
+    #[test]
+    fn batches_are_gathered_over_blocks_while_more_come_and_shared_at_the_end() {
+        let bounds = Bounds { workers: 4, bytes_max: 1 << 30, blocks_max: 40, batch_inputs: 512, followers: 0 };
+        // 40 of 100 blocks are on their way with 20 inputs each: 800 for four workers, but 256 at least for one.
+        let mut schedule = judged(100, bounds, &[20]);
+        assert_eq!(batches(&mut schedule), [260, 260, 260, 20]);
+        // More than enough for all: no batch is greater than the bound asks.
+        let mut schedule = judged(100, bounds, &[100, 100]);
+        assert_eq!(batches(&mut schedule)[..8], [600; 8]);
+        // The tip: one block, and all workers share it at once.
+        let mut schedule = judged(1, bounds, &[40; 10]);
+        assert_eq!(batches(&mut schedule), [120, 80, 80, 40, 40, 40]);
+    }
+
+    #[test]
+    fn a_small_batch_waits_while_blocks_can_be_read() {
+        let bounds = Bounds { workers: 1, bytes_max: 100 * 3_000, blocks_max: 100, batch_inputs: 512, followers: 0 };
+        let mut schedule = Schedule::<Inputs>::new(bounds, vec![1_000; 500]);
+        let mut world = World::new(500, 0);
+        let mut on_their_way = 0;
+        loop {
+            match schedule.next() {
+                Next::Task(Task::Judge(index)) => schedule.judge_done(index, vec![Inputs(1)]),
+                Next::Task(Task::Read(range)) => {
+                    on_their_way += range.len();
+                    world.finish(&mut schedule, Task::Read(range), [None; 3], &[]);
+                }
+                Next::Task(Task::Verify(parts)) => {
+                    // The window is full with fewer inputs than a batch should have: then it is what there is.
+                    assert_eq!((on_their_way, parts.len()), (100, 100));
+                    return;
+                }
+                Next::Task(task) => world.finish(&mut schedule, task, [None; 3], &[]),
+                other => panic!("{other:?} while blocks wait"),
             }
         }
     }

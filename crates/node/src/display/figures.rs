@@ -20,6 +20,9 @@ pub(crate) struct Figures {
     pub(crate) checks: CheckCounts,
     pub(crate) bytes: u64,
     pub(crate) bytes_total: u64,
+    /// Signature and tweak checks made, and the batches they were made in.
+    pub(crate) checks_made: u64,
+    pub(crate) batches: u64,
     pub(crate) stages: Vec<StageFigures>,
 }
 
@@ -73,6 +76,8 @@ impl Figures {
             checks: snapshot.stats.checks,
             bytes: snapshot.stats.bytes,
             bytes_total: snapshot.bytes_total,
+            checks_made: snapshot.checks_made,
+            batches: snapshot.batches,
             stages: Stage::ALL.iter().zip(&snapshot.stages).map(stage).collect(),
         }
     }
@@ -99,6 +104,8 @@ impl Figures {
                 tweak: self.checks.tweak.saturating_sub(earlier.checks.tweak),
             },
             bytes: self.bytes.saturating_sub(earlier.bytes),
+            checks_made: self.checks_made.saturating_sub(earlier.checks_made),
+            batches: self.batches.saturating_sub(earlier.batches),
             stages: stages.collect(),
             ..self.clone()
         }

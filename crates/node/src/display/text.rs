@@ -88,7 +88,7 @@ pub(crate) fn table(total: &Figures, costs: &Costs) -> String {
         total.busy() * 100.0
     );
     text += &format!(
-        "blocks       {}, to height {} ({}/s)\ntransactions {}\ninputs       {} ({}/s)\nchecks       {} signatures, {} tweaks\n",
+        "blocks       {}, to height {} ({}/s)\ntransactions {}\ninputs       {} ({}/s)\nchecks       {} signatures, {} tweaks{}\n",
         commas(total.blocks),
         commas(total.height),
         self::whole(total.rate(total.blocks)),
@@ -97,6 +97,10 @@ pub(crate) fn table(total: &Figures, costs: &Costs) -> String {
         self::whole(total.rate(total.inputs)),
         commas(total.signatures()),
         commas(total.checks.tweak),
+        total
+            .checks_made
+            .checked_div(total.batches)
+            .map_or(String::new(), |mean| format!(", in batches of {}", commas(mean))),
     );
     if let Some(floor) = &costs.floor {
         let seconds = floor.seconds(&total.checks, total.workers);
