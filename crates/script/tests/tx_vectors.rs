@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::lanes::{Batch, Decided};
 use common::*;
 use lydian_primitives::{Transaction, Txid};
 use lydian_script::{Flags, ScriptError, TxContext};
@@ -40,6 +41,14 @@ impl TxTest {
         let context = TxContext::new(self.tx.view(), &spent).unwrap();
         (0..self.spent.len()).try_for_each(|input| verify(&context, input, flags))
     }
+
+    /// The same; each input is settled with those of other transactions too.
+    fn verify_in(&self, flags: Flags, batch: &mut Batch) -> Result<(), ScriptError> {
+        let spent = outputs(&self.spent);
+        let context = TxContext::new(self.tx.view(), &spent).unwrap();
+        let results: Vec<_> = (0..self.spent.len()).map(|input| batch.verify(&context, input, flags)).collect();
+        results.into_iter().collect()
+    }
 }
 
 /// Core's `ExcludeIndividualFlags`: the legal sets with one flag less.
@@ -56,13 +65,13 @@ fn entries(file: &Value) -> impl Iterator<Item = &Value> {
 #[test]
 fn core_tx_valid_json() {
     let mut count = 0;
-    let mut seeded = Seeded(1);
+    let (mut seeded, mut batch) = (Seeded(1), Batch::default());
     for entry in entries(&testdata_json("vectors/core/tx_valid.json")) {
         let test = TxTest::read(entry);
         let excluded = flags(&entry[2]);
         let maximal = all_flags().without(excluded);
         assert!(maximal.is_legal(), "{entry}");
-        assert_eq!(test.verify(maximal), Ok(()), "{entry}");
+        assert_eq!(test.verify_in(maximal, &mut batch), Ok(()), "{entry}");
         let singles = Flags::ALL.iter().map(|(_, flag)| *flag);
         let random: Vec<_> = (0..RANDOM_FLAG_SETS).map(|_| seeded.flags()).collect();
         for less in singles.chain(random) {
@@ -76,6 +85,7 @@ fn core_tx_valid_json() {
     }
     report(&format!("tx_valid: {count}"));
     assert_eq!(count, 121);
+    assert_eq!(batch.settle("tx_valid"), Decided { inputs: 169, held: 169, lanes: 87, reference: 20 });
 }
 
 /// The nine entries marked BADTX break rules of transactions, not of scripts; the consensus layer tests those.
@@ -84,7 +94,7 @@ fn core_tx_valid_json() {
 #[test]
 fn core_tx_invalid_json() {
     let (mut count, mut bad_transactions) = (0, 0);
-    let mut seeded = Seeded(2);
+    let (mut seeded, mut batch) = (Seeded(2), Batch::default());
     for entry in entries(&testdata_json("vectors/core/tx_invalid.json")) {
         if entry[2] == "BADTX" {
             bad_transactions += 1;
@@ -93,7 +103,7 @@ fn core_tx_invalid_json() {
         let test = TxTest::read(entry);
         let minimal = flags(&entry[2]);
         assert!(minimal.is_legal(), "{entry}");
-        assert!(test.verify(minimal).is_err(), "{entry}");
+        assert!(test.verify_in(minimal, &mut batch).is_err(), "{entry}");
         let singles = Flags::ALL.iter().map(|(_, flag)| *flag);
         let random: Vec<_> = (0..RANDOM_FLAG_SETS).map(|_| seeded.flags()).collect();
         for more in singles.chain(random) {
@@ -107,4 +117,5 @@ fn core_tx_invalid_json() {
     }
     report(&format!("tx_invalid: {count}, and {bad_transactions} that break rules of transactions"));
     assert_eq!((count, bad_transactions), (84, 9));
+    assert_eq!(batch.settle("tx_invalid"), Decided { inputs: 31, held: 14, lanes: 19, reference: 2 });
 }

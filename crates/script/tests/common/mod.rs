@@ -15,6 +15,7 @@ use lydian_script::{Flags, ScriptBuilder, ScriptError, TxContext, verify_input, 
 use serde_json::Value;
 use std::path::Path;
 
+pub(crate) mod lanes;
 #[path = "../../../../testdata/locate.rs"]
 mod locate;
 #[allow(unused_imports, reason = "each test binary uses its part")]
