@@ -46,11 +46,11 @@ pub(crate) fn activate_best_chain(
         if advance.is_cancelled || advance.is_stopped {
             return Ok(advance);
         }
-        let outcome = run(core, &path, cancel, observer)?;
+        let outcome = run(core, path, &|last| what_follows(core, last), cancel, observer)?;
         advance.connected += outcome.committed as u64;
         match outcome.failure {
-            Some(failure) => enter_failure(core, path[outcome.committed].id, failure, observer, &mut advance)?,
-            None if outcome.committed < path.len() => {
+            Some((id, failure)) => enter_failure(core, id, failure, observer, &mut advance)?,
+            None if !outcome.is_whole => {
                 assert!(cancel.is_cancelled(), "a run ends with its path, a failure or a stop");
                 advance.is_cancelled = true;
                 return Ok(advance);
@@ -94,17 +94,38 @@ fn leave_for(
         }
     }
     let tree = core.tree();
-    let stops = tree.path(fork, candidate).into_iter().map_while(|id| {
+    let stops = stops(core, &tree, fork, candidate);
+    core.meter.aims_at(fork_height.0 + height_count(&stops), bytes(&stops));
+    Ok(stops)
+}
+
+/// The way from a block to its descendant, as far as bodies are here and the height to stop at allows.
+fn stops(core: &Core, tree: &HeaderTree, from: NodeId, to: NodeId) -> Vec<Stop> {
+    let last = core.settings.stop_at.unwrap_or(Height(u32::MAX));
+    let stops = tree.path(from, to).into_iter().map_while(|id| {
         let node = tree.node(id);
         let position = node.block?;
-        let is_assumed = |assumed| is_assumed_valid(&tree, id, assumed, &core.params);
+        let is_assumed = |assumed| is_assumed_valid(tree, id, assumed, &core.params);
         let is_trusted = node.is_verified || core.settings.assume_valid.is_some_and(is_assumed);
         (node.height <= last).then_some(Stop { id, position, is_trusted })
     });
-    let stops: Vec<_> = stops.collect();
-    let bytes = stops.iter().map(|stop| u64::from(stop.position.size)).sum();
-    core.meter.aims_at(fork_height.0 + height_count(&stops), bytes);
-    Ok(stops)
+    stops.collect()
+}
+
+/// The blocks that came meanwhile and stand on the end of a path that is being validated, if the chain with most work still goes this way.
+fn what_follows(core: &Core, end: NodeId) -> Vec<Stop> {
+    let tree = core.tree();
+    let Some(candidate) = tree.best_candidate().filter(|candidate| *candidate != end) else { return Vec::new() };
+    if tree.fork(end, candidate) != end {
+        return Vec::new();
+    }
+    let stops = stops(core, &tree, end, candidate);
+    core.meter.aims_further(tree.height(end).0 + height_count(&stops), bytes(&stops));
+    stops
+}
+
+fn bytes(stops: &[Stop]) -> u64 {
+    stops.iter().map(|stop| u64::from(stop.position.size)).sum()
 }
 
 fn height_count(stops: &[Stop]) -> u32 {

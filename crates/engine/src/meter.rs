@@ -194,6 +194,12 @@ impl Meter {
         self.set(Counter::BytesTotal, self.get(Counter::Bytes) + bytes);
     }
 
+    /// More blocks joined the chain that is being validated.
+    pub(crate) fn aims_further(&self, height: u32, bytes: u64) {
+        self.set(Counter::TargetHeight, u64::from(height));
+        self.add(Counter::BytesTotal, bytes);
+    }
+
     /// Signature and tweak checks made so far, those of blocks on their way included.
     pub fn checks(&self) -> u64 {
         self.get(Counter::ChecksMade)

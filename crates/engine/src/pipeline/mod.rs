@@ -1,6 +1,7 @@
 //! A run: blocks of one chain, from the first that stands on the tip, through all steps by `workers` threads.
 //!
-//! Input: a path of headers whose blocks are stored. Output: as many of them committed as are valid, and why it ended. The
+//! Input: a path of headers whose blocks are stored, and who tells what follows on its end: blocks that came meanwhile join the run,
+//! so that a sync is one run as long as blocks come faster than they are validated. Output: as many of them committed as are valid, and why it ended. The
 //! order of everything is [`schedule`]'s; what a task does is [`tasks`]'. Threads live as long as the run and are as many as
 //! the settings say, the caller's among them ([`workers`]). Invariants: a block that fails is told about once all below it are
 //! committed, and nothing above it ever is; an error of the disk ends the run and is no verdict; a run that is cancelled
@@ -43,11 +44,13 @@ pub(crate) struct Stop {
     pub(crate) is_trusted: bool,
 }
 
-/// How a run ended: blocks committed, and what stopped it before the end of the path.
+/// How a run ended: blocks committed, what stopped it before the end of the path, and at which block.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) committed: usize,
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<(NodeId, Failure)>,
+    /// Every block of the path is committed.
+    pub(crate) is_whole: bool,
 }
 
 /// The block after the last committed one cannot be connected.
@@ -57,10 +60,11 @@ pub(crate) enum Failure {
     Unreadable(UnreadableReason),
 }
 
-/// Validates the path.
+/// Validates the path, and what `more` says follows on its last block.
 pub(crate) fn run(
     core: &Core,
-    path: &[Stop],
+    path: Vec<Stop>,
+    more: &(dyn Fn(NodeId) -> Vec<Stop> + Sync),
     cancel: &Cancel,
     observer: &dyn Observer,
 ) -> Result<Outcome, EngineError> {
@@ -75,13 +79,14 @@ pub(crate) fn run(
     let sizes = path.iter().map(|stop| stop.position.size).collect();
     let run = Run {
         core,
-        path,
+        more,
         cancel,
         observer,
         windows: std::array::from_fn(|partition| Mutex::new(Window::new(partition))),
     };
     let state = State {
         schedule: Schedule::new(bounds, sizes),
+        path,
         jobs: VecDeque::new(),
         first_job: 0,
         retired: Vec::new(),
@@ -90,14 +95,15 @@ pub(crate) fn run(
     let state = work_off(&run, state, settings.workers)?;
     let committed = state.schedule.committed();
     // A failure above a block where the run was cancelled is none.
-    let failure = state.failure.filter(|(index, _)| *index == committed).map(|(_, failure)| failure);
-    Ok(Outcome { committed, failure })
+    let failure = state.failure.filter(|(index, _)| *index == committed);
+    let failure = failure.map(|(index, failure)| (state.path[index].id, failure));
+    Ok(Outcome { committed, failure, is_whole: committed == state.path.len() })
 }
 
 /// What all workers of a run share.
 struct Run<'a> {
     core: &'a Core,
-    path: &'a [Stop],
+    more: &'a (dyn Fn(NodeId) -> Vec<Stop> + Sync),
     cancel: &'a Cancel,
     observer: &'a dyn Observer,
     windows: [Mutex<Window>; PARTITIONS],
@@ -105,6 +111,7 @@ struct Run<'a> {
 
 struct State {
     schedule: Schedule,
+    path: Vec<Stop>,
     /// The blocks that are read, from index `first_job` on.
     jobs: VecDeque<Option<Arc<Job>>>,
     first_job: usize,
@@ -152,6 +159,16 @@ impl State {
     }
 }
 
+impl Run<'_> {
+    /// Lets the run go on with blocks that came since its path was made.
+    fn extend(&self, state: &mut State) {
+        let Some(last) = state.path.last() else { return };
+        let more = (self.more)(last.id);
+        state.schedule.extend(more.iter().map(|stop| stop.position.size));
+        state.path.extend(more);
+    }
+}
+
 impl Crew for Run<'_> {
     type State = State;
     type Work = Work;
@@ -163,6 +180,8 @@ impl Crew for Run<'_> {
         if self.cancel.is_cancelled() {
             let end = state.schedule.uncommitted_from();
             state.schedule.end_at(end);
+        } else if state.schedule.takes_more() {
+            self.extend(state);
         }
         match state.schedule.next() {
             Next::Task(task) => Step::Work(self.prepare(state, task)),

@@ -186,6 +186,21 @@ impl<P: Piece> Schedule<P> {
         self.end = self.end.min(end);
     }
 
+    /// Whether every block of the path is begun and none failed: then more may follow.
+    pub(crate) fn takes_more(&self) -> bool {
+        self.read_next == self.sizes.len() && self.end == self.sizes.len()
+    }
+
+    /// The path goes on with blocks of these sizes.
+    ///
+    /// # Panics
+    /// If the path has ended before its end.
+    pub(crate) fn extend(&mut self, sizes: impl IntoIterator<Item = u32>) {
+        assert_eq!(self.end, self.sizes.len(), "nothing follows on a block that failed");
+        self.sizes.extend(sizes);
+        self.end = self.sizes.len();
+    }
+
     /// Funds nothing new until all blocks that any partition has funded are retired, then gives out [`Task::Checkpoint`].
     pub(crate) fn request_checkpoint(&mut self) {
         if self.checkpoint == CheckpointState::None {
@@ -623,10 +638,12 @@ mod tests {
             followers in 0_usize..3,
             faults in prop::array::uniform3(prop::option::weighted(0.2, 0_usize..60)),
             cancel_at in prop::option::weighted(0.2, 0_usize..400),
+            here_at_first in prop::option::of(0_usize..60),
         ) {
             let blocks = sizes.len();
+            let mut here = here_at_first.unwrap_or(blocks).min(blocks);
             let bounds = Bounds { workers, bytes_max, blocks_max, batch_inputs: 150, followers };
-            let mut schedule = Schedule::<Inputs>::new(bounds, sizes);
+            let mut schedule = Schedule::<Inputs>::new(bounds, sizes[..here].to_vec());
             let mut world = World::new(blocks, followers);
             let mut random = seed;
             let mut next_random = move |below: usize| {
@@ -644,6 +661,11 @@ mod tests {
                 }
                 if next_random(50) == 0 {
                     schedule.request_checkpoint();
+                }
+                if !was_cancelled && schedule.takes_more() && next_random(4) == 0 {
+                    let more = next_random(9).min(blocks - here);
+                    schedule.extend(sizes[here..here + more].iter().copied());
+                    here += more;
                 }
                 if running.len() < workers && next_random(3) > 0 {
                     match schedule.next() {
@@ -665,12 +687,13 @@ mod tests {
             }
             // A part that fails is only looked at where the block has parts.
             let verify_fault = faults[2].filter(|index| *index < blocks && parts[*index] > 0);
-            let end = [faults[0], faults[1], verify_fault].into_iter().flatten().min().unwrap_or(blocks).min(blocks);
+            // Blocks that came after the end are another run's.
+            let end = [faults[0], faults[1], verify_fault].into_iter().flatten().min().unwrap_or(here).min(here);
             if was_cancelled {
                 prop_assert!(world.committed <= end);
             } else {
                 prop_assert_eq!(world.committed, end);
-                prop_assert_eq!(world.failed, (end < blocks).then_some(end));
+                prop_assert_eq!(world.failed, (end < here).then_some(end));
             }
             let committed: Vec<usize> = (0..world.committed).collect();
             prop_assert!(world.applied.iter().all(|applied| *applied == committed));

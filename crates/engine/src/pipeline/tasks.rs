@@ -1,7 +1,7 @@
 //! What the tasks of a run do, and what their reports change. See [`super`].
 
 use super::schedule::Task;
-use super::{Failure, Run, State};
+use super::{Failure, Run, State, Stop};
 use crate::core::Core;
 use crate::disconnect::read_block;
 use crate::error::EngineError;
@@ -10,7 +10,7 @@ use crate::follower::{ConnectedBlock, FollowerError};
 use crate::job::{Job, lock};
 use crate::links::Links;
 use crate::meter::Stage;
-use lydian_chain::{ChainError, IndexEntry, NodeId, UndoPosition, encode_undo};
+use lydian_chain::{BlockPosition, ChainError, IndexEntry, NodeId, UndoPosition, encode_undo};
 use lydian_consensus::deployment::is_bip30_checked;
 use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, judge, parts};
 use lydian_disk::DiskErrorKind;
@@ -20,12 +20,26 @@ use std::sync::Arc;
 
 /// A task with the blocks it is about.
 pub(super) enum Work {
-    Read(Range<usize>),
-    Partition { partition: usize, apply: Range<usize>, fund: Range<usize>, jobs: Vec<Arc<Job>> },
+    /// Blocks from an index on, and after them those to be read soon.
+    Read {
+        from: usize,
+        stops: Vec<Stop>,
+        soon: Vec<BlockPosition>,
+    },
+    Partition {
+        partition: usize,
+        apply: Range<usize>,
+        fund: Range<usize>,
+        jobs: Vec<Arc<Job>>,
+    },
     Judge(Arc<Job>),
     Verify(Vec<(Arc<Job>, Part)>),
     Commit(Range<usize>, Vec<Arc<Job>>),
-    Follow { follower: usize, to: usize, jobs: Vec<Arc<Job>> },
+    Follow {
+        follower: usize,
+        to: usize,
+        jobs: Vec<Arc<Job>>,
+    },
     Checkpoint,
 }
 
@@ -49,7 +63,10 @@ const PREFETCH_BLOCKS: usize = 32;
 impl Run<'_> {
     pub(super) fn prepare(&self, state: &State, task: Task) -> Work {
         match task {
-            Task::Read(range) => Work::Read(range),
+            Task::Read(range) => {
+                let soon = state.path[range.end..].iter().take(PREFETCH_BLOCKS).map(|stop| stop.position).collect();
+                Work::Read { from: range.start, stops: state.path[range].to_vec(), soon }
+            }
             Task::Partition { partition, apply, fund } => {
                 let jobs = state.jobs(fund.clone());
                 Work::Partition { partition, apply, fund, jobs }
@@ -66,7 +83,7 @@ impl Run<'_> {
 
     pub(super) fn perform(&self, work: Work) -> Result<Report, EngineError> {
         match work {
-            Work::Read(range) => self.read(range),
+            Work::Read { from, stops, soon } => self.read(from, &stops, &soon),
             Work::Partition { partition, apply, fund, jobs } => self.partition(partition, apply, fund, &jobs),
             Work::Judge(job) => Ok(self.judge(&job)),
             Work::Verify(parts) => Ok(self.verify(&parts)),
@@ -116,25 +133,23 @@ impl Run<'_> {
         }
     }
 
-    fn read(&self, range: Range<usize>) -> Result<Report, EngineError> {
-        let mut jobs = Vec::with_capacity(range.len());
-        for index in range.clone() {
-            if let Some(later) = self.path.get(index + PREFETCH_BLOCKS) {
-                self.core.store.prefetch(later.position);
-            }
-            match self.read_one(index)? {
+    fn read(&self, from: usize, stops: &[Stop], soon: &[BlockPosition]) -> Result<Report, EngineError> {
+        soon.iter().for_each(|position| self.core.store.prefetch(*position));
+        let mut jobs = Vec::with_capacity(stops.len());
+        for (index, stop) in (from..).zip(stops) {
+            match self.read_one(index, stop)? {
                 Ok(job) => jobs.push(Arc::new(job)),
                 Err(failure) => {
-                    return Ok(Report::Read { jobs, linked: range.start..index, failure: Some((index, failure)) });
+                    return Ok(Report::Read { jobs, linked: from..index, failure: Some((index, failure)) });
                 }
             }
         }
-        Ok(Report::Read { jobs, linked: range, failure: None })
+        Ok(Report::Read { jobs, linked: from..from + stops.len(), failure: None })
     }
 
     /// From the stored bytes to a block that waits for its coins.
-    fn read_one(&self, index: usize) -> Result<Result<Job, Failure>, EngineError> {
-        let (core, stop) = (self.core, &self.path[index]);
+    fn read_one(&self, index: usize, stop: &Stop) -> Result<Result<Job, Failure>, EngineError> {
+        let core = self.core;
         let unreadable = |reason| Ok(Err(Failure::Unreadable(reason)));
         let raw = match core.meter.time(Stage::Read, || core.store.read_block(stop.position)) {
             Ok(raw) => raw,
