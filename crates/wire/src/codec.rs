@@ -1,0 +1,51 @@
+//! What messages are made of beyond the [`Reader`] of `primitives`. Input: foreign bytes. Output: numbers and lists. Total; a list grows with the bytes
+//! that are there, not with its declared length.
+
+use lydian_primitives::{ParseError, ParseErrorKind, Reader};
+
+/// A CompactSize that counts nothing and may be any number: Core's `CompactSizeFormatter<false>`.
+pub(crate) fn compact_u64(reader: &mut Reader<'_>) -> Result<u64, ParseError> {
+    let offset = reader.offset();
+    let first = reader.u8()?;
+    let (value, least) = match first {
+        0xfd => (u64::from(u16::from_le_bytes(reader.array()?)), 0xfd),
+        0xfe => (u64::from(reader.u32()?), 0x1_0000),
+        0xff => (u64::from_le_bytes(reader.array()?), 0x1_0000_0000),
+        small => (u64::from(small), 0),
+    };
+    if value < least {
+        return Err(ParseError { offset, kind: ParseErrorKind::NonCanonicalCompactSize });
+    }
+    Ok(value)
+}
+
+/// The shortest form of such a number.
+pub(crate) fn write_compact_u64(out: &mut Vec<u8>, value: u64) {
+    let bytes = value.to_le_bytes();
+    let (prefix, size) = match value {
+        0..=0xfc => (None, 1),
+        0xfd..=0xffff => (Some(0xfd), 2),
+        0x1_0000..=0xffff_ffff => (Some(0xfe), 4),
+        _ => (Some(0xff), 8),
+    };
+    out.extend(prefix);
+    out.extend_from_slice(&bytes[..size]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_round_trips_in_one_form_only() {
+        for value in [0, 0xfc, 0xfd, 0xffff, 0x1_0000, 0xffff_ffff, 0x1_0000_0000, u64::MAX] {
+            let mut out = Vec::new();
+            write_compact_u64(&mut out, value);
+            assert_eq!(compact_u64(&mut Reader::new(&out)), Ok(value));
+        }
+        for longer in [&[0xfd, 0xfc, 0][..], &[0xfe, 0xff, 0xff, 0, 0], &[0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]] {
+            let error = compact_u64(&mut Reader::new(longer)).map_err(|error| error.kind);
+            assert_eq!(error, Err(ParseErrorKind::NonCanonicalCompactSize));
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What peers say to each other: addresses, messages, and the two transports, without sockets.
+//!
+//! Input: bytes of anybody, in any cuts. Output: messages, and bytes to send. Invariants: decoding is total and takes by prefix what Bitcoin Core takes by
+//! prefix; memory grows with bytes received, never with a length that was only declared. No socket, no clock, no randomness of its own, no rule of
+//! consensus; blocks and transactions stay bytes.
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+mod codec;
+mod error;
+pub mod limits;
+
+pub use address::{AddressError, Encoding, Endpoint, NetAddr, Network, Services, Subnet, SubnetError, TimedAddress};
+pub use error::DecodeError;
