@@ -1,7 +1,8 @@
 //! Signature checks on secp256k1 in batches: ECDSA, BIP-0340 Schnorr, taproot tweak.
 //!
 //! Input: a slice of [`Check`]. Output: one verdict for each, in its order. Two implementations: [`Reference`] is
-//! libsecp256k1, [`LaneEngine`] verifies many checks at once in SIMD lanes; [`choose`] picks by name. Invariants: a verdict depends on its check alone, never on its
+//! libsecp256k1, [`LaneEngine`] verifies many checks at once in SIMD lanes; [`choose`] picks by name, [`Refereed`] lets the
+//! reference watch the choice. Invariants: a verdict depends on its check alone, never on its
 //! neighbours; encodings of signatures in scripts (DER, hash types) are the script layer's, which hands r and s as 64
 //! bytes. No I/O, no clock, no randomness.
 
@@ -11,12 +12,14 @@ mod der;
 mod key;
 mod lanes;
 pub mod limits;
+mod referee;
 mod reference;
 mod select;
 
 pub use der::parse_der_lax;
 pub use key::uncompressed_key;
 pub use lanes::{LaneEngine, Tally};
+pub use referee::{Alarm, Disagreement, Evidence, RefereeCounts, Refereed, Sampling};
 pub use reference::Reference;
 pub use select::{ChooseError, Chosen, ENGINE_NAMES, choose, engines};
 

@@ -5,3 +5,6 @@ pub const LANE_CHECKS_MIN: usize = 3;
 
 /// Checks of a kind that go through the lanes together; two inversions are shared by so many.
 pub const PORTION_CHECKS_MAX: usize = 1_024;
+
+/// Disagreements of a kernel with the reference that are kept and told; the others are counted.
+pub const DISAGREEMENTS_MAX: usize = 16;
