@@ -10,9 +10,10 @@
 
 use lydian_chain::find_block_files;
 use lydian_consensus::{Chain, Params};
-use lydian_curve::{Check, Engine as Signatures};
+use lydian_curve::{Check, Engine as Signatures, Refereed, Sampling};
 use lydian_disk::RealDisk;
 use lydian_engine::{Cancel, Engine, ImportFiles, Layout, Settings, Snapshot, Stage, StageClock, Unobserved};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -127,7 +128,9 @@ fn validate(chain: &Path, options: &Options, scratch: &Path) -> (Snapshot, Strin
     let mut settings = Settings::new(options.workers);
     settings.clock = Box::new(Clock(Instant::now()));
     if options.is_free {
-        settings.signatures = Arc::new(Free);
+        // Nobody watches: the reference would find what it says of the false pairs of multisigs.
+        let sampling = Sampling { interval: NonZeroU64::MAX, seed: [0; 32] };
+        settings.signatures = Arc::new(Refereed::new(Box::new(Free), sampling, Box::new(|_| {})));
     }
     let params = Params::new(Chain::Regtest);
     let engine = Engine::open(Arc::new(RealDisk), &layout, params, settings, Vec::new()).unwrap().engine;

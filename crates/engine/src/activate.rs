@@ -41,6 +41,9 @@ pub(crate) fn activate_best_chain(
             advance.is_cancelled = true;
             return Ok(advance);
         }
+        if leave_invalid(core, cancel, observer, &mut advance)? {
+            continue;
+        }
         let Some(candidate) = core.tree().best_candidate() else { return Ok(advance) };
         let path = leave_for(core, candidate, cancel, observer, &mut advance)?;
         if advance.is_cancelled || advance.is_stopped {
@@ -58,6 +61,31 @@ pub(crate) fn activate_best_chain(
             None => {}
         }
     }
+}
+
+/// Takes off the chain what a review found to break a rule. Gives whether anything was taken off.
+///
+/// The mark is what lasts: a process that ends in between finds it, and the next search for the best chain begins here.
+fn leave_invalid(
+    core: &Core,
+    cancel: &Cancel,
+    observer: &dyn Observer,
+    advance: &mut Advance,
+) -> Result<bool, EngineError> {
+    let is_invalid = || {
+        let tree = core.tree();
+        tree.node(tree.tip()).is_invalid
+    };
+    let mut count = 0;
+    while is_invalid() && !cancel.is_cancelled() {
+        disconnect_tip(core, observer)?;
+        advance.disconnected += 1;
+        count += 1;
+        if core.coins.needs_checkpoint() {
+            core.checkpoint(observer)?;
+        }
+    }
+    Ok(count > 0)
 }
 
 /// Disconnects to the fork, and tells the way from there; both only up to the height to stop at.

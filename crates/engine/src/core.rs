@@ -8,6 +8,7 @@ use crate::event::{Event, Observer};
 use crate::follower::{Follower, FollowerError};
 use crate::job::lock;
 use crate::meter::{Meter, Stage};
+use crate::review::Reviews;
 use crate::settings::{Layout, Settings};
 use crate::totals;
 use lydian_chain::{BlockPosition, BlockStore, HeaderTree, NodeId};
@@ -29,6 +30,7 @@ pub(crate) struct Core {
     pub(crate) coins: Coins,
     pub(crate) followers: Vec<Mutex<Box<dyn Follower>>>,
     pub(crate) meter: Arc<Meter>,
+    pub(crate) reviews: Reviews,
     /// Other places where a block lies that is here already, first found first: the bytes at its place may turn out to be of no
     /// use, and a twin with the same header says nothing of the honest block.
     pub(crate) other_places: Mutex<HashMap<NodeId, VecDeque<BlockPosition>>>,

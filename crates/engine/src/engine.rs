@@ -9,21 +9,34 @@ use crate::follower::Follower;
 use crate::import::{Import, ImportFiles, import};
 use crate::job::lock;
 use crate::meter::{Meter, Snapshot};
+use crate::review::{self, ReviewCounts};
 use crate::settings::{Cancel, Layout, Settings};
 use crate::start;
 use crate::utxo::{UtxoHashes, utxo_hashes};
 use lydian_chain::{IndexEntry, NodeId, StoreRemark};
 use lydian_coins::{Coins, CoinsStats, Tip};
 use lydian_consensus::{Accepted, CheckedBlock, Params, Parent, Rejected, Step, check_block};
+use lydian_curve::Refereed;
 use lydian_disk::Disk;
 use lydian_primitives::{Block, BlockHash, Header, Height};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 /// The validating part of a node.
+///
+/// Where signatures are verified by a kernel, a thread of its own reviews the blocks at the tip once more with the reference. It takes a
+/// block off the chain that turns out to break a rule, as a caller would, and ends when the engine is dropped.
 #[derive(Debug)]
 pub struct Engine {
-    core: Core,
+    desk: Arc<Desk>,
+    reviewer: Option<JoinHandle<()>>,
+}
+
+/// What callers and the thread of the reviews share.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) core: Core,
     /// Held by whoever changes the chain; holds the first error, after which nobody may.
     writer: Mutex<Option<String>>,
 }
@@ -61,20 +74,17 @@ impl Engine {
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Opened, EngineError> {
         let (core, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
-        Ok(Opened { engine: Engine { core, writer: Mutex::new(None) }, remarks })
+        let desk = Arc::new(Desk { core, writer: Mutex::new(None) });
+        let reviewer = if desk.core.settings.signatures.is_watched() { Some(review::start(&desk)?) } else { None };
+        Ok(Opened { engine: Engine { desk, reviewer }, remarks })
     }
 
-    /// Does something that changes the chain. After an error nothing does any more, nor after a panic: the coins may have taken
-    /// in half a block.
     fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
-        let mut error = lock(&self.writer);
-        if let Some(reason) = error.as_ref() {
-            return Err(EngineError::Poisoned { reason: reason.clone() });
-        }
-        *error = Some("a change of the chain panicked".to_owned());
-        let result = change(&self.core);
-        *error = result.as_ref().err().map(EngineError::to_string);
-        result
+        self.desk.write(change)
+    }
+
+    fn core(&self) -> &Core {
+        &self.desk.core
     }
 
     /// Takes a block in, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
@@ -127,6 +137,22 @@ impl Engine {
         self.write(|core| activate_best_chain(core, cancel, observer))
     }
 
+    /// Waits until every block that waits for a review has had it, and what follows from that is done.
+    pub fn finish_reviews(&self) -> Result<(), EngineError> {
+        self.core().reviews.wait();
+        self.write(|_| Ok(()))
+    }
+
+    /// Reviews so far.
+    pub fn reviews(&self) -> ReviewCounts {
+        self.core().reviews.counts()
+    }
+
+    /// Who verifies signatures, and what its referee has seen.
+    pub fn signatures(&self) -> &Arc<Refereed> {
+        &self.core().settings.signatures
+    }
+
     /// Makes everything durable.
     pub fn checkpoint(&self, observer: &dyn Observer) -> Result<(), EngineError> {
         self.write(|core| core.checkpoint(observer))
@@ -134,25 +160,25 @@ impl Engine {
 
     /// Looks at the last blocks and the coins: Core's `-checkblocks` and `-checklevel`. Returns how many blocks it saw.
     pub fn check_last_blocks(&self, blocks: u32, level: u32) -> Result<u32, Inconsistency> {
-        let _writer = lock(&self.writer);
-        check_last_blocks(&self.core, blocks, level)
+        let _writer = lock(&self.desk.writer);
+        check_last_blocks(self.core(), blocks, level)
     }
 
     /// The hashes of the coins at the tip, as Core's `gettxoutsetinfo` tells them. Reads every coin.
     pub fn utxo_hashes(&self) -> Result<UtxoHashes, EngineError> {
-        let _writer = lock(&self.writer);
-        utxo_hashes(&self.core)
+        let _writer = lock(&self.desk.writer);
+        utxo_hashes(self.core())
     }
 
     /// Height and hash of the last block of the active chain.
     pub fn tip(&self) -> Tip {
-        self.core.tip()
+        self.core().tip()
     }
 
     /// The tip, in the words of the event that told it.
     pub fn tip_update(&self) -> TipUpdate {
         let node = {
-            let tree = self.core.tree();
+            let tree = self.core().tree();
             tree.node(tree.tip())
         };
         TipUpdate {
@@ -160,47 +186,72 @@ impl Engine {
             height: node.height,
             header: node.header,
             chain_work: node.chain_work,
-            transactions: self.core.count_transactions(0),
-            cache_bytes: self.core.coins.memory_bytes(),
-            coins: self.core.coins.len(),
+            transactions: self.core().count_transactions(0),
+            cache_bytes: self.core().coins.memory_bytes(),
+            coins: self.core().coins.len(),
             is_disconnect: false,
         }
     }
 
     /// Height and hash of the block up to which everything is durable.
     pub fn durable_tip(&self) -> Option<Tip> {
-        self.core.coins.tip()
+        self.core().coins.tip()
     }
 
     /// Height of the header with most work.
     pub fn best_header_height(&self) -> Height {
-        let tree = self.core.tree();
+        let tree = self.core().tree();
         tree.height(tree.best_header())
     }
 
     pub fn params(&self) -> &Params {
-        &self.core.params
+        &self.core().params
     }
 
     pub fn coins(&self) -> &Coins {
-        &self.core.coins
+        &self.core().coins
     }
 
     pub fn coins_stats(&self) -> CoinsStats {
-        self.core.coins.stats()
+        self.core().coins.stats()
     }
 
     pub fn meter(&self) -> &Meter {
-        &self.core.meter
+        &self.core().meter
     }
 
     /// The meter, to read while the engine works.
     pub fn shared_meter(&self) -> Arc<Meter> {
-        Arc::clone(&self.core.meter)
+        Arc::clone(&self.core().meter)
     }
 
     pub fn progress(&self) -> Snapshot {
-        self.core.meter.snapshot()
+        self.core().meter.snapshot()
+    }
+}
+
+impl Desk {
+    /// Does something that changes the chain. After an error nothing does any more, nor after a panic: the coins may have taken
+    /// in half a block.
+    pub(crate) fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
+        let mut error = lock(&self.writer);
+        if let Some(reason) = error.as_ref() {
+            return Err(EngineError::Poisoned { reason: reason.clone() });
+        }
+        *error = Some("a change of the chain panicked".to_owned());
+        let result = change(&self.core);
+        *error = result.as_ref().err().map(EngineError::to_string);
+        result
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.core().reviews.end();
+        if let Some(reviewer) = self.reviewer.take() {
+            // One that panicked has said so.
+            let _ = reviewer.join();
+        }
     }
 }
 

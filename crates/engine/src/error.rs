@@ -27,6 +27,10 @@ pub enum EngineError {
         height: Height,
         what: &'static str,
     },
+    /// The thread of the reviews could not be started.
+    Thread {
+        reason: String,
+    },
     /// An earlier error; the words are its.
     Poisoned {
         reason: String,
@@ -48,6 +52,7 @@ impl fmt::Display for EngineError {
             EngineError::MissingBlock { hash, height, what } => {
                 write!(f, "{what} of block {hash} at height {height} is needed and not here; -reindex makes it anew")
             }
+            EngineError::Thread { reason } => write!(f, "a thread could not be started: {reason}"),
             EngineError::Poisoned { reason } => write!(f, "stopped by an earlier error: {reason}"),
         }
     }

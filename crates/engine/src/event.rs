@@ -1,6 +1,7 @@
 //! What the engine tells whoever watches it. Input to an [`Observer`]: events, from any worker, in the order of commits. An
 //! observer must be quick and must never call the engine.
 
+use crate::error::EngineError;
 use lydian_chain::ChainError;
 use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Header, Height};
@@ -29,6 +30,8 @@ pub enum Event<'a> {
     UnreadableBlock { hash: BlockHash, height: Height, reason: &'a UnreadableReason },
     /// The chain with most work leaves the active chain at this block.
     Reorganisation { fork_height: Height, disconnected: u32 },
+    /// A block that a review found to break a rule could not be taken off the chain; the engine has to be opened again.
+    NotTakenOff { hash: BlockHash, height: Height, error: &'a EngineError },
     /// Everything up to the tip is durable.
     Checkpoint { height: Height, coins: u64, bytes_written: u64 },
 }

@@ -4,7 +4,8 @@
 //! specification), a chain and its coins that survive anything, and a feed of connected and disconnected blocks. The way of a
 //! block: read, parse, check and link in any order; fund in height order, sharded by outpoint; judge and verify in any order;
 //! commit in height order. Invariants: no setting changes a verdict; a block is invalid only for breaking a rule, never for an
-//! error of the disk; nothing committed to disk is lost. No clock is read here, and no thread outlives a call.
+//! error of the disk; nothing committed to disk is lost. No clock is read here; but for the one that
+//! reviews blocks at the tip, which ends with the engine, no thread outlives a call.
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ pub mod limits;
 mod links;
 mod meter;
 mod pipeline;
+mod review;
 mod settings;
 mod start;
 mod totals;
@@ -40,6 +42,7 @@ pub use follower::{ConnectedBlock, Follower, FollowerError};
 pub use import::{Import, ImportFiles, RefusedHeader};
 pub use lydian_coins::Tip;
 pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
+pub use review::ReviewCounts;
 pub use settings::{Cancel, Layout, Settings};
 pub use utxo::UtxoHashes;
 pub use wipe::{Wipe, wipe};

@@ -9,3 +9,13 @@ pub const WINDOW_BYTES_BASE: usize = 24 << 20;
 
 /// The same for each worker.
 pub const WINDOW_BYTES_WORKER: usize = 12 << 20;
+
+/// A run is at the tip, and its blocks are reviewed by the reference, if the best header is at most so many blocks above its end.
+pub const REVIEW_DEPTH_MAX: u32 = 6;
+
+/// The same if it is at most so long: who catches up after a longer pause has the sample.
+pub const REVIEW_RUN_BLOCKS_MAX: usize = 12;
+
+/// Blocks that wait for their review at most; the oldest has to be content with the sample. With their coins so many are some 70 MB as
+/// blocks are, 200 MB as they may be.
+pub const REVIEW_QUEUE_BLOCKS_MAX: usize = 12;

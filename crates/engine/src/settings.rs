@@ -1,9 +1,10 @@
 //! What the engine is told when it is opened. Data only.
 
 use crate::assumed::AssumeValid;
+use crate::event::{Observer, Unobserved};
 use crate::limits::{BATCH_INPUTS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
 use crate::meter::{NoClock, StageClock};
-use lydian_curve::{Engine as Signatures, Reference};
+use lydian_curve::Refereed;
 use lydian_primitives::Height;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,8 +57,10 @@ pub struct Settings {
     pub seed: [u8; 16],
     /// The key of a new directory of block files (`xor.dat`); zeros for none.
     pub block_key: [u8; 8],
-    /// Who verifies signatures.
-    pub signatures: Arc<dyn Signatures + Send>,
+    /// Who verifies signatures, and how it is watched. Blocks at the tip are reviewed where this is not the reference.
+    pub signatures: Arc<Refereed>,
+    /// Told of what no call brought about: what follows from a review. The others are told by their caller's observer.
+    pub background: Arc<dyn Observer + Send>,
     pub clock: Box<dyn StageClock>,
 }
 
@@ -65,10 +68,7 @@ impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("Settings");
         shown.field("workers", &self.workers).field("cache_bytes", &self.cache_bytes);
-        shown
-            .field("window_bytes", &self.window_bytes)
-            .field("signatures", &self.signatures.name())
-            .finish_non_exhaustive()
+        shown.field("window_bytes", &self.window_bytes).field("signatures", &self.signatures).finish_non_exhaustive()
     }
 }
 
@@ -87,7 +87,8 @@ impl Settings {
             prune_bytes: None,
             seed: [0; 16],
             block_key: [0; 8],
-            signatures: Arc::new(Reference),
+            signatures: Arc::new(Refereed::reference()),
+            background: Arc::new(Unobserved),
             clock: Box::new(NoClock),
         }
     }

@@ -27,6 +27,9 @@ pub(crate) const COMMANDS_MAX: usize = 16;
 /// Bytes of a status file.
 pub(crate) const STATUS_SIZE_MAX: u64 = 1 << 20;
 
+/// Files that tell of a signature engine that was wrong; more cases are in the log alone.
+pub(crate) const DISAGREEMENT_FILES_MAX: u32 = 100;
+
 /// Remarks about imported files that are told; the rest are counted.
 pub(crate) const REMARKS_MAX: usize = 100;
 

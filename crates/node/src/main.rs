@@ -9,6 +9,7 @@ mod cli;
 mod clock;
 mod daemon;
 mod datadir;
+mod disagreement;
 mod display;
 mod exit;
 mod explain;

@@ -23,6 +23,7 @@ use crate::core::Core;
 use crate::error::EngineError;
 use crate::event::{Observer, UnreadableReason};
 use crate::job::Job;
+use crate::limits::{REVIEW_DEPTH_MAX, REVIEW_RUN_BLOCKS_MAX};
 use crate::meter::Stage;
 use crate::settings::Cancel;
 use crate::window::Window;
@@ -82,6 +83,7 @@ pub(crate) fn run(
         more,
         cancel,
         observer,
+        is_reviewed: is_at_tip(core, &path) && settings.signatures.is_watched(),
         windows: std::array::from_fn(|partition| Mutex::new(Window::new(partition))),
     };
     let state = State {
@@ -100,12 +102,22 @@ pub(crate) fn run(
     Ok(Outcome { committed, failure, is_whole: committed == state.path.len() })
 }
 
+/// Whether this is no catching up: a short run that ends near the best header.
+fn is_at_tip(core: &Core, path: &[Stop]) -> bool {
+    let tree = core.tree();
+    let Some(last) = path.last() else { return false };
+    let left = tree.height(tree.best_header()).0.saturating_sub(tree.height(last.id).0);
+    path.len() <= REVIEW_RUN_BLOCKS_MAX && left <= REVIEW_DEPTH_MAX
+}
+
 /// What all workers of a run share.
 struct Run<'a> {
     core: &'a Core,
     more: &'a (dyn Fn(NodeId) -> Vec<Stop> + Sync),
     cancel: &'a Cancel,
     observer: &'a dyn Observer,
+    /// Its blocks wait for a review once they are committed.
+    is_reviewed: bool,
     windows: [Mutex<Window>; PARTITIONS],
 }
 

@@ -294,6 +294,10 @@ impl Run<'_> {
             core.store.flush()?;
             Ok(())
         })?;
+        if self.is_reviewed {
+            let jobs = jobs.iter().filter(|job| !job.is_trusted);
+            jobs.for_each(|job| core.reviews.push(Arc::clone(job.funded())));
+        }
         Ok(Report::Commit { to: range.end })
     }
 

@@ -5,11 +5,13 @@ use crate::expected::{Answer, State, parse};
 use crate::recorder::{Recorder, Shared};
 use crate::story::NOW;
 use lydian_consensus::{Coin, Params, utxo_hash};
+use lydian_curve::{Refereed, Sampling};
 use lydian_disk::{Disk, RealDisk, SimDisk};
 use lydian_engine::{Advance, Cancel, Engine, EngineError, Follower, Layout, Settings, Unobserved};
 use lydian_lab::rng::Random;
 use lydian_oracle::Scratch;
 use lydian_primitives::{Height, OutPoint};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +30,8 @@ pub struct How {
     pub follower_interval: usize,
     pub is_real: bool,
     pub seed: u8,
+    /// Signatures are verified in lanes, and watched.
+    pub has_lanes: bool,
 }
 
 fn one_of<T: Copy>(random: &mut Random, choices: &[T]) -> T {
@@ -48,6 +52,7 @@ impl How {
             follower_interval: 0,
             is_real: random.chance(40),
             seed: u8::try_from(random.below(256)).unwrap(),
+            has_lanes: random.chance(400),
         }
     }
 
@@ -61,8 +66,22 @@ impl How {
             stop_at: self.stop_at.map(Height),
             seed: [self.seed; 16],
             block_key: [self.seed; 8],
+            signatures: Arc::new(if self.has_lanes { self.lanes() } else { Refereed::reference() }),
             ..Settings::new(self.workers)
         }
+    }
+}
+
+impl How {
+    /// What `auto` chooses on this machine, watched more closely than by default.
+    fn lanes(&self) -> Refereed {
+        let kernel = lydian_curve::choose("auto").unwrap().engine;
+        let sampling = Sampling { interval: NonZeroU64::new(5).unwrap(), seed: [self.seed; 32] };
+        Refereed::new(
+            kernel,
+            sampling,
+            Box::new(|disagreement| panic!("an honest kernel is accused: {disagreement:?}")),
+        )
     }
 }
 
@@ -98,12 +117,19 @@ impl Place {
 #[derive(Debug)]
 pub struct Lydian {
     pub engine: Engine,
+    /// The kernel may lie.
+    pub has_liar: bool,
     /// What each follower has seen.
     pub followers: Vec<Shared>,
 }
 
 impl Lydian {
     pub fn open(place: &Place, params: &Params, how: &How) -> Result<Lydian, EngineError> {
+        Lydian::open_with(place, params, how, how.settings())
+    }
+
+    /// With settings that `how` says nothing of.
+    pub fn open_with(place: &Place, params: &Params, how: &How, settings: Settings) -> Result<Lydian, EngineError> {
         let mut shared = Vec::new();
         let mut followers: Vec<Box<dyn Follower>> = Vec::new();
         for index in 0..how.followers {
@@ -115,9 +141,8 @@ impl Lydian {
             shared.push(recorder.shared());
             followers.push(Box::new(recorder));
         }
-        let opened =
-            Engine::open(Arc::clone(&place.disk), &layout(&place.root), params.clone(), how.settings(), followers)?;
-        Ok(Lydian { engine: opened.engine, followers: shared })
+        let opened = Engine::open(Arc::clone(&place.disk), &layout(&place.root), params.clone(), settings, followers)?;
+        Ok(Lydian { engine: opened.engine, has_liar: false, followers: shared })
     }
 
     pub fn accept(&self, block: &[u8]) -> Result<Answer, EngineError> {
@@ -155,6 +180,7 @@ impl Lydian {
         let state = self.state();
         assert_eq!((state.height, state.hash), (expected.height, expected.hash), "the tip {when}");
         assert_eq!(state.hash_serialized_3, expected.hash_serialized_3, "the coins {when}");
+        assert!(self.engine.signatures().is_trusted() || self.has_liar, "an honest kernel is accused {when}");
         for follower in &self.followers {
             assert_eq!(follower.state(), *expected, "what a follower has seen {when}");
         }

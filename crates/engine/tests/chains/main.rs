@@ -13,6 +13,7 @@ mod judge;
 mod lydian;
 mod panics;
 mod recorder;
+mod referee;
 mod seeds;
 mod sizes;
 mod stored;

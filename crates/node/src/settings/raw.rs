@@ -59,7 +59,7 @@ pub(crate) enum Prune {
 }
 
 /// What is logged, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogSettings {
     /// None: no file.
     pub(crate) file: Option<PathBuf>,

@@ -48,7 +48,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let display = Display::start(style, session.settings.threads, move || keeper.keep_status())?;
     session.stop.set_open_ended(true);
     let tell = |words: String| display.tell(Doing::Something(words));
-    let (engine, is_loss) = opening::open(session, &tell)?;
+    let (engine, is_loss) = opening::open(session, Arc::<Watcher>::clone(&watcher), &tell)?;
     watcher.begins(&engine);
     if let Task::UtxoHash = task {
         tell("reading all coins".to_owned());
@@ -74,6 +74,9 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let advance = engine.advance(session.stop.cancel(), watcher.as_ref())?;
     if session.stop.is_asked() {
         session.announce_shutdown();
+    } else if matches!(task, Task::Import(_)) || is_over(session, &engine) {
+        tell("waiting for the second look at the last blocks".to_owned());
+        engine.finish_reviews()?;
     }
     tell("writing to disk".to_owned());
     engine.checkpoint(watcher.as_ref())?;
@@ -120,14 +123,20 @@ fn code_of(advance: &Advance, imported: &Imported) -> u8 {
 
 /// `-stopatheight` and `-stopafterblockimport`, and a stop that was asked for.
 fn ends_by_itself(session: &Session<'_>, engine: &Engine) -> bool {
-    let settings = session.settings;
-    let is_there = settings.stopatheight.is_some_and(|height| engine.tip().height >= height);
-    if is_there {
+    if has_stop_height(session, engine) {
         session.log.info("Stopping: the height of -stopatheight is reached");
-    } else if settings.stopafterblockimport {
+    } else if session.settings.stopafterblockimport {
         session.log.info("Stopping after block import");
     }
-    is_there || settings.stopafterblockimport || session.stop.is_asked()
+    is_over(session, engine) || session.stop.is_asked()
+}
+
+fn is_over(session: &Session<'_>, engine: &Engine) -> bool {
+    has_stop_height(session, engine) || session.settings.stopafterblockimport
+}
+
+fn has_stop_height(session: &Session<'_>, engine: &Engine) -> bool {
+    session.settings.stopatheight.is_some_and(|height| engine.tip().height >= height)
 }
 
 /// `-reindex` takes in again what was imported in place.

@@ -2,18 +2,25 @@
 
 use super::failure::Failure;
 use super::finish;
+use crate::disagreement;
 use crate::process::NodeClock;
 use crate::run::Session;
 use crate::settings::{Prune, Settings};
 use lydian_chain::StoreRemark;
-use lydian_engine::{AssumeValid, Engine, Layout, Wipe, wipe};
+use lydian_curve::{Disagreement, Refereed, Sampling};
+use lydian_engine::{AssumeValid, Engine, Layout, Observer, Wipe, wipe};
 use lydian_primitives::Height;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 /// The second value: blocks that were here are gone.
-pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<(Engine, bool), Failure> {
+pub(super) fn open(
+    session: &Session<'_>,
+    background: Arc<dyn Observer + Send>,
+    tell: &dyn Fn(String),
+) -> Result<(Engine, bool), Failure> {
     let settings = session.settings;
     let layout = layout(settings);
     let wiped = match (settings.reindex, settings.reindex_chainstate) {
@@ -32,7 +39,7 @@ pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<(Engi
         session.disk.clone(),
         &layout,
         settings.params.clone(),
-        engine_settings(settings, signatures),
+        engine_settings(settings, signatures, background),
         Vec::new(),
         &mut |file, found| tell(format!("looking for blocks: {} ({found} so far)", file.display())),
     )?;
@@ -55,17 +62,36 @@ pub(super) fn open(session: &Session<'_>, tell: &dyn Fn(String)) -> Result<(Engi
     Ok((engine, is_loss))
 }
 
-type Signatures = Arc<dyn lydian_curve::Engine + Send>;
-
 /// The engine that `-sigengine` names. A kernel that computes wrongly on this machine is told, whether or not another takes its place.
-fn signatures(session: &Session<'_>) -> Result<Signatures, Failure> {
-    let name = session.settings.sigengine;
+///
+/// Where `auto` was wrong before, it is the reference, until somebody has done what the warning asks for.
+fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
+    let cases = disagreement::files(session.disk.as_ref(), &session.settings.datadir);
+    let name = match session.settings.sigengine {
+        "auto" if !cases.is_empty() => "reference",
+        name => name,
+    };
+    if let Some(case) = cases.first() {
+        let warning = format!("A signature engine was wrong ({case}). {}", disagreement::ADVICE);
+        finish::tell_remarks(session, vec![warning]);
+    }
     let chosen = lydian_curve::choose(name).map_err(|error| Failure::SignatureEngine { name, error })?;
     for failed in &chosen.failed {
         session.log.warning(format!("Signature engine {failed} failed its self-test on this CPU and is not used"));
     }
     session.log.info(format!("Using signature engine {}", chosen.engine.name()));
-    Ok(Arc::from(chosen.engine))
+    let (disk, log) = (Arc::clone(&session.disk), Arc::clone(&session.log));
+    let (directory, has_console) = (session.settings.datadir.clone(), session.has_console);
+    let alarm = move |case: &Disagreement| {
+        let sentence = disagreement::keep(disk.as_ref(), &log, &directory, case);
+        if !has_console {
+            // Nobody is left to be told that nobody is left.
+            let _ = writeln!(io::stderr().lock(), "Error: {sentence}");
+        }
+    };
+    let mut seed = [0; 32];
+    seed.chunks_mut(8).for_each(|part| part.copy_from_slice(&random().to_le_bytes()));
+    Ok(Arc::new(Refereed::new(chosen.engine, Sampling::new(seed), Box::new(alarm))))
 }
 
 fn layout(settings: &Settings) -> Layout {
@@ -76,7 +102,11 @@ fn layout(settings: &Settings) -> Layout {
     }
 }
 
-fn engine_settings(settings: &Settings, signatures: Signatures) -> lydian_engine::Settings {
+fn engine_settings(
+    settings: &Settings,
+    signatures: Arc<Refereed>,
+    background: Arc<dyn Observer + Send>,
+) -> lydian_engine::Settings {
     let (seed, more_seed) = (random(), random());
     lydian_engine::Settings {
         cache_bytes: settings.dbcache_bytes,
@@ -91,6 +121,7 @@ fn engine_settings(settings: &Settings, signatures: Signatures) -> lydian_engine
         seed: (u128::from(seed) << 64 | u128::from(more_seed)).to_le_bytes(),
         block_key: if settings.blocksxor { random().to_le_bytes() } else { [0; 8] },
         signatures,
+        background,
         clock: Box::new(NodeClock),
         ..lydian_engine::Settings::new(settings.threads)
     }

@@ -140,6 +140,12 @@ impl Observer for Watcher {
                     fork_height.0
                 ));
             }
+            Event::NotTakenOff { hash, height, error } => {
+                let height = height.0;
+                self.log.error(format!(
+                    "block {hash} at height {height} is invalid and could not be taken off the chain: {error}"
+                ));
+            }
             Event::Checkpoint { height, coins, bytes_written } => {
                 self.state.lock().unwrap_or_else(PoisonError::into_inner).durable = Some(*height);
                 self.log.debug(Category::COINDB, || {

@@ -1,0 +1,235 @@
+//! The second look at the tip: every signature of a block decided once more by the reference, after the block was accepted.
+//!
+//! Input: the blocks of short runs that end near the best header, once committed, where a kernel verifies signatures. Output: nothing, as long as kernel and
+//! reference agree. A kernel that says something else about a single check is trusted no more, and the block is decided again in exact
+//! mode; if it breaks a rule after all, it is marked and taken off the chain. A false check inside a satisfied multisig is no lie: the two
+//! are compared check by check. Scripts are run once more rather than kept: a block and its coins are here anyway, its checks would be as
+//! much again. Invariants: acceptance never waits for a review, the queue is bounded, and who is pushed out of it has the sample (and is
+//! counted); no error of the disk makes a block invalid. Cost: the block's checks at the reference's speed on one core, 0.1 to 0.2 CPU
+//! seconds for a full block; about three times its bytes for each that waits. Must never: hold the lock of the writer while it verifies.
+
+use crate::activate::activate_best_chain;
+use crate::core::Core;
+use crate::engine::Desk;
+use crate::error::EngineError;
+use crate::event::{Event, Observer};
+use crate::job::lock;
+use crate::limits::{BATCH_INPUTS, REVIEW_QUEUE_BLOCKS_MAX};
+use crate::settings::Cancel;
+use lydian_chain::{IndexEntry, NodeId};
+use lydian_consensus::{Batch, FundedBlock, Part, Tally, Violation, parts, verify_exactly};
+use lydian_curve::{Check, Engine as Signatures, Refereed, Reference};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+/// The blocks that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Reviews {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    /// Set when the engine is closed.
+    cancel: Cancel,
+    blocks: AtomicU64,
+    demoted: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    blocks: VecDeque<Arc<FundedBlock>>,
+    /// A block is being reviewed.
+    is_busy: bool,
+    /// Nobody takes blocks any more.
+    is_ended: bool,
+}
+
+/// What became of blocks at the tip.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReviewCounts {
+    /// Whose signatures were all decided by the reference too.
+    pub blocks: u64,
+    /// Of whose signatures only a sample was: others came too fast, or the engine was closed.
+    pub demoted: u64,
+}
+
+impl Reviews {
+    /// A block waits from now on; the oldest goes if there are too many.
+    pub(crate) fn push(&self, block: Arc<FundedBlock>) {
+        let too_many = {
+            let mut queue = lock(&self.queue);
+            queue.blocks.push_back(block);
+            let is_full = queue.is_ended || queue.blocks.len() > REVIEW_QUEUE_BLOCKS_MAX;
+            if is_full { queue.blocks.pop_front() } else { None }
+        };
+        if too_many.is_some() {
+            self.demoted.fetch_add(1, Ordering::Relaxed);
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits until none waits.
+    pub(crate) fn wait(&self) {
+        let mut queue = lock(&self.queue);
+        while !queue.is_ended && (queue.is_busy || !queue.blocks.is_empty()) {
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Those that wait are given up, and the one that is being reviewed as soon as can be.
+    pub(crate) fn end(&self) {
+        self.cancel.cancel();
+        let given_up = {
+            let mut queue = lock(&self.queue);
+            queue.is_ended = true;
+            std::mem::take(&mut queue.blocks)
+        };
+        self.demoted.fetch_add(given_up.len() as u64, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn counts(&self) -> ReviewCounts {
+        ReviewCounts { blocks: self.blocks.load(Ordering::Relaxed), demoted: self.demoted.load(Ordering::Relaxed) }
+    }
+
+    /// The next block, once there is one; `None` at the end.
+    fn take(&self) -> Option<Arc<FundedBlock>> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if queue.is_ended {
+                return None;
+            }
+            if let Some(block) = queue.blocks.pop_front() {
+                queue.is_busy = true;
+                return Some(block);
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn done(&self) {
+        lock(&self.queue).is_busy = false;
+        self.changed.notify_all();
+    }
+}
+
+/// Whatever becomes of the thread, nobody waits for it in vain.
+struct Ending<'a>(&'a Reviews);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.done();
+        self.0.end();
+    }
+}
+
+/// Starts the thread that reviews until the engine is closed.
+pub(crate) fn start(desk: &Arc<Desk>) -> Result<JoinHandle<()>, EngineError> {
+    let desk = Arc::clone(desk);
+    let body = move || {
+        let reviews = &desk.core.reviews;
+        let _ending = Ending(reviews);
+        while let Some(block) = reviews.take() {
+            review(&desk, &block);
+            reviews.done();
+        }
+    };
+    Builder::new()
+        .name("review".to_owned())
+        .spawn(body)
+        .map_err(|error| EngineError::Thread { reason: error.to_string() })
+}
+
+fn review(desk: &Desk, block: &Arc<FundedBlock>) {
+    let reviews = &desk.core.reviews;
+    let count = match decide(&desk.core.settings.signatures, block, &reviews.cancel) {
+        None => &reviews.demoted,
+        Some(Ok(())) => &reviews.blocks,
+        Some(Err(violation)) => {
+            take_off(desk, block, &violation);
+            &reviews.blocks
+        }
+    };
+    count.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The reference's verdict on the scripts of a block; `None` if the engine is closed meanwhile.
+fn decide(referee: &Refereed, block: &Arc<FundedBlock>, cancel: &Cancel) -> Option<Result<(), Violation>> {
+    let second = Second { referee, disagreements: AtomicU64::new(0) };
+    let by_capture = |part: Part| {
+        let mut batch = Batch::default();
+        batch.capture(block, part);
+        batch.settle(&second).verdict(block)
+    };
+    let result = in_parts(block, cancel, by_capture)?;
+    let disagreements = second.disagreements.load(Ordering::Relaxed);
+    if result.is_ok() && disagreements == 0 {
+        return Some(result);
+    }
+    let result = in_parts(block, cancel, |part| verify_exactly(block, part))?;
+    if result.is_err() && disagreements == 0 {
+        let (hash, height) = (block.checked().block().hash(), block.checked().height());
+        referee.distrust(format!("block {hash} at height {}", height.0));
+    }
+    Some(result)
+}
+
+fn in_parts(
+    block: &Arc<FundedBlock>,
+    cancel: &Cancel,
+    verify: impl Fn(Part) -> lydian_consensus::PartVerdict,
+) -> Option<Result<(), Violation>> {
+    let mut tally = Tally::new(block);
+    for part in parts(block, BATCH_INPUTS) {
+        if cancel.is_cancelled() {
+            return None;
+        }
+        tally.add(block, verify(part));
+    }
+    Some(tally.finish(Arc::clone(block)).map(|_| ()))
+}
+
+/// Decides by the reference, and holds the kernel against it.
+struct Second<'a> {
+    referee: &'a Refereed,
+    disagreements: AtomicU64,
+}
+
+impl Signatures for Second<'_> {
+    fn name(&self) -> &'static str {
+        Reference.name()
+    }
+
+    fn verify(&self, checks: &[Check], verdicts: &mut [bool]) {
+        let count = self.referee.review(checks, verdicts);
+        self.disagreements.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// Marks a block that breaks a rule after all, and goes to the best chain without it.
+fn take_off(desk: &Desk, block: &FundedBlock, violation: &Violation) {
+    let (hash, height) = (block.checked().block().hash(), block.checked().height());
+    let observer = &*desk.core.settings.background;
+    let taken_off = desk.write(|core| {
+        let Some(id) = core.tree().find(&hash) else { return Ok(()) };
+        mark(core, id, observer, violation)?;
+        activate_best_chain(core, &core.reviews.cancel, observer)?;
+        // So that it is forgotten for good: the next process does not look at it again.
+        core.checkpoint(observer)
+    });
+    if let Err(error) = taken_off {
+        observer.event(&Event::NotTakenOff { hash, height, error: &error });
+    }
+}
+
+fn mark(core: &Core, id: NodeId, observer: &dyn Observer, violation: &Violation) -> Result<(), EngineError> {
+    let node = core.tree().node(id);
+    if node.is_invalid {
+        return Ok(());
+    }
+    core.tree_mut().invalidate(id);
+    core.store.record(&[IndexEntry::Invalid { id }]);
+    core.store.flush()?;
+    observer.event(&Event::InvalidBlock { hash: node.hash, height: node.height, violation });
+    Ok(())
+}

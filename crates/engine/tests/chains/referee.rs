@@ -1,0 +1,341 @@
+//! Kernels that lie, in both directions: in deep sync the sample finds them, at the tip the review does; what was accepted on a lie is
+//! taken off the chain, and everything ends as with the plain validator.
+
+use crate::expected::{Expected, Order, parse};
+use crate::lydian::{How, Lydian, Place};
+use crate::seeds::for_seeds;
+use crate::stored::{assert_reasons, store};
+use crate::story::{NOW, Shape, Story};
+use lydian_curve::{Check, Disagreement, Engine, Evidence, Refereed, Reference, Sampling};
+use lydian_engine::limits::{REVIEW_DEPTH_MAX, REVIEW_QUEUE_BLOCKS_MAX, REVIEW_RUN_BLOCKS_MAX};
+use lydian_engine::{Cancel, Event, Observer, Settings, Unobserved};
+use lydian_hash::sha256;
+use lydian_lab::rng::Random;
+use lydian_primitives::BlockHash;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A kernel that lies about some checks, always the same: by a hash of what is signed.
+#[derive(Clone, Copy, Debug)]
+struct Liar {
+    /// Of 256 checks that hold, and that do not.
+    about_true: u16,
+    about_false: u16,
+    salt: u8,
+}
+
+impl Engine for Liar {
+    fn name(&self) -> &'static str {
+        "liar"
+    }
+
+    fn verify(&self, checks: &[Check], verdicts: &mut [bool]) {
+        for (check, verdict) in checks.iter().zip(verdicts) {
+            let truth = Reference.check(check);
+            let share = if truth { self.about_true } else { self.about_false };
+            *verdict = truth != (u16::from(self.lot(check)) < share);
+        }
+    }
+}
+
+impl Liar {
+    fn lot(&self, check: &Check) -> u8 {
+        let (message, other) = match check {
+            Check::Ecdsa { message, signature, .. } | Check::Schnorr { message, signature, .. } => {
+                (message, signature[9])
+            }
+            Check::Tweak { output, tweak, .. } => (tweak, output[9]),
+        };
+        sha256(&[&message[..], &[other, self.salt]].concat())[0]
+    }
+}
+
+/// What the alarm was told.
+type Told = Arc<Mutex<Vec<Disagreement>>>;
+
+fn watched(kernel: Box<dyn Engine + Send>, interval: u64, settings: Settings) -> (Settings, Told) {
+    let told = Told::default();
+    let teller = Arc::clone(&told);
+    let sampling = Sampling { interval: NonZeroU64::new(interval).unwrap(), seed: [3; 32] };
+    let alarm = move |disagreement: &Disagreement| teller.lock().unwrap().push(disagreement.clone());
+    let signatures = Arc::new(Refereed::new(kernel, sampling, Box::new(alarm)));
+    (Settings { signatures, ..settings }, told)
+}
+
+/// Every kept case is a lie.
+fn assert_lies(told: &Told, when: &str) {
+    for disagreement in told.lock().unwrap().iter() {
+        match &disagreement.evidence {
+            Evidence::Check { check, kernel, reference } => {
+                assert_eq!((Reference.check(check), !kernel), (*reference, *reference), "{when}");
+            }
+            Evidence::Accepted { what } => assert!(what.starts_with("block "), "{what} {when}"),
+        }
+    }
+}
+
+/// A story of signatures, some of them false.
+fn story_of_keys(seed: u64) -> Story {
+    Story::with_shape(seed, Shape { blocks: 14, faults_per_mille: 400, keys_per_mille: 600, ..SIGNED })
+}
+
+/// Valid blocks, nearly all coins want signatures.
+const SIGNED: Shape =
+    Shape { blocks: 30, repeats: false, faults_per_mille: 0, keys_per_mille: 900, txs: 6, is_rotten: false };
+
+/// Nobody samples; each block is accepted with whatever the kernel says, and reviewed. However it lied, the chain is the plain
+/// validator's after each block.
+#[test]
+fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
+    let (mut taken_off, mut lied) = (0, 0);
+    let count = for_seeds("referee::at_the_tip_a_block_accepted_on_a_lie_is_taken_off", 100, |seed| {
+        let mut random = Random::new(seed, "tip");
+        let story = story_of_keys(seed);
+        let expected = Expected::new(&story, Order::File, &mut random);
+        let how = How { window_bytes: 40 << 20, ..How::random(&mut random) };
+        let share = [0, 64, 256][random.index(3)];
+        let liar = Liar { about_true: [0, 256, 40][random.index(3)], about_false: share, salt: how.seed };
+        let when = format!("with {liar:?} under {how:?}");
+        let place = Place::new(&how, &format!("liar-{seed}"));
+        let seen = Arc::<Seen>::default();
+        let (settings, told) = watched(Box::new(liar), u64::MAX, how.settings());
+        let settings = Settings { background: Arc::<Seen>::clone(&seen), ..settings };
+        let mut lydian = Lydian::open_with(&place, &story.params, &how, settings).unwrap();
+        lydian.has_liar = true;
+        for (index, fed) in expected.fed.iter().enumerate() {
+            let answer = lydian.accept_at(&fed.block, fed.now).unwrap();
+            if answer != fed.answer {
+                // Beyond the answer to the block itself, it may tell of others that it connects.
+                assert!(answer.is_ok(), "block {index} {when}: {answer:?}, not {:?} ({})", fed.answer, fed.note);
+                lydian.engine.finish_reviews().unwrap();
+                let invalid = seen.invalid.lock().unwrap().clone();
+                assert!(!invalid.is_empty() && invalid.iter().all(|hash| expected.violation_of(hash).is_some()));
+                assert!(!lydian.engine.signatures().is_trusted());
+                taken_off += 1;
+            }
+            lydian.engine.finish_reviews().unwrap();
+            let tip = lydian.engine.tip();
+            assert_eq!((tip.height, tip.hash), fed.tip, "the tip after block {index} {when} ({})", fed.note);
+            if let Some(state) = &fed.state {
+                lydian.assert_state(state, &format!("after block {index} {when}"));
+            }
+        }
+        lydian.assert_state(&expected.end, &when);
+        assert_lies(&told, &when);
+        lied += u32::from(!lydian.engine.signatures().is_trusted());
+        // And the next process does not find it again.
+        drop(lydian);
+        let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+        lydian.advance().unwrap();
+        lydian.assert_state(&expected.end, &format!("in a new process {when}"));
+    });
+    assert!(count == 1 || (taken_off > 0 && lied > taken_off), "{taken_off} taken off, {lied} liars of {count} seeds");
+}
+
+/// What the background told.
+#[derive(Debug, Default)]
+struct Seen {
+    invalid: Mutex<Vec<BlockHash>>,
+    failed: AtomicU64,
+}
+
+impl Observer for Seen {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::InvalidBlock { hash, .. } => self.invalid.lock().unwrap().push(*hash),
+            Event::NotTakenOff { .. } => drop(self.failed.fetch_add(1, Ordering::Relaxed)),
+            _ => {}
+        }
+    }
+}
+
+/// With every check sampled no lie has a consequence: the same verdicts, reasons and coins.
+#[test]
+fn in_deep_sync_the_batch_is_decided_again() {
+    let mut lied = 0;
+    let count = for_seeds("referee::in_deep_sync_the_batch_is_decided_again", 60, |seed| {
+        let mut random = Random::new(seed, "deep");
+        let story = story_of_keys(seed);
+        let expected = Expected::new(&story, Order::File, &mut random);
+        let how = How::random(&mut random);
+        let liar = Liar { about_true: 30, about_false: 256, salt: how.seed };
+        let place = Place::new(&how, &format!("deep-{seed}"));
+        let (settings, told) = watched(Box::new(liar), 1, how.settings());
+        let mut lydian = Lydian::open_with(&place, &story.params, &how, settings).unwrap();
+        lydian.has_liar = true;
+        let when = format!("under {how:?}");
+        store(&lydian, &expected, 0..expected.fed.len(), &when);
+        let advance = lydian.advance().unwrap();
+        assert_reasons(&advance, &expected, &when);
+        lydian.assert_state(&expected.end, &when);
+        assert_lies(&told, &when);
+        let counts = lydian.engine.signatures().counts();
+        assert_eq!(lydian.engine.signatures().is_trusted(), counts.disagreements == 0);
+        lied += u32::from(counts.disagreements > 0);
+    });
+    assert!(count == 1 || lied > 0, "{lied} of {count} seeds had something to lie about");
+}
+
+/// A kernel that is wrong about everything, and one that is right about everything with every false pair of a multisig sampled.
+#[test]
+fn false_pairs_are_no_lies_and_threads_end() {
+    let story = Story::with_shape(4, SIGNED);
+    let mut random = Random::new(4, "pairs");
+    let expected = Expected::new(&story, Order::File, &mut random);
+    let how = How { is_real: false, followers: 0, workers: 2, ..How::random(&mut random) };
+    let honest = Arc::new(Counted::default());
+    let place = Place::new(&how, "pairs");
+    let (settings, told) = watched(Box::new(Shared(Arc::clone(&honest))), 1, how.settings());
+    let lydian = Lydian::open_with(&place, &story.params, &how, settings).unwrap();
+    for fed in &expected.fed {
+        assert_eq!(lydian.accept_at(&fed.block, fed.now).unwrap(), fed.answer);
+    }
+    lydian.engine.finish_reviews().unwrap();
+    lydian.assert_state(&expected.end, "with an honest kernel");
+    let counts = lydian.engine.signatures().counts();
+    let reviews = lydian.engine.reviews();
+    assert!(told.lock().unwrap().is_empty() && lydian.engine.signatures().is_trusted());
+    assert!(counts.sampled > 100 && counts.reviewed > 100 && reviews.blocks > 0, "{counts:?} {reviews:?}");
+    assert!(honest.false_checks.load(Ordering::Relaxed) > 0, "some pairs of some multisig are false");
+    drop(lydian);
+    assert_eq!(Arc::strong_count(&honest), 1, "nobody holds the kernel: the thread of the reviews has ended");
+}
+
+/// The reference under another name, which counts what does not hold.
+#[derive(Debug, Default)]
+struct Counted {
+    false_checks: AtomicU64,
+}
+
+struct Shared(Arc<Counted>);
+
+impl Engine for Shared {
+    fn name(&self) -> &'static str {
+        "counted"
+    }
+
+    fn verify(&self, checks: &[Check], verdicts: &mut [bool]) {
+        Reference.verify(checks, verdicts);
+        let count = verdicts.iter().filter(|verdict| !**verdict).count();
+        self.0.false_checks.fetch_add(count as u64, Ordering::Relaxed);
+    }
+}
+
+/// A kernel that waits in reviews while it is held.
+#[derive(Debug, Default)]
+struct Gate {
+    is_held: AtomicBool,
+    has_come: AtomicBool,
+    reviews: AtomicU64,
+}
+
+struct Slow(Arc<Gate>);
+
+impl Engine for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn verify(&self, checks: &[Check], verdicts: &mut [bool]) {
+        if std::thread::current().name() == Some("review") {
+            self.0.reviews.fetch_add(1, Ordering::Relaxed);
+            self.0.has_come.store(true, Ordering::Release);
+            while self.0.is_held.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Reference.verify(checks, verdicts);
+    }
+}
+
+/// Blocks go on being accepted while the first review hangs; who waits too long has the sample. A close waits for the part in hand.
+/// limit: REVIEW_QUEUE_BLOCKS_MAX at
+/// limit: REVIEW_QUEUE_BLOCKS_MAX above
+#[test]
+fn acceptance_never_waits_for_a_review() {
+    let story = Story::with_shape(9, Shape { blocks: 60, ..SIGNED });
+    let mut random = Random::new(9, "slow");
+    let expected = Expected::new(&story, Order::File, &mut random);
+    let how = How { is_real: false, followers: 0, ..How::random(&mut random) };
+    let place = Place::new(&how, "slow");
+    let gate = Arc::new(Gate { is_held: AtomicBool::new(true), ..Gate::default() });
+    let (settings, _) = watched(Box::new(Slow(Arc::clone(&gate))), u64::MAX, how.settings());
+    let lydian = Lydian::open_with(&place, &story.params, &how, settings).unwrap();
+    let brought = || {
+        let progress = lydian.engine.progress();
+        progress.stats.blocks - progress.blocks_trusted
+    };
+    let gone = || {
+        let reviews = lydian.engine.reviews();
+        reviews.blocks + reviews.demoted
+    };
+    let (mut at_gate, mut has_been_full) = (None, [false; 2]);
+    for fed in &expected.fed {
+        let _ = lydian.accept_at(&fed.block, fed.now).unwrap();
+        while at_gate.is_none() && gone() < brought() {
+            at_gate = gate.has_come.load(Ordering::Acquire).then(|| (brought(), lydian.engine.reviews().demoted));
+        }
+        if let Some((before, demoted)) = at_gate {
+            let waiting = brought() - before;
+            let too_many = waiting.saturating_sub(REVIEW_QUEUE_BLOCKS_MAX as u64);
+            assert_eq!(lydian.engine.reviews().demoted - demoted, too_many, "{waiting} have come since");
+            has_been_full[0] |= waiting == REVIEW_QUEUE_BLOCKS_MAX as u64;
+            has_been_full[1] |= waiting == REVIEW_QUEUE_BLOCKS_MAX as u64 + 1;
+        }
+    }
+    assert_eq!(has_been_full, [true; 2]);
+    lydian.assert_state(&expected.end, "while a review hangs");
+    assert_eq!(gate.reviews.load(Ordering::Relaxed), 1);
+    let opener = std::thread::spawn({
+        let gate = Arc::clone(&gate);
+        move || {
+            std::thread::sleep(Duration::from_millis(100));
+            gate.is_held.store(false, Ordering::Release);
+        }
+    });
+    drop(lydian);
+    opener.join().unwrap();
+    assert!(gate.reviews.load(Ordering::Relaxed) <= 3, "rounds of multisigs of the part in hand, no other block");
+    assert_eq!(Arc::strong_count(&gate), 1, "the thread has ended");
+}
+
+/// What is reviewed: the end of a short run near the best header.
+/// limit: REVIEW_DEPTH_MAX at
+/// limit: REVIEW_DEPTH_MAX above
+/// limit: REVIEW_RUN_BLOCKS_MAX at
+/// limit: REVIEW_RUN_BLOCKS_MAX above
+#[test]
+fn the_end_of_a_short_run_is_reviewed() {
+    let story = Story::with_shape(2, Shape { blocks: 0, ..SIGNED });
+    let run = |blocks: usize, headers: usize| {
+        let mut random = Random::new(2, "run");
+        let how = How { is_real: false, followers: 0, ..How::random(&mut random) };
+        let place = Place::new(&how, "run");
+        let (settings, _) = watched(Box::new(Shared(Arc::default())), u64::MAX, how.settings());
+        let lydian = Lydian::open_with(&place, &story.params, &how, settings).unwrap();
+        for (index, made) in story.blocks.iter().take(headers).enumerate() {
+            let block = parse(&made.bytes);
+            if index < blocks {
+                lydian.engine.store_block(block, i64::from(NOW)).unwrap().unwrap();
+            } else {
+                lydian.engine.accept_header(block.header(), i64::from(NOW)).unwrap().unwrap();
+            }
+        }
+        let advance = lydian.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+        assert_eq!(advance.connected, blocks as u64);
+        lydian.engine.finish_reviews().unwrap();
+        lydian.engine.reviews()
+    };
+    let (depth, longest) = (REVIEW_DEPTH_MAX as usize, REVIEW_RUN_BLOCKS_MAX);
+    let done = |blocks: usize, headers: usize| {
+        let reviews = run(blocks, headers);
+        reviews.blocks + reviews.demoted
+    };
+    assert_eq!(done(3, 3), 3);
+    assert_eq!(done(3, 3 + depth), 3, "the best header is as far above as may be");
+    assert_eq!(done(3, 4 + depth), 0, "and one more");
+    assert_eq!(done(longest, longest), longest as u64);
+    assert_eq!(done(longest + 1, longest + 1), 0, "a long run is catching up");
+}
