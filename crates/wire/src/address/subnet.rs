@@ -74,6 +74,11 @@ impl Subnet {
         }
     }
 
+    /// Bits of the prefix; 0 where an address has no prefixes.
+    pub fn bits(&self) -> u8 {
+        self.bits
+    }
+
     /// The first address of the network.
     pub fn network(&self) -> NetAddr {
         self.network
