@@ -7,3 +7,17 @@
 //! no rule of consensus: verdicts come from the engine.
 
 #![forbid(unsafe_code)]
+
+pub mod addrman;
+pub mod anchors;
+pub mod bans;
+pub mod datafile;
+pub mod discourage;
+mod draw;
+pub mod eviction;
+pub mod limits;
+mod time;
+
+pub use addrman::AddrMan;
+pub use bans::Bans;
+pub use time::UnixTime;

@@ -1,0 +1,87 @@
+//! Random addresses: one to connect to, many to tell others. Input: filters, the time. Output: addresses.
+//!
+//! Core's `Select_` and `GetAddr_`. Invariant: which of the two tables is asked depends on no count, so that filling one does not starve the other. Cost: see
+//! the parent; `get_addr` one step for each address it gives or leaves out.
+
+use super::{AddrMan, BUCKET_SIZE, Id};
+use crate::draw;
+use crate::time::UnixTime;
+use lydian_wire::address::{Network, TimedAddress};
+
+/// By how much all chances grow after each address that was not taken.
+const CHANCE_GROWTH: f64 = 1.2;
+
+impl AddrMan {
+    /// An address to connect to and when that was last tried, of these networks (of any if there are none).
+    pub fn select(&mut self, new_only: bool, networks: &[Network], now: UnixTime) -> Option<(TimedAddress, UnixTime)> {
+        let (mut new_count, mut tried_count) = (0, 0);
+        for (network, counts) in &self.counts {
+            if networks.is_empty() || networks.contains(network) {
+                new_count += counts.new;
+                tried_count += counts.tried;
+            }
+        }
+        if new_count + tried_count == 0 || (new_only && new_count == 0) {
+            return None;
+        }
+        let in_tried = match (new_only || tried_count == 0, new_count == 0) {
+            (true, _) => false,
+            (false, true) => true,
+            (false, false) => draw::coin(&mut self.random),
+        };
+        let mut factor = 1.0;
+        loop {
+            let Some(id) = self.random_place(in_tried, networks) else { continue };
+            let info = self.infos.get(&id)?;
+            if f64::from(draw::bits30(&mut self.random)) < factor * info.chance(now) * f64::from(1 << 30) {
+                return Some((info.address, info.last_try));
+            }
+            factor *= CHANCE_GROWTH;
+        }
+    }
+
+    /// The first entry of these networks at or after a random position of a random bucket, if the bucket has one.
+    fn random_place(&mut self, in_tried: bool, networks: &[Network]) -> Option<Id> {
+        let table = if in_tried { &self.tried } else { &self.new };
+        let bucket = draw::below(&mut self.random, table.len() / BUCKET_SIZE);
+        let start = draw::below(&mut self.random, BUCKET_SIZE);
+        let places = &table[bucket * BUCKET_SIZE..(bucket + 1) * BUCKET_SIZE];
+        (0..BUCKET_SIZE).find_map(|step| {
+            let id = places[(start + step) % BUCKET_SIZE]?;
+            let info = self.infos.get(&id)?;
+            (networks.is_empty() || networks.contains(&info.address.endpoint.addr.network())).then_some(id)
+        })
+    }
+
+    /// Random addresses: at most `addresses_max` and `percent_max` of all (0: no limit), of one network or any, without terrible ones if `filtered`.
+    pub fn get_addr(
+        &mut self,
+        addresses_max: usize,
+        percent_max: usize,
+        network: Option<Network>,
+        filtered: bool,
+        now: UnixTime,
+    ) -> Vec<TimedAddress> {
+        let mut count = self.list.len();
+        if percent_max != 0 {
+            count = percent_max.min(100) * count / 100;
+        }
+        if addresses_max != 0 {
+            count = count.min(addresses_max);
+        }
+        let mut addresses = Vec::with_capacity(count);
+        for index in 0..self.list.len() {
+            if addresses.len() >= count {
+                break;
+            }
+            let other = index + draw::below(&mut self.random, self.list.len() - index);
+            self.swap(index, other);
+            let Some(info) = self.infos.get(&self.list[index]) else { continue };
+            let is_of_network = network.is_none_or(|network| info.address.endpoint.addr.net_class() == network);
+            if is_of_network && !(filtered && info.is_terrible(now)) {
+                addresses.push(info.address);
+            }
+        }
+        addresses
+    }
+}

@@ -1,0 +1,106 @@
+//! Changes of the tables. Input: ids and places. Output: none; what moves keeps its counts right.
+//!
+//! Invariant: between two calls from outside every entry has a place. Here alone entries are made and deleted. Cost: constant, but for `make_tried`,
+//! which looks for the entry's places in new.
+
+use super::{AddrInfo, AddrMan, BUCKET_SIZE, Counts, Id, NEW_BUCKET_COUNT};
+use lydian_wire::address::{NetAddr, TimedAddress};
+
+impl AddrMan {
+    /// A new entry without a place.
+    pub(super) fn create(&mut self, address: TimedAddress, source: NetAddr) -> Id {
+        let mut info = AddrInfo::new(address, source);
+        info.random_index = self.list.len();
+        let id = self.id_next;
+        self.id_next += 1;
+        self.ids.insert(address.endpoint, id);
+        self.infos.insert(id, info);
+        self.list.push(id);
+        self.counts_of(&address.endpoint.addr).new += 1;
+        id
+    }
+
+    pub(super) fn counts_of(&mut self, addr: &NetAddr) -> &mut Counts {
+        self.counts.entry(addr.network()).or_default()
+    }
+
+    /// Forgets an entry that has no place.
+    pub(super) fn delete(&mut self, id: Id) {
+        let Some(info) = self.infos.remove(&id) else { return };
+        debug_assert!(!info.in_tried && info.ref_count == 0, "an entry with a place is deleted");
+        let counts = self.counts_of(&info.address.endpoint.addr);
+        counts.new = counts.new.saturating_sub(1);
+        self.ids.remove(&info.address.endpoint);
+        self.list.swap_remove(info.random_index);
+        if let Some(moved) = self.list.get(info.random_index)
+            && let Some(moved) = self.infos.get_mut(moved)
+        {
+            moved.random_index = info.random_index;
+        }
+    }
+
+    /// Exchanges two entries of the list.
+    pub(super) fn swap(&mut self, one: usize, other: usize) {
+        self.list.swap(one, other);
+        for index in [one, other] {
+            if let Some(info) = self.infos.get_mut(&self.list[index]) {
+                info.random_index = index;
+            }
+        }
+    }
+
+    /// Frees a place in new; who had no other is forgotten.
+    pub(super) fn clear_new(&mut self, place: usize) {
+        let Some(id) = self.new[place].take() else { return };
+        if let Some(info) = self.infos.get_mut(&id) {
+            info.ref_count = info.ref_count.saturating_sub(1);
+            if info.ref_count == 0 {
+                self.delete(id);
+            }
+        }
+    }
+
+    /// Moves an entry from new to tried; who has the place there goes back to new, whoever has that place.
+    pub(super) fn make_tried(&mut self, id: Id) {
+        let Some(mut info) = self.infos.remove(&id) else { return };
+        let start = info.new_bucket(&self.key, &info.source);
+        for step in 0..NEW_BUCKET_COUNT {
+            let bucket = (start + step) % NEW_BUCKET_COUNT;
+            let place = bucket * BUCKET_SIZE + info.position(&self.key, false, bucket);
+            if self.new[place] == Some(id) {
+                self.new[place] = None;
+                info.ref_count = info.ref_count.saturating_sub(1);
+                if info.ref_count == 0 {
+                    break;
+                }
+            }
+        }
+        let counts = self.counts_of(&info.address.endpoint.addr);
+        counts.new = counts.new.saturating_sub(1);
+        counts.tried += 1;
+        let bucket = info.tried_bucket(&self.key);
+        let place = bucket * BUCKET_SIZE + info.position(&self.key, true, bucket);
+        info.in_tried = true;
+        self.infos.insert(id, info);
+        if let Some(old) = self.tried[place].replace(id) {
+            self.back_to_new(old);
+        }
+    }
+
+    /// Gives an entry that lost its place in tried one in new.
+    fn back_to_new(&mut self, id: Id) {
+        let Some(info) = self.infos.get(&id) else { return };
+        let addr = info.address.endpoint.addr;
+        let bucket = info.new_bucket(&self.key, &info.source);
+        let place = bucket * BUCKET_SIZE + info.position(&self.key, false, bucket);
+        self.clear_new(place);
+        self.new[place] = Some(id);
+        if let Some(info) = self.infos.get_mut(&id) {
+            info.in_tried = false;
+            info.ref_count = 1;
+        }
+        let counts = self.counts_of(&addr);
+        counts.tried = counts.tried.saturating_sub(1);
+        counts.new += 1;
+    }
+}

@@ -1,0 +1,54 @@
+//! Draws from a seeded generator. Input: the caller's `ChaCha20Rng`. Output: numbers below a bound, coin flips.
+//!
+//! Invariant: the same generator in the same state gives the same draws on every machine. Cost: one word, rarely two. It must never be used where a
+//! peer who knows the seed could gain: whoever seeds it does so from the operating system.
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::Rng;
+
+/// A number below `bound`, each equally likely; 0 if `bound` is 0.
+pub(crate) fn below(random: &mut ChaCha20Rng, bound: usize) -> usize {
+    let bound_wide = bound as u64;
+    if bound_wide == 0 {
+        return 0;
+    }
+    // The words above the last whole multiple of the bound would favour small numbers.
+    let whole = u64::MAX - u64::MAX % bound_wide;
+    loop {
+        let word = random.next_u64();
+        if word < whole {
+            return usize::try_from(word % bound_wide).unwrap_or(0);
+        }
+    }
+}
+
+/// Heads or tails.
+pub(crate) fn coin(random: &mut ChaCha20Rng) -> bool {
+    random.next_u32() & 1 == 1
+}
+
+/// A number of 30 bits.
+pub(crate) fn bits30(random: &mut ChaCha20Rng) -> u32 {
+    random.next_u32() >> 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::rand_core::SeedableRng;
+
+    #[test]
+    fn every_number_below_the_bound_comes_and_none_else() {
+        let mut random = ChaCha20Rng::seed_from_u64(1);
+        let mut seen = [0_u32; 7];
+        for _ in 0..7000 {
+            seen[below(&mut random, 7)] += 1;
+        }
+        assert!(seen.iter().all(|count| (850..1150).contains(count)), "{seen:?}");
+        assert_eq!(below(&mut random, 1), 0);
+        assert_eq!(below(&mut random, 0), 0);
+        let heads = (0..1000).filter(|_| coin(&mut random)).count();
+        assert!((420..580).contains(&heads), "{heads}");
+        assert!((0..1000).all(|_| bits30(&mut random) < 1 << 30));
+    }
+}

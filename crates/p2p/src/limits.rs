@@ -1,0 +1,22 @@
+//! Limits of what peers, files and operators may make us keep, each with the name it has in Bitcoin Core where it has one. Constants only.
+
+/// Places that one address may have in the new table: Core's `ADDRMAN_NEW_BUCKETS_PER_ADDRESS`.
+pub const NEW_BUCKETS_PER_ADDRESS_MAX: usize = 8;
+
+/// Addresses that may wait for a place in the tried table: Core's `ADDRMAN_SET_TRIED_COLLISION_SIZE`.
+pub const TRIED_COLLISIONS_MAX: usize = 10;
+
+/// Bytes of a `peers.dat` that is read: full tables of the longest addresses and 5 times that.
+pub const PEERS_FILE_SIZE_MAX: usize = 32 << 20;
+
+/// Bytes of a `banlist.json` that is read: some 400,000 bans.
+pub const BANLIST_FILE_SIZE_MAX: usize = 64 << 20;
+
+/// Bytes of an `anchors.dat` that is read.
+pub const ANCHORS_FILE_SIZE_MAX: usize = 64 << 10;
+
+/// Peers that are kept as anchors: Core's `MAX_BLOCK_RELAY_ONLY_ANCHORS`.
+pub const ANCHORS_MAX: usize = 2;
+
+/// Addresses that are remembered as discouraged; older ones are forgotten.
+pub const DISCOURAGED_MAX: u32 = 50_000;

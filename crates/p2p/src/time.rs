@@ -1,0 +1,55 @@
+//! Seconds since 1970 as a type. Input: the caller's clock, or a file's numbers. Output: comparisons that cannot overflow. The crate reads no clock.
+
+/// A moment, in seconds since 1970 (UTC); 0 stands for "never".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnixTime(pub u64);
+
+impl UnixTime {
+    pub const NEVER: UnixTime = UnixTime(0);
+
+    /// Seconds from `earlier` to here; negative if that is later.
+    pub fn since(self, earlier: UnixTime) -> i64 {
+        self.signed().saturating_sub(earlier.signed())
+    }
+
+    /// This many seconds earlier, 1970 at the earliest.
+    #[must_use]
+    pub fn minus(self, seconds: u64) -> UnixTime {
+        UnixTime(self.0.saturating_sub(seconds))
+    }
+
+    #[must_use]
+    pub fn plus(self, seconds: u64) -> UnixTime {
+        UnixTime(self.0.saturating_add(seconds))
+    }
+
+    pub(crate) fn signed(self) -> i64 {
+        i64::try_from(self.0).unwrap_or(i64::MAX)
+    }
+
+    /// As messages carry it: what does not fit is the last moment that does.
+    pub fn to_u32(self) -> u32 {
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+}
+
+impl From<u32> for UnixTime {
+    fn from(seconds: u32) -> UnixTime {
+        UnixTime(u64::from(seconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overflows() {
+        assert_eq!(UnixTime(10).since(UnixTime(4)), 6);
+        assert_eq!(UnixTime(4).since(UnixTime(10)), -6);
+        assert_eq!(UnixTime(u64::MAX).since(UnixTime::NEVER), i64::MAX);
+        assert_eq!(UnixTime(3).minus(4), UnixTime::NEVER);
+        assert_eq!(UnixTime(u64::MAX).plus(1), UnixTime(u64::MAX));
+        assert_eq!(UnixTime(u64::MAX).to_u32(), u32::MAX);
+    }
+}
