@@ -173,6 +173,7 @@ fn enter_failure(
             core.tree_mut().invalidate(id);
             core.store.record(&[IndexEntry::Invalid { id }]);
             core.store.flush()?;
+            core.note_invalid(hash, &violation);
             observer.event(&Event::InvalidBlock { hash, height, violation: &violation });
             advance.invalid.push((hash, violation));
         }

@@ -13,11 +13,14 @@ use crate::settings::{Layout, Settings};
 use crate::totals;
 use lydian_chain::{BlockPosition, BlockStore, HeaderTree, NodeId};
 use lydian_coins::{Coins, Tip};
-use lydian_consensus::{Ancestor, HeaderView, Params};
+use lydian_consensus::{Ancestor, HeaderView, Params, Violation};
 use lydian_disk::Disk;
-use lydian_primitives::Height;
+use lydian_primitives::{BlockHash, Height};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Blocks of which is remembered why they are invalid: more than callers can wait for at once.
+const INVALID_REMEMBERED: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -34,6 +37,8 @@ pub(crate) struct Core {
     /// Other places where a block lies that is here already, first found first: the bytes at its place may turn out to be of no
     /// use, and a twin with the same header says nothing of the honest block.
     pub(crate) other_places: Mutex<HashMap<NodeId, VecDeque<BlockPosition>>>,
+    /// Blocks that were found to break a rule, the latest last, for callers whose block another's run took along.
+    pub(crate) found_invalid: Mutex<VecDeque<(BlockHash, Violation)>>,
     /// Transactions of the chain up to the tip; `None` if a crash lost the count.
     pub(crate) transactions: Mutex<Option<u64>>,
 }
@@ -45,6 +50,26 @@ impl Core {
 
     pub(crate) fn tree_mut(&self) -> RwLockWriteGuard<'_, HeaderTree> {
         self.tree.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The chain that ends with a block.
+    pub(crate) fn headers_to(&self, tip: NodeId) -> Headers<'_> {
+        Headers { core: self, tip, height: self.tree().height(tip) }
+    }
+
+    /// Why a block is invalid, if it was found lately.
+    pub(crate) fn violation_of(&self, hash: &BlockHash) -> Option<Violation> {
+        let lately = lock(&self.found_invalid);
+        lately.iter().find(|(bad, _)| bad == hash).map(|(_, violation)| *violation)
+    }
+
+    /// Remembers why a block is invalid, for a while.
+    pub(crate) fn note_invalid(&self, hash: BlockHash, violation: &Violation) {
+        let mut lately = lock(&self.found_invalid);
+        lately.push_back((hash, *violation));
+        if lately.len() > INVALID_REMEMBERED {
+            lately.pop_front();
+        }
     }
 
     /// The questions of a block to its ancestors.

@@ -15,7 +15,7 @@ use crate::start;
 use crate::utxo::{UtxoHashes, utxo_hashes};
 use lydian_chain::{IndexEntry, NodeId, StoreRemark};
 use lydian_coins::{Coins, CoinsStats, Tip};
-use lydian_consensus::{Accepted, CheckedBlock, Params, Parent, Rejected, Step, check_block};
+use lydian_consensus::{Accepted, CheckedBlock, Params, Parent, Rejected, Step, Violation, check_block};
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
 use lydian_primitives::{Block, BlockHash, Header, Height};
@@ -37,8 +37,12 @@ pub struct Engine {
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) core: Core,
-    /// Held by whoever changes the chain; holds the first error, after which nobody may.
-    writer: Mutex<Option<String>>,
+    /// Held by whoever changes the active chain.
+    writer: Mutex<()>,
+    /// Held by whoever stores a block, so that none is stored twice.
+    storing: Mutex<()>,
+    /// The first error, after which nobody may change anything.
+    failed: Mutex<Option<String>>,
 }
 
 /// An engine, and what was found and mended while opening the files.
@@ -74,7 +78,8 @@ impl Engine {
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Opened, EngineError> {
         let (core, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
-        let desk = Arc::new(Desk { core, writer: Mutex::new(None) });
+        let desk =
+            Arc::new(Desk { core, writer: Mutex::default(), storing: Mutex::default(), failed: Mutex::default() });
         let reviewer = if desk.core.settings.signatures.is_watched() { Some(review::start(&desk)?) } else { None };
         Ok(Opened { engine: Engine { desk, reviewer }, remarks })
     }
@@ -89,31 +94,40 @@ impl Engine {
 
     /// Takes a block in, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
     ///
-    /// Two callers wait for each other (checklist 90); a block is stored once.
+    /// Two callers wait for each other (checklist 90); a block is stored once. If another caller's [`Engine::advance`] is at work it takes the
+    /// block along, and its verdict is told here all the same.
     pub fn accept_block(&self, block: Block, now: i64, observer: &dyn Observer) -> Result<Submission, EngineError> {
+        let id = match self.desk.store(block, now)? {
+            Ok(id) => id,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
         self.write(|core| {
-            let id = match store_block(core, block, now)? {
-                Ok(id) => id,
-                Err(rejected) => return Ok(Err(rejected)),
-            };
             let mut advance = activate_best_chain(core, &Cancel::new(), observer)?;
-            let tree = core.tree();
-            let (hash, height) = (*tree.hash(id), tree.height(id));
+            let (hash, height, is_active) = {
+                let tree = core.tree();
+                (*tree.hash(id), tree.height(id), tree.is_active(id))
+            };
             if let Some(index) = advance.invalid.iter().position(|(bad, _)| *bad == hash) {
                 return Ok(Err(advance.invalid.swap_remove(index).1.into()));
             }
+            if let Some(violation) = core.violation_of(&hash) {
+                return Ok(Err(violation.into()));
+            }
             let disconnected = usize::try_from(advance.disconnected).unwrap_or(usize::MAX);
-            let is_active = tree.is_active(id);
             Ok(Ok(Accepted { hash, height, is_active, disconnected, invalid: advance.invalid }))
         })
     }
 
-    /// Stores a block and does not look for the best chain: [`Engine::advance`] does, for many at once.
+    /// Stores a block and does not look for the best chain: [`Engine::advance`] does, for many at once, and takes along what is stored
+    /// while it is at work. Does not wait for it.
     pub fn store_block(&self, block: Block, now: i64) -> Result<Result<BlockHash, Rejected>, EngineError> {
-        self.write(|core| {
-            let hash = block.hash();
-            Ok(store_block(core, block, now)?.map(|_| hash))
-        })
+        let hash = block.hash();
+        Ok(self.desk.store(block, now)?.map(|_| hash))
+    }
+
+    /// Why a block is invalid, if it was found to be lately.
+    pub fn violation_of(&self, hash: &BlockHash) -> Option<Violation> {
+        self.core().violation_of(hash)
     }
 
     /// Takes a header in: Core's `AcceptBlockHeader`.
@@ -129,6 +143,7 @@ impl Engine {
         now: i64,
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Import, EngineError> {
+        let _storing = lock(&self.desk.storing);
         self.write(|core| import(core, files, now, progress))
     }
 
@@ -231,17 +246,41 @@ impl Engine {
 }
 
 impl Desk {
-    /// Does something that changes the chain. After an error nothing does any more, nor after a panic: the coins may have taken
-    /// in half a block.
+    /// Does something that changes the active chain. After an error nothing does any more, nor after a panic: the coins may have
+    /// taken in half a block.
     pub(crate) fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
-        let mut error = lock(&self.writer);
-        if let Some(reason) = error.as_ref() {
+        let _writer = lock(&self.writer);
+        self.attempt(change)
+    }
+
+    /// Stores a block. It changes no active chain, so that it may go on beside a validation, which finds the block in the tree.
+    fn store(&self, block: Block, now: i64) -> Result<Result<NodeId, Rejected>, EngineError> {
+        let _storing = lock(&self.storing);
+        self.attempt(|core| store_block(core, block, now))
+    }
+
+    fn attempt<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
+        if let Some(reason) = lock(&self.failed).as_ref() {
             return Err(EngineError::Poisoned { reason: reason.clone() });
         }
-        *error = Some("a change of the chain panicked".to_owned());
+        let mut attempt = Attempt { failed: &self.failed, reason: Some("a change of the chain panicked".to_owned()) };
         let result = change(&self.core);
-        *error = result.as_ref().err().map(EngineError::to_string);
+        attempt.reason = result.as_ref().err().map(EngineError::to_string);
         result
+    }
+}
+
+/// A change that goes on: however it ends, its reason to fail is noted.
+struct Attempt<'a> {
+    failed: &'a Mutex<Option<String>>,
+    reason: Option<String>,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if let Some(reason) = self.reason.take() {
+            lock(self.failed).get_or_insert(reason);
+        }
     }
 }
 
@@ -277,17 +316,18 @@ fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rej
     }
     // A header that is known was not from the future when it came, and its other rules give the same answer again.
     let now = if known.is_some() { i64::from(header.time) } else { now };
-    let result = {
+    // A lock for each question: a validation goes on meanwhile.
+    let parent = {
         let tree = core.tree();
-        let parent = tree.find(&header.prev_block);
-        let branch = parent.map(|parent| (parent, tree.branch(parent)));
-        let parent = match &branch {
-            None => Parent::Unknown,
-            Some((parent, _)) if tree.node(*parent).is_invalid => Parent::Invalid,
-            Some((parent, branch)) => Parent::At(tree.height(*parent), branch),
-        };
-        CheckedBlock::check(block, parent, now, &core.params)
+        tree.find(&header.prev_block).map(|parent| (parent, tree.node(parent).is_invalid))
     };
+    let headers = parent.map(|(parent, _)| core.headers_to(parent));
+    let parent = match (&headers, parent) {
+        (Some(headers), Some((_, false))) => Parent::At(headers.height(), headers),
+        (_, Some((_, true))) => Parent::Invalid,
+        _ => Parent::Unknown,
+    };
+    let result = CheckedBlock::check(block, parent, now, &core.params);
     match result {
         Ok(checked) => {
             let id = match accept_header(core, &header, now)? {

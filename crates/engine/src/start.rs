@@ -59,6 +59,7 @@ pub(crate) fn open(
         meter: Arc::new(Meter::new(clock)),
         reviews: Reviews::default(),
         other_places: Mutex::default(),
+        found_invalid: Mutex::default(),
         transactions: Mutex::new(transactions),
     };
     core.meter.at_height(core.tip().height.0);

@@ -33,6 +33,7 @@ use lydian_consensus::Violation;
 use schedule::{Bounds, Next, Schedule};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tasks::{Report, Work};
 use workers::{Crew, Step, work_off};
@@ -78,12 +79,13 @@ pub(crate) fn run(
         followers: core.followers.len(),
     };
     let sizes = path.iter().map(|stop| stop.position.size).collect();
+    let is_reviewed = is_at_tip(core, &path) && settings.signatures.is_watched();
     let run = Run {
         core,
         more,
         cancel,
         observer,
-        is_reviewed: is_at_tip(core, &path) && settings.signatures.is_watched(),
+        is_reviewed: AtomicBool::new(is_reviewed),
         windows: std::array::from_fn(|partition| Mutex::new(Window::new(partition))),
     };
     let state = State {
@@ -117,7 +119,7 @@ struct Run<'a> {
     cancel: &'a Cancel,
     observer: &'a dyn Observer,
     /// Its blocks wait for a review once they are committed.
-    is_reviewed: bool,
+    is_reviewed: AtomicBool,
     windows: [Mutex<Window>; PARTITIONS],
 }
 
@@ -178,6 +180,9 @@ impl Run<'_> {
         let more = (self.more)(last.id);
         state.schedule.extend(more.iter().map(|stop| stop.position.size));
         state.path.extend(more);
+        if state.path.len() > REVIEW_RUN_BLOCKS_MAX {
+            self.is_reviewed.store(false, Ordering::Relaxed);
+        }
     }
 }
 

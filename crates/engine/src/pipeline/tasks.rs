@@ -17,6 +17,7 @@ use lydian_disk::DiskErrorKind;
 use lydian_primitives::{BlockHash, ParseError, ParseErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A task with the blocks it is about.
 pub(super) enum Work {
@@ -294,7 +295,7 @@ impl Run<'_> {
             core.store.flush()?;
             Ok(())
         })?;
-        if self.is_reviewed {
+        if self.is_reviewed.load(Ordering::Relaxed) {
             let jobs = jobs.iter().filter(|job| !job.is_trusted);
             jobs.for_each(|job| core.reviews.push(Arc::clone(job.funded())));
         }

@@ -40,8 +40,10 @@ fn writers_wait_for_each_other() {
         for (index, fed) in expected.fed.iter().enumerate() {
             let _ = plain.accept_block(parse(&fed.block), NOW);
             let count = accepted[index].load(Ordering::Relaxed);
-            let wanted = usize::from(fed.answer.is_ok());
-            assert!(count <= 1 && count >= wanted.min(1), "block {index} was accepted {count} times under {how:?}");
+            // A block that was taken on trust and turned out to be invalid may have been found so before its answer was given.
+            let is_good = expected.violation_of(&parse(&fed.block).hash()).is_none();
+            let wanted = usize::from(fed.answer.is_ok() && is_good);
+            assert!(count <= 1 && count >= wanted, "block {index} was accepted {count} times under {how:?}");
         }
         plain.accept_block(parse(&decider), NOW).unwrap();
         lydian.accept(&decider).unwrap().unwrap();
