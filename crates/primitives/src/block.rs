@@ -164,16 +164,29 @@ pub fn scan(bytes: &[u8]) -> Result<usize, ParseError> {
     parse_tables(bytes).map(|(_, tables)| tables.txs.len())
 }
 
+/// The same pass, but bytes may follow the block. Returns its size in bytes.
+pub fn scan_prefix(bytes: &[u8]) -> Result<usize, ParseError> {
+    check_buffer_size(bytes)?;
+    let mut reader = Reader::new(bytes);
+    read_tables(&mut reader)?;
+    Ok(reader.offset())
+}
+
 fn parse_tables(bytes: &[u8]) -> Result<(Header, Tables), ParseError> {
     check_buffer_size(bytes)?;
     let mut reader = Reader::new(bytes);
-    let header = Header::read(&mut reader)?;
+    let read = read_tables(&mut reader)?;
+    reader.finish()?;
+    Ok(read)
+}
+
+fn read_tables(reader: &mut Reader<'_>) -> Result<(Header, Tables), ParseError> {
+    let header = Header::read(reader)?;
     let count = reader.compact_size()?;
     let mut tables = Tables::default();
     tables.txs.reserve(count.min(reader.remaining() / TRANSACTION_SIZE_MIN));
     for _ in 0..count {
-        tables.read_transaction(&mut reader)?;
+        tables.read_transaction(reader)?;
     }
-    reader.finish()?;
     Ok((header, tables))
 }

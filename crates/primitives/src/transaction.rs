@@ -38,6 +38,14 @@ impl Transaction {
     }
 }
 
+/// Moves past one transaction at the cursor, witness allowed: the pass over the bytes alone, for messages that hold several.
+pub fn skip(reader: &mut Reader<'_>) -> Result<(), ParseError> {
+    match reader.offset() + reader.remaining() {
+        size if size > BLOCK_BUFFER_SIZE_MAX => reader.error(ParseErrorKind::BufferTooLarge { size }),
+        _ => Tables::default().read_transaction(reader),
+    }
+}
+
 pub(crate) fn check_buffer_size(bytes: &[u8]) -> Result<(), ParseError> {
     match bytes.len() {
         size if size > BLOCK_BUFFER_SIZE_MAX => {

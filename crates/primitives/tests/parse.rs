@@ -3,7 +3,10 @@
 use lydian_hash::sha256d;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::limits::BLOCK_BUFFER_SIZE_MAX;
-use lydian_primitives::{Amount, Block, BlockHash, Header, OutPoint, ParseErrorKind, RawBlock, Transaction, Txid, hex};
+use lydian_primitives::{
+    Amount, Block, BlockHash, Header, OutPoint, ParseErrorKind, RawBlock, Reader, Transaction, Txid, block, hex,
+    transaction,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -184,4 +187,22 @@ fn non_canonical_transaction_count() {
     bytes.extend_from_slice(&[0xff, 0, 0, 0, 0, 0, 0, 0, 0]);
     let error = RawBlock::new(bytes).parse().map(|block: Block| block.tx_count()).unwrap_err();
     assert_eq!((error.offset, error.kind), (80, ParseErrorKind::NonCanonicalCompactSize));
+}
+
+/// What stands before other bytes is measured by the same parser that reads it alone.
+#[test]
+fn prefixes_end_where_the_whole_would() {
+    let tx = hex(SEGWIT_TX).unwrap();
+    let longer = [&tx[..], &[1, 2, 3]].concat();
+    let mut reader = Reader::new(&longer);
+    assert_eq!(transaction::skip(&mut reader), Ok(()));
+    assert_eq!(reader.offset(), tx.len());
+    assert!(transaction::skip(&mut Reader::new(&tx[..tx.len() - 1])).is_err());
+    let block = [&[0; 80][..], &[1], &tx].concat();
+    assert_eq!(block::scan_prefix(&[&block[..], &[9; 5]].concat()), Ok(block.len()));
+    assert_eq!(block::scan_prefix(&block), Ok(block.len()));
+    assert!(block::scan_prefix(&block[..block.len() - 1]).is_err());
+    let large = vec![0; BLOCK_BUFFER_SIZE_MAX + 1];
+    let error = transaction::skip(&mut Reader::new(&large)).unwrap_err();
+    assert_eq!(error.kind, ParseErrorKind::BufferTooLarge { size: BLOCK_BUFFER_SIZE_MAX + 1 });
 }
