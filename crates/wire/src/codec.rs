@@ -1,7 +1,35 @@
 //! What messages are made of beyond the [`Reader`] of `primitives`. Input: foreign bytes. Output: numbers and lists. Total; a list grows with the bytes
 //! that are there, not with its declared length.
 
+use crate::error::DecodeError;
 use lydian_primitives::{ParseError, ParseErrorKind, Reader};
+
+/// `count` entries of at least `size_min` bytes. A count that the bytes left cannot hold is refused before anything is read.
+pub(crate) fn list<T>(
+    reader: &mut Reader<'_>,
+    count: usize,
+    size_min: usize,
+    mut read: impl FnMut(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let needed = count.saturating_mul(size_min);
+    if needed > reader.remaining() {
+        return Err(DecodeError::unexpected_end(reader.offset(), needed - reader.remaining()));
+    }
+    let mut entries = Vec::with_capacity(count);
+    for _ in 0..count {
+        entries.push(read(reader)?);
+    }
+    Ok(entries)
+}
+
+/// A CompactSize and that many bytes, not more than `limit`: Core's `LIMITED_STRING`.
+pub(crate) fn limited<'a>(reader: &mut Reader<'a>, limit: usize) -> Result<&'a [u8], DecodeError> {
+    let size = reader.compact_size()?;
+    if size > limit {
+        return Err(DecodeError::TextTooLong { size, limit });
+    }
+    Ok(reader.take(size)?)
+}
 
 /// A CompactSize that counts nothing and may be any number: Core's `CompactSizeFormatter<false>`.
 pub(crate) fn compact_u64(reader: &mut Reader<'_>) -> Result<u64, ParseError> {

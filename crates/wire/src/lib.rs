@@ -8,8 +8,12 @@
 
 pub mod address;
 mod codec;
+pub mod compact;
 mod error;
 pub mod limits;
+pub mod message;
 
 pub use address::{AddressError, Encoding, Endpoint, NetAddr, Network, Services, Subnet, SubnetError, TimedAddress};
-pub use error::DecodeError;
+pub use compact::{BlockTransactions, BlockTransactionsRequest, CompactBlock, CompactError, PartialBlock};
+pub use error::{DecodeError, Penalty};
+pub use message::{Command, Inv, InvType, Locator, Message, Version};
