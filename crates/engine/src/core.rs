@@ -33,7 +33,7 @@ pub(crate) struct Core {
     pub(crate) coins: Coins,
     pub(crate) followers: Vec<Mutex<Box<dyn Follower>>>,
     pub(crate) meter: Arc<Meter>,
-    pub(crate) reviews: Reviews,
+    pub(crate) reviews: Arc<Reviews>,
     /// Other places where a block lies that is here already, first found first: the bytes at its place may turn out to be of no
     /// use, and a twin with the same header says nothing of the honest block.
     pub(crate) other_places: Mutex<HashMap<NodeId, VecDeque<BlockPosition>>>,

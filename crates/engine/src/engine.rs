@@ -9,7 +9,7 @@ use crate::follower::Follower;
 use crate::import::{Import, ImportFiles, import};
 use crate::job::lock;
 use crate::meter::{Meter, Snapshot};
-use crate::review::{self, ReviewCounts};
+use crate::review::{self, ReviewCounts, Reviews};
 use crate::settings::{Cancel, Layout, Settings};
 use crate::start;
 use crate::utxo::{UtxoHashes, utxo_hashes};
@@ -29,7 +29,7 @@ use std::thread::JoinHandle;
 /// block off the chain that turns out to break a rule, as a caller would, and ends when the engine is dropped.
 #[derive(Debug)]
 pub struct Engine {
-    desk: Arc<Desk>,
+    pub(crate) desk: Arc<Desk>,
     reviewer: Option<JoinHandle<()>>,
 }
 
@@ -161,6 +161,11 @@ impl Engine {
     /// Reviews so far.
     pub fn reviews(&self) -> ReviewCounts {
         self.core().reviews.counts()
+    }
+
+    /// The same, to read while the engine works.
+    pub fn shared_reviews(&self) -> Arc<Reviews> {
+        Arc::clone(&self.core().reviews)
     }
 
     /// Who verifies signatures, and what its referee has seen.

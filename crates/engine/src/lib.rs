@@ -42,7 +42,7 @@ pub use follower::{ConnectedBlock, Follower, FollowerError};
 pub use import::{Import, ImportFiles, RefusedHeader};
 pub use lydian_coins::Tip;
 pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
-pub use review::ReviewCounts;
+pub use review::{ReviewCounts, Reviews};
 pub use settings::{Cancel, Layout, Settings};
 pub use utxo::UtxoHashes;
 pub use wipe::{Wipe, wipe};

@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// The blocks that wait.
+/// The blocks that wait, and what became of others. For any thread.
 #[derive(Debug, Default)]
-pub(crate) struct Reviews {
+pub struct Reviews {
     queue: Mutex<Queue>,
     changed: Condvar,
     /// Set when the engine is closed.
@@ -88,7 +88,7 @@ impl Reviews {
         self.changed.notify_all();
     }
 
-    pub(crate) fn counts(&self) -> ReviewCounts {
+    pub fn counts(&self) -> ReviewCounts {
         ReviewCounts { blocks: self.blocks.load(Ordering::Relaxed), demoted: self.demoted.load(Ordering::Relaxed) }
     }
 
@@ -230,6 +230,79 @@ fn mark(core: &Core, id: NodeId, observer: &dyn Observer, violation: &Violation)
     core.tree_mut().invalidate(id);
     core.store.record(&[IndexEntry::Invalid { id }]);
     core.store.flush()?;
+    core.note_invalid(node.hash, violation);
     observer.event(&Event::InvalidBlock { hash: node.hash, height: node.height, violation });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::event::Unobserved;
+    use crate::settings::{Layout, Settings};
+    use lydian_consensus::{Chain, Params, Rejected, Rule};
+    use lydian_disk::SimDisk;
+    use lydian_lab::presets::maker::Maker;
+    use lydian_primitives::build::MutBlock;
+    use lydian_primitives::{Block, Height, RawBlock};
+
+    fn open(disk: &SimDisk) -> Engine {
+        let layout = Layout { blocks: "blocks".into(), index: "index".into(), coins: "coins".into() };
+        let (disk, params) = (Arc::new(disk.clone()), Params::new(Chain::Regtest));
+        Engine::open(disk, &layout, params, Settings::new(2), Vec::new()).unwrap().engine
+    }
+
+    fn parse(block: &MutBlock) -> Block {
+        RawBlock::new(block.encode()).parse().unwrap()
+    }
+
+    fn accept(engine: &Engine, block: &MutBlock) -> crate::engine::Submission {
+        engine.accept_block(parse(block), i64::from(u32::MAX), &Unobserved).unwrap()
+    }
+
+    /// The process ends after a block was marked and before it was taken off: the next one takes it off, whether the coins on the disk are
+    /// those above it or earlier ones, and whether a search or a new block comes first.
+    #[test]
+    fn a_mark_is_enough_for_the_next_process() {
+        let mut blocks = Vec::new();
+        let keep = |_: &Maker, block: &MutBlock| -> std::io::Result<()> {
+            blocks.push(block.clone());
+            Ok(())
+        };
+        Maker::new().grow(10, keep).unwrap();
+        let violation = Violation::of(Rule::ScriptVerify);
+        for (is_durable, has_rival) in [(false, false), (true, false), (false, true), (true, true)] {
+            let disk = SimDisk::new(1);
+            let engine = open(&disk);
+            for block in &blocks {
+                accept(&engine, block).unwrap();
+            }
+            assert_eq!(engine.tip().height, Height(10));
+            if is_durable {
+                engine.checkpoint(&Unobserved).unwrap();
+            }
+            let bad = blocks[7].header.hash();
+            let id = engine.desk.core.tree().find(&bad).unwrap();
+            engine.desk.write(|core| mark(core, id, &Unobserved, &violation)).unwrap();
+            drop(engine);
+
+            let engine = open(&disk);
+            assert_eq!(engine.tip().height, Height(if is_durable { 10 } else { 0 }));
+            let mut rival = blocks[7].clone();
+            rival.txs[0].outputs[0].value.0 -= 1;
+            lydian_lab::presets::maker::seal(&mut rival);
+            if has_rival {
+                accept(&engine, &rival).unwrap();
+            } else {
+                engine.advance(&Cancel::new(), &Unobserved).unwrap();
+            }
+            let tip = engine.tip();
+            let expected = if has_rival { &rival } else { &blocks[6] };
+            assert_eq!((tip.height, tip.hash), (Height(if has_rival { 8 } else { 7 }), expected.header.hash()));
+            assert_eq!(engine.coins().len(), u64::from(tip.height.0), "one coin a block");
+            assert_eq!(accept(&engine, &blocks[7]), Err(Rejected::DuplicateInvalid));
+            assert_eq!(engine.check_last_blocks(u32::MAX, 4).unwrap(), tip.height.0);
+        }
+    }
 }

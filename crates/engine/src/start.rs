@@ -10,7 +10,6 @@ use crate::error::EngineError;
 use crate::follower::{ConnectedBlock, Follower, FollowerError};
 use crate::job::lock;
 use crate::meter::{Meter, NoClock};
-use crate::review::Reviews;
 use crate::settings::{Layout, Settings};
 use crate::{totals, wipe};
 use lydian_chain::{BlockStore, HeaderTree, IndexEntry, NodeId, StoreRemark};
@@ -57,7 +56,7 @@ pub(crate) fn open(
         coins,
         followers: followers.into_iter().map(Mutex::new).collect(),
         meter: Arc::new(Meter::new(clock)),
-        reviews: Reviews::default(),
+        reviews: Arc::default(),
         other_places: Mutex::default(),
         found_invalid: Mutex::default(),
         transactions: Mutex::new(transactions),

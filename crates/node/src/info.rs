@@ -4,6 +4,7 @@
 use crate::clock::now;
 use crate::daemon::complain;
 use crate::datadir::recognize;
+use crate::disagreement;
 use crate::display::megabytes;
 use crate::exit;
 use crate::log::iso8601;
@@ -24,6 +25,8 @@ struct Info {
     /// Of block and undo files, and of coins.
     blocks_bytes: u64,
     coins_bytes: u64,
+    /// Names of the files that tell of a signature engine that was wrong.
+    disagreement_files: Vec<String>,
 }
 
 pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
@@ -54,6 +57,7 @@ pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
         datadir: directory.display().to_string(),
         blocks_bytes: size(disk, &settings.blocks),
         coins_bytes: size(disk, &directory.join("chainstate")),
+        disagreement_files: disagreement::files(disk, directory),
     };
     let screen = Screen::new();
     match settings.json {
@@ -114,6 +118,7 @@ fn tell(screen: &Screen, info: &Info) {
         ),
         ("blocks", format!("{} MB of block and undo files", megabytes(info.blocks_bytes))),
     ];
+    rows.extend(signature_rows(status));
     if let Some(run) = &status.run {
         rows.push((
             "last run",
@@ -136,4 +141,20 @@ fn tell(screen: &Screen, info: &Info) {
     for (label, text) in rows {
         screen.line(&format!("{}  {text}", screen.tone(Tone::Strong, &format!("{label:12}"))));
     }
+    if !info.disagreement_files.is_empty() {
+        let files = info.disagreement_files.join(", ");
+        let warning = format!("Warning: a signature engine was wrong ({files}). {}", disagreement::ADVICE);
+        screen.line(&screen.tone(Tone::Bad, &warning));
+    }
+}
+
+/// Who verifies signatures, and how it is watched.
+fn signature_rows(status: &Status) -> Vec<(&'static str, String)> {
+    let Some(engine) = &status.signature_engine else { return Vec::new() };
+    let mut rows = vec![("signatures", engine.sentence())];
+    if engine.blocks_reviewed + engine.blocks_sampled > 0 {
+        let (all, some) = (commas(engine.blocks_reviewed), commas(engine.blocks_sampled));
+        rows.push(("", format!("of blocks at the tip, {all} were decided again whole, {some} in samples")));
+    }
+    rows
 }

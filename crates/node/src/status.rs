@@ -4,8 +4,10 @@
 use crate::clock::now;
 use crate::display::Figures;
 use crate::limits::STATUS_SIZE_MAX;
+use crate::screen::commas;
+use lydian_curve::{Engine, Refereed, Reference};
 use lydian_disk::{Disk, DiskError, read_whole};
-use lydian_engine::{Stage, TipUpdate};
+use lydian_engine::{ReviewCounts, Stage, TipUpdate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -39,6 +41,51 @@ pub(crate) struct Status {
     pub(crate) updated: u32,
     /// Of the last run that validated something.
     pub(crate) run: Option<Run>,
+    /// Who verifies signatures in the process that wrote it.
+    #[serde(default)]
+    pub(crate) signature_engine: Option<SignatureEngine>,
+}
+
+/// A kernel and what its referee has seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SignatureEngine {
+    pub(crate) kernel: String,
+    /// Whether it still decides.
+    pub(crate) is_trusted: bool,
+    /// Checks that the reference decided again.
+    pub(crate) sampled: u64,
+    pub(crate) reviewed: u64,
+    pub(crate) disagreements: u64,
+    /// Blocks at the tip of which the reference decided all, and those that had to be content with the sample.
+    pub(crate) blocks_reviewed: u64,
+    pub(crate) blocks_sampled: u64,
+}
+
+impl SignatureEngine {
+    pub(crate) fn new(referee: &Refereed, reviews: ReviewCounts) -> SignatureEngine {
+        let counts = referee.counts();
+        SignatureEngine {
+            kernel: referee.kernel().name().to_owned(),
+            is_trusted: referee.is_trusted(),
+            sampled: counts.sampled,
+            reviewed: counts.reviewed,
+            disagreements: counts.disagreements,
+            blocks_reviewed: reviews.blocks,
+            blocks_sampled: reviews.demoted,
+        }
+    }
+
+    /// In words that fit a table.
+    pub(crate) fn sentence(&self) -> String {
+        let name = &self.kernel;
+        if name == Reference.name() {
+            return "libsecp256k1".to_owned();
+        }
+        if !self.is_trusted {
+            return format!("{name} WAS WRONG {} times; libsecp256k1 decides", commas(self.disagreements));
+        }
+        format!("{name}; libsecp256k1 agrees on {} of its checks", commas(self.sampled + self.reviewed))
+    }
 }
 
 /// What a run did and what it took.
@@ -79,6 +126,7 @@ impl Status {
             durable_height: None,
             updated: now(),
             run: None,
+            signature_engine: None,
         }
     }
 
@@ -183,6 +231,7 @@ mod tests {
             durable_height: Some(3),
             updated: 9,
             run: None,
+            signature_engine: Some(SignatureEngine { kernel: "avx2".into(), is_trusted: true, ..Default::default() }),
         };
         let root = Path::new("/");
         status(FORMAT).write(&disk, root).unwrap();
@@ -190,6 +239,9 @@ mod tests {
         status(FORMAT + 1).write(&disk, root).unwrap();
         assert!(matches!(Status::read(&disk, root), Err(StatusError::Newer { found: 2, .. })));
         let text = serde_json::to_string(&status(FORMAT)).unwrap();
+        let earlier = text.replace(&text[text.find(",\"signature_engine\"").unwrap()..], "}");
+        disk.write_whole(&path(root), earlier.as_bytes()).unwrap();
+        assert_eq!(Status::read(&disk, root).unwrap().signature_engine, None, "a status of an earlier version");
         for (size, is_read) in [(STATUS_SIZE_MAX, true), (STATUS_SIZE_MAX + 1, false)] {
             let padded = text.clone() + &" ".repeat(usize::try_from(size).unwrap() - text.len());
             disk.write_whole(&path(root), padded.as_bytes()).unwrap();

@@ -194,6 +194,57 @@ fn a_chain_is_validated_and_told_of() {
     assert!(other.log().contains("Wiping block index and chain state"));
 }
 
+/// Whoever finds such a file is warned, at each start and in `info`, until it is deleted; and `auto` leaves the kernels alone.
+#[test]
+fn a_signature_engine_that_was_wrong_is_remembered() {
+    let place = Place::new("wrong");
+    let chain = small_chain(&place);
+    let best = lydian_curve::choose("auto").unwrap().engine.name();
+    assert_eq!(place.import(&chain).2, 0);
+    assert!(place.log().contains(&format!("Using signature engine {best}\n")));
+    let info = place.json(&["info"]);
+    let engine = &info["signature_engine"];
+    assert_eq!((&engine["kernel"], &engine["is_trusted"]), (&Value::from(best), &Value::from(true)));
+    assert_eq!(
+        (&engine["disagreements"], &info["disagreement_files"]),
+        (&Value::from(0), &Value::from([""; 0].to_vec()))
+    );
+
+    let (first, second) = ("sigengine-disagreement-1.json", "sigengine-disagreement-12.json");
+    for name in [second, first] {
+        fs::write(place.chain_folder().join(name), "{}").unwrap();
+    }
+    let (out, _, code) = place.run(&["info"]);
+    assert_eq!(code, 0);
+    let advice = "Run lydian -reindex -sigengine=reference once, then delete the sigengine-disagreement files.";
+    assert!(
+        out.contains(&format!("Warning: a signature engine was wrong ({first}, {second}).")) && out.contains(advice),
+        "{out}"
+    );
+    assert_eq!(place.json(&["info"])["disagreement_files"], Value::from(vec![first, second]));
+    let (out, err, code) = place.run(&["-stopafterblockimport", "-sigengine=auto"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("[warning] A signature engine was wrong") && out.contains(advice), "{out}");
+    assert!(out.contains("Using signature engine reference"), "{out}");
+    if best != "reference" {
+        let (out, _, _) = place.run(&["-stopafterblockimport", &format!("-sigengine={best}")]);
+        assert!(
+            out.contains(&format!("Using signature engine {best}")) && out.contains("was wrong"),
+            "who insists has it: {out}"
+        );
+    }
+    let (out, _, code) = place.run(&["-reindex", "-sigengine=reference", "-stopafterblockimport"]);
+    assert!(code == 0 && out.contains("A signature engine was wrong"), "the program deletes nothing: {out}");
+    for name in [first, second] {
+        fs::remove_file(place.chain_folder().join(name)).unwrap();
+    }
+    let (out, _, code) = place.run(&["-stopafterblockimport"]);
+    assert!(
+        code == 0 && out.contains(&format!("Using signature engine {best}")) && !out.contains("was wrong"),
+        "{out}"
+    );
+}
+
 #[test]
 fn documents_have_the_fields_that_are_documented() {
     let place = Place::new("documents");

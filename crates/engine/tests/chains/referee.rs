@@ -2,13 +2,13 @@
 //! taken off the chain, and everything ends as with the plain validator.
 
 use crate::expected::{Expected, Order, parse};
-use crate::lydian::{How, Lydian, Place};
+use crate::lydian::{How, Lydian, Place, layout};
 use crate::seeds::for_seeds;
 use crate::stored::{assert_reasons, store};
 use crate::story::{NOW, Shape, Story};
 use lydian_curve::{Check, Disagreement, Engine, Evidence, Refereed, Reference, Sampling};
 use lydian_engine::limits::{REVIEW_DEPTH_MAX, REVIEW_QUEUE_BLOCKS_MAX, REVIEW_RUN_BLOCKS_MAX};
-use lydian_engine::{Cancel, Event, Observer, Settings, Unobserved};
+use lydian_engine::{Cancel, Event, Observer, Settings, Unobserved, Wipe, wipe};
 use lydian_hash::sha256;
 use lydian_lab::rng::Random;
 use lydian_primitives::BlockHash;
@@ -201,6 +201,14 @@ fn false_pairs_are_no_lies_and_threads_end() {
     assert!(honest.false_checks.load(Ordering::Relaxed) > 0, "some pairs of some multisig are false");
     drop(lydian);
     assert_eq!(Arc::strong_count(&honest), 1, "nobody holds the kernel: the thread of the reviews has ended");
+
+    // What a user is told to do after a disagreement: a reindex takes nothing of what was verified before on trust.
+    wipe(place.disk.as_ref(), &layout(&place.root), Wipe::Index).unwrap();
+    let how = How { has_lanes: false, ..how };
+    let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+    let advance = lydian.advance().unwrap();
+    assert_eq!((advance.connected, lydian.engine.progress().blocks_trusted), (u64::from(expected.end.height.0), 0));
+    lydian.assert_state(&expected.end, "after a reindex");
 }
 
 /// The reference under another name, which counts what does not hold.

@@ -3,6 +3,7 @@
 use super::figures::{Bottleneck, Figures, StageFigures};
 use super::text::{Costs, duration, line, lines, table};
 use crate::floor::Floor;
+use crate::status::SignatureEngine;
 use lydian_engine::Stage;
 use lydian_script::CheckCounts;
 
@@ -80,6 +81,8 @@ fn the_bottleneck_is_what_takes_most_of_the_workers_time() {
 fn the_table_tells_stages_costs_and_the_floor() {
     let costs = Costs {
         floor: Some(Floor { signature_ns: 30_000.0, tweak_ns: 20_000.0 }),
+        kernel_floor: None,
+        signature_engine: Some(SignatureEngine { kernel: "reference".to_owned(), ..Default::default() }),
         peak_memory_bytes: Some(210_000_000),
         disk_bytes: Some((80_000_000, 123_456_789)),
     };
@@ -97,6 +100,7 @@ blocks       450, to height 450 (45/s)
 transactions 100,000
 inputs       250,000 (25,000/s)
 checks       300,000 signatures, 10,000 tweaks, in batches of 310
+signatures   libsecp256k1
 floor        4.600 s: the checks alone on 2 cores, at 30.0 us a signature
 ratio        2.17 times the floor
 memory       210.0 MB at most
@@ -104,6 +108,37 @@ disk         80.0 MB read, 123.5 MB written
 ";
     assert_eq!(text, expected);
     assert!(text.lines().all(|line| line.len() <= 80));
+}
+
+#[test]
+fn the_table_tells_the_kernel_its_floor_and_its_end() {
+    let engine = SignatureEngine {
+        kernel: "ifma512".to_owned(),
+        is_trusted: true,
+        sampled: 75,
+        reviewed: 12_000,
+        ..SignatureEngine::default()
+    };
+    let mut costs = Costs {
+        floor: Some(Floor { signature_ns: 30_000.0, tweak_ns: 20_000.0 }),
+        kernel_floor: Some(Floor { signature_ns: 4_000.0, tweak_ns: 2_000.0 }),
+        signature_engine: Some(engine.clone()),
+        peak_memory_bytes: None,
+        disk_bytes: None,
+    };
+    let expected = "\
+signatures   ifma512; libsecp256k1 agrees on 12,075 of its checks
+floor        4.600 s: the checks alone on 2 cores, at 30.0 us a signature
+             0.610 s with ifma512, at 4.0 us a signature
+ratio        2.17 times the floor, 16.39 times that of ifma512
+";
+    let text = table(&figures(), &costs);
+    assert!(text.ends_with(expected), "{text}");
+    costs.signature_engine = Some(SignatureEngine { is_trusted: false, disagreements: 3, ..engine });
+    costs.kernel_floor = None;
+    let text = table(&figures(), &costs);
+    let expected = "\nsignatures   ifma512 WAS WRONG 3 times; libsecp256k1 decides\nfloor        4.600 s";
+    assert!(text.contains(expected) && text.ends_with("\nratio        2.17 times the floor\n"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::figures::{Figures, float};
 use crate::floor::Floor;
 use crate::screen::commas;
+use crate::status::SignatureEngine;
 use lydian_engine::Stage;
 
 const BAR_WIDTH: usize = 24;
@@ -102,17 +103,10 @@ pub(crate) fn table(total: &Figures, costs: &Costs) -> String {
             .checked_div(total.batches)
             .map_or(String::new(), |mean| format!(", in batches of {}", commas(mean))),
     );
-    if let Some(floor) = &costs.floor {
-        let seconds = floor.seconds(&total.checks, total.workers);
-        text += &format!(
-            "floor        {seconds:.3} s: the checks alone on {} cores, at {:.1} us a signature\n",
-            total.workers,
-            floor.signature_ns / 1e3,
-        );
-        if seconds > 0.0 {
-            text += &format!("ratio        {:.2} times the floor\n", total.wall_seconds / seconds);
-        }
+    if let Some(engine) = &costs.signature_engine {
+        text += &format!("signatures   {}\n", engine.sentence());
     }
+    text += &floors(total, costs);
     if let Some(bytes) = costs.peak_memory_bytes {
         text += &format!("memory       {} MB at most\n", megabytes(bytes));
     }
@@ -122,10 +116,42 @@ pub(crate) fn table(total: &Figures, costs: &Costs) -> String {
     text
 }
 
+/// The checks alone, by the reference and by the kernel, and how much more the run took.
+fn floors(total: &Figures, costs: &Costs) -> String {
+    let (mut text, mut ratios) = (String::new(), String::new());
+    if let Some(floor) = &costs.floor {
+        let seconds = floor.seconds(&total.checks, total.workers);
+        text += &format!(
+            "floor        {seconds:.3} s: the checks alone on {} cores, at {:.1} us a signature\n",
+            total.workers,
+            floor.signature_ns / 1e3,
+        );
+        if seconds > 0.0 {
+            ratios = format!("ratio        {:.2} times the floor", total.wall_seconds / seconds);
+        }
+    }
+    if let (Some(floor), Some(engine)) = (&costs.kernel_floor, &costs.signature_engine) {
+        let (seconds, kernel) = (floor.seconds(&total.checks, total.workers), &engine.kernel);
+        text +=
+            &format!("             {seconds:.3} s with {kernel}, at {:.1} us a signature\n", floor.signature_ns / 1e3);
+        if seconds > 0.0 && !ratios.is_empty() {
+            ratios += &format!(", {:.2} times that of {kernel}", total.wall_seconds / seconds);
+        }
+    }
+    if !ratios.is_empty() {
+        text += &ratios;
+        text.push('\n');
+    }
+    text
+}
+
 /// What a run cost beside time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Costs {
+    /// Of the reference, and of the kernel where one decides.
     pub(crate) floor: Option<Floor>,
+    pub(crate) kernel_floor: Option<Floor>,
+    pub(crate) signature_engine: Option<SignatureEngine>,
     pub(crate) peak_memory_bytes: Option<u64>,
     pub(crate) disk_bytes: Option<(u64, u64)>,
 }

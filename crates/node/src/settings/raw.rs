@@ -101,7 +101,7 @@ impl RawSettings {
             // Core: what is not above zero means all.
             checkblocks: u32::try_from(checkblocks.max(0)).unwrap_or(0),
             checklevel: u8::try_from(given.integer("checklevel")?.unwrap_or(3)).unwrap_or(3),
-            sigengine: given.signature_engine("sigengine")?.unwrap_or("reference"),
+            sigengine: given.signature_engine("sigengine")?.unwrap_or("auto"),
             stopafterblockimport: given.switch("stopafterblockimport")?.unwrap_or(false),
             stopatheight: given
                 .integer("stopatheight")?

@@ -366,10 +366,10 @@ pub(crate) const OPTIONS: &[Opt] = &[
         kind: Kind::SignatureEngine,
         may_negate: false,
         group: Group::Debug,
-        default: "reference",
+        default: "auto",
         help: "Who verifies signatures: reference (libsecp256k1, one at a time), avx2, ifma256 or ifma512 (many at once in SIMD lanes, where the \
-               CPU has them), or auto (the fastest of these that passes its self-test). The lanes are not yet watched by a second opinion \
-               while they run, so they are not the default",
+               CPU has them), or auto (the fastest of these that passes its self-test). While lanes decide, the reference decides a random \
+               sample again, and all of it at the tip; if they ever disagree, the lanes are not used any more",
         ..SWITCH
     },
     Opt {

@@ -7,6 +7,8 @@ use crate::log::Category;
 use crate::process::{disk_bytes, peak_memory_bytes};
 use crate::run::Session;
 use crate::screen::{Screen, Tone, commas};
+use crate::status::SignatureEngine;
+use lydian_curve::Reference;
 use lydian_engine::{Advance, Engine, Import, UtxoHashes};
 use lydian_primitives::{Amount, BlockHash};
 use serde::Serialize;
@@ -34,8 +36,12 @@ pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, fi
         end += "; stopped as asked, start again to go on";
     }
     session.log.info(&end);
+    let referee = engine.signatures();
+    let has_floor = figures.signatures() >= FLOOR_CHECKS_MIN;
     let costs = || Costs {
-        floor: (figures.signatures() >= FLOOR_CHECKS_MIN).then(Floor::measure),
+        floor: has_floor.then(|| Floor::measure(&Reference)),
+        kernel_floor: (has_floor && referee.is_watched()).then(|| Floor::measure(referee.kernel())),
+        signature_engine: Some(SignatureEngine::new(referee, engine.reviews())),
         peak_memory_bytes: peak_memory_bytes(),
         disk_bytes: disk_bytes(),
     };

@@ -6,10 +6,11 @@ use crate::display::Figures;
 use crate::log::{Category, Log, TipLine, progress, update_tip};
 use crate::notify::Notifier;
 use crate::run::Session;
-use crate::status::{Run, Status};
+use crate::status::{Run, SignatureEngine, Status};
 use lydian_consensus::{Chain, U256};
+use lydian_curve::Refereed;
 use lydian_disk::Disk;
-use lydian_engine::{Engine, Event, Observer, TipUpdate};
+use lydian_engine::{Engine, Event, Observer, Reviews, TipUpdate};
 use lydian_primitives::Height;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,6 +37,7 @@ struct State {
     tip: Option<TipUpdate>,
     durable: Option<Height>,
     run: Option<Run>,
+    signatures: Option<(Arc<Refereed>, Arc<Reviews>)>,
 }
 
 impl Watcher {
@@ -57,6 +59,7 @@ impl Watcher {
         {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.tip = Some(engine.tip_update());
+            state.signatures = Some((Arc::clone(engine.signatures()), engine.shared_reviews()));
             state.durable = engine.durable_tip().map(|tip| tip.height);
             // What the last run took is told until another one validates something.
             state.run = Status::read(self.disk.as_ref(), &self.datadir).ok().and_then(|status| status.run);
@@ -90,6 +93,9 @@ impl Watcher {
             let mut status = Status::new(self.chain.name(), tip, headers, share);
             status.durable_height = state.durable.map(|height| height.0);
             status.run.clone_from(&state.run);
+            let signatures = state.signatures.as_ref();
+            status.signature_engine =
+                signatures.map(|(referee, reviews)| SignatureEngine::new(referee, reviews.counts()));
             status
         };
         if let Err(error) = status.write(self.disk.as_ref(), &self.datadir) {
