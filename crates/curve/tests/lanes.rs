@@ -433,16 +433,7 @@ fn x_above_the_order() {
         let Ok(point) = PublicKey::from_slice(&compressed) else { continue };
         let u = scalar(Numbers(u64::try_from(checks.len()).unwrap()).bytes());
         let key = point.combine(&PublicKey::from_secret_key(&u).negate()).unwrap();
-        let r = {
-            let mut carry = 0;
-            let mut apart = [0; 32];
-            for i in (0..32).rev() {
-                let one = i32::from(x[i]) - i32::from(ORDER[i]) + carry;
-                apart[i] = u8::try_from(one.rem_euclid(256)).unwrap();
-                carry = one.div_euclid(256);
-            }
-            apart
-        };
+        let r = less_order(x).unwrap();
         let Ok(s) = SecretKey::from_secret_bytes(r) else { continue };
         let message = times(&u, &s).to_secret_bytes();
         let key = PublicKeyBytes::new(&key.serialize()).unwrap();
@@ -451,6 +442,162 @@ fn x_above_the_order() {
     for engine in engines() {
         assert_eq!(compare(&engine, &checks), 40);
         assert_eq!(engine.tally().lanes, 0, "two candidates for x are the reference's");
+    }
+}
+
+/// Valid signatures whose s or message is at an edge: s = 1, n / 2 - 1, n / 2, n / 2 + 1, n - 1; a message of 0, 1, n - 1, n, n + 1,
+/// p and 2^256 - 1. In every lane, and beside them each with one bit changed.
+#[test]
+fn valid_signatures_at_edges() {
+    let (d, k) = (scalar([0x5a; 32]), scalar([0x33; 32]));
+    let key = PublicKeyBytes::new(&PublicKey::from_secret_key(&d).serialize()).unwrap();
+    let r: [u8; 32] = PublicKey::from_secret_key(&k).serialize()[1..].try_into().unwrap();
+    let rd = times(&scalar(r), &d);
+    let mut checks = Vec::new();
+    for offset in -2..=3 {
+        for s in [near(half_order(), offset), near(ORDER, -4 + offset), near(small(3), offset)] {
+            // message = s k - r d.
+            let message = times(&scalar(s), &k).add_tweak(&Scalar::from(rd.negate())).unwrap().to_secret_bytes();
+            checks.push(Check::Ecdsa { key, message, signature: join(r, s) });
+        }
+    }
+    let messages = (0..5)
+        .flat_map(|i| [near(ORDER, i - 2), near([0xff; 32], -i), near(PRIME, i - 2), small(i.unsigned_abs().into())]);
+    for message in messages {
+        // s = (message + r d) / k, where the message counts modulo n.
+        let residue = if message < ORDER { message } else { less_order(message).unwrap() };
+        let sum = match SecretKey::from_secret_bytes(residue) {
+            Ok(message) => rd.add_tweak(&Scalar::from(message)).unwrap(),
+            Err(_) => rd,
+        };
+        let s = times(&sum, &inverse(&k));
+        checks.push(Check::Ecdsa { key, message, signature: join(r, s.to_secret_bytes()) });
+        checks.push(Check::Ecdsa { key, message, signature: join(r, s.negate().to_secret_bytes()) });
+    }
+    let spoiled = checks.iter().map(|check| {
+        let Check::Ecdsa { key, mut message, signature } = *check else { return *check };
+        message[31] ^= 1;
+        Check::Ecdsa { key, message, signature }
+    });
+    let spoiled: Vec<Check> = spoiled.collect();
+    for engine in engines() {
+        for shift in 0..9 {
+            checks.rotate_left(shift);
+            assert_eq!(compare(&engine, &checks), checks.len(), "{}", engine.name());
+        }
+        let tally = engine.tally();
+        // Hashes of 0 and n leave no u G, which is exceptional.
+        assert_eq!(tally.reference, 9 * 4, "{}", engine.name());
+        assert_eq!(compare(&engine, &spoiled), 0, "{}", engine.name());
+    }
+}
+
+/// value - n, for a value from n to 2^256.
+fn less_order(value: [u8; 32]) -> Option<[u8; 32]> {
+    let (mut apart, mut carry) = ([0; 32], 0);
+    for i in (0..32).rev() {
+        let one = i32::from(value[i]) - i32::from(ORDER[i]) + carry;
+        apart[i] = u8::try_from(one.rem_euclid(256)).unwrap();
+        carry = one.div_euclid(256);
+    }
+    (carry == 0).then_some(apart)
+}
+
+/// Every number at which something changes in every field of every kind, with every other: r in [n, p), hashes of 0 and n, s = n / 2
+/// +- 1, keys off the curve among them.
+#[test]
+fn edges_in_every_field_with_every_other() {
+    let mut edges: Vec<[u8; 32]> = Vec::new();
+    for base in [[0; 32], ORDER, PRIME, half_order(), p_less_n()] {
+        edges.extend((-1..=1).map(|offset| near(base, offset)));
+    }
+    // Between n and p, between p and 2^256, and a point's x.
+    edges.extend([
+        near(ORDER, 1_000_000),
+        near([0xff; 32], -900),
+        scalar([0x5a; 32]).x_only_public_key().0.to_byte_array(),
+    ]);
+    let mut checks = Vec::new();
+    for (i, a) in edges.iter().enumerate() {
+        for b in &edges {
+            for c in &edges {
+                let mut compressed = [2 + u8::from(i % 2 == 0); 33];
+                compressed[1..].copy_from_slice(&edges[(3 * i + 1) % edges.len()]);
+                let signature = join(*b, *c);
+                checks.push(Check::Ecdsa { key: PublicKeyBytes::new(&compressed).unwrap(), message: *a, signature });
+                compressed[1..].copy_from_slice(edges.last().unwrap());
+                checks.push(Check::Ecdsa { key: PublicKeyBytes::new(&compressed).unwrap(), message: *a, signature });
+                checks.push(Check::Schnorr { key: *a, message: edges[i % 7], signature });
+                checks.push(Check::Tweak { output: *a, is_odd: i % 2 == 0, internal: *b, tweak: *c });
+            }
+        }
+    }
+    for engine in engines() {
+        // Debug builds of the plain lanes are slow.
+        let some: Vec<Check> = checks.iter().copied().step_by(if engine.name() == "plain" { 11 } else { 1 }).collect();
+        let valid = compare(&engine, &some);
+        let tally = engine.tally();
+        assert!(tally.lanes > 300 && tally.reference > 1_000, "{}: {tally:?}", engine.name());
+        assert!(valid < some.len() / 50, "{}: {valid}", engine.name());
+    }
+}
+
+/// Wholly random bytes, and bytes that are nearly all alike.
+fn any_bytes<const SIZE: usize>(numbers: &mut Numbers) -> [u8; SIZE] {
+    let mut bytes = [0; SIZE];
+    bytes.fill([0, 0xff, numbers.next().to_be_bytes()[0]][numbers.below(3)]);
+    let random = [SIZE, SIZE, 0, 1, SIZE / 2][numbers.below(5)];
+    let start = numbers.below(SIZE - random + 1);
+    for byte in &mut bytes[start..start + random] {
+        *byte = numbers.next().to_be_bytes()[0];
+    }
+    bytes
+}
+
+/// Any bytes at all as key, message or signature, in batches of every size: the reference's verdict, and no panic.
+#[test]
+fn any_bytes_at_all() {
+    for engine in engines() {
+        let mut numbers = Numbers(0x616e_7962);
+        let (count, mut done) = (if engine.name() == "plain" { 3_000 } else { 30_000 }, 0);
+        while done < count {
+            let size = [1, 2, 3, 4, 7, 8, 9, 60, 400][numbers.below(9)];
+            let checks: Vec<Check> = std::iter::repeat_with(|| any_check(&mut numbers)).take(size).collect();
+            compare(&engine, &checks);
+            done += size;
+        }
+        let tally = engine.tally();
+        assert_eq!(tally.lanes + tally.reference, u64::try_from(done).unwrap());
+        assert!(tally.lanes * 3 > tally.reference, "{}: {tally:?}", engine.name());
+    }
+}
+
+fn any_check(numbers: &mut Numbers) -> Check {
+    let message = any_bytes(numbers);
+    match numbers.below(3) {
+        0 => loop {
+            // Of any length and first byte: what a key must look like is asked of the type alone.
+            let bytes: [u8; 65] = any_bytes(numbers);
+            let mut bytes = bytes[..[33, 33, 33, 65, 65, numbers.below(66)][numbers.below(6)]].to_vec();
+            if let Some(first) = bytes.first_mut() {
+                *first = [2, 3, 4, 6, 7, *first][numbers.below(6)];
+            }
+            let size = match bytes.first() {
+                Some(2 | 3) => 33,
+                Some(4 | 6 | 7) => 65,
+                _ => usize::MAX,
+            };
+            let key = PublicKeyBytes::new(&bytes);
+            assert_eq!(key.is_some(), bytes.len() == size, "{bytes:x?}");
+            if let Some(key) = key {
+                return Check::Ecdsa { key, message, signature: any_bytes(numbers) };
+            }
+        },
+        1 => Check::Schnorr { key: any_bytes(numbers), message, signature: any_bytes(numbers) },
+        _ => {
+            let is_odd = numbers.below(2) == 0;
+            Check::Tweak { output: any_bytes(numbers), is_odd, internal: any_bytes(numbers), tweak: message }
+        }
     }
 }
 
@@ -518,6 +665,8 @@ fn floating_point_state_is_untouched() {
         engine.verify(&checks, &mut verdicts);
         assert_eq!(state() & CONTROL, before & CONTROL, "{}", engine.name());
         assert!(verdicts.iter().all(|holds| *holds));
+        // It was the kernel that ran.
+        assert!(engine.tally().lanes > 50, "{}", engine.name());
     }
 }
 

@@ -7,7 +7,7 @@
 //! Derivations: `docs/derivations/no-square-root.md`, `docs/derivations/inversion.md`.
 
 use super::field::{Carried, Masked, Raw};
-use super::generator::Tables;
+use super::generator::Group;
 use super::point::{Jacobian, minus, multiply, multiply_generator};
 use super::prepare::{Kind, Prepared};
 use super::scalar::{Canonical, Scalar};
@@ -36,7 +36,7 @@ pub(crate) fn decide<L: Lanes>(
     l: L,
     kind: Kind,
     checks: &[Prepared],
-    tables: &Tables,
+    curve: Group<'_>,
     verdict: &mut impl FnMut(usize, Option<bool>),
 ) {
     let groups = checks.chunks(L::WIDTH);
@@ -48,7 +48,7 @@ pub(crate) fn decide<L: Lanes>(
     for (group, scalars) in groups.clone().zip(&scalars) {
         pending.push(l.run(
             #[inline(always)]
-            || sum(l, kind, group, scalars, tables),
+            || sum(l, kind, group, scalars, curve),
         ));
     }
     let inverses = l.run(
@@ -111,16 +111,16 @@ fn scalars<L: Lanes>(l: L, kind: Kind, checks: &[Prepared]) -> Vec<Pair<L>> {
 
 /// A and B of a group, and the equation that y must solve.
 #[inline(always)]
-fn sum<L: Lanes>(l: L, kind: Kind, group: &[Prepared], (u, v): &Pair<L>, tables: &Tables) -> Pending<L> {
+fn sum<L: Lanes>(l: L, kind: Kind, group: &[Prepared], (u, v): &Pair<L>, curve: Group<'_>) -> Pending<L> {
     let x = Masked::new(l, load(l, group, |check| &check.key));
     let r = Masked::new(l, load(l, group, |check| &check.r));
     let (windows, is_even) = u.generator_windows(l);
-    let mut a = multiply_generator(l, &windows, tables);
+    let mut a = multiply_generator(l, &windows, curve.tables);
     a.is_negative = l.differ(a.is_negative, is_even);
     // On the curve isomorphic by y the key is (c x, c^2), whatever y is.
     let x_factor = x.factor(l);
-    let seven = Masked::constant(l, [7, 0, 0, 0, 0]);
-    let c = x_factor.square(l).carry(l).times_plus(l, &x_factor, &seven.raw()).mask(l);
+    let constant = Masked::constant(l, [curve.b, 0, 0, 0, 0]);
+    let c = x_factor.square(l).carry(l).times_plus(l, &x_factor, &constant.raw()).mask(l);
     let c_factor = c.factor(l);
     let key_x = c_factor.times(l, &x_factor).mask(l);
     let key_y = c_factor.square(l).mask(l);

@@ -9,7 +9,7 @@ use super::Lanes;
 #[cfg(target_arch = "x86_64")]
 use super::avx2::Avx2;
 use super::decide::decide;
-use super::generator::tables;
+use super::generator::secp256k1;
 #[cfg(target_arch = "x86_64")]
 use super::ifma512::Ifma512;
 use super::plain::Plain;
@@ -81,15 +81,15 @@ impl LaneEngine {
 
     fn decide(&self, kind: Kind, portion: &[Prepared], verdict: &mut impl FnMut(usize, Option<bool>)) {
         match self.kernel {
-            Kernel::Plain(l) => decide(l, kind, portion, tables(), verdict),
+            Kernel::Plain(l) => decide(l, kind, portion, secp256k1(), verdict),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Ifma512(l) => decide(l, kind, portion, tables(), verdict),
+            Kernel::Ifma512(l) => decide(l, kind, portion, secp256k1(), verdict),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Ifma256Vl(l) => decide(l, kind, portion, tables(), verdict),
+            Kernel::Ifma256Vl(l) => decide(l, kind, portion, secp256k1(), verdict),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Ifma256Avx(l) => decide(l, kind, portion, tables(), verdict),
+            Kernel::Ifma256Avx(l) => decide(l, kind, portion, secp256k1(), verdict),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2(l) => decide(l, kind, portion, tables(), verdict),
+            Kernel::Avx2(l) => decide(l, kind, portion, secp256k1(), verdict),
         }
     }
 }

@@ -16,6 +16,18 @@ const BITS: usize = 13;
 
 pub(crate) type Tables = [Box<[Line; 4096]>; TABLES];
 
+/// All that the formulas know of a group: the curve y^2 = x^3 + b, and the multiples of its generator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group<'a> {
+    pub(crate) b: u64,
+    pub(crate) tables: &'a Tables,
+}
+
+/// secp256k1.
+pub(crate) fn secp256k1() -> Group<'static> {
+    Group { b: 7, tables: tables() }
+}
+
 /// The tables, built at first use.
 pub(crate) fn tables() -> &'static Tables {
     static TABLES: OnceLock<Tables> = OnceLock::new();

@@ -299,3 +299,38 @@ impl<L: Lanes> Half<L> {
         l.and(l.or(l.shr(low, offset), l.shl(high, 52 - offset)), l.splat(31))
     }
 }
+
+/// a + b modulo 2^156.
+const fn sum(a: &[u64; 3], b: &[u64; 3]) -> [u64; 3] {
+    let low = a[0] + b[0];
+    let middle = a[1] + b[1] + (low >> 52);
+    [low & LIMB, middle & LIMB, (a[2] + b[2] + (middle >> 52)) & LIMB]
+}
+
+const fn is_same(a: &[u64; 3], b: &[u64; 3]) -> bool {
+    a[0] == b[0] && a[1] == b[1] && a[2] == b[2]
+}
+
+// The constants belong together; `docs/derivations/check.py` checks those that need more than limbs.
+const _: () = {
+    // -1 / n modulo 2^52, and 16 n + one = 2^260.
+    assert!(ORDER[0].wrapping_mul(ORDER_INVERSE) & LIMB == LIMB);
+    let (mut i, mut carry) = (0, 0);
+    while i < 5 {
+        let limb = 16 * ORDER[i] + ONE[i] + carry;
+        assert!(limb & LIMB == 0);
+        carry = limb >> 52;
+        i += 1;
+    }
+    assert!(carry == 1);
+    // A2 = A1 + B1, and each minus is what is left to 2^156.
+    assert!(is_same(&A2, &sum(&A1, &B1)));
+    assert!(is_same(&sum(&A1, &MINUS_A1), &[0; 3]));
+    assert!(is_same(&sum(&A2, &MINUS_A2), &[0; 3]) && is_same(&sum(&B1, &MINUS_B1), &[0; 3]));
+    // Odd halves are below 2 (A1 + A2), and that is below 2^130: 26 digits of five bits.
+    assert!(2 * (A1[2] + A2[2] + 1) < 1 << 26);
+    // What makes both halves odd: A1 and B1 odd, A2 even.
+    assert!(A1[0] & 1 == 1 && B1[0] & 1 == 1 && A2[0] & 1 == 0);
+    // A column of a product: 10 halves of one, 10 of quotients, what signed halves borrow, and the column's carry below it.
+    assert!(20 * LIMB + (1 << 56) + (1 << 58 >> 52) < 1 << 58);
+};

@@ -187,6 +187,8 @@ macro_rules! on_every_kernel {
     )*};
 }
 
+mod small_world;
+
 on_every_kernel! {
     products_and_sums;
     dirty_factors_at_their_bound;
