@@ -8,6 +8,7 @@ use lydian_lab::peers;
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
 use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg, worst};
+use lydian_lab::reindex::chain_files::check_counts;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -59,6 +60,9 @@ struct LimitsArgs {
     /// Folder of the temporary file [default: the current one].
     #[arg(long, default_value = ".")]
     folder: PathBuf,
+    /// A chain of the lab: what its checks cost with each engine.
+    #[arg(long)]
+    chain: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -138,6 +142,7 @@ fn limits(args: &LimitsArgs) -> Result<String, LabError> {
         rounds: args.rounds,
         disk_bytes: args.disk_mib.saturating_mul(1 << 20),
         folder: args.folder.clone(),
+        chain: args.chain.as_deref().map(check_counts).transpose()?,
     };
     let limits = limits_cmd::measure(&settings)?;
     Ok(if args.json { limits.to_json() } else { limits.to_text() })

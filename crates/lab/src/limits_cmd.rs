@@ -1,9 +1,10 @@
 //! `lydian-lab limits`: what this machine can do, so that a figure of a node can be held against it.
 //!
-//! Input: how long and how large. Output: medians of several rounds with their spread. Measured: checks of the reference
-//! engine (keys parsed, every key fresh), SHA-256 by kernel, sequential disk. One core, but for the line of all cores.
+//! Input: how long and how large. Output: medians of several rounds with their spread. Measured: checks of each engine
+//! (keys parsed, every key fresh), SHA-256 by kernel, sequential disk. One core, but for the line of all cores.
 //! Must never: be quoted without the spread; machines are shared.
 
+use crate::engine_times::{CheckCounts, EngineTimes, Samples, measure_engines};
 use crate::error::LabError;
 use crate::parallel;
 use crate::wallet::{Wallet, taproot_output};
@@ -28,6 +29,8 @@ pub struct LimitsSettings {
     pub disk_bytes: u64,
     /// Where the temporary file lies.
     pub folder: PathBuf,
+    /// The checks of a chain whose floor is told for each engine.
+    pub chain: Option<CheckCounts>,
 }
 
 /// A median with its least and largest.
@@ -60,6 +63,9 @@ pub struct Limits {
     pub tweak_ns: Measure,
     /// Wall time per ECDSA check with every core at work.
     pub ecdsa_all_cores_ns: Measure,
+    /// Each engine in batches, the fastest first, the reference last.
+    pub engines: Vec<EngineTimes>,
+    pub chain: Option<CheckCounts>,
     pub hashes: Vec<HashMeasure>,
     pub disk_bytes: u64,
     pub disk_write_gigabytes_per_second: Option<Measure>,
@@ -69,7 +75,8 @@ pub struct Limits {
 
 /// Measures everything.
 pub fn measure(settings: &LimitsSettings) -> Result<Limits, LabError> {
-    let times = check_times(settings)?;
+    let samples = samples(settings)?;
+    let times = times_of(settings, &samples);
     let disk = match settings.disk_bytes {
         0 => None,
         bytes => Some(disk(&settings.folder, bytes, settings.rounds)?),
@@ -84,6 +91,8 @@ pub fn measure(settings: &LimitsSettings) -> Result<Limits, LabError> {
         schnorr_ns: times.schnorr,
         tweak_ns: times.tweak,
         ecdsa_all_cores_ns: times.ecdsa_all_cores,
+        engines: measure_engines(&samples, settings.rounds, settings.chain),
+        chain: settings.chain,
         hashes: hashes(settings.rounds),
         disk_bytes: settings.disk_bytes,
         disk_write_gigabytes_per_second: disk.map(|(write, _)| write),
@@ -102,13 +111,20 @@ pub(crate) struct CheckTimes {
 }
 
 pub(crate) fn check_times(settings: &LimitsSettings) -> Result<CheckTimes, LabError> {
+    Ok(times_of(settings, &samples(settings)?))
+}
+
+fn samples(settings: &LimitsSettings) -> Result<Samples, LabError> {
     if settings.rounds == 0 || settings.checks == 0 {
         return Err(LabError::Usage("--rounds and --checks must be at least 1".into()));
     }
     let numbers: Vec<u64> = (0..settings.checks).collect();
     let threads = parallel::default_threads();
     let make = |kind: fn(u64) -> Check| parallel::map(threads, &numbers, |&number| kind(number));
-    let (ecdsa, schnorr, tweak) = (make(ecdsa_check), make(schnorr_check), make(tweak_check));
+    Ok(Samples { ecdsa: make(ecdsa_check), schnorr: make(schnorr_check), tweak: make(tweak_check) })
+}
+
+fn times_of(settings: &LimitsSettings, samples: &Samples) -> CheckTimes {
     let count = as_f64(settings.checks);
     let engine = Reference;
     let checks_ns = |checks: &[Check]| {
@@ -120,15 +136,20 @@ pub(crate) fn check_times(settings: &LimitsSettings) -> Result<CheckTimes, LabEr
         .map(|seconds| seconds * 1e9 / count)
     };
     let ecdsa_all_cores = repeat(settings.rounds, || {
-        let verdicts = parallel::map(threads, &ecdsa, |check| engine.check(check));
+        let verdicts = parallel::map(parallel::default_threads(), &samples.ecdsa, |check| engine.check(check));
         assert!(verdicts.iter().all(|&verdict| verdict), "a true check was found false");
     })
     .map(|seconds| seconds * 1e9 / count);
-    Ok(CheckTimes { ecdsa: checks_ns(&ecdsa), schnorr: checks_ns(&schnorr), tweak: checks_ns(&tweak), ecdsa_all_cores })
+    CheckTimes {
+        ecdsa: checks_ns(&samples.ecdsa),
+        schnorr: checks_ns(&samples.schnorr),
+        tweak: checks_ns(&samples.tweak),
+        ecdsa_all_cores,
+    }
 }
 
 impl Measure {
-    fn of(mut values: Vec<f64>) -> Measure {
+    pub(crate) fn of(mut values: Vec<f64>) -> Measure {
         values.sort_by(f64::total_cmp);
         let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
         Measure { median: at(values.len() / 2), min: at(0), max: at(values.len().saturating_sub(1)) }
@@ -154,9 +175,9 @@ impl Limits {
             lines.push(format!("{name:52} {median:7.2} {unit} [{min:.2} - {max:.2}]"));
         };
         let us = |measure: &Measure| measure.map(|ns| ns / 1e3);
-        line("ECDSA check, one core", &us(&self.ecdsa_ns), "us");
-        line("Schnorr check, one core", &us(&self.schnorr_ns), "us");
-        line("taproot tweak check, one core", &us(&self.tweak_ns), "us");
+        line("ECDSA check, one core, one at a time", &us(&self.ecdsa_ns), "us");
+        line("Schnorr check, one core, one at a time", &us(&self.schnorr_ns), "us");
+        line("taproot tweak check, one core, one at a time", &us(&self.tweak_ns), "us");
         line("ECDSA check, all cores (wall time for one of them)", &us(&self.ecdsa_all_cores_ns), "us");
         for hash in &self.hashes {
             let mark = if hash.is_chosen { " (chosen)" } else { "" };
@@ -170,12 +191,15 @@ impl Limits {
         if let Some(read) = &self.disk_read_gigabytes_per_second {
             line("disk, sequential read (cached or not)", read, "GB/s");
         }
+        if let Some(reference) = self.engines.last() {
+            lines.extend(self.engines.iter().flat_map(|engine| engine.lines(reference)));
+        }
         lines.join("\n") + "\n"
     }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts of a measurement lie far below 2^52")]
-fn as_f64(count: u64) -> f64 {
+pub(crate) fn as_f64(count: u64) -> f64 {
     count as f64
 }
 
@@ -187,7 +211,7 @@ fn seconds_of(work: impl FnOnce()) -> f64 {
 }
 
 /// CPU time of this thread: others on the machine hardly touch it, and a floor must not rise because somebody else works.
-fn cpu_seconds_of(work: impl FnOnce()) -> f64 {
+pub(crate) fn cpu_seconds_of(work: impl FnOnce()) -> f64 {
     let now = || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime));
     let start = now();
     work();
@@ -331,7 +355,9 @@ mod tests {
 
     #[test]
     fn a_small_measurement_has_every_figure() {
-        let settings = LimitsSettings { checks: 20, rounds: 2, disk_bytes: 1 << 20, folder: std::env::temp_dir() };
+        let chain = Some(CheckCounts { ecdsa: 1_000_000, schnorr: 0, tweaks: 0 });
+        let folder = std::env::temp_dir();
+        let settings = LimitsSettings { checks: 20, rounds: 2, disk_bytes: 1 << 20, folder, chain };
         let limits = measure(&settings).unwrap();
         for measure in [limits.ecdsa_ns, limits.schnorr_ns, limits.tweak_ns, limits.ecdsa_all_cores_ns] {
             assert!(measure.min > 0.0 && measure.min <= measure.median && measure.median <= measure.max, "{measure:?}");
@@ -341,11 +367,29 @@ mod tests {
         assert!(limits.to_text().contains("ECDSA check, one core"));
         let json: serde_json::Value = serde_json::from_str(&limits.to_json()).unwrap();
         assert!(json["schnorr_ns"]["median"].as_f64().unwrap() > 0.0);
+        // Every engine of this machine, with every figure.
+        let engines = json["engines"].as_array().unwrap();
+        let names: Vec<_> = engines.iter().map(|engine| engine["engine"].as_str().unwrap()).collect();
+        assert_eq!(names, lydian_curve::engines().iter().map(|engine| engine.name()).collect::<Vec<_>>());
+        assert_eq!(names.last(), Some(&"reference"));
+        for engine in engines {
+            for batch in ["batch_1024", "batch_16"] {
+                for kind in ["ecdsa_ns", "schnorr_ns", "tweak_ns"] {
+                    let of = |key: &str| engine[batch][kind][key].as_f64().unwrap();
+                    assert!(100.0 < of("min") && of("min") <= of("median") && of("median") <= of("max"), "{engine}");
+                }
+            }
+            // A million ECDSA checks of x ns are x / 1,000 seconds.
+            let (floor, price) = (&engine["floor_core_seconds"], &engine["batch_1024"]["ecdsa_ns"]["median"]);
+            assert!((floor.as_f64().unwrap() - price.as_f64().unwrap() / 1e3).abs() < 1e-6, "{engine}");
+            assert!(limits.to_text().contains(&format!("{:9} floor", engine["engine"].as_str().unwrap())));
+        }
     }
 
     #[test]
     fn nothing_to_measure_is_refused() {
-        let settings = LimitsSettings { checks: 0, rounds: 1, disk_bytes: 0, folder: std::env::temp_dir() };
+        let settings =
+            LimitsSettings { checks: 0, rounds: 1, disk_bytes: 0, folder: std::env::temp_dir(), chain: None };
         assert!(measure(&settings).is_err());
     }
 }

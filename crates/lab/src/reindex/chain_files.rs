@@ -5,6 +5,7 @@
 //! answer the whole UTXO set in memory. Must never: change the folder, or judge a block: an answer is computed of chains known to be valid.
 
 use super::results::{Answer, ChainFacts};
+use crate::engine_times::CheckCounts;
 use crate::error::LabError;
 use crate::limits::CHAIN_FILE_SIZE_MAX;
 use lydian_consensus::Coin;
@@ -100,6 +101,15 @@ impl ChainFiles {
             files.push(folder.join("xor.dat"));
         }
         Ok(ChainFiles { files, network, facts, answer })
+    }
+}
+
+/// The checks of the chain in this folder, by the statistics beside it.
+pub fn check_counts(folder: &Path) -> Result<CheckCounts, LabError> {
+    let stats = stats_of(folder)?.unwrap_or_default();
+    match (stats.ecdsa_verifications, stats.schnorr_verifications, stats.tweak_checks) {
+        (Some(ecdsa), Some(schnorr), Some(tweaks)) => Ok(CheckCounts { ecdsa, schnorr, tweaks }),
+        _ => Err(LabError::Usage(format!("{}: no stats.json with the checks of a chain", folder.display()))),
     }
 }
 

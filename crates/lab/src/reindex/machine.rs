@@ -50,7 +50,7 @@ pub fn floor(chain: &ChainFacts, threads: usize) -> Result<Option<Floor>, LabErr
         return Ok(None);
     }
     let folder = std::env::temp_dir();
-    let settings = LimitsSettings { checks: FLOOR_CHECKS, rounds: FLOOR_ROUNDS, disk_bytes: 0, folder };
+    let settings = LimitsSettings { checks: FLOOR_CHECKS, rounds: FLOOR_ROUNDS, disk_bytes: 0, folder, chain: None };
     let times = check_times(&settings)?;
     let (ecdsa_ns, schnorr_ns, tweak_ns) =
         (rounded(times.ecdsa.median), rounded(times.schnorr.median), rounded(times.tweak.median));
