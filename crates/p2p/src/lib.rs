@@ -15,6 +15,8 @@ pub mod datafile;
 pub mod discourage;
 mod draw;
 pub mod eviction;
+pub mod files;
+pub mod fixed_seeds;
 pub mod limits;
 mod time;
 
