@@ -1,8 +1,8 @@
-//! The block header: 80 bytes in, fields and hash out. No rule is checked here.
+//! The block header: 80 bytes in, fields and hash out; many headers are hashed side by side. No rule is checked here.
 
 use crate::ids::BlockHash;
 use crate::reader::{ParseError, Reader};
-use lydian_hash::sha256d;
+use lydian_hash::{Message, sha256d, sha256d_many};
 
 /// Bytes of a block header.
 pub const HEADER_SIZE: usize = 80;
@@ -58,10 +58,58 @@ impl Header {
     }
 }
 
+/// A header and its hash, which nobody but this module puts together: whoever holds one need not hash it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashedHeader {
+    header: Header,
+    hash: BlockHash,
+}
+
+impl HashedHeader {
+    pub fn new(header: Header) -> HashedHeader {
+        HashedHeader { header, hash: header.hash() }
+    }
+
+    /// The same for many, in the lanes of the machine: about a third of the time of one after the other.
+    pub fn many(headers: &[Header]) -> Vec<HashedHeader> {
+        let bytes: Vec<_> = headers.iter().map(Header::to_bytes).collect();
+        let messages: Vec<_> = bytes.iter().map(|bytes| Message::from(&bytes[..])).collect();
+        let mut hashes = vec![[0; 32]; headers.len()];
+        sha256d_many(&messages, &mut hashes);
+        let pairs = headers.iter().zip(hashes);
+        pairs.map(|(header, hash)| HashedHeader { header: *header, hash: BlockHash(hash) }).collect()
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub fn hash(&self) -> BlockHash {
+        self.hash
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ids::hex;
+
+    #[test]
+    fn many_are_hashed_as_one_is() {
+        let header = |nonce| Header {
+            version: 1,
+            prev_block: BlockHash([1; 32]),
+            merkle_root: [2; 32],
+            time: 3,
+            bits: 4,
+            nonce,
+        };
+        for count in [0, 1, 2, 7, 8, 16, 17, 100] {
+            let headers: Vec<_> = (0..count).map(header).collect();
+            let one_by_one: Vec<_> = headers.iter().map(|header| HashedHeader::new(*header)).collect();
+            assert_eq!(HashedHeader::many(&headers), one_by_one);
+        }
+    }
 
     #[test]
     fn genesis_header_round_trips_and_hashes() {

@@ -16,7 +16,7 @@ mod table;
 pub mod transaction;
 
 pub use block::{Block, RawBlock, WitnessCommitment};
-pub use header::{HEADER_SIZE, Header};
+pub use header::{HEADER_SIZE, HashedHeader, Header};
 pub use ids::{Amount, BlockHash, Height, HexError, OutPoint, Txid, Wtxid, hex, to_hex};
 pub use reader::{ParseError, ParseErrorKind, Reader, compact_size_len, write_compact_size};
 pub use transaction::{Input, Output, Transaction, Tx, Witness, WitnessIter};
