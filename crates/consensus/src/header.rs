@@ -57,7 +57,7 @@ pub fn check_header_in_chain(
     Ok(Height(parent_height.0 + 1))
 }
 
-fn judge(facts: &HeaderFacts) -> Result<(), Violation> {
+pub(crate) fn judge(facts: &HeaderFacts) -> Result<(), Violation> {
     let Some(rule) = first_broken(HEADER_IN_CHAIN_CHECKS, facts) else { return Ok(()) };
     let version = (rule == Rule::BadVersion).then_some(facts.header.version);
     Err(Violation { version, ..Violation::of(rule) })

@@ -59,6 +59,27 @@ pub fn is_proof_of_work(hash: &BlockHash, bits: u32, params: &Params) -> bool {
     derive_target(bits, params).is_some_and(|target| U256::from_le_bytes(&hash.0) <= target)
 }
 
+/// [`is_proof_of_work`] for many headers: the target is derived anew only where it changes.
+#[derive(Clone, Debug)]
+pub struct PowCheck<'a> {
+    params: &'a Params,
+    bits: u32,
+    target: Option<U256>,
+}
+
+impl<'a> PowCheck<'a> {
+    pub fn new(params: &'a Params) -> PowCheck<'a> {
+        PowCheck { params, bits: 0, target: None }
+    }
+
+    pub fn holds(&mut self, hash: &BlockHash, bits: u32) -> bool {
+        if self.bits != bits {
+            (self.bits, self.target) = (bits, derive_target(bits, self.params));
+        }
+        self.target.is_some_and(|target| U256::from_le_bytes(&hash.0) <= target)
+    }
+}
+
 /// Expected hashes for a block of this target, 2^256 / (target + 1): Core's `GetBlockProof`. Zero for a target that is none.
 pub fn block_proof(bits: u32) -> U256 {
     let Compact { target, is_negative, is_overflow } = expand(bits);
@@ -119,10 +140,63 @@ pub fn retarget(first: &Header, last: &Header, params: &Params) -> u32 {
     compact(target.min(params.pow_limit))
 }
 
+/// Whether a target may follow another in the anti-spam check of headers that are not kept: Core's `PermittedDifficultyTransition`.
+///
+/// Without the times of the period a factor of 4 either way is all that can be said; within a period nothing may change.
+pub fn permitted_difficulty_transition(params: &Params, height: Height, old_bits: u32, new_bits: u32) -> bool {
+    if params.allow_min_difficulty_blocks {
+        return true;
+    }
+    if !height.0.is_multiple_of(params.difficulty_adjustment_interval()) {
+        return old_bits == new_bits;
+    }
+    let timespan = params.pow_target_timespan;
+    // As the retarget rounds: multiplied, divided, cut at the limit, and written down in compact form.
+    let after = |seconds: i64| {
+        let to_u32 = |seconds: i64| u32::try_from(seconds).unwrap_or(u32::MAX);
+        let product = expand(old_bits).target.wrapping_mul_u32(to_u32(seconds));
+        let target = product.checked_div(U256::from_u64(u64::from(to_u32(timespan)))).unwrap_or(params.pow_limit);
+        expand(compact(target.min(params.pow_limit))).target
+    };
+    let observed = expand(new_bits).target;
+    after(timespan / 4) <= observed && observed <= after(timespan * 4)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::params::Chain;
+
+    /// One check for many headers says what the check for one says, whatever came before.
+    #[test]
+    fn a_check_for_many_forgets_nothing_wrong() {
+        let params = Params::new(Chain::Main);
+        let mut check = PowCheck::new(&params);
+        for bits in [0, 0x1d00_ffff, 0, 0x1d00_ffff, 0x1d01_0000, 0x1b04_864c, 0x0100_0000, 0x1b04_864c] {
+            for hash in [BlockHash::ZERO, BlockHash([0xff; 32]), params.genesis_hash] {
+                assert_eq!(check.holds(&hash, bits), is_proof_of_work(&hash, bits, &params), "{bits:08x}");
+            }
+        }
+    }
+
+    /// Core's pow_tests.cpp: a step to the edge of the clamp is permitted, one beyond is not.
+    /// checklist: 60
+    #[test]
+    fn permitted_transitions_as_in_cores_unit_tests() {
+        let params = Params::new(Chain::Main);
+        let at_retarget = Height(2016 * 10);
+        let permitted = |old, new| permitted_difficulty_transition(&params, at_retarget, old, new);
+        assert!(permitted(0x1c05_a3f4, 0x1c01_68fd) && !permitted(0x1c05_a3f4, 0x1c01_68fc));
+        assert!(permitted(0x1c38_7f6f, 0x1d00_e1fd) && !permitted(0x1c38_7f6f, 0x1d00_e1fe));
+        assert!(permitted(0x1d00_ffff, 0x1d00_ffff) && !permitted(0x1d00_ffff, 0x1d01_0000));
+        let within = Height(2016 * 10 + 1);
+        assert!(permitted_difficulty_transition(&params, within, 0x1c05_a3f4, 0x1c05_a3f4));
+        assert!(!permitted_difficulty_transition(&params, within, 0x1c05_a3f4, 0x1c05_a3f3));
+        for chain in [Chain::Test, Chain::Testnet4, Chain::Regtest] {
+            assert!(permitted_difficulty_transition(&Params::new(chain), within, 0x1c05_a3f4, 0x1d00_ffff));
+        }
+        assert!(!permitted_difficulty_transition(&Params::new(Chain::Signet), within, 0x1c05_a3f4, 0x1d00_ffff));
+    }
 
     /// From Core's arith_uint256_tests.cpp, `bignum_SetCompact`.
     /// checklist: 25
