@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accept;
 mod error;
 mod files;
 mod index;
@@ -24,6 +25,7 @@ mod store;
 mod tree;
 mod undo;
 
+pub use accept::accept_headers;
 pub use error::ReadError;
 pub use files::{BlockFile, find_block_files, is_block_file_name};
 pub use index::{BlockIndex, MissingParent, Ordered, Placed};
@@ -36,5 +38,5 @@ pub use scan::{Record, Remark, RemarkKind};
 pub use store::{
     BlockStore, ChainError, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned, StoreRemark, UndoFault, wipe_for_reindex,
 };
-pub use tree::{Branch, HeaderTree, Node, NodeId};
+pub use tree::{Branch, HeaderTree, Node, NodeId, RefusedAt};
 pub use undo::{BlockUndo, decode_undo, encode_undo};

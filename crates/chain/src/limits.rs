@@ -40,6 +40,9 @@ pub const INDEX_RECORD_SIZE_MAX: usize = 64 << 10;
 /// Bytes of the index log that wait to be written; more are written at once.
 pub const INDEX_PENDING_SIZE_MAX: usize = 1 << 20;
 
+/// Entries recorded that wait for the index log while it is being synced; who records more waits too. About 1 MB.
+pub const INDEX_QUEUE_ENTRIES_MAX: usize = 8192;
+
 /// Bytes of the path of a file that blocks are read from in place.
 pub const PATH_SIZE_MAX: usize = 4096;
 

@@ -26,14 +26,14 @@ pub use reindex::wipe_for_reindex;
 pub use remark::StoreRemark;
 
 use crate::files::BlockFile;
-use crate::limits::{BLOCK_FILE_SIZE_MAX, PATH_SIZE_MAX};
+use crate::limits::{BLOCK_FILE_SIZE_MAX, INDEX_QUEUE_ENTRIES_MAX, PATH_SIZE_MAX};
 use crate::position::{BlockPosition, UndoPosition};
 use crate::undo::BlockUndo;
 use entry::LogItem;
 use files::{Files, Part, lock};
 use log::LogWriter;
 use lydian_consensus::{Coin, Params};
-use lydian_disk::Disk;
+use lydian_disk::{Disk, DiskError};
 use lydian_primitives::{Block, BlockHash, RawBlock};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -48,14 +48,17 @@ pub struct BlockStore {
     files: Files,
     blocks: Mutex<BlockWriter>,
     undos: Mutex<UndoWriter>,
-    log: Mutex<Log>,
+    /// Taken before `queue` by those who want both.
+    log: Mutex<LogWriter>,
+    /// What was recorded and is not yet given to the log, so that who records does not wait for a sync.
+    queue: Mutex<Queue>,
     /// The first write or sync that failed.
     failed: Mutex<Option<ChainError>>,
 }
 
-#[derive(Debug)]
-struct Log {
-    writer: LogWriter,
+#[derive(Debug, Default)]
+struct Queue {
+    items: Vec<LogItem>,
     /// The id of the next header.
     next_id: u32,
 }
@@ -99,13 +102,11 @@ impl BlockStore {
             return Err(ChainError::PathTooLong { path: file.path.clone() });
         }
         let mut numbers = Vec::with_capacity(files.len());
-        let mut log = lock(&self.log);
         for adopted in files {
             let (file, is_new) = self.files.adopt(adopted, is_external);
             if is_new {
                 let BlockFile { path, key } = adopted.clone();
-                let item = LogItem::File { file, path, key, is_external };
-                log.writer.push(&item).map_err(|error| self.fail(error.into()))?;
+                self.enqueue([LogItem::File { file, path, key, is_external }]);
             }
             numbers.push(file);
         }
@@ -158,39 +159,57 @@ impl BlockStore {
     }
 
     /// Takes entries for the index log. They are written by [`BlockStore::flush`] and [`BlockStore::sync`], which also tell what went wrong
-    /// here. Headers must come in the order of their ids.
+    /// here. Headers must come in the order of their ids: whoever enters one into the tree records it while nobody else can.
+    ///
+    /// Does not wait for a sync that is under way, unless very much came since it began.
     pub fn record(&self, entries: &[IndexEntry]) {
         if self.check().is_err() {
             return;
         }
-        let mut log = lock(&self.log);
-        for entry in entries {
-            if let IndexEntry::Header { id, .. } = entry {
-                assert_eq!(id.0, log.next_id, "headers are recorded in the order of their ids");
-                log.next_id += 1;
+        self.enqueue(entries.iter().cloned().map(LogItem::Entry));
+    }
+
+    fn enqueue(&self, items: impl IntoIterator<Item = LogItem>) {
+        let is_full = {
+            let mut queue = lock(&self.queue);
+            for item in items {
+                if let LogItem::Entry(IndexEntry::Header { id, .. }) = &item {
+                    assert_eq!(id.0, queue.next_id, "headers are recorded in the order of their ids");
+                    queue.next_id += 1;
+                }
+                queue.items.push(item);
             }
-            if let Err(error) = log.writer.push(&LogItem::Entry(entry.clone())) {
-                self.fail(error.into());
-                return;
-            }
+            queue.items.len() >= INDEX_QUEUE_ENTRIES_MAX
+        };
+        if is_full && let Err(error) = self.drain(&mut lock(&self.log)) {
+            self.fail(error.into());
         }
+    }
+
+    /// Gives what was recorded to the log, whose lock the caller holds: so the order is kept.
+    fn drain(&self, log: &mut LogWriter) -> Result<(), DiskError> {
+        let items = std::mem::take(&mut lock(&self.queue).items);
+        items.iter().try_for_each(|item| log.push(item))
     }
 
     /// Writes the entries recorded so far. They survive the end of the process, not that of power.
     pub fn flush(&self) -> Result<(), ChainError> {
         self.check()?;
-        let flushed = lock(&self.log).writer.flush();
+        let mut log = lock(&self.log);
+        let flushed = self.drain(&mut log).and_then(|()| log.flush());
         flushed.map_err(|error| self.fail(error.into()))
     }
 
     /// Returns when everything appended and recorded so far is safe on the disk.
     pub fn sync(&self) -> Result<(), ChainError> {
         self.check()?;
-        // Held throughout, so that no entry is written whose bytes were appended after their file was synced.
+        // Held throughout, so that no entry is written whose bytes were appended after their file was synced; entries that come meanwhile
+        // wait in the queue.
         let mut log = lock(&self.log);
-        let synced = lock(&self.blocks).sync();
+        let synced = self.drain(&mut log);
+        let synced = synced.and_then(|()| lock(&self.blocks).sync());
         let synced = synced.and_then(|()| lock(&self.undos).sync());
-        let synced = synced.and_then(|()| log.writer.sync());
+        let synced = synced.and_then(|()| log.sync());
         synced.map_err(|error| self.fail(error.into()))
     }
 
@@ -205,7 +224,8 @@ impl BlockStore {
         reindex::unmark(self.disk.as_ref(), &self.index).map_err(|error| self.fail(error))
     }
 
-    fn check(&self) -> Result<(), ChainError> {
+    /// An error if something failed before, as every method but [`BlockStore::record`] says.
+    pub fn check(&self) -> Result<(), ChainError> {
         match &*lock(&self.failed) {
             Some(first) => Err(ChainError::Poisoned { first: Box::new(first.clone()) }),
             None => Ok(()),
@@ -215,5 +235,50 @@ impl BlockStore {
     fn fail(&self, error: ChainError) -> ChainError {
         lock(&self.failed).get_or_insert_with(|| error.clone());
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::NodeId;
+    use lydian_consensus::Chain;
+    use lydian_disk::SimDisk;
+
+    /// Who records does not wait for a sync that is under way (here: for the log, which it holds), until too much waits; and all of it is in
+    /// the log in the end, in order.
+    /// limit: INDEX_QUEUE_ENTRIES_MAX at
+    /// limit: INDEX_QUEUE_ENTRIES_MAX above
+    #[test]
+    fn recording_waits_for_a_sync_only_when_much_waits() {
+        let disk = SimDisk::new(1);
+        let layout = Layout { blocks: "blocks".into(), index: "index".into(), new_key: [0; 8] };
+        let params = Params::new(Chain::Regtest);
+        let Opened { store, mut tree, .. } = BlockStore::open(Arc::new(disk.clone()), &layout, &params).unwrap();
+        let mut tip = NodeId::GENESIS;
+        let entries: Vec<_> = (0..INDEX_QUEUE_ENTRIES_MAX + 1)
+            .map(|_| {
+                let header = lydian_primitives::Header { prev_block: *tree.hash(tip), ..tree.header(NodeId::GENESIS) };
+                tip = tree.restore_header(&header).unwrap();
+                IndexEntry::Header { id: tip, header }
+            })
+            .collect();
+        let log = lock(&store.log);
+        store.record(&entries[..INDEX_QUEUE_ENTRIES_MAX - 1]);
+        assert_eq!(lock(&store.queue).items.len(), INDEX_QUEUE_ENTRIES_MAX - 1);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| store.record(&entries[INDEX_QUEUE_ENTRIES_MAX - 1..]));
+            while lock(&store.queue).items.len() <= INDEX_QUEUE_ENTRIES_MAX {
+                std::thread::yield_now();
+            }
+            assert!(!waits.is_finished(), "it waits for the log");
+            drop(log);
+        });
+        assert!(lock(&store.queue).items.is_empty());
+        store.sync().unwrap();
+        drop(store);
+        let reopened = BlockStore::open(Arc::new(disk), &layout, &params).unwrap();
+        assert_eq!(reopened.tree.len(), tree.len());
+        assert!(tree.ids().all(|id| reopened.tree.hash(id) == tree.hash(id)));
     }
 }

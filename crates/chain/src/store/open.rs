@@ -10,7 +10,7 @@ use super::log::{self, LogFile};
 use super::recover::{Recovered, Recovery};
 use super::reindex;
 use super::remark::StoreRemark;
-use super::{BlockStore, Log};
+use super::{BlockStore, Queue};
 use crate::obfuscation::Obfuscation;
 use crate::tree::{HeaderTree, NodeId};
 use lydian_consensus::Params;
@@ -91,7 +91,8 @@ pub(super) fn open(
         files,
         blocks: Mutex::new(blocks),
         undos: Mutex::new(undos),
-        log: Mutex::new(Log { writer: log, next_id }),
+        log: Mutex::new(log),
+        queue: Mutex::new(Queue { items: Vec::new(), next_id }),
         failed: Mutex::new(None),
         disk,
     };

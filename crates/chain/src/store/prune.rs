@@ -123,9 +123,7 @@ impl BlockStore {
             }
         }
         self.record(&entries);
-        if let Err(error) = lock(&self.log).writer.push(&LogItem::FilePruned { file }) {
-            self.fail(error.into());
-        }
+        self.enqueue([LogItem::FilePruned { file }]);
         blocks
     }
 

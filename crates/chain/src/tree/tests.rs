@@ -463,3 +463,106 @@ fn a_million_headers_are_cheap() {
     let bytes = tree.memory_bytes() / tree.len();
     assert!(bytes <= node::PACKED_SIZE + 16, "{bytes} bytes a header");
 }
+
+/// Batches that repeat, fork, and break rules in the middle: the tree, the answers and the ids are those of one header after the other.
+/// checklist: 60
+#[test]
+fn many_headers_are_taken_as_one_after_the_other() {
+    let params = params();
+    let mut random = 1u64;
+    let mut draw = move |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).unwrap() % below
+    };
+    let (mut one, mut many) = (HeaderTree::new(&params), HeaderTree::new(&params));
+    let mut made = vec![one.header(NodeId::GENESIS)];
+    let mut refusals = HashSet::new();
+    for _ in 0..400 {
+        let mut batch = Vec::new();
+        let near_end = made.len().saturating_sub(1 + draw(30));
+        let mut parent = made[near_end + draw(made.len() - near_end)];
+        for _ in 0..1 + draw(20) {
+            if draw(8) == 0 {
+                batch.push(made[draw(made.len())]);
+            }
+            let merkle_root = [u8::try_from(draw(256)).unwrap(); 32];
+            let (prev_block, time) = (parent.hash(), parent.time + 600);
+            let mut header = Header { prev_block, merkle_root, time, version: 4, ..parent };
+            match draw(60) {
+                0 => header.time = parent.time.saturating_sub(10_000),
+                1 => header.bits = 0x207f_fffe,
+                2 => header.prev_block = BlockHash([7; 32]),
+                3 => header.time = 3_000_000_000,
+                _ => {}
+            }
+            let is_good = draw(60) != 0;
+            while check_header(&header, &header.hash(), &params).is_ok() != is_good {
+                header.nonce += 1;
+            }
+            batch.push(header);
+            parent = header;
+        }
+        let now = i64::from(parent.time);
+        let mut expected = Ok(());
+        let mut entered = Vec::new();
+        for (index, header) in batch.iter().enumerate() {
+            let is_known = one.find(&header.hash()).is_some();
+            match one.accept_header(header, now, &params) {
+                Ok(id) if !is_known => {
+                    entered.push((id, *header));
+                    made.push(*header);
+                }
+                Ok(_) => {}
+                Err(reason) => {
+                    refusals.insert(reason.reason());
+                    expected = Err(RefusedAt { index, reason });
+                    break;
+                }
+            }
+        }
+        let mut told = Vec::new();
+        let hashed = HashedHeader::many(&batch);
+        let answer = many.accept_headers(&hashed, now, &params, &mut |id, header| told.push((id, *header)));
+        assert_eq!(answer, expected);
+        assert_eq!(told, entered);
+        assert_eq!(many.best_header(), one.best_header());
+        if draw(10) == 0 && one.len() > 1 {
+            let victim = NodeId(u32::try_from(one.len() - 1 - draw(5.min(one.len() - 1))).unwrap());
+            one.invalidate(victim);
+            many.invalidate(victim);
+            // Most of what comes later stands on what is valid.
+            made.retain(|header| draw(9) == 0 || !one.node(one.find(&header.hash()).unwrap()).is_invalid);
+        }
+    }
+    assert!(one.ids().all(|id| one.node(id) == many.node(id)));
+    assert!(one.len() > 1_000 && refusals.len() >= 6, "{} headers, {refusals:?}", one.len());
+}
+
+/// A tree that begins in the middle of a chain answers as one from the genesis block does, as far as it can know.
+#[test]
+fn a_tree_may_begin_anywhere() {
+    let mut whole = HeaderTree::new(&params());
+    let mut tip = NodeId::GENESIS;
+    for nonce in 0..500 {
+        let header = header_on(&whole, tip, 0x207f_ffff, nonce);
+        tip = whole.restore_header(&header).unwrap();
+    }
+    let root = whole.ancestor(tip, Height(123)).unwrap();
+    let mut part = HeaderTree::rooted_at(&whole.header(root), Height(123));
+    let mut last = NodeId::GENESIS;
+    for height in 124..=500 {
+        last = part.restore_header(&whole.header(whole.ancestor(tip, Height(height)).unwrap())).unwrap();
+    }
+    for is_active in [false, true] {
+        if is_active {
+            part.activate(last);
+        }
+        for height in 0..=501 {
+            let found = part.ancestor(last, Height(height)).map(|id| *part.hash(id));
+            let expected = whole.ancestor(tip, Height(height)).map(|id| *whole.hash(id));
+            assert_eq!(found, expected.filter(|_| height >= 123), "height {height}");
+        }
+    }
+    assert_eq!(part.active(Height(122)), None);
+    assert_eq!(part.tip(), last);
+}
