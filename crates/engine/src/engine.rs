@@ -8,17 +8,18 @@ use crate::event::{Observer, TipUpdate};
 use crate::follower::Follower;
 use crate::import::{Import, ImportFiles, import};
 use crate::job::lock;
+use crate::limits::HEADERS_AT_ONCE;
 use crate::meter::{Meter, Snapshot};
 use crate::review::{self, ReviewCounts, Reviews};
 use crate::settings::{Cancel, Layout, Settings};
 use crate::start;
 use crate::utxo::{UtxoHashes, utxo_hashes};
-use lydian_chain::{IndexEntry, NodeId, StoreRemark};
+use lydian_chain::{IndexEntry, NodeId, RefusedAt, StoreRemark, accept_headers};
 use lydian_coins::{Coins, CoinsStats, Tip};
 use lydian_consensus::{Accepted, CheckedBlock, Params, Parent, Rejected, Step, Violation, check_block};
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
-use lydian_primitives::{Block, BlockHash, Header, Height};
+use lydian_primitives::{Block, BlockHash, HashedHeader, Header, Height};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -50,6 +51,17 @@ pub(crate) struct Desk {
 pub struct Opened {
     pub engine: Engine,
     pub remarks: Vec<StoreRemark>,
+}
+
+/// How far many headers were taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedHeaders {
+    /// The first so many are in the tree now.
+    pub count: usize,
+    /// Those of them that were not before.
+    pub new: usize,
+    /// The one after them, if it broke a rule.
+    pub refused: Option<(BlockHash, Rejected)>,
 }
 
 /// The verdict on a block that somebody brought.
@@ -132,7 +144,36 @@ impl Engine {
 
     /// Takes a header in: Core's `AcceptBlockHeader`.
     pub fn accept_header(&self, header: &Header, now: i64) -> Result<Result<(), Rejected>, EngineError> {
-        self.write(|core| Ok(accept_header(core, header, now)?.map(|_| ())))
+        self.write(|core| Ok(accept_header(core, header, now).map(|_| ())))
+    }
+
+    /// Takes headers in, parents before children: Core's `ProcessNewBlockHeaders`.
+    ///
+    /// Does not wait for a validation: a header changes nothing that a run builds on, which goes by blocks that are here. The tree's lock
+    /// alone is taken, for at most 512 headers at a time, and they are recorded under it, so that the log has them in the order of their
+    /// ids, and before anything else that names them.
+    pub fn accept_headers(&self, headers: &[Header], now: i64) -> Result<AcceptedHeaders, EngineError> {
+        self.accept_hashed_headers(&HashedHeader::many(headers), now)
+    }
+
+    /// The same for headers that are hashed already.
+    pub fn accept_hashed_headers(&self, headers: &[HashedHeader], now: i64) -> Result<AcceptedHeaders, EngineError> {
+        let core = self.core();
+        let mut answer = AcceptedHeaders { count: 0, new: 0, refused: None };
+        for part in headers.chunks(HEADERS_AT_ONCE) {
+            core.store.check()?;
+            let (new, taken) = accept_headers(&mut core.tree_mut(), &core.store, part, now, &core.params);
+            answer.new += new;
+            match taken {
+                Ok(()) => answer.count += part.len(),
+                Err(RefusedAt { index, reason }) => {
+                    answer.count += index;
+                    answer.refused = Some((part[index].hash(), reason));
+                    break;
+                }
+            }
+        }
+        Ok(answer)
     }
 
     /// Enters the blocks of files, which [`Engine::advance`] then validates. `progress` is told the file that is about to be
@@ -299,17 +340,15 @@ impl Drop for Engine {
     }
 }
 
-fn accept_header(core: &Core, header: &Header, now: i64) -> Result<Result<NodeId, Rejected>, EngineError> {
+/// Enters one header, and records it while nobody else can enter another: see [`Engine::accept_headers`].
+pub(crate) fn accept_header(core: &Core, header: &Header, now: i64) -> Result<NodeId, Rejected> {
     let mut tree = core.tree_mut();
     let known = tree.find(&header.hash());
-    let id = match tree.accept_header(header, now, &core.params) {
-        Ok(id) => id,
-        Err(rejected) => return Ok(Err(rejected)),
-    };
+    let id = tree.accept_header(header, now, &core.params)?;
     if known.is_none() {
         core.store.record(&[IndexEntry::Header { id, header: *header }]);
     }
-    Ok(Ok(id))
+    Ok(id)
 }
 
 /// Checks what can be checked without coins, stores the block and enters it into the tree: Core's `AcceptBlock`.
@@ -335,7 +374,7 @@ fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rej
     let result = CheckedBlock::check(block, parent, now, &core.params);
     match result {
         Ok(checked) => {
-            let id = match accept_header(core, &header, now)? {
+            let id = match accept_header(core, &header, now) {
                 Ok(id) => id,
                 Err(rejected) => return Ok(Err(rejected)),
             };
@@ -348,7 +387,7 @@ fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rej
         Err(violation) => {
             // The header was good if it came to the body: then it is kept, and kept as invalid if the hash is to blame.
             if violation.rule.info().step == Step::BlockInChain
-                && let Ok(id) = accept_header(core, &header, now)?
+                && let Ok(id) = accept_header(core, &header, now)
                 && !violation.rule.is_of_the_bytes()
             {
                 core.tree_mut().invalidate(id);

@@ -6,6 +6,7 @@
 //! about 200 bytes a block.
 
 use crate::core::Core;
+use crate::engine::accept_header;
 use crate::error::EngineError;
 use crate::job::lock;
 use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, IndexEntry, NodeId, Record, Remark};
@@ -90,8 +91,7 @@ impl Entering<'_, '_> {
         if record.hash == core.params.genesis_hash {
             return Ok(());
         }
-        let known = core.tree().find(&record.hash);
-        let accepted = core.tree_mut().accept_header(&record.header, self.now, &core.params);
+        let accepted = accept_header(core, &record.header, self.now);
         let id: NodeId = match accepted {
             Ok(id) => id,
             Err(reason) => {
@@ -100,9 +100,6 @@ impl Entering<'_, '_> {
                 return Ok(());
             }
         };
-        if known.is_none() {
-            core.store.record(&[IndexEntry::Header { id, header: record.header }]);
-        }
         if let Some(known) = core.tree().node(id).block {
             if let Some(&file) = self.numbers.get(record.file as usize) {
                 let other = BlockPosition { file, offset: record.offset, size: record.size };

@@ -35,7 +35,7 @@ mod wipe;
 pub use activate::Advance;
 pub use assumed::AssumeValid;
 pub use check::Inconsistency;
-pub use engine::{Engine, Opened, Submission};
+pub use engine::{AcceptedHeaders, Engine, Opened, Submission};
 pub use error::EngineError;
 pub use event::{Event, Observer, TipUpdate, Unobserved, UnreadableReason};
 pub use follower::{ConnectedBlock, Follower, FollowerError};

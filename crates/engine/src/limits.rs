@@ -19,3 +19,6 @@ pub const REVIEW_RUN_BLOCKS_MAX: usize = 12;
 /// Blocks that wait for their review at most; the oldest has to be content with the sample. With their coins so many are some 70 MB as
 /// blocks are, 200 MB as they may be.
 pub const REVIEW_QUEUE_BLOCKS_MAX: usize = 12;
+
+/// Headers entered under one lock of the tree: a fraction of a millisecond, in which no validating thread can ask it anything.
+pub const HEADERS_AT_ONCE: usize = 512;

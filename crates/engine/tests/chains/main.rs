@@ -8,6 +8,7 @@ mod crash;
 mod damage;
 mod expected;
 mod given;
+mod headers;
 mod import;
 mod judge;
 mod lydian;
