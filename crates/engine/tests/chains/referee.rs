@@ -1,17 +1,19 @@
 //! Kernels that lie, in both directions: in deep sync the sample finds them, at the tip the review does; what was accepted on a lie is
 //! taken off the chain, and everything ends as with the plain validator.
 
-use crate::expected::{Expected, Order, parse};
+use crate::expected::{Answer, Expected, Order, parse};
 use crate::lydian::{How, Lydian, Place, layout};
 use crate::seeds::for_seeds;
 use crate::stored::{assert_reasons, store};
-use crate::story::{NOW, Shape, Story};
+use crate::story::{NOW, Shape, Story, seal};
+use lydian_consensus::{Rejected, Rule};
 use lydian_curve::{Check, Disagreement, Engine, Evidence, Refereed, Reference, Sampling};
 use lydian_engine::limits::{REVIEW_DEPTH_MAX, REVIEW_QUEUE_BLOCKS_MAX, REVIEW_RUN_BLOCKS_MAX};
 use lydian_engine::{Cancel, Event, Observer, Settings, Unobserved, Wipe, wipe};
 use lydian_hash::sha256;
 use lydian_lab::rng::Random;
 use lydian_primitives::BlockHash;
+use lydian_primitives::build::MutBlock;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -89,14 +91,14 @@ const SIGNED: Shape =
 /// validator's after each block.
 #[test]
 fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
-    let (mut taken_off, mut lied) = (0, 0);
+    let mut taken_off = 0;
     let count = for_seeds("referee::at_the_tip_a_block_accepted_on_a_lie_is_taken_off", 100, |seed| {
         let mut random = Random::new(seed, "tip");
         let story = story_of_keys(seed);
-        let expected = Expected::new(&story, Order::File, &mut random);
-        let how = How { window_bytes: 40 << 20, ..How::random(&mut random) };
-        let share = [0, 64, 256][random.index(3)];
-        let liar = Liar { about_true: [0, 256, 40][random.index(3)], about_false: share, salt: how.seed };
+        let expected = with_false_twins(&story, &mut random);
+        let how = How::random(&mut random);
+        let about_true = [0, 0, 0, 40, 256][random.index(5)];
+        let liar = Liar { about_true, about_false: [64, 256, 256][random.index(3)], salt: how.seed };
         let when = format!("with {liar:?} under {how:?}");
         let place = Place::new(&how, &format!("liar-{seed}"));
         let seen = Arc::<Seen>::default();
@@ -106,7 +108,9 @@ fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
         lydian.has_liar = true;
         for (index, fed) in expected.fed.iter().enumerate() {
             let answer = lydian.accept_at(&fed.block, fed.now).unwrap();
-            if answer != fed.answer {
+            // With more than one thing wrong a lie changes the reason alone.
+            let is_refused = |answer: &Answer| matches!(answer, Err(Rejected::Violation(violation)) if violation.rule == Rule::ScriptVerify);
+            if answer != fed.answer && !(is_refused(&answer) && is_refused(&fed.answer)) {
                 // Beyond the answer to the block itself, it may tell of others that it connects.
                 assert!(answer.is_ok(), "block {index} {when}: {answer:?}, not {:?} ({})", fed.answer, fed.note);
                 lydian.engine.finish_reviews().unwrap();
@@ -124,14 +128,38 @@ fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
         }
         lydian.assert_state(&expected.end, &when);
         assert_lies(&told, &when);
-        lied += u32::from(!lydian.engine.signatures().is_trusted());
         // And the next process does not find it again.
         drop(lydian);
         let lydian = Lydian::open(&place, &story.params, &how).unwrap();
         lydian.advance().unwrap();
         lydian.assert_state(&expected.end, &format!("in a new process {when}"));
     });
-    assert!(count == 1 || (taken_off > 0 && lied > taken_off), "{taken_off} taken off, {lied} liars of {count} seeds");
+    assert!(count < 5 || taken_off > 0, "{taken_off} taken off in {count} stories");
+}
+
+/// The blocks of a story in their order, before some of them one that differs in a signature that is false.
+fn with_false_twins(story: &Story, random: &mut Random) -> Expected {
+    let mut brought = Vec::new();
+    for made in &story.blocks {
+        if let Some(twin) = false_twin(&made.bytes).filter(|_| random.chance(300)) {
+            brought.push((twin, format!("a false signature, {}", made.note), NOW));
+        }
+        brought.push((made.bytes.clone(), made.note.clone(), NOW));
+    }
+    Expected::of(&story.params, brought)
+}
+
+fn false_twin(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut block = MutBlock::from(&parse(bytes));
+    let witnesses = block.txs.iter_mut().skip(1).flat_map(|tx| &mut tx.inputs).map(|input| &mut input.witness);
+    let mut signatures =
+        witnesses.filter_map(|witness| witness.first_mut()).filter(|item| (64..=73).contains(&item.len()));
+    let signature = signatures.next()?;
+    // In the middle of s.
+    let place = signature.len() - 15;
+    signature[place] ^= 1;
+    seal(&mut block);
+    Some(block.encode())
 }
 
 /// What the background told.
