@@ -84,6 +84,7 @@ bench-large: build judge ## long: 8,800 blocks beside Bitcoin Core, then the coi
 
 fuzz: judge ## each fuzz target for FUZZ_SECONDS, ten million signatures in lanes, then the comparisons with the judge for longer
 	@tools/fuzz.sh $(FUZZ_SECONDS)
+	@tools/miri.sh
 	LYDIAN_LANE_CHECKS=10000000 cargo test --locked --release -p lydian-curve --test lanes
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-oracle -- --nocapture
 
