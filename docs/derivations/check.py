@@ -167,11 +167,13 @@ def doubles():
         a, b = (rng.choice([rng.randrange(2**52), 2**52 - 1 - rng.randrange(3), rng.randrange(3)]) for _ in range(2))
         high = nearest(a * b + 2**104, 2**52)
         assert 2**104 <= high < 2**105
-        rest = 2**104 - high + 3 * 2**51
-        assert abs(rest // 2**51) < 2**53 and rest % 2**51 == 0
-        low = a * b + rest
+        less = 2**104 - 3 * 2**51
+        assert less % 2**51 == 0 and 2**103 <= less < 2**104
+        rest = high - less
+        assert 0 < rest // 2**51 < 2**53 and rest % 2**51 == 0
+        low = rest - a * b
         assert 2**52 <= low <= 2**53 and abs(low - 3 * 2**51) <= 2**51
-        assert a * b == (high - 2**104) + (low - 3 * 2**51)
+        assert a * b == (high - 2**104) - (low - 3 * 2**51)
 
 
 for part in (field, doubles, points, scalars, no_square_root):

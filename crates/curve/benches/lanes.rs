@@ -22,6 +22,13 @@ fn bench(c: &mut Criterion) {
         ("ecdsa of 16", (1..=16).map(ecdsa_check).collect()),
         ("schnorr of 16", (1..=16).map(schnorr_check).collect()),
         ("worst: equal points", (1..=LARGE).map(equal_points_check).collect()),
+        (
+            "worst: equal points, every second portion",
+            (1..=4 * LARGE).map(|i| mixed_check(i, (i - 1) & LARGE == 0)).collect(),
+        ),
+        ("worst: equal points, every second check", (1..=LARGE).map(|i| mixed_check(i, i % 2 == 0)).collect()),
+        ("worst: equal points, one lane in eight", (1..=LARGE).map(|i| mixed_check(i, i % 8 == 0)).collect()),
+        ("worst: equal points, of 16", (1..=16).map(equal_points_check).collect()),
         ("worst: uncompressed", (1..=LARGE).map(uncompressed_check).collect()),
     ];
     for (name, checks) in &data {
@@ -43,6 +50,50 @@ fn bench(c: &mut Criterion) {
         }
         group.finish();
     }
+}
+
+/// Rounds of one thread and of two in turn.
+const ROUNDS: usize = 15;
+
+/// The same batch on one thread, and at once on each of two: medians of the time on the wall, and of CPU time a thread. Only when
+/// asked for by the name `threads`: it means something on a machine that does nothing else.
+fn two_threads(_: &mut Criterion) {
+    if !std::env::args().any(|argument| argument == "threads") {
+        return;
+    }
+    let checks: Vec<Check> = (1..=8 * LARGE).map(ecdsa_check).collect();
+    for engine in LaneEngine::available() {
+        let work = || {
+            let (mut verdicts, start) = (vec![false; checks.len()], cpu_time());
+            engine.verify(&checks, &mut verdicts);
+            assert!(verdicts.iter().all(|verdict| *verdict));
+            cpu_time().checked_sub(start).unwrap()
+        };
+        let mut times: [Vec<Duration>; 4] = Default::default();
+        for _ in 0..ROUNDS {
+            let start = wall_time();
+            let cpu = std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+            times[0].push(wall_time().checked_sub(start).unwrap());
+            times[1].push(cpu);
+            let start = wall_time();
+            let cpu = std::thread::scope(|scope| {
+                let other = scope.spawn(work);
+                (scope.spawn(work).join().unwrap() + other.join().unwrap()) / 2
+            });
+            times[2].push(wall_time().checked_sub(start).unwrap());
+            times[3].push(cpu);
+        }
+        let [one_wall, one_cpu, two_wall, two_cpu] = times.map(|mut times| {
+            times.sort();
+            times[ROUNDS / 2].as_secs_f64()
+        });
+        let (by_wall, by_cpu) = (2.0 * one_wall / two_wall, 2.0 * one_cpu / two_cpu);
+        println!("two threads at once, {}: {by_wall:.2} times one by the wall, {by_cpu:.2} by CPU time", engine.name());
+    }
+}
+
+fn wall_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap()
 }
 
 /// Of this thread.
@@ -92,6 +143,10 @@ fn equal_points_check(number: u32) -> Check {
     Check::Ecdsa { key, message: product.to_secret_bytes(), signature }
 }
 
+fn mixed_check(number: u32, is_exceptional: bool) -> Check {
+    if is_exceptional { equal_points_check(number) } else { ecdsa_check(number) }
+}
+
 fn schnorr_check(number: u32) -> Check {
     let (pair, message) = (Keypair::from_secret_key(&secret(number)), message(number));
     let signature = schnorr::sign_no_aux_rand(&message, &pair).to_byte_array();
@@ -105,5 +160,5 @@ fn tweak_check(number: u32) -> Check {
     Check::Tweak { output, is_odd: parity == Parity::Odd, internal, tweak }
 }
 
-criterion_group!(benches, bench);
+criterion_group!(benches, bench, two_threads);
 criterion_main!(benches);

@@ -8,3 +8,7 @@ pub const PORTION_CHECKS_MAX: usize = 1_024;
 
 /// Disagreements of a kernel with the reference that are kept and told; the others are counted.
 pub const DISAGREEMENTS_MAX: usize = 16;
+
+/// Exceptional lanes of a portion, beyond those that were not, above which the rest of the portion goes to the reference: what
+/// an adversary can make a portion cost more than the reference's time.
+pub const EXCEPTIONAL_LANES_MAX: usize = 32;

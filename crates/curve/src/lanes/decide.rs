@@ -12,6 +12,7 @@ use super::point::{Jacobian, minus, multiply, multiply_generator};
 use super::prepare::{Kind, Prepared};
 use super::scalar::{Canonical, Scalar};
 use super::{Lanes, WIDTH_MAX};
+use crate::limits::EXCEPTIONAL_LANES_MAX;
 
 /// u and v of a group, in clean limbs below n.
 type Pair<L> = (Canonical<L>, Canonical<L>);
@@ -32,6 +33,9 @@ struct Pending<L: Lanes> {
 }
 
 /// Calls `verdict` with the index of every check.
+///
+/// When more than [`EXCEPTIONAL_LANES_MAX`] lanes were exceptional beyond those that were not, somebody made the checks so:
+/// the rest gets no lanes, since the reference would have to decide it too.
 pub(crate) fn decide<L: Lanes>(
     l: L,
     kind: Kind,
@@ -45,11 +49,18 @@ pub(crate) fn decide<L: Lanes>(
         || scalars(l, kind, checks),
     );
     let mut pending = Vec::with_capacity(groups.len());
+    let (mut wasted, mut useful) = (0, 0);
     for (group, scalars) in groups.clone().zip(&scalars) {
-        pending.push(l.run(
+        if wasted > useful + EXCEPTIONAL_LANES_MAX {
+            break;
+        }
+        let one = l.run(
             #[inline(always)]
             || sum(l, kind, group, scalars, curve),
-        ));
+        );
+        let exceptional = (0..group.len()).filter(|lane| l.bits(one.exceptional) >> lane & 1 == 1).count();
+        (wasted, useful) = (wasted + exceptional, useful + group.len() - exceptional);
+        pending.push(one);
     }
     let inverses = l.run(
         #[inline(always)]
@@ -65,6 +76,7 @@ pub(crate) fn decide<L: Lanes>(
             verdict(check.index, (!is_exceptional).then_some(holds >> lane & 1 == 1));
         }
     }
+    checks.iter().skip(pending.len() * L::WIDTH).for_each(|check| verdict(check.index, None));
 }
 
 /// One number of every check of a group; lanes that have no check repeat the last.

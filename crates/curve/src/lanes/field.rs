@@ -202,9 +202,11 @@ impl<L: Lanes> Carried<L> {
         l.piece(
             #[inline(always)]
             || {
-                let mut columns = [l.splat(0); 10];
-                add_product(l, &mut columns, &self.0, &other.0);
-                reduce::<L, 1>(l, columns)
+                let mut columns = settled::<L, 1, 1>(l);
+                add_upper(l, &mut columns, &self.0, &other.0);
+                let folds = upper(l, &columns);
+                add_lower(l, &mut columns, &self.0, &other.0);
+                fold(l, &columns, &folds)
             },
         )
     }
@@ -215,9 +217,12 @@ impl<L: Lanes> Carried<L> {
         l.piece(
             #[inline(always)]
             || {
-                let mut columns = begin(l, start);
-                add_product(l, &mut columns, &self.0, &other.0);
-                reduce::<L, 1>(l, columns)
+                let mut columns = settled::<L, 1, 1>(l);
+                add_start(l, &mut columns, start);
+                add_upper(l, &mut columns, &self.0, &other.0);
+                let folds = upper(l, &columns);
+                add_lower(l, &mut columns, &self.0, &other.0);
+                fold(l, &columns, &folds)
             },
         )
     }
@@ -228,10 +233,13 @@ impl<L: Lanes> Carried<L> {
         l.piece(
             #[inline(always)]
             || {
-                let mut columns = [l.splat(0); 10];
-                add_product(l, &mut columns, &self.0, &other.0);
-                add_product(l, &mut columns, &c.0, &d.0);
-                reduce::<L, 2>(l, columns)
+                let mut columns = settled::<L, 2, 1>(l);
+                add_upper(l, &mut columns, &self.0, &other.0);
+                add_upper(l, &mut columns, &c.0, &d.0);
+                let folds = upper(l, &columns);
+                add_lower(l, &mut columns, &self.0, &other.0);
+                add_lower(l, &mut columns, &c.0, &d.0);
+                fold(l, &columns, &folds)
             },
         )
     }
@@ -240,7 +248,10 @@ impl<L: Lanes> Carried<L> {
     pub(crate) fn square(&self, l: L) -> Raw<L> {
         l.piece(
             #[inline(always)]
-            || reduce::<L, 1>(l, square_columns(l, &self.0)),
+            || {
+                let columns = square_columns(l, &self.0);
+                fold(l, &columns, &upper(l, &columns))
+            },
         )
     }
 
@@ -250,10 +261,8 @@ impl<L: Lanes> Carried<L> {
             #[inline(always)]
             || {
                 let mut columns = square_columns(l, &self.0);
-                for i in 0..5 {
-                    columns[i] = l.add(columns[i], start.0[i]);
-                }
-                reduce::<L, 1>(l, columns)
+                add_start(l, &mut columns, start);
+                fold(l, &columns, &upper(l, &columns))
             },
         )
     }
@@ -308,16 +317,36 @@ fn factors<L: Lanes>(l: L, limbs: [L::Vector; 5]) -> Carried<L> {
     Carried([l.factor(a), l.factor(b), l.factor(c), l.factor(d), l.factor(e)])
 }
 
+/// Where the columns of `PRODUCTS` products begin, divided by `PART`: with what makes them right when all is added.
 #[inline(always)]
-fn begin<L: Lanes>(l: L, start: &Raw<L>) -> [L::Vector; 10] {
-    let [a, b, c, d, e] = start.0;
-    let zero = l.splat(0);
-    [a, b, c, d, e, zero, zero, zero, zero, zero]
+fn settled<L: Lanes, const PRODUCTS: u64, const PART: u64>(l: L) -> [L::Vector; 10] {
+    let settlement = const { settlement::<L>(PRODUCTS, PART) };
+    let mut columns = [l.splat(0); 10];
+    for i in 0..10 {
+        columns[i] = l.splat(settlement[i]);
+    }
+    columns
 }
 
-/// Adds limb i times limb j to the columns i + j and i + j + 1, with the excess of [`Lanes::multiply_loose`].
 #[inline(always)]
-fn add_product<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
+fn add_start<L: Lanes>(l: L, columns: &mut [L::Vector; 10], start: &Raw<L>) {
+    for i in 0..5 {
+        columns[i] = l.add(columns[i], start.0[i]);
+    }
+}
+
+/// Adds limb i times limb j to the columns i + j and i + j + 1, with the excess of [`Lanes::multiply_loose`]: where i + j is at
+/// least 4, which is all that columns 5 to 9 get. So they can be folded while the lower products are still computed.
+#[inline(always)]
+fn add_upper<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
+    if L::IS_SIGNED {
+        add_column::<L, 4>(l, columns, a, b);
+        add_column::<L, 5>(l, columns, a, b);
+        add_column::<L, 6>(l, columns, a, b);
+        add_column::<L, 7>(l, columns, a, b);
+        add_column::<L, 8>(l, columns, a, b);
+        return;
+    }
     for i in 0..5 {
         for j in 0..5 {
             let at = i + j;
@@ -326,10 +355,32 @@ fn add_product<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5]
     }
 }
 
+/// The other products: where registers hold all columns, [`add_upper`] took them too.
+#[inline(always)]
+fn add_lower<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
+    if L::IS_SIGNED {
+        add_column::<L, 0>(l, columns, a, b);
+        add_column::<L, 1>(l, columns, a, b);
+        add_column::<L, 2>(l, columns, a, b);
+        add_column::<L, 3>(l, columns, a, b);
+    }
+}
+
+/// The products of the limbs i and j with i + j = AT. Column by column, sixteen registers hold the sums in use and the limbs.
+#[inline(always)]
+fn add_column<L: Lanes, const AT: usize>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
+    for i in 0..5 {
+        if i <= AT && AT - i < 5 {
+            (columns[AT], columns[AT + 1]) = l.multiply_loose(columns[AT], columns[AT + 1], a[i], b[AT - i]);
+        }
+    }
+}
+
 /// The columns of a square: products of unlike limbs once, doubled, then the squares of limbs.
 #[inline(always)]
 fn square_columns<L: Lanes>(l: L, a: &[L::Factor; 5]) -> [L::Vector; 10] {
-    let mut columns = [l.splat(0); 10];
+    // Half of what is settled: it is doubled with the columns.
+    let mut columns = settled::<L, 1, 2>(l);
     for i in 0..5 {
         for j in 0..5 {
             if i < j {
@@ -338,7 +389,7 @@ fn square_columns<L: Lanes>(l: L, a: &[L::Factor; 5]) -> [L::Vector; 10] {
             }
         }
     }
-    for column in &mut columns[1..9] {
+    for column in &mut columns {
         *column = l.add(*column, *column);
     }
     for i in 0..5 {
@@ -351,16 +402,18 @@ fn square_columns<L: Lanes>(l: L, a: &[L::Factor; 5]) -> [L::Vector; 10] {
 /// Bits of what makes a column positive where products have signed parts.
 const BIAS: u32 = 56;
 
-/// What makes the columns of `products` products right: less the excess of every loose multiplication that adds to them, the
-/// fold's too. Where parts of products are signed, columns 0 to 4 also get 256 p less 16 times 2^260 folded, and columns 5 to 9
-/// get that 16, each lending 2^56 from the next, so that none falls below zero (`docs/derivations/doubles.md`).
-const fn settlement<L: Lanes>(products: u64) -> [u64; 10] {
+/// What makes the columns of `products` products right, divided by `part`: less the excess of every loose multiplication that
+/// adds to them, the fold's too. Where parts of products are signed, columns 0 to 4 also get 256 p less 16 times 2^260 folded,
+/// and columns 5 to 9 get that 16, each lending 2^56 from the next, so that none falls below zero
+/// (`docs/derivations/doubles.md`).
+const fn settlement<L: Lanes>(products: u64, part: u64) -> [u64; 10] {
     let mut columns = [0_u64; 10];
     if L::IS_SIGNED {
         let (bias, next) = (1 << BIAS, 1 << (BIAS - 52));
-        let middle = bias - next + LIMB;
-        let low = bias + (1 << 52) - 256 * FOLD_256 - 16 * FOLD_260;
-        let top = 256 * (1 << 48) - 1 - next;
+        // Two times 2^52 are lent for the borrows of 256 p: everything stays even.
+        let middle = bias - next + 2 * LIMB;
+        let low = bias + (2 << 52) - 256 * FOLD_256 - 16 * FOLD_260;
+        let top = 256 * (1 << 48) - 2 - next;
         columns = [low, middle, middle, middle, top, bias + 16, bias - next, bias - next, bias - next, 0];
         columns[9] = next.wrapping_neg();
     }
@@ -370,7 +423,9 @@ const fn settlement<L: Lanes>(products: u64) -> [u64; 10] {
         let lows = if i < 9 { products * pairs(i) } else { 0 } + if i < 5 { 1 } else { 0 };
         let highs = if i > 0 { products * pairs(i - 1) } else { 0 } + if i > 0 && i < 5 { 1 } else { 0 };
         let excess = lows.wrapping_mul(L::LOW_EXCESS).wrapping_add(highs.wrapping_mul(L::HIGH_EXCESS));
-        columns[i] = columns[i].wrapping_sub(excess);
+        let exact = columns[i].wrapping_sub(excess);
+        assert!(exact % part == 0, "what is halved is even");
+        columns[i] = exact / part;
         i += 1;
     }
     columns
@@ -381,15 +436,9 @@ const fn pairs(k: usize) -> u64 {
     [1, 2, 3, 4, 5, 4, 3, 2, 1][k]
 }
 
-/// From ten columns to a value below 2^256 + 2^220: columns 5 to 9 fold onto 0 to 4, then the bits above 2^256.
+/// Columns 5 to 9 as factors.
 #[inline(always)]
-fn reduce<L: Lanes, const PRODUCTS: u64>(l: L, mut columns: [L::Vector; 10]) -> Raw<L> {
-    if L::IS_SIGNED {
-        let settlement = const { settlement::<L>(PRODUCTS) };
-        for i in 0..10 {
-            columns[i] = l.add(columns[i], l.splat(settlement[i]));
-        }
-    }
+fn upper<L: Lanes>(l: L, columns: &[L::Vector; 10]) -> [L::Factor; 5] {
     let mut high = [columns[5], columns[6], columns[7], columns[8], columns[9]];
     for i in 0..4 {
         // Below 2^57 each: at most 18 halves of products. After: limb i of the upper half, right in its low 52 bits.
@@ -397,11 +446,17 @@ fn reduce<L: Lanes, const PRODUCTS: u64>(l: L, mut columns: [L::Vector; 10]) -> 
         high[i + 1] = l.add(high[i + 1], l.shr(high[i], 52));
     }
     debug_assert!(l.is_below(high[4], 52), "a sum of products is below 2^520");
+    factors(l, high).0
+}
+
+/// From ten columns to a value below 2^256 + 2^220: columns 5 to 9 fold onto 0 to 4, then the bits above 2^256.
+#[inline(always)]
+fn fold<L: Lanes>(l: L, columns: &[L::Vector; 10], high: &[L::Factor; 5]) -> Raw<L> {
     let mut low =
         [columns[0], columns[1], columns[2], columns[3], columns[4], l.splat(0_u64.wrapping_sub(L::HIGH_EXCESS))];
     let fold = l.factor(l.splat(FOLD_260));
     for i in 0..5 {
-        (low[i], low[i + 1]) = l.multiply_loose(low[i], low[i + 1], l.factor(high[i]), fold);
+        (low[i], low[i + 1]) = l.multiply_loose(low[i], low[i + 1], high[i], fold);
     }
     // low[5] is below 2^37, low[4] below 2^58: what lies at or above 2^256 is below 2^42.
     let above = l.add(l.shr(low[4], 48), l.shl(low[5], 4));

@@ -222,8 +222,6 @@ macro_rules! avx2_methods {
     };
 }
 
-pub(super) use avx2_methods;
-
 /// A kernel of 52-bit multiply-adds.
 macro_rules! ifma256 {
     ($type:ident, $features:literal, $low:ident, $high:ident) => {
