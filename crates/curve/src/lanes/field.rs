@@ -466,3 +466,24 @@ fn fold<L: Lanes>(l: L, columns: &[L::Vector; 10], high: &[L::Factor; 5]) -> Raw
     (low[0], low[1]) = l.multiply(low[0], low[1], l.factor(above), fold);
     Raw([low[0], low[1], low[2], low[3], low[4]])
 }
+
+/// Whether the limbs are `multiple` * p, and no limb of what may be subtracted exceeds them.
+const fn is_minuend(limbs: &[u64; 5], multiple: u64) -> bool {
+    // With multiple * (2^256 - p) the sum is multiple * 2^256: nothing is left below the top limb.
+    let (mut i, mut carry, mut is_zero) = (0, multiple * FOLD_256, true);
+    while i < 4 {
+        let sum = limbs[i] + carry;
+        is_zero &= sum & LIMB == 0 && limbs[i] >= 1 << 60;
+        carry = sum >> 52;
+        i += 1;
+    }
+    is_zero && limbs[4] + carry == multiple << 48 && limbs[4] >= (multiple - 1) << 48
+}
+
+// The multiples that the formulas subtract from; and 2^260 is 16 times 2^256 modulo p.
+const _: () = assert!(is_minuend(&minuend(2), 2) && is_minuend(&minuend(3), 3) && is_minuend(&minuend(4), 4));
+const _: () = assert!(FOLD_260 == FOLD_256 << 4 && TOP == LIMB >> 4);
+// Columns: nine halves of each of two products, what signed halves lend, and a carry; then a sum of limbs below 2^62 that begins
+// a column, and two halves of the fold.
+const _: () = assert!(18 * LIMB + (1 << BIAS) + 256 < 1 << 58);
+const _: () = assert!((1 << 62) + 20 * LIMB + (1 << BIAS) < 1 << 63);

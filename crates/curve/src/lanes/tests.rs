@@ -456,6 +456,21 @@ fn zero_stays_zero<L: Lanes>(l: L) {
     }
 }
 
+/// The plain twin stops at an addition that wraps: in every profile, so that each test of it is one of bounds too.
+#[test]
+#[should_panic = "overflow"]
+fn the_plain_twin_checks_its_additions() {
+    Plain.add(std::hint::black_box(u64::MAX), 1);
+}
+
+/// The bounds beside the steps are asserted where `make test` runs.
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic = "a sum has room for its carry"]
+fn bounds_are_asserted() {
+    Raw::<Plain>([1 << 63; 5]).carry(Plain);
+}
+
 /// Every index, with any bits above it, reads the entry that its low bits name.
 fn tables_are_read_inside_their_bounds<L: Lanes>(l: L) {
     let mut numbers = Numbers(9);
