@@ -3,7 +3,7 @@
 //! Input and output as [`Lanes`]. A fused multiply-add rounds once, so two of them give the high and the low part of a product
 //! of two 52-bit numbers exactly: rounded to the nearest, which every thread does by default, so the low part is signed.
 //! Lanes 0 to 3 are the first vector, 4 to 7 the second: two chains of instructions that do not wait for one another.
-//! Invariant: the floating-point mode is read by no instruction here but as the default, and changed by none. Cost: about three
+//! Invariant: the floating-point mode is read by no instruction here but as the default, and changed by none. Cost: about two
 //! times that of `ymm`. Must never: multiply what is not a limb. Derivation: `docs/derivations/doubles.md`.
 #![allow(unsafe_code)]
 
