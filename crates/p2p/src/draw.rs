@@ -5,6 +5,7 @@
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::Rng;
+use std::time::Duration;
 
 /// A number below `bound`, each equally likely; 0 if `bound` is 0.
 pub(crate) fn below(random: &mut ChaCha20Rng, bound: usize) -> usize {
@@ -32,6 +33,19 @@ pub(crate) fn bits30(random: &mut ChaCha20Rng) -> u32 {
     random.next_u32() >> 2
 }
 
+/// An exponentially distributed duration: Core's `rand_exp_duration`.
+pub(crate) fn exponential(random: &mut ChaCha20Rng, mean: Duration) -> Duration {
+    let uniform = (f64::from(random.next_u32()) + 1.0) / 4_294_967_296.0;
+    mean.mul_f64(-uniform.ln())
+}
+
+/// Puts items into random order.
+pub(crate) fn shuffle<T>(items: &mut [T], random: &mut ChaCha20Rng) {
+    for index in (1..items.len()).rev() {
+        items.swap(index, below(random, index + 1));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,6 +63,14 @@ mod tests {
         assert_eq!(below(&mut random, 0), 0);
         let heads = (0..1000).filter(|_| coin(&mut random)).count();
         assert!((420..580).contains(&heads), "{heads}");
+        let mean = Duration::from_secs(30);
+        let total: Duration = (0..10_000).map(|_| exponential(&mut random, mean)).sum();
+        assert!((28..32).contains(&(total.as_secs() / 10_000)), "{total:?}");
+        let mut items: Vec<_> = (0..100).collect();
+        shuffle(&mut items, &mut random);
+        assert!(!items.is_sorted());
+        items.sort_unstable();
+        assert!(items.iter().copied().eq(0..100));
         assert!((0..1000).all(|_| bits30(&mut random) < 1 << 30));
     }
 }

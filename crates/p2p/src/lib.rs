@@ -18,8 +18,10 @@ pub mod eviction;
 pub mod files;
 pub mod fixed_seeds;
 pub mod limits;
+pub mod peer;
 mod time;
 
 pub use addrman::AddrMan;
 pub use bans::Bans;
-pub use time::UnixTime;
+pub use peer::Peer;
+pub use time::{Moment, UnixTime};

@@ -20,3 +20,9 @@ pub const ANCHORS_MAX: usize = 2;
 
 /// Addresses that are remembered as discouraged; older ones are forgotten.
 pub const DISCOURAGED_MAX: u32 = 50_000;
+
+/// Addresses of a peer that are looked at in one burst; then one in ten seconds: Core's `MAX_ADDR_PROCESSING_TOKEN_BUCKET`.
+pub const ADDR_TOKENS_MAX: u32 = 1000;
+
+/// Addresses that wait to be told to a peer: Core's `MAX_ADDR_TO_SEND`.
+pub const ADDRESSES_TO_SEND_MAX: usize = 1000;

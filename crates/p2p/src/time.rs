@@ -1,5 +1,7 @@
 //! Seconds since 1970 as a type. Input: the caller's clock, or a file's numbers. Output: comparisons that cannot overflow. The crate reads no clock.
 
+use std::time::Duration;
+
 /// A moment, in seconds since 1970 (UTC); 0 stands for "never".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime(pub u64);
@@ -31,6 +33,14 @@ impl UnixTime {
     pub fn to_u32(self) -> u32 {
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
+}
+
+/// Now, by both clocks of the caller: time-outs go by the one that nobody sets, what is told to others by the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Since the program started; never goes back.
+    pub elapsed: Duration,
+    pub unix: UnixTime,
 }
 
 impl From<u32> for UnixTime {

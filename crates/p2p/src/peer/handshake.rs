@@ -1,0 +1,155 @@
+//! `version` to `verack`, and what is agreed on the way. Input: payloads. Output: answers, or the end of the connection.
+//!
+//! Core's order of sending and of deciding, which others may rely on. Invariant: the fields of a peer are set by its first `version` that could be read,
+//! once.
+
+use super::{ConnectionKind, Context, DisconnectReason, Event, Peer};
+use crate::time::UnixTime;
+use lydian_wire::message::{
+    CMPCTBLOCKS_VERSION, Command, FEATURE_VERSION, MIN_PEER_PROTO_VERSION, Message, PROTOCOL_VERSION,
+    SENDHEADERS_VERSION, SHORT_IDS_BLOCKS_VERSION, SendCmpct, Version, WTXID_RELAY_VERSION,
+};
+use lydian_wire::{Endpoint, Services};
+
+/// As a courtesy nobody older is told of BIP-0155.
+const ADDRV2_VERSION: i32 = 70016;
+
+impl Peer {
+    /// The first word on a connection that we made. An inbound peer speaks first.
+    pub fn begin(&mut self, context: &mut Context<'_>, out: &mut Vec<Event>) {
+        if !self.connection.kind.is_inbound() && !self.is_version_sent {
+            self.send_version(context, out);
+        }
+    }
+
+    /// Tells the peer, once, that new blocks should come as headers: for when its chain is known to have enough work.
+    pub fn send_sendheaders(&mut self, out: &mut Vec<Event>) {
+        if self.is_connected() && !self.sent_sendheaders && self.common_version >= SENDHEADERS_VERSION {
+            self.sent_sendheaders = true;
+            out.push(Event::Send(Message::SendHeaders));
+        }
+    }
+
+    fn send_version(&mut self, context: &Context<'_>, out: &mut Vec<Event>) {
+        let endpoint = self.connection.endpoint;
+        let is_told =
+            endpoint.addr.is_routable() && !self.connection.is_proxied && endpoint.addr.is_addr_v1_compatible();
+        let version = Version {
+            version: PROTOCOL_VERSION,
+            services: context.local.services,
+            time: context.now.unix.signed(),
+            receiver_services: self.connection.services,
+            receiver: if is_told { endpoint } else { Endpoint::default() },
+            nonce: self.connection.nonce,
+            user_agent: context.local.user_agent.clone(),
+            start_height: context.best_height,
+            relay: !self.rejects_transactions(context.local),
+        };
+        self.is_version_sent = true;
+        out.push(Event::Send(Message::Version(Box::new(version))));
+    }
+
+    pub(super) fn receive_version(&mut self, payload: &[u8], context: &mut Context<'_>, out: &mut Vec<Event>) {
+        let Ok(Message::Version(version)) = Message::decode(&Command::VERSION, payload) else { return };
+        let kind = self.connection.kind;
+        if !kind.is_inbound() {
+            out.push(Event::SetServices(version.services));
+        }
+        let has_all = version.services.contains(desirable_services(version.services, context.is_near_tip));
+        if kind.expects_services() && !has_all {
+            return self.disconnect(DisconnectReason::Services { offered: version.services }, out);
+        }
+        if version.version < MIN_PEER_PROTO_VERSION {
+            return self.disconnect(DisconnectReason::ObsoleteVersion { version: version.version }, out);
+        }
+        if kind.is_inbound() && context.own_nonces.contains(&version.nonce) {
+            return self.disconnect(DisconnectReason::ConnectedToSelf, out);
+        }
+        if kind.is_inbound() {
+            if version.receiver.addr.is_routable() {
+                out.push(Event::SeenLocal(version.receiver));
+            }
+            self.send_version(context, out);
+        }
+        self.agree(&version, has_all);
+        if self.common_version >= WTXID_RELAY_VERSION {
+            out.push(Event::Send(Message::WtxidRelay));
+        }
+        if self.common_version >= ADDRV2_VERSION {
+            out.push(Event::Send(Message::SendAddrV2));
+        }
+        out.push(Event::Send(Message::Verack));
+        if !kind.is_inbound() {
+            if kind.relays_addresses() {
+                self.gossip.begin(context.random);
+                self.gossip.getaddr_sent();
+                out.push(Event::Send(Message::GetAddr));
+            }
+            out.push(Event::Good);
+        }
+        self.time_offset_s = UnixTime(u64::try_from(version.time).unwrap_or(0)).since(context.now.unix);
+        out.push(Event::TimeOffset(self.time_offset_s));
+        if kind == ConnectionKind::Feeler {
+            self.disconnect(DisconnectReason::FeelerCompleted, out);
+        }
+    }
+
+    fn agree(&mut self, version: &Version, has_all_wanted_services: bool) {
+        self.version = version.version;
+        self.common_version = version.version.min(PROTOCOL_VERSION);
+        self.services = version.services;
+        self.has_all_wanted_services = has_all_wanted_services;
+        self.addr_local = version.receiver;
+        self.user_agent = version.clean_user_agent();
+        self.start_height = version.start_height;
+        let is_for_blocks = matches!(self.connection.kind, ConnectionKind::BlockRelayOnly | ConnectionKind::Feeler);
+        self.relays_transactions = version.relay && !is_for_blocks;
+    }
+
+    /// The messages that may come between `version` and `verack`, some of them later too.
+    pub(super) fn receive_negotiation(&mut self, command: Command, payload: &[u8], out: &mut Vec<Event>) {
+        let is_early_only = matches!(command, Command::WTXIDRELAY | Command::SENDADDRV2 | Command::FEATURE);
+        if is_early_only && self.is_connected {
+            return self.disconnect(DisconnectReason::AfterVerack { command }, out);
+        }
+        if command == Command::FEATURE && self.common_version < FEATURE_VERSION {
+            return self.disconnect(DisconnectReason::FeatureVersion { version: self.common_version }, out);
+        }
+        match Message::decode(&command, payload) {
+            Ok(Message::Verack) => self.receive_verack(out),
+            Ok(Message::SendHeaders) => self.prefers_headers = true,
+            Ok(Message::SendCmpct(wish)) if wish.version == CMPCTBLOCKS_VERSION => {
+                self.provides_compact_blocks = true;
+                self.high_bandwidth_from = wish.high_bandwidth;
+            }
+            Ok(Message::WtxidRelay) if self.common_version >= WTXID_RELAY_VERSION => self.wtxid_relay = true,
+            Ok(Message::SendAddrV2) => self.wants_addrv2 = true,
+            // Features and reconciliation: we offer none, so nothing is agreed.
+            Ok(_) => {}
+            // We do not take part in reconciliation, and so do not look at what is said of it.
+            Err(_) if command == Command::SENDTXRCNCL => {}
+            Err(error) => self.receive_undecodable(command, error, out),
+        }
+    }
+
+    fn receive_verack(&mut self, out: &mut Vec<Event>) {
+        if self.is_connected {
+            return;
+        }
+        self.is_connected = true;
+        if self.common_version >= SHORT_IDS_BLOCKS_VERSION {
+            let offer = SendCmpct { high_bandwidth: false, version: CMPCTBLOCKS_VERSION };
+            out.push(Event::Send(Message::SendCmpct(offer)));
+        }
+        out.push(Event::Connected);
+    }
+}
+
+/// Core's `GetDesirableServiceFlags`: near the tip a peer that serves the last blocks is as good as any.
+pub(super) fn desirable_services(offered: Services, is_near_tip: bool) -> Services {
+    if offered.contains(Services::NETWORK_LIMITED) && is_near_tip {
+        Services::NETWORK_LIMITED | Services::WITNESS
+    } else {
+        Services::NETWORK | Services::WITNESS
+    }
+}

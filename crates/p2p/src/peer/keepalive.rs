@@ -1,0 +1,127 @@
+//! Pings and time-outs. Input: when something was received and sent, the time. Output: a ping that is due, or why the connection is over.
+//!
+//! Core's `MaybeSendPing`, `ProcessPong` and `InactivityCheck`. Invariant: one ping at a time; only its own nonce answers it, so that a peer which
+//! answers early, or something else, gains no better time.
+
+use super::{Context, DisconnectReason, Event, Peer};
+use crate::time::Moment;
+use lydian_wire::message::{BIP0031_VERSION, Message};
+use rand_chacha::rand_core::Rng;
+use std::time::Duration;
+
+/// Core's `PING_INTERVAL`.
+pub const PING_INTERVAL: Duration = Duration::from_secs(2 * 60);
+/// Core's `TIMEOUT_INTERVAL`: silence after which a connection is over.
+pub const TIMEOUT_INTERVAL: Duration = Duration::from_secs(20 * 60);
+
+/// What is known of the way to the peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Keepalive {
+    last_send: Option<Moment>,
+    last_receive: Option<Moment>,
+    /// The nonce that an answer is expected to; none if no ping is under way.
+    nonce: Option<u64>,
+    started: Option<Duration>,
+    is_queued: bool,
+    last_ping: Option<Duration>,
+    min_ping: Option<Duration>,
+}
+
+impl Keepalive {
+    pub(super) fn received(&mut self, now: Moment) {
+        self.last_receive = Some(now);
+    }
+
+    pub(super) fn pong(&mut self, nonce: Option<u64>, now: Moment) {
+        let Some(expected) = self.nonce else { return };
+        match nonce {
+            Some(nonce) if nonce == expected => {
+                let time = now.elapsed.saturating_sub(self.started.unwrap_or(now.elapsed));
+                self.last_ping = Some(time);
+                self.min_ping = Some(self.min_ping.map_or(time, |least| least.min(time)));
+                self.nonce = None;
+            }
+            // Another's pings may overlap with ours; but who answers nothing, or 0, will not answer this one.
+            Some(0) | None => self.nonce = None,
+            Some(_) => {}
+        }
+    }
+
+    /// The ping that is due.
+    pub(super) fn ping(&mut self, common_version: i32, context: &mut Context<'_>) -> Option<Message> {
+        let now = context.now.elapsed;
+        let is_due = self.nonce.is_none() && self.started.is_none_or(|started| now > started + PING_INTERVAL);
+        if !self.is_queued && !is_due {
+            return None;
+        }
+        self.is_queued = false;
+        self.started = Some(now);
+        self.nonce = (common_version > BIP0031_VERSION).then(|| context.random.next_u64().max(1));
+        Some(Message::Ping(self.nonce))
+    }
+}
+
+impl Peer {
+    /// Bytes went out. (That bytes came in [`Peer::receive`] notes for whole messages.)
+    pub fn note_sent(&mut self, now: Moment) {
+        self.keepalive.last_send = Some(now);
+    }
+
+    /// Bytes came in, a message or a part of one.
+    pub fn note_received(&mut self, now: Moment) {
+        self.keepalive.received(now);
+    }
+
+    pub fn last_send(&self) -> Option<Moment> {
+        self.keepalive.last_send
+    }
+
+    pub fn last_receive(&self) -> Option<Moment> {
+        self.keepalive.last_receive
+    }
+
+    /// A ping with the next tick, whether or not one is due: the RPC method.
+    pub fn queue_ping(&mut self) {
+        self.keepalive.is_queued = true;
+    }
+
+    /// The last, and the shortest, time from a ping to its answer.
+    pub fn ping_times(&self) -> Option<(Duration, Duration)> {
+        self.keepalive.last_ping.zip(self.keepalive.min_ping)
+    }
+
+    /// How long the answer to a ping has been waited for.
+    pub fn ping_wait(&self, now: Moment) -> Option<Duration> {
+        self.keepalive.nonce?;
+        self.keepalive.started.map(|started| now.elapsed.saturating_sub(started))
+    }
+
+    pub(super) fn receive_ping(&mut self, nonce: Option<u64>, out: &mut Vec<Event>) {
+        if self.common_version > BIP0031_VERSION && nonce.is_some() {
+            out.push(Event::Send(Message::Pong(nonce)));
+        }
+    }
+
+    /// Why the connection is over by now.
+    pub(super) fn overdue(&self, context: &Context<'_>) -> Option<DisconnectReason> {
+        let now = context.now;
+        if self.connected_for(now) <= context.local.peer_timeout {
+            return None;
+        }
+        let age = |then: Moment| now.elapsed.saturating_sub(then.elapsed);
+        let (Some(last_send), Some(last_receive)) = (self.keepalive.last_send, self.keepalive.last_receive) else {
+            return Some(DisconnectReason::NoMessage);
+        };
+        if age(last_send) > TIMEOUT_INTERVAL {
+            Some(DisconnectReason::SendTimeout)
+        } else if age(last_receive) > TIMEOUT_INTERVAL {
+            Some(DisconnectReason::ReceiveTimeout)
+        } else if !self.is_connected {
+            Some(DisconnectReason::HandshakeTimeout)
+        } else if self.ping_wait(now).is_some_and(|wait| wait > TIMEOUT_INTERVAL) {
+            Some(DisconnectReason::PingTimeout)
+        } else {
+            None
+        }
+    }
+}
