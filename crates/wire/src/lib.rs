@@ -12,8 +12,10 @@ pub mod compact;
 mod error;
 pub mod limits;
 pub mod message;
+pub mod transport;
 
 pub use address::{AddressError, Encoding, Endpoint, NetAddr, Network, Services, Subnet, SubnetError, TimedAddress};
 pub use compact::{BlockTransactions, BlockTransactionsRequest, CompactBlock, CompactError, PartialBlock};
 pub use error::{DecodeError, Penalty};
 pub use message::{Command, Inv, InvType, Locator, Message, Version};
+pub use transport::{Received, Transport, TransportError, TransportKind, V2Secrets};

@@ -44,3 +44,9 @@ pub const FILTERADD_SIZE_MAX: usize = 520;
 
 /// Transactions of a compact block: what 16 bits count. Core's other limit, `MAX_BLOCK_WEIGHT / MIN_SERIALIZABLE_TRANSACTION_WEIGHT`, is above it.
 pub const COMPACT_TX_COUNT_MAX: usize = 65_535;
+
+/// Bytes of garbage before the terminator in the v2 handshake: Core's `MAX_GARBAGE_LEN`.
+pub const GARBAGE_SIZE_MAX: usize = 4095;
+
+/// Bytes of the contents of one v2 packet: the longest name of a message and the largest payload. Core's `MAX_CONTENTS_LEN`.
+pub const PACKET_CONTENTS_SIZE_MAX: usize = 1 + 12 + MESSAGE_SIZE_MAX;

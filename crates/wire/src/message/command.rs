@@ -28,6 +28,9 @@ commands! {
 }
 
 impl Command {
+    /// The name without letters, which no message has.
+    pub(crate) const EMPTY: Command = Command([0; 12]);
+
     const fn padded(text: &str) -> Command {
         let (bytes, mut padded, mut index) = (text.as_bytes(), [0; 12], 0);
         while index < bytes.len() {

@@ -8,6 +8,7 @@ use lydian_primitives::write_compact_size;
 
 impl Message {
     /// Appends the payload.
+    // tidy: long function: a table of messages in the shape of a function
     pub fn encode_payload(&self, out: &mut Vec<u8>) {
         match self {
             Message::Version(version) => version.encode(out),

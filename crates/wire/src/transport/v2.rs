@@ -1,0 +1,315 @@
+//! The v2 transport (BIP-0324): key, garbage, terminator, version packet, then messages as encrypted packets. Input: bytes in any cuts. Output: messages;
+//! the handshake and packets to send.
+//!
+//! Invariants, those of Core's `V2Transport`: a responder that sees the beginning of a v1 `version` of its network asks for v1; garbage is authenticated by the
+//! first packet, decoys included; decoys and packets of unknown names are dropped; a packet too large or not authentic ends the connection. Memory: at most
+//! twice the bytes received. Cost: one copy, and one pass of ChaCha20 and Poly1305.
+
+use super::cipher::{Cipher, HEADER_SIZE, Handshake, KEY_SIZE, LENGTH_SIZE, TAG_SIZE, TERMINATOR_SIZE, V2Secrets};
+use super::v1::append;
+use super::{Inbox, TransportError};
+use crate::limits::{GARBAGE_SIZE_MAX, PACKET_CONTENTS_SIZE_MAX};
+use crate::message::Command;
+
+/// What a v1 connection begins with after the magic: the name of its first message.
+const V1_VERSION: [u8; 12] = *b"version\0\0\0\0\0";
+/// Bytes that tell v1 from v2.
+const V1_PREFIX_SIZE: usize = 16;
+
+#[derive(Debug)]
+enum State {
+    /// A responder that has not yet seen what the other side speaks.
+    MaybeV1,
+    Key,
+    Garbage(Cipher),
+    /// Packets; the first that is no decoy carries the version and is not a message.
+    Packets {
+        cipher: Cipher,
+        is_ready: bool,
+    },
+    /// Between two states; an error leaves it behind.
+    Failed,
+}
+
+/// One side of a v2 connection.
+#[derive(Debug)]
+pub(super) struct V2 {
+    magic: [u8; 4],
+    is_initiator: bool,
+    /// Until the other side's key is here.
+    handshake: Option<Handshake>,
+    garbage: Vec<u8>,
+    state: State,
+    /// What was received of the prefix, the key, the garbage, or the packet (its length apart).
+    buffer: Vec<u8>,
+    /// Bytes of header, contents and tag of the packet that arrives.
+    packet_size: Option<usize>,
+    /// Authenticated by the next packet received: the garbage before the first, nothing after.
+    aad: Vec<u8>,
+    has_received: bool,
+}
+
+/// What receiving led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// All bytes are taken.
+    Done,
+    /// The other side speaks v1: all bytes so far are to be given to a v1 transport.
+    SpeaksV1(Vec<u8>),
+}
+
+impl V2 {
+    /// An initiator sends its key at once, a responder when it knows that the other side speaks v2.
+    pub(super) fn new(magic: [u8; 4], is_initiator: bool, secrets: V2Secrets, out: &mut Vec<u8>) -> V2 {
+        let (handshake, garbage) = secrets.into_handshake();
+        let state = if is_initiator { State::Key } else { State::MaybeV1 };
+        let v2 = V2 {
+            magic,
+            is_initiator,
+            handshake: Some(handshake),
+            garbage,
+            state,
+            buffer: Vec::new(),
+            packet_size: None,
+            aad: Vec::new(),
+            has_received: false,
+        };
+        if is_initiator {
+            v2.send_key(out);
+        }
+        v2
+    }
+
+    pub(super) fn buffered(&self) -> usize {
+        self.buffer.capacity() + self.aad.capacity() + self.garbage.capacity()
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.state, State::Packets { is_ready: true, .. })
+    }
+
+    /// Known when the version packet was authentic, which shows that both sides have the same keys.
+    pub(super) fn session_id(&self) -> Option<[u8; 32]> {
+        match &self.state {
+            State::Packets { cipher, is_ready: true } => Some(cipher.session_id),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing at all came back from the other side.
+    pub(super) fn has_received_nothing(&self) -> bool {
+        !self.has_received
+    }
+
+    fn send_key(&self, out: &mut Vec<u8>) {
+        if let Some(handshake) = &self.handshake {
+            out.extend_from_slice(&handshake.our_key());
+            out.extend_from_slice(&self.garbage);
+        }
+    }
+
+    /// Whether packets can be sent: the other side's key is here.
+    pub(super) fn can_send(&self) -> bool {
+        matches!(self.state, State::Garbage(_) | State::Packets { .. })
+    }
+
+    /// Appends the packet of a message; nothing before [`V2::can_send`].
+    pub(super) fn send(&mut self, command: Command, payload: &[u8], out: &mut Vec<u8>) {
+        let (State::Garbage(cipher) | State::Packets { cipher, .. }) = &mut self.state else { return };
+        match short_id(command) {
+            Some(id) => cipher.encrypt(&[&[id], payload], &[], false, out),
+            None => cipher.encrypt(&[&[0], &command.to_wire(), payload], &[], false, out),
+        }
+    }
+
+    /// Appends a packet that the other side drops; nothing before [`V2::can_send`].
+    pub(super) fn send_decoy(&mut self, contents: &[u8], out: &mut Vec<u8>) {
+        if let State::Garbage(cipher) | State::Packets { cipher, .. } = &mut self.state {
+            cipher.encrypt(&[contents], &[], true, out);
+        }
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        mut bytes: &[u8],
+        out: &mut Vec<u8>,
+        inbox: &mut Inbox,
+    ) -> Result<Progress, TransportError> {
+        self.has_received |= !bytes.is_empty();
+        while !bytes.is_empty() {
+            let taken = match self.state {
+                State::MaybeV1 => match self.receive_maybe_v1(bytes, out) {
+                    Some(taken) => taken,
+                    None => return Ok(Progress::SpeaksV1([&self.buffer, bytes].concat())),
+                },
+                State::Key => self.receive_key(bytes, out)?,
+                State::Garbage(_) => self.receive_garbage(bytes)?,
+                State::Packets { .. } => self.receive_packet(bytes, inbox)?,
+                State::Failed => return Err(TransportError::Failed),
+            };
+            bytes = &bytes[taken..];
+        }
+        Ok(Progress::Done)
+    }
+
+    /// None: this is v1, and nothing of `bytes` was taken.
+    fn receive_maybe_v1(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+        let mut prefix = [0; V1_PREFIX_SIZE];
+        prefix[..4].copy_from_slice(&self.magic);
+        prefix[4..].copy_from_slice(&V1_VERSION);
+        let count = bytes.len().min(V1_PREFIX_SIZE - self.buffer.len());
+        let expected = &prefix[self.buffer.len()..self.buffer.len() + count];
+        if bytes[..count] != *expected {
+            self.state = State::Key;
+            self.send_key(out);
+            return Some(0);
+        }
+        if self.buffer.len() + count == V1_PREFIX_SIZE {
+            return None;
+        }
+        self.buffer.extend_from_slice(&bytes[..count]);
+        Some(count)
+    }
+
+    fn receive_key(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, TransportError> {
+        let count = bytes.len().min(KEY_SIZE - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..count]);
+        // The first message of v1, but on another network: Core tells it from a key.
+        if !self.is_initiator
+            && let Some((magic, rest)) = self.buffer.split_first_chunk::<4>()
+            && rest.starts_with(&V1_VERSION)
+        {
+            return Err(TransportError::V1WrongMagic { magic: *magic });
+        }
+        let Ok(theirs) = <[u8; KEY_SIZE]>::try_from(self.buffer.as_slice()) else { return Ok(count) };
+        let Some(handshake) = self.handshake.take() else { return Err(TransportError::Failed) };
+        let mut cipher = handshake.finish(theirs, self.is_initiator, self.magic);
+        self.buffer = Vec::new();
+        out.extend_from_slice(&cipher.send_terminator);
+        cipher.encrypt(&[], &std::mem::take(&mut self.garbage), false, out);
+        self.state = State::Garbage(cipher);
+        Ok(count)
+    }
+
+    fn receive_garbage(&mut self, bytes: &[u8]) -> Result<usize, TransportError> {
+        const SIZE_MAX: usize = GARBAGE_SIZE_MAX + TERMINATOR_SIZE;
+        let State::Garbage(cipher) = &self.state else { return Err(TransportError::Failed) };
+        let held = self.buffer.len();
+        let count = bytes.len().min(SIZE_MAX - held);
+        self.buffer.extend_from_slice(&bytes[..count]);
+        let from = held.saturating_sub(TERMINATOR_SIZE - 1);
+        let mut windows = self.buffer[from..].windows(TERMINATOR_SIZE);
+        match windows.position(|window| *window == cipher.receive_terminator) {
+            Some(at) => {
+                let garbage_size = from + at;
+                self.buffer.truncate(garbage_size);
+                self.aad = std::mem::take(&mut self.buffer);
+                if let State::Garbage(cipher) = std::mem::replace(&mut self.state, State::Failed) {
+                    self.state = State::Packets { cipher, is_ready: false };
+                }
+                Ok(garbage_size + TERMINATOR_SIZE - held)
+            }
+            None if self.buffer.len() == SIZE_MAX => Err(TransportError::MissingGarbageTerminator),
+            None => Ok(count),
+        }
+    }
+
+    fn receive_packet(&mut self, bytes: &[u8], inbox: &mut Inbox) -> Result<usize, TransportError> {
+        let State::Packets { cipher, is_ready } = &mut self.state else { return Err(TransportError::Failed) };
+        let Some(size) = self.packet_size else {
+            let count = bytes.len().min(LENGTH_SIZE - self.buffer.len());
+            self.buffer.extend_from_slice(&bytes[..count]);
+            if let Ok(length) = <[u8; LENGTH_SIZE]>::try_from(self.buffer.as_slice()) {
+                let size = cipher.decrypt_length(length);
+                if size > PACKET_CONTENTS_SIZE_MAX {
+                    return Err(TransportError::PacketTooLarge { size });
+                }
+                self.buffer = Vec::new();
+                self.packet_size = Some(HEADER_SIZE + size + TAG_SIZE);
+            }
+            return Ok(count);
+        };
+        let count = bytes.len().min(size - self.buffer.len());
+        append(&mut self.buffer, &bytes[..count], size);
+        if self.buffer.len() < size {
+            return Ok(count);
+        }
+        let mut packet = std::mem::take(&mut self.buffer);
+        self.packet_size = None;
+        let aad = std::mem::take(&mut self.aad);
+        let Ok(ignore) = cipher.decrypt(&mut packet, &aad) else {
+            return Err(TransportError::PacketNotAuthentic { size: size - HEADER_SIZE - TAG_SIZE });
+        };
+        let raw_size = LENGTH_SIZE + size;
+        match (ignore, *is_ready) {
+            (true, _) => {}
+            (false, false) => *is_ready = true,
+            (false, true) => {
+                packet.truncate(size - TAG_SIZE);
+                match name(&packet[HEADER_SIZE..]) {
+                    Some((command, name_size)) => {
+                        packet.drain(..HEADER_SIZE + name_size);
+                        inbox.push(command, packet, raw_size);
+                    }
+                    None => inbox.reject(raw_size),
+                }
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// The messages that have a number of one byte, in its order from 1 on; 29 to 36 are not given.
+const SHORT_IDS: [Option<Command>; 37] = [
+    Some(Command::ADDR),
+    Some(Command::BLOCK),
+    Some(Command::BLOCKTXN),
+    Some(Command::CMPCTBLOCK),
+    Some(Command::FEEFILTER),
+    Some(Command::FILTERADD),
+    Some(Command::FILTERCLEAR),
+    Some(Command::FILTERLOAD),
+    Some(Command::GETBLOCKS),
+    Some(Command::GETBLOCKTXN),
+    Some(Command::GETDATA),
+    Some(Command::GETHEADERS),
+    Some(Command::HEADERS),
+    Some(Command::INV),
+    Some(Command::MEMPOOL),
+    Some(Command::MERKLEBLOCK),
+    Some(Command::NOTFOUND),
+    Some(Command::PING),
+    Some(Command::PONG),
+    Some(Command::SENDCMPCT),
+    Some(Command::TX),
+    Some(Command::GETCFILTERS),
+    Some(Command::CFILTER),
+    Some(Command::GETCFHEADERS),
+    Some(Command::CFHEADERS),
+    Some(Command::GETCFCHECKPT),
+    Some(Command::CFCHECKPT),
+    Some(Command::ADDRV2),
+    None,
+    None,
+    None,
+    None,
+    None,
+    None,
+    None,
+    None,
+    Some(Command::FEATURE),
+];
+
+fn short_id(command: Command) -> Option<u8> {
+    (1..).zip(SHORT_IDS).find(|(_, known)| *known == Some(command)).map(|(id, _)| id)
+}
+
+/// The name that contents begin with, and its bytes. Numbers that are not given are the empty name, which nobody knows: Core counts them so.
+fn name(contents: &[u8]) -> Option<(Command, usize)> {
+    let (first, rest) = contents.split_first()?;
+    if *first == 0 {
+        return Command::from_wire_v2(*rest.first_chunk()?).map(|command| (command, 13));
+    }
+    let known = SHORT_IDS.get(usize::from(*first) - 1)?;
+    Some((known.unwrap_or(Command::EMPTY), 1))
+}
