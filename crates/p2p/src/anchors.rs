@@ -91,7 +91,8 @@ mod tests {
         TimedAddress { time: 1_700_000_000, services: Services::NETWORK, endpoint: Endpoint { addr, port: 8333 } }
     }
 
-    /// limit: ANCHORS_MAX at, above
+    /// limit: ANCHORS_MAX at
+    /// limit: ANCHORS_MAX above
     #[test]
     fn two_anchors_are_kept() {
         let both = [anchor(1), anchor(9)];
@@ -105,7 +106,8 @@ mod tests {
         assert_eq!(decode(&three, MAGIC), Ok(both.to_vec()));
     }
 
-    /// limit: ANCHORS_FILE_SIZE_MAX at, above
+    /// limit: ANCHORS_FILE_SIZE_MAX at
+    /// limit: ANCHORS_FILE_SIZE_MAX above
     #[test]
     fn a_file_is_read_up_to_its_size() {
         let mut file = encode(&[anchor(1)], MAGIC);

@@ -153,7 +153,8 @@ fn who_answers_keeps_the_place_in_tried() {
     assert_eq!(addrman.check(), Ok(()));
 }
 
-/// limit: TRIED_COLLISIONS_MAX at, above
+/// limit: TRIED_COLLISIONS_MAX at
+/// limit: TRIED_COLLISIONS_MAX above
 #[test]
 fn ten_wait_for_a_place_in_tried() {
     let (mut addrman, source) = (addrman(), ip("252.2.2.2"));
@@ -171,7 +172,8 @@ fn ten_wait_for_a_place_in_tried() {
 }
 
 /// Core's `addrman_new_multiplicity`.
-/// limit: NEW_BUCKETS_PER_ADDRESS_MAX at, above
+/// limit: NEW_BUCKETS_PER_ADDRESS_MAX at
+/// limit: NEW_BUCKETS_PER_ADDRESS_MAX above
 #[test]
 fn an_address_has_eight_places_at_most() {
     let mut addrman = addrman();
@@ -431,7 +433,8 @@ fn a_file_tells_what_is_wrong_with_it() {
     }
 }
 
-/// limit: PEERS_FILE_SIZE_MAX at, above
+/// limit: PEERS_FILE_SIZE_MAX at
+/// limit: PEERS_FILE_SIZE_MAX above
 #[test]
 fn a_file_is_read_up_to_its_size() {
     let mut file = small_file();

@@ -52,7 +52,8 @@ fn peers_that_misbehave_grow_no_list() {
     assert!(bans.list(NOW).is_empty() && !bans.is_banned(&NetAddr::Ipv4(199_999.into()), NOW));
 }
 
-/// limit: DISCOURAGED_MAX at, above
+/// limit: DISCOURAGED_MAX at
+/// limit: DISCOURAGED_MAX above
 #[test]
 fn the_last_discouraged_are_remembered() {
     let mut bans = bans();
@@ -156,7 +157,8 @@ fn damage_is_told_and_changes_nothing() {
     check(&file("null"), Err(BanlistError::Form { entry: 0, key: "version" }));
 }
 
-/// limit: BANLIST_FILE_SIZE_MAX at, above
+/// limit: BANLIST_FILE_SIZE_MAX at
+/// limit: BANLIST_FILE_SIZE_MAX above
 #[test]
 fn a_file_is_read_up_to_its_size() {
     let mut bans = bans();

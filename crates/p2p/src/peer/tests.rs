@@ -456,7 +456,8 @@ fn silence_ends_a_connection() {
     check(&silent(false), 20 * 60, DisconnectReason::SendTimeout);
 }
 
-/// limit: ADDR_TOKENS_MAX at, above
+/// limit: ADDR_TOKENS_MAX at
+/// limit: ADDR_TOKENS_MAX above
 /// checklist: 68
 #[test]
 fn addresses_are_limited_by_rate() {
@@ -542,7 +543,8 @@ fn getaddr_is_answered_once_and_to_inbound_peers() {
     assert_eq!(sent(&world.tick(&mut peer)), Vec::<&str>::new(), "it knows that one");
 }
 
-/// limit: ADDRESSES_TO_SEND_MAX at, above
+/// limit: ADDRESSES_TO_SEND_MAX at
+/// limit: ADDRESSES_TO_SEND_MAX above
 #[test]
 fn a_thousand_addresses_wait_at_most() {
     let mut world = World::new();
