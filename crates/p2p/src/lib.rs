@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address_relay;
 pub mod addrman;
 pub mod anchors;
 pub mod bans;

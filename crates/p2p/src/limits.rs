@@ -26,3 +26,6 @@ pub const ADDR_TOKENS_MAX: u32 = 1000;
 
 /// Addresses that wait to be told to a peer: Core's `MAX_ADDR_TO_SEND`.
 pub const ADDRESSES_TO_SEND_MAX: usize = 1000;
+
+/// Answers to `getaddr` that are kept, each for one network and one address of ours.
+pub const ANSWER_CACHES_MAX: usize = 64;

@@ -180,7 +180,8 @@ fn scenarios() -> Vec<(String, Vec<Raw>)> {
     add("a cut version, then a whole one", vec![cut(version(70016), 45), hello.clone(), verack.clone()]);
     add("a version of 46 bytes", vec![cut(hello.clone(), 46), verack.clone(), ping.clone()]);
     for number in [0, 31799, 31800, 60000, 60001, 70014, 70015, 70016, 70017, 80000] {
-        if number > 70012 || number < 31800 {
+        // Core greets those in between with the last alert that there was, which we do not.
+        if !(31800..=70012).contains(&number) {
             add(&format!("version {number}"), vec![version(number), verack.clone(), ping.clone()]);
         }
     }

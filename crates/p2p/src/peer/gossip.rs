@@ -199,7 +199,8 @@ impl Peer {
         }
     }
 
-    fn can_read(&self, address: &TimedAddress) -> bool {
+    /// Whether the peer understands the encoding that the address needs.
+    pub fn can_read(&self, address: &TimedAddress) -> bool {
         self.wants_addrv2 || address.endpoint.addr.is_addr_v1_compatible()
     }
 
