@@ -16,7 +16,8 @@ struct Document {
 const DOCUMENTS: &[Document] = &[
     Document { path: "docs/crates.md", make: |_| Ok(crates()) },
     Document { path: "docs/checklist.md", make: checklist },
-    Document { path: "docs/config.md", make: |_| config() },
+    Document { path: "docs/config.md", make: |_| told_by_the_program("-help-config") },
+    Document { path: "docs/rpc.md", make: |_| told_by_the_program("-help-rpc") },
 ];
 
 pub(crate) fn run(tree: &Tree) -> Result<(), String> {
@@ -51,14 +52,14 @@ fn crates() -> String {
     text
 }
 
-/// The program writes its own settings down: their table is in `node`, and this tool uses no crate of the product.
-fn config() -> Result<String, String> {
+/// The program writes its own tables down, which are in its crates; this tool uses no crate of the product.
+fn told_by_the_program(option: &str) -> Result<String, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["run", "--quiet", "--locked", "--profile", "test", "-p", "lydian-node", "--", "-help-config"];
+    let arguments = ["run", "--quiet", "--locked", "--profile", "test", "-p", "lydian-node", "--", option];
     let output = Command::new(cargo).args(arguments).output().map_err(|error| format!("cargo run: {error}"))?;
     match output.status.success() {
-        true => String::from_utf8(output.stdout).map_err(|error| format!("lydian -help-config: {error}")),
-        false => Err(format!("lydian -help-config: {}{}", output.status, String::from_utf8_lossy(&output.stderr))),
+        true => String::from_utf8(output.stdout).map_err(|error| format!("lydian {option}: {error}")),
+        false => Err(format!("lydian {option}: {}{}", output.status, String::from_utf8_lossy(&output.stderr))),
     }
 }
 

@@ -11,8 +11,9 @@ use crate::meter::{Meter, Stage};
 use crate::review::Reviews;
 use crate::settings::{Layout, Settings};
 use crate::totals;
+use crate::view::TransactionCounts;
 use lydian_chain::{BlockPosition, BlockStore, HeaderTree, NodeId};
-use lydian_coins::{Coins, Tip};
+use lydian_coins::{Coins, PARTITIONS, Tip};
 use lydian_consensus::{Ancestor, HeaderView, Params, Violation};
 use lydian_disk::Disk;
 use lydian_primitives::{BlockHash, Height};
@@ -39,6 +40,9 @@ pub(crate) struct Core {
     pub(crate) other_places: Mutex<HashMap<NodeId, VecDeque<BlockPosition>>>,
     /// Blocks that were found to break a rule, the latest last, for callers whose block another's run took along.
     pub(crate) found_invalid: Mutex<VecDeque<(BlockHash, Violation)>>,
+    /// The block up to which each part of the coins stands. Held while it is moved; taken before the tree.
+    pub(crate) applied: [Mutex<NodeId>; PARTITIONS],
+    pub(crate) transaction_counts: Mutex<TransactionCounts>,
     /// Transactions of the chain up to the tip; `None` if a crash lost the count.
     pub(crate) transactions: Mutex<Option<u64>>,
 }

@@ -22,7 +22,8 @@ pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(),
         let id = core.tree().tip();
         let (block, spent) = read_connected(core, id)?;
         let height = core.tree().height(id);
-        unapply(core, &block, height, &spent)?;
+        let parent = core.tree().parent(id).unwrap_or(id);
+        unapply(core, &block, height, &spent, parent)?;
         for follower in &core.followers {
             let mut follower = lock(follower);
             let connected = ConnectedBlock { height, block: &block, spent: &spent };
@@ -30,7 +31,11 @@ pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(),
             result
                 .map_err(|FollowerError(reason)| EngineError::Follower { name: follower.name().to_owned(), reason })?;
         }
-        core.tree_mut().pop_active();
+        let transactions = {
+            let mut tree = core.tree_mut();
+            tree.pop_active();
+            core.count_transactions(-i64::try_from(block.tx_count()).unwrap_or(0))
+        };
         core.meter.disconnected();
         let tip = {
             let tree = core.tree();
@@ -42,7 +47,7 @@ pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(),
             height: tip.height,
             header: tip.header,
             chain_work: tip.chain_work,
-            transactions: core.count_transactions(-i64::try_from(block.tx_count()).unwrap_or(0)),
+            transactions,
             cache_bytes: core.coins.memory_bytes(),
             coins: core.coins.len(),
             is_disconnect: true,
@@ -80,7 +85,7 @@ pub(crate) fn read_block(core: &Core, position: BlockPosition) -> Result<Result<
 }
 
 /// Takes out of the store what the block created, and puts back what it spent.
-fn unapply(core: &Core, block: &Block, height: Height, spent: &[Coin]) -> Result<(), EngineError> {
+fn unapply(core: &Core, block: &Block, height: Height, spent: &[Coin], parent: NodeId) -> Result<(), EngineError> {
     let coins = &core.coins;
     let links = Links::new(block, false, coins);
     let may_miss_outputs = is_bip30_unspendable(height, &block.hash());
@@ -94,7 +99,9 @@ fn unapply(core: &Core, block: &Block, height: Height, spent: &[Coin]) -> Result
         }
         let restored = links.spends(partition).iter();
         let restored = restored.map(|spend| (spend.key(), spent[spend.flat as usize].as_ref()));
+        let mut applied = lock(&core.applied[partition]);
         coins.apply(partition, created.into_iter(), restored)?;
+        *applied = parent;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::meter::{Meter, Snapshot};
 use crate::review::{self, ReviewCounts, Reviews};
 use crate::settings::{Cancel, Layout, Settings};
 use crate::start;
-use crate::utxo::{UtxoHashes, utxo_hashes};
+use crate::utxo::{CoinsSummary, UtxoHash, UtxoHashes, summary, utxo_hashes};
 use lydian_chain::{IndexEntry, NodeId, RefusedAt, StoreRemark, accept_headers};
 use lydian_coins::{Coins, CoinsStats, Tip};
 use lydian_consensus::{Accepted, CheckedBlock, Params, Parent, Rejected, Step, Violation, check_block};
@@ -96,11 +96,11 @@ impl Engine {
         Ok(Opened { engine: Engine { desk, reviewer }, remarks })
     }
 
-    fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
+    pub(crate) fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
         self.desk.write(change)
     }
 
-    fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Core {
         &self.desk.core
     }
 
@@ -229,6 +229,12 @@ impl Engine {
     pub fn utxo_hashes(&self) -> Result<UtxoHashes, EngineError> {
         let _writer = lock(&self.desk.writer);
         utxo_hashes(self.core())
+    }
+
+    /// Sums over all coins at the tip, and the hash that is wanted. Reads every coin; no block is validated meanwhile.
+    pub fn coins_summary(&self, hash: UtxoHash) -> Result<CoinsSummary, EngineError> {
+        let _writer = lock(&self.desk.writer);
+        summary(self.core(), hash)
     }
 
     /// Height and hash of the last block of the active chain.

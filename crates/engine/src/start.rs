@@ -46,6 +46,7 @@ pub(crate) fn open(
     let clock = std::mem::replace(&mut settings.clock, Box::new(NoClock));
     let tip = coins.tip().unwrap_or(Tip { height: Height(0), hash: params.genesis_hash });
     let transactions = totals::read(&*disk, &layout.totals(), tip)?;
+    let active = tree.tip();
     let core = Core {
         disk,
         layout: layout.clone(),
@@ -59,6 +60,8 @@ pub(crate) fn open(
         reviews: Arc::default(),
         other_places: Mutex::default(),
         found_invalid: Mutex::default(),
+        applied: std::array::from_fn(|_| Mutex::new(active)),
+        transaction_counts: Mutex::default(),
         transactions: Mutex::new(transactions),
     };
     core.meter.at_height(core.tip().height.0);

@@ -20,6 +20,64 @@ pub struct UtxoHashes {
     pub muhash: [u8; 32],
 }
 
+/// Which hash of all coins is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UtxoHash {
+    None,
+    HashSerialized3,
+    Muhash,
+}
+
+/// What Core's `gettxoutsetinfo` tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CoinsSummary {
+    pub tip: Tip,
+    pub coins: u64,
+    /// Transactions with an unspent output.
+    pub transactions: u64,
+    /// Core's measure of a set that depends on no store.
+    pub bogosize: u64,
+    pub total: Amount,
+    /// In internal byte order, shown reversed.
+    pub hash: Option<[u8; 32]>,
+    pub disk_bytes: u64,
+}
+
+/// Bytes that Core counts for a coin beside its script: outpoint, height and flag, value, and the script's length.
+const BOGOSIZE_OF_COIN: u64 = 32 + 4 + 4 + 8 + 2;
+
+pub(crate) fn summary(core: &Core, kind: UtxoHash) -> Result<CoinsSummary, EngineError> {
+    let (mut serialized, mut muhash) = (Sha256::new(), MuHash3072::new());
+    let (mut coins, mut transactions, mut bogosize, mut total) = (0, 0, 0, 0);
+    let mut last = None;
+    core.coins.export(&mut |outpoint, coin| -> Result<(), EngineError> {
+        match kind {
+            UtxoHash::None => {}
+            UtxoHash::HashSerialized3 => {
+                serialized.update(&serialize_coin(outpoint, coin));
+            }
+            UtxoHash::Muhash => {
+                muhash.insert(&serialize_coin(outpoint, coin));
+            }
+        }
+        // In order of their transactions.
+        if last.replace(outpoint.txid) != Some(outpoint.txid) {
+            transactions += 1;
+        }
+        coins += 1;
+        bogosize += BOGOSIZE_OF_COIN + coin.script_pubkey.len() as u64;
+        total += coin.value.0;
+        Ok(())
+    })?;
+    let hash = match kind {
+        UtxoHash::None => None,
+        UtxoHash::HashSerialized3 => Some(serialized.finalize_double()),
+        UtxoHash::Muhash => Some(muhash.finalize()),
+    };
+    let disk_bytes = core.coins.stats().disk_bytes;
+    Ok(CoinsSummary { tip: core.tip(), coins, transactions, bogosize, total: Amount(total), hash, disk_bytes })
+}
+
 pub(crate) fn utxo_hashes(core: &Core) -> Result<UtxoHashes, EngineError> {
     let (mut serialized, mut muhash) = (Sha256::new(), MuHash3072::new());
     let (mut coins, mut total) = (0, 0);

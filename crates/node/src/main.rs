@@ -24,6 +24,7 @@ mod progress;
 mod report;
 mod run;
 mod screen;
+mod serve;
 mod settings;
 mod signals;
 mod status;
@@ -135,6 +136,8 @@ fn told(words: &Words) -> bool {
         screen.line(help::help(screen.width(), words.has_switch("help-debug")).trim_end());
     } else if words.has_switch("help-config") {
         screen.line(settings::document().trim_end());
+    } else if words.has_switch("help-rpc") {
+        screen.line(lydian_rpc::document().trim_end());
     } else {
         return false;
     }

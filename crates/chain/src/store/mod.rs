@@ -123,6 +123,25 @@ impl BlockStore {
         read::read_block(&self.files, position)
     }
 
+    /// The first bytes of a block, as many as there are up to `size`.
+    pub fn read_block_start(&self, position: BlockPosition, size: usize) -> Result<Vec<u8>, ChainError> {
+        let BlockPosition { file, offset, size: whole } = position;
+        let opened = self.files.open(file, Part::Blocks, offset.saturating_add(u64::from(whole)))?;
+        Ok(opened.read(offset, size.min(whole as usize))?)
+    }
+
+    /// Bytes of block files of our own, and of undo files.
+    pub fn size_on_disk(&self) -> Result<u64, ChainError> {
+        let mut bytes = 0;
+        for (file, known) in self.files.all() {
+            bytes += self.size(file, Part::Undo)?;
+            if !known.is_external {
+                bytes += self.size(file, Part::Blocks)?;
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Says that a block will be read soon. Never an error.
     pub fn prefetch(&self, position: BlockPosition) {
         let BlockPosition { file, offset, size } = position;

@@ -93,7 +93,7 @@ impl BlockStore {
         Ok(all)
     }
 
-    fn size(&self, file: u32, part: Part) -> Result<u64, ChainError> {
+    pub(super) fn size(&self, file: u32, part: Part) -> Result<u64, ChainError> {
         let path = match part {
             Part::Blocks => self.files.get(file).map_or_else(|| self.files.path(file, part), |known| known.path),
             Part::Undo => self.files.path(file, part),

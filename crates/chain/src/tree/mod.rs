@@ -38,7 +38,7 @@ impl NodeId {
 }
 
 /// Work, then who was here first: Core's `CBlockIndexWorkComparator`. The greater is the better.
-type Merit = (U256, Reverse<u32>);
+type Merit = (U256, Reverse<i64>);
 
 /// The first header of many that was refused, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,6 +65,10 @@ pub struct HeaderTree {
     /// Linked blocks off the active chain whose body is no longer here.
     pruned: HashSet<NodeId>,
     next_sequence: u32,
+    /// Blocks that were called precious, each with a rank below every sequence; the last is the lowest.
+    precious: HashMap<NodeId, i64>,
+    /// The work of the tip when that was last done.
+    precious_work: U256,
 }
 
 impl HeaderTree {
@@ -90,6 +94,8 @@ impl HeaderTree {
             unlinked: HashMap::new(),
             pruned: HashSet::new(),
             next_sequence: 1,
+            precious: HashMap::new(),
+            precious_work: U256::ZERO,
         };
         let mut node = Packed::new(root.hash(), root, height.0, block_proof(root.bits));
         node.sequence = 0;
@@ -300,6 +306,18 @@ impl HeaderTree {
         cleared.iter().for_each(|id| self.at_mut(*id).flags &= !INVALID);
         cleared.into_iter().chain(top).for_each(|id| self.refresh_leaf(id));
         self.best_header = self.find_best_header();
+    }
+
+    /// Treats a block as if its body had come before those of all others with its work: Core's `PreciousBlock`. Not kept by a restart.
+    pub fn set_precious(&mut self, id: NodeId) {
+        let tip_work = self.at(self.tip()).chain_work;
+        let lowest = self.precious.values().min().copied().unwrap_or(0);
+        // A chain that has grown since makes the old ranks meaningless: Core begins anew.
+        let rank = if tip_work > self.precious_work { -1 } else { lowest - 1 };
+        self.precious_work = tip_work;
+        self.leaves.remove(&(self.merit(id), id));
+        self.precious.insert(id, rank);
+        self.refresh_leaf(id);
     }
 
     /// Enters a block among the leaves, or takes it out, by what it is.
@@ -535,7 +553,9 @@ impl HeaderTree {
     }
 
     fn merit(&self, id: NodeId) -> Merit {
-        (self.at(id).chain_work, Reverse(self.at(id).sequence))
+        // Next to nobody calls a block precious, and this is asked for each block.
+        let precious = if self.precious.is_empty() { None } else { self.precious.get(&id).copied() };
+        (self.at(id).chain_work, Reverse(precious.unwrap_or_else(|| i64::from(self.at(id).sequence))))
     }
 
     fn at(&self, id: NodeId) -> &Packed {

@@ -199,7 +199,9 @@ impl Run<'_> {
         let (meter, coins) = (&self.core.meter, &self.core.coins);
         let mut window = lock(&self.windows[partition]);
         if !apply.is_empty() {
+            let mut applied = lock(&self.core.applied[partition]);
             meter.time(Stage::Apply, || window.apply(apply.len(), coins))?;
+            *applied = self.path[apply.end - 1].id;
         }
         if !fund.is_empty() {
             meter.time(Stage::Fund, || window.fund(jobs, coins))?;
@@ -262,14 +264,15 @@ impl Run<'_> {
                     Some(position) => position,
                     None => core.store.append_undo(job.position, &prev_block, &undo)?,
                 };
-                let chain_work = {
+                let (chain_work, transactions) = {
                     let mut tree = core.tree_mut();
                     tree.set_undo(job.id, undo);
                     if !job.is_trusted {
                         tree.set_verified(job.id);
                     }
                     tree.push_active(job.id);
-                    tree.node(job.id).chain_work
+                    // Under the same lock, so that tip and count are one for who reads.
+                    (tree.node(job.id).chain_work, core.count_transactions(count(block.tx_count())))
                 };
                 core.store.record(&[IndexEntry::Undo { id: job.id, position: undo }]);
                 // Scripts that were left out on trust are not verified; those that succeeded before have their entry.
@@ -286,7 +289,7 @@ impl Run<'_> {
                     height: job.checked.height(),
                     header: *block.header(),
                     chain_work,
-                    transactions: core.count_transactions(count(block.tx_count())),
+                    transactions,
                     cache_bytes,
                     coins: core.coins.len(),
                     is_disconnect: false,

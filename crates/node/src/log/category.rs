@@ -49,7 +49,7 @@ impl Category {
         NAMES[self.0]
     }
 
-    fn find(name: &str) -> Option<Category> {
+    pub(crate) fn find(name: &str) -> Option<Category> {
         NAMES.iter().position(|known| *known == name).map(Category)
     }
 }
@@ -59,6 +59,20 @@ impl Category {
 pub(crate) struct Categories(u32);
 
 impl Categories {
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u32) -> Categories {
+        Categories(bits)
+    }
+
+    /// All categories by name, but the one that release builds of Core do not have, and whether they are in the set.
+    pub(crate) fn list(self) -> Vec<(&'static str, bool)> {
+        let all = (0..NAMES.len()).map(Category).filter(|category| category.name() != "lock");
+        all.map(|category| (category.name(), self.contains(category))).collect()
+    }
+
     pub(crate) fn contains(self, category: Category) -> bool {
         self.0 & (1 << category.0) != 0
     }

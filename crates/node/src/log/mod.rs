@@ -19,13 +19,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The log of one process.
 #[derive(Debug)]
 pub(crate) struct Log {
-    categories: Categories,
+    /// Bits of [`Categories`]; they may be switched while the node runs.
+    categories: AtomicU32,
     levels: Levels,
     has_micros: bool,
     wants_reopening: AtomicBool,
@@ -72,7 +73,7 @@ impl Log {
         let path = settings.file.clone().filter(|path| path != Path::new("/dev/null"));
         let sink = Sink { disk, path, file: None, has_console, is_open: false, waiting: VecDeque::new() };
         Log {
-            categories: settings.categories,
+            categories: AtomicU32::new(settings.categories.bits()),
             levels: settings.levels.clone(),
             has_micros: settings.has_micros,
             wants_reopening: AtomicBool::new(false),
@@ -118,9 +119,25 @@ impl Log {
 
     /// A line for those who asked for the category; the message is made only then.
     pub(crate) fn debug<T: fmt::Display>(&self, category: Category, message: impl FnOnce() -> T) {
-        if self.categories.contains(category) && self.levels.of(category) <= Level::Debug {
+        if self.categories().contains(category) && self.levels.of(category) <= Level::Debug {
             self.line(Some(category), Level::Debug, &message().to_string());
         }
+    }
+
+    /// What is logged now.
+    pub(crate) fn categories(&self) -> Categories {
+        Categories::from_bits(self.categories.load(Ordering::Relaxed))
+    }
+
+    /// Switches a category, or all of them; false if there is none of this name.
+    pub(crate) fn set_category(&self, name: &str, is_on: bool) -> bool {
+        let mut changed = Categories::default();
+        let is_known = changed.enable(name).is_ok();
+        match is_on {
+            true => self.categories.fetch_or(changed.bits(), Ordering::Relaxed),
+            false => self.categories.fetch_and(!changed.bits(), Ordering::Relaxed),
+        };
+        is_known
     }
 
     fn line(&self, category: Option<Category>, level: Level, message: &str) {

@@ -25,13 +25,13 @@ pub(crate) enum Ignoring {
 const NO_CONNECTIONS: &str = "Lydian makes no connections yet";
 const NO_MEMPOOL: &str = "Lydian has no mempool yet";
 const NO_MINING: &str = "Lydian makes no blocks";
-const NO_RPC: &str = "Lydian has no RPC server yet, so nothing is open to anyone";
+const NO_RPC: &str = "no answer of Lydian's RPC server depends on it";
 const NO_WALLET: &str = "Lydian has no wallet";
 const NO_WINDOW: &str = "Lydian has no window";
 const NO_SUCH_MEMORY: &str = "its store has no such setting; -dbcache sets the memory";
 const LOG_FORM: &str = "the form of log lines cannot be changed in this way";
 const NO_INDEX: &str = "there would be no such index";
-const NO_SERVER: &str = "nothing would answer; Lydian has no RPC server yet";
+const NO_SERVER: &str = "nothing would answer";
 const NO_ZMQ: &str = "nothing would be published";
 const NO_ZMQ_QUEUE: &str = "nothing is published";
 const NO_NOTICE: &str = "nobody would be told";
@@ -146,22 +146,8 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     safe("proxyrandomize", NO_CONNECTIONS),
     safe("resetguisettings", NO_WINDOW),
     refused("rest", NO_SERVER),
-    safe("rpcallowip", NO_RPC),
-    safe("rpcauth", NO_RPC),
-    safe("rpcbind", NO_RPC),
-    safe("rpccookiefile", NO_RPC),
-    safe("rpccookieperms", NO_RPC),
     safe("rpcdoccheck", NO_RPC),
-    safe("rpcpassword", NO_RPC),
-    safe("rpcport", NO_RPC),
-    safe("rpcservertimeout", NO_RPC),
-    safe("rpcthreads", NO_RPC),
-    safe("rpcuser", NO_RPC),
-    safe("rpcwhitelist", NO_RPC),
-    safe("rpcwhitelistdefault", NO_RPC),
-    safe("rpcworkqueue", NO_RPC),
     safe("seednode", NO_CONNECTIONS),
-    refused("server", NO_SERVER),
     safe("settings", "Lydian has one configuration file and no settings that change while it runs"),
     safe("signer", NO_WALLET),
     refused("signetchallenge", OTHER_RULES),

@@ -15,6 +15,7 @@ pub(crate) mod nearest;
 mod parse;
 mod raw;
 mod resolve;
+pub(crate) mod rpc;
 mod sources;
 pub(crate) mod table;
 mod words;

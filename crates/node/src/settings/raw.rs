@@ -3,6 +3,7 @@
 
 use super::error::SettingsError;
 use super::parse;
+use super::rpc::RpcSettings;
 use super::sources::{Origin, Setting, Sources, Value};
 use super::table::{Kind, Opt, find};
 use crate::log::{Categories, Levels};
@@ -44,6 +45,7 @@ pub(crate) struct RawSettings {
     pub(crate) stopatheight: Option<Height>,
     pub(crate) testactivationheight: Vec<String>,
     pub(crate) log: LogSettings,
+    pub(crate) rpc: RpcSettings,
 }
 
 /// What happens to old block files.
@@ -110,6 +112,7 @@ impl RawSettings {
                 .map(Height),
             testactivationheight: given.list("testactivationheight", parse::fork)?,
             log: log(&given)?,
+            rpc: RpcSettings::new(chain, &given)?,
         })
     }
 }
@@ -162,15 +165,15 @@ fn log(given: &Given<'_>) -> Result<LogSettings, SettingsError> {
 }
 
 /// Typed reading by name. The type asked for must be the table's.
-struct Given<'a>(&'a Sources);
+pub(super) struct Given<'a>(&'a Sources);
 
 impl Given<'_> {
-    fn switch(&self, name: &'static str) -> Result<Option<bool>, SettingsError> {
+    pub(super) fn switch(&self, name: &'static str) -> Result<Option<bool>, SettingsError> {
         let _ = option(name, |kind| kind == Kind::Switch);
         self.one(name, parse::switch)
     }
 
-    fn integer(&self, name: &'static str) -> Result<Option<i64>, SettingsError> {
+    pub(super) fn integer(&self, name: &'static str) -> Result<Option<i64>, SettingsError> {
         let opt = option(name, |kind| matches!(kind, Kind::Integer { .. }));
         let Kind::Integer { min, max } = opt.kind else { return Ok(None) };
         match self.0.get(name) {
@@ -192,7 +195,7 @@ impl Given<'_> {
     }
 
     /// `default` counts where nothing is given, or nothing after `=`; a negation is no path.
-    fn path(&self, name: &'static str, default: Option<&str>) -> Result<Option<PathBuf>, SettingsError> {
+    pub(super) fn path(&self, name: &'static str, default: Option<&str>) -> Result<Option<PathBuf>, SettingsError> {
         let _ = option(name, |kind| kind == Kind::Path);
         Ok(match self.0.get(name).map(|value| &value.setting) {
             Some(Setting::Negated) => None,
@@ -201,14 +204,20 @@ impl Given<'_> {
         })
     }
 
-    fn texts(&self, name: &'static str) -> Result<Vec<String>, SettingsError> {
+    pub(super) fn texts(&self, name: &'static str) -> Result<Vec<String>, SettingsError> {
         self.list(name, |text| match text {
-            "" => Err("a file or a command".to_owned()),
+            "" => Err("more than nothing".to_owned()),
             _ => Ok(text.to_owned()),
         })
     }
 
-    fn one<T>(
+    /// Any text; `None` where nothing is given.
+    pub(super) fn text(&self, name: &'static str) -> Option<String> {
+        let _ = option(name, |kind| kind == Kind::Text);
+        self.0.get(name).map(|value| value.setting.text().to_owned())
+    }
+
+    pub(super) fn one<T>(
         &self,
         name: &'static str,
         parse: impl Fn(&str) -> Result<T, String>,
@@ -217,7 +226,7 @@ impl Given<'_> {
         value.map(|value| parse(value.setting.text()).map_err(|must| bad_value(name, value, must))).transpose()
     }
 
-    fn list<T>(
+    pub(super) fn list<T>(
         &self,
         name: &'static str,
         mut parse: impl FnMut(&str) -> Result<T, String>,

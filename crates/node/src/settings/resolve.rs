@@ -7,6 +7,7 @@ use super::error::SettingsError;
 use super::nearest::nearest;
 use super::parse;
 use super::raw::{LogSettings, Prune, RawSettings};
+use super::rpc::RpcSettings;
 use super::sources::{Origin, Setting, Sources, Value};
 use super::table::find;
 use super::words::{Key, Known, Words, interpret, known_names, lookup};
@@ -62,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) stopatheight: Option<Height>,
     /// Its paths are absolute.
     pub(crate) log: LogSettings,
+    /// Its paths are absolute.
+    pub(crate) rpc: RpcSettings,
     /// For the log, once it is open.
     pub(crate) warnings: Vec<String>,
     pub(crate) arguments: Vec<String>,
@@ -331,6 +334,7 @@ fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Res
         stopafterblockimport: raw.stopafterblockimport,
         stopatheight: raw.stopatheight,
         log: LogSettings { file: raw.log.file.as_ref().map(below), ..raw.log },
+        rpc: RpcSettings { cookie: raw.rpc.cookie.as_ref().map(below), ..raw.rpc },
         warnings: Vec::new(),
         arguments: Vec::new(),
         datadir,

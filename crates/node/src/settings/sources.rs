@@ -136,12 +136,14 @@ impl Sources {
         let mut lines = Vec::new();
         for ((section, name), values) in &self.files {
             let section = if section.is_empty() { String::new() } else { format!("[{section}] ") };
-            let known = values.iter().filter(|_| find(name).is_some());
-            lines.extend(known.map(|value| format!("Config file arg: {section}{name}={}", written(&value.setting))));
+            let Some(option) = find(name) else { continue };
+            let lines_of = values.iter().map(|value| written(&value.setting, option));
+            lines.extend(lines_of.map(|value| format!("Config file arg: {section}{name}={value}")));
         }
         for (name, values) in &self.command_line {
-            let known = values.iter().filter(|_| find(name).is_some());
-            lines.extend(known.map(|value| format!("Command-line arg: {name}={}", written(&value.setting))));
+            let Some(option) = find(name) else { continue };
+            let lines_of = values.iter().map(|value| written(&value.setting, option));
+            lines.extend(lines_of.map(|value| format!("Command-line arg: {name}={value}")));
         }
         lines
     }
@@ -153,9 +155,10 @@ fn after_negation(values: &[Value]) -> &[Value] {
     values.get(start..).unwrap_or_default()
 }
 
-/// As JSON, which is how Core logs settings.
-fn written(setting: &Setting) -> String {
+/// As JSON, which is how Core logs settings; a secret as stars.
+fn written(setting: &Setting, option: &Opt) -> String {
     match setting {
+        Setting::Text(_) if option.is_secret => "****".to_owned(),
         Setting::Text(text) => format!("{text:?}"),
         Setting::Negated => "false".to_owned(),
         Setting::DoubleNegated => "true".to_owned(),

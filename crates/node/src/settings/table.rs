@@ -16,6 +16,8 @@ pub(crate) struct Opt {
     pub(crate) is_list: bool,
     /// `-noNAME` is understood.
     pub(crate) may_negate: bool,
+    /// Its value is in no log.
+    pub(crate) is_secret: bool,
     pub(crate) group: Group,
     /// The commands it belongs to; empty: all of them, and none.
     pub(crate) commands: &'static [&'static str],
@@ -34,6 +36,7 @@ pub(crate) enum Kind {
         max: i64,
     },
     Path,
+    Text,
     /// A command for the shell.
     Command,
     Chain,
@@ -57,6 +60,7 @@ pub(crate) enum Group {
     Options,
     Chain,
     Debug,
+    Rpc,
     /// Of one command.
     Command,
     /// In no help.
@@ -64,7 +68,8 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const SHOWN: [Group; 5] = [Group::Start, Group::Command, Group::Options, Group::Chain, Group::Debug];
+    pub(crate) const SHOWN: [Group; 6] =
+        [Group::Start, Group::Command, Group::Options, Group::Chain, Group::Debug, Group::Rpc];
 
     pub(crate) fn heading(self) -> &'static str {
         match self {
@@ -72,6 +77,7 @@ impl Group {
             Group::Options => "Options",
             Group::Chain => "Chain selection options",
             Group::Debug => "Debugging/Testing options",
+            Group::Rpc => "RPC server options",
             Group::Command => "Options of commands",
             Group::Hidden => "",
         }
@@ -112,6 +118,7 @@ const SWITCH: Opt = Opt {
     kind: Kind::Switch,
     is_list: false,
     may_negate: true,
+    is_secret: false,
     group: Group::Options,
     commands: &[],
     default: "0",
@@ -123,6 +130,7 @@ const fn integer(min: i64, max: i64) -> Opt {
 }
 
 const PATH: Opt = Opt { argument: "<file>", kind: Kind::Path, ..SWITCH };
+const TEXT: Opt = Opt { kind: Kind::Text, default: "none", ..SWITCH };
 const COMMAND: Opt = Opt { argument: "<cmd>", kind: Kind::Command, is_list: true, default: "none", ..SWITCH };
 
 /// Every option, in the order of help.
@@ -175,6 +183,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     Opt { name: "version", group: Group::Start, help: "Print version and exit", ..SWITCH },
     Opt { name: "h", group: Group::Hidden, help: "Same as -help", ..SWITCH },
     Opt { name: "?", group: Group::Hidden, help: "Same as -help", ..SWITCH },
+    Opt { name: "help-rpc", group: Group::Hidden, help: "Print docs/rpc.md and exit", ..SWITCH },
     Opt { name: "help-config", group: Group::Hidden, help: "Print docs/config.md and exit", ..SWITCH },
     Opt {
         name: "copy",
@@ -387,6 +396,117 @@ pub(crate) const OPTIONS: &[Opt] = &[
         group: Group::Debug,
         default: "none",
         help: "Set the activation height of a soft fork (segwit, bip34, dersig, cltv, csv) on regtest",
+        ..SWITCH
+    },
+    Opt {
+        name: "rpcallowip",
+        argument: "<ip>",
+        is_list: true,
+        group: Group::Rpc,
+        help: "Allow JSON-RPC connections from specified source: a single IP (1.2.3.4), a network/netmask (1.2.3.4/255.255.255.0), a \
+               network/CIDR (1.2.3.4/24), all ipv4 (0.0.0.0/0), or all ipv6 (::/0)",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcauth",
+        argument: "<userpw>",
+        is_list: true,
+        is_secret: true,
+        group: Group::Rpc,
+        help: "Username and HMAC-SHA-256 hashed password for JSON-RPC connections, as <USERNAME>:<SALT>$<HASH>",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcbind",
+        argument: "<addr>[:port]",
+        is_list: true,
+        group: Group::Rpc,
+        default: "127.0.0.1 and ::1",
+        help: "Bind to given address to listen for JSON-RPC connections. Do not expose the RPC server to untrusted networks such as the public \
+               internet! This option is ignored unless -rpcallowip is also passed. Use [host]:port notation for IPv6",
+        ..TEXT
+    },
+    Opt {
+        name: "rpccookiefile",
+        argument: "<loc>",
+        group: Group::Rpc,
+        default: ".cookie",
+        help: "Location of the auth cookie. Relative paths will be prefixed by a net-specific datadir location. Pass -norpccookiefile for no cookie",
+        ..PATH
+    },
+    Opt {
+        name: "rpccookieperms",
+        argument: "<readable-by>",
+        group: Group::Rpc,
+        default: "owner",
+        help: "Set permissions on the RPC auth cookie file so that it is readable by [owner|group|all]",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcpassword",
+        argument: "<pw>",
+        is_secret: true,
+        group: Group::Rpc,
+        help: "Password for JSON-RPC connections; with it there is no cookie",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcport",
+        argument: "<port>",
+        group: Group::Rpc,
+        default: "8332, testnet3: 18332, testnet4: 48332, signet: 38332, regtest: 18443",
+        help: "Listen for JSON-RPC connections on <port>",
+        ..integer(1, 65_535)
+    },
+    Opt {
+        name: "rpcservertimeout",
+        group: Group::Rpc,
+        default: "30",
+        help: "Seconds without anything happening after which a connection is closed (0: never)",
+        ..integer(0, 1 << 30)
+    },
+    Opt {
+        name: "rpcthreads",
+        group: Group::Rpc,
+        default: "16",
+        help: "Set the number of threads to service RPC calls",
+        ..integer(i64::MIN, 1024)
+    },
+    Opt {
+        name: "rpcuser",
+        argument: "<user>",
+        is_secret: true,
+        group: Group::Rpc,
+        help: "Username for JSON-RPC connections",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcwhitelist",
+        argument: "<whitelist>",
+        is_list: true,
+        group: Group::Rpc,
+        help: "Let a user call these methods only, as <USERNAME>:<rpc 1>,<rpc 2>,...,<rpc n>; of several lists for one user what is in all of them",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcwhitelistdefault",
+        group: Group::Rpc,
+        default: "1 when there is an -rpcwhitelist",
+        help: "Whether a user without a whitelist may call nothing",
+        ..SWITCH
+    },
+    Opt {
+        name: "rpcworkqueue",
+        group: Group::Rpc,
+        default: "64",
+        help: "Set the maximum depth of the work queue to service RPC calls",
+        ..integer(i64::MIN, 1 << 20)
+    },
+    Opt {
+        name: "server",
+        group: Group::Rpc,
+        default: "1",
+        help: "Accept command line and JSON-RPC commands",
         ..SWITCH
     },
 ];

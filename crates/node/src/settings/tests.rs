@@ -81,12 +81,26 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("stopafterblockimport", "1", Some("-stopafterblockimport=x")),
     ("stopatheight", "100", Some("-stopatheight=-1")),
     ("testactivationheight", "segwit@5", Some("-testactivationheight=segwit")),
+    ("server", "0", Some("-server=x")),
+    ("rpcallowip", "10.0.0.0/8", Some("-rpcallowip=host")),
+    ("rpcauth", "a:b$c", Some("-rpcauth=a")),
+    ("rpcbind", "127.0.0.1", Some("-rpcbind=")),
+    ("rpccookiefile", "other", None),
+    ("rpccookieperms", "group", Some("-rpccookieperms=world")),
+    ("rpcpassword", "p", None),
+    ("rpcport", "1234", Some("-rpcport=0")),
+    ("rpcservertimeout", "1", Some("-rpcservertimeout=x")),
+    ("rpcthreads", "3", Some("-rpcthreads=x")),
+    ("rpcuser", "u", None),
+    ("rpcwhitelist", "u:help", Some("-rpcwhitelist=")),
+    ("rpcwhitelistdefault", "1", Some("-rpcwhitelistdefault=x")),
+    ("rpcworkqueue", "3", Some("-rpcworkqueue=x")),
     ("copy", "1", Some("-copy")),
     ("json", "1", Some("-json")),
 ];
 
 /// Options that act before settings are made.
-const EARLY: &[&str] = &["help", "h", "?", "help-debug", "help-config", "version"];
+const EARLY: &[&str] = &["help", "h", "?", "help-debug", "help-config", "help-rpc", "version"];
 
 #[test]
 fn every_option_is_read_and_refuses_what_it_cannot_take() {

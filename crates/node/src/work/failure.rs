@@ -1,6 +1,7 @@
 //! Why the node cannot go on: one sentence and an exit code. Never a verdict on a block.
 
 use crate::exit;
+use crate::serve::ServeError;
 use lydian_chain::{ChainError, ReadError};
 use lydian_coins::CoinsError;
 use lydian_curve::ChooseError;
@@ -15,6 +16,8 @@ pub(super) enum Failure {
     /// `-checkblocks` found something.
     Inconsistent(Inconsistency),
     Thread(io::Error),
+    /// The RPC server does not start.
+    Serve(ServeError),
     /// `-sigengine` names what this machine lacks.
     SignatureEngine {
         name: &'static str,
@@ -25,6 +28,7 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn code(&self) -> u8 {
         match self {
+            Failure::Serve(_) => exit::SETTINGS,
             // The path of the command line makes no sense.
             Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
@@ -49,6 +53,7 @@ impl fmt::Display for Failure {
                 write!(f, "Corrupted block database detected: {error}. ")?;
                 f.write_str("Please restart with -reindex or -reindex-chainstate to recover.")
             }
+            Failure::Serve(error) => error.fmt(f),
             Failure::Thread(error) => write!(f, "a thread could not be started: {error}"),
             Failure::SignatureEngine { name, error } => write!(f, "-sigengine={name}: {error}"),
         }
@@ -96,6 +101,12 @@ impl From<ReadError> for Failure {
 impl From<Inconsistency> for Failure {
     fn from(error: Inconsistency) -> Failure {
         Failure::Inconsistent(error)
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        Failure::Serve(error)
     }
 }
 

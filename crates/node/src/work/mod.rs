@@ -12,9 +12,10 @@ use crate::daemon;
 use crate::display::{Display, Doing, Figures, Style};
 use crate::exit;
 use crate::run::Session;
+use crate::serve::Serving;
 use failure::Failure;
 use lydian_chain::find_block_files;
-use lydian_engine::{Advance, Engine, ImportFiles};
+use lydian_engine::{Advance, Engine, ImportFiles, Observer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use watcher::Watcher;
@@ -48,8 +49,20 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let display = Display::start(style, session.settings.threads, move || keeper.keep_status())?;
     session.stop.set_open_ended(true);
     let tell = |words: String| display.tell(Doing::Something(words));
-    let (engine, is_loss) = opening::open(session, Arc::<Watcher>::clone(&watcher), &tell)?;
+    let server = match task {
+        Task::Run if session.settings.rpc.is_on => Some(Serving::start(session, Arc::<Watcher>::clone(&watcher))?),
+        _ => None,
+    };
+    let told: Arc<dyn Observer + Send> = match &server {
+        Some(server) => server.observer(),
+        None => Arc::<Watcher>::clone(&watcher),
+    };
+    let (engine, is_loss) = opening::open(session, Arc::clone(&told), &tell)?;
+    let engine = Arc::new(engine);
     watcher.begins(&engine);
+    if let Some(server) = &server {
+        server.begins(&engine);
+    }
     if let Task::UtxoHash = task {
         tell("reading all coins".to_owned());
         let hashes = engine.utxo_hashes()?;
@@ -71,7 +84,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     daemon::ready();
     display.tell(Doing::Validating(engine.shared_meter()));
     session.stop.set_open_ended(false);
-    let advance = engine.advance(session.stop.cancel(), watcher.as_ref())?;
+    let advance = engine.advance(session.stop.cancel(), &*told)?;
     if session.stop.is_asked() {
         session.announce_shutdown();
     } else if matches!(task, Task::Import(_)) || is_over(session, &engine) {
@@ -79,7 +92,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         engine.finish_reviews()?;
     }
     tell("writing to disk".to_owned());
-    engine.checkpoint(watcher.as_ref())?;
+    engine.checkpoint(&*told)?;
     let seconds = watch.seconds();
     let cpu_seconds = seconds.cpu_seconds.unwrap_or_default();
     let figures = Figures::new(&engine.progress(), session.settings.threads, seconds.wall_seconds, cpu_seconds);
@@ -93,6 +106,11 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     }
     finish::tell_waiting(session, style);
     session.stop.wait();
+    session.announce_shutdown();
+    // Nobody may bring a block any more when the last checkpoint is made.
+    drop(server);
+    engine.checkpoint(watcher.as_ref())?;
+    watcher.ends(&engine, &Figures::new(&engine.progress(), session.settings.threads, 0.0, 0.0));
     Ok(exit::DONE)
 }
 

@@ -1,0 +1,79 @@
+//! What a person decides over the rules' heads: Core's `InvalidateBlock`, `ResetBlockFailureFlags`, `PreciousBlock` and `PruneBlockFilesManual`. Input: a
+//! block. Output: the chain, moved where the verdict changed it.
+//!
+//! Invariants: the tip is taken off an invalidated block before anything is marked, so that a crash in between finds a state that the rules
+//! allow; what is marked stands in the index log.
+
+use crate::activate::{Advance, activate_best_chain};
+use crate::core::Core;
+use crate::disconnect::disconnect_tip;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::event::Observer;
+use crate::job::lock;
+use crate::settings::Cancel;
+use lydian_chain::{IndexEntry, NodeId, Pruned};
+use lydian_primitives::Height;
+
+impl Engine {
+    /// Marks a block and what stands on it as invalid, and leaves it. The genesis block cannot be.
+    pub fn invalidate_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
+        self.write(|core| {
+            if id == NodeId::GENESIS {
+                return activate_best_chain(core, &Cancel::new(), observer);
+            }
+            while core.tree().is_active(id) {
+                disconnect_tip(core, observer)?;
+                if core.coins.needs_checkpoint() {
+                    core.checkpoint(observer)?;
+                }
+            }
+            core.tree_mut().invalidate(id);
+            core.store.record(&[IndexEntry::Invalid { id }]);
+            core.store.flush()?;
+            activate_best_chain(core, &Cancel::new(), observer)
+        })
+    }
+
+    /// Takes the mark off a block, its ancestors and its descendants, and looks for the best chain again.
+    pub fn reconsider_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
+        self.write(|core| {
+            core.tree_mut().reconsider(id);
+            lock(&core.found_invalid).clear();
+            core.store.record(&[IndexEntry::Reconsidered { id }]);
+            core.store.flush()?;
+            activate_best_chain(core, &Cancel::new(), observer)
+        })
+    }
+
+    /// Treats a block as if it had come before others with the same work. Nothing if it has less work than the tip.
+    pub fn precious_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
+        self.write(|core| {
+            {
+                let mut tree = core.tree_mut();
+                let (work, tip_work) = (tree.node(id).chain_work, tree.node(tree.tip()).chain_work);
+                if work < tip_work {
+                    return Ok(Advance::default());
+                }
+                tree.set_precious(id);
+            }
+            activate_best_chain(core, &Cancel::new(), observer)
+        })
+    }
+
+    /// Removes block files whose blocks all lie at or below a height and 288 below what is durable. Makes everything durable before.
+    pub fn prune_to(&self, height: Height, observer: &dyn Observer) -> Result<Pruned, EngineError> {
+        self.write(|core| {
+            core.checkpoint(observer)?;
+            let keep_from = Height(height.0.saturating_add(1)).min(durable_height(core));
+            let tip = core.tip();
+            Ok(core.store.prune(&mut core.tree_mut(), keep_from, 0, tip.height)?)
+        })
+    }
+}
+
+/// Up to where all followers are durable: they may need what lies above.
+fn durable_height(core: &Core) -> Height {
+    let heights = core.followers.iter().map(|follower| lock(follower).durable_tip().map_or(0, |tip| tip.height.0));
+    Height(heights.min().unwrap_or(u32::MAX))
+}

@@ -1,0 +1,266 @@
+//! Reading while the engine works: headers, blocks, undo data, coins, for whoever serves others. Input: hashes, heights, outpoints. Output: what is
+//! known now, each answer consistent in itself.
+//!
+//! Invariants: nothing here waits for validation, but for single locks of the header tree and of one partition of the coins; nothing is
+//! changed. A coin is told with the block up to which its part of the store stands: while blocks are on their way that may be a
+//! few blocks below the tip.
+
+use crate::core::Core;
+use crate::disconnect::read_block;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::job::lock;
+use lydian_chain::{HeaderTree, Node, NodeId};
+use lydian_coins::{Coins, Tip};
+use lydian_consensus::{Coin, HeaderView};
+use lydian_primitives::{Block, BlockHash, Height, OutPoint, RawBlock, Reader};
+use std::collections::{HashMap, HashSet};
+
+/// A header at its place.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderInfo {
+    pub id: NodeId,
+    pub node: Node,
+    pub median_time: i64,
+    /// On the active chain.
+    pub is_active: bool,
+    /// The block after it on the active chain.
+    pub next: Option<BlockHash>,
+    /// The active chain's, at the same moment.
+    pub tip: Tip,
+}
+
+impl HeaderInfo {
+    /// Core's: 1 for the tip, -1 off the active chain.
+    pub fn confirmations(&self) -> i64 {
+        match self.is_active {
+            true => i64::from(self.tip.height.0) - i64::from(self.node.height.0) + 1,
+            false => -1,
+        }
+    }
+
+    /// The block was here and was pruned: Core's `IsBlockPruned`.
+    pub fn is_pruned(&self) -> bool {
+        self.node.block.is_none() && self.node.sequence.is_some()
+    }
+}
+
+/// The end of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainTip {
+    pub height: Height,
+    pub hash: BlockHash,
+    /// Blocks above the fork with the active chain.
+    pub branch_length: u32,
+    pub status: ChainTipStatus,
+}
+
+/// Core's words for what is known of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainTipStatus {
+    Active,
+    Invalid,
+    HeadersOnly,
+    ValidFork,
+    ValidHeaders,
+}
+
+impl ChainTipStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            ChainTipStatus::Active => "active",
+            ChainTipStatus::Invalid => "invalid",
+            ChainTipStatus::HeadersOnly => "headers-only",
+            ChainTipStatus::ValidFork => "valid-fork",
+            ChainTipStatus::ValidHeaders => "valid-headers",
+        }
+    }
+}
+
+impl Engine {
+    /// What is known of a header; `None` if it is not known.
+    pub fn header_info(&self, hash: &BlockHash) -> Option<HeaderInfo> {
+        let tree = self.core().tree();
+        tree.find(hash).map(|id| info(&tree, id))
+    }
+
+    /// The same for the active chain's block of a height; `None` above the tip.
+    pub fn header_info_at(&self, height: Height) -> Option<HeaderInfo> {
+        let tree = self.core().tree();
+        tree.active(height).map(|id| info(&tree, id))
+    }
+
+    /// The same for the tip.
+    pub fn tip_info(&self) -> HeaderInfo {
+        let tree = self.core().tree();
+        info(&tree, tree.tip())
+    }
+
+    /// The header with most work.
+    pub fn best_header_info(&self) -> HeaderInfo {
+        let tree = self.core().tree();
+        info(&tree, tree.best_header())
+    }
+
+    /// The ancestor of a block at a height, which may be the block itself.
+    pub fn ancestor_info(&self, id: NodeId, height: Height) -> Option<HeaderInfo> {
+        let tree = self.core().tree();
+        tree.ancestor(id, height).map(|id| info(&tree, id))
+    }
+
+    /// The hash of the active chain's block of a height.
+    pub fn hash_at(&self, height: Height) -> Option<BlockHash> {
+        let tree = self.core().tree();
+        tree.active(height).map(|id| *tree.hash(id))
+    }
+
+    /// Looks at the header tree, as it is at one moment. Whoever brings blocks waits meanwhile: single questions only.
+    pub fn with_tree<T>(&self, look: impl FnOnce(&HeaderTree) -> T) -> T {
+        look(&self.core().tree())
+    }
+
+    /// The bytes of a block as they were stored; `None` if it is not here.
+    pub fn raw_block(&self, info: &HeaderInfo) -> Result<Option<RawBlock>, EngineError> {
+        match info.node.block {
+            Some(position) => Ok(Some(self.core().store.read_block(position)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The block, parsed; `None` if it is not here, or its bytes are not its.
+    pub fn block(&self, info: &HeaderInfo) -> Result<Option<Block>, EngineError> {
+        let Some(position) = info.node.block else { return Ok(None) };
+        let parsed = read_block(self.core(), position)?.ok();
+        Ok(parsed.filter(|block| block.hash() == info.node.hash))
+    }
+
+    /// The coins that a block spent, in the order of its inputs; `None` if its undo data is not here. The genesis block spends none.
+    pub fn spent_coins(&self, info: &HeaderInfo, block: &Block) -> Result<Option<Vec<Coin>>, EngineError> {
+        if info.node.parent.is_none() {
+            return Ok(Some(Vec::new()));
+        }
+        match info.node.undo {
+            Some(position) => Ok(Some(self.core().store.read_spent(position, block)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// How many transactions a block has; `None` if it is not here. Reads a few bytes once, and remembers.
+    pub fn transaction_count(&self, id: NodeId) -> Result<Option<u32>, EngineError> {
+        transaction_count(self.core(), id)
+    }
+
+    /// Transactions of the active chain up to a height; `None` if a crash lost the count or blocks are missing.
+    pub fn chain_transactions(&self, height: Height) -> Result<Option<u64>, EngineError> {
+        let core = self.core();
+        // The count and the chain it is of, at one moment: nobody commits while the tree is held.
+        let (total, above) = {
+            let tree = core.tree();
+            let above: Vec<NodeId> =
+                (height.0 + 1..=tree.height(tree.tip()).0).filter_map(|height| tree.active(Height(height))).collect();
+            (core.count_transactions(0), above)
+        };
+        let Some(mut total) = total else { return Ok(None) };
+        for id in above {
+            match transaction_count(core, id)?.and_then(|count| total.checked_sub(u64::from(count))) {
+                Some(left) => total = left,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(total))
+    }
+
+    /// The ends of all branches, the highest first: Core's `getchaintips`.
+    pub fn chain_tips(&self) -> Vec<ChainTip> {
+        let tree = self.core().tree();
+        let mut has_child = HashSet::new();
+        let mut off = Vec::new();
+        for id in tree.ids().filter(|id| !tree.is_active(*id)) {
+            has_child.extend(tree.parent(id));
+            off.push(id);
+        }
+        let mut tips: Vec<NodeId> = off.into_iter().filter(|id| !has_child.contains(id)).collect();
+        tips.push(tree.tip());
+        tips.sort_by_key(|id| (std::cmp::Reverse(tree.height(*id)), id.index()));
+        tips.into_iter()
+            .map(|id| {
+                let node = tree.node(id);
+                let fork = tree.height(tree.fork(id, tree.tip()));
+                ChainTip {
+                    height: node.height,
+                    hash: node.hash,
+                    branch_length: node.height.0 - fork.0,
+                    status: status(&tree, id, &node),
+                }
+            })
+            .collect()
+    }
+
+    /// An unspent output, and the block at which it is known to be that.
+    pub fn coin(&self, outpoint: OutPoint) -> Result<(Option<Coin>, Tip), EngineError> {
+        let core = self.core();
+        let key = core.coins.key(outpoint);
+        let partition = Coins::partition(&key);
+        // Held while blocks are applied to this part, so that the coin and the block belong together.
+        let at = lock(&core.applied[partition]);
+        let mut found = Vec::with_capacity(1);
+        core.coins.get(partition, &[key], &mut found)?;
+        let tree = core.tree();
+        let tip = Tip { height: tree.height(*at), hash: *tree.hash(*at) };
+        Ok((found.pop().flatten(), tip))
+    }
+
+    /// Bytes of block and undo files.
+    pub fn size_on_disk(&self) -> Result<u64, EngineError> {
+        Ok(self.core().store.size_on_disk()?)
+    }
+}
+
+fn info(tree: &HeaderTree, id: NodeId) -> HeaderInfo {
+    let node = tree.node(id);
+    let tip = tree.tip();
+    let is_active = tree.is_active(id);
+    let next = if is_active { tree.active(Height(node.height.0 + 1)) } else { None };
+    HeaderInfo {
+        id,
+        node,
+        median_time: tree.branch(id).median_time_past(node.height).unwrap_or_else(|| i64::from(node.header.time)),
+        is_active,
+        next: next.map(|next| *tree.hash(next)),
+        tip: Tip { height: tree.height(tip), hash: *tree.hash(tip) },
+    }
+}
+
+fn status(tree: &HeaderTree, id: NodeId, node: &Node) -> ChainTipStatus {
+    if tree.is_active(id) {
+        ChainTipStatus::Active
+    } else if node.is_invalid {
+        ChainTipStatus::Invalid
+    } else if node.sequence.is_none() {
+        ChainTipStatus::HeadersOnly
+    } else if node.undo.is_some() {
+        // It was connected once.
+        ChainTipStatus::ValidFork
+    } else {
+        ChainTipStatus::ValidHeaders
+    }
+}
+
+/// Counts that were read once, by node.
+pub(crate) type TransactionCounts = HashMap<NodeId, u32>;
+
+/// Header, and a CompactSize at most.
+const START_SIZE: usize = 80 + 9;
+
+fn transaction_count(core: &Core, id: NodeId) -> Result<Option<u32>, EngineError> {
+    if let Some(count) = lock(&core.transaction_counts).get(&id) {
+        return Ok(Some(*count));
+    }
+    let Some(position) = core.tree().block(id) else { return Ok(None) };
+    let start = core.store.read_block_start(position, START_SIZE)?;
+    let mut reader = Reader::new(&start);
+    let count = reader.take(80).and_then(|_| reader.compact_size());
+    let Some(count) = count.ok().and_then(|count| u32::try_from(count).ok()) else { return Ok(None) };
+    lock(&core.transaction_counts).insert(id, count);
+    Ok(Some(count))
+}

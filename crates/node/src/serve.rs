@@ -1,0 +1,220 @@
+//! The RPC server of the node. Input: a session. Output: [`Serving`], which answers until it is dropped; its cookie goes with it.
+//!
+//! Wiring only: the clock, the log and the wish to stop are handed to `lydian_rpc`, which does the rest.
+
+use crate::clock::{now_micros, now_nanos};
+use crate::log::{Category, Log, TipLine, progress};
+use crate::run::Session;
+use crate::settings::Prune;
+use crate::settings::rpc::RpcSettings;
+use crate::signals::Stop;
+use lydian_consensus::{Chain, U256};
+use lydian_engine::{Engine, Observer};
+use lydian_primitives::{BlockHash, Height};
+use lydian_rpc::{
+    BindError, COOKIE_USER, Context, Cookie, CookieError, Host, LogLevel, NodeSettings, ProgressOf, PruneMode, Server,
+    ServerError, ServerSettings, Users, Whitelist, Witness, bind_addresses,
+};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A server that answers.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    context: Arc<Context>,
+    // Dropped before the cookie, as it is declared.
+    _server: Server,
+    _cookie: Option<Cookie>,
+}
+
+/// Why it does not.
+#[derive(Debug)]
+pub(crate) enum ServeError {
+    Bind(BindError),
+    Cookie(CookieError),
+    Server(ServerError),
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServeError::Bind(error) => error.fmt(f),
+            ServeError::Cookie(error) => error.fmt(f),
+            ServeError::Server(error) => {
+                error.fmt(f)?;
+                f.write_str(" Choose another -rpcport, or -server=0.")
+            }
+        }
+    }
+}
+
+impl Serving {
+    /// Listens, and answers every call with a warm-up error until [`Serving::begins`].
+    pub(crate) fn start(session: &Session<'_>, observer: Arc<dyn Witness>) -> Result<Serving, ServeError> {
+        let settings = session.settings;
+        let host = NodeHost {
+            log: Arc::clone(&session.log),
+            stop: session.stop.clone(),
+            chain: settings.params.chain,
+            log_path: settings.log.file.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+        };
+        let node = NodeSettings {
+            params: settings.params.clone(),
+            minimum_chain_work: settings.minimum_chain_work,
+            prune: match settings.prune {
+                Prune::Never => PruneMode::Never,
+                Prune::OnRequest => PruneMode::OnRequest,
+                Prune::Target { bytes } => PruneMode::Target { bytes },
+            },
+            cache_bytes: settings.dbcache_bytes,
+            check_blocks: i32::try_from(settings.checkblocks).unwrap_or(i32::MAX),
+            check_level: i32::from(settings.checklevel),
+        };
+        let context = Arc::new(Context::new(Arc::new(host), node, observer));
+        let rpc = &settings.rpc;
+        let (users, cookie) = users(session, rpc)?;
+        let server = Server::start(
+            Arc::clone(&context),
+            ServerSettings {
+                addresses: bind_addresses(bound(session, rpc), rpc.port).map_err(ServeError::Bind)?,
+                allowed: rpc.allow.clone(),
+                users,
+                whitelist: Whitelist::new(&rpc.whitelist, rpc.whitelist_default),
+                threads: rpc.threads,
+                queue: rpc.queue,
+                idle: u64::try_from(rpc.idle_seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            },
+        )
+        .map_err(ServeError::Server)?;
+        context.set_warmup("Loading block index…");
+        Ok(Serving { context, _server: server, _cookie: cookie })
+    }
+
+    /// Who must be told of everything the engine does; it tells the others.
+    pub(crate) fn observer(&self) -> Arc<dyn Observer + Send> {
+        Arc::<Context>::clone(&self.context)
+    }
+
+    /// From here on calls are answered, as long as somebody holds the engine.
+    pub(crate) fn begins(&self, engine: &Arc<Engine>) {
+        self.context.set_ready(engine);
+    }
+}
+
+/// Core's: both options or none, so that nobody opens the port to all by half a setting.
+fn bound<'a>(session: &Session<'_>, rpc: &'a RpcSettings) -> &'a [String] {
+    match (rpc.bind.is_empty(), rpc.allow.is_empty()) {
+        (false, false) => &rpc.bind,
+        (is_unbound, is_closed) => {
+            if !is_closed {
+                let words = "Option -rpcallowip was specified without -rpcbind; this doesn't usually make sense";
+                session.log.warning(words);
+            }
+            if !is_unbound {
+                let words = "Option -rpcbind was ignored because -rpcallowip was not specified, refusing to allow everyone to connect";
+                session.log.warning(words);
+            }
+            &[]
+        }
+    }
+}
+
+/// Core's `InitRPCAuthentication`.
+fn users(session: &Session<'_>, rpc: &RpcSettings) -> Result<(Users, Option<Cookie>), ServeError> {
+    let mut users = Users::default();
+    let mut cookie = None;
+    if rpc.password.0.is_empty() {
+        match &rpc.cookie {
+            None => session.log.info("RPC authentication cookie file generation is disabled."),
+            Some(path) => {
+                let made = Cookie::write(Arc::clone(&session.disk), path, rpc.cookie_permissions);
+                let (made, password) = made.map_err(ServeError::Cookie)?;
+                session.log.info(format!("Generated RPC authentication cookie {}", made.path().display()));
+                session.log.info("Using random cookie authentication.");
+                users.add(COOKIE_USER, &password).map_err(ServeError::Cookie)?;
+                cookie = Some(made);
+            }
+        }
+    } else {
+        session.log.info("Using rpcuser/rpcpassword authentication.");
+        session.log.warning(
+            "The use of rpcuser/rpcpassword is less secure, because credentials are configured in plain text. It is recommended that locally-run \
+             instances switch to cookie-based auth, or otherwise to use hashed rpcauth credentials.",
+        );
+        users.add(&rpc.user.0, &rpc.password.0).map_err(ServeError::Cookie)?;
+    }
+    if !rpc.auth.is_empty() {
+        session.log.info("Using rpcauth authentication.");
+    }
+    for line in &rpc.auth {
+        // Looked at when the settings were read.
+        let _ = users.add_rpcauth(&line.0);
+    }
+    Ok((users, cookie))
+}
+
+/// What only the program knows.
+#[derive(Debug)]
+struct NodeHost {
+    log: Arc<Log>,
+    stop: Stop,
+    chain: Chain,
+    log_path: String,
+}
+
+impl Host for NodeHost {
+    fn unix_micros(&self) -> u64 {
+        now_micros()
+    }
+
+    fn steady_micros(&self) -> u64 {
+        now_nanos() / 1_000
+    }
+
+    fn request_stop(&self) {
+        if self.stop.ask() {
+            self.log.info("Shutdown requested. Exiting.");
+        }
+    }
+
+    fn log_path(&self) -> String {
+        self.log_path.clone()
+    }
+
+    fn log_categories(&self) -> Vec<(&'static str, bool)> {
+        self.log.categories().list()
+    }
+
+    fn set_log_category(&self, name: &str, is_on: bool) -> bool {
+        self.log.set_category(name, is_on)
+    }
+
+    fn log(&self, level: LogLevel, message: &str) {
+        match level {
+            LogLevel::Debug(name) => {
+                if let Some(category) = Category::find(name) {
+                    self.log.debug(category, || message);
+                }
+            }
+            LogLevel::Info => self.log.info(message),
+            LogLevel::Warning => self.log.warning(message),
+            LogLevel::Error => self.log.error(message),
+        }
+    }
+
+    fn verification_progress(&self, tip: &ProgressOf, now: i64) -> f64 {
+        let line = TipLine {
+            hash: BlockHash::ZERO,
+            height: Height(tip.height),
+            version: 0,
+            chain_work: U256::ZERO,
+            chain_tx_count: tip.transactions,
+            time: tip.time,
+            headers_height: Height(tip.headers_height),
+            cache_bytes: 0,
+            cache_coins: 0,
+        };
+        progress(&line, self.chain, now)
+    }
+}

@@ -1,0 +1,116 @@
+//! `-rpcallowip`: subnets. Input: Core's texts (an address, one with a mask, one with a number of bits). Output: whether an address is inside.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A subnet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subnet {
+    /// The bits that count, IPv4 mapped into IPv6.
+    network: u128,
+    mask: u128,
+    is_v4: bool,
+}
+
+/// A text that is no subnet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadSubnet(pub String);
+
+impl fmt::Display for BadSubnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Invalid -rpcallowip subnet specification: {}. Valid values are a single IP (e.g. 1.2.3.4), a network/netmask (e.g. \
+             1.2.3.4/255.255.255.0), a network/CIDR (e.g. 1.2.3.4/24), all ipv4 (0.0.0.0/0), or all ipv6 (::/0). RFC4193 is allowed only if \
+             -cjdnsreachable=0.",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for BadSubnet {}
+
+/// IPv4 addresses are the last 32 bits of these.
+const MAPPED: u128 = 0xffff << 32;
+
+fn bits(address: IpAddr) -> (u128, bool) {
+    match address.to_canonical() {
+        IpAddr::V4(address) => (MAPPED | u128::from(u32::from(address)), true),
+        IpAddr::V6(address) => (u128::from(address), false),
+    }
+}
+
+impl Subnet {
+    /// Core's `LookupSubNet`.
+    pub fn parse(text: &str) -> Result<Subnet, BadSubnet> {
+        let bad = || BadSubnet(text.to_owned());
+        let (address, mask) = match text.split_once('/') {
+            Some((address, mask)) => (address, Some(mask)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.trim_start_matches('[').trim_end_matches(']').parse().map_err(|_| bad())?;
+        let (network, is_v4) = bits(address);
+        let size = if is_v4 { 32 } else { 128 };
+        let mask = match mask {
+            None => u128::MAX,
+            Some(mask) => match mask.parse::<u32>() {
+                Ok(ones) if ones <= size => u128::MAX.checked_shl(size - ones).unwrap_or(0),
+                Ok(_) => return Err(bad()),
+                Err(_) => netmask(mask, is_v4).ok_or_else(bad)?,
+            },
+        };
+        Ok(Subnet { network: network & mask, mask, is_v4 })
+    }
+
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (address, is_v4) = bits(address);
+        is_v4 == self.is_v4 && address & self.mask == self.network
+    }
+
+    /// Those that may always call: this machine.
+    pub fn loopback() -> [Subnet; 2] {
+        let v4 = u128::from(u32::from(Ipv4Addr::new(127, 0, 0, 0)));
+        [
+            Subnet { network: MAPPED | v4, mask: u128::MAX << 24, is_v4: true },
+            Subnet { network: u128::from(Ipv6Addr::LOCALHOST), mask: u128::MAX, is_v4: false },
+        ]
+    }
+}
+
+/// `255.255.0.0`: ones before zeros.
+fn netmask(text: &str, is_v4: bool) -> Option<u128> {
+    let (mask, mask_is_v4) = bits(text.parse().ok()?);
+    if mask_is_v4 != is_v4 {
+        return None;
+    }
+    let mask = if is_v4 { mask | !u128::from(u32::MAX) } else { mask };
+    (mask.leading_ones() + mask.trailing_zeros() == 128 || mask == u128::MAX).then_some(mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subnets_in_all_their_forms() {
+        for (text, inside, outside) in [
+            ("1.2.3.4", &["1.2.3.4", "::ffff:1.2.3.4"][..], &["1.2.3.5", "::1"][..]),
+            ("1.2.3.4/24", &["1.2.3.0", "1.2.3.255"], &["1.2.4.0"]),
+            ("1.2.3.4/255.255.0.0", &["1.2.9.9"], &["1.3.0.0"]),
+            ("0.0.0.0/0", &["9.9.9.9"], &["::2"]),
+            ("::/0", &["::2", "2001::1"], &["9.9.9.9"]),
+            ("2001:db8::/32", &["2001:db8:1::"], &["2001:db9::"]),
+        ] {
+            let subnet = Subnet::parse(text).unwrap();
+            assert!(inside.iter().all(|address| subnet.contains(address.parse().unwrap())), "{text}");
+            assert!(!outside.iter().any(|address| subnet.contains(address.parse().unwrap())), "{text}");
+        }
+        for text in ["", "1.2.3", "1.2.3.4/33", "::/129", "1.2.3.4/255.0.255.0", "1.2.3.4/ffff::", "host", "1.2.3.4/-1"]
+        {
+            assert_eq!(Subnet::parse(text), Err(BadSubnet(text.to_owned())));
+        }
+        let [v4, v6] = Subnet::loopback();
+        assert!(v4.contains("127.9.9.9".parse().unwrap()) && !v4.contains("128.0.0.1".parse().unwrap()));
+        assert!(v6.contains("::1".parse().unwrap()) && !v6.contains("::2".parse().unwrap()));
+    }
+}

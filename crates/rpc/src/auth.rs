@@ -1,0 +1,249 @@
+//! Who may call what: Core's httprpc.cpp. Input: the `Authorization` of a request; the settings `-rpcuser`, `-rpcpassword`, `-rpcauth`,
+//! `-rpcwhitelist`. Output: the user, or nothing. Passwords are kept as HMAC-SHA256 with a salt and compared in a time that does not
+//! depend on where they differ.
+
+use crate::cookie::{CookieError, random};
+use lydian_hash::{Sha256, sha256};
+use lydian_primitives::to_hex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::hint::black_box;
+
+/// Core's `COOKIEAUTH_USER`.
+pub const COOKIE_USER: &str = "__cookie__";
+
+/// A user and what his password must hash to.
+#[derive(Clone)]
+struct User {
+    name: String,
+    salt: String,
+    hash: String,
+}
+
+/// Those who may call.
+#[derive(Clone, Default)]
+pub struct Users(Vec<User>);
+
+impl fmt::Debug for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|user| &user.name)).finish()
+    }
+}
+
+/// A text of `-rpcauth` that is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadRpcAuth;
+
+impl fmt::Display for BadRpcAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Invalid -rpcauth argument.")
+    }
+}
+
+impl std::error::Error for BadRpcAuth {}
+
+impl Users {
+    /// Adds a user by his password, which is not kept.
+    pub fn add(&mut self, name: &str, password: &str) -> Result<(), CookieError> {
+        let salt = to_hex(&random::<16>()?);
+        let hash = to_hex(&hmac_sha256(salt.as_bytes(), password.as_bytes()));
+        self.0.push(User { name: name.to_owned(), salt, hash });
+        Ok(())
+    }
+
+    /// Adds `USER:SALT$HASH`.
+    pub fn add_rpcauth(&mut self, text: &str) -> Result<(), BadRpcAuth> {
+        let fields: Vec<&str> = text.split(':').collect();
+        let parts: Vec<&str> = fields.last().map(|last| last.split('$').collect()).unwrap_or_default();
+        let ([name, _], [salt, hash]) = (&fields[..], &parts[..]) else { return Err(BadRpcAuth) };
+        self.0.push(User { name: (*name).to_owned(), salt: (*salt).to_owned(), hash: (*hash).to_owned() });
+        Ok(())
+    }
+
+    /// The user of a header `Basic ...`, if the password is his.
+    pub fn authorize(&self, header: &[u8]) -> Option<String> {
+        let coded = header.strip_prefix(b"Basic ")?.trim_ascii();
+        let plain = decode_base64(coded)?;
+        let colon = plain.iter().position(|byte| *byte == b':')?;
+        let (name, password) = (&plain[..colon], &plain[colon + 1..]);
+        let is_right = |user: &User| {
+            is_equal(user.name.as_bytes(), name) && {
+                let hash = to_hex(&hmac_sha256(user.salt.as_bytes(), password));
+                is_equal(hash.as_bytes(), user.hash.as_bytes())
+            }
+        };
+        let is_known = self.0.iter().any(is_right);
+        is_known.then(|| String::from_utf8_lossy(name).into_owned())
+    }
+}
+
+/// What users may call: `-rpcwhitelist` and `-rpcwhitelistdefault`.
+#[derive(Clone, Debug, Default)]
+pub struct Whitelist {
+    by_user: BTreeMap<String, BTreeSet<String>>,
+    /// Who has no list may call nothing.
+    is_default: bool,
+}
+
+impl Whitelist {
+    /// `lists` are texts `USER:METHOD,METHOD`; several for one user leave what is in all of them.
+    pub fn new(lists: &[String], default: Option<bool>) -> Whitelist {
+        let mut by_user: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for list in lists {
+            let (user, methods) = match list.split_once(':') {
+                Some((user, methods)) => (user, Some(methods)),
+                None => (&list[..], None),
+            };
+            let Some(methods) = methods else {
+                by_user.entry(user.to_owned()).or_default();
+                continue;
+            };
+            let methods: BTreeSet<String> = methods.split([',', ' ']).map(str::to_owned).collect();
+            match by_user.get_mut(user) {
+                Some(known) => known.retain(|method| methods.contains(method)),
+                None => {
+                    by_user.insert(user.to_owned(), methods);
+                }
+            }
+        }
+        Whitelist { by_user, is_default: default.unwrap_or(!lists.is_empty()) }
+    }
+
+    /// Whether there is a list for him.
+    pub fn has(&self, user: &str) -> bool {
+        self.by_user.contains_key(user)
+    }
+
+    /// Whether he may call nothing at all.
+    pub fn is_shut_out(&self, user: &str) -> bool {
+        self.is_default && !self.has(user)
+    }
+
+    pub fn allows(&self, user: &str, method: &str) -> bool {
+        self.by_user.get(user).is_none_or(|methods| methods.contains(method))
+    }
+}
+
+/// RFC 2104.
+fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
+    let mut block = [0; 64];
+    if key.len() > block.len() {
+        block[..32].copy_from_slice(&sha256(key));
+    } else {
+        block[..key.len()].copy_from_slice(key);
+    }
+    let inner = Sha256::new().update(&block.map(|byte| byte ^ 0x36)).update(message).finalize();
+    Sha256::new().update(&block.map(|byte| byte ^ 0x5c)).update(&inner).finalize()
+}
+
+/// In a time that depends on the first length alone: Core's `TimingResistantEqual`.
+fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    if b.is_empty() {
+        return a.is_empty();
+    }
+    let mut difference = a.len() ^ b.len();
+    for (index, byte) in a.iter().enumerate() {
+        difference |= usize::from(byte ^ b[index % b.len()]);
+    }
+    black_box(difference) == 0
+}
+
+/// RFC 4648 with its padding and nothing else: Core's `DecodeBase64`.
+fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0, 0u32);
+    for byte in &text[..text.len() - padding] {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        held = held << 6 | u32::from(value);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            out.push(u8::try_from(held >> bits & 0xff).ok()?);
+        }
+    }
+    // What is left over must be nothing.
+    (held & ((1 << bits) - 1) == 0).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second of RFC 4231, and the line that Core's share/rpcauth/rpcauth.py makes.
+    #[test]
+    fn passwords_are_hashed_as_core_hashes_them() {
+        let mac = to_hex(&hmac_sha256(b"Jefe", b"what do ya want for nothing?"));
+        assert_eq!(mac, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+        let long = to_hex(&hmac_sha256(&[0xaa; 131], b"Test Using Larger Than Block-Size Key - Hash Key First"));
+        assert_eq!(long, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+        let mut users = Users::default();
+        // From Core's test/functional/rpc_users.py.
+        users
+            .add_rpcauth(
+                "rt:93648e835a54c573682c2eb19f882535$7681e9c5b74bdd85e78166031d2058e1069b3ed7ed967c93fc63abba06f31144",
+            )
+            .unwrap();
+        let header = |plain: &str| format!("Basic {}", base64(plain.as_bytes()));
+        let password = "cA773lm788buwYe4g4WT+05pKyNruVKjQ25x3n0DQcM=";
+        assert_eq!(users.authorize(header(&format!("rt:{password}")).as_bytes()).as_deref(), Some("rt"));
+        for wrong in [format!("rt:{password}x"), format!("rtx:{password}"), "rt:".to_owned(), "rt".to_owned()] {
+            assert_eq!(users.authorize(header(&wrong).as_bytes()), None, "{wrong}");
+        }
+        users.add("a", "b:c").unwrap();
+        assert_eq!(users.authorize(header("a:b:c").as_bytes()).as_deref(), Some("a"));
+        for wrong in [&b"Basic"[..], b"basic YTpiOmM=", b"Basic YTpiOmM", b"Basic Y===", b"Basic ____", b""] {
+            assert_eq!(users.authorize(wrong), None);
+        }
+        for bad in ["", "a", "a:b", "a:b$c$d", "a:b:c$d"] {
+            assert_eq!(users.add_rpcauth(bad), Err(BadRpcAuth), "{bad}");
+        }
+    }
+
+    fn base64(bytes: &[u8]) -> String {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut out = String::new();
+        for chunk in bytes.chunks(3) {
+            let group = (0..3).fold(0u32, |group, i| group << 8 | u32::from(*chunk.get(i).unwrap_or(&0)));
+            for i in 0..4 {
+                let digit = char::from(DIGITS[(group >> (18 - 6 * i) & 63) as usize]);
+                out.push(if i <= chunk.len() { digit } else { '=' });
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn equal_is_equal() {
+        for (a, b, equal) in
+            [("", "", true), ("a", "", false), ("", "a", false), ("ab", "ab", true), ("abab", "ab", false)]
+        {
+            assert_eq!(is_equal(a.as_bytes(), b.as_bytes()), equal, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn whitelists_as_core_reads_them() {
+        let list = |lists: &[&str], default| {
+            Whitelist::new(&lists.iter().map(|list| (*list).to_owned()).collect::<Vec<_>>(), default)
+        };
+        let none = list(&[], None);
+        assert!(none.allows("a", "x") && !none.is_shut_out("a"));
+        assert!(list(&[], Some(true)).is_shut_out("a"));
+        let some = list(&["a:x,y", "b:x, z", "c", "a:y,z"], None);
+        assert!(some.is_shut_out("d") && !some.is_shut_out("c"));
+        assert!(!some.allows("a", "x") && some.allows("a", "y") && !some.allows("a", "z"));
+        assert!(some.allows("b", "z") && !some.allows("c", "x"));
+        assert!(!list(&["a:x"], Some(false)).is_shut_out("d"));
+    }
+}

@@ -1,0 +1,249 @@
+//! [`Context`]: what the methods work on. [`Host`]: what only the program knows, as questions that it answers: clock, log, the wish to stop.
+//!
+//! Invariants: until the engine is there every call is answered with Core's warm-up error; the clock is read through the host alone, and a
+//! mocked time counts in its place. Waits end with the node.
+
+use crate::error::{RpcError, code};
+use crate::wait::TipWatch;
+use lydian_consensus::{Params, U256};
+use lydian_engine::{Engine, Event, Observer, TipUpdate};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// What the program answers.
+pub trait Host: fmt::Debug + Send + Sync {
+    /// Microseconds since 1970.
+    fn unix_micros(&self) -> u64;
+
+    /// Microseconds since some moment; never goes back.
+    fn steady_micros(&self) -> u64;
+
+    /// Stops the node, soon.
+    fn request_stop(&self);
+
+    /// Where the log is written; empty if nowhere.
+    fn log_path(&self) -> String;
+
+    /// Categories of the log by name, and whether they are on.
+    fn log_categories(&self) -> Vec<(&'static str, bool)>;
+
+    /// Switches a category; false if there is none of this name.
+    fn set_log_category(&self, name: &str, is_on: bool) -> bool;
+
+    fn log(&self, level: LogLevel, message: &str);
+
+    /// Share of the chain's transactions that are validated, by guess: Core's `GuessVerificationProgress`.
+    fn verification_progress(&self, tip: &ProgressOf, now: i64) -> f64;
+}
+
+/// Of a line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// For who asked for this category.
+    Debug(&'static str),
+    Info,
+    Warning,
+    Error,
+}
+
+/// A block, as its place on the way is guessed.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgressOf {
+    pub height: u32,
+    pub time: u32,
+    /// Of its chain; zero if unknown.
+    pub transactions: u64,
+    pub headers_height: u32,
+}
+
+/// What the node was told that answers depend on.
+#[derive(Clone, Debug)]
+pub struct NodeSettings {
+    pub params: Params,
+    pub minimum_chain_work: U256,
+    pub prune: PruneMode,
+    pub cache_bytes: u64,
+    /// `-checkblocks` and `-checklevel`.
+    pub check_blocks: i32,
+    pub check_level: i32,
+}
+
+/// `-prune`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PruneMode {
+    Never,
+    OnRequest,
+    Target { bytes: u64 },
+}
+
+/// A call that is being answered.
+#[derive(Clone, Debug)]
+pub struct Active {
+    id: u64,
+    pub method: &'static str,
+    pub since_micros: u64,
+}
+
+/// What the methods work on.
+#[derive(Debug)]
+pub struct Context {
+    pub host: Arc<dyn Host>,
+    pub settings: NodeSettings,
+    /// Told when the tip moves.
+    pub tips: TipWatch,
+    /// The engine holds this context, to tell it what its own threads do.
+    engine: OnceLock<Weak<Engine>>,
+    /// Why calls are not answered yet.
+    warmup: Mutex<Option<String>>,
+    /// Seconds since 1970; 0: the clock counts.
+    mock_time: AtomicI64,
+    started_micros: u64,
+    active: Mutex<Vec<Active>>,
+    next_active: AtomicU64,
+    is_stopping: AtomicBool,
+    /// Core's `m_cached_is_ibd`: false once and for all when a recent tip was seen.
+    is_catching_up: AtomicBool,
+    /// Who else is told of what the engine does.
+    observer: Arc<dyn Witness>,
+}
+
+/// An observer that can be shared.
+pub trait Witness: Observer + fmt::Debug + Send {}
+
+impl<T: Observer + fmt::Debug + Send> Witness for T {}
+
+/// Core's `DEFAULT_MAX_TIP_AGE`.
+const TIP_AGE_SECONDS_MAX: i64 = 24 * 60 * 60;
+
+impl Context {
+    /// A context in warm-up. `observer` is told of everything that calls change.
+    pub fn new(host: Arc<dyn Host>, settings: NodeSettings, observer: Arc<dyn Witness>) -> Context {
+        let started_micros = host.steady_micros();
+        Context {
+            host,
+            settings,
+            tips: TipWatch::default(),
+            engine: OnceLock::new(),
+            warmup: Mutex::new(Some("RPC server started".to_owned())),
+            mock_time: AtomicI64::new(0),
+            started_micros,
+            active: Mutex::default(),
+            next_active: AtomicU64::new(0),
+            is_stopping: AtomicBool::new(false),
+            is_catching_up: AtomicBool::new(true),
+            observer,
+        }
+    }
+
+    /// Says what the node is at before it can answer.
+    pub fn set_warmup(&self, words: &str) {
+        if let Some(status) = lock(&self.warmup).as_mut() {
+            words.clone_into(status);
+        }
+    }
+
+    /// From here on calls are answered.
+    pub fn set_ready(&self, engine: &Arc<Engine>) {
+        self.note_tip(&engine.tip_update());
+        // It was set before only if this is called twice, for the same engine.
+        let _ = self.engine.set(Arc::downgrade(engine));
+        *lock(&self.warmup) = None;
+    }
+
+    /// Core's `RPC_IN_WARMUP`, as long as that is so.
+    pub fn check_ready(&self) -> Result<(), RpcError> {
+        match lock(&self.warmup).as_ref() {
+            Some(status) => Err(RpcError::new(code::IN_WARMUP, status.clone())),
+            None => Ok(()),
+        }
+    }
+
+    pub fn engine(&self) -> Result<Arc<Engine>, RpcError> {
+        match self.engine.get().and_then(Weak::upgrade) {
+            Some(engine) => Ok(engine),
+            None => Err(RpcError::new(code::IN_WARMUP, "RPC server started")),
+        }
+    }
+
+    /// The node stops: waits end, and no call begins one.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        self.tips.wake();
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::SeqCst)
+    }
+
+    /// Seconds since 1970, mocked or not.
+    pub fn now(&self) -> i64 {
+        match self.mock_time.load(Ordering::Relaxed) {
+            0 => i64::try_from(self.host.unix_micros() / 1_000_000).unwrap_or(i64::MAX),
+            mocked => mocked,
+        }
+    }
+
+    /// 0 lets the clock count again.
+    pub fn set_mock_time(&self, seconds: i64) {
+        self.mock_time.store(seconds, Ordering::Relaxed);
+    }
+
+    pub fn uptime_seconds(&self) -> u64 {
+        self.host.steady_micros().saturating_sub(self.started_micros) / 1_000_000
+    }
+
+    /// Core's `IsInitialBlockDownload`.
+    pub fn is_initial_block_download(&self) -> bool {
+        self.is_catching_up.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a call is being answered, until the guard is dropped.
+    pub fn begin(&self, method: &'static str) -> ActiveGuard<'_> {
+        let id = self.next_active.fetch_add(1, Ordering::Relaxed);
+        lock(&self.active).push(Active { id, method, since_micros: self.host.steady_micros() });
+        ActiveGuard { context: self, id }
+    }
+
+    pub fn active(&self) -> Vec<Active> {
+        lock(&self.active).clone()
+    }
+
+    fn note_tip(&self, tip: &TipUpdate) {
+        let is_recent = i64::from(tip.header.time) >= self.now() - TIP_AGE_SECONDS_MAX;
+        if is_recent && tip.chain_work >= self.settings.minimum_chain_work {
+            self.is_catching_up.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Told by the engine, whoever brought the block.
+impl Observer for Context {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::UpdateTip(tip) = event {
+            self.note_tip(tip);
+        }
+        self.observer.event(event);
+        if let Event::UpdateTip(_) = event {
+            self.tips.wake();
+        }
+    }
+}
+
+/// A call that is being answered, for as long as this lives.
+#[derive(Debug)]
+pub struct ActiveGuard<'a> {
+    context: &'a Context,
+    id: u64,
+}
+
+impl Drop for ActiveGuard<'_> {
+    fn drop(&mut self) {
+        lock(&self.context.active).retain(|active| active.id != self.id);
+    }
+}
+
+/// What is guarded here is whole at every moment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

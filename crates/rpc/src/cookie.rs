@@ -1,0 +1,94 @@
+//! The cookie: a password made anew at each start, in a file that its owner alone may read (Core's rpc/request.cpp). Input: a path. Output: the
+//! file `__cookie__:<64 digits>`, and the password. The file goes when [`Cookie`] is dropped.
+
+use crate::auth::COOKIE_USER;
+use lydian_disk::{Disk, DiskError};
+use lydian_primitives::to_hex;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Who may read it: `-rpccookieperms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CookiePermissions {
+    Owner,
+    Group,
+    All,
+}
+
+/// The file, as long as the server is there.
+#[derive(Debug)]
+pub struct Cookie {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+}
+
+/// Why there is no cookie.
+#[derive(Debug)]
+pub enum CookieError {
+    Disk(DiskError),
+    Permissions { path: PathBuf, error: Errno },
+    Random(Errno),
+}
+
+impl fmt::Display for CookieError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CookieError::Disk(error) => write!(f, "Unable to open cookie authentication file for writing: {error}"),
+            CookieError::Permissions { path, error } => {
+                write!(f, "Unable to set permissions on cookie authentication file {}: {error}", path.display())
+            }
+            CookieError::Random(error) => write!(f, "the system gives no random numbers: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for CookieError {}
+
+impl Cookie {
+    /// Writes the file; gives its password too.
+    pub fn write(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        permissions: Option<CookiePermissions>,
+    ) -> Result<(Cookie, String), CookieError> {
+        let password = to_hex(&random::<32>()?);
+        disk.write_whole(path, format!("{COOKIE_USER}:{password}").as_bytes()).map_err(CookieError::Disk)?;
+        let cookie = Cookie { disk, path: path.to_owned() };
+        let mode = match permissions {
+            None | Some(CookiePermissions::Owner) => Mode::RUSR | Mode::WUSR,
+            Some(CookiePermissions::Group) => Mode::RUSR | Mode::WUSR | Mode::RGRP,
+            Some(CookiePermissions::All) => Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH,
+        };
+        rustix::fs::chmod(path, mode).map_err(|error| CookieError::Permissions { path: path.to_owned(), error })?;
+        Ok((cookie, password))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Cookie {
+    fn drop(&mut self) {
+        // A file that is gone already is what was wanted; one that stays holds a password that no longer opens anything.
+        let _ = self.disk.remove(&self.path);
+    }
+}
+
+/// Random bytes from the operating system.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], CookieError> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(CookieError::Random(error)),
+        }
+    }
+    Ok(bytes)
+}

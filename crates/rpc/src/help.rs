@@ -1,0 +1,193 @@
+//! `help`, and `docs/rpc.md`. Input: the table of methods. Output: text; the first line of a method's help is Core's to the letter, since
+//! programs read it, the sentences are our own.
+
+use crate::method::{Arg, Category, Kind, Method, Need};
+use crate::table::METHODS;
+
+/// Help on one method: Core's `RPCMethod::ToString`.
+pub(crate) fn of_method(method: &Method) -> String {
+    let mut text = format!("{}\n\n{}\n", signature(method), method.help.trim());
+    let shown: Vec<&Arg> = method.args.iter().take_while(|arg| !arg.is_hidden).collect();
+    let mut rows = Vec::new();
+    for (index, arg) in shown.iter().enumerate() {
+        rows.push((format!("{}. {}", index + 1, arg.first_name()), describe(arg, true)));
+        if matches!(arg.kind, Kind::Object | Kind::Array) {
+            nested(arg, 5, false, true, &mut rows);
+        }
+    }
+    if !rows.is_empty() {
+        text += "\nArguments:\n";
+        text += &table(&rows);
+    }
+    text += &format!("\nResult:\n{}\n", method.result.trim());
+    if !method.examples.is_empty() {
+        text += "\nExamples:\n";
+        for example in method.examples {
+            let space = if example.is_empty() { "" } else { " " };
+            text += &format!("> bitcoin-cli {}{space}{example}\n", method.name);
+        }
+    }
+    text
+}
+
+/// All methods but the hidden ones: Core's `CRPCTable::help`.
+pub(crate) fn overview() -> String {
+    let mut methods: Vec<&Method> =
+        METHODS.iter().copied().flatten().filter(|method| method.category != Category::Hidden).collect();
+    methods.sort_by_key(|method| (method.category.name(), method.name));
+    let mut text = String::new();
+    let mut last = None;
+    for method in methods {
+        if last != Some(method.category) {
+            if last.is_some() {
+                text.push('\n');
+            }
+            text += &format!("== {} ==\n", method.category.name());
+            last = Some(method.category);
+        }
+        text += &signature(method);
+        text.push('\n');
+    }
+    text.pop();
+    text
+}
+
+/// `getblock "blockhash" ( verbosity )`.
+pub(crate) fn signature(method: &Method) -> String {
+    let mut text = method.name.to_owned();
+    let mut was_optional = false;
+    for arg in method.args.iter().take_while(|arg| !arg.is_hidden) {
+        text.push(' ');
+        match (was_optional, arg.is_optional()) {
+            (false, true) => text += "( ",
+            (true, false) => text += ") ",
+            _ => {}
+        }
+        was_optional = arg.is_optional();
+        text += &form(arg);
+    }
+    if was_optional {
+        text += " )";
+    }
+    text
+}
+
+/// An argument as it is written.
+fn form(arg: &Arg) -> String {
+    if !arg.oneline.is_empty() {
+        return arg.oneline.to_owned();
+    }
+    match arg.kind {
+        Kind::Text | Kind::Hex => format!("\"{}\"", arg.first_name()),
+        Kind::Number | Kind::Range | Kind::Amount | Kind::Bool => arg.first_name().to_owned(),
+        Kind::Object | Kind::Options => {
+            let inner: Vec<String> =
+                arg.inner.iter().map(|inner| format!("\"{}\":{}", inner.first_name(), value_form(inner))).collect();
+            let more = if arg.kind == Kind::Object { "" } else { ",..." };
+            format!("{{{}{more}}}", inner.join(","))
+        }
+        Kind::Array => {
+            let inner: String = arg.inner.iter().map(|inner| form(inner) + ",").collect();
+            format!("[{inner}...]")
+        }
+    }
+}
+
+/// The value of a key of an object.
+fn value_form(arg: &Arg) -> String {
+    match arg.kind {
+        Kind::Text => "\"str\"".to_owned(),
+        Kind::Hex => "\"hex\"".to_owned(),
+        Kind::Number => "n".to_owned(),
+        Kind::Range => "n or [n,n]".to_owned(),
+        Kind::Amount => "amount".to_owned(),
+        Kind::Bool => "bool".to_owned(),
+        Kind::Object | Kind::Options | Kind::Array => form(arg),
+    }
+}
+
+fn nested(arg: &Arg, indent: usize, has_name: bool, is_top: bool, rows: &mut Vec<(String, String)>) {
+    let space = " ".repeat(indent);
+    let name = if has_name { format!("\"{}\": ", arg.first_name()) } else { String::new() };
+    let comma = if is_top { "" } else { "," };
+    let right = if is_top { String::new() } else { describe(arg, has_name) };
+    let (open, close) = match arg.kind {
+        Kind::Array => ("[", "]"),
+        Kind::Object => ("{", "}"),
+        _ => {
+            let form = if has_name { value_form(arg) } else { form(arg) };
+            rows.push((format!("{space}{name}{form},"), right));
+            return;
+        }
+    };
+    rows.push((format!("{space}{name}{open}"), right));
+    for inner in arg.inner {
+        nested(inner, indent + 2, arg.kind == Kind::Object, false, rows);
+    }
+    if arg.kind == Kind::Array {
+        rows.push((format!("{space}  ..."), String::new()));
+    }
+    rows.push((format!("{space}{close}{comma}"), String::new()));
+}
+
+fn table(rows: &[(String, String)]) -> String {
+    let width = rows.iter().map(|(left, _)| left.len()).max().unwrap_or(0) + 4;
+    let mut text = String::new();
+    for (left, right) in rows {
+        match right.is_empty() {
+            true => text += left,
+            false => {
+                let right = right.replace('\n', &format!("\n{}", " ".repeat(width)));
+                text += &format!("{left:width$}{right}");
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// `(numeric, optional, default=1) what it means`.
+fn describe(arg: &Arg, is_named: bool) -> String {
+    let words = match arg.kind {
+        _ if !arg.type_words.is_empty() => arg.type_words,
+        Kind::Text | Kind::Hex => "string",
+        Kind::Number => "numeric",
+        Kind::Amount => "numeric or string",
+        Kind::Range => "numeric or array",
+        Kind::Bool => "boolean",
+        Kind::Object | Kind::Options => "json object",
+        Kind::Array => "json array",
+    };
+    let need = match arg.need {
+        Need::Required => ", required".to_owned(),
+        Need::Omitted if is_named => ", optional".to_owned(),
+        Need::Omitted => String::new(),
+        Need::Default(value) | Need::Hint(value) => format!(", optional, default={value}"),
+    };
+    let help = if arg.help.is_empty() { String::new() } else { format!(" {}", arg.help) };
+    format!("({words}{need}){help}")
+}
+
+/// `docs/rpc.md`.
+pub fn document() -> String {
+    let mut text = "<!-- Generated from the table of methods in crates/rpc by `make generate`. -->\n# RPC methods\n\n\
+        JSON-RPC over HTTP as Bitcoin Core speaks it: names, arguments, fields and errors are Core's. What differs is said with each method; the \
+        rest of the differences stands in [known-differences.md](known-differences.md).\n"
+        .to_owned();
+    for category in Category::ALL {
+        let mut methods: Vec<&Method> =
+            METHODS.iter().copied().flatten().filter(|method| method.category == category).collect();
+        if methods.is_empty() {
+            continue;
+        }
+        methods.sort_by_key(|method| method.name);
+        text += &format!("\n## {}\n", category.name());
+        for method in methods {
+            text += &format!("\n### {}\n\n```\n{}```\n", method.name, of_method(method));
+            if !method.remark.is_empty() {
+                text += &format!("\n{}\n", method.remark);
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,91 @@
+//! Where the server listens: Core's `GetBindAddresses`. Input: the texts of `-rpcbind` and the port. Output: addresses; listening sockets.
+
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+
+/// A text of `-rpcbind` that names no place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindError {
+    Port { text: String },
+    Host { text: String },
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BindError::Port { text } => write!(f, "Invalid port specified in -rpcbind: '{text}'"),
+            BindError::Host { text } => write!(f, "Could not bind RPC on address {text}: Address lookup failed."),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// This machine alone, or the places that are named.
+pub fn bind_addresses(texts: &[String], port: u16) -> Result<Vec<SocketAddr>, BindError> {
+    if texts.is_empty() {
+        let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
+        return Ok(loopback.map(|address| SocketAddr::new(address, port)).to_vec());
+    }
+    let mut addresses = Vec::with_capacity(texts.len());
+    for text in texts {
+        let (host, port) = split_host_port(text, port).ok_or_else(|| BindError::Port { text: text.clone() })?;
+        let found = (host, port).to_socket_addrs().ok().and_then(|mut found| found.next());
+        addresses.push(found.ok_or_else(|| BindError::Host { text: text.clone() })?);
+    }
+    Ok(addresses)
+}
+
+/// `host`, `host:port`, `[host]:port`, and an IPv6 address alone: Core's `SplitHostPort`.
+fn split_host_port(text: &str, default: u16) -> Option<(&str, u16)> {
+    let colon = text.rfind(':');
+    let is_port = colon.is_some_and(|colon| {
+        let host = &text[..colon];
+        (host.starts_with('[') && host.ends_with(']')) || !host.contains(':')
+    });
+    let (host, port) = match colon.filter(|_| is_port) {
+        Some(colon) => {
+            let port = text[colon + 1..].parse::<u16>().ok().filter(|port| *port != 0)?;
+            (&text[..colon], port)
+        }
+        None => (text, default),
+    };
+    Some((host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host), port))
+}
+
+/// A socket that listens, and does not wait.
+pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(LISTEN_BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Core's `SOMAXCONN`.
+const LISTEN_BACKLOG: i32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_to_listen_at() {
+        let at = |text: &str| bind_addresses(&[text.to_owned()], 8332).map(|found| found[0].to_string());
+        assert_eq!(at("127.0.0.1").unwrap(), "127.0.0.1:8332");
+        assert_eq!(at("127.0.0.1:1234").unwrap(), "127.0.0.1:1234");
+        assert_eq!(at("[::1]:1234").unwrap(), "[::1]:1234");
+        assert_eq!(at("[::1]").unwrap(), "[::1]:8332");
+        assert_eq!(at("::1").unwrap(), "[::1]:8332");
+        assert_eq!(at("1.2.3.4:0"), Err(BindError::Port { text: "1.2.3.4:0".to_owned() }));
+        assert_eq!(at("1.2.3.4:x"), Err(BindError::Port { text: "1.2.3.4:x".to_owned() }));
+        let both: Vec<String> = bind_addresses(&[], 1).unwrap().iter().map(SocketAddr::to_string).collect();
+        assert_eq!(both, ["[::1]:1", "127.0.0.1:1"]);
+    }
+}

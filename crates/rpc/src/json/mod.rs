@@ -1,0 +1,109 @@
+//! JSON as Core's `UniValue` reads and writes it. Input: bytes of a request. Output: [`Json`], with numbers as the text that stood there and
+//! keys in their order, repeated ones included; typed questions to it with Core's words for what does not fit; text again.
+//!
+//! Invariants: total on any bytes; at most [`crate::limits::JSON_DEPTH_MAX`] levels. A request that Core takes is taken and one that it
+//! refuses is refused, which no general parser promises. Cost: one pass; each value is its own allocation.
+
+mod number;
+mod parse;
+mod write;
+
+pub use number::{Amount, Double};
+pub(crate) use parse::parse;
+pub(crate) use write::{write_text, write_value};
+
+use crate::error::{RpcError, code};
+use std::str::FromStr;
+
+/// A JSON value.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Json {
+    #[default]
+    Null,
+    Bool(bool),
+    /// As it was written.
+    Number(String),
+    Text(String),
+    Array(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    /// Core's `uvTypeName`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Json::Null => "null",
+            Json::Bool(_) => "bool",
+            Json::Number(_) => "number",
+            Json::Text(_) => "string",
+            Json::Array(_) => "array",
+            Json::Object(_) => "object",
+        }
+    }
+
+    pub fn is_null(&self) -> bool {
+        *self == Json::Null
+    }
+
+    /// The first value of a key.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        match self {
+            Json::Object(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    pub fn as_bool(&self) -> Result<bool, RpcError> {
+        match self {
+            Json::Bool(value) => Ok(*value),
+            _ => Err(self.is_not("bool")),
+        }
+    }
+
+    pub fn as_text(&self) -> Result<&str, RpcError> {
+        match self {
+            Json::Text(text) => Ok(text),
+            _ => Err(self.is_not("string")),
+        }
+    }
+
+    pub fn as_array(&self) -> Result<&[Json], RpcError> {
+        match self {
+            Json::Array(values) => Ok(values),
+            _ => Err(self.is_not("array")),
+        }
+    }
+
+    /// A whole number of the type asked for: Core's `getInt`. `1.0` and `1e0` are none.
+    pub fn as_integer<T: FromStr>(&self) -> Result<T, RpcError> {
+        match self {
+            Json::Number(text) => {
+                text.parse().map_err(|_| RpcError::new(code::MISC_ERROR, "JSON integer out of range"))
+            }
+            _ => Err(self.is_not("number")),
+        }
+    }
+
+    fn is_not(&self, expected: &str) -> RpcError {
+        let found = self.type_name();
+        RpcError::new(code::TYPE_ERROR, format!("JSON value of type {found} is not of expected type {expected}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_told_in_cores_words() {
+        let error = Json::Bool(true).as_text().unwrap_err();
+        assert_eq!((error.code, &error.message[..]), (-3, "JSON value of type bool is not of expected type string"));
+        let number = |text: &str| Json::Number(text.to_owned());
+        assert_eq!(number("-7").as_integer::<i32>().unwrap(), -7);
+        for text in ["1.0", "1e0", "2147483648", "-2147483649"] {
+            let error = number(text).as_integer::<i32>().unwrap_err();
+            assert_eq!((error.code, &error.message[..]), (-1, "JSON integer out of range"));
+        }
+        assert!(number("-1").as_integer::<u32>().is_err());
+    }
+}
