@@ -21,7 +21,9 @@ pub mod limits;
 mod method;
 mod methods;
 mod named;
+mod output;
 pub mod table;
+mod versionbits;
 mod wait;
 
 pub use allow::{BadSubnet, Subnet};

@@ -14,6 +14,3 @@ pub const JSON_DEPTH_MAX: usize = 512;
 
 /// Open connections. Core has no such limit and ends at that of its file descriptors.
 pub const CONNECTIONS_MAX: usize = 4096;
-
-/// Blocks that `generatetoaddress` and its kin make in one call are a 32-bit count; the tries of one block: Core's `DEFAULT_MAX_TRIES`.
-pub const MINING_TRIES_DEFAULT: u64 = 1_000_000;

@@ -6,7 +6,14 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// All methods, by module.
-pub const METHODS: &[&[Method]] = &[methods::control::METHODS];
+pub const METHODS: &[&[Method]] = &[
+    methods::blockchain::METHODS,
+    methods::block::METHODS,
+    methods::waiting::METHODS,
+    methods::mempool::METHODS,
+    methods::submit::METHODS,
+    methods::control::METHODS,
+];
 
 /// The method of a name.
 pub fn find(name: &str) -> Option<&'static Method> {

@@ -30,6 +30,8 @@ pub(super) enum Work {
     Partition {
         partition: usize,
         apply: Range<usize>,
+        /// The last block to apply, where there is one.
+        last: Option<NodeId>,
         fund: Range<usize>,
         jobs: Vec<Arc<Job>>,
     },
@@ -70,7 +72,8 @@ impl Run<'_> {
             }
             Task::Partition { partition, apply, fund } => {
                 let jobs = state.jobs(fund.clone());
-                Work::Partition { partition, apply, fund, jobs }
+                let last = apply.clone().next_back().map(|index| state.path[index].id);
+                Work::Partition { partition, apply, last, fund, jobs }
             }
             Task::Judge(index) => Work::Judge(state.job(index)),
             Task::Verify(parts) => {
@@ -85,7 +88,9 @@ impl Run<'_> {
     pub(super) fn perform(&self, work: Work) -> Result<Report, EngineError> {
         match work {
             Work::Read { from, stops, soon } => self.read(from, &stops, &soon),
-            Work::Partition { partition, apply, fund, jobs } => self.partition(partition, apply, fund, &jobs),
+            Work::Partition { partition, apply, last, fund, jobs } => {
+                self.partition(partition, apply, last, fund, &jobs)
+            }
             Work::Judge(job) => Ok(self.judge(&job)),
             Work::Verify(parts) => Ok(self.verify(&parts)),
             Work::Commit(range, jobs) => self.commit(range, &jobs),
@@ -193,15 +198,16 @@ impl Run<'_> {
         &self,
         partition: usize,
         apply: Range<usize>,
+        last: Option<NodeId>,
         fund: Range<usize>,
         jobs: &[Arc<Job>],
     ) -> Result<Report, EngineError> {
         let (meter, coins) = (&self.core.meter, &self.core.coins);
         let mut window = lock(&self.windows[partition]);
-        if !apply.is_empty() {
+        if let Some(last) = last {
             let mut applied = lock(&self.core.applied[partition]);
             meter.time(Stage::Apply, || window.apply(apply.len(), coins))?;
-            *applied = self.path[apply.end - 1].id;
+            *applied = last;
         }
         if !fund.is_empty() {
             meter.time(Stage::Fund, || window.fund(jobs, coins))?;

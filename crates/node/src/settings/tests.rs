@@ -308,9 +308,8 @@ fn values_are_checked_and_the_place_is_named() {
         ),
         (
             &[],
-            "[main]\nserver=1",
-            "/u/.lydian/lydian.conf:2: -server is an option of Bitcoin Core that Lydian does not have: nothing would answer; Lydian has no \
-             RPC server yet",
+            "[main]\nrest=1",
+            "/u/.lydian/lydian.conf:2: -rest is an option of Bitcoin Core that Lydian does not have: nothing would answer",
         ),
         (
             &[],
@@ -334,8 +333,8 @@ fn values_are_checked_and_the_place_is_named() {
 fn options_of_core_are_warned_of_or_passed_over() {
     let warnings = |arguments: &[&str], conf: &str| load_with(arguments, conf).unwrap().warnings;
     assert_eq!(
-        warnings(&["-rpcthreads=4"], ""),
-        ["-rpcthreads has no effect: Lydian has no RPC server yet, so nothing is open to anyone"]
+        warnings(&["-deprecatedrpc=warnings"], ""),
+        ["-deprecatedrpc has no effect: no answer of Lydian's RPC server depends on it"]
     );
     assert_eq!(warnings(&["-txindex=0", "-noserver", "-nolisten"], ""), [""; 0]);
     assert_eq!(warnings(&["-txindex=0"], "txindex=1"), [""; 0], "the command line switches it off");

@@ -8,6 +8,8 @@ mod number;
 mod parse;
 mod write;
 
+#[cfg(test)]
+pub(crate) use number::double_text;
 pub use number::{Amount, Double};
 pub(crate) use parse::parse;
 pub(crate) use write::{write_text, write_value};

@@ -147,7 +147,8 @@ fn stop(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     // The answer still goes out: the server stops last.
     call.context.host.request_stop();
     if let wait @ Json::Number(_) = call.arg(0) {
-        thread::sleep(Duration::from_millis(u64::try_from(wait.as_integer::<i32>()?).unwrap_or(0)));
+        // Woken early by nobody: the thread is this call's.
+        thread::park_timeout(Duration::from_millis(u64::try_from(wait.as_integer::<i32>()?).unwrap_or(0)));
     }
     write_text("Lydian stopping", out);
     Ok(())

@@ -1,0 +1,126 @@
+//! Descriptors of output scripts as far as the script alone tells: Core's `InferDescriptor` without keys, and the checksum. Input: a script and its
+//! kind. Output: text.
+
+use super::hex::push_hex;
+use super::solver::Kind;
+use lydian_script::uncompressed_key;
+
+/// The descriptor with its checksum. `address` is the script's.
+pub(crate) fn write_inferred(script: &[u8], kind: &Kind<'_>, address: Option<&str>, out: &mut Vec<u8>) {
+    let start = out.len();
+    match (kind, address) {
+        (Kind::Pubkey(key), _) if is_plain_key(key) => {
+            out.extend_from_slice(b"pk(");
+            push_hex(out, key);
+        }
+        (Kind::Multisig { required, keys }, _) if keys.iter().all(|key| is_plain_key(key)) => {
+            out.extend_from_slice(format!("multi({required}").as_bytes());
+            for key in keys {
+                out.push(b',');
+                push_hex(out, key);
+            }
+        }
+        (Kind::WitnessV1Taproot(key), _) if is_x_only(key) => {
+            out.extend_from_slice(b"rawtr(");
+            push_hex(out, key);
+        }
+        (_, Some(address)) => {
+            out.extend_from_slice(b"addr(");
+            out.extend_from_slice(address.as_bytes());
+        }
+        _ => {
+            out.extend_from_slice(b"raw(");
+            push_hex(out, script);
+        }
+    }
+    out.push(b')');
+    if let Some(checksum) = checksum(&out[start..]) {
+        out.push(b'#');
+        out.extend_from_slice(&checksum);
+    }
+}
+
+/// Compressed or uncompressed, and not hybrid.
+fn is_plain_key(key: &[u8]) -> bool {
+    matches!(key.first(), Some(2..=4))
+}
+
+/// The x coordinate of a point.
+fn is_x_only(key: &[u8]) -> bool {
+    let mut compressed = [2; 33];
+    compressed[1..].copy_from_slice(key);
+    uncompressed_key(&compressed).is_some()
+}
+
+/// The characters of descriptors, by their value; see `DescriptorChecksum` in Core's script/descriptor.cpp.
+const CHARACTERS: &[u8; 95] =
+    b"0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH`#\"\\ ";
+
+/// The place of each character; 255 for what is none.
+const PLACES: [u8; 128] = {
+    let mut places = [255; 128];
+    let mut place: u8 = 0;
+    while (place as usize) < CHARACTERS.len() {
+        places[CHARACTERS[place as usize] as usize] = place;
+        place += 1;
+    }
+    places
+};
+
+const DIGITS: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
+
+fn poly_mod(c: u64, value: u64) -> u64 {
+    const GENERATORS: [u64; 5] = [0xf5_dee5_1989, 0xa9_fdca_3312, 0x1b_ab10_e32d, 0x37_06b1_677a, 0x64_4d62_6ffd];
+    let top = c >> 35;
+    let mut next = (c & 0x7_ffff_ffff) << 5 ^ value;
+    for (bit, generator) in GENERATORS.iter().enumerate() {
+        next ^= (top >> bit & 1).wrapping_neg() & generator;
+    }
+    next
+}
+
+/// Eight characters that find up to four wrong ones. `None` if a character cannot stand in a descriptor.
+pub(crate) fn checksum(text: &[u8]) -> Option<[u8; 8]> {
+    let (mut c, mut class, mut class_count) = (1, 0, 0);
+    for byte in text {
+        let place = PLACES.get(usize::from(*byte)).copied().filter(|place| *place != 255)?;
+        c = poly_mod(c, u64::from(place & 31));
+        class = class * 3 + u64::from(place >> 5);
+        class_count += 1;
+        if class_count == 3 {
+            c = poly_mod(c, class);
+            (class, class_count) = (0, 0);
+        }
+    }
+    if class_count > 0 {
+        c = poly_mod(c, class);
+    }
+    for _ in 0..8 {
+        c = poly_mod(c, 0);
+    }
+    c ^= 1;
+    let digit = |index: usize| DIGITS[usize::try_from(c >> (5 * (7 - index)) & 31).unwrap_or(0)];
+    Some(std::array::from_fn(digit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From Core's descriptor tests and BIP-0380.
+    #[test]
+    fn checksums_of_others() {
+        for (text, sum) in [
+            ("raw(deadbeef)", "89f8spxm"),
+            ("addr(mkmZxiEcEd8ZqjQWVZuC6so5dFMKEFpN2j)", "02wpgw69"),
+            ("pk(0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)", "gn28ywm7"),
+        ] {
+            assert_eq!(
+                checksum(text.as_bytes()).map(|sum| String::from_utf8(sum.to_vec()).unwrap()).as_deref(),
+                Some(sum),
+                "{text}"
+            );
+        }
+        assert_eq!(checksum("ü".as_bytes()), None);
+    }
+}
