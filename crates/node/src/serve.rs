@@ -15,6 +15,7 @@ use lydian_rpc::{
     BindError, COOKIE_USER, Context, Cookie, CookieError, Host, LogLevel, NodeSettings, ProgressOf, PruneMode, Server,
     ServerError, ServerSettings, Users, Whitelist, Witness, bind_addresses,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,6 +72,7 @@ impl Serving {
             check_blocks: i32::try_from(settings.checkblocks).unwrap_or(i32::MAX),
             check_level: i32::from(settings.checklevel),
         };
+        raise_file_limit();
         let context = Arc::new(Context::new(Arc::new(host), node, observer));
         let rpc = &settings.rpc;
         let (users, cookie) = users(session, rpc)?;
@@ -100,6 +102,13 @@ impl Serving {
     pub(crate) fn begins(&self, engine: &Arc<Engine>) {
         self.context.set_ready(engine);
     }
+}
+
+/// Lets the process open as many files as it may: Core's `RaiseFileDescriptorLimit`. Where it may not, there are fewer connections.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // A system that refuses leaves it as it was.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// Core's: both options or none, so that nobody opens the port to all by half a setting.

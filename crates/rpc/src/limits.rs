@@ -13,4 +13,4 @@ pub const HEADER_LINES_MAX: usize = 256;
 pub const JSON_DEPTH_MAX: usize = 512;
 
 /// Open connections. Core has no such limit and ends at that of its file descriptors.
-pub const CONNECTIONS_MAX: usize = 4096;
+pub const CONNECTIONS_MAX: usize = 2048;

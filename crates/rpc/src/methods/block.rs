@@ -130,7 +130,7 @@ fn getblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         out.push(b'"');
         return Ok(());
     }
-    let block = block_checked(engine, &info)?;
+    let block = block_checked(&engine, &info)?;
     let detail = match verbosity {
         1 => None,
         2 => Some(Detail::Plain),

@@ -213,12 +213,12 @@ fn getblockchaininfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
             difficulty: Double(difficulty(header.bits)),
             time: header.time,
             mediantime: tip.median_time,
-            verificationprogress: Double(progress(call, engine, &tip)?),
+            verificationprogress: Double(progress(call, &engine, &tip)?),
             initialblockdownload: context.is_initial_block_download(),
             chainwork: shown_work(tip.node.chain_work),
             size_on_disk: engine.size_on_disk()?,
             pruned: is_pruning,
-            pruneheight: is_pruning.then(|| prune_height(engine).map_or(0, |height| height + 1)),
+            pruneheight: is_pruning.then(|| prune_height(&engine).map_or(0, |height| height + 1)),
             automatic_pruning: is_pruning.then_some(matches!(prune, PruneMode::Target { .. })),
             prune_target_size: match prune {
                 PruneMode::Target { bytes } => Some(bytes),
@@ -281,7 +281,7 @@ fn getchainstates(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         bits: format!("{bits:08x}"),
         target: target(bits, engine.params()),
         difficulty: Double(difficulty(bits)),
-        verificationprogress: Double(progress(call, engine, &tip)?),
+        verificationprogress: Double(progress(call, &engine, &tip)?),
         coins_db_cache_bytes: 0,
         coins_tip_cache_bytes: call.context.settings.cache_bytes,
         validated: true,
@@ -341,11 +341,11 @@ fn getdeploymentinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
     out.extend_from_slice(format!("\",\"height\":{height},\"script_flags\":").as_bytes());
     answer(out, &flags)?;
     out.extend_from_slice(b",\"deployments\":{");
-    for (index, deployment) in shown_deployments().enumerate() {
+    for (index, (name, deployment)) in DEPLOYMENTS.into_iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        write_text(deployment.name(), out);
+        write_text(name, out);
         out.push(b':');
         let active = params.is_active(deployment, Height(height.0.saturating_add(1)));
         answer(out, &Buried { kind: "buried", active, height: params.activation_height(deployment).0 })?;
@@ -359,11 +359,14 @@ fn getdeploymentinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
     Ok(())
 }
 
-/// In Core's order of `getdeploymentinfo`.
-fn shown_deployments() -> impl Iterator<Item = Deployment> {
-    [Deployment::HeightInCoinbase, Deployment::Dersig, Deployment::Cltv, Deployment::Csv, Deployment::Segwit]
-        .into_iter()
-}
+/// By Core's names and in its order of `getdeploymentinfo`.
+const DEPLOYMENTS: [(&str, Deployment); 5] = [
+    ("bip34", Deployment::HeightInCoinbase),
+    ("bip66", Deployment::Dersig),
+    ("bip65", Deployment::Cltv),
+    ("csv", Deployment::Csv),
+    ("segwit", Deployment::Segwit),
+];
 
 fn getindexinfo(_: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     out.extend_from_slice(b"{}");

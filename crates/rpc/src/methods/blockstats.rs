@@ -33,7 +33,7 @@ pub(crate) fn getblockstats(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), Rp
         }
     }
     let engine = call.context.engine()?;
-    let block = block_checked(engine, &info)?;
+    let block = block_checked(&engine, &info)?;
     if info.node.parent.is_some() && info.node.undo.is_none() {
         return Err(RpcError::misc(match info.is_pruned() {
             true => "Undo data not available (pruned data)",

@@ -125,7 +125,7 @@ fn submitblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let bytes = hex(call.text(0)?).map_err(|_| undecodable())?;
     let engine = call.context.engine()?;
     let block = parse_leniently(bytes).ok_or_else(undecodable)?;
-    let block = add_witness_nonce(engine, block).ok_or_else(undecodable)?;
+    let block = add_witness_nonce(&engine, block).ok_or_else(undecodable)?;
     let submission = engine.accept_block(block, call.context.now(), call.context)?;
     match submission {
         Ok(accepted) if accepted.is_active => answer(out, &()),
@@ -232,7 +232,7 @@ fn pruneblockchain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     // Higher than any height, lower than any time of a block.
     if height > 1_000_000_000 {
         let time = i64::from(height) - TIMESTAMP_WINDOW_SECONDS;
-        height = first_at_or_after(engine, time)
+        height = first_at_or_after(&engine, time)
             .ok_or_else(|| RpcError::parameter("Could not find block with at least the specified timestamp."))?;
     }
     let tip = engine.tip().height.0;
@@ -243,7 +243,7 @@ fn pruneblockchain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         return Err(RpcError::parameter("Blockchain is shorter than the attempted prune height."));
     }
     engine.prune_to(Height(height.min(tip.saturating_sub(BLOCKS_TO_KEEP_MIN))), call.context)?;
-    answer(out, &prune_height(engine).map_or(-1, i64::from))
+    answer(out, &prune_height(&engine).map_or(-1, i64::from))
 }
 
 /// The first block of the chain at which some block so far was not before a time: Core's `FindEarliestAtLeast`.

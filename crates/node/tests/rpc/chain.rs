@@ -1,0 +1,83 @@
+//! The chains that both are asked about: one with every kind of script, one with branches that compete.
+
+use crate::compare::Comparison;
+use crate::server::Server;
+use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::ledger::read_cases;
+use lydian_lab::presets::reorg::REORG_NOW;
+use lydian_lab::presets::{mainnet_mix, reorg};
+use lydian_oracle::{Scratch, build, or_skip};
+use lydian_primitives::to_hex;
+
+/// Both programs, on the same chain.
+pub(crate) struct Pair {
+    pub(crate) lydian: Server,
+    pub(crate) core: Server,
+    pub(crate) built: build::Built,
+    pub(crate) comparison: Comparison,
+}
+
+impl Pair {
+    /// `None` where Core is not built.
+    pub(crate) fn start(test: &str, options: &[&str]) -> Option<Pair> {
+        let built = or_skip(test, build::locate())?;
+        let pair = Pair {
+            lydian: Server::lydian(test, options),
+            core: Server::core(&built.bitcoind, test, options),
+            built,
+            comparison: Comparison::default(),
+        };
+        Some(pair)
+    }
+
+    /// The same call to both.
+    pub(crate) fn ask(&self, method: &str, params: &str) {
+        self.ask_body(method, &format!("{{\"method\":\"{method}\",\"params\":{params},\"id\":1}}"));
+    }
+
+    /// The same body to both: status and body.
+    pub(crate) fn ask_body(&self, method: &str, body: &str) {
+        let (ours, cores) = (self.lydian.post(body), self.core.post(body));
+        assert_eq!(ours.status, cores.status, "{body:.200}: {} {}", ours.body, cores.body);
+        if ours.body.is_empty() || cores.body.is_empty() {
+            assert_eq!(ours.body, cores.body, "{body:.200}");
+        } else {
+            self.comparison.compare(method, body, &ours.body, &cores.body);
+        }
+    }
+
+    /// The mix: full blocks with outputs and inputs of every kind. Both clocks stand a day behind it.
+    pub(crate) fn feed_mix(&self) -> u32 {
+        let mut blocks = Vec::new();
+        let settings = MixSettings { blocks: 442, full: 2, seed: 5, reuse_per_mille: 0 };
+        mainnet_mix::generate(settings, 2, |block| {
+            blocks.push(block.to_vec());
+            Ok(())
+        })
+        .unwrap();
+        let time = u32::from_le_bytes(blocks[blocks.len() - 1][68..72].try_into().unwrap());
+        self.both("setmocktime", &format!("[{}]", time + 3_600));
+        for block in blocks.iter().skip(1) {
+            self.both("submitblock", &format!("[\"{}\"]", to_hex(block)));
+        }
+        u32::try_from(blocks.len() - 1).unwrap()
+    }
+
+    /// The branches; every answer to `submitblock` is compared.
+    pub(crate) fn feed_branches(&self) {
+        let folder = Scratch::new("rpc-reorg");
+        reorg::write(folder.path()).unwrap();
+        self.both("setmocktime", &format!("[{REORG_NOW}]"));
+        for (line, bytes) in read_cases(folder.path()).unwrap() {
+            let ours = self.lydian.call("submitblock", &format!("[\"{}\"]", to_hex(&bytes)));
+            let cores = self.core.call("submitblock", &format!("[\"{}\"]", to_hex(&bytes)));
+            assert_eq!(ours.body, cores.body, "{} at {}", line.name, line.height);
+        }
+    }
+
+    fn both(&self, method: &str, params: &str) {
+        let (ours, cores) = (self.lydian.call(method, params), self.core.call(method, params));
+        assert_eq!(ours.body, cores.body, "{method}");
+        assert!(ours.body.contains("\"error\":null"), "{method}: {}", ours.body);
+    }
+}

@@ -1,0 +1,132 @@
+//! Two answers held against each other, field by field, in their order, numbers as they are written. What may differ stands in
+//! `differences.tsv`, each with its reason; a line there that no answer needs is an error too.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// What may differ: method, path (`*` is any place of an array), reason.
+const DIFFERENCES: &str = include_str!("differences.tsv");
+
+/// Collects what differs.
+#[derive(Default)]
+pub(crate) struct Comparison {
+    found: RefCell<Vec<String>>,
+    used: RefCell<BTreeSet<&'static str>>,
+    pub(crate) calls: RefCell<usize>,
+}
+
+impl Comparison {
+    /// Holds our answer to a call against Core's.
+    pub(crate) fn compare(&self, method: &str, call: &str, ours: &str, cores: &str) {
+        *self.calls.borrow_mut() += 1;
+        let (ours, cores) = (self.leaves(method, ours), self.leaves(method, cores));
+        if ours != cores {
+            let differing = ours.iter().zip(&cores).find(|(ours, cores)| ours != cores);
+            let shown = match differing {
+                Some((ours, cores)) => format!("{ours:?} is not {cores:?}"),
+                None => format!("{} values are not {}: {:?}", ours.len(), cores.len(), ours.last().zip(cores.last())),
+            };
+            self.found.borrow_mut().push(format!("{call:.300}: {shown:.1500}"));
+        }
+    }
+
+    /// Values with their paths, without what may differ.
+    fn leaves(&self, method: &str, text: &str) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        Walk { text: text.trim().as_bytes(), at: 0 }.value(String::new(), &mut all);
+        all.retain(|(path, _)| {
+            let line = DIFFERENCES.lines().filter(|line| !line.starts_with('#')).find(|line| {
+                let mut fields = line.split('\t');
+                let (named, wanted) = (fields.next().unwrap(), fields.next().unwrap_or_default());
+                named == method && fits(path, wanted)
+            });
+            self.used.borrow_mut().extend(line);
+            line.is_none()
+        });
+        all
+    }
+
+    /// The end: everything was equal, and every allowed difference was one.
+    pub(crate) fn finish(self) {
+        let found = self.found.into_inner();
+        assert!(found.is_empty(), "{} of {} calls differ:\n{}", found.len(), self.calls.into_inner(), found.join("\n"));
+    }
+
+    pub(crate) fn check_all_used(&self) {
+        let used = self.used.borrow();
+        let idle: Vec<&str> =
+            DIFFERENCES.lines().filter(|line| !line.starts_with('#') && !used.contains(line)).collect();
+        assert!(idle.is_empty(), "allowed differences that are none: {idle:?}");
+    }
+}
+
+fn fits(path: &str, wanted: &str) -> bool {
+    let (mut path, mut wanted) = (path.split('.'), wanted.split('.'));
+    loop {
+        match (path.next(), wanted.next()) {
+            (None, None) => return true,
+            // What is below is meant too.
+            (Some(_), None) => return true,
+            (Some(a), Some(b)) if a == b || b == "*" => {}
+            _ => return false,
+        }
+    }
+}
+
+/// A walk over JSON that is known to be well formed.
+struct Walk<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, path: String, all: &mut Vec<(String, String)>) {
+        let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        match self.text[self.at] {
+            open @ (b'{' | b'[') => {
+                let close = if open == b'{' { b'}' } else { b']' };
+                self.at += 1;
+                let mut index = 0;
+                while self.text[self.at] != close {
+                    let name = match open {
+                        b'{' => {
+                            let key = self.token();
+                            self.at += 1;
+                            key.trim_matches('"').to_owned()
+                        }
+                        _ => index.to_string(),
+                    };
+                    self.value(below(&name), all);
+                    index += 1;
+                    if self.text[self.at] == b',' {
+                        self.at += 1;
+                    }
+                }
+                self.at += 1;
+                if index == 0 {
+                    all.push((path, String::from_utf8(vec![open, close]).unwrap()));
+                }
+            }
+            _ => {
+                let token = self.token();
+                all.push((path, token));
+            }
+        }
+    }
+
+    fn token(&mut self) -> String {
+        let start = self.at;
+        if self.text[self.at] == b'"' {
+            self.at += 1;
+            while self.text[self.at] != b'"' {
+                self.at += if self.text[self.at] == b'\\' { 2 } else { 1 };
+            }
+            self.at += 1;
+        } else {
+            while self.text.get(self.at).is_some_and(|byte| !b",]}".contains(byte)) {
+                self.at += 1;
+            }
+        }
+        String::from_utf8_lossy(&self.text[start..self.at]).into_owned()
+    }
+}

@@ -1,0 +1,72 @@
+//! A client of one connection that sends bytes as they are and tells status line and body as they came.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// The first line.
+    pub(crate) status: String,
+    pub(crate) headers: Vec<String>,
+    pub(crate) body: String,
+}
+
+/// One request, one answer, on a connection of its own.
+pub(crate) fn send(port: u16, request: &[u8]) -> std::io::Result<Answer> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.set_nodelay(true)?;
+    stream.write_all(request)?;
+    read(&mut BufReader::new(stream))
+}
+
+pub(crate) fn read(reader: &mut impl BufRead) -> std::io::Result<Answer> {
+    let mut line = || -> std::io::Result<String> {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
+    };
+    let status = line()?;
+    let mut headers = Vec::new();
+    let mut length = None;
+    loop {
+        let header = line()?;
+        if header.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = header.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().ok();
+        }
+        headers.push(header);
+    }
+    let mut body = Vec::new();
+    match length {
+        Some(length) => {
+            body.resize(length, 0);
+            reader.read_exact(&mut body)?;
+        }
+        None if status.contains(" 204 ") => {}
+        None => {
+            reader.read_to_end(&mut body)?;
+        }
+    }
+    Ok(Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
+}
+
+/// `user:password` for a header.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let group = (0..3).fold(0u32, |group, i| group << 8 | u32::from(*chunk.get(i).unwrap_or(&0)));
+        for i in 0..4 {
+            let digit = char::from(DIGITS[(group >> (18 - 6 * i) & 63) as usize]);
+            out.push(if i <= chunk.len() { digit } else { '=' });
+        }
+    }
+    out
+}

@@ -1,0 +1,14 @@
+//! The RPC interface as programs see it: every answer, every error and every refusal of HTTP held against Core's, on the same chain. Core's own
+//! `bitcoin-cli` drives Lydian.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and makes its own files"
+)]
+
+mod chain;
+mod compare;
+mod http;
+mod refusals;
+mod same;
+mod server;

@@ -1,0 +1,300 @@
+//! Every method of the table, asked of both: answers, and what is refused.
+
+use crate::chain::Pair;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+/// Ways to ask a method that are asked of every one, whatever its arguments.
+const ODD: &[&str] = &[
+    "[]",
+    "[null]",
+    "[1]",
+    "[-1]",
+    "[1.5]",
+    "[true]",
+    "[\"zz\"]",
+    "[\"00\"]",
+    "[[]]",
+    "[{}]",
+    "[[\"a\"],1]",
+    "[\"0000000000000000000000000000000000000000000000000000000000000000\"]",
+    "[\"0000000000000000000000000000000000000000000000000000000000000000\",\"x\"]",
+    "[1,2,3,4,5,6,7]",
+    "{\"nonsense\":1}",
+    "{\"args\":[1],\"nonsense\":1}",
+];
+
+/// Methods for which an odd question has an effect or takes for ever.
+const NOT_ODDLY: &[&str] = &["stop", "waitfornewblock", "waitforblock", "waitforblockheight", "help", "logging"];
+
+#[test]
+fn blocks_of_every_kind_of_script() {
+    let Some(pair) = Pair::start("blocks_of_every_kind_of_script", &[]) else { return };
+    let tip = pair.feed_mix();
+    for height in [0, 1, 100, 300, tip - 2, tip - 1, tip] {
+        let hash = pair.core.result("getblockhash", &format!("[{height}]"));
+        pair.ask("getblockhash", &format!("[{height}]"));
+        for params in ["", ",true", ",false"] {
+            pair.ask("getblockheader", &format!("[{hash}{params}]"));
+        }
+        for verbosity in ["", ",0", ",1", ",2", ",3", ",4", ",-1", ",true", ",false", ",null"] {
+            pair.ask("getblock", &format!("[{hash}{verbosity}]"));
+        }
+        pair.ask("getblockstats", &format!("[{hash}]"));
+        pair.ask("getblockstats", &format!("[{height}]"));
+        pair.ask("getdeploymentinfo", &format!("[{hash}]"));
+        pair.ask("getchaintxstats", &format!("[{},{hash}]", (height / 2).max(1)));
+    }
+    let last = pair.core.result("getblock", &format!("[{},1]", pair.core.result("getblockhash", &format!("[{tip}]"))));
+    for txid in last["tx"].as_array().unwrap().iter().take(60) {
+        for vout in 0..3 {
+            pair.ask("gettxout", &format!("[{txid},{vout}]"));
+        }
+    }
+    for hash_type in ["none", "muhash", "hash_serialized_3"] {
+        pair.ask("gettxoutsetinfo", &format!("[\"{hash_type}\"]"));
+    }
+    general(&pair);
+    for names in ["[\"minfee\",\"avgfee\"]", "[\"txs\",\"nothing\"]", "[1]", "[]", "5"] {
+        pair.ask("getblockstats", &format!("[{tip},{names}]"));
+    }
+    for (level, blocks) in [(0, 3), (1, 3), (2, 3), (3, 20), (4, 5), (3, 0)] {
+        pair.ask("verifychain", &format!("[{level},{blocks}]"));
+    }
+    pair.comparison.check_all_used();
+    pair.comparison.finish();
+}
+
+/// What is asked on any chain.
+fn general(pair: &Pair) {
+    let tip = pair.core.result("getbestblockhash", "[]");
+    for (method, params) in [
+        ("getblockcount", "[]"),
+        ("getbestblockhash", "[]"),
+        ("getblockchaininfo", "[]"),
+        ("getchainstates", "[]"),
+        ("getchaintips", "[]"),
+        ("getdifficulty", "[]"),
+        ("getdeploymentinfo", "[]"),
+        ("getchaintxstats", "[]"),
+        ("getchaintxstats", "[0]"),
+        ("getchaintxstats", "[10]"),
+        ("getindexinfo", "[]"),
+        ("getmempoolinfo", "[]"),
+        ("getrawmempool", "[]"),
+        ("getrawmempool", "[true]"),
+        ("getrawmempool", "[false,true]"),
+        ("getrawmempool", "[true,true]"),
+        ("getmemoryinfo", "[]"),
+        ("getmemoryinfo", "[\"other\"]"),
+        ("getrpcinfo", "[]"),
+        ("logging", "[]"),
+        ("logging", "[[\"rpc\",\"net\"],[\"net\"]]"),
+        ("logging", "[[],[\"rpc\"]]"),
+        ("logging", "[[\"nonsense\"]]"),
+        ("logging", "[[1]]"),
+        ("uptime", "[]"),
+        ("syncwithvalidationinterfacequeue", "[]"),
+        ("waitfornewblock", "[10]"),
+        ("waitfornewblock", "[-1]"),
+        ("waitforblockheight", "[1,10]"),
+        ("waitforblockheight", "[1000000,10]"),
+        ("mockscheduler", "[10]"),
+        ("mockscheduler", "[0]"),
+        ("setmocktime", "[-1]"),
+        ("setmocktime", "[4294967296]"),
+        ("pruneblockchain", "[1]"),
+        ("getinfo", "[]"),
+        ("submitblock", "[\"\"]"),
+        ("submitblock", "[\"00\"]"),
+        ("submitheader", "[\"00\"]"),
+        ("gettxoutsetinfo", "[\"none\",1]"),
+        ("getblockheader", "{\"verbose\":false,\"blockhash\":\"00\"}"),
+    ] {
+        pair.ask(method, params);
+    }
+    pair.ask("waitforblock", &format!("[{tip},10]"));
+    pair.ask("waitforblock", &format!("[\"{}\",10]", "0".repeat(64)));
+    pair.ask("waitfornewblock", &format!("[10,\"{}\"]", "1".repeat(64)));
+    let header = pair.core.result("getblockheader", &format!("[{tip},false]"));
+    pair.ask("submitheader", &format!("[{header}]"));
+    pair.ask("submitheader", &format!("[\"{}\"]", "11".repeat(80)));
+    let block = pair.core.result("getblock", &format!("[{tip},0]"));
+    pair.ask("submitblock", &format!("[{block}]"));
+    pair.ask("submitblock", &format!("[\"{}00\"]", block.as_str().unwrap()));
+}
+
+/// Arguments of the wrong count, type, range and form, for every method we have.
+#[test]
+fn odd_questions() {
+    let Some(pair) = Pair::start("odd_questions", &[]) else { return };
+    let conversions = pair.lydian.result("help", "[\"dump_all_command_conversions\"]");
+    let cores = pair.core.result("help", "[\"dump_all_command_conversions\"]");
+    // Every argument of ours is one of Core's, at its place and of its type.
+    for row in conversions.as_array().unwrap() {
+        let is_zmq = row[0] == "getzmqnotifications";
+        assert!(is_zmq || cores.as_array().unwrap().contains(row), "{row}");
+    }
+    let methods = methods(&pair);
+    for method in methods.iter().filter(|method| !NOT_ODDLY.contains(&&method[..])) {
+        for params in ODD {
+            // The count is wrong: the message is our help, which is not Core's.
+            let (ours, cores) = (pair.lydian.call(method, params), pair.core.call(method, params));
+            let is_help = |body: &str| body.contains(&format!("\"message\":\"{method}"));
+            match (is_help(&ours.body), is_help(&cores.body)) {
+                (true, true) => assert_eq!(ours.status, cores.status),
+                (false, false) => pair.ask(method, params),
+                _ => panic!("{method} {params}: {} {}", ours.body, cores.body),
+            }
+        }
+    }
+    pair.comparison.finish();
+}
+
+/// Methods of both; the judge is built without ZeroMQ.
+fn methods(pair: &Pair) -> Vec<String> {
+    let help = pair.lydian.result("help", "[]");
+    let listed = help.as_str().unwrap().lines().filter(|line| !line.is_empty() && !line.starts_with("=="));
+    let mut names: Vec<String> = listed.map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    names.extend(["invalidateblock", "reconsiderblock", "setmocktime", "mockscheduler"].map(str::to_owned));
+    names.retain(|name| name != "getzmqnotifications");
+    assert!(names.len() > 30, "{names:?}");
+    names
+}
+
+/// The first line of the help of each method is Core's: programs read arguments there.
+#[test]
+fn help_begins_as_cores() {
+    let Some(pair) = Pair::start("help_begins_as_cores", &[]) else { return };
+    for method in methods(&pair) {
+        let first = |server: &crate::server::Server| {
+            let help = server.result("help", &format!("[\"{method}\"]"));
+            help.as_str().unwrap().lines().next().unwrap().to_owned()
+        };
+        assert_eq!(first(&pair.lydian), first(&pair.core));
+    }
+    assert_eq!(pair.lydian.result("help", "[\"nonsense\"]"), pair.core.result("help", "[\"nonsense\"]"));
+}
+
+/// Branches that compete, blocks that break rules, and what a person decides about them.
+#[test]
+fn branches_and_verdicts() {
+    let Some(pair) = Pair::start("branches_and_verdicts", &[]) else { return };
+    pair.feed_branches();
+    pair.ask("getchaintips", "[]");
+    general(&pair);
+    let tips = pair.core.result("getchaintips", "[]");
+    for tip in tips.as_array().unwrap() {
+        let hash = &tip["hash"];
+        for verbosity in 0..4 {
+            pair.ask("getblock", &format!("[{hash},{verbosity}]"));
+        }
+        pair.ask("getblockheader", &format!("[{hash}]"));
+        pair.ask("getblockstats", &format!("[{hash}]"));
+        pair.ask("getdeploymentinfo", &format!("[{hash}]"));
+        pair.ask("getchaintxstats", &format!("[5,{hash}]"));
+    }
+    // Every valid branch: made the tip by naming it, taken off again, and given back.
+    let height = pair.core.result("getblockcount", "[]").as_u64().unwrap();
+    let at = |height: u64| pair.core.result("getblockhash", &format!("[{height}]"));
+    let (low, high) = (at(height - 3), at(height));
+    for (method, hash) in [
+        ("preciousblock", &high),
+        ("invalidateblock", &low),
+        ("preciousblock", &low),
+        ("reconsiderblock", &high),
+        ("invalidateblock", &high),
+        ("reconsiderblock", &low),
+    ] {
+        pair.ask(method, &format!("[{hash}]"));
+        for question in ["getchaintips", "getblockchaininfo", "getblockcount", "getbestblockhash"] {
+            pair.ask(question, "[]");
+        }
+        pair.ask("getblockheader", &format!("[{high}]"));
+        pair.ask("gettxoutsetinfo", "[\"muhash\"]");
+    }
+    for tip in tips.as_array().unwrap() {
+        for method in ["preciousblock", "invalidateblock", "reconsiderblock"] {
+            pair.ask(method, &format!("[{}]", tip["hash"]));
+            pair.ask("getchaintips", "[]");
+            pair.ask("getbestblockhash", "[]");
+        }
+    }
+    for method in ["preciousblock", "invalidateblock", "reconsiderblock"] {
+        pair.ask(method, &format!("[{}]", at(0)));
+        pair.ask("getbestblockhash", "[]");
+    }
+    pair.comparison.finish();
+}
+
+/// Somebody waits, and a block comes. Somebody waits, and the node stops.
+#[test]
+fn waits_end_with_a_block_or_the_node() {
+    let Some(mut pair) = Pair::start("waits_end_with_a_block_or_the_node", &[]) else { return };
+    let made = pair.core.result("generatetodescriptor", "[3,\"raw(51)\"]");
+    let hashes: Vec<&Value> = made.as_array().unwrap().iter().collect();
+    let lydian = &pair.lydian;
+    let answer = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| lydian.result("waitforblockheight", "[2]"));
+        let other = scope.spawn(|| lydian.result("waitforblock", &format!("[{}]", hashes[2])));
+        let newer = scope.spawn(|| lydian.result("waitfornewblock", "[60000]"));
+        std::thread::sleep(Duration::from_millis(300));
+        for hash in &hashes {
+            let block = pair.core.result("getblock", &format!("[{hash},0]"));
+            assert_eq!(lydian.result("submitblock", &format!("[{block}]")), Value::Null);
+        }
+        assert_eq!(other.join().unwrap()["height"], 3);
+        assert!(newer.join().unwrap()["height"].as_u64().unwrap() >= 1);
+        waiting.join().unwrap()
+    });
+    assert!(answer["height"].as_u64().unwrap() >= 2);
+    let code = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| pair.lydian.result("waitfornewblock", "[]"));
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(pair.lydian.result("stop", "[]"), "Lydian stopping");
+        waiting.join().unwrap()
+    });
+    assert_eq!(code["height"], 3);
+    assert_eq!(pair.lydian.wait(), Some(0));
+    assert!(!pair.lydian.cookie().exists(), "the cookie goes with the node");
+}
+
+/// Core's own client: results, exit codes, words.
+#[test]
+fn bitcoin_cli_drives_lydian() {
+    let Some(mut pair) = Pair::start("bitcoin_cli_drives_lydian", &[]) else { return };
+    let mode = fs::metadata(pair.lydian.cookie()).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    let cli = pair.built.bitcoin_cli.clone();
+    let genesis = pair.core.result("getblockhash", "[0]");
+    let genesis = genesis.as_str().unwrap();
+    for arguments in [
+        &["getblockcount"][..],
+        &["getblockhash", "0"],
+        &["getblockheader", genesis],
+        &["getblock", genesis, "2"],
+        &["-named", "getblock", &format!("blockhash={genesis}"), "verbosity=0"],
+        &["getblockhash", "7"],
+        &["getblockhash"],
+        &["getblockhash", "x"],
+        &["nonsense"],
+        &["getblock", "00"],
+        &["getchaintips"],
+        &["-rpcuser=x", "-rpcpassword=y", "uptime"],
+        &["-rpcwait", "getdifficulty"],
+    ] {
+        let (ours, cores) = (pair.lydian.cli(&cli, arguments), pair.core.cli(&cli, arguments));
+        assert_eq!(ours.status.code(), cores.status.code(), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&ours.stdout), String::from_utf8_lossy(&cores.stdout), "{arguments:?}");
+        let (ours, cores) = (String::from_utf8_lossy(&ours.stderr), String::from_utf8_lossy(&cores.stderr));
+        let head = |text: &str, server: &crate::server::Server| {
+            let text = text.replace(server.folder.to_str().unwrap(), "FOLDER");
+            text.lines().take(3).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(head(&ours, &pair.lydian), head(&cores, &pair.core), "{arguments:?}");
+    }
+    assert!(pair.lydian.cli(&cli, &["stop"]).status.success());
+    assert_eq!(pair.lydian.wait(), Some(0));
+}

@@ -1,0 +1,149 @@
+//! Lydian and Core as programs, each with a data directory and a port of its own, asked over HTTP.
+
+use crate::http::{Answer, base64, send};
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Core's options that make it a judge: no peers, one script thread beside the main one.
+const CORE_OPTIONS: &[&str] = &[
+    "-server=1",
+    "-listen=0",
+    "-connect=0",
+    "-dnsseed=0",
+    "-fixedseeds=0",
+    "-par=2",
+    "-assumevalid=0",
+    "-persistmempool=0",
+    "-printtoconsole=0",
+    "-checkblockindex=0",
+    "-logratelimit=0",
+];
+
+/// A program that answers. Killed when nobody wants it any more.
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    /// The data directory; it goes with the program.
+    pub(crate) folder: PathBuf,
+    credentials: String,
+    child: Child,
+}
+
+impl Server {
+    pub(crate) fn lydian(name: &str, options: &[&str]) -> Server {
+        Server::start(
+            Path::new(env!("CARGO_BIN_EXE_lydian")),
+            name,
+            &[&["-par=2", "-printtoconsole=0"], options].concat(),
+        )
+    }
+
+    pub(crate) fn core(program: &Path, name: &str, options: &[&str]) -> Server {
+        Server::start(program, name, &[CORE_OPTIONS, options].concat())
+    }
+
+    fn start(program: &Path, name: &str, options: &[&str]) -> Server {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("lydian-rpc-{name}-{}-{count}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let child = Command::new(program)
+            .arg(format!("-datadir={}", folder.display()))
+            .args(["-regtest", &format!("-rpcport={port}")])
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut server = Server { port, folder, credentials: String::new(), child };
+        for _ in 0..600 {
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(server.child.try_wait().unwrap(), None, "{name} ended");
+            if let Ok(cookie) = fs::read_to_string(server.cookie()) {
+                server.credentials = cookie.trim().to_owned();
+                // Nobody listens yet, or it answers -28.
+                if send(server.port, &server.request(CALL)).is_ok_and(|answer| answer.status.contains(" 200 ")) {
+                    return server;
+                }
+            }
+        }
+        panic!("{name} does not answer");
+    }
+
+    pub(crate) fn cookie(&self) -> PathBuf {
+        self.folder.join("regtest/.cookie")
+    }
+
+    /// The bytes of a request with this body.
+    pub(crate) fn request(&self, body: &str) -> Vec<u8> {
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Basic {}\r\nContent-Length: {}\r\n\r\n",
+            self.authorization(),
+            body.len()
+        );
+        [head.as_bytes(), body.as_bytes()].concat()
+    }
+
+    pub(crate) fn authorization(&self) -> String {
+        base64(self.credentials.as_bytes())
+    }
+
+    pub(crate) fn post(&self, body: &str) -> Answer {
+        send(self.port, &self.request(body)).unwrap()
+    }
+
+    /// The text of the whole answer to a call.
+    pub(crate) fn call(&self, method: &str, params: &str) -> Answer {
+        self.post(&format!("{{\"method\":\"{method}\",\"params\":{params},\"id\":7}}"))
+    }
+
+    /// The result as JSON; the test fails if there is none.
+    pub(crate) fn result(&self, method: &str, params: &str) -> serde_json::Value {
+        let answer: serde_json::Value = serde_json::from_str(&self.call(method, params).body).unwrap();
+        assert_eq!(answer["error"], serde_json::Value::Null, "{method} {params}");
+        answer["result"].clone()
+    }
+
+    /// Core's `bitcoin-cli`, asked for this server.
+    pub(crate) fn cli(&self, program: &Path, arguments: &[&str]) -> Output {
+        let mut command = Command::new(program);
+        command
+            .arg(format!("-datadir={}", self.folder.display()))
+            .args(["-regtest", &format!("-rpcport={}", self.port)]);
+        command.args(arguments).output().unwrap()
+    }
+
+    /// What the program holds.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+    }
+
+    /// Waits for the end; the exit code.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        for _ in 0..400 {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        None
+    }
+}
+
+const CALL: &str = "{\"method\":\"getblockcount\"}";
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
