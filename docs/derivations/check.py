@@ -176,6 +176,48 @@ def doubles():
         assert a * b == (high - 2**104) - (low - 3 * 2**51)
 
 
-for part in (field, doubles, points, scalars, no_square_root):
+def lift(x):
+    c = (x**3 + 7) % P
+    y = pow(c, (P + 1) // 4, P)
+    return (x, y if y % 2 == 0 else P - y) if y * y % P == c else None
+
+
+def batch():
+    assert (P + 1) // 4 == int("1" * 223 + "0" + "1" * 22 + "00001100", 2)
+    total, of_s = None, 0
+    for _ in range(4):
+        (x, y), (r, ry) = times(d := rng.randrange(1, N), G), times(k := rng.randrange(1, N), G)
+        d, k = d if y % 2 == 0 else N - d, k if ry % 2 == 0 else N - k
+        e, weight = rng.randrange(N), 2 * rng.randrange(2**128) + 1
+        total = affine_add(total, affine_add(times(weight, lift(r)), times(weight * e, lift(x))))
+        of_s = (of_s + weight * (k + e * d)) % N
+    assert total == times(of_s, G) != times(of_s + 1, G)
+    assert lift(5) is None
+    for bits in range(4, 14):
+        windows = -(-130 // bits)
+        half = 1 << bits - 1
+        for _ in range(20):
+            a = rng.randrange(2**128)
+            k = rng.choice([2 * a + 1, rng.randrange(-(2**129), 2**129) * 2 + 1])
+            b = (k + 2**130 - 1) // 2 + 2 ** (bits * windows - 1) - 2**129
+            assert k != 2 * a + 1 or (k + 2**130 - 1) // 2 == a + 2**129
+            digits = [b >> bits * i & 2 * half - 1 for i in range(windows)]
+            assert sum((2 * d - 2 * half + 1) << bits * i for i, d in enumerate(digits)) == k
+            for d in digits:
+                size = half - 1 - d if d < half else d - half
+                assert (2 * size + 1) * (-1 if d < half else 1) == 2 * d - 2 * half + 1
+        # Buckets as integers: rows and columns, then one sum for every power of two.
+        buckets = [rng.randrange(1000) for _ in range(half)]
+        low = (bits - 1) // 2
+        rows = [sum(buckets[i : i + (1 << low)]) for i in range(0, half, 1 << low)]
+        columns = [sum(buckets[i :: 1 << low]) for i in range(1 << low)]
+        places = [sum(rows)]
+        for sums, count in ((columns, low), (rows, bits - 1 - low)):
+            places += [sum(s for i, s in enumerate(sums) if i >> bit & 1) for bit in range(count)]
+        assert len(places) == bits
+        assert sum(p << i for i, p in enumerate(places)) == sum((2 * j + 1) * s for j, s in enumerate(buckets))
+
+
+for part in (field, doubles, points, scalars, no_square_root, batch):
     part()
     print(part.__name__, "holds")

@@ -1,22 +1,24 @@
 //! The engine that decides checks in lanes, and sends the rest to the reference.
 //!
 //! Input: checks of all kinds, mixed. Output: their verdicts. Checks are sorted by kind, each kind goes through the lanes in
-//! portions; what is unusual, exceptional or too little to fill lanes goes to libsecp256k1. Invariant: a verdict that the lanes
-//! did not reach comes from the reference. Cost: `docs/benchmarks/lanes.md`; memory some 700 KB a portion. Must never: take a
-//! kernel's "exceptional" for a verdict.
+//! portions, many Schnorr checks by one equation; what is unusual, exceptional or too little to fill lanes goes to
+//! libsecp256k1. Invariant: a verdict that the lanes did not reach comes from the reference. Cost: `docs/benchmarks/lanes.md`;
+//! memory some 700 KB a portion, 5 MB for an equation of 2,048 checks and 15 MB for 8,192. Must never: take a kernel's
+//! "exceptional" for a verdict.
 
 use super::Lanes;
 #[cfg(target_arch = "x86_64")]
 use super::avx2::Avx2;
+use super::batch::settle;
 use super::decide::decide;
-use super::generator::secp256k1;
+use super::generator::{Group, secp256k1};
 #[cfg(target_arch = "x86_64")]
 use super::ifma512::Ifma512;
 use super::plain::Plain;
 use super::prepare::{Kind, Prepared, prepare};
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
-use crate::limits::{LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
+use crate::limits::{BATCH_CHECKS_MAX, BATCH_CHECKS_MIN, LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
 use crate::{Check, Engine, Reference};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +26,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct LaneEngine {
     kernel: Kernel,
+    /// Of the weights that equations have.
+    seed: [u8; 32],
     lanes: AtomicU64,
+    together: AtomicU64,
     reference: AtomicU64,
 }
 
@@ -71,7 +76,13 @@ impl LaneEngine {
     }
 
     fn new(kernel: Kernel) -> LaneEngine {
-        LaneEngine { kernel, lanes: AtomicU64::new(0), reference: AtomicU64::new(0) }
+        LaneEngine {
+            kernel,
+            seed: [0; 32],
+            lanes: AtomicU64::new(0),
+            together: AtomicU64::new(0),
+            reference: AtomicU64::new(0),
+        }
     }
 
     /// Who decided what, since the engine was made.
@@ -79,19 +90,56 @@ impl LaneEngine {
         Tally { lanes: self.lanes.load(Ordering::Relaxed), reference: self.reference.load(Ordering::Relaxed) }
     }
 
-    fn decide(&self, kind: Kind, portion: &[Prepared], verdict: &mut impl FnMut(usize, Option<bool>)) {
-        match self.kernel {
-            Kernel::Plain(l) => decide(l, kind, portion, secp256k1(), verdict),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Ifma512(l) => decide(l, kind, portion, secp256k1(), verdict),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Ifma256Vl(l) => decide(l, kind, portion, secp256k1(), verdict),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Ifma256Avx(l) => decide(l, kind, portion, secp256k1(), verdict),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2(l) => decide(l, kind, portion, secp256k1(), verdict),
-        }
+    /// How many of those that the lanes decided one equation decided with others.
+    pub fn together(&self) -> u64 {
+        self.together.load(Ordering::Relaxed)
     }
+
+    /// Takes a seed for the weights of Schnorr equations, drawn once a process. Without one weights still depend on every
+    /// byte of every check of a batch; with one nobody else can compute them.
+    #[must_use]
+    pub fn seeded(self, seed: [u8; 32]) -> LaneEngine {
+        LaneEngine { seed, ..self }
+    }
+
+    fn decide(&self, kind: Kind, checks: &[Prepared], verdict: &mut impl FnMut(usize, Option<bool>)) {
+        let (curve, seed) = (secp256k1(), &self.seed);
+        let together = match self.kernel {
+            Kernel::Plain(l) => decide_with(l, kind, checks, curve, seed, verdict),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma512(l) => decide_with(l, kind, checks, curve, seed, verdict),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Vl(l) => decide_with(l, kind, checks, curve, seed, verdict),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Avx(l) => decide_with(l, kind, checks, curve, seed, verdict),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2(l) => decide_with(l, kind, checks, curve, seed, verdict),
+        };
+        self.together.fetch_add(together, Ordering::Relaxed);
+    }
+}
+
+/// Together, where it pays; what that leaves open one by one. How many were decided together.
+fn decide_with<L: Lanes>(
+    l: L,
+    kind: Kind,
+    checks: &[Prepared],
+    curve: Group<'static>,
+    seed: &[u8; 32],
+    verdict: &mut impl FnMut(usize, Option<bool>),
+) -> u64 {
+    let all = checks.len();
+    let open: Vec<Prepared>;
+    let checks = if kind == Kind::Schnorr && checks.len() >= BATCH_CHECKS_MIN {
+        open = settle(l, checks, curve.tables, seed, verdict);
+        &open
+    } else {
+        checks
+    };
+    for portion in checks.chunks(PORTION_CHECKS_MAX) {
+        decide(l, kind, portion, curve, verdict);
+    }
+    (all - checks.len()) as u64
 }
 
 impl Engine for LaneEngine {
@@ -131,7 +179,8 @@ impl Engine for LaneEngine {
             for (of, portion) in &mut waiting {
                 if *of == kind {
                     portion.push(prepared);
-                    if portion.len() == PORTION_CHECKS_MAX {
+                    let full = if kind == Kind::Schnorr { BATCH_CHECKS_MAX } else { PORTION_CHECKS_MAX };
+                    if portion.len() == full {
                         self.decide(kind, portion, &mut settle);
                         portion.clear();
                     }

@@ -100,6 +100,26 @@ fn load_lines(table: &[Line; 4096], index: __m512i) -> [__m512i; 8] {
     transpose(rows)
 }
 
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_rows(lines: [&Line; WIDTH_MAX]) -> [__m512i; 8] {
+    let mut rows = [_mm512_set1_epi64(0); 8];
+    for i in 0..8 {
+        // SAFETY: a line is 64 readable bytes; the load needs no alignment.
+        rows[i] = unsafe { _mm512_loadu_si512((&raw const *lines[i]).cast()) };
+    }
+    transpose(rows)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_rows(words: [__m512i; 8], lines: &mut [Line]) {
+    for (line, row) in lines.iter_mut().zip(transpose(words)) {
+        // SAFETY: a line is 64 writable bytes; the store needs no alignment.
+        unsafe { _mm512_storeu_si512((&raw mut *line).cast(), row) };
+    }
+}
+
 impl Lanes for Ifma512 {
     const NAME: &'static str = "ifma512";
     const WIDTH: usize = 8;
@@ -225,6 +245,18 @@ impl Lanes for Ifma512 {
     fn lines(self, table: &[Line; 4096], index: __m512i) -> [__m512i; 8] {
         // SAFETY: as in `run`.
         unsafe { load_lines(table, index) }
+    }
+
+    #[inline(always)]
+    fn rows(self, rows: [&Line; WIDTH_MAX]) -> [__m512i; 8] {
+        // SAFETY: as in `run`.
+        unsafe { load_rows(rows) }
+    }
+
+    #[inline(always)]
+    fn store_rows(self, words: [__m512i; 8], rows: &mut [Line]) {
+        // SAFETY: as in `run`.
+        unsafe { store_rows(words, rows) }
     }
 
     #[inline(always)]

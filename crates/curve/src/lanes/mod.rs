@@ -2,18 +2,21 @@
 //!
 //! Input: checks that [`prepare`] could read. Output: for each, whether it holds, or that the formulas met an exceptional
 //! case and the reference must decide. Formulas are written once, over [`Lanes`]; an instruction set implements that trait
-//! and nothing else. Invariants: one check per lane, no lane reads another's values; what a kernel decides is what
-//! libsecp256k1 decides. Cost: `docs/benchmarks/lanes.md`. Must never: guess. Derivations: `docs/derivations/`.
+//! and nothing else. Invariants: one check per lane, no lane reads another's values (`batch` alone
+//! joins many checks); what a kernel decides is what libsecp256k1 decides. Cost: `docs/benchmarks/lanes.md`. Must never: guess. Derivations: `docs/derivations/`.
 #![allow(clippy::needless_range_loop, reason = "one index walks the limbs of several values and columns")]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod batch;
+mod buckets;
 mod decide;
 mod engine;
 mod field;
 mod generator;
 #[cfg(target_arch = "x86_64")]
 mod ifma512;
+mod lift;
 mod plain;
 mod point;
 mod prepare;
@@ -121,6 +124,28 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     fn pick(self, entries: &Entries<Self>, index: Self::Vector) -> [Self::Vector; 5];
     /// Word w of the result holds word w of line `index[i] % 4096` in lane i.
     fn lines(self, table: &[Line; 4096], index: Self::Vector) -> [Self::Vector; 8];
+
+    /// Word w of the result holds word w of row i in lane i.
+    #[inline(always)]
+    fn rows(self, rows: [&Line; WIDTH_MAX]) -> [Self::Vector; 8] {
+        let mut words = [[0; WIDTH_MAX]; 8];
+        for lane in 0..Self::WIDTH {
+            for i in 0..8 {
+                words[i][lane] = rows[lane].0[i];
+            }
+        }
+        let [a, b, c, d, e, f, g, h] = &words;
+        [self.load(a), self.load(b), self.load(c), self.load(d), self.load(e), self.load(f), self.load(g), self.load(h)]
+    }
+    /// The reverse, for as many rows as there are, `WIDTH` at most.
+    #[inline(always)]
+    fn store_rows(self, words: [Self::Vector; 8], rows: &mut [Line]) {
+        for i in 0..8 {
+            for (row, word) in rows.iter_mut().zip(self.store(words[i])).take(Self::WIDTH) {
+                row.0[i] = word;
+            }
+        }
+    }
 
     /// Whether no lane has a bit at or above `bits`; for assertions.
     fn is_below(self, a: Self::Vector, bits: u32) -> bool;

@@ -29,7 +29,8 @@ struct OddMultiples<L: Lanes> {
 }
 
 /// A cube root of 1 in the field: (beta x, y) is lambda (x, y).
-const BETA: [u64; 5] = [0x9_6c28_7195_01ee, 0x7_512f_5899_5c13, 0xc_3434_e99c_f049, 0x7106_e644_79ea, 0x7ae9_6a2b_657c];
+pub(crate) const BETA: [u64; 5] =
+    [0x9_6c28_7195_01ee, 0x7_512f_5899_5c13, 0xc_3434_e99c_f049, 0x7106_e644_79ea, 0x7ae9_6a2b_657c];
 
 impl<L: Lanes> Jacobian<L> {
     #[inline(always)]
@@ -47,7 +48,7 @@ impl<L: Lanes> Jacobian<L> {
     }
 
     #[inline(always)]
-    fn double_here(&self, l: L) -> Jacobian<L> {
+    pub(crate) fn double_here(&self, l: L) -> Jacobian<L> {
         let (x, y) = (self.x.factor(l), self.y.factor(l));
         let a = y.square(l);
         // 4 A below 2^259, 3 p - 2 A below 2^258.
@@ -75,7 +76,7 @@ impl<L: Lanes> Jacobian<L> {
     }
 
     #[inline(always)]
-    fn add_here(&self, l: L, x: &Carried<L>, y: &Carried<L>, is_negative: L::Mask) -> Jacobian<L> {
+    pub(crate) fn add_here(&self, l: L, x: &Carried<L>, y: &Carried<L>, is_negative: L::Mask) -> Jacobian<L> {
         let z2 = self.z.square(l).carry(l);
         let z3 = z2.times(l, &self.z).carry(l);
         let h = x.times_plus(l, &z2, &self.x.raw().negate::<2>(l)).carry(l);
@@ -106,7 +107,7 @@ pub(crate) fn minus<L: Lanes>(l: L, a: &Raw<L>, b: &Raw<L>) -> Carried<L> {
 }
 
 #[inline(always)]
-fn select<L: Lanes>(l: L, mask: L::Mask, a: &Raw<L>, b: &Raw<L>) -> Raw<L> {
+pub(crate) fn select<L: Lanes>(l: L, mask: L::Mask, a: &Raw<L>, b: &Raw<L>) -> Raw<L> {
     let mut limbs = a.0;
     for i in 0..5 {
         limbs[i] = l.select(mask, limbs[i], b.0[i]);
@@ -242,7 +243,7 @@ const SHIFTS: [u32; 4] = [0, 13, 26, 39];
 
 /// Four words of 64 bits as five limbs of 52, twice.
 #[inline(always)]
-fn unpack<L: Lanes>(l: L, words: &[L::Vector; 8]) -> (Masked<L>, Masked<L>) {
+pub(crate) fn unpack<L: Lanes>(l: L, words: &[L::Vector; 8]) -> (Masked<L>, Masked<L>) {
     let [x0, x1, x2, x3, y0, y1, y2, y3] = *words;
     (unpack_one(l, [x0, x1, x2, x3]), unpack_one(l, [y0, y1, y2, y3]))
 }

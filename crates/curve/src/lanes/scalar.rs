@@ -283,6 +283,10 @@ impl<L: Lanes> Half<L> {
         Half([l.or(l.shr(a, 1), l.shl(l.and(b, one), 51)), l.or(l.shr(b, 1), l.shl(l.and(c, one), 51)), l.shr(c, 1)])
     }
 
+    pub(crate) fn limbs(&self) -> [L::Vector; 3] {
+        self.0
+    }
+
     /// Window i of 26: five bits that stand for the odd digit 2 b - 31.
     #[inline(always)]
     pub(crate) fn window(&self, l: L, i: u32) -> L::Vector {

@@ -1,0 +1,370 @@
+//! A sum of many multiples of points by buckets (Pippenger's way), additions in affine coordinates.
+//!
+//! Input: packed points and for each an odd multiplier of 130 bits, recoded. Output: the sum, or `None` where equal or
+//! opposite points met: exceptional. Each window of digits sorts the points by digit; sums of buckets are made pair by pair,
+//! a round of pairs shares one inversion. Invariant: a sum is the right one or `None`. Cost: 6 multiplications an addition;
+//! some 40 additions a check; memory 64 bytes for each addition of `WINDOW_REFERENCES` and for each bucket. Must never:
+//! add where the difference of x is zero. Derivation: `docs/derivations/batch.md`, sections 3 to 5.
+
+use super::field::Carried;
+use super::lift::{point, store};
+use super::point::{Jacobian, minus, select};
+use super::{Lanes, Line, WIDTH_MAX};
+
+/// A point by its line; the highest bit says that its opposite is meant.
+type Reference = u32;
+const OPPOSITE: Reference = 1 << 31;
+/// Stands for no point.
+const NONE: Reference = u32::MAX;
+
+/// Windows are summed together while they have fewer points than this: more share an inversion, fewer stay in the cache.
+const WINDOW_REFERENCES: usize = 1 << 14;
+/// Products that grow side by side: one alone would wait for its own results.
+const CHAINS: usize = 4;
+/// Bits of a multiplier.
+const BITS: u32 = 130;
+
+/// A multiplier k, odd and below 2^130 in size, as (k + 2^130 - 1) / 2 in words, the lowest first.
+pub(crate) type Recoded = [u64; 3];
+
+/// X, Y and Z of a Jacobian point, below p.
+pub(crate) type Coordinates = [[u64; 5]; 3];
+
+/// How multipliers are cut.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    bits: u32,
+    windows: u32,
+}
+
+impl Plan {
+    /// The cheapest for so many points: every point is added once a window, every bucket twice.
+    fn new(points: usize) -> Plan {
+        let cost = |plan: &Plan| plan.windows as usize * (points + plan.buckets());
+        let plans = (4..14).map(|bits| Plan { bits, windows: BITS.div_ceil(bits) });
+        plans.min_by_key(cost).unwrap_or(Plan { bits: 10, windows: 13 })
+    }
+
+    /// One for each odd digit's size.
+    fn buckets(&self) -> usize {
+        1 << (self.bits - 1)
+    }
+
+    /// The bucket and the sign of every multiplier's digit in a window.
+    fn digits(&self, multipliers: &[Recoded], window: u32, digits: &mut Vec<u32>) {
+        let (word, shift) = ((window * self.bits / 64) as usize, window * self.bits % 64);
+        let half = 1_u64 << (self.bits - 1);
+        // k = sum of (2 b - 2^bits + 1) 2^(bits window): all windows together have more bits than 130.
+        let highest = (1 << (self.bits * self.windows - 129)) - 2;
+        digits.clear();
+        digits.extend(multipliers.iter().map(|words| {
+            let words = [words[0], words[1], words[2] + highest, 0];
+            let digit = (words[word] >> shift | words[word + 1] << 1 << (63 - shift)) & (2 * half - 1);
+            let is_negative = digit < half;
+            let size = if is_negative { half - 1 - digit } else { digit - half };
+            reference(size) | if is_negative { OPPOSITE } else { 0 }
+        }));
+    }
+}
+
+/// What comes from a length or a digit is far below 2^31.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "asserted to be below 2^31")]
+fn reference(index: u64) -> Reference {
+    debug_assert!(index < u64::from(OPPOSITE), "a reference has 31 bits for its line");
+    index as u32
+}
+
+/// Lists of points, each to be summed: list i ends where the list i + 1 begins.
+#[derive(Debug, Default)]
+struct Lists {
+    members: Vec<Reference>,
+    ends: Vec<usize>,
+}
+
+impl Lists {
+    fn clear(&mut self) {
+        self.members.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, list: impl Iterator<Item = Reference>) {
+        self.members.extend(list.filter(|member| *member != NONE));
+        self.ends.push(self.members.len());
+    }
+
+    /// A list for each bucket of a window.
+    fn push_buckets(&mut self, buckets: usize, digits: &[u32]) {
+        let base = self.members.len();
+        let first = self.ends.len();
+        self.members.resize(base + digits.len(), NONE);
+        self.ends.resize(first + buckets, 0);
+        let ends = &mut self.ends[first..];
+        for digit in digits {
+            ends[(digit & !OPPOSITE) as usize] += 1;
+        }
+        let mut start = base;
+        for end in &mut *ends {
+            (*end, start) = (start, start + *end);
+        }
+        for (member, digit) in (0..).zip(digits) {
+            let end = &mut ends[(digit & !OPPOSITE) as usize];
+            self.members[*end] = member | digit & OPPOSITE;
+            *end += 1;
+        }
+    }
+
+    /// Takes the pairs out of every list and puts their sums, which will lie from line `sum` on, in their place.
+    fn pair(&mut self, mut sum: Reference, pairs: &mut Vec<[Reference; 2]>) {
+        pairs.clear();
+        let (mut from, mut to) = (0, 0);
+        for end in &mut self.ends {
+            let (list, start) = (*end - from, from);
+            for i in 0..list / 2 {
+                let at = start + 2 * i;
+                let pair = [self.members[at], self.members[at + 1]];
+                pairs.push(pair);
+                self.members[to + i] = sum | pair[0] & OPPOSITE;
+                sum += 1;
+            }
+            to += list / 2;
+            if list % 2 == 1 {
+                self.members[to] = self.members[*end - 1];
+                to += 1;
+            }
+            from = *end;
+            *end = to;
+        }
+        self.members.truncate(to);
+    }
+
+    /// The only member of each list.
+    fn only(&self) -> impl Iterator<Item = Reference> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| if start < end { self.members[*start] } else { NONE })
+    }
+}
+
+/// Points, and room for rounds of additions.
+#[derive(Debug)]
+struct Adder<L: Lanes> {
+    lanes: L,
+    lines: Vec<Line>,
+    pairs: Vec<[Reference; 2]>,
+    before: Vec<Carried<L>>,
+}
+
+/// The sum of all multiples; Z = 0 if exceptional. `multipliers[i]` belongs to `lines[i]`.
+pub(crate) fn sum<L: Lanes>(l: L, lines: Vec<Line>, multipliers: &[Recoded]) -> Option<Coordinates> {
+    assert!(lines.len() == multipliers.len() && lines.len() < 1 << 20, "a line for each multiplier");
+    let plan = Plan::new(lines.len());
+    let points = lines.len();
+    let together = (WINDOW_REFERENCES / points.max(1)).clamp(1, plan.windows as usize);
+    let mut adder = Adder::new(l, lines, together * points);
+    let mut lists = Lists { members: Vec::with_capacity(together * points), ends: Vec::new() };
+    let mut digits = Vec::with_capacity(points);
+    let buckets = plan.windows as usize * plan.buckets();
+    // Every bucket is added twice more.
+    let (mut sums, mut sum_lines) = (Vec::with_capacity(buckets), Vec::with_capacity(3 * buckets));
+    let windows: Vec<u32> = (0..plan.windows).collect();
+    for windows in windows.chunks(together) {
+        lists.clear();
+        for window in windows {
+            plan.digits(multipliers, *window, &mut digits);
+            lists.push_buckets(plan.buckets(), &digits);
+        }
+        adder.sum_lists(&mut lists)?;
+        for sum in lists.only() {
+            let line = adder.lines.get((sum & !OPPOSITE) as usize);
+            sums.push(line.map_or(NONE, |_| reference(sum_lines.len() as u64) | sum & OPPOSITE));
+            sum_lines.extend(line);
+        }
+        adder.lines.truncate(points);
+    }
+    adder.lines = sum_lines;
+    let places = adder.places(plan, &sums, &mut lists)?;
+    l.run(
+        #[inline(always)]
+        || adder.join(&places),
+    )
+}
+
+impl<L: Lanes> Adder<L> {
+    /// With room for so many additions.
+    fn new(lanes: L, mut lines: Vec<Line>, additions: usize) -> Adder<L> {
+        lines.reserve(additions);
+        let (pairs, before) = (Vec::with_capacity(additions / 2), Vec::with_capacity(additions / 2 / L::WIDTH + 1));
+        Adder { lanes, lines, pairs, before }
+    }
+
+    /// Brings every list to one member at most.
+    fn sum_lists(&mut self, lists: &mut Lists) -> Option<()> {
+        loop {
+            let mut pairs = std::mem::take(&mut self.pairs);
+            lists.pair(reference(self.lines.len() as u64), &mut pairs);
+            let added = if pairs.is_empty() { Some(()) } else { self.add(&pairs) };
+            let is_done = pairs.is_empty();
+            self.pairs = pairs;
+            added?;
+            if is_done {
+                return Some(());
+            }
+        }
+    }
+
+    /// Appends the sum of every pair; of the opposites, where the first of a pair is one.
+    fn add(&mut self, pairs: &[[Reference; 2]]) -> Option<()> {
+        let l = self.lanes;
+        let first = self.lines.len();
+        self.lines.resize(first + pairs.len(), Line::default());
+        let (points, sums) = self.lines.split_at_mut(first);
+        let before = &mut self.before;
+        before.clear();
+        let products = l.run(
+            #[inline(always)]
+            || multiply_differences(l, points, pairs, before),
+        );
+        let inverses = l.run(
+            #[inline(always)]
+            || invert_chains(l, &products),
+        )?;
+        l.run(
+            #[inline(always)]
+            || add_pairs(l, points, pairs, before, inverses, sums),
+        );
+        Some(())
+    }
+
+    /// From the buckets' sums to a point for every place of two: bucket j of a window counts 2 j + 1 times.
+    fn places(&mut self, plan: Plan, sums: &[Reference], lists: &mut Lists) -> Option<Vec<Reference>> {
+        let low_bits = (plan.bits - 1) / 2;
+        let (columns, rows) = (1_usize << low_bits, plan.buckets() >> low_bits);
+        // Sums of rows and of columns: the buckets whose index has the same high bits, or the same low bits.
+        lists.clear();
+        for window in sums.chunks(plan.buckets()) {
+            window.chunks(columns).for_each(|row| lists.push(row.iter().copied()));
+            (0..columns).for_each(|column| lists.push(window.iter().skip(column).step_by(columns).copied()));
+        }
+        self.sum_lists(lists)?;
+        let sums: Vec<Reference> = lists.only().collect();
+        // All rows; then for each bit of an index the columns or rows that have it.
+        lists.clear();
+        for window in sums.chunks(rows + columns) {
+            let (row_sums, column_sums) = window.split_at(rows);
+            lists.push(row_sums.iter().copied());
+            for (sums, bits) in [(column_sums, low_bits), (row_sums, plan.bits - 1 - low_bits)] {
+                for bit in 0..bits {
+                    lists.push((0_usize..).zip(sums).filter(|(index, _)| index >> bit & 1 == 1).map(|(_, sum)| *sum));
+                }
+            }
+        }
+        self.sum_lists(lists)?;
+        Some(lists.only().collect())
+    }
+
+    /// The sum of 2^i times point i, in every lane the same.
+    ///
+    /// Not by [`Jacobian::double`] and [`Jacobian::add`]: one more caller of these, and the compiler no longer inlines them
+    /// where checks go one by one, which costs those 8 %.
+    #[inline(always)]
+    fn join(&self, places: &[Reference]) -> Option<Coordinates> {
+        let l = self.lanes;
+        let mut sum: Option<Jacobian<L>> = None;
+        for place in places.iter().rev() {
+            if let Some(sum) = &mut sum {
+                *sum = sum.double_here(l);
+            }
+            let Some(line) = self.lines.get((place & !OPPOSITE) as usize) else { continue };
+            let (x, y) = point(l, [line; WIDTH_MAX]);
+            let is_negative = l.mask(if place & OPPOSITE != 0 { u8::MAX } else { 0 });
+            sum = Some(match &sum {
+                None => Jacobian::affine(l, x, y, is_negative),
+                Some(sum) => sum.add_here(l, &x.factor(l), &y.factor(l), is_negative),
+            });
+        }
+        let (sum, one) = (sum?, Carried::one(l));
+        let y = sum.signed_y(l).carry(l).times(l, &one).canonical(l);
+        let z = sum.z.times(l, &one).canonical(l);
+        Some([sum.x.factor(l).times(l, &one).canonical(l).lane(l, 0), y.lane(l, 0), z.lane(l, 0)])
+    }
+}
+
+/// The points of one side of a group of pairs; lanes that have no pair repeat the last.
+#[inline(always)]
+fn side<'a>(points: &'a [Line], group: &[[Reference; 2]], side: usize) -> [&'a Line; WIDTH_MAX] {
+    let mut lines = [&points[0]; WIDTH_MAX];
+    for (lane, line) in lines.iter_mut().enumerate() {
+        *line = &points[(group[lane.min(group.len() - 1)][side] & !OPPOSITE) as usize];
+    }
+    lines
+}
+
+/// Products of the differences of x: every `CHAINS`th group belongs to one, and `before` gets what it was before the group.
+#[inline(always)]
+fn multiply_differences<L: Lanes>(
+    l: L,
+    points: &[Line],
+    pairs: &[[Reference; 2]],
+    before: &mut Vec<Carried<L>>,
+) -> [Carried<L>; CHAINS] {
+    let mut products = [Carried::one(l); CHAINS];
+    for (i, group) in pairs.chunks(L::WIDTH).enumerate() {
+        let (x1, _) = point(l, side(points, group, 0));
+        let (x2, _) = point(l, side(points, group, 1));
+        let product = &mut products[i % CHAINS];
+        before.push(*product);
+        *product = product.times(l, &minus(l, &x2.raw(), &x1.raw())).carry(l);
+    }
+    products
+}
+
+/// The inverses of all, or `None` if a lane of one is zero.
+#[inline(always)]
+fn invert_chains<L: Lanes>(l: L, products: &[Carried<L>; CHAINS]) -> Option<[Carried<L>; CHAINS]> {
+    let mut inverses = [Carried::one(l); CHAINS];
+    let mut product = Carried::one(l);
+    for i in 0..CHAINS {
+        inverses[i] = product;
+        product = product.times(l, &products[i]).carry(l);
+    }
+    if l.bits(product.times(l, &Carried::one(l)).canonical(l).is_zero(l)) != 0 {
+        return None;
+    }
+    let mut inverse = product.invert(l);
+    for i in (0..CHAINS).rev() {
+        inverses[i] = inverses[i].times(l, &inverse).carry(l);
+        inverse = inverse.times(l, &products[i]).carry(l);
+    }
+    Some(inverses)
+}
+
+/// Backwards, as the inverses lose one difference after the other.
+#[inline(always)]
+fn add_pairs<L: Lanes>(
+    l: L,
+    points: &[Line],
+    pairs: &[[Reference; 2]],
+    before: &[Carried<L>],
+    mut inverses: [Carried<L>; CHAINS],
+    sums: &mut [Line],
+) {
+    let groups = pairs.chunks(L::WIDTH).zip(sums.chunks_mut(L::WIDTH)).zip(before);
+    for (i, ((group, sums), before)) in groups.enumerate().rev() {
+        let (x1, y1) = point(l, side(points, group, 0));
+        let (x2, y2) = point(l, side(points, group, 1));
+        let mut differ = 0;
+        for (lane, [first, second]) in group.iter().enumerate() {
+            differ |= u8::from((first ^ second) & OPPOSITE != 0) << lane;
+        }
+        let inverse = &mut inverses[i % CHAINS];
+        let of_difference = before.times(l, inverse).carry(l);
+        *inverse = inverse.times(l, &minus(l, &x2.raw(), &x1.raw())).carry(l);
+        // Both by the first's sign: the second's y, or its opposite, less the first's.
+        let (minus_y1, minus_y2) = (y1.raw().negate::<2>(l), y2.raw().negate::<2>(l));
+        let second_y = select(l, l.mask(differ), &minus_y2, &y2.raw());
+        let slope = second_y.add(l, &minus_y1).carry(l).times(l, &of_difference).carry(l);
+        let x3 = slope.square_plus(l, &x1.raw().add(l, &x2.raw()).negate::<3>(l)).canonical(l);
+        let y3 = slope.times_plus(l, &minus(l, &x1.raw(), &x3.raw()), &minus_y1).canonical(l);
+        store(l, &x3, &y3, sums);
+    }
+}

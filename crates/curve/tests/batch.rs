@@ -1,0 +1,199 @@
+//! Schnorr checks by one equation, against libsecp256k1: mixtures, culprits, points that meet, limits, and who decided what.
+
+#![allow(clippy::unwrap_used, reason = "tests fail on what cannot be")]
+
+use lydian_curve::limits::{BATCH_CHECKS_MAX, BATCH_CHECKS_MIN};
+use lydian_curve::{Check, Engine, LaneEngine, Reference};
+use lydian_hash::{BIP0340_CHALLENGE, sha256};
+use secp256k1::{Keypair, Parity, Scalar, SecretKey, schnorr};
+
+fn engines() -> Vec<LaneEngine> {
+    let mut engines = LaneEngine::available();
+    engines.push(LaneEngine::plain());
+    engines
+}
+
+fn secret(number: u32) -> SecretKey {
+    SecretKey::from_secret_bytes(sha256(&number.to_be_bytes())).unwrap()
+}
+
+fn signed(secret: &SecretKey, number: u32) -> Check {
+    let (pair, message) = (Keypair::from_secret_key(secret), sha256(&(!number).to_be_bytes()));
+    let signature = schnorr::sign_no_aux_rand(&message, &pair).to_byte_array();
+    Check::Schnorr { key: pair.x_only_public_key().0.to_byte_array(), message, signature }
+}
+
+/// Valid checks, every one with its key.
+fn distinct(count: usize) -> Vec<Check> {
+    (0..u32::try_from(count).unwrap()).map(|number| signed(&secret(number), number)).collect()
+}
+
+/// With the secret of an even y.
+fn even(secret: SecretKey) -> ([u8; 32], SecretKey) {
+    let (key, parity) = Keypair::from_secret_key(&secret).x_only_public_key();
+    (key.to_byte_array(), if parity == Parity::Odd { secret.negate() } else { secret })
+}
+
+/// A signature whose nonce is chosen.
+fn signed_with(secret: SecretKey, nonce: SecretKey, number: u32) -> Check {
+    let ((key, secret), (r, nonce)) = (even(secret), even(nonce));
+    let message = sha256(&number.to_le_bytes());
+    let challenge = Scalar::from_be_bytes(BIP0340_CHALLENGE.hash(&[&r, &key, &message])).unwrap();
+    let s = nonce.add_tweak(&Scalar::from(secret.mul_tweak(&challenge).unwrap())).unwrap();
+    let mut signature = [0; 64];
+    signature[..32].copy_from_slice(&r);
+    signature[32..].copy_from_slice(&s.to_secret_bytes());
+    Check::Schnorr { key, message, signature }
+}
+
+/// Asserts that the verdicts are the reference's and returns what the engine counted meanwhile.
+fn compare(engine: &LaneEngine, checks: &[Check]) -> Counts {
+    let before = (engine.together(), engine.tally().reference);
+    let (mut got, mut expected) = (vec![false; checks.len()], vec![true; checks.len()]);
+    engine.verify(checks, &mut got);
+    Reference.verify(checks, &mut expected);
+    for ((check, got), expected) in checks.iter().zip(&got).zip(&expected) {
+        assert_eq!(got, expected, "{}: {check:?}", engine.name());
+    }
+    Counts { together: engine.together() - before.0, reference: engine.tally().reference - before.1 }
+}
+
+/// Who decided how many checks.
+#[derive(Debug)]
+struct Counts {
+    together: u64,
+    reference: u64,
+}
+
+fn parts(check: &mut Check) -> (&mut [u8; 32], &mut [u8; 32], &mut [u8; 64]) {
+    let Check::Schnorr { key, message, signature } = check else { unreachable!() };
+    (key, message, signature)
+}
+
+/// limit: BATCH_CHECKS_MIN at
+/// limit: BATCH_CHECKS_MIN above
+/// limit: BATCH_CHECKS_MAX at
+/// limit: BATCH_CHECKS_MAX above
+#[test]
+fn batches_at_their_limits() {
+    let (least, most) = (BATCH_CHECKS_MIN, BATCH_CHECKS_MAX);
+    let checks = distinct(most + least);
+    for engine in LaneEngine::available() {
+        let sizes = [(least - 1, 0), (least, least), (least + 1, least + 1), (most, most), (most + 1, most)];
+        for (size, together) in sizes.into_iter().chain([(most + least - 1, most), (most + least, most + least)]) {
+            let mut verdicts = vec![false; size];
+            let before = engine.together();
+            engine.verify(&checks[..size], &mut verdicts);
+            assert!(verdicts.iter().all(|holds| *holds), "{size}");
+            assert_eq!(engine.together() - before, together as u64, "{}: {size}", engine.name());
+        }
+    }
+}
+
+/// Keys and R that are no points are told at once; the equation stands for the others. Numbers out of range never enter it.
+#[test]
+fn what_is_no_point_leaves_the_equation() {
+    let mut checks = distinct(BATCH_CHECKS_MIN + 40);
+    let mut off_curve = 0;
+    for (i, check) in checks.iter_mut().enumerate().filter(|(i, _)| i % 100 == 7) {
+        let (key, _, signature) = parts(check);
+        match i / 100 % 4 {
+            0 => key[..2].copy_from_slice(&[0xff; 2]),
+            1 => signature[..32].fill(0xff),
+            2 => signature[32..].fill(0xff),
+            _ => signature[31] ^= 1,
+        }
+        off_curve += u64::from(i / 100 % 4 == 1 || i / 100 % 4 == 2);
+    }
+    // Numbers above p and n are the reference's; of the rest, those that still are points are false and spoil the equation.
+    for engine in engines() {
+        assert_eq!(compare(&engine, &checks).reference, off_curve, "{}", engine.name());
+    }
+    let mut checks = distinct(BATCH_CHECKS_MIN);
+    for (i, check) in checks.iter_mut().enumerate().filter(|(i, _)| i % 500 == 3) {
+        let (key, _, signature) = parts(check);
+        let x = if i % 1000 == 3 { key } else { signature.first_chunk_mut().unwrap() };
+        // 5 is no x of the curve.
+        *x = [0; 32];
+        x[31] = 5;
+    }
+    for engine in engines() {
+        let tally = compare(&engine, &checks);
+        assert_eq!((tally.together, tally.reference), (BATCH_CHECKS_MIN as u64, 0), "{}", engine.name());
+    }
+}
+
+/// One check that is false, wherever it is, is found; and two whose errors would cancel if all weights were equal.
+#[test]
+fn culprits_are_found() {
+    let checks = distinct(BATCH_CHECKS_MIN + 1);
+    for engine in engines() {
+        for (at, bit) in [(0, 1), (1_024, 0x80), (BATCH_CHECKS_MIN, 0x10)] {
+            let mut checks = checks.clone();
+            parts(&mut checks[at]).1[11] ^= bit;
+            assert_eq!(compare(&engine, &checks).together, 0, "{}", engine.name());
+        }
+        let mut checks = checks.clone();
+        for (at, by) in [(40, 1), (1_999, -1)] {
+            let s = parts(&mut checks[at]).2.last_chunk_mut::<32>().unwrap();
+            let one = SecretKey::from_secret_bytes(Scalar::ONE.to_be_bytes()).unwrap();
+            let by = Scalar::from(if by < 0 { one.negate() } else { one });
+            *s = SecretKey::from_secret_bytes(*s).unwrap().add_tweak(&by).unwrap().to_secret_bytes();
+        }
+        assert_eq!(compare(&engine, &checks).together, 0, "{}", engine.name());
+    }
+}
+
+/// Equal keys are merged, R too where it is a key. Equal points that meet in a bucket are exceptional: one by one then.
+#[test]
+fn points_that_meet() {
+    let count = u32::try_from(BATCH_CHECKS_MIN).unwrap();
+    let one_key: Vec<Check> = (0..count).map(|number| signed(&secret(1), number)).collect();
+    let few_keys: Vec<Check> = (0..count).map(|number| signed(&secret(number % 37), number)).collect();
+    let one_nonce: Vec<Check> = (0..count).map(|number| signed_with(secret(number), secret(count), number)).collect();
+    let nonce_is_key: Vec<Check> = (0..count).map(|number| signed_with(secret(1), secret(1), number)).collect();
+    let own_nonces: Vec<Check> = (0..count).map(|number| signed_with(secret(number), secret(number), number)).collect();
+    let same: Vec<Check> = vec![signed(&secret(1), 1); BATCH_CHECKS_MIN];
+    // Sums of some keys are sums of others: 1 + 4 = 2 + 3.
+    let counted = |number: u32| {
+        let mut secret = [0x5a; 32];
+        secret[28..].copy_from_slice(&number.to_be_bytes());
+        signed(&SecretKey::from_secret_bytes(secret).unwrap(), number)
+    };
+    let counted: Vec<Check> = (0..count).map(counted).collect();
+    for engine in engines() {
+        for checks in [&one_key, &few_keys] {
+            assert_eq!(compare(&engine, checks).together, u64::from(count), "{}", engine.name());
+        }
+        for checks in [&one_nonce, &nonce_is_key, &own_nonces, &same, &counted] {
+            let tally = compare(&engine, checks);
+            assert!(tally.together == 0 || tally.together == u64::from(count), "{}: {tally:?}", engine.name());
+        }
+        assert_eq!(compare(&engine, &one_nonce).together, 0, "{}", engine.name());
+        // And with one of them false.
+        for checks in [&one_key, &one_nonce, &nonce_is_key, &same] {
+            let mut checks = checks.clone();
+            parts(&mut checks[77]).2[63] ^= 4;
+            assert_eq!(compare(&engine, &checks).together, 0, "{}", engine.name());
+        }
+    }
+}
+
+/// Whatever the seed is, and beside checks of other kinds.
+#[test]
+fn seeds_and_neighbours() {
+    let mut checks = distinct(BATCH_CHECKS_MIN);
+    for number in 0..50 {
+        let pair = Keypair::from_secret_key(&secret(number)).x_only_public_key().0;
+        let (output, parity) = pair.add_tweak(&Scalar::ONE).unwrap();
+        let (output, internal) = (output.to_byte_array(), pair.to_byte_array());
+        let is_odd = (parity == Parity::Odd) ^ (number % 2 == 0);
+        let tweak = Check::Tweak { output, is_odd, internal, tweak: Scalar::ONE.to_be_bytes() };
+        checks.insert(usize::try_from(number * 31).unwrap(), tweak);
+    }
+    for seed in [[0; 32], [1; 32], [0xff; 32]] {
+        for engine in engines() {
+            assert_eq!(compare(&engine.seeded(seed), &checks).together, BATCH_CHECKS_MIN as u64);
+        }
+    }
+}
