@@ -19,6 +19,7 @@ pub mod eviction;
 pub mod files;
 pub mod fixed_seeds;
 pub mod limits;
+pub mod outbound;
 pub mod peer;
 mod time;
 

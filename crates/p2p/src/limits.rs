@@ -29,3 +29,9 @@ pub const ADDRESSES_TO_SEND_MAX: usize = 1000;
 
 /// Answers to `getaddr` that are kept, each for one network and one address of ours.
 pub const ANSWER_CACHES_MAX: usize = 64;
+
+/// Full-relay peers that we connect to: Core's `MAX_OUTBOUND_FULL_RELAY_CONNECTIONS`.
+pub const FULL_RELAY_PEERS_MAX: usize = 8;
+
+/// Block-relay-only peers that we connect to: Core's `MAX_BLOCK_RELAY_ONLY_CONNECTIONS`.
+pub const BLOCK_RELAY_PEERS_MAX: usize = 2;

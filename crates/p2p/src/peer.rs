@@ -18,6 +18,7 @@ mod keepalive;
 mod kind;
 
 pub use gossip::AddressesFrom;
+pub use handshake::desirable_services;
 pub use keepalive::{PING_INTERVAL, TIMEOUT_INTERVAL};
 pub use kind::{ConnectionKind, Permissions};
 

@@ -146,7 +146,7 @@ impl Peer {
 }
 
 /// Core's `GetDesirableServiceFlags`: near the tip a peer that serves the last blocks is as good as any.
-pub(super) fn desirable_services(offered: Services, is_near_tip: bool) -> Services {
+pub fn desirable_services(offered: Services, is_near_tip: bool) -> Services {
     if offered.contains(Services::NETWORK_LIMITED) && is_near_tip {
         Services::NETWORK_LIMITED | Services::WITNESS
     } else {
