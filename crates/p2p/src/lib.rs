@@ -21,6 +21,7 @@ pub mod fixed_seeds;
 pub mod limits;
 pub mod outbound;
 pub mod peer;
+pub mod seeding;
 mod time;
 
 pub use addrman::AddrMan;

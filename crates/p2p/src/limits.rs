@@ -35,3 +35,6 @@ pub const FULL_RELAY_PEERS_MAX: usize = 8;
 
 /// Block-relay-only peers that we connect to: Core's `MAX_BLOCK_RELAY_ONLY_CONNECTIONS`.
 pub const BLOCK_RELAY_PEERS_MAX: usize = 2;
+
+/// Addresses that are taken from one DNS seed.
+pub const DNS_SEED_ADDRESSES_MAX: usize = 32;

@@ -1,0 +1,260 @@
+//! When strangers are asked for addresses. Input: what is known and who is connected, the time. Output: names for the DNS, fixed addresses.
+//!
+//! Core's `ThreadDNSAddressSeed` and the part of `ThreadOpenConnections` about fixed seeds. Who knows addresses tries them first; names are asked three at a
+//! time, so that no seed alone decides whom we meet, and no more once two peers are there; the fixed list comes after a minute, for networks of which nothing
+//! is known. Invariants: each name is asked once, the list used once. It resolves nothing itself.
+
+use crate::addrman::AddrMan;
+use crate::draw;
+use crate::fixed_seeds::{SEEDS_SERVICES, dns_seeds, fixed_seeds};
+use crate::limits::DNS_SEED_ADDRESSES_MAX;
+use crate::time::{Moment, UnixTime};
+use lydian_consensus::Chain;
+use lydian_wire::{Endpoint, NetAddr, Network, TimedAddress};
+use rand_chacha::ChaCha20Rng;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Peers that are enough: Core's `SEED_OUTBOUND_CONNECTION_THRESHOLD`.
+const PEERS_ENOUGH: usize = 2;
+const NAMES_AT_ONCE: usize = 3;
+/// With so many addresses there is time to try them ...
+const ADDRESSES_MANY: usize = 1000;
+const WAIT_MANY: Duration = Duration::from_secs(5 * 60);
+/// ... and with fewer, less.
+const WAIT_FEW: Duration = Duration::from_secs(11);
+/// What `-seednode` gets before names are asked.
+const SEEDNODE_TIME: Duration = Duration::from_secs(30);
+/// What all other ways get before the fixed list is used.
+const FIXED_TIME: Duration = Duration::from_secs(60);
+const DAY_S: usize = 24 * 60 * 60;
+
+/// What the settings say.
+#[derive(Clone, Copy, Debug)]
+pub struct SeedingSettings {
+    /// `-dnsseed`
+    pub dns: bool,
+    /// `-forcednsseed`
+    pub force_dns: bool,
+    /// `-fixedseeds`
+    pub fixed: bool,
+    /// `-seednode` was given.
+    pub has_seednodes: bool,
+    /// `-addnode` was given.
+    pub has_added_nodes: bool,
+}
+
+/// A name to be resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DnsSeed {
+    /// As Core's list has it. If `host` has no address, or names are resolved by a proxy only: to be connected as an addr-fetch peer.
+    pub name: &'static str,
+    /// The name that is asked: with the services that the nodes should have.
+    pub host: String,
+    /// The source of its addresses for the address manager.
+    pub source: NetAddr,
+}
+
+/// Who is asked when.
+#[derive(Clone, Debug)]
+pub struct Seeding {
+    settings: SeedingSettings,
+    chain: Chain,
+    started: Duration,
+    names: Vec<&'static str>,
+    /// Names that may be asked without waiting.
+    right_now: usize,
+    wait_until: Option<Duration>,
+    /// The wait is that for seed nodes; names have theirs to come.
+    is_for_seednodes: bool,
+    is_fixed_used: bool,
+}
+
+impl Seeding {
+    pub fn new(
+        chain: Chain,
+        settings: SeedingSettings,
+        addrman: &AddrMan,
+        now: Moment,
+        random: &mut ChaCha20Rng,
+    ) -> Self {
+        let mut names = if settings.dns || settings.force_dns { dns_seeds(chain).to_vec() } else { Vec::new() };
+        draw::shuffle(&mut names, random);
+        let right_now = if settings.force_dns || addrman.is_empty() { names.len() } else { 0 };
+        let wait_until = settings.has_seednodes.then(|| now.elapsed + SEEDNODE_TIME);
+        Seeding {
+            settings,
+            chain,
+            started: now.elapsed,
+            names,
+            right_now,
+            wait_until,
+            is_for_seednodes: settings.has_seednodes,
+            is_fixed_used: false,
+        }
+    }
+
+    /// Names to ask now; to be called every few seconds while the network is on. `peers` counts full-relay peers whose handshake is complete.
+    pub fn names(&mut self, peers: usize, addrman: &AddrMan, now: Moment) -> Vec<DnsSeed> {
+        if self.wait_until.is_some() && peers >= PEERS_ENOUGH {
+            self.wait_until = None;
+            self.names.truncate(self.right_now);
+        }
+        if self.wait_until.is_some_and(|until| now.elapsed < until) {
+            return Vec::new();
+        }
+        let has_waited = self.wait_until.take().is_some() && !std::mem::take(&mut self.is_for_seednodes);
+        if self.right_now == 0 && !self.names.is_empty() {
+            if !has_waited && !addrman.is_empty() {
+                let many = addrman.size(None, None) >= ADDRESSES_MANY;
+                self.wait_until = Some(now.elapsed + if many { WAIT_MANY } else { WAIT_FEW });
+                return Vec::new();
+            }
+            self.right_now = NAMES_AT_ONCE;
+        }
+        let count = self.right_now.min(self.names.len());
+        self.right_now = 0;
+        self.names.drain(..count).filter_map(dns_seed).collect()
+    }
+
+    /// The fixed seeds of networks that nothing is known of, once, when all other ways had their time. The source is
+    /// [`fixed_seeds_source`](crate::fixed_seeds::fixed_seeds_source).
+    pub fn fixed(
+        &mut self,
+        reachable: &BTreeSet<Network>,
+        addrman: &AddrMan,
+        now: Moment,
+        random: &mut ChaCha20Rng,
+    ) -> Vec<TimedAddress> {
+        let SeedingSettings { dns, fixed, has_seednodes, has_added_nodes, .. } = self.settings;
+        let is_only_way = !dns && !has_seednodes && !has_added_nodes;
+        let is_time = now.elapsed > self.started + FIXED_TIME || is_only_way;
+        let empty: BTreeSet<_> = reachable.iter().filter(|network| addrman.size(Some(**network), None) == 0).collect();
+        if !fixed || self.is_fixed_used || !is_time || empty.is_empty() {
+            return Vec::new();
+        }
+        self.is_fixed_used = true;
+        let mut seeds = fixed_seeds(self.chain, now.unix, random);
+        seeds.retain(|seed| empty.contains(&seed.endpoint.addr.network()));
+        seeds
+    }
+}
+
+/// None for a name that no address can stand for.
+fn dns_seed(name: &'static str) -> Option<DnsSeed> {
+    let host = format!("x{:x}.{name}", SEEDS_SERVICES.0);
+    let source = NetAddr::internal(&host)?;
+    Some(DnsSeed { name, host, source })
+}
+
+/// What the DNS answered, for the address manager: the first [`DNS_SEED_ADDRESSES_MAX`], as if seen three to seven days ago.
+pub fn dns_answer(found: &[NetAddr], port: u16, now: UnixTime, random: &mut ChaCha20Rng) -> Vec<TimedAddress> {
+    let mut seen = || now.minus((3 * DAY_S + draw::below(random, 4 * DAY_S)) as u64).to_u32();
+    let take = found.iter().take(DNS_SEED_ADDRESSES_MAX);
+    take.map(|addr| TimedAddress { time: seen(), services: SEEDS_SERVICES, endpoint: Endpoint { addr: *addr, port } })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::rand_core::SeedableRng;
+
+    const SETTINGS: SeedingSettings =
+        SeedingSettings { dns: true, force_dns: false, fixed: true, has_seednodes: false, has_added_nodes: false };
+
+    fn at(seconds: u64) -> Moment {
+        Moment { elapsed: Duration::from_secs(seconds), unix: UnixTime(1_790_000_000 + seconds) }
+    }
+
+    fn random() -> ChaCha20Rng {
+        ChaCha20Rng::seed_from_u64(1)
+    }
+
+    fn addrman(count: u32) -> AddrMan {
+        let mut addrman = AddrMan::new(&mut random());
+        for number in 0..count {
+            let addr = NetAddr::Ipv4((0x0b00_0000 + (number << 13)).into());
+            let address =
+                TimedAddress { time: 1_790_000_000, services: SEEDS_SERVICES, endpoint: Endpoint { addr, port: 1 } };
+            addrman.add(&[address], &addr, 0, at(0).unix);
+        }
+        addrman
+    }
+
+    fn seeding(settings: SeedingSettings, addrman: &AddrMan) -> Seeding {
+        Seeding::new(Chain::Main, settings, addrman, at(0), &mut random())
+    }
+
+    /// Seconds at which how many names are asked, with as many peers as `peers` says, over 20 minutes.
+    fn asked(settings: SeedingSettings, addrman: &AddrMan, peers: impl Fn(u64) -> usize) -> Vec<(u64, usize)> {
+        let mut seeding = seeding(settings, addrman);
+        let mut asked = Vec::new();
+        for second in 0..1200 {
+            let names = seeding.names(peers(second), addrman, at(second));
+            if !names.is_empty() {
+                asked.push((second, names.len()));
+            }
+        }
+        asked
+    }
+
+    #[test]
+    fn names_are_asked_when_addresses_do_not_help() {
+        let (none, few, many) = (addrman(0), addrman(50), addrman(3000));
+        assert!(many.size(None, None) >= ADDRESSES_MANY);
+        assert_eq!(asked(SETTINGS, &none, |_| 0), [(0, 7)]);
+        assert_eq!(asked(SETTINGS, &few, |_| 0), [(11, 3), (23, 3), (35, 1)]);
+        assert_eq!(asked(SETTINGS, &many, |_| 0), [(300, 3), (601, 3), (902, 1)]);
+        assert_eq!(asked(SETTINGS, &few, |second| usize::from(second > 5) * 2), []);
+        assert_eq!(asked(SETTINGS, &few, |second| usize::from(second > 15) * 2), [(11, 3)]);
+        assert_eq!(asked(SeedingSettings { force_dns: true, ..SETTINGS }, &many, |_| 9), [(0, 7)]);
+        assert_eq!(asked(SeedingSettings { dns: false, ..SETTINGS }, &none, |_| 0), []);
+        let seednodes = SeedingSettings { has_seednodes: true, ..SETTINGS };
+        assert_eq!(asked(seednodes, &none, |_| 0), [(30, 7)]);
+        assert_eq!(asked(seednodes, &few, |_| 0), [(41, 3), (53, 3), (65, 1)]);
+        assert_eq!(asked(seednodes, &few, |second| usize::from(second > 5) * 2), []);
+    }
+
+    #[test]
+    fn a_name_asks_for_services_and_is_a_source_of_its_own() {
+        let names = seeding(SETTINGS, &addrman(0)).names(0, &addrman(0), at(0));
+        assert!(names.iter().all(|seed| seed.host == format!("x9.{}", seed.name) && seed.source.is_internal()));
+        let sources: BTreeSet<_> = names.iter().map(|seed| seed.source.netgroup()).collect();
+        assert_eq!(sources.len(), names.len());
+    }
+
+    #[test]
+    fn the_fixed_list_is_the_last_resort() {
+        let reachable = [Network::Ipv4, Network::Ipv6].into();
+        let get = |settings, addrman: &AddrMan, second| {
+            seeding(settings, addrman).fixed(&reachable, addrman, at(second), &mut random())
+        };
+        assert_eq!(get(SETTINGS, &addrman(0), 60), []);
+        let all = get(SETTINGS, &addrman(0), 61);
+        assert!(all.len() > 500 && all.iter().all(|seed| reachable.contains(&seed.endpoint.addr.network())));
+        let ipv6 = get(SETTINGS, &addrman(9), 61);
+        assert!(ipv6.iter().all(|seed| seed.endpoint.addr.is_ipv6()) && !ipv6.is_empty(), "of IPv4 something is known");
+        assert!(!get(SeedingSettings { dns: false, ..SETTINGS }, &addrman(0), 0).is_empty(), "there is no other way");
+        assert_eq!(get(SeedingSettings { dns: false, has_added_nodes: true, ..SETTINGS }, &addrman(0), 0), []);
+        assert_eq!(get(SeedingSettings { fixed: false, ..SETTINGS }, &addrman(0), 90), []);
+        let (mut seeding, none) = (seeding(SETTINGS, &addrman(0)), addrman(0));
+        assert!(!seeding.fixed(&reachable, &none, at(70), &mut random()).is_empty());
+        assert!(seeding.fixed(&reachable, &none, at(80), &mut random()).is_empty(), "once");
+    }
+
+    /// limit: DNS_SEED_ADDRESSES_MAX at
+    /// limit: DNS_SEED_ADDRESSES_MAX above
+    #[test]
+    fn one_seed_does_not_dominate() {
+        for (count, expected) in
+            [(DNS_SEED_ADDRESSES_MAX, DNS_SEED_ADDRESSES_MAX), (DNS_SEED_ADDRESSES_MAX + 1, DNS_SEED_ADDRESSES_MAX)]
+        {
+            let found = vec![NetAddr::Ipv4([9, 9, 9, 9].into()); count];
+            let answer = dns_answer(&found, 8333, at(0).unix, &mut random());
+            assert_eq!(answer.len(), expected);
+            let age = |address: &TimedAddress| at(0).unix.since(address.time.into());
+            assert!(answer.iter().all(|address| (3 * 86_400..7 * 86_400).contains(&age(address))));
+        }
+    }
+}
