@@ -16,10 +16,10 @@ use crate::start;
 use crate::utxo::{CoinsSummary, UtxoHash, UtxoHashes, summary, utxo_hashes};
 use lydian_chain::{IndexEntry, NodeId, RefusedAt, StoreRemark, accept_headers};
 use lydian_coins::{Coins, CoinsStats, Tip};
-use lydian_consensus::{Accepted, CheckedBlock, Params, Parent, Rejected, Step, Violation, check_block};
+use lydian_consensus::{Accepted, CheckedBlock, Coin, Params, Parent, Rejected, Step, Violation, check_block};
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
-use lydian_primitives::{Block, BlockHash, HashedHeader, Header, Height};
+use lydian_primitives::{Block, BlockHash, HashedHeader, Header, Height, OutPoint};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -235,6 +235,16 @@ impl Engine {
     pub fn coins_summary(&self, hash: UtxoHash) -> Result<CoinsSummary, EngineError> {
         let _writer = lock(&self.desk.writer);
         summary(self.core(), hash)
+    }
+
+    /// Visits all coins, ordered by txid bytes and output index; gives the tip whose they are. No block is validated meanwhile.
+    pub fn visit_coins(
+        &self,
+        visit: &mut dyn FnMut(&OutPoint, &Coin) -> Result<(), EngineError>,
+    ) -> Result<Tip, EngineError> {
+        let _writer = lock(&self.desk.writer);
+        self.core().coins.export(visit)?;
+        Ok(self.core().tip())
     }
 
     /// Height and hash of the last block of the active chain.

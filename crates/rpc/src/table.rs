@@ -12,6 +12,8 @@ pub const METHODS: &[&[Method]] = &[
     methods::waiting::METHODS,
     methods::mempool::METHODS,
     methods::submit::METHODS,
+    methods::mining::METHODS,
+    methods::address::METHODS,
     methods::control::METHODS,
 ];
 

@@ -100,6 +100,19 @@ pub(crate) fn testdummy(tree: &HeaderTree, id: NodeId, chain: Chain) -> Option<(
     Some((bip9, active_since))
 }
 
+/// The version of the block after this one: Core's `ComputeBlockVersion`.
+pub(crate) fn next_version(tree: &HeaderTree, id: NodeId, chain: Chain) -> i32 {
+    const TOP_BITS: i32 = 0x2000_0000;
+    if chain != Chain::Regtest {
+        return TOP_BITS;
+    }
+    let signals: Vec<bool> = versions(tree, id).into_iter().map(is_signal).collect();
+    match state_of(&signals, tree.height(id).0 + 1) {
+        (State::Started | State::LockedIn, _) => TOP_BITS | 1 << BIT,
+        _ => TOP_BITS,
+    }
+}
+
 /// The versions of a block's chain, by height.
 fn versions(tree: &HeaderTree, id: NodeId) -> Vec<i32> {
     let all = (0..=tree.height(id).0).filter_map(|height| tree.ancestor(id, Height(height)));

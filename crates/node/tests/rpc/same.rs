@@ -298,3 +298,129 @@ fn bitcoin_cli_drives_lydian() {
     assert!(pair.lydian.cli(&cli, &["stop"]).status.success());
     assert_eq!(pair.lydian.wait(), Some(0));
 }
+
+/// Blocks that we make are Core's to the byte, under the same clock.
+#[test]
+fn blocks_that_are_made() {
+    let Some(pair) = Pair::start("blocks_that_are_made", &[]) else { return };
+    let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+    for call in [("getmininginfo", "[]"), ("getnetworkhashps", "[]")] {
+        pair.ask(call.0, call.1);
+    }
+    for (round, (method, params)) in [
+        ("generatetodescriptor", "[20,\"raw(51)\"]".to_owned()),
+        ("generatetodescriptor", format!("[2,\"combo({key})\"]")),
+        ("generatetodescriptor", format!("[1,\"sh(wsh(multi(1,{key})))\",1000]")),
+        ("generatetoaddress", "[130,\"mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY8\"]".to_owned()),
+        ("generatetoaddress", "[1,\"bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080\"]".to_owned()),
+        ("generateblock", "[\"raw(52)\",[]]".to_owned()),
+        ("generateblock", "[\"raw(53)\",[],false]".to_owned()),
+        ("generatetodescriptor", "[150,\"raw(51)\",5000]".to_owned()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let time = 1_700_000_000 + 1_000 * round;
+        pair.ask("setmocktime", &format!("[{time}]"));
+        pair.ask(method, &params);
+        let height = pair.core.result("getblockcount", "[]").as_u64().unwrap();
+        for height in [height - 1, height] {
+            let hash = pair.core.result("getblockhash", &format!("[{height}]"));
+            pair.ask("getblock", &format!("[{hash},2]"));
+            pair.ask("getdeploymentinfo", &format!("[{hash}]"));
+        }
+        for params in ["[]", "[10]", "[-1]", "[5,10]", "[0]", "[-2]", "[1,100000]", "[1,-2]"] {
+            pair.ask("getnetworkhashps", params);
+        }
+        pair.ask("getblockcount", "[]");
+    }
+    let spend = format!("0200000001{}0000000000ffffffff0100f2052a0100000001510000000000", "11".repeat(32));
+    for (method, params) in [
+        ("generatetoaddress", "[1,\"x\"]".to_owned()),
+        ("generatetoaddress", "[-1,\"mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY8\"]".to_owned()),
+        ("generatetoaddress", "[1,\"mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY8\",0]".to_owned()),
+        ("generatetodescriptor", "[1,\"x\"]".to_owned()),
+        ("generatetodescriptor", "[1,\"raw(51)#xxxxxxxx\"]".to_owned()),
+        ("generatetodescriptor", "[1,\"pk(00)\"]".to_owned()),
+        ("generateblock", "[\"x\",[]]".to_owned()),
+        ("generateblock", format!("[\"raw(51)\",[\"{}\"]]", "00".repeat(32))),
+        ("generateblock", "[\"raw(51)\",[\"00\"]]".to_owned()),
+        ("generateblock", format!("[\"raw(51)\",[\"{spend}\"]]")),
+    ] {
+        pair.ask(method, &params);
+    }
+    for objects in [
+        "[\"raw(51)\"]".to_owned(),
+        format!("[\"combo({key})\",{{\"desc\":\"addr(mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY8)\"}}]"),
+        "[]".to_owned(),
+        "[5]".to_owned(),
+        "[{}]".to_owned(),
+        "[\"x\"]".to_owned(),
+    ] {
+        pair.ask("scantxoutset", &format!("[\"start\",{objects}]"));
+    }
+    for params in ["[\"start\"]", "[\"status\"]", "[\"abort\"]", "[\"x\"]"] {
+        pair.ask("scantxoutset", params);
+    }
+    pair.comparison.finish();
+}
+
+#[test]
+fn addresses_and_scripts() {
+    let Some(pair) = Pair::start("addresses_and_scripts", &[]) else { return };
+    let good = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080";
+    let mut addresses: Vec<String> = [
+        "",
+        "x",
+        good,
+        "bcrt1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KYGT080",
+        "BCRT1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KYGT080",
+        "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+        "mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY8",
+        "2N2JD6wb56AfK4tfmM6PwdVmoYk2dCKf4Br",
+        "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
+        "mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY9",
+        "mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY",
+        "0OIl",
+        "bcrt1",
+        "bcrt1q",
+        "bcrtqqqqqqqqqqqqq",
+        "bcrt1pfeesnyr2tx",
+        "bcrt1sw50qgdz25j",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    // Every slip of one letter, and some of two.
+    for place in 5..good.len() {
+        let mut bytes = good.as_bytes().to_vec();
+        bytes[place] = if bytes[place] == b'z' { b'r' } else { b'z' };
+        addresses.push(String::from_utf8(bytes.clone()).unwrap());
+        bytes[(place + 7) % (good.len() - 5) + 5] = b'l';
+        addresses.push(String::from_utf8(bytes).unwrap());
+    }
+    for address in addresses {
+        pair.ask("validateaddress", &format!("[\"{address}\"]"));
+    }
+    let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+    let hash = "22".repeat(20);
+    for script in [
+        String::new(),
+        "zz".to_owned(),
+        "51".to_owned(),
+        format!("21{key}ac"),
+        format!("76a914{hash}88ac"),
+        format!("a914{hash}87"),
+        format!("0014{hash}"),
+        format!("0020{}", "22".repeat(32)),
+        format!("5120{}", &key[2..]),
+        "51024e73".to_owned(),
+        "6a0411223344".to_owned(),
+        "4c".to_owned(),
+        "ba".to_owned(),
+        "50".to_owned(),
+        "ff".to_owned(),
+    ] {
+        pair.ask("decodescript", &format!("[\"{script}\"]"));
+    }
+    pair.comparison.finish();
+}

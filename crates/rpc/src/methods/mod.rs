@@ -1,9 +1,11 @@
 //! The methods, by theme. Each module has its list of [`crate::Method`]s.
 
+pub(crate) mod address;
 pub(crate) mod block;
 pub(crate) mod blockchain;
 mod blockstats;
 pub(crate) mod control;
 pub(crate) mod mempool;
+pub(crate) mod mining;
 pub(crate) mod submit;
 pub(crate) mod waiting;

@@ -1,10 +1,11 @@
 //! Addresses. Input: an output script's kind, or text; the chain. Output: text (Core's `EncodeDestination`), or the script it stands for
 //! (`DecodeDestination`, with its words for what is wrong).
 
+use super::bech32::{Encoding, decode as decode_bech32, encode_program};
 use super::solver::Kind;
-use bech32::{Fe32, Hrp, segwit};
 use lydian_consensus::Chain;
 use lydian_hash::sha256d;
+use lydian_script::builder::scripts;
 
 /// What addresses of a chain begin with: Core's `base58Prefixes` and `bech32_hrp`.
 fn prefixes(chain: Chain) -> (u8, u8, &'static str) {
@@ -21,17 +22,98 @@ pub(crate) fn encode(kind: &Kind<'_>, chain: Chain) -> Option<String> {
     match kind {
         Kind::PubkeyHash(hash) => Some(base58(key_prefix, hash)),
         Kind::ScriptHash(hash) => Some(base58(script_prefix, hash)),
-        Kind::WitnessV0KeyHash(program) | Kind::WitnessV0ScriptHash(program) => segwit(hrp, 0, program),
-        Kind::WitnessV1Taproot(program) => segwit(hrp, 1, program),
-        Kind::Anchor => segwit(hrp, 1, &[0x4e, 0x73]),
-        Kind::WitnessUnknown { version, program } => segwit(hrp, *version, program),
+        Kind::WitnessV0KeyHash(program) | Kind::WitnessV0ScriptHash(program) => Some(encode_program(hrp, 0, program)),
+        Kind::WitnessV1Taproot(program) => Some(encode_program(hrp, 1, program)),
+        Kind::Anchor => Some(encode_program(hrp, 1, &[0x4e, 0x73])),
+        Kind::WitnessUnknown { version, program } => Some(encode_program(hrp, *version, program)),
         Kind::Nonstandard | Kind::Pubkey(_) | Kind::Multisig { .. } | Kind::NullData => None,
     }
 }
 
-fn segwit(hrp: &'static str, version: u8, program: &[u8]) -> Option<String> {
-    let version = Fe32::try_from(version).ok()?;
-    segwit::encode(Hrp::parse_unchecked(hrp), version, program).ok()
+/// Text that is no address: why, and where it may be mistyped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadAddress {
+    pub(crate) words: String,
+    pub(crate) places: Vec<usize>,
+}
+
+/// The script that an address stands for: Core's `DecodeDestination`.
+pub(crate) fn decode(text: &str, chain: Chain) -> Result<Vec<u8>, BadAddress> {
+    let (_, _, hrp) = prefixes(chain);
+    let start = text.as_bytes().get(..hrp.len());
+    match start.is_some_and(|start| start.eq_ignore_ascii_case(hrp.as_bytes())) {
+        true => decode_segwit(text, hrp),
+        false => decode_base58(text, chain).map_err(|words| BadAddress { words: words.to_owned(), places: Vec::new() }),
+    }
+}
+
+/// Core's greatest number of bytes of an address, and of a text that might have been one.
+const BASE58_SIZE_MAX: usize = 25;
+const BASE58_ANY_SIZE_MAX: usize = 100;
+
+fn decode_base58(text: &str, chain: Chain) -> Result<Vec<u8>, &'static str> {
+    let (key_prefix, script_prefix, _) = prefixes(chain);
+    let bytes = bs58::decode(text.trim_ascii()).into_vec().ok().filter(|bytes| bytes.len() <= BASE58_ANY_SIZE_MAX);
+    let bytes = bytes.ok_or("Invalid or unsupported Segwit (Bech32) or Base58 encoding.")?;
+    let is_long = bytes.len() > BASE58_SIZE_MAX;
+    let body = bytes.split_last_chunk::<4>().filter(|(body, sum)| !is_long && sha256d(body)[..4] == sum[..]);
+    let Some((body, _)) = body else { return Err("Invalid checksum or length of Base58 address (P2PKH or P2SH)") };
+    match (body.split_first(), <[u8; 20]>::try_from(body.get(1..).unwrap_or_default())) {
+        (Some((prefix, _)), Ok(hash)) if *prefix == key_prefix => Ok(scripts::p2pkh(&hash)),
+        (Some((prefix, _)), Ok(hash)) if *prefix == script_prefix => Ok(scripts::p2sh(&hash)),
+        (Some((prefix, _)), Err(_)) if [key_prefix, script_prefix].contains(prefix) => {
+            Err("Invalid length for Base58 address (P2PKH or P2SH)")
+        }
+        _ => Err("Invalid or unsupported Base58-encoded address."),
+    }
+}
+
+fn decode_segwit(text: &str, hrp: &str) -> Result<Vec<u8>, BadAddress> {
+    let fail = |words: String| Err(BadAddress { words, places: Vec::new() });
+    let decoded = match decode_bech32(text) {
+        Ok(decoded) => decoded,
+        Err(fault) => return Err(BadAddress { words: fault.words.to_owned(), places: fault.places }),
+    };
+    let Some((version, values)) = decoded.values.split_first() else {
+        return fail("Empty Bech32 data section".to_owned());
+    };
+    if decoded.prefix != hrp {
+        let found = decoded.prefix;
+        return fail(format!(
+            "Invalid or unsupported prefix for Segwit (Bech32) address (expected {hrp}, got {found})."
+        ));
+    }
+    match (*version, decoded.encoding) {
+        (0, Encoding::Bech32m) => return fail("Version 0 witness address must use Bech32 checksum".to_owned()),
+        (1.., Encoding::Bech32) => return fail("Version 1+ witness address must use Bech32m checksum".to_owned()),
+        _ => {}
+    }
+    let Some(program) = bytes_of(values) else { return fail("Invalid padding in Bech32 data section".to_owned()) };
+    let size = program.len();
+    let unit = if size == 1 { "byte" } else { "bytes" };
+    match (*version, size) {
+        (0, 20 | 32) => {}
+        (0, _) => return fail(format!("Invalid Bech32 v0 address program size ({size} {unit}), per BIP141")),
+        (17.., _) => return fail("Invalid Bech32 address witness version".to_owned()),
+        (_, 2..=40) => {}
+        _ => return fail(format!("Invalid Bech32 address program size ({size} {unit})")),
+    }
+    Ok(scripts::witness_program(*version, &program))
+}
+
+/// Bytes of values of five bits; what is left over must be less than five zeros.
+fn bytes_of(values: &[u8]) -> Option<Vec<u8>> {
+    let (mut held, mut bits, mut out) = (0u32, 0, Vec::with_capacity(values.len()));
+    for value in values {
+        held = held << 5 | u32::from(*value);
+        bits += 5;
+        if bits >= 8 {
+            bits -= 8;
+            out.push(u8::try_from(held >> bits & 0xff).ok()?);
+            held &= (1 << bits) - 1;
+        }
+    }
+    (bits < 5 && held == 0).then_some(out)
 }
 
 fn base58(prefix: u8, hash: &[u8]) -> String {
@@ -63,5 +145,22 @@ mod tests {
             assert_eq!(address(script, chain).as_deref(), Some(text), "{script}");
         }
         assert_eq!(address("6a", Chain::Main), None);
+    }
+
+    #[test]
+    fn addresses_are_read_back() {
+        for script in [
+            "76a91462e907b15cbf27d5425399ebf6f0fb50ebb88f1888ac",
+            "0014751e76e8199196d454941c45d1b3a323f1433bd6",
+            "51024e73",
+            "6002751e",
+        ] {
+            let bytes = hex(script).unwrap();
+            for chain in Chain::ALL {
+                let text = encode(&solve(&bytes), chain).unwrap();
+                assert_eq!(decode(&text, chain), Ok(bytes.clone()), "{text}");
+            }
+        }
+        assert!(decode("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", Chain::Regtest).is_err());
     }
 }

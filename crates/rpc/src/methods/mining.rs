@@ -1,0 +1,390 @@
+//! Methods that make blocks, for tests: `generatetoaddress` and its kin; and what there is to say of mining. A block of ours is Core's to the
+//! byte where both have the same clock and no transaction waits.
+
+use crate::error::{RpcError, code};
+use crate::json::{Amount, Double, Json};
+use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::output::{address, difficulty, expression, target};
+use crate::versionbits::next_version;
+use lydian_consensus::limits::MAX_TIMEWARP;
+use lydian_consensus::{Deployment, HeaderView, U256, block_subsidy, pow};
+use lydian_engine::Engine;
+use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
+use lydian_primitives::{Block, Header, Height, OutPoint, RawBlock, Transaction, hex, to_hex};
+use lydian_script::ScriptBuilder;
+use serde::Serialize;
+
+const TRIES: Arg = Arg::new("maxtries", Kind::Number, "nonces to try").default("1000000");
+
+pub(crate) const METHODS: &[Method] = &[
+    Method {
+        name: "generateblock",
+        category: Category::Hidden,
+        help: "Makes a block of transactions, in their order. Their fees are not collected.",
+        args: &[
+            Arg::new("output", Kind::Text, "the address or descriptor that is paid"),
+            Arg::new("transactions", Kind::Array, "transactions in hexadecimal").of(&[Arg::new(
+                "rawtx/txid",
+                Kind::Hex,
+                "",
+            )
+            .omitted()]),
+            Arg::new("submit", Kind::Bool, "whether the block is handed in, or told").default("true"),
+        ],
+        result: "{hash, hex}; the bytes where it is not handed in",
+        examples: &["\"myaddress\" '[\"rawtx\"]'"],
+        remark: "There is no mempool yet, so that a transaction cannot be named by its id; a block that is not handed in is not checked; of descriptors \
+                 those are understood that need no derivation.",
+        call: generateblock,
+    },
+    Method {
+        name: "generatetoaddress",
+        category: Category::Hidden,
+        help: "Makes blocks that pay an address.",
+        args: &[Arg::new("nblocks", Kind::Number, "so many"), Arg::new("address", Kind::Text, "the address"), TRIES],
+        result: "[hash, ...]",
+        examples: &["11 \"myaddress\""],
+        remark: "",
+        call: generatetoaddress,
+    },
+    Method {
+        name: "generatetodescriptor",
+        category: Category::Hidden,
+        help: "Makes blocks that pay a descriptor.",
+        args: &[
+            Arg::new("num_blocks", Kind::Number, "so many"),
+            Arg::new("descriptor", Kind::Text, "the descriptor"),
+            TRIES,
+        ],
+        result: "[hash, ...]",
+        examples: &["11 \"raw(51)\""],
+        remark: "Understood are addr, raw, pk, pkh, wpkh, combo, rawtr, multi, sortedmulti, sh and wsh, with keys in hexadecimal.",
+        call: generatetodescriptor,
+    },
+    Method {
+        name: "getmininginfo",
+        category: Category::Mining,
+        help: "Tells what a miner asks for.",
+        args: &[],
+        result: "{blocks, bits, difficulty, target, networkhashps, pooledtx, blockmintxfee, chain, next: {height, bits, difficulty, target}, \
+                 signet_challenge, warnings}",
+        examples: &[""],
+        remark: "`currentblockweight` and `currentblocktx` are never there: no block is assembled for others.",
+        call: getmininginfo,
+    },
+    Method {
+        name: "getnetworkhashps",
+        category: Category::Mining,
+        help: "Estimates the hashes a second that were spent on the last blocks.",
+        args: &[
+            Arg::new("nblocks", Kind::Number, "so many blocks; -1 for those since the last change of difficulty")
+                .default("120"),
+            Arg::new("height", Kind::Number, "as it was at this height").default("-1"),
+        ],
+        result: "hashes a second",
+        examples: &[""],
+        remark: "",
+        call: getnetworkhashps,
+    },
+];
+
+/// The tip's child, without its proof of work: Core's `CreateNewBlock`.
+fn template(engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>, now: i64) -> MutBlock {
+    let params = engine.params();
+    engine.with_tree(|tree| {
+        let tip = tree.tip();
+        let (branch, last) = (tree.branch(tip), tree.node(tip));
+        let height = Height(last.height.0.saturating_add(1));
+        let mut least = branch.median_time_past(last.height).unwrap_or(0) + 1;
+        if height.0.is_multiple_of(params.difficulty_adjustment_interval()) {
+            least = least.max(i64::from(last.header.time) - MAX_TIMEWARP);
+        }
+        let mut header = Header {
+            version: next_version(tree, tip, params.chain),
+            prev_block: last.hash,
+            merkle_root: [0; 32],
+            time: u32::try_from(now.max(least)).unwrap_or(u32::MAX),
+            bits: 0,
+            nonce: 0,
+        };
+        // All ancestors of the tip are in the tree.
+        header.bits = pow::next_work_required(&header, last.height, &branch, params).unwrap_or(last.header.bits);
+        let is_segwit = params.is_active(Deployment::Segwit, height);
+        let reward = block_subsidy(height, params);
+        let mut block = MutBlock { header, txs: vec![coinbase(height, script, reward.0, is_segwit)] };
+        block.txs.extend(txs);
+        block.seal_witness_commitment();
+        block.seal_merkle_root();
+        block
+    })
+}
+
+fn coinbase(height: Height, script: Vec<u8>, reward: i64, is_segwit: bool) -> MutTx {
+    let mut signature = ScriptBuilder::new().push_int(i64::from(height.0));
+    if height.0 <= 16 {
+        // One byte would be too short.
+        signature = signature.push_int(0);
+    }
+    let mut commitment = vec![0; 38];
+    commitment[..6].copy_from_slice(&[0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed]);
+    let amount = lydian_primitives::Amount;
+    MutTx {
+        version: 2,
+        inputs: vec![MutInput {
+            prevout: OutPoint::NULL,
+            script_sig: signature.into_bytes(),
+            sequence: u32::MAX - 1,
+            // The witness commitment is computed with these zeros either way.
+            witness: if is_segwit { vec![vec![0; 32]] } else { Vec::new() },
+        }],
+        outputs: vec![
+            MutOutput { value: amount(reward), script_pubkey: script },
+            MutOutput { value: amount(0), script_pubkey: commitment },
+        ],
+        lock_time: height.0 - 1,
+    }
+}
+
+/// What became of looking for a nonce.
+enum Mined {
+    Block(Box<Block>),
+    /// There is none for this header.
+    NoNonce,
+    /// The tries are used up, or the node stops.
+    GivenUp,
+}
+
+fn mine(call: &Call<'_>, engine: &Engine, mut block: MutBlock, tries: &mut u64) -> Result<Mined, RpcError> {
+    let params = engine.params();
+    let header = &mut block.header;
+    while *tries > 0 && header.nonce < u32::MAX && !pow::is_proof_of_work(&header.hash(), header.bits, params) {
+        header.nonce += 1;
+        *tries -= 1;
+        if header.nonce.is_multiple_of(1 << 16) && call.context.is_stopping() {
+            return Ok(Mined::GivenUp);
+        }
+    }
+    if *tries == 0 {
+        return Ok(Mined::GivenUp);
+    }
+    if header.nonce == u32::MAX {
+        return Ok(Mined::NoNonce);
+    }
+    let parsed = RawBlock::new(block.encode()).parse();
+    parsed.map(|block| Mined::Block(Box::new(block))).map_err(|_| RpcError::misc("Failed to make block."))
+}
+
+fn generate(call: &Call<'_>, out: &mut Vec<u8>, count: i32, script: &[u8], mut tries: u64) -> Result<(), RpcError> {
+    let engine = call.context.engine()?;
+    let mut hashes: Vec<String> = Vec::new();
+    let count = usize::try_from(count).unwrap_or(0);
+    while hashes.len() < count && !call.context.is_stopping() {
+        let block = template(&engine, script.to_vec(), Vec::new(), call.context.now());
+        match mine(call, &engine, block, &mut tries)? {
+            Mined::GivenUp => break,
+            Mined::NoNonce => {}
+            Mined::Block(block) => {
+                let hash = block.hash();
+                if engine.accept_block(*block, call.context.now(), call.context)?.is_err() {
+                    return Err(RpcError::new(code::INTERNAL_ERROR, "ProcessNewBlock, block not accepted"));
+                }
+                hashes.push(hash.to_string());
+            }
+        }
+    }
+    answer(out, &hashes)
+}
+
+/// Core's `DEFAULT_MAX_TRIES`.
+const TRIES_DEFAULT: u64 = 1_000_000;
+
+fn generatetoaddress(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let count: i32 = call.arg(0).as_integer()?;
+    let tries = match call.given(2) {
+        None => TRIES_DEFAULT,
+        // Core reads an int and turns it into an unsigned number.
+        Some(value) => i64::from(value.as_integer::<i32>()?).cast_unsigned(),
+    };
+    let script = address::decode(call.text(1)?, call.context.settings.params.chain);
+    let script = script.map_err(|_| RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Error: Invalid address"))?;
+    generate(call, out, count, &script, tries)
+}
+
+fn generatetodescriptor(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let count: i32 = call.arg(0).as_integer()?;
+    let tries = call.given(2).map_or(Ok(TRIES_DEFAULT), Json::as_integer)?;
+    let scripts = expression::scripts_of(call.text(1)?, call.context.settings.params.chain);
+    let scripts = scripts.map_err(|words| RpcError::new(code::INVALID_ADDRESS_OR_KEY, words))?;
+    generate(call, out, count, &paid(scripts), tries)
+}
+
+/// Of several scripts Core pays the witness's, or for an uncompressed key that of its hash.
+fn paid(mut scripts: Vec<Vec<u8>>) -> Vec<u8> {
+    let index = match scripts.len() {
+        4 => 2,
+        2 => 1,
+        _ => 0,
+    };
+    if scripts.is_empty() { Vec::new() } else { scripts.swap_remove(index) }
+}
+
+#[derive(Debug, Serialize)]
+struct Generated {
+    hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hex: Option<String>,
+}
+
+fn generateblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let (output, chain) = (call.text(0)?, call.context.settings.params.chain);
+    let script = match expression::scripts_of(output, chain) {
+        Ok(scripts) => paid(scripts),
+        Err(_) => address::decode(output, chain)
+            .map_err(|_| RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Error: Invalid address or descriptor"))?,
+    };
+    let mut txs = Vec::new();
+    for value in call.arg(1).as_array()? {
+        txs.push(transaction(value.as_text()?)?);
+    }
+    let is_submitted = call.bool_or(2, true)?;
+    let engine = call.context.engine()?;
+    let block = template(&engine, script, txs, call.context.now());
+    let mut tries = TRIES_DEFAULT;
+    let Mined::Block(block) = mine(call, &engine, block, &mut tries)? else {
+        return Err(RpcError::misc("Failed to make block."));
+    };
+    let hash = block.hash().to_string();
+    if !is_submitted {
+        return answer(out, &Generated { hash, hex: Some(to_hex(block.as_bytes())) });
+    }
+    match engine.accept_block(*block, call.context.now(), call.context)? {
+        Ok(_) => answer(out, &Generated { hash, hex: None }),
+        Err(rejected) => {
+            let message = format!("TestBlockValidity failed: {}", rejected.reason());
+            Err(RpcError::new(code::VERIFY_ERROR, message))
+        }
+    }
+}
+
+/// A transaction in hexadecimal. One that is named by its id is in no mempool.
+fn transaction(text: &str) -> Result<MutTx, RpcError> {
+    let bytes = hex(text).unwrap_or_default();
+    if bytes.len() == 32 {
+        let message = format!("Transaction {text} not in mempool.");
+        return Err(RpcError::new(code::INVALID_ADDRESS_OR_KEY, message));
+    }
+    match Transaction::parse(bytes) {
+        Ok(tx) => Ok(MutTx::from(tx.view())),
+        Err(_) => {
+            let message = format!("Transaction decode failed for {text}. Make sure the tx has at least one input.");
+            Err(RpcError::new(code::DESERIALIZATION_ERROR, message))
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct MiningInfo {
+    blocks: u32,
+    bits: String,
+    difficulty: Double,
+    target: String,
+    networkhashps: Double,
+    pooledtx: u64,
+    blockmintxfee: Amount,
+    chain: &'static str,
+    next: NextBlock,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signet_challenge: Option<String>,
+    warnings: [String; 0],
+}
+
+#[derive(Debug, Serialize)]
+struct NextBlock {
+    height: u32,
+    bits: String,
+    difficulty: Double,
+    target: String,
+}
+
+fn getmininginfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let engine = call.context.engine()?;
+    let (params, tip) = (engine.params(), engine.tip_info());
+    let bits = tip.node.header.bits;
+    let next = template(&engine, Vec::new(), Vec::new(), call.context.now()).header.bits;
+    answer(
+        out,
+        &MiningInfo {
+            blocks: tip.node.height.0,
+            bits: format!("{bits:08x}"),
+            difficulty: Double(difficulty(bits)),
+            target: target(bits, params),
+            networkhashps: Double(hashes_per_second(&engine, 120, -1)?),
+            pooledtx: 0,
+            blockmintxfee: Amount(1),
+            chain: params.chain.name(),
+            next: NextBlock {
+                height: tip.node.height.0.saturating_add(1),
+                bits: format!("{next:08x}"),
+                difficulty: Double(difficulty(next)),
+                target: target(next, params),
+            },
+            signet_challenge: params.signet_challenge.as_deref().map(to_hex),
+            warnings: [],
+        },
+    )
+}
+
+fn getnetworkhashps(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let engine = call.context.engine()?;
+    answer(out, &Double(hashes_per_second(&engine, call.i32_or(0, 120)?, call.i32_or(1, -1)?)?))
+}
+
+/// Core's `GetNetworkHashPS`.
+fn hashes_per_second(engine: &Engine, lookup: i32, height: i32) -> Result<f64, RpcError> {
+    if lookup < -1 || lookup == 0 {
+        return Err(RpcError::parameter("Invalid nblocks. Must be a positive number or -1."));
+    }
+    let interval = engine.params().difficulty_adjustment_interval();
+    let found = engine.with_tree(|tree| {
+        let tip = tree.height(tree.tip()).0;
+        let end = match u32::try_from(height) {
+            Ok(height) if height > tip => return None,
+            Ok(height) => height,
+            Err(_) if height < -1 => return None,
+            Err(_) => tip,
+        };
+        let count = u32::try_from(lookup).unwrap_or(end % interval + 1).min(end);
+        let nodes = (end - count..=end).filter_map(|height| tree.active(Height(height)));
+        let all: Vec<(u32, U256)> = nodes.map(|id| (tree.header(id).time, tree.node(id).chain_work)).collect();
+        Some(all)
+    });
+    let Some(all) = found else { return Err(RpcError::parameter("Block does not exist at specified height")) };
+    let times = || all.iter().map(|(time, _)| *time);
+    let seconds = times().max().unwrap_or(0) - times().min().unwrap_or(0);
+    let (Some((_, first)), Some((_, last))) = (all.first(), all.last()) else { return Ok(0.0) };
+    if seconds == 0 {
+        return Ok(0.0);
+    }
+    Ok(as_double(last.checked_sub(*first).unwrap_or(U256::ZERO)) / f64::from(seconds))
+}
+
+/// Core's `getdouble`: by words of 32 bits, the lowest first.
+fn as_double(value: U256) -> f64 {
+    let (mut sum, mut factor) = (0.0, 1.0);
+    for word in value.to_le_bytes().as_chunks::<4>().0 {
+        sum += factor * f64::from(u32::from_le_bytes(*word));
+        factor *= 4_294_967_296.0;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn works_as_doubles() {
+        assert_eq!(as_double(U256::from_u64(0x1_0001_0001)), 4_295_032_833.0);
+        assert_eq!(as_double(U256::ZERO), 0.0);
+    }
+}

@@ -1,0 +1,204 @@
+//! Bech32 and Bech32m (BIP-0173, BIP-0350): Core's bech32.cpp. Input: a prefix and values of five bits, or text. Output: text, or the values; where
+//! text is none, Core's words for why, and up to two places where it may be mistyped.
+
+use std::collections::HashMap;
+
+const DIGITS: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
+const CHECKSUM_SIZE: usize = 6;
+/// Core's `CharLimit::BECH32`.
+const TEXT_SIZE_MAX: usize = 90;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Bech32,
+    Bech32m,
+}
+
+impl Encoding {
+    fn constant(self) -> u32 {
+        match self {
+            Encoding::Bech32 => 1,
+            Encoding::Bech32m => 0x2bc8_30a3,
+        }
+    }
+}
+
+/// Text that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decoded {
+    pub(crate) encoding: Encoding,
+    pub(crate) prefix: String,
+    /// Five bits each.
+    pub(crate) values: Vec<u8>,
+}
+
+/// Text that is none: why, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) words: &'static str,
+    pub(crate) places: Vec<usize>,
+}
+
+fn poly_mod(c: u32, value: u8) -> u32 {
+    const GENERATORS: [u32; 5] = [0x3b6a_57b2, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3];
+    let top = c >> 25;
+    let mut next = (c & 0x01ff_ffff) << 5 ^ u32::from(value);
+    for (bit, generator) in GENERATORS.iter().enumerate() {
+        next ^= (top >> bit & 1).wrapping_neg() & generator;
+    }
+    next
+}
+
+/// The remainder of prefix and values.
+fn residue(prefix: &str, values: &[u8]) -> u32 {
+    let high = prefix.bytes().map(|byte| byte >> 5);
+    let low = prefix.bytes().map(|byte| byte & 31);
+    high.chain([0]).chain(low).chain(values.iter().copied()).fold(1, poly_mod)
+}
+
+/// The text of a witness program.
+pub(crate) fn encode_program(prefix: &str, version: u8, program: &[u8]) -> String {
+    let encoding = if version == 0 { Encoding::Bech32 } else { Encoding::Bech32m };
+    let mut values = vec![version];
+    let (mut held, mut bits) = (0u32, 0);
+    for byte in program {
+        held = held << 8 | u32::from(*byte);
+        bits += 8;
+        while bits >= 5 {
+            bits -= 5;
+            values.push(five(held >> bits));
+        }
+        held &= (1 << bits) - 1;
+    }
+    if bits > 0 {
+        values.push(five(held << (5 - bits)));
+    }
+    let size = values.len();
+    values.resize(size + CHECKSUM_SIZE, 0);
+    let checksum = residue(prefix, &values) ^ encoding.constant();
+    for (index, value) in values[size..].iter_mut().enumerate() {
+        *value = five(checksum >> (5 * (CHECKSUM_SIZE - 1 - index)));
+    }
+    let digits = values.into_iter().map(|value| char::from(DIGITS[usize::from(value)]));
+    format!("{prefix}1{}", digits.collect::<String>())
+}
+
+fn five(value: u32) -> u8 {
+    u8::try_from(value & 31).unwrap_or(0)
+}
+
+/// Reads text.
+pub(crate) fn decode(text: &str) -> Result<Decoded, Fault> {
+    let fault = |words, places| Err(Fault { words, places });
+    if text.len() > TEXT_SIZE_MAX {
+        return fault("Bech32 string too long", (TEXT_SIZE_MAX..text.len()).collect());
+    }
+    let odd = odd_characters(text);
+    if !odd.is_empty() {
+        return fault("Invalid character or mixed case", odd);
+    }
+    let Some(separator) = text.rfind('1') else { return fault("Missing separator", Vec::new()) };
+    if separator == 0 || separator + CHECKSUM_SIZE >= text.len() {
+        return fault("Invalid separator position", vec![separator]);
+    }
+    let prefix = text[..separator].to_ascii_lowercase();
+    let mut values = Vec::with_capacity(text.len());
+    for (index, byte) in text.bytes().enumerate().skip(separator + 1) {
+        match DIGITS.iter().position(|digit| *digit == byte.to_ascii_lowercase()) {
+            Some(value) => values.push(u8::try_from(value).unwrap_or(0)),
+            None => return fault("Invalid Base 32 character", vec![index]),
+        }
+    }
+    let found = residue(&prefix, &values);
+    for encoding in [Encoding::Bech32, Encoding::Bech32m] {
+        if found == encoding.constant() {
+            values.truncate(values.len() - CHECKSUM_SIZE);
+            return Ok(Decoded { encoding, prefix, values });
+        }
+    }
+    let (words, places) = locate(found, values.len());
+    let first = separator + 1;
+    fault(words, places.into_iter().map(|place| first + place).collect())
+}
+
+fn odd_characters(text: &str) -> Vec<usize> {
+    let (mut has_lower, mut has_upper) = (false, false);
+    let mut odd = Vec::new();
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' if has_upper => odd.push(index),
+            b'a'..=b'z' => has_lower = true,
+            b'A'..=b'Z' if has_lower => odd.push(index),
+            b'A'..=b'Z' => has_upper = true,
+            33..=126 => {}
+            _ => odd.push(index),
+        }
+    }
+    odd
+}
+
+/// The places of one or two values that explain a residue, under either encoding, the one that needs fewer: Core's `LocateErrors`. Core
+/// solves equations; here every wrong value at every place is looked up, which gives the same, since a code of this distance leaves no choice.
+fn locate(found: u32, count: usize) -> (&'static str, Vec<usize>) {
+    // What a wrong value at a place does to the residue.
+    let mut effects = HashMap::new();
+    for place in 0..count {
+        for value in 1..32u8 {
+            let effect = (place + 1..count).fold(u32::from(value), |c, _| poly_mod(c, 0));
+            effects.insert(effect, place);
+        }
+    }
+    let explain = |encoding: Encoding| {
+        let wrong = found ^ encoding.constant();
+        if let Some(place) = effects.get(&wrong) {
+            return vec![*place];
+        }
+        let pair = effects.iter().find_map(|(effect, place)| {
+            let other = effects.get(&(wrong ^ effect))?;
+            (other > place).then(|| vec![*place, *other])
+        });
+        pair.unwrap_or_default()
+    };
+    let (plain, modified) = (explain(Encoding::Bech32), explain(Encoding::Bech32m));
+    if plain.is_empty() || (!modified.is_empty() && modified.len() < plain.len()) {
+        let words = if modified.is_empty() { "Invalid checksum" } else { "Invalid Bech32m checksum" };
+        return (words, modified);
+    }
+    ("Invalid Bech32 checksum", plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_a_slip_is_found() {
+        for (version, program) in [(0, vec![7; 20]), (1, vec![9; 32]), (16, vec![1, 2])] {
+            let text = encode_program("bcrt", version, &program);
+            let read = decode(&text).unwrap();
+            assert_eq!((&read.prefix[..], read.values[0]), ("bcrt", version));
+            assert_eq!(decode(&text.to_ascii_uppercase()).unwrap(), read);
+            for place in 5..text.len() {
+                let mut bytes = text.clone().into_bytes();
+                bytes[place] = if bytes[place] == b'q' { b'p' } else { b'q' };
+                let fault = decode(&String::from_utf8(bytes).unwrap()).unwrap_err();
+                assert_eq!(fault.places, [place], "{}", fault.words);
+            }
+        }
+    }
+
+    #[test]
+    fn faults_have_cores_words() {
+        for (text, words, places) in [
+            (" bc1qqqqqqqq", "Invalid character or mixed case", vec![0]),
+            ("bc1QQqqqqqqqq", "Invalid character or mixed case", vec![3, 4]),
+            ("bcqqqqqqqqq", "Missing separator", vec![]),
+            ("1qqqqqqqq", "Invalid separator position", vec![0]),
+            ("bc1qqqqq", "Invalid separator position", vec![2]),
+            ("bc1qqqbqqqq", "Invalid Base 32 character", vec![6]),
+        ] {
+            assert_eq!(decode(text), Err(Fault { words, places }), "{text}");
+        }
+        assert_eq!(decode(&format!("bc1{}", "q".repeat(88))).unwrap_err().places, [90]);
+    }
+}
