@@ -1,5 +1,7 @@
 //! Limits of what peers, files and operators may make us keep, each with the name it has in Bitcoin Core where it has one. Constants only.
 
+use std::time::Duration;
+
 /// Places that one address may have in the new table: Core's `ADDRMAN_NEW_BUCKETS_PER_ADDRESS`.
 pub const NEW_BUCKETS_PER_ADDRESS_MAX: usize = 8;
 
@@ -38,3 +40,31 @@ pub const BLOCK_RELAY_PEERS_MAX: usize = 2;
 
 /// Addresses that are taken from one DNS seed.
 pub const DNS_SEED_ADDRESSES_MAX: usize = 32;
+
+/// Headers of one message: Core's `MAX_HEADERS_RESULTS`.
+pub const HEADERS_COUNT_MAX: usize = 2000;
+
+/// Blocks of the path that are looked at at once, whatever their bytes.
+pub const DOWNLOAD_WINDOW_BLOCKS_MAX: usize = 16_384;
+
+/// Blocks asked of one peer at once. Blocks of the first years are so small that fewer leave the link idle.
+pub const BLOCKS_IN_FLIGHT_PER_PEER_MAX: usize = 512;
+
+/// Peers asked for the same block at once: Core's `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`.
+pub const REQUESTS_PER_BLOCK_MAX: usize = 3;
+
+/// Blocks on their way, from the lowest, that are looked at for being late.
+pub const RESCUES_LOOKED_AT: usize = 256;
+
+/// Blocks at the end of its chain that a limited peer has: Core's `NODE_NETWORK_LIMITED_MIN_BLOCKS`.
+pub const LIMITED_PEER_BLOCKS: u32 = 288;
+
+/// A peer that sends nothing for so long, though it was asked and others send, is given up. Core gives it 2 s, but only once the window is blocked,
+/// which late blocks that are asked of others prevent here.
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where the time stops doubling: Core's `BLOCK_STALLING_TIMEOUT_MAX`.
+pub const STALL_TIMEOUT_MAX: Duration = Duration::from_secs(64);
+
+/// For one block, whatever trickles in: Core's `BLOCK_DOWNLOAD_TIMEOUT_BASE` block intervals.
+pub const BLOCK_TIMEOUT: Duration = Duration::from_secs(10 * 60);

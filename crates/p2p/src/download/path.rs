@@ -1,0 +1,251 @@
+//! [`Path`]: the blocks above what is validated, and what is known of each. Input: blocks of the path in order, arrivals, progress of validation.
+//! Output: which are to be asked for, and who was asked.
+//!
+//! Invariants: heights are without gaps; a block that is here is asked of nobody new; `bytes_here` and `bytes_in_flight` are sums over the
+//! slots; `open` slots from the lowest have at most the bytes of the window, but at least one is open. Cost: O(log n) a call.
+
+use super::{DownloadPeer, WantedBlock};
+use lydian_primitives::{BlockHash, Height};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A block of the path.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) hash: BlockHash,
+    /// Guessed, until it is here.
+    pub(super) size: u32,
+    pub(super) is_here: bool,
+    /// Who was asked and has not answered.
+    pub(super) asked: Vec<DownloadPeer>,
+}
+
+#[derive(Debug)]
+pub(super) struct Path {
+    validated: Height,
+    slots: VecDeque<Slot>,
+    heights: BTreeMap<BlockHash, Height>,
+    /// Slots of the window, from the lowest, and their bytes.
+    open: usize,
+    open_bytes: u64,
+    /// Open and not here, by height: asked of nobody, and asked of somebody.
+    free: BTreeSet<Height>,
+    in_flight: BTreeSet<Height>,
+    bytes_here: u64,
+    bytes_in_flight: u64,
+}
+
+impl Path {
+    pub(super) fn new(validated: Height) -> Path {
+        Path {
+            validated,
+            slots: VecDeque::new(),
+            heights: BTreeMap::new(),
+            open: 0,
+            open_bytes: 0,
+            free: BTreeSet::new(),
+            in_flight: BTreeSet::new(),
+            bytes_here: 0,
+            bytes_in_flight: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn validated(&self) -> Height {
+        self.validated
+    }
+
+    pub(super) fn end(&self) -> Height {
+        Height(self.validated.0.saturating_add(u32::try_from(self.slots.len()).unwrap_or(u32::MAX)))
+    }
+
+    pub(super) fn find(&self, hash: &BlockHash) -> Option<Height> {
+        self.heights.get(hash).copied()
+    }
+
+    pub(super) fn slot(&self, height: Height) -> Option<&Slot> {
+        self.slots.get(self.index(height)?)
+    }
+
+    fn index(&self, height: Height) -> Option<usize> {
+        height.0.checked_sub(self.validated.0 + 1).map(|index| index as usize)
+    }
+
+    fn height(&self, index: usize) -> Height {
+        Height(self.validated.0 + 1 + u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    /// Whether the window reaches the end of what is known of the path.
+    pub(super) fn is_window_open_ended(&self, window_bytes: u64) -> bool {
+        let rest: u64 = self.slots.iter().skip(self.open).take(64).map(|slot| u64::from(slot.size)).sum();
+        self.slots.len() < self.open + 64 || self.open_bytes + rest <= window_bytes
+    }
+
+    pub(super) fn push(&mut self, block: WantedBlock) {
+        let height = self.height(self.slots.len());
+        self.heights.insert(block.hash, height);
+        let WantedBlock { hash, size_bytes, is_here } = block;
+        self.slots.push_back(Slot { hash, size: size_bytes, is_here, asked: Vec::new() });
+        if is_here {
+            self.bytes_here += u64::from(size_bytes);
+        }
+    }
+
+    /// Opens the slots that the window has room for.
+    pub(super) fn open(&mut self, window_bytes: u64) {
+        while let Some(slot) = self.slots.get(self.open) {
+            let bytes = self.open_bytes + u64::from(slot.size);
+            if self.open > 0 && bytes > window_bytes {
+                break;
+            }
+            self.open_bytes = bytes;
+            if !slot.is_here {
+                self.free.insert(self.height(self.open));
+            }
+            self.open += 1;
+        }
+    }
+
+    /// Open blocks that nobody was asked for, from a height on.
+    pub(super) fn free_from(&self, height: Height) -> impl Iterator<Item = Height> + '_ {
+        self.free.range(height..).copied()
+    }
+
+    /// Blocks that somebody was asked for, lowest first.
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = Height> + '_ {
+        self.in_flight.iter().copied()
+    }
+
+    pub(super) fn add_request(&mut self, height: Height, peer: DownloadPeer) {
+        let Some(index) = self.index(height) else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.asked.push(peer);
+        if self.free.remove(&height) {
+            self.in_flight.insert(height);
+            self.bytes_in_flight += u64::from(slot.size);
+        }
+    }
+
+    /// The peer will not answer any more, or has.
+    pub(super) fn forget_request(&mut self, height: Height, peer: DownloadPeer) {
+        let Some(index) = self.index(height) else { return };
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.asked.retain(|asked| *asked != peer);
+        if slot.asked.is_empty() && self.in_flight.remove(&height) {
+            self.bytes_in_flight -= u64::from(slot.size);
+            self.free.insert(height);
+        }
+    }
+
+    /// The block came. Gives who else was asked for it; `None` if it was here.
+    pub(super) fn set_here(&mut self, height: Height, size: u32) -> Option<Vec<DownloadPeer>> {
+        let index = self.index(height)?;
+        let slot = self.slots.get_mut(index).filter(|slot| !slot.is_here)?;
+        let guessed = std::mem::replace(&mut slot.size, size);
+        slot.is_here = true;
+        if index < self.open {
+            self.open_bytes = self.open_bytes - u64::from(guessed) + u64::from(size);
+        }
+        self.bytes_here += u64::from(size);
+        self.free.remove(&height);
+        if self.in_flight.remove(&height) {
+            self.bytes_in_flight -= u64::from(guessed);
+        }
+        Some(std::mem::take(&mut slot.asked))
+    }
+
+    /// The block is wanted again.
+    pub(super) fn clear_here(&mut self, height: Height) {
+        let Some(index) = self.index(height) else { return };
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.is_here) else { return };
+        slot.is_here = false;
+        self.bytes_here -= u64::from(slot.size);
+        if index < self.open {
+            self.free.insert(height);
+        }
+    }
+
+    /// Whether the block that validation wants next is here.
+    pub(super) fn has_next(&self) -> bool {
+        self.slots.front().is_some_and(|slot| slot.is_here)
+    }
+
+    /// Lets everything up to `height` go; gives how many bytes that was.
+    pub(super) fn set_validated(&mut self, height: Height) -> u64 {
+        let mut bytes = 0;
+        while self.validated < height {
+            let Some(slot) = self.slots.pop_front() else {
+                self.validated = height;
+                break;
+            };
+            self.validated = Height(self.validated.0 + 1);
+            bytes += u64::from(slot.size);
+            self.release(self.validated, &slot);
+            if self.open > 0 {
+                self.open -= 1;
+                self.open_bytes -= u64::from(slot.size);
+            }
+        }
+        bytes
+    }
+
+    fn release(&mut self, height: Height, slot: &Slot) {
+        self.heights.remove(&slot.hash);
+        self.free.remove(&height);
+        if self.in_flight.remove(&height) {
+            self.bytes_in_flight -= u64::from(slot.size);
+        }
+        if slot.is_here {
+            self.bytes_here -= u64::from(slot.size);
+        }
+    }
+
+    /// Drops what is above `height`; gives the blocks that somebody was asked for.
+    pub(super) fn cut(&mut self, height: Height) -> Vec<(BlockHash, Vec<DownloadPeer>)> {
+        let mut asked = Vec::new();
+        while self.end() > height {
+            let top = self.end();
+            let Some(mut slot) = self.slots.pop_back() else { break };
+            self.release(top, &slot);
+            if self.open > self.slots.len() {
+                self.open -= 1;
+                self.open_bytes -= u64::from(slot.size);
+            }
+            if !slot.asked.is_empty() {
+                asked.push((slot.hash, std::mem::take(&mut slot.asked)));
+            }
+        }
+        self.validated = self.validated.min(height);
+        asked
+    }
+
+    /// Bytes of a block of the window, on the average.
+    pub(super) fn mean_open_size(&self) -> u32 {
+        u32::try_from(self.open_bytes / (self.open.max(1) as u64)).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn bytes_here(&self) -> u64 {
+        self.bytes_here
+    }
+
+    pub(super) fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    /// Bytes of the open slots below a height: those here, those not.
+    pub(super) fn bytes_below(&self, height: Height, last: Option<(Height, u64, u64)>) -> (u64, u64) {
+        let (from, mut here, mut missing) = last.unwrap_or((Height(self.validated.0 + 1), 0, 0));
+        let end = self.slots.len();
+        let (from, to) = (self.index(from).unwrap_or(0).min(end), self.index(height).unwrap_or(0).min(end));
+        for slot in self.slots.range(from.min(to)..to) {
+            if slot.is_here {
+                here += u64::from(slot.size);
+            } else {
+                missing += u64::from(slot.size);
+            }
+        }
+        (here, missing)
+    }
+}

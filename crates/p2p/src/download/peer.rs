@@ -1,0 +1,299 @@
+//! [`Peer`]: what one peer was asked for, and how fast it is. Input: requests, arrivals, the time. Output: how much more to ask it for, and when what it
+//! was asked for will be here.
+//!
+//! The rate of a block is what came from its request to its arrival, by the time since something came before its request: so that neither latency nor
+//! pauses for want of work count against a peer whose link is full. A sample taken when the link was not full may only raise the rate. Invariant:
+//! `bytes_in_flight` is the sum of the requests. Cost: a step a request.
+
+use super::{DownloadPeer, PeerChain, PeerLimits};
+use lydian_primitives::{BlockHash, Height};
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Until something is known: a link of 4 Mbit/s, half way round the world.
+const RATE_GUESSED: f64 = 500_000.0;
+const LATENCY_GUESSED: Duration = Duration::from_millis(300);
+
+/// What waits at the peer beyond what its link holds, so that a request that comes late leaves no gap.
+const QUEUE: Duration = Duration::from_millis(250);
+
+/// Asked for more than the link held so far, so that a faster link shows.
+const GROWTH: f64 = 1.25;
+
+/// How much of a lower sample counts, for each second that it lasted.
+const DECAY_PER_SECOND: f64 = 0.3;
+
+/// Blocks a peer is asked for whatever its rate, so that one comes while the next request is on its way.
+const BLOCKS_MIN: usize = 2;
+
+/// What is coming is compared with the rate measured before once it took longer than the latency by this.
+const SLOWER_AFTER: Duration = Duration::from_millis(500);
+
+/// Beyond twice the time expected: a peer that sends nothing for longer is asked for nothing new.
+const SUSPECT_AFTER: Duration = Duration::from_secs(1);
+
+/// A block it was asked for.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) height: Height,
+    hash: BlockHash,
+    size: u32,
+    sent: Duration,
+    /// What had come when this was sent, and when it had.
+    delivered: u64,
+    delivered_at: Duration,
+    /// Nothing else was on its way, and nothing has come since; the link was full.
+    was_idle: bool,
+    was_full: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Peer {
+    limits: PeerLimits,
+    pub(super) chain: PeerChain,
+    /// It has nothing below, it said.
+    pub(super) lowest: Height,
+    requests: VecDeque<Request>,
+    bytes_in_flight: u64,
+    /// Bytes of the block that is coming.
+    partial: u64,
+    delivered: u64,
+    delivered_at: Duration,
+    rate: Option<f64>,
+    /// Last sample that raised the rate by a tenth: until it stays, more may be in the link.
+    grew_at: Duration,
+    latency: Option<Duration>,
+}
+
+impl Peer {
+    pub(super) fn new(limits: PeerLimits, now: Duration) -> Peer {
+        Peer {
+            limits,
+            chain: PeerChain::default(),
+            lowest: Height(0),
+            requests: VecDeque::new(),
+            bytes_in_flight: 0,
+            partial: 0,
+            delivered: 0,
+            delivered_at: now,
+            rate: None,
+            grew_at: now,
+            latency: None,
+        }
+    }
+
+    pub(super) fn has(&self, height: Height) -> bool {
+        self.range().contains(&height)
+    }
+
+    /// The heights of the path that it can be asked for.
+    pub(super) fn range(&self) -> RangeInclusive<Height> {
+        let range = self.chain.range(self.limits.is_limited);
+        self.lowest.max(*range.start())..=*range.end()
+    }
+
+    pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
+        self.requests.iter()
+    }
+
+    pub(super) fn blocks_in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub(super) fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.rate
+    }
+
+    pub(super) fn latency(&self) -> Option<Duration> {
+        self.latency
+    }
+
+    fn latency_or_guess(&self) -> Duration {
+        self.latency.unwrap_or(LATENCY_GUESSED)
+    }
+
+    /// Whether its rate is more than a guess.
+    pub(super) fn is_measured(&self, now: Duration) -> bool {
+        self.rate.is_some() || self.rate_now(now) < RATE_GUESSED
+    }
+
+    /// Whether its rate has not been found yet: it was still rising half a second and two round trips ago.
+    pub(super) fn is_growing(&self, now: Duration) -> bool {
+        now.saturating_sub(self.grew_at) < SLOWER_AFTER + self.latency_or_guess() * 2
+    }
+
+    /// The rate to count on: what was measured, or less if what is coming comes more slowly.
+    pub(super) fn rate_now(&self, now: Duration) -> f64 {
+        let rate = self.rate.unwrap_or(RATE_GUESSED);
+        let Some(first) = self.requests.front() else { return rate.max(1.0) };
+        let took = now.saturating_sub(first.sent.max(first.delivered_at)).saturating_sub(self.latency_or_guess());
+        let came = self.delivered - first.delivered + self.partial;
+        let observed = if took < SLOWER_AFTER { rate } else { as_f64(came) / took.as_secs_f64() };
+        rate.min(observed).max(1.0)
+    }
+
+    fn time_of(bytes: u64, rate: f64) -> Duration {
+        Duration::from_secs_f64((as_f64(bytes) / rate).min(1e6))
+    }
+
+    /// Whether it may be asked for a block of this size now. A slow one has little waiting beyond what its
+    /// link holds, but enough that it shows if it becomes faster.
+    pub(super) fn has_room(&self, size: u32, is_slow: bool) -> bool {
+        if self.requests.len() >= self.limits.blocks_in_flight_max {
+            return false;
+        }
+        let blocks_min = if is_slow { 1 } else { BLOCKS_MIN };
+        self.requests.len() < blocks_min
+            || self.rate.is_some_and(|rate| {
+                let latency = self.latency_or_guess();
+                let queue = if is_slow { QUEUE / 4 } else { QUEUE };
+                as_f64(self.bytes_in_flight + u64::from(size)) <= rate * (latency + queue).as_secs_f64() * GROWTH
+            })
+    }
+
+    /// Whether one more block could be asked for out of turn.
+    pub(super) fn may_rescue(&self) -> bool {
+        self.requests.len() < self.limits.blocks_in_flight_max
+    }
+
+    pub(super) fn request(&mut self, height: Height, hash: BlockHash, size: u32, now: Duration) {
+        let was_idle = self.requests.is_empty();
+        if was_idle {
+            (self.delivered_at, self.partial) = (now, 0);
+        }
+        self.bytes_in_flight += u64::from(size);
+        let was_full = self.rate.is_none_or(|rate| {
+            as_f64(self.bytes_in_flight) >= rate * (self.latency_or_guess() + QUEUE / 2).as_secs_f64()
+        });
+        let (delivered, delivered_at) = (self.delivered, self.delivered_at);
+        self.requests.push_back(Request { height, hash, size, sent: now, delivered, delivered_at, was_idle, was_full });
+    }
+
+    pub(super) fn progress(&mut self, bytes: u64, now: Duration) {
+        self.learn_latency(now);
+        self.partial += bytes;
+        self.delivered_at = now;
+    }
+
+    /// Takes the request out, if there is one, and learns from it.
+    pub(super) fn arrived(&mut self, hash: &BlockHash, bytes: u32, now: Duration) {
+        self.learn_latency(now);
+        self.partial = 0;
+        self.delivered += u64::from(bytes);
+        self.delivered_at = now;
+        let Some(request) = self.take(hash) else { return };
+        let took = now.saturating_sub(request.delivered_at).as_secs_f64().max(1e-4);
+        let sample = as_f64(self.delivered - request.delivered) / took;
+        if self.rate.is_none_or(|rate| sample > rate * 1.1) {
+            self.grew_at = now;
+        }
+        self.rate = Some(match self.rate {
+            None => sample,
+            Some(rate) if sample >= rate => sample,
+            Some(rate) if request.was_full => rate + (sample - rate) * (DECAY_PER_SECOND * took).min(0.5),
+            Some(rate) => rate,
+        });
+    }
+
+    /// The first bytes after a pause tell how long the way is there and back.
+    fn learn_latency(&mut self, now: Duration) {
+        let Some(first) = self.requests.front_mut().filter(|first| first.was_idle) else { return };
+        first.was_idle = false;
+        let sample = now.saturating_sub(first.sent);
+        let drifted = self.latency.map_or(sample, |latency| latency + latency / 16 + Duration::from_micros(100));
+        self.latency = Some(sample.min(drifted).max(Duration::from_micros(100)));
+    }
+
+    /// It will not send the block.
+    pub(super) fn cancel(&mut self, hash: &BlockHash) {
+        let _ = self.take(hash);
+    }
+
+    fn take(&mut self, hash: &BlockHash) -> Option<Request> {
+        let index = self.requests.iter().position(|request| request.hash == *hash)?;
+        let request = self.requests.remove(index)?;
+        self.bytes_in_flight -= u64::from(request.size);
+        Some(request)
+    }
+
+    /// How long a block of this size would take if it were asked for now.
+    pub(super) fn time_for(&self, size: u32, now: Duration) -> Duration {
+        let rate = self.rate_now(now);
+        let queued = Peer::time_of(self.bytes_in_flight.saturating_sub(self.partial), rate);
+        self.latency_or_guess().max(queued) + Peer::time_of(u64::from(size), rate)
+    }
+
+    /// How long a block that it was asked for will still take. One that is late is expected to be late once more.
+    pub(super) fn time_left(&self, height: Height, now: Duration) -> Duration {
+        let (mut bytes, rate) = (0, self.rate_now(now));
+        for request in &self.requests {
+            bytes += u64::from(request.size);
+            if request.height == height {
+                let first = self.requests.front().map_or(request.sent, |first| first.sent);
+                let begins = self.delivered_at.max(first + self.latency_or_guess());
+                let rest = bytes.saturating_sub(self.partial);
+                let due = begins + Peer::time_of(rest, rate);
+                // By the rate measured: what comes late is expected to be late by as much again, even if only its last bytes are missing.
+                let measured = self.rate.unwrap_or(RATE_GUESSED).max(1.0);
+                let late = now.saturating_sub(begins + Peer::time_of(rest, measured));
+                return due.saturating_sub(now).max(late);
+            }
+        }
+        Duration::MAX
+    }
+
+    /// How long nothing came, though something was asked for.
+    pub(super) fn silence(&self, now: Duration) -> Option<Duration> {
+        let first = self.requests.front()?;
+        Some(now.saturating_sub(self.delivered_at.max(first.sent)))
+    }
+
+    /// How long ago it last sent something.
+    pub(super) fn idle(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.delivered_at)
+    }
+
+    /// How long the oldest request is waiting.
+    pub(super) fn oldest(&self, now: Duration) -> Option<Duration> {
+        Some(now.saturating_sub(self.requests.front()?.sent))
+    }
+
+    /// Nothing came for much longer than it should have taken: nothing new is asked of it until something does.
+    pub(super) fn is_suspect(&self, now: Duration) -> bool {
+        let size = self.requests.front().map_or(0, |first| first.size);
+        let expected =
+            self.latency_or_guess() + Peer::time_of(u64::from(size), self.rate.unwrap_or(RATE_GUESSED).max(1.0));
+        self.silence(now).is_some_and(|silence| silence > SUSPECT_AFTER + expected * 2)
+    }
+}
+
+/// Bytes are far below 2^53.
+#[allow(clippy::cast_precision_loss, reason = "a rate need not be exact")]
+pub(super) fn as_f64(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+/// The rates of all peers but one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Others {
+    pub(super) mean: f64,
+    pub(super) deviation: f64,
+    pub(super) fastest: f64,
+}
+
+/// `None` if there are none.
+pub(super) fn of_others(rates: &[(DownloadPeer, f64)], peer: DownloadPeer) -> Option<Others> {
+    let others = || rates.iter().filter(|(other, _)| *other != peer).map(|(_, rate)| *rate);
+    let fastest = others().reduce(f64::max)?;
+    let count = as_f64(others().count() as u64);
+    let mean = others().sum::<f64>() / count;
+    let variance = others().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / count;
+    // One alone deviates from nothing, so that it says nothing.
+    let deviation = if count < 2.0 { mean } else { variance.sqrt() };
+    Some(Others { mean, deviation, fastest })
+}

@@ -1,0 +1,236 @@
+//! Who is asked for what: the part of [`Download`] that decides. Input: its state, the time. Output: requests.
+//!
+//! Invariants: see [`super`]. Cost: a look at each peer for each block asked for; late blocks are looked for fifty times a second, among the
+//! 256 lowest that are on their way.
+
+use super::peer::{as_f64, of_others};
+use super::{Download, DownloadAction, DownloadPeer};
+use crate::limits::{BLOCK_TIMEOUT, REQUESTS_PER_BLOCK_MAX, RESCUES_LOOKED_AT};
+use lydian_primitives::Height;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A peer slower than the mean of the others less so many standard deviations, and than a quarter of the mean, is slow. (The first alone would call
+/// one slow where all others are alike.)
+const SLOW_DEVIATIONS: f64 = 1.5;
+const SLOW_PART: f64 = 0.25;
+
+/// Where rates differ so much that their deviation says nothing, who has less than this part of the fastest is slow as well.
+const SLOW_PART_OF_FASTEST: f64 = 1.0 / 16.0;
+
+/// Late blocks are looked for this often.
+const RESCUE_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A slow peer is asked for nothing that the others together would have fetched before, were the window larger; but once in a while.
+const WINDOW_PART: f64 = 0.75;
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Free blocks that are looked at for one that only a slow peer has.
+const SLOW_LOOKED_AT: usize = 256;
+
+/// A block is late if it is expected by this, and a quarter, after it is wanted.
+const LATE: Duration = Duration::from_millis(100);
+
+/// Who is asked for a late block must be expected to bring it in two thirds of the time left, less this: guesses are not that good.
+const RESCUE_MARGIN: Duration = Duration::from_millis(50);
+
+/// Bytes a second, of the last few seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rate {
+    bytes: f64,
+    seconds: f64,
+}
+
+impl Rate {
+    pub(super) fn add(&mut self, bytes: u64, time: Duration) {
+        let keep = (1.0 - time.as_secs_f64() / 5.0).clamp(0.2, 1.0);
+        self.bytes = self.bytes * keep + as_f64(bytes);
+        self.seconds = self.seconds * keep + time.as_secs_f64();
+    }
+
+    fn get(&self) -> Option<f64> {
+        (self.seconds > 0.05).then(|| self.bytes / self.seconds)
+    }
+}
+
+/// Requests of one round, by peer.
+#[derive(Debug, Default)]
+struct Round(BTreeMap<DownloadPeer, Vec<Height>>);
+
+impl Download {
+    /// Asks for blocks that nobody was asked for, the lowest of those who bring them soonest.
+    pub(super) fn assign(&mut self, now: Duration) {
+        self.path.open(self.settings.window_bytes);
+        if self.path.free_from(Height(0)).next().is_none() {
+            return;
+        }
+        let rates = self.rates(now);
+        let total = self.total(&rates);
+        let good = self.good_peers(&rates, now);
+        let size = self.path.mean_open_size();
+        let window = as_f64(self.settings.window_bytes);
+        let active = self.peers.iter().filter(|(_, peer)| !peer.is_suspect(now));
+        let mut order: Vec<_> = active.map(|(id, peer)| (peer.time_for(size, now), *id)).collect();
+        order.sort_unstable();
+        let soonest = order.first().map_or(Duration::ZERO, |(time, _)| *time);
+        let mut round = Round::default();
+        for (time, id) in order {
+            let is_slow = !good.contains(&id);
+            // What others fetch before this peer's first block comes is theirs.
+            let ahead = time.saturating_sub(soonest).as_secs_f64() * total;
+            let is_resting = is_slow && ahead > window * WINDOW_PART && self.is_resting(id, now);
+            let ahead = to_count(ahead.min(window / 2.0) / f64::from(size.max(1)));
+            let first = self.path.free_from(Height(0)).next().unwrap_or_default();
+            let mut from = Height(first.0.saturating_add(ahead));
+            while let Some(height) = self.choose(id, from, is_slow.then_some(&good), is_resting) {
+                if !self.ask(id, height, is_slow, now) {
+                    break;
+                }
+                round.0.entry(id).or_default().push(height);
+                from = from.max(height);
+            }
+        }
+        self.send(round);
+    }
+
+    /// The block to ask a peer for: the next from a height on. Where there is none, the lowest that is left, but for a slow peer only what no good
+    /// one has: it would only be waited for.
+    fn choose(
+        &self,
+        id: DownloadPeer,
+        from: Height,
+        is_slow: Option<&Vec<DownloadPeer>>,
+        is_resting: bool,
+    ) -> Option<Height> {
+        let range = self.peers.get(&id)?.range();
+        let free =
+            |from: Height| self.path.free_from(from.max(*range.start())).take_while(|height| range.contains(height));
+        let ahead = if is_resting { None } else { free(from).next() };
+        ahead.or_else(|| match is_slow {
+            None => free(Height(0)).next(),
+            Some(good) => free(Height(0)).take(SLOW_LOOKED_AT).find(|height| !self.has_any(good, *height)),
+        })
+    }
+
+    /// Asks if the peer has room for the block.
+    fn ask(&mut self, id: DownloadPeer, height: Height, is_slow: bool, now: Duration) -> bool {
+        let (Some(peer), Some(slot)) = (self.peers.get_mut(&id), self.path.slot(height)) else { return false };
+        let has_room = peer.has_room(slot.size, is_slow);
+        if has_room {
+            peer.request(height, slot.hash, slot.size, now);
+            self.path.add_request(height, id);
+        }
+        has_room
+    }
+
+    /// Peers that send, and not slowly as far as is known.
+    fn good_peers(&self, rates: &[(DownloadPeer, f64)], now: Duration) -> Vec<DownloadPeer> {
+        let active = self.peers.iter().filter(|(_, peer)| !peer.is_suspect(now));
+        active.filter(|(id, peer)| peer.is_growing(now) || !is_slow(rates, **id)).map(|(id, _)| *id).collect()
+    }
+
+    fn has_any(&self, peers: &[DownloadPeer], height: Height) -> bool {
+        peers.iter().any(|id| self.peers.get(id).is_some_and(|peer| peer.has(height)))
+    }
+
+    /// Whether a slow peer was asked for something lately: it is tried again now and then, since it may have become faster.
+    fn is_resting(&self, peer: DownloadPeer, now: Duration) -> bool {
+        self.peers.get(&peer).is_some_and(|peer| peer.idle(now) < PROBE_INTERVAL)
+    }
+
+    /// Asks again for blocks that will be late, of peers who bring them clearly sooner.
+    pub(super) fn rescue(&mut self, now: Duration) {
+        if now.saturating_sub(self.rescued_at) < RESCUE_INTERVAL && now > self.rescued_at {
+            return;
+        }
+        self.rescued_at = now;
+        let rates = self.rates(now);
+        let total = self.total(&rates);
+        let good = self.good_peers(&rates, now);
+        let validation = self.validation.get();
+        let heights: Vec<_> = self.path.in_flight().take(RESCUES_LOOKED_AT).collect();
+        let mut below = None;
+        let mut round = Round::default();
+        for height in heights {
+            let (here, missing) = self.path.bytes_below(height, below);
+            below = Some((height, here, missing));
+            let Some(slot) = self.path.slot(height) else { continue };
+            if slot.asked.len() >= REQUESTS_PER_BLOCK_MAX {
+                continue;
+            }
+            // When validation will want it: what is below must be validated, and must come before.
+            let validated_in = validation.map_or(0.0, |rate| as_f64(here) / rate.max(1.0));
+            let wanted_in = validated_in.max(if total > 0.0 { as_f64(missing) / total } else { 0.0 });
+            let left = slot.asked.iter().filter_map(|id| Some(self.peers.get(id)?.time_left(height, now))).min();
+            let left = left.unwrap_or(Duration::MAX);
+            if left.as_secs_f64() <= wanted_in * 1.25 + LATE.as_secs_f64() {
+                continue;
+            }
+            let (size, hash) = (slot.size, slot.hash);
+            // The few requests must not all be spent on slow peers, nor on those who have sent nothing yet.
+            let is_last = slot.asked.len() + 1 >= REQUESTS_PER_BLOCK_MAX;
+            let is_lost = slot.asked.iter().all(|id| self.peers.get(id).is_none_or(|peer| peer.is_suspect(now)));
+            let is_good = |id: &DownloadPeer, peer: &super::Peer| match peer.rate() {
+                Some(_) => good.contains(id) || !self.has_any(&good, height),
+                None => rates.is_empty() && (!is_last || is_lost),
+            };
+            let candidates = self.peers.iter().filter(|(id, peer)| {
+                let can = peer.may_rescue() && peer.has(height) && !peer.is_suspect(now);
+                can && is_good(id, peer) && !slot.asked.contains(id)
+            });
+            let best = candidates.map(|(id, peer)| (peer.time_for(size, now), *id)).min();
+            let Some((_, id)) = best.filter(|(time, _)| *time + *time / 2 + RESCUE_MARGIN < left) else { continue };
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.request(height, hash, size, now);
+                self.path.add_request(height, id);
+                self.stats.rescues += 1;
+                round.0.entry(id).or_default().push(height);
+            }
+        }
+        self.send(round);
+    }
+
+    fn send(&mut self, round: Round) {
+        for (peer, heights) in round.0 {
+            let blocks: Vec<_> = heights.iter().filter_map(|height| Some(self.path.slot(*height)?.hash)).collect();
+            self.stats.requests += blocks.len() as u64;
+            self.actions.push(DownloadAction::Request { peer, blocks });
+        }
+    }
+
+    /// Bytes a second that come from all.
+    fn total(&self, rates: &[(DownloadPeer, f64)]) -> f64 {
+        let sum: f64 = rates.iter().map(|(_, rate)| rate).sum();
+        self.arrivals.get().map_or(sum, |measured| sum.min(measured))
+    }
+
+    /// The rates that are known, of those who are sending.
+    fn rates(&self, now: Duration) -> Vec<(DownloadPeer, f64)> {
+        let active = self.peers.iter().filter(|(_, peer)| !peer.is_suspect(now));
+        active.filter(|(_, peer)| peer.is_measured(now)).map(|(id, peer)| (*id, peer.rate_now(now))).collect()
+    }
+
+    /// Whether the peer is much slower than the others.
+    pub(super) fn is_slow(&self, peer: DownloadPeer) -> bool {
+        let rates: Vec<_> = self.peers.iter().filter_map(|(id, peer)| Some((*id, peer.rate()?))).collect();
+        is_slow(&rates, peer)
+    }
+
+    /// Whether the oldest block was asked for too long ago, whatever trickles in: Core's ten minutes, and five for each other peer.
+    pub(super) fn is_overdue(&self, peer: &super::Peer, now: Duration) -> bool {
+        let others = u32::try_from(self.peers.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        peer.oldest(now).is_some_and(|oldest| oldest > BLOCK_TIMEOUT + BLOCK_TIMEOUT / 2 * others.min(1000))
+    }
+}
+
+fn is_slow(rates: &[(DownloadPeer, f64)], peer: DownloadPeer) -> bool {
+    let Some((_, rate)) = rates.iter().find(|(id, _)| *id == peer) else { return false };
+    let Some(others) = of_others(rates, peer) else { return false };
+    let is_far_off = *rate < others.mean - SLOW_DEVIATIONS * others.deviation && *rate < others.mean * SLOW_PART;
+    is_far_off || *rate < others.fastest * SLOW_PART_OF_FASTEST
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
+fn to_count(count: f64) -> u32 {
+    count.clamp(0.0, 1e9) as u32
+}

@@ -1,0 +1,247 @@
+//! Headers from one peer: which may be kept, what to ask for next, what to punish. Core's `ProcessHeadersMessage` up to and after the entering
+//! into the tree. Input: messages of headers, the tree. Output: [`Received`]; the caller enters its headers by `Engine::accept_hashed_headers` and
+//! tells how that went.
+//!
+//! Invariant: a chain is entered only if it has, or has shown to have, the work of [`anti_dos_work`]: what has less goes through
+//! [`HeadersSync`], which keeps next to nothing. Cost: each header is hashed once, side by side, about 0.1 us. No clock, no randomness of its own.
+
+mod params;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+pub use params::HeadersSyncParams;
+pub use sync::{HeadersSync, HeadersSyncEnd, HeadersSyncPhase, Processed};
+
+use crate::limits::HEADERS_COUNT_MAX;
+use lydian_chain::{HeaderTree, NodeId};
+use lydian_consensus::pow::{PowCheck, block_proof};
+use lydian_consensus::{Params, U256};
+use lydian_primitives::{BlockHash, HashedHeader, Header, Height};
+use rand_chacha::ChaCha20Rng;
+use std::time::Duration;
+use sync::Proof;
+
+/// How long a request for headers may stay unanswered before another is sent: Core's `HEADERS_RESPONSE_TIME`.
+pub const HEADERS_RESPONSE_TIME: Duration = Duration::from_secs(2 * 60);
+
+/// Blocks of work below the tip from which a fork is taken without proof of more: Core's `GetAntiDoSWorkThreshold`.
+const ANTI_DOS_BLOCKS: u32 = 144;
+
+/// What judging headers takes beside them.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadersContext<'a> {
+    pub tree: &'a HeaderTree,
+    pub params: &'a Params,
+    pub sync: HeadersSyncParams,
+    /// `-minimumchainwork`.
+    pub minimum_chain_work: U256,
+    /// Time since start.
+    pub now: Duration,
+    /// Seconds since 1970.
+    pub unix_now: i64,
+    /// The peer has the permission `noban`: its chains are taken whatever their work.
+    pub is_trusted: bool,
+}
+
+/// Something for which Core discourages a peer (`Misbehaving`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeadersFault {
+    TooMany,
+    InvalidProofOfWork,
+    NonContinuous,
+}
+
+impl HeadersFault {
+    /// Core's words in its log.
+    pub fn reason(self) -> &'static str {
+        match self {
+            HeadersFault::TooMany => "headers message size too large",
+            HeadersFault::InvalidProofOfWork => "header with invalid proof of work",
+            HeadersFault::NonContinuous => "non-continuous headers sequence",
+        }
+    }
+}
+
+/// What a message of headers comes to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Received {
+    pub fault: Option<HeadersFault>,
+    /// To be entered into the tree; then call [`PeerHeaders::entered`].
+    pub accept: Vec<HashedHeader>,
+    /// A request to send: the hashes of its locator.
+    pub getheaders: Option<Vec<BlockHash>>,
+    /// The last header of a message that does not connect: the peer has that block, should it become known.
+    pub unknown: Option<BlockHash>,
+}
+
+/// One peer, as far as headers go.
+#[derive(Debug, Default)]
+pub struct PeerHeaders {
+    sync: Option<HeadersSync>,
+    /// When the request was sent that is not answered yet.
+    requested: Option<Duration>,
+    /// The headers being entered were a full message, outside a download of little work.
+    may_have_more: bool,
+}
+
+impl PeerHeaders {
+    pub fn new() -> PeerHeaders {
+        PeerHeaders::default()
+    }
+
+    /// The download of a chain whose work is not known to be enough, while there is one.
+    pub fn sync(&self) -> Option<&HeadersSync> {
+        self.sync.as_ref()
+    }
+
+    /// A request may go out if none is waiting for its answer: Core's `MaybeSendGetHeaders`.
+    pub fn request(&mut self, now: Duration, locator: impl FnOnce() -> Vec<BlockHash>) -> Option<Vec<BlockHash>> {
+        let is_waiting = self.requested.is_some_and(|sent| now.saturating_sub(sent) <= HEADERS_RESPONSE_TIME);
+        if is_waiting {
+            return None;
+        }
+        self.requested = Some(now);
+        Some(locator())
+    }
+
+    /// Takes a message of headers in.
+    pub fn receive(&mut self, headers: &[Header], context: &HeadersContext<'_>, random: &mut ChaCha20Rng) -> Received {
+        let mut received = Received::default();
+        self.may_have_more = false;
+        if headers.is_empty() {
+            // The peer has nothing for us, perhaps since it changed to our chain.
+            (self.sync, self.requested) = (None, None);
+            return received;
+        }
+        if headers.len() > HEADERS_COUNT_MAX {
+            received.fault = Some(HeadersFault::TooMany);
+            return received;
+        }
+        let is_full = headers.len() == HEADERS_COUNT_MAX;
+        let headers = HashedHeader::many(headers);
+        received.fault = fault(&headers, context.params);
+        if received.fault.is_some() {
+            return received;
+        }
+        match self.continue_sync(&headers, is_full, context, &mut received) {
+            // Nothing to enter yet, or nothing that connects, which cannot be.
+            Some(ready) => received.accept = ready,
+            None => self.begin(headers, is_full, context, random, &mut received),
+        }
+        self.may_have_more = is_full && self.sync.is_none() && !received.accept.is_empty();
+        received
+    }
+
+    /// The headers of [`Received::accept`] were entered, the last of them as `last`. Gives a request for more if the message was full.
+    pub fn entered(&mut self, last: NodeId, tree: &HeaderTree, now: Duration) -> Option<Vec<BlockHash>> {
+        let may_have_more = std::mem::take(&mut self.may_have_more);
+        if may_have_more { self.request(now, || locator(tree, last)) } else { None }
+    }
+
+    /// Core's `IsContinuationOfLowWorkHeadersSync`: the headers that are ready, if these are a continuation.
+    fn continue_sync(
+        &mut self,
+        headers: &[HashedHeader],
+        is_full: bool,
+        context: &HeadersContext<'_>,
+        received: &mut Received,
+    ) -> Option<Vec<HashedHeader>> {
+        let sync = self.sync.as_mut()?;
+        let processed = sync.process(headers, is_full);
+        let locator = processed.request_more.then(|| sync.next_locator());
+        if sync.phase() == HeadersSyncPhase::Final {
+            self.sync = None;
+        }
+        if processed.success {
+            self.requested = None;
+        }
+        if let Some(locator) = locator {
+            received.getheaders = self.request(context.now, || locator);
+        }
+        processed.success.then_some(processed.headers)
+    }
+
+    /// Headers outside a download: kept if they connect and have the work, the beginning of a download if they have not and more may follow.
+    fn begin(
+        &mut self,
+        headers: Vec<HashedHeader>,
+        is_full: bool,
+        context: &HeadersContext<'_>,
+        random: &mut ChaCha20Rng,
+        received: &mut Received,
+    ) {
+        let tree = context.tree;
+        let (Some(first), Some(last)) = (headers.first(), headers.last()) else { return };
+        let Some(start) = tree.find(&first.header().prev_block) else {
+            // Perhaps an announcement of a block whose parent is not here yet.
+            received.getheaders = self.request(context.now, || locator(tree, tree.best_header()));
+            received.unknown = Some(last.hash());
+            return;
+        };
+        self.requested = None;
+        let is_known = tree.find(&last.hash()).is_some_and(|id| is_on_best_chains(tree, id));
+        if is_known || context.is_trusted {
+            received.accept = headers;
+            return;
+        }
+        let mut proof = Proof::default();
+        let work = headers.iter().fold(tree.node(start).chain_work, |work, header| {
+            work.checked_add(proof.of(header.header().bits)).unwrap_or(U256::MAX)
+        });
+        let minimum_work = anti_dos_work(tree, context.minimum_chain_work);
+        if work >= minimum_work {
+            received.accept = headers;
+        } else if is_full {
+            let (params, sync) = (context.params, context.sync);
+            self.sync = Some(HeadersSync::new(params, sync, tree, start, minimum_work, context.unix_now, random));
+            // Nothing is entered now, even where the work is there at once.
+            let _ = self.continue_sync(&headers, is_full, context, received);
+        }
+    }
+}
+
+fn fault(headers: &[HashedHeader], params: &Params) -> Option<HeadersFault> {
+    let mut pow = PowCheck::new(params);
+    if !headers.iter().all(|header| pow.holds(&header.hash(), header.header().bits)) {
+        return Some(HeadersFault::InvalidProofOfWork);
+    }
+    let is_continuous = headers.windows(2).all(|pair| pair[1].header().prev_block == pair[0].hash());
+    (!is_continuous).then_some(HeadersFault::NonContinuous)
+}
+
+/// Core's `IsAncestorOfBestHeaderOrTip`.
+fn is_on_best_chains(tree: &HeaderTree, id: NodeId) -> bool {
+    tree.ancestor(tree.best_header(), tree.height(id)) == Some(id) || tree.is_active(id)
+}
+
+/// The work a chain must have before its headers are kept: Core's `GetAntiDoSWorkThreshold`.
+pub fn anti_dos_work(tree: &HeaderTree, minimum_chain_work: U256) -> U256 {
+    let tip = tree.node(tree.tip());
+    let buffer = block_proof(tip.header.bits).wrapping_mul_u32(ANTI_DOS_BLOCKS);
+    tip.chain_work.checked_sub(buffer).unwrap_or(U256::ZERO).max(minimum_chain_work)
+}
+
+/// The hashes by which a peer finds where its chain leaves ours: ten headers one by one, then steps that double, then the genesis block. Core's
+/// `LocatorEntries`.
+pub fn locator(tree: &HeaderTree, id: NodeId) -> Vec<BlockHash> {
+    let mut hashes = vec![*tree.hash(id)];
+    let (mut at, mut step) = (id, 1_u32);
+    while tree.height(at).0 > 0 {
+        let height = tree.height(at).0.saturating_sub(step);
+        let Some(ancestor) = tree.ancestor(at, Height(height)) else { break };
+        at = ancestor;
+        if hashes.len() > 10 {
+            step = step.saturating_mul(2);
+        }
+        hashes.push(*tree.hash(at));
+    }
+    hashes
+}
+
+/// The locator of the first request to a peer: from the parent of our best header, so that a peer with the same chain answers with one header and
+/// shows what it has.
+pub fn first_locator(tree: &HeaderTree) -> Vec<BlockHash> {
+    let best = tree.best_header();
+    locator(tree, tree.parent(best).unwrap_or(best))
+}
