@@ -15,7 +15,7 @@ use lydian_rpc::{
     BindError, COOKIE_USER, Context, Cookie, CookieError, Host, LogLevel, NodeSettings, ProgressOf, PruneMode, Server,
     ServerError, ServerSettings, Users, Whitelist, Witness, bind_addresses,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -182,7 +182,8 @@ impl Host for NodeHost {
     }
 
     fn request_stop(&self) {
-        if self.stop.ask() {
+        // As a signal does it: there are stretches that only the thread of the signals can end.
+        if kill_process(getpid(), Signal::TERM).is_err() && self.stop.ask() {
             self.log.info("Shutdown requested. Exiting.");
         }
     }

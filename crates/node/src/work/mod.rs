@@ -49,14 +49,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let display = Display::start(style, session.settings.threads, move || keeper.keep_status())?;
     session.stop.set_open_ended(true);
     let tell = |words: String| display.tell(Doing::Something(words));
-    let server = match task {
-        Task::Run if session.settings.rpc.is_on => Some(Serving::start(session, Arc::<Watcher>::clone(&watcher))?),
-        _ => None,
-    };
-    let told: Arc<dyn Observer + Send> = match &server {
-        Some(server) => server.observer(),
-        None => Arc::<Watcher>::clone(&watcher),
-    };
+    let (server, told) = serve(session, task, &watcher)?;
     let (engine, is_loss) = opening::open(session, Arc::clone(&told), &tell)?;
     let engine = Arc::new(engine);
     watcher.begins(&engine);
@@ -112,6 +105,20 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     engine.checkpoint(watcher.as_ref())?;
     watcher.ends(&engine, &Figures::new(&engine.progress(), session.settings.threads, 0.0, 0.0));
     Ok(exit::DONE)
+}
+
+/// The RPC server, where there is to be one, and who is told of everything that the engine does.
+fn serve(
+    session: &Session<'_>,
+    task: &Task,
+    watcher: &Arc<Watcher>,
+) -> Result<(Option<Serving>, Arc<dyn Observer + Send>), Failure> {
+    if !matches!(task, Task::Run) || !session.settings.rpc.is_on {
+        return Ok((None, Arc::<Watcher>::clone(watcher)));
+    }
+    let server = Serving::start(session, Arc::<Watcher>::clone(watcher))?;
+    let told = server.observer();
+    Ok((Some(server), told))
 }
 
 /// What files gave.

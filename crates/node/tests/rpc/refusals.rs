@@ -7,6 +7,7 @@ use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
+/// checklist: 98
 #[test]
 fn versions_ids_and_batches() {
     let Some(pair) = Pair::start("versions_ids_and_batches", &[]) else { return };
@@ -69,6 +70,8 @@ fn versions_ids_and_batches() {
 }
 
 /// `-rpcuser`, `-rpcpassword`, `-rpcauth` and whitelists.
+///
+/// checklist: 99
 #[test]
 fn credentials_and_whitelists() {
     let options = [
@@ -135,6 +138,7 @@ fn same(pair: &Pair, request: &[u8]) {
     assert_eq!(kind(&ours), kind(&cores), "{shown}");
 }
 
+/// checklist: 98
 #[test]
 fn http_as_bytes() {
     let Some(pair) = Pair::start("http_as_bytes", &[]) else { return };
@@ -199,6 +203,7 @@ fn http_as_bytes() {
     pair.comparison.finish();
 }
 
+/// checklist: 98
 /// limit: rpc::BODY_SIZE_MAX at
 /// limit: rpc::BODY_SIZE_MAX above
 /// limit: rpc::HEADERS_SIZE_MAX at
@@ -316,6 +321,8 @@ fn many_idle_connections() {
 }
 
 /// One thread, a queue of one: the third call is refused.
+///
+/// checklist: 98
 #[test]
 fn a_full_queue_refuses() {
     let Some(pair) = Pair::start("a_full_queue_refuses", &["-rpcthreads=1", "-rpcworkqueue=1"]) else { return };

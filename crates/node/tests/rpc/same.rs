@@ -261,7 +261,47 @@ fn waits_end_with_a_block_or_the_node() {
     assert!(!pair.lydian.cookie().exists(), "the cookie goes with the node");
 }
 
+/// One block handed in by many at once is taken once.
+///
+/// checklist: 90
+#[test]
+fn a_block_comes_from_all_sides() {
+    let Some(pair) = Pair::start("a_block_comes_from_all_sides", &[]) else { return };
+    let made = pair.core.result("generatetodescriptor", "[5,\"raw(51)\"]");
+    for hash in made.as_array().unwrap() {
+        let block = pair.core.result("getblock", &format!("[{hash},0]"));
+        let answers: Vec<Value> = std::thread::scope(|scope| {
+            let calls: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| pair.lydian.result("submitblock", &format!("[{block}]")))).collect();
+            calls.into_iter().map(|call| call.join().unwrap()).collect()
+        });
+        assert_eq!(answers.iter().filter(|answer| answer.is_null()).count(), 1, "{answers:?}");
+        assert!(answers.iter().all(|answer| answer.is_null() || answer == "duplicate"), "{answers:?}");
+    }
+    pair.ask("getbestblockhash", "[]");
+    pair.comparison.finish();
+}
+
+/// What may be pruned, and what is said where nothing may.
+#[test]
+fn pruning_on_request() {
+    let Some(pair) = Pair::start("pruning_on_request", &["-prune=1"]) else { return };
+    pair.ask("setmocktime", "[1700000000]");
+    for params in ["[1]", "[-1]", "[1000000001]", "[\"x\"]"] {
+        pair.ask("pruneblockchain", params);
+    }
+    pair.ask("generatetodescriptor", "[1010,\"raw(51)\"]");
+    // Both have one file, which they write to: nothing goes.
+    for params in ["[5]", "[1010]", "[1011]", "[2000000000]", "[1700000000]"] {
+        pair.ask("pruneblockchain", params);
+    }
+    pair.ask("getblockchaininfo", "[]");
+    pair.comparison.finish();
+}
+
 /// Core's own client: results, exit codes, words.
+///
+/// checklist: 99
 #[test]
 fn bitcoin_cli_drives_lydian() {
     let Some(mut pair) = Pair::start("bitcoin_cli_drives_lydian", &[]) else { return };

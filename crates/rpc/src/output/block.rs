@@ -149,6 +149,7 @@ mod tests {
     use crate::json::double_text;
 
     /// From Core's rpc/blockchain tests (blockchain_tests.cpp) and chains.
+    /// checklist: 25
     #[test]
     fn difficulties() {
         for (bits, value) in
