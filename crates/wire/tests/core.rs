@@ -1,18 +1,21 @@
-//! Bitcoin Core's daemon as the other side of a connection on loopback: it understands all that we send, we all that it sends, in v1 and v2.
+//! Bitcoin Core's daemon as the other side of a connection on loopback: it understands all that we send, we all that it sends, in v1 and v2; and it fails to
+//! read exactly the payloads that we fail to read. Settings: `LYDIAN_JUDGE_SECONDS` bounds the time of that comparison (default 5), `LYDIAN_SEED` chooses its
+//! cases (default 1).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_oracle::{Daemon, or_skip};
-use lydian_primitives::{Amount, BlockHash, RawBlock, to_hex};
+use lydian_primitives::{Amount, BlockHash, Header, RawBlock, hex, to_hex};
+use lydian_wire::compact::PrefilledTransaction;
 use lydian_wire::message::{
-    CFCheckpt, CMPCTBLOCKS_VERSION, Feature, FilterLoad, FilterRange, GetCFCheckpt, PROTOCOL_VERSION, SendCmpct,
-    SendTxRcncl,
+    CFCheckpt, CMPCTBLOCKS_VERSION, Feature, FilterLoad, FilterRange, GetCFCheckpt, MIN_PEER_PROTO_VERSION,
+    PROTOCOL_VERSION, SendCmpct, SendTxRcncl, block_size,
 };
 use lydian_wire::{
-    BlockTransactionsRequest, Command, CompactBlock, Endpoint, Inv, InvType, Locator, Message, NetAddr, Services,
-    TimedAddress, Transport, TransportKind, V2Secrets, Version,
+    BlockTransactions, BlockTransactionsRequest, Command, CompactBlock, DecodeError, Endpoint, Inv, InvType, Locator,
+    Message, NetAddr, Penalty, Services, TimedAddress, Transport, TransportKind, V2Secrets, Version,
 };
 use serde_json::{Value, json};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -67,9 +70,13 @@ impl Peer {
         loop {
             if let Some(received) = self.transport.next_message() {
                 let message = Message::decode_owned(&received.command, received.payload).unwrap();
-                assert!(!matches!(message, Message::Unknown { .. }), "{message:?}");
+                // To peers that speak an old version it sends the last alert there was.
+                let known = !matches!(message, Message::Unknown { command, .. } if command.as_str() != "alert");
+                assert!(known, "{message:?}");
                 if let Message::Ping(nonce) = message {
-                    self.send(&Message::Pong(nonce));
+                    self.transport.send_message(&Message::Pong(nonce));
+                    let out = self.transport.take_output();
+                    let _ = self.stream.write_all(&out);
                 }
                 return Some(message);
             }
@@ -80,7 +87,8 @@ impl Peer {
                 Ok(count) => self.transport.receive(&buffer[..count]).unwrap(),
                 Err(error) => panic!("{error}"),
             }
-            self.flush();
+            let out = self.transport.take_output();
+            let _ = self.stream.write_all(&out);
         }
     }
 
@@ -116,6 +124,21 @@ impl Peer {
         self.send(&Message::Feature(Feature { id: b"lydian-test".to_vec(), data: vec![1] }));
         self.wait_for(Command::VERACK);
         self.send(&Message::Verack);
+    }
+
+    /// Whether a ping is answered; false when the connection ends before.
+    fn answers(&mut self, nonce: u64) -> bool {
+        self.transport.send_message(&Message::Ping(Some(nonce)));
+        let out = self.transport.take_output();
+        // Core may have closed it already.
+        let _ = self.stream.write_all(&out);
+        loop {
+            match self.next() {
+                Some(Message::Pong(answer)) if answer == Some(nonce) => return true,
+                Some(_) => {}
+                None => return false,
+            }
+        }
     }
 
     fn ping(&mut self, nonce: u64) {
@@ -313,4 +336,192 @@ fn core_without_v2_makes_us_try_v1() {
     peer.send(&Message::Version(Box::new(version())));
     peer.wait_for(Command::VERACK);
     assert_eq!(peer_info(&mut daemon)["transport_protocol_type"], json!("v1"));
+}
+
+/// A generator that needs no crate: xorshift.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+
+    /// Changes, cuts, lengthens; often where counts stand, at the beginning.
+    fn damage(&mut self, payload: &mut Vec<u8>) {
+        for _ in 0..=self.below(3) {
+            let bytes = [0, 1, 2, 3, 0x7f, 0xfc, 0xfd, 0xfe, 0xff, u8::try_from(self.below(256)).unwrap()];
+            let byte = bytes[self.below(bytes.len())];
+            let near = [8, 48, 100, usize::MAX][self.below(4)].min(payload.len() + 1);
+            let at = self.below(near);
+            match self.below(6) {
+                0 => payload.truncate(at),
+                1 => payload.insert(at, byte),
+                2 => payload.push(byte),
+                3 if at < payload.len() => drop(payload.remove(at)),
+                _ => payload.iter_mut().skip(at).take(1).for_each(|place| *place = byte),
+            }
+        }
+    }
+}
+
+/// Messages whose payload Core reads after the handshake, with lists of some entries.
+fn readable(block: &[u8], header: Header, tx: &[u8]) -> Vec<Message> {
+    let one =
+        TimedAddress { time: 1, services: Services(9), endpoint: Endpoint::new(NetAddr::Ipv4([8, 8, 8, 8].into()), 1) };
+    let others = [
+        NetAddr::TorV3([3; 32]),
+        NetAddr::I2p([4; 32]),
+        NetAddr::Cjdns("fc00::1".parse().unwrap()),
+        NetAddr::UNSPECIFIED,
+    ];
+    let others = others.map(|addr| TimedAddress { endpoint: Endpoint::new(addr, 8333), ..one });
+    let inv = |kind| vec![Inv { kind, hash: [2; 32] }; 3];
+    let locator = Locator { hashes: vec![BlockHash([9; 32]); 3], stop: BlockHash([1; 32]) };
+    let range = FilterRange { filter_type: 0, start_height: 1, stop_hash: BlockHash([1; 32]) };
+    let prefilled = |skipped| PrefilledTransaction { skipped, tx: tx.to_vec() };
+    let compact =
+        CompactBlock { header, nonce: 1, short_ids: vec![1, 2, 3], prefilled: vec![prefilled(0), prefilled(1)] };
+    vec![
+        Message::Addr(vec![one; 3]),
+        Message::AddrV2([&[one][..], &others].concat()),
+        Message::Inv(inv(InvType::WTX)),
+        Message::GetData(inv(InvType::WITNESS_TX)),
+        Message::NotFound(inv(InvType::TX)),
+        Message::GetBlocks(locator.clone()),
+        Message::GetHeaders(locator),
+        Message::Headers(vec![header; 2]),
+        Message::Tx(tx.to_vec()),
+        Message::Block(block.to_vec()),
+        Message::CmpctBlock(Box::new(compact)),
+        Message::GetBlockTxn(BlockTransactionsRequest { block_hash: BlockHash([1; 32]), indexes: vec![0, 3, 300] }),
+        Message::BlockTxn(BlockTransactions { block_hash: BlockHash([1; 32]), txs: vec![tx.to_vec(); 2] }),
+        Message::GetCFilters(range),
+        Message::GetCFHeaders(range),
+        Message::GetCFCheckpt(GetCFCheckpt { filter_type: 0, stop_hash: BlockHash([1; 32]) }),
+        Message::FilterLoad(FilterLoad { data: vec![1; 8], hash_funcs: 3, tweak: 4, flags: 1 }),
+        Message::FilterAdd(vec![1; 20]),
+        Message::FeeFilter(Amount(1000)),
+        Message::SendCmpct(SendCmpct { high_bandwidth: false, version: CMPCTBLOCKS_VERSION }),
+        Message::Pong(Some(1)),
+    ]
+}
+
+#[allow(clippy::disallowed_methods, reason = "the time of a test")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+/// What Core logs from here on.
+struct Log(std::fs::File);
+
+impl Log {
+    fn new(daemon: &Daemon) -> Log {
+        #[allow(clippy::disallowed_methods, reason = "tests only: Core's own log")]
+        let mut file = std::fs::File::open(daemon.chain_folder().join("debug.log")).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        Log(file)
+    }
+
+    fn news(&mut self) -> String {
+        let mut bytes = Vec::new();
+        self.0.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// Whether we cannot read it, and what Core must then do with the peer.
+fn our_verdict(command: Command, payload: &[u8]) -> Option<Penalty> {
+    match Message::decode(&command, payload) {
+        Ok(Message::Block(bytes)) => block_size(&bytes).err().map(|_| Penalty::Ignore),
+        Ok(_) => None,
+        Err(DecodeError::TooMany { command: Command::NOTFOUND, .. }) => None,
+        Err(error) => Some(error.penalty()),
+    }
+}
+
+/// Thousands of damaged payloads: Core throws for each that we call malformed and for no other, and ends the connection where we say so.
+/// checklist: 77, 85
+#[test]
+fn core_fails_to_read_what_we_fail_to_read() {
+    const ROUNDS_MIN: u64 = 100;
+    let limit = Duration::from_secs(setting("LYDIAN_JUDGE_SECONDS", 5));
+    let port = free_port();
+    let Some(mut daemon) = or_skip("core_fails_to_read_what_we_fail_to_read", start(port, true)) else { return };
+    daemon.call("generatetodescriptor", &json!([1, "raw(51)"])).unwrap();
+    let tip = hash_of(&mut daemon, 1);
+    let text = daemon.call("getblock", &json!([tip.to_string(), 0])).unwrap();
+    let bytes = hex(text.as_str().unwrap()).unwrap();
+    let block = RawBlock::new(bytes.clone()).parse().unwrap();
+    let samples = readable(&bytes, *block.header(), block.tx(0).bytes());
+    let mut log = Log::new(&daemon);
+    let mut random = Random(setting("LYDIAN_SEED", 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut peer: Option<Peer> = None;
+    let (mut failed, mut ended) = (0, 0);
+    let start = now();
+    for round in (0..).take_while(|round| *round < ROUNDS_MIN || start.elapsed() < limit) {
+        let mut open = peer.take().unwrap_or_else(|| {
+            let mut peer = Peer::new(connect(port), Transport::v1(MAGIC));
+            peer.shake_hands(true);
+            // Without it Core does not look at compact blocks.
+            peer.send(&Message::SendCmpct(SendCmpct { high_bandwidth: false, version: CMPCTBLOCKS_VERSION }));
+            peer.ping(u64::MAX);
+            peer
+        });
+        log.news();
+        let sample = &samples[random.below(samples.len())];
+        let (command, mut payload) = (sample.command(), sample.payload());
+        random.damage(&mut payload);
+        open.transport.send(command, &payload);
+        open.flush();
+        let answered = open.answers(round + 1);
+        let news = log.news();
+        let threw = news.contains("Exception '");
+        let ours = our_verdict(command, &payload);
+        let read = Message::decode(&command, &payload).map(|_| ());
+        let about = || format!("round {round}: {command} {} ours {read:?}, Core:\n{news}", to_hex(&payload));
+        assert_eq!(threw, ours == Some(Penalty::Ignore), "{}", about());
+        assert!(!answered || matches!(ours, None | Some(Penalty::Ignore)), "{}", about());
+        failed += u32::from(threw);
+        ended += u32::from(!answered);
+        peer = answered.then_some(open);
+    }
+    assert!(failed > 10 && ended > 3, "{failed} {ended}");
+}
+
+/// The same of `version`, each on its own connection: whether Core could read it is seen when a good one has followed.
+#[test]
+fn core_fails_to_read_the_versions_that_we_fail_to_read() {
+    const ROUNDS: u64 = 60;
+    let port = free_port();
+    let test = "core_fails_to_read_the_versions_that_we_fail_to_read";
+    let Some(daemon) = or_skip(test, start(port, true)) else { return };
+    let mut log = Log::new(&daemon);
+    let mut random = Random(0xfedc_ba98_7654_3211);
+    let mut failed = 0;
+    for round in 0..ROUNDS {
+        let mut payload = Message::Version(Box::new(version())).payload();
+        random.damage(&mut payload);
+        let mut peer = Peer::new(connect(port), Transport::v1(MAGIC));
+        log.news();
+        peer.transport.send(Command::VERSION, &payload);
+        peer.transport.send_message(&Message::Version(Box::new(version())));
+        peer.transport.send_message(&Message::Verack);
+        peer.flush();
+        let answered = peer.answers(round + 1);
+        let news = log.news();
+        let ours = Message::decode(&Command::VERSION, &payload);
+        let about = || format!("round {round}: {} ours {ours:?}, Core:\n{news}", to_hex(&payload));
+        assert_eq!(news.contains("Exception '"), ours.is_err(), "{}", about());
+        let obsolete = matches!(&ours, Ok(Message::Version(read)) if read.version < MIN_PEER_PROTO_VERSION);
+        assert_eq!(answered, !obsolete, "{}", about());
+        failed += u32::from(ours.is_err());
+    }
+    assert!(failed > 10, "{failed}");
 }
