@@ -302,3 +302,51 @@ fn locators_have_cores_shape() {
     assert_eq!(first_locator(&bench.tree)[0], chain[998].hash());
     assert_eq!(locator(&bench.tree, NodeId::GENESIS), [bench.genesis().hash()]);
 }
+
+#[allow(dead_code, reason = "each user takes its part")]
+#[path = "../../../../testdata/locate.rs"]
+mod locate;
+
+/// Real headers of mainnet, with its own figures, after a retarget whose ancestors are missing: downloaded twice from a peer, entered whole. The work
+/// asked for is that of all but the last 5,000.
+/// checklist: 60
+#[test]
+fn real_headers_are_downloaded_twice_and_entered() {
+    let Some(path) = locate::shared("headers/main_150000_340000.bin.zst") else { return };
+    let bytes = locate::read(&path);
+    let headers: Vec<_> = bytes.as_chunks::<80>().0[1_200..41_200].iter().map(Header::parse).collect();
+    let mut bench = Bench::new(0, 3);
+    bench.params = Params::new(Chain::Main);
+    bench.sync = HeadersSyncParams::of(Chain::Main);
+    bench.tree = HeaderTree::rooted_at(&headers[0], Height(151_200));
+    // The median time past of the first ones depends on headers that are not here.
+    for header in &headers[1..11] {
+        bench.tree.restore_header(header).unwrap();
+    }
+    let mut all = HeaderTree::rooted_at(&headers[0], Height(151_200));
+    headers[1..35_000].iter().for_each(|header| {
+        all.restore_header(header).unwrap();
+    });
+    bench.minimum = all.node(all.best_header()).chain_work;
+    let random = &mut ChaCha20Rng::seed_from_u64(4);
+    let start = bench.tree.best_header();
+    let mut sync = HeadersSync::new(&bench.params, bench.sync, &bench.tree, start, bench.minimum, UNIX_NOW, random);
+    let (mut from, mut entered, mut was_again) = (11, 0, false);
+    while sync.phase() != HeadersSyncPhase::Final {
+        let is_again = sync.phase() == HeadersSyncPhase::Redownload;
+        if is_again && !was_again {
+            (from, was_again) = (11, true);
+        }
+        let to = headers.len().min(from + HEADERS_COUNT_MAX);
+        let processed = sync.process(&HashedHeader::many(&headers[from..to]), true);
+        assert!(processed.success, "at {from}: {:?}", sync.end());
+        assert!(sync.buffered() <= bench.sync.redownload_buffer_size);
+        let taken = bench.tree.accept_headers(&processed.headers, UNIX_NOW, &bench.params, &mut |_, _| entered += 1);
+        assert_eq!(taken, Ok(()));
+        from = to;
+    }
+    assert_eq!(sync.end(), Some(HeadersSyncEnd::Complete));
+    assert!(entered >= 35_000 - 11, "{entered} headers");
+    let best = bench.tree.best_header();
+    assert_eq!(*bench.tree.hash(best), headers[10 + entered].hash());
+}
