@@ -93,11 +93,14 @@ impl std::error::Error for TransportError {}
 #[derive(Debug, Default)]
 struct Inbox {
     messages: VecDeque<Received>,
+    /// Bytes on the wire of those messages.
+    bytes: usize,
     rejected_bytes: u64,
 }
 
 impl Inbox {
     fn push(&mut self, command: Command, payload: Vec<u8>, raw_size: usize) {
+        self.bytes += raw_size;
         self.messages.push_back(Received { command, payload, raw_size });
     }
 
@@ -178,12 +181,19 @@ impl Transport {
 
     /// The next message received.
     pub fn next_message(&mut self) -> Option<Received> {
-        self.inbox.messages.pop_front()
+        let message = self.inbox.messages.pop_front()?;
+        self.inbox.bytes -= message.raw_size;
+        Some(message)
     }
 
     /// Messages received and not yet taken.
     pub fn message_count(&self) -> usize {
         self.inbox.messages.len()
+    }
+
+    /// Their bytes on the wire. Core stops reading from a peer above `-maxreceivebuffer` of them.
+    pub fn message_bytes(&self) -> usize {
+        self.inbox.bytes
     }
 
     /// Bytes of messages that were dropped for their checksum or their name.

@@ -147,7 +147,11 @@ fn v2_exchanges_messages_both_ways() {
     assert_eq!((a.kind(), b.kind()), (TransportKind::Detecting, TransportKind::Detecting));
     assert_eq!((a.output_size(), b.output_size()), (KEY_SIZE, 0), "messages wait for the keys");
     settle(&mut a, &mut b);
+    assert_eq!(a.message_count(), 5);
+    assert_eq!(a.message_bytes(), b.message_bytes());
+    assert_eq!(a.message_bytes(), 5 * 20 + (13 + 102) + 13 + (1 + 200_000) + (13 + 3) + (1 + 8));
     assert_eq!(messages(&mut a), some_messages());
+    assert_eq!((a.message_count(), a.message_bytes()), (0, 0));
     assert_eq!(messages(&mut b), some_messages());
     assert_eq!((a.kind(), b.kind()), (TransportKind::V2, TransportKind::V2));
     assert!(a.session_id().is_some() && a.session_id() == b.session_id());
