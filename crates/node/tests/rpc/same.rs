@@ -443,6 +443,48 @@ fn addresses_and_scripts() {
     }
     let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
     let hash = "22".repeat(20);
+    let key_upper = key.to_ascii_uppercase();
+    for descriptor in [
+        "raw(51)".to_owned(),
+        "raw(51)#8lvh9jxk".to_owned(),
+        "raw(51)#8lvh9jxx".to_owned(),
+        "raw(51)#8lvh9jx".to_owned(),
+        "raw(51)##".to_owned(),
+        "raw(AB)".to_owned(),
+        format!("pk({key_upper})"),
+        format!("pkh({key})"),
+        format!("wpkh({key})"),
+        format!("combo({key})"),
+        format!("sh(wpkh({key}))"),
+        format!("wsh(pkh({key}))"),
+        format!("sh(wsh(multi(1,{key},{key})))"),
+        format!("sortedmulti(1,{key})"),
+        format!("multi(2,{key})"),
+        format!("multi(1,{key},{key},{key},{key})"),
+        format!("rawtr({key})"),
+        format!("rawtr({})", &key[2..]),
+        "addr(bcrt1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KYGT080)".to_owned(),
+        format!("addr({good})"),
+        "addr(x)".to_owned(),
+        "nonsense".to_owned(),
+        "\u{00fc}".to_owned(),
+        "pk()".to_owned(),
+        "pk(00)".to_owned(),
+        format!("sh(sh(pk({key})))"),
+        format!("wsh(wpkh({key}))"),
+    ] {
+        pair.ask("getdescriptorinfo", &format!("[\"{descriptor}\"]"));
+        pair.ask("deriveaddresses", &format!("[\"{descriptor}\"]"));
+        let info = pair.core.call("getdescriptorinfo", &format!("[\"{descriptor}\"]"));
+        let info: Value = serde_json::from_str(&info.body).unwrap();
+        if let Some(whole) = info["result"]["descriptor"].as_str() {
+            for range in
+                ["", ",null", ",5", ",[1,2]", ",[2,1]", ",-1", ",[0,2147483648]", ",[0,1000000]", ",\"x\"", ",[1]"]
+            {
+                pair.ask("deriveaddresses", &format!("[\"{whole}\"{range}]"));
+            }
+        }
+    }
     for script in [
         String::new(),
         "zz".to_owned(),

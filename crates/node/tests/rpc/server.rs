@@ -121,9 +121,14 @@ impl Server {
 
     /// What the program holds.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = self.proc("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+    }
+
+    /// What the system says of the program, by the name of the file.
+    pub(crate) fn proc(&self, name: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap()
     }
 
     /// Waits for the end; the exit code.

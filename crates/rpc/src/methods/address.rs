@@ -14,6 +14,10 @@ use lydian_script::{is_unspendable, ops};
 use serde::Serialize;
 use std::collections::HashMap;
 
+/// How far descriptors go.
+const UNDERSTOOD: &str =
+    "Understood are addr, raw, pk, pkh, wpkh, combo, rawtr, multi, sortedmulti, sh and wsh, with keys in hexadecimal.";
+
 pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "decodescript",
@@ -24,6 +28,29 @@ pub(crate) const METHODS: &[Method] = &[
         examples: &["\"hexstring\""],
         remark: "The descriptor of `segwit` is that of its address; Core tells what is inside, where it is one of few forms.",
         call: decodescript,
+    },
+    Method {
+        name: "deriveaddresses",
+        category: Category::Util,
+        help: "Tells the addresses of a descriptor.",
+        args: &[
+            Arg::new("descriptor", Kind::Text, "the descriptor, with its checksum"),
+            Arg::new("range", Kind::Range, "the end, or [begin,end], of a descriptor that derives").omitted(),
+        ],
+        result: "[address, ...]",
+        examples: &["\"raw(51)#8lvh9jxk\""],
+        remark: UNDERSTOOD,
+        call: deriveaddresses,
+    },
+    Method {
+        name: "getdescriptorinfo",
+        category: Category::Util,
+        help: "Tells of a descriptor.",
+        args: &[Arg::new("descriptor", Kind::Text, "the descriptor")],
+        result: "{descriptor, checksum, isrange, issolvable, hasprivatekeys}",
+        examples: &["\"raw(51)\""],
+        remark: UNDERSTOOD,
+        call: getdescriptorinfo,
     },
     Method {
         name: "scantxoutset",
@@ -114,6 +141,83 @@ fn validateaddress(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
             ..AddressAnswer::default()
         },
     )
+}
+
+#[derive(Debug, Serialize)]
+struct DescriptorInfo {
+    descriptor: String,
+    checksum: String,
+    isrange: bool,
+    issolvable: bool,
+    hasprivatekeys: bool,
+}
+
+fn bad_descriptor(words: String) -> RpcError {
+    RpcError::new(code::INVALID_ADDRESS_OR_KEY, words)
+}
+
+fn getdescriptorinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let described = expression::describe(call.text(0)?, call.context.settings.params.chain).map_err(bad_descriptor)?;
+    answer(
+        out,
+        &DescriptorInfo {
+            descriptor: described.canonical,
+            checksum: described.checksum,
+            isrange: false,
+            issolvable: described.is_solvable,
+            hasprivatekeys: false,
+        },
+    )
+}
+
+fn deriveaddresses(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let (text, chain) = (call.text(0)?, call.context.settings.params.chain);
+    if let Some(range) = call.given(1) {
+        check_range(range)?;
+    }
+    if !text.contains('#') {
+        return Err(bad_descriptor("Missing checksum".to_owned()));
+    }
+    let scripts = expression::scripts_of(text, chain).map_err(bad_descriptor)?;
+    if call.params.len() > 1 {
+        return Err(RpcError::parameter("Range should not be specified for an un-ranged descriptor"));
+    }
+    let mut addresses = Vec::with_capacity(scripts.len());
+    for script in &scripts {
+        let kind = solve(script);
+        match address::encode(&kind, chain) {
+            Some(address) => addresses.push(address),
+            // Of the scripts of combo() this one has none.
+            None if scripts.len() > 1 && matches!(kind, ScriptKind::Pubkey(_)) => {}
+            None => return Err(bad_descriptor("Descriptor does not have a corresponding address".to_owned())),
+        }
+    }
+    answer(out, &addresses)
+}
+
+/// Core's `ParseDescriptorRange`.
+fn check_range(range: &Json) -> Result<(), RpcError> {
+    let (low, high): (i64, i64) = match range {
+        Json::Number(_) => (0, range.as_integer()?),
+        Json::Array(ends) => match &ends[..] {
+            [low @ Json::Number(_), high @ Json::Number(_)] => (low.as_integer()?, high.as_integer()?),
+            _ => return Err(RpcError::parameter("Range must be specified as end or as [begin,end]")),
+        },
+        _ => return Err(RpcError::parameter("Range must be specified as end or as [begin,end]")),
+    };
+    if matches!(range, Json::Array(_)) && low > high {
+        return Err(RpcError::parameter("Range specified as [begin,end] must not have begin after end"));
+    }
+    if low < 0 {
+        return Err(RpcError::parameter("Range should be greater or equal than 0"));
+    }
+    if high >> 31 != 0 {
+        return Err(RpcError::parameter("End of range is too high"));
+    }
+    if high >= low + 1_000_000 {
+        return Err(RpcError::parameter("Range is too large"));
+    }
+    Ok(())
 }
 
 fn decodescript(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {

@@ -3,6 +3,7 @@
 
 use super::address;
 use super::descriptor::checksum;
+use super::solver::solve;
 use lydian_consensus::Chain;
 use lydian_hash::{hash160, sha256};
 use lydian_primitives::hex;
@@ -20,6 +21,35 @@ enum Place {
 /// The scripts of a descriptor, as Core's `Expand` orders them.
 pub(crate) fn scripts_of(text: &str, chain: Chain) -> Result<Vec<Vec<u8>>, String> {
     scripts(check_checksum(text)?, Place::Top, chain)
+}
+
+/// What there is to say of a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Description {
+    /// As Core writes it, with its checksum.
+    pub(crate) canonical: String,
+    /// Of the text as it was given.
+    pub(crate) checksum: String,
+    /// Whether who has the keys could spend.
+    pub(crate) is_solvable: bool,
+}
+
+/// Describes a descriptor.
+pub(crate) fn describe(text: &str, chain: Chain) -> Result<Description, String> {
+    let payload = check_checksum(text)?;
+    let scripts = scripts(payload, Place::Top, chain)?;
+    let sum = |text: &str| checksum(text.as_bytes()).map(|sum| String::from_utf8_lossy(&sum).into_owned());
+    let name = payload.split('(').next().unwrap_or_default();
+    let canonical = match (name, scripts.first()) {
+        ("addr", Some(script)) => format!("addr({})", address::encode(&solve(script), chain).unwrap_or_default()),
+        // All that is left is functions, numbers and hexadecimal.
+        _ => payload.to_ascii_lowercase(),
+    };
+    Ok(Description {
+        checksum: sum(payload).unwrap_or_default(),
+        canonical: format!("{canonical}#{}", sum(&canonical).unwrap_or_default()),
+        is_solvable: !matches!(name, "addr" | "raw"),
+    })
 }
 
 /// The text before the checksum, which must be right if there is one.

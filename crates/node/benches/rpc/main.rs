@@ -1,0 +1,117 @@
+//! RPC beside Bitcoin Core's: simple calls, batches, and full blocks in every form. Input: a generated chain whose last block is full. Output: a table of
+//! time and CPU time of the server for each call, and the time that reading the block from its file takes.
+//!
+//! `cargo bench -p lydian-node --bench rpc` measures; in `cargo test` the same runs with a few calls each. One connection asks and waits for each
+//! answer, as most programs do. Answers must be equal. CPU time has a resolution of 10 ms.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a measurement: it prints, fails by panicking, and reads the clock"
+)]
+#![allow(dead_code, reason = "the client is that of the tests, which use more of it")]
+
+#[path = "../../tests/rpc/http.rs"]
+mod http;
+#[path = "../../tests/rpc/server.rs"]
+mod server;
+
+use http::read;
+use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::mainnet_mix;
+use lydian_oracle::{Scratch, build, or_skip};
+use server::Server;
+use std::fs;
+use std::io::{BufReader, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Instant;
+
+fn main() {
+    let is_bench = std::env::args().any(|argument| argument == "--bench");
+    let Some(built) = or_skip("rpc", build::locate()) else { return };
+    let chain = Scratch::new("rpc-bench");
+    let blocks = 442;
+    let settings = MixSettings { blocks, full: 2, seed: 5, reuse_per_mille: 0 };
+    mainnet_mix::write(settings, 2, chain.path()).unwrap();
+    let file = format!("-loadblock={}", chain.path().join("blk00000.dat").display());
+    let servers = [Server::lydian("bench", &[&file]), Server::core(&built.bitcoind, "bench", &[&file])];
+    for server in &servers {
+        let height = server.result("waitforblockheight", &format!("[{blocks},120000]"));
+        assert_eq!(height["height"], blocks);
+    }
+    let tip = servers[0].result("getbestblockhash", "[]");
+    let call = |method: &str, params: &str| format!("{{\"method\":\"{method}\",\"params\":{params},\"id\":1}}");
+    let batch: Vec<String> = (0..100).map(|height| call("getblockhash", &format!("[{height}]"))).collect();
+    let mut calls = vec![
+        ("getblockcount".to_owned(), call("getblockcount", "[]"), 20_000),
+        ("100 getblockhash in a batch".to_owned(), format!("[{}]", batch.join(",")), 500),
+        ("getblockheader".to_owned(), call("getblockheader", &format!("[{tip}]")), 10_000),
+    ];
+    for (verbosity, count) in [(0, 200), (1, 200), (2, 40), (3, 40)] {
+        let body = call("getblock", &format!("[{tip},{verbosity}]"));
+        calls.push((format!("getblock {verbosity}"), body, count));
+    }
+    println!("{:28} {:>10} {:>12} {:>12} {:>12} {:>12}", "", "bytes", "ours, us", "cpu, us", "Core's, us", "cpu, us");
+    for (name, body, count) in calls {
+        let count = if is_bench { count } else { 3 };
+        let [ours, cores] = servers.each_ref().map(|server| measure(server, &body, count));
+        assert_eq!(ours.answer, cores.answer, "{name}");
+        let bytes = ours.answer.len();
+        println!(
+            "{name:28} {bytes:10} {:12.0} {:12.0} {:12.0} {:12.0}",
+            ours.wall_us, ours.cpu_us, cores.wall_us, cores.cpu_us
+        );
+    }
+    let path = chain.path().join("blk00000.dat");
+    let size = servers[0].result("getblock", &format!("[{tip}]"))["size"].as_u64().unwrap();
+    println!("{:28} {size:10} {:12.0}", "reading the block's bytes", read_micros(&path, size));
+}
+
+struct Measured {
+    answer: String,
+    wall_us: f64,
+    cpu_us: f64,
+}
+
+fn measure(server: &Server, body: &str, count: u32) -> Measured {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut reader = BufReader::with_capacity(1 << 16, &stream);
+    let request = server.request(body);
+    let mut ask = || {
+        (&stream).write_all(&request).unwrap();
+        read(&mut reader).unwrap()
+    };
+    let answer = ask().body;
+    let (start, cpu) = (Instant::now(), cpu_seconds(server));
+    for _ in 0..count {
+        assert_eq!(ask().body.len(), answer.len());
+    }
+    let (wall, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds(server) - cpu);
+    let each = |seconds: f64| seconds * 1e6 / f64::from(count);
+    Measured { answer, wall_us: each(wall), cpu_us: each(cpu) }
+}
+
+/// CPU time that the program has taken.
+fn cpu_seconds(server: &Server) -> f64 {
+    let stat = server.proc("stat");
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    // User and system time, in hundredths of a second.
+    fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / 100.0
+}
+
+/// So many bytes of the end of a file, which the system has in memory.
+fn read_micros(path: &std::path::Path, size: u64) -> f64 {
+    use std::os::unix::fs::FileExt;
+    const TIMES: u32 = 50;
+    let file = fs::File::open(path).unwrap();
+    let end = file.metadata().unwrap().len();
+    let start = Instant::now();
+    for _ in 0..TIMES {
+        let mut bytes = vec![0; usize::try_from(size).unwrap()];
+        file.read_exact_at(&mut bytes, end.saturating_sub(size)).unwrap();
+        std::hint::black_box(&bytes);
+    }
+    start.elapsed().as_secs_f64() * 1e6 / f64::from(TIMES)
+}
