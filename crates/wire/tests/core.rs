@@ -12,7 +12,7 @@ use lydian_wire::message::{
 };
 use lydian_wire::{
     BlockTransactions, BlockTransactionsRequest, Command, CompactBlock, DecodeError, Endpoint, Inv, InvType, Locator,
-    Message, NetAddr, Penalty, Services, TimedAddress, Transport, TransportKind, V2Secrets, Version,
+    Message, NetAddr, Penalty, Services, Subnet, TimedAddress, Transport, TransportKind, V2Secrets, Version,
 };
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -524,4 +524,108 @@ fn core_fails_to_read_the_versions_that_we_fail_to_read() {
         failed += u32::from(ours.is_err());
     }
     assert!(failed > 10, "{failed}");
+}
+
+/// What Core takes for an address or a subnet, and how it prints it.
+#[test]
+fn core_reads_and_prints_addresses_as_we_do() {
+    let test = "core_reads_and_prints_addresses_as_we_do";
+    let Some(mut daemon) = or_skip(test, Daemon::start(&[])) else { return };
+    let onion = "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.onion";
+    let i2p = "UKEU3K5OYCGAAUNEQGTNVSELMT4YEMVOILKLN7JPVAMVFX7DNKDQ.b32.I2P";
+    let texts = [
+        "1.2.3.4",
+        "127.1",
+        "127.0x10",
+        "0x7f.010.1",
+        "010.0.0.1",
+        "08.1.1.1",
+        "4294967295",
+        "4294967296",
+        "16909060",
+        "1.2.65535",
+        "1.2.65536",
+        "1.256.1",
+        "256.1.1.1",
+        "1.2.3.4.5",
+        "1.2.3.",
+        ".1.2.3",
+        "1..3",
+        "0x",
+        "0x.1.1.1",
+        "+1.2.3.4",
+        "-1.2.3.4",
+        "1.2.3.4 ",
+        " 1.2.3.4",
+        "0.0.0.0",
+        "255.255.255.255",
+        "[1.2.3.4]",
+        "[::1]",
+        "::1",
+        "::",
+        "1::",
+        "::ffff:1.2.3.4",
+        "::1.2.3.4",
+        "64:ff9b::1.2.3.4",
+        "1:2:3:4:5:6:7:8",
+        "1:2:3:4:5:6:7::",
+        "::2:3:4:5:6:7:8",
+        "1:0:0:2:0:0:0:3",
+        "1:0:0:2:3:0:0:4",
+        "1:2:3:4:5:6:7",
+        "1:2:3:4:5:6:7:8:9",
+        "12345::",
+        "1:::2",
+        "g::1",
+        "2001:db8::1",
+        "fe80::1",
+        "FD00::ABCD",
+        "fd87:d87e:eb43:edb1:8e4:3588:e546:35ca",
+        "fd6b:88c0:8724:edb1:8e4:3588:e546:35ca",
+        "fc00::1",
+        onion,
+        i2p,
+        "x.onion",
+        "1.2.3.4/24",
+        "1.2.3.4/0",
+        "1.2.3.4/32",
+        "1.2.3.4/33",
+        "1.2.3.4/-1",
+        "1.2.3.4/+8",
+        "1.2.3.4/ 8",
+        "1.2.3.4/08",
+        "1.2.3.4/008",
+        "1.2.3.4/",
+        "/8",
+        "1.2.3.4/255.255.0.0",
+        "1.2.3.4/255.0.255.0",
+        "1.2.3.4/255.255",
+        "1.2.3.4/0.0.0.0",
+        "1.2.3.4/ffff::",
+        "::1/ffff::",
+        "::1/ffff:0:ffff::",
+        "::1/128",
+        "::1/129",
+        "2a00::1/47",
+        "::ffff:1.2.3.4/16",
+        "[2a00::1]/32",
+        "[2a00::1/32]",
+        "1.2.3.4/8/8",
+        "256",
+        "1.2.3.4:80",
+    ];
+    let onion_net = format!("{onion}/8");
+    for text in texts.into_iter().chain([onion_net.as_str()]) {
+        let banned = daemon.call("setban", &json!([text, "add"])).is_ok();
+        let list = daemon.call("listbanned", &json!([])).unwrap();
+        daemon.call("clearbanned", &json!([])).unwrap();
+        // Core refuses single addresses that are not valid.
+        let ours = if text.contains('/') {
+            text.parse::<Subnet>().ok()
+        } else {
+            text.parse::<NetAddr>().ok().filter(NetAddr::is_valid).and_then(Subnet::single)
+        };
+        let printed = list[0]["address"].as_str().map(str::to_owned);
+        assert_eq!((banned, printed), (ours.is_some(), ours.map(|subnet| subnet.to_string())), "{text}");
+    }
 }
