@@ -1,6 +1,8 @@
-//! What receiving costs: `headers` of 2,000 and a block of 1.5 MB, framed by v1 and v2, and what is below it (the double SHA-256, the copy).
+//! What receiving costs: `headers` of 2,000 and a block of 1.5 MB, framed by v1 and v2, and what is below it (the double SHA-256, the cipher, the copy).
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
+use chacha20poly1305::aead::AeadInOut;
+use chacha20poly1305::{ChaCha20Poly1305, KeyInit};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use lydian_primitives::Header;
 use lydian_wire::{Command, Message, Transport, V2Secrets};
@@ -34,6 +36,10 @@ fn bench(c: &mut Criterion) {
         group.throughput(Throughput::Bytes(payload.len() as u64)).sample_size(30);
         group.bench_function("sha256d", |b| b.iter(|| lydian_wire::transport::checksum(black_box(&payload))));
         group.bench_function("copy", |b| b.iter(|| black_box(&payload).to_vec()));
+        group.bench_function("chacha20poly1305", |b| {
+            let (cipher, mut buffer) = (ChaCha20Poly1305::new(&[1; 32].into()), payload.clone());
+            b.iter(|| cipher.encrypt_inout_detached(&[2; 12].into(), &[], buffer.as_mut_slice().into()).unwrap());
+        });
         let mut sender = Transport::v1(MAGIC);
         sender.send(command, &payload);
         let frame = sender.take_output();
