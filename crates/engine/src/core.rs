@@ -43,6 +43,8 @@ pub(crate) struct Core {
     /// The block up to which each part of the coins stands. Held while it is moved; taken before the tree.
     pub(crate) applied: [Mutex<NodeId>; PARTITIONS],
     pub(crate) transaction_counts: Mutex<TransactionCounts>,
+    /// Taken while the coins are made durable, when nobody may ask for one; taken first.
+    pub(crate) coins_gate: RwLock<()>,
     /// Transactions of the chain up to the tip; `None` if a crash lost the count.
     pub(crate) transactions: Mutex<Option<u64>>,
 }
@@ -110,6 +112,7 @@ impl Core {
             if let Some(transactions) = transactions {
                 totals::write(&*self.disk, &self.layout.totals(), self.coins.tip(), tip, transactions)?;
             }
+            let _nobody_asks = self.coins_gate.write().unwrap_or_else(PoisonError::into_inner);
             Ok(self.coins.checkpoint(tip, self.settings.workers)?)
         })?;
         for follower in &self.followers {

@@ -62,6 +62,7 @@ pub(crate) fn open(
         found_invalid: Mutex::default(),
         applied: std::array::from_fn(|_| Mutex::new(active)),
         transaction_counts: Mutex::default(),
+        coins_gate: RwLock::default(),
         transactions: Mutex::new(transactions),
     };
     core.meter.at_height(core.tip().height.0);

@@ -1,8 +1,8 @@
 //! Reading while the engine works: headers, blocks, undo data, coins, for whoever serves others. Input: hashes, heights, outpoints. Output: what is
 //! known now, each answer consistent in itself.
 //!
-//! Invariants: nothing here waits for validation, but for single locks of the header tree and of one partition of the coins; nothing is
-//! changed. A coin is told with the block up to which its part of the store stands: while blocks are on their way that may be a
+//! Invariants: nothing here waits for validation, but for single locks of the header tree and of one partition of the coins, and for a
+//! checkpoint of the coins that goes on; nothing is changed. A coin is told with the block up to which its part of the store stands: while blocks are on their way that may be a
 //! few blocks below the tip.
 
 use crate::core::Core;
@@ -15,6 +15,7 @@ use lydian_coins::{Coins, Tip};
 use lydian_consensus::{Coin, HeaderView};
 use lydian_primitives::{Block, BlockHash, Height, OutPoint, RawBlock, Reader};
 use std::collections::{HashMap, HashSet};
+use std::sync::PoisonError;
 
 /// A header at its place.
 #[derive(Clone, Copy, Debug)]
@@ -201,6 +202,7 @@ impl Engine {
         let core = self.core();
         let key = core.coins.key(outpoint);
         let partition = Coins::partition(&key);
+        let _no_checkpoint = core.coins_gate.read().unwrap_or_else(PoisonError::into_inner);
         // Held while blocks are applied to this part, so that the coin and the block belong together.
         let at = lock(&core.applied[partition]);
         let mut found = Vec::with_capacity(1);

@@ -9,6 +9,7 @@
 mod chain;
 mod compare;
 mod http;
+mod meanwhile;
 mod refusals;
 mod same;
 mod server;

@@ -1,0 +1,109 @@
+//! Reading while blocks are validated and taken off: nobody waits for it, and every answer holds at the block that it names.
+
+use crate::server::Server;
+use lydian_lab::files::BlockWriter;
+use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::mainnet_mix;
+use lydian_oracle::Scratch;
+use lydian_primitives::{OutPoint, RawBlock};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A call that takes longer waited for something.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// What became of every output of a chain.
+struct Lives {
+    /// Heights at which it was made and spent.
+    of: Vec<(OutPoint, u64, u64)>,
+    height_of: HashMap<String, u64>,
+    tip: u64,
+}
+
+fn lives(folder: &std::path::Path) -> Lives {
+    let mut writer = BlockWriter::new(folder, "blk").unwrap();
+    let mut of: HashMap<OutPoint, (u64, u64)> = HashMap::new();
+    let (mut height_of, mut height) = (HashMap::new(), 0);
+    let settings = MixSettings { blocks: 444, full: 4, seed: 9, reuse_per_mille: 0 };
+    mainnet_mix::generate(settings, 2, |bytes| {
+        writer.write(bytes)?;
+        let block = RawBlock::new(bytes).parse().unwrap();
+        height_of.insert(block.hash().to_string(), height);
+        for tx in block.txs() {
+            for input in tx.inputs() {
+                if let Some((_, spent)) = of.get_mut(&input.prevout) {
+                    *spent = height;
+                }
+            }
+            for (vout, output) in (0..).zip(tx.outputs()) {
+                if height > 0 && !output.script_pubkey.starts_with(&[0x6a]) {
+                    of.insert(OutPoint { txid: tx.txid(), vout }, (height, u64::MAX));
+                }
+            }
+        }
+        height += 1;
+        Ok(())
+    })
+    .unwrap();
+    let of = of.into_iter().map(|(outpoint, (made, spent))| (outpoint, made, spent)).collect();
+    Lives { of, height_of, tip: height - 1 }
+}
+
+/// Asks for coins until told to stop; gives how many answers there were, and how many below the tip.
+fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64, start: usize) {
+    // Another step for each thread, none of them a factor of the number of coins but by accident.
+    let mut at = start;
+    while !is_over.load(Ordering::Relaxed) {
+        at = (at + 7_919) % lives.of.len();
+        let (outpoint, made, spent) = lives.of[at];
+        let begin = Instant::now();
+        let coin = lydian.result("gettxout", &format!("[\"{}\",{}]", outpoint.txid, outpoint.vout));
+        assert!(begin.elapsed() < ANSWER_MAX, "it waited {:?}", begin.elapsed());
+        asked.fetch_add(1, Ordering::Relaxed);
+        // A coin that is not there names no block: it is asked for again below, at the end.
+        if let Some(block) = coin["bestblock"].as_str() {
+            let height = lives.height_of[block];
+            assert!((made..spent).contains(&height), "{outpoint} of {made} to {spent} is there at {height}");
+            assert_eq!(coin["confirmations"].as_u64().unwrap(), height - made + 1);
+        }
+    }
+}
+
+#[test]
+fn coins_while_blocks_come_and_go() {
+    let folder = Scratch::new("rpc-meanwhile");
+    let lives = lives(folder.path());
+    let file = format!("-loadblock={}", folder.path().join("blk00000.dat").display());
+    let lydian = Server::lydian("meanwhile", &[&file]);
+    let (is_over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (lydian, lives, is_over, asked) = (&lydian, &lives, &is_over, &asked);
+            scope.spawn(move || watch(lydian, lives, is_over, asked, thread));
+        }
+        // The watchers end whatever happens here.
+        let story = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let tip = lydian.result("waitforblockheight", &format!("[{},120000]", lives.tip));
+            assert_eq!(tip["height"], lives.tip);
+            for depth in [1, 30, 5] {
+                let hash = lydian.result("getblockhash", &format!("[{}]", lives.tip - depth));
+                assert_eq!(lydian.result("invalidateblock", &format!("[{hash}]")), Value::Null);
+                assert_eq!(lydian.result("getblockcount", "[]"), lives.tip - depth - 1);
+                assert_eq!(lydian.result("reconsiderblock", &format!("[{hash}]")), Value::Null);
+                assert_eq!(lydian.result("getblockcount", "[]"), lives.tip);
+            }
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        if let Err(panic) = story {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    assert!(asked.into_inner() > 100);
+    // At the end every coin is there that lives, and no other.
+    for (outpoint, _, spent) in lives.of.iter().step_by(97) {
+        let coin = lydian.result("gettxout", &format!("[\"{}\",{}]", outpoint.txid, outpoint.vout));
+        assert_eq!(coin.is_null(), *spent <= lives.tip, "{outpoint}");
+    }
+}
