@@ -21,6 +21,7 @@ pub mod files;
 pub mod fixed_seeds;
 pub mod headers;
 pub mod limits;
+pub mod manager;
 pub mod outbound;
 pub mod peer;
 pub mod seeding;

@@ -105,6 +105,23 @@ impl Block {
         &self.bytes
     }
 
+    /// The block without witnesses, as peers get it that do not ask for them: Core's `TX_NO_WITNESS`.
+    pub fn stripped(&self) -> Vec<u8> {
+        let bytes = self.as_bytes();
+        let mut stripped = Vec::with_capacity(self.base_size());
+        let mut kept_to = 0;
+        for tx in &self.tables.txs {
+            if tx.has_witness {
+                // Marker and flag before the body, witnesses behind it.
+                stripped.extend_from_slice(&bytes[kept_to..tx.start as usize + 4]);
+                stripped.extend_from_slice(&bytes[tx.body_start as usize..tx.body_end as usize]);
+                kept_to = tx.end as usize - 4;
+            }
+        }
+        stripped.extend_from_slice(&bytes[kept_to..]);
+        stripped
+    }
+
     pub fn tx_count(&self) -> usize {
         self.tables.txs.len()
     }

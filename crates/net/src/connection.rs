@@ -1,0 +1,146 @@
+//! One connection: bytes of a socket to messages and back. Reads only while what was read is dealt with and what has to be sent goes out, so that a peer
+//! that asks for much and takes little holds up nobody but itself.
+
+use crate::Events;
+use crate::event::Event;
+use crate::limits::{FAREWELL_TIME, READ_BYTES, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES};
+use crate::outbox::{Outbox, Outgoing};
+use lydian_engine::Engine;
+use lydian_p2p::manager::NewPeer;
+use lydian_wire::transport::{Received, Transport, TransportKind};
+use lydian_wire::Command;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+/// The connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    new: NewPeer,
+    transport: Transport,
+    events: Events,
+    engine: Arc<Engine>,
+    outbox: Arc<Outbox>,
+    /// Bytes of messages that the manager has not dealt with.
+    room: Arc<Semaphore>,
+    /// Bytes that wait for the socket.
+    output: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) fn new(new: NewPeer, transport: Transport, events: Events, engine: Arc<Engine>) -> Connection {
+        Connection {
+            new,
+            transport,
+            events,
+            engine,
+            outbox: Arc::new(Outbox::default()),
+            room: Arc::new(Semaphore::new(RECEIVE_BUFFER_BYTES as usize)),
+            output: Vec::new(),
+        }
+    }
+
+    /// Until it ends. Whether the other side should be tried with v1.
+    pub(crate) async fn run(mut self, stream: TcpStream) -> bool {
+        let peer = self.new.id;
+        let connected = Event::Connected { new: self.new.clone(), outbox: Arc::clone(&self.outbox) };
+        if self.events.send(connected).await.is_err() {
+            return false;
+        }
+        let reason = self.converse(stream).await;
+        let _ = self.events.send(Event::Disconnected { peer, reason }).await;
+        self.transport.should_reconnect_v1()
+    }
+
+    /// The reason why it ended.
+    async fn converse(&mut self, stream: TcpStream) -> String {
+        let (mut reader, mut writer) = stream.into_split();
+        let mut buffer = vec![0; READ_BYTES];
+        let mut sent = 0;
+        let mut farewell = None;
+        self.take_output();
+        loop {
+            if sent == self.output.len() {
+                self.output.clear();
+                sent = 0;
+            }
+            while farewell.is_none() && self.output.len() - sent < SEND_BUFFER_BYTES {
+                match self.outbox.pop() {
+                    Some(Outgoing::End { reason }) => farewell = Some(reason),
+                    Some(item) => {
+                        if let Err(reason) = self.send(item).await {
+                            farewell = Some(reason);
+                        }
+                    }
+                    None => break,
+                }
+            }
+            if let Some(reason) = farewell {
+                let _ = timeout(FAREWELL_TIME, writer.write_all(&self.output[sent..])).await;
+                return reason;
+            }
+            let may_read = self.output.len() - sent < SEND_BUFFER_BYTES && !self.outbox.is_full();
+            tokio::select! {
+                read = reader.read(&mut buffer), if may_read => match read {
+                    Ok(0) => return "socket closed".to_owned(),
+                    Ok(count) => {
+                        let received = self.transport.receive(&buffer[..count]);
+                        self.take_output();
+                        // Messages before an error count.
+                        self.deliver().await;
+                        if let Err(error) = received {
+                            return error.to_string();
+                        }
+                    }
+                    Err(error) => return format!("socket recv error: {error}"),
+                },
+                written = writer.write(&self.output[sent..]), if sent < self.output.len() => match written {
+                    Ok(count) => sent += count,
+                    Err(error) => return format!("socket send error: {error}"),
+                },
+                () = self.outbox.changed.notified() => {}
+            }
+        }
+    }
+
+    fn take_output(&mut self) {
+        self.output.extend_from_slice(&self.transport.take_output());
+    }
+
+    async fn send(&mut self, item: Outgoing) -> Result<(), String> {
+        match item {
+            Outgoing::Message(message) => self.transport.send_message(&message),
+            Outgoing::Block { hash, with_witness } => {
+                let engine = Arc::clone(&self.engine);
+                let read = tokio::task::spawn_blocking(move || {
+                    let info = engine.header_info(&hash)?;
+                    let raw = engine.raw_block(&info).ok().flatten()?;
+                    if with_witness { Some(raw.as_bytes().to_vec()) } else { raw.parse().ok().map(|block| block.stripped()) }
+                });
+                match read.await {
+                    Ok(Some(bytes)) => self.transport.send(Command::BLOCK, &bytes),
+                    _ => return Err("cannot load block from disk".to_owned()),
+                }
+            }
+            Outgoing::End { reason } => return Err(reason),
+        }
+        self.take_output();
+        Ok(())
+    }
+
+    /// Hands complete messages to the manager, as it has room for them.
+    async fn deliver(&mut self) {
+        while let Some(received) = self.transport.next_message() {
+            self.new.is_v2 = self.transport.kind() == TransportKind::V2;
+            let Received { command, payload, raw_size } = received;
+            let size = u32::try_from(raw_size).unwrap_or(u32::MAX).min(RECEIVE_BUFFER_BYTES);
+            let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(size).await else { return };
+            let event = Event::Message { from: self.new.id, command, payload, _permit: permit };
+            if self.events.send(event).await.is_err() {
+                return;
+            }
+        }
+    }
+}

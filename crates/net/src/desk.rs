@@ -1,0 +1,102 @@
+//! The thread of the manager: takes events one after the other, carries out what the manager wants. Never waits for a socket, a disk or a validation.
+
+use crate::Host;
+use crate::event::Event;
+use crate::outbox::{Outbox, Outgoing};
+use crate::store::Delivery;
+use lydian_p2p::manager::{Action, BlockFate, PeerId, PeerManager};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use tokio::sync::mpsc::Receiver;
+
+/// Who sits there.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    manager: PeerManager,
+    host: Arc<dyn Host>,
+    blocks: SyncSender<Delivery>,
+    outboxes: HashMap<PeerId, Arc<Outbox>>,
+    is_ending: Arc<AtomicBool>,
+}
+
+impl Desk {
+    pub(crate) fn new(
+        manager: PeerManager,
+        host: Arc<dyn Host>,
+        blocks: SyncSender<Delivery>,
+        is_ending: Arc<AtomicBool>,
+    ) -> Desk {
+        Desk { manager, host, blocks, outboxes: HashMap::new(), is_ending }
+    }
+
+    /// Until nobody sends events any more, or the end is wanted.
+    pub(crate) fn work(mut self, mut events: Receiver<Event>) {
+        while let Some(event) = events.blocking_recv() {
+            if self.is_ending.load(Ordering::Acquire) {
+                return;
+            }
+            self.take(event);
+            self.act();
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        let now = self.host.now();
+        match event {
+            Event::Connected { new, outbox } => {
+                self.outboxes.insert(new.id, outbox);
+                self.manager.connected(new, now);
+            }
+            Event::Message { from, command, payload, _permit } => self.manager.received(from, command, payload, now),
+            Event::Disconnected { peer, reason } => {
+                self.host.log(true, &format!("disconnected peer={peer}: {reason}"));
+                self.outboxes.remove(&peer);
+                self.manager.disconnected(peer, now);
+            }
+            Event::Stored { from, hash, fate } => self.manager.block_stored(from, &hash, &fate, now),
+            Event::Invalid { hash, reason } => self.manager.block_invalid(&hash, &reason, now),
+            Event::NotReadable { hash } => self.manager.block_unreadable(&hash, now),
+            Event::ChainChanged => self.manager.chain_changed(now),
+            Event::Tick => {
+                self.manager.chain_changed(now);
+                self.manager.tick(now);
+            }
+        }
+    }
+
+    fn act(&mut self) {
+        // What an action leads to at once is in the next round.
+        loop {
+            let actions = self.manager.take_actions();
+            if actions.is_empty() {
+                return;
+            }
+            actions.into_iter().for_each(|action| self.carry_out(action));
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Send { to, message } => self.push(to, Outgoing::Message(message)),
+            Action::SendBlock { to, hash, with_witness } => self.push(to, Outgoing::Block { hash, with_witness }),
+            Action::Disconnect { peer, reason } => self.push(peer, Outgoing::End { reason }),
+            Action::Log { is_debug, text } => self.host.log(is_debug, &text),
+            Action::Store { from, hash, bytes } => match self.blocks.try_send(Delivery { from, hash, bytes }) {
+                Ok(()) => {}
+                // More than the window of the download holds were sent without being asked for: the block may come again.
+                Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) => {
+                    let now = self.host.now();
+                    self.manager.block_stored(lost.from, &lost.hash, &BlockFate::TooEarly, now);
+                }
+            },
+        }
+    }
+
+    fn push(&self, to: PeerId, item: Outgoing) {
+        if let Some(outbox) = self.outboxes.get(&to) {
+            outbox.push(item);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The sockets of peers: what [`lydian_p2p::manager`] decides is carried out here. Input: an engine, addresses to listen on and to connect to. Output: a
+//! chain that grows, told by the engine's events.
+//!
+//! Sockets are tokio's, one task a connection; everything else is plain threads: one that holds the manager and takes messages one after the other, one
+//! that stores blocks, one that validates what is stored. None of them waits for another but through bounded queues. Invariants: a peer whose answers
+//! do not go out is not read from; memory for a connection grows with bytes received and is bounded ([`limits`]); when the [`Network`] is dropped, all
+//! threads have ended. No rule, no choice of peers or blocks.
+
+#![forbid(unsafe_code)]
+
+mod connection;
+mod desk;
+mod dial;
+mod event;
+pub mod limits;
+mod outbox;
+mod store;
+mod validate;
+
+pub use validate::{ValidationEnd, Validator};
+
+use desk::Desk;
+use dial::{Dialer, listen};
+use event::Event;
+use lydian_engine::{Engine, Observer};
+use lydian_p2p::manager::{ManagerSettings, PeerManager};
+use lydian_p2p::{AddrMan, Bans, Moment};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+
+/// What reads the clocks, writes the log and makes keys for us.
+pub trait Host: Send + Sync + std::fmt::Debug + 'static {
+    fn now(&self) -> Moment;
+    /// A line of category `net`.
+    fn log(&self, is_debug: bool, text: &str);
+    /// Bytes fit for keys.
+    fn fill_random(&self, bytes: &mut [u8]);
+}
+
+/// Where to listen and whom to connect to.
+#[derive(Clone, Debug)]
+pub struct NetworkSettings {
+    pub manager: ManagerSettings,
+    pub listen: Vec<SocketAddr>,
+    /// Connected to again and again: `-connect`, `-addnode`.
+    pub connect: Vec<String>,
+    /// For addresses without a port.
+    pub default_port: u16,
+    /// `-v2transport`.
+    pub v2: bool,
+    pub inbound_max: usize,
+    /// Seconds: `-bantime`.
+    pub ban_time: u64,
+}
+
+/// Why there is no network.
+#[derive(Debug)]
+pub enum NetworkError {
+    Runtime { reason: String },
+    Bind { address: SocketAddr, reason: String },
+}
+
+impl std::fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NetworkError::Runtime { reason } => write!(f, "The threads of the network could not be started: {reason}"),
+            NetworkError::Bind { address, reason } => write!(
+                f,
+                "Unable to bind to {address} on this computer: {reason}. Is another node running? Choose another -port or -bind, or -listen=0."
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NetworkError {}
+
+/// A network that works until it is dropped.
+#[derive(Debug)]
+pub struct Network {
+    is_ending: Arc<AtomicBool>,
+    events: Events,
+    validator: Arc<Validator>,
+    addresses: Vec<SocketAddr>,
+    threads: Vec<JoinHandle<()>>,
+    runtime: Option<Runtime>,
+}
+
+impl Network {
+    /// Listens, connects, and begins to validate what comes.
+    pub fn start(
+        engine: &Arc<Engine>,
+        settings: &NetworkSettings,
+        host: Arc<dyn Host>,
+        observer: Arc<dyn Observer + Send>,
+    ) -> Result<Network, NetworkError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(limits::SOCKET_THREADS)
+            .thread_name("net")
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(|error| NetworkError::Runtime { reason: error.to_string() })?;
+        let (events, incoming) = mpsc::channel(limits::EVENTS_MAX);
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine)));
+        let mut addresses = Vec::new();
+        for address in &settings.listen {
+            addresses.push(runtime.block_on(listen(*address, &dialer))?);
+        }
+        for target in &settings.connect {
+            runtime.spawn(Arc::clone(&dialer).keep_connected(target.clone()));
+        }
+        runtime.spawn(dial::tick(events.clone()));
+        let validator = Arc::new(Validator::new(Arc::clone(engine), observer, events.clone()));
+        let own_events = events.clone();
+        let (blocks, to_store) = std::sync::mpsc::sync_channel(limits::BLOCKS_TO_STORE_MAX);
+        let storer = store::Storer::new(Arc::clone(engine), Arc::clone(&validator), Arc::clone(&host), events);
+        let mut random = ChaCha20Rng::from_seed(settings.manager.seed);
+        random.set_stream(1);
+        let (addrman, bans) = (AddrMan::new(&mut random), Bans::new(settings.ban_time, &mut random));
+        let manager = PeerManager::new(Arc::clone(engine), settings.manager.clone(), addrman, bans);
+        let desk = Desk::new(manager, host, blocks, Arc::clone(&is_ending));
+        let threads = vec![
+            spawn("msghand", move || desk.work(incoming))?,
+            spawn("store", move || storer.work(&to_store))?,
+            spawn("validate", {
+                let validator = Arc::clone(&validator);
+                move || validator.work()
+            })?,
+        ];
+        Ok(Network { is_ending, events: own_events, validator, addresses, threads, runtime: Some(runtime) })
+    }
+
+    /// Where it listens: ports that were left to the system are those it chose.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Who validates; whoever changes the chain otherwise wakes it.
+    pub fn validator(&self) -> &Arc<Validator> {
+        &self.validator
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.is_ending.store(true, Ordering::Release);
+        self.validator.stop();
+        // Wakes the thread of the manager; if there is no room, something else does.
+        let _ = self.events.try_send(Event::Tick);
+        // Connections and the ticking end with it, and with them the last sender of events.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(limits::SHUTDOWN_TIME);
+        }
+        for thread in self.threads.drain(..) {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, NetworkError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| NetworkError::Runtime { reason: error.to_string() })
+}
+
+type Events = mpsc::Sender<Event>;

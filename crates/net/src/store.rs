@@ -1,0 +1,75 @@
+//! The thread that stores blocks: parses them, has the engine check what can be checked without coins, and wakes the validation. Input: bytes as peers sent
+//! them. Output: what became of each, told to the manager.
+
+use crate::event::Event;
+use crate::validate::Validator;
+use crate::{Events, Host};
+use lydian_consensus::{Rejected, Rule};
+use lydian_engine::{Engine, EngineError};
+use lydian_p2p::manager::{BlockFate, PeerId};
+use lydian_primitives::{BlockHash, RawBlock};
+use lydian_wire::message::block_size;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+/// A block on its way to the disk.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) from: PeerId,
+    pub(crate) hash: BlockHash,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Who does it.
+#[derive(Debug)]
+pub(crate) struct Storer {
+    engine: Arc<Engine>,
+    validator: Arc<Validator>,
+    host: Arc<dyn Host>,
+    events: Events,
+}
+
+impl Storer {
+    pub(crate) fn new(engine: Arc<Engine>, validator: Arc<Validator>, host: Arc<dyn Host>, events: Events) -> Storer {
+        Storer { engine, validator, host, events }
+    }
+
+    /// Until nobody brings blocks any more.
+    pub(crate) fn work(&self, deliveries: &Receiver<Delivery>) {
+        for Delivery { from, hash, bytes } in deliveries {
+            match self.store(bytes) {
+                Ok(fate) => {
+                    if fate == BlockFate::Stored {
+                        self.validator.wake();
+                    }
+                    if self.events.blocking_send(Event::Stored { from, hash, fate }).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => return self.validator.fail(error),
+            }
+        }
+    }
+
+    fn store(&self, mut bytes: Vec<u8>) -> Result<BlockFate, EngineError> {
+        // Core reads a block from the beginning of the message, whatever follows it.
+        match block_size(&bytes) {
+            Ok(size) => bytes.truncate(size),
+            Err(error) => return Ok(BlockFate::Malformed { reason: error.to_string() }),
+        }
+        let block = match RawBlock::new(bytes).parse() {
+            Ok(block) => block,
+            Err(error) => return Ok(BlockFate::Malformed { reason: error.to_string() }),
+        };
+        let now = i64::try_from(self.host.now().unix.0).unwrap_or(i64::MAX);
+        Ok(match self.engine.store_block(block, now)? {
+            Ok(_) => BlockFate::Stored,
+            Err(Rejected::Duplicate) => BlockFate::Known,
+            Err(rejected @ Rejected::DuplicateInvalid) => BlockFate::KnownInvalid { reason: rejected.to_string() },
+            Err(Rejected::Violation(violation)) => match violation.rule {
+                Rule::TimeTooNew => BlockFate::TooEarly,
+                rule => BlockFate::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
+            },
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! The thread that validates what is stored, whenever something is. Input: being woken. Output: a longer chain; verdicts for the manager; the end of the
+//! node if the disk fails. One run of the engine takes along what comes while it works.
+
+use crate::Events;
+use crate::event::Event;
+use lydian_engine::{Cancel, Engine, EngineError, Observer};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Why validation ended before the node was told to.
+#[derive(Debug)]
+pub enum ValidationEnd {
+    /// The height of `-stopatheight` is reached.
+    Stopped,
+    /// The disk failed.
+    Failed(EngineError),
+}
+
+/// Who validates.
+pub struct Validator {
+    engine: Arc<Engine>,
+    observer: Arc<dyn Observer + Send>,
+    events: Events,
+    cancel: Cancel,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    has_work: bool,
+    is_ending: bool,
+    end: Option<ValidationEnd>,
+}
+
+impl std::fmt::Debug for Validator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Validator").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl Validator {
+    pub(crate) fn new(engine: Arc<Engine>, observer: Arc<dyn Observer + Send>, events: Events) -> Validator {
+        let state = Mutex::new(State { has_work: true, ..State::default() });
+        Validator { engine, observer, events, cancel: Cancel::new(), state, changed: Condvar::new() }
+    }
+
+    /// Something may be there to validate.
+    pub fn wake(&self) {
+        self.lock().has_work = true;
+        self.changed.notify_all();
+    }
+
+    /// Why validation ended, if it did: the node should too.
+    pub fn end(&self) -> Option<ValidationEnd> {
+        self.lock().end.take()
+    }
+
+    /// It ends after the tasks that go on.
+    pub(crate) fn stop(&self) {
+        self.cancel.cancel();
+        self.lock().is_ending = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn fail(&self, error: EngineError) {
+        self.lock().end.get_or_insert(ValidationEnd::Failed(error));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn work(&self) {
+        while self.wait() {
+            match self.engine.advance(&self.cancel, self.observer.as_ref()) {
+                Ok(advance) => {
+                    for (hash, violation) in advance.invalid {
+                        self.send(Event::Invalid { hash, reason: violation.to_string() });
+                    }
+                    for (hash, _) in advance.unreadable {
+                        self.send(Event::NotReadable { hash });
+                    }
+                    self.send(Event::ChainChanged);
+                    if advance.is_stopped {
+                        self.lock().end.get_or_insert(ValidationEnd::Stopped);
+                    }
+                }
+                Err(error) => return self.fail(error),
+            }
+        }
+    }
+
+    /// Waits for work. Whether there is any.
+    fn wait(&self) -> bool {
+        let mut state = self.lock();
+        while !state.has_work && !state.is_ending {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.has_work = false;
+        !state.is_ending
+    }
+
+    fn send(&self, event: Event) {
+        // Nobody to listen: the network is ending.
+        let _ = self.events.blocking_send(event);
+    }
+}

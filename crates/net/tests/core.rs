@@ -1,0 +1,186 @@
+//! Bitcoin Core on the other side of the wire: each syncs from the other, by v1 and by v2, through reorganisations, and each takes what the other finds.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking, and reads the clock for its node")]
+
+use lydian_consensus::{Chain, Params, U256};
+use lydian_disk::RealDisk;
+use lydian_engine::{Engine, Layout, Settings, Unobserved};
+use lydian_net::{Host, NetworkSettings};
+use lydian_oracle::{Daemon, Scratch, or_skip};
+use lydian_p2p::manager::ManagerSettings;
+use lydian_p2p::peer::Local;
+use lydian_p2p::{Moment, UnixTime};
+use lydian_wire::{Network, Services};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Whoever owns these coins has lost them.
+const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
+const OTHER_ADDRESS: &str = "bcrt1qqyqszqgpqyqszqgpqyqszqgpqyqszqgpvxat9t";
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Debug)]
+struct TestHost {
+    began: Instant,
+    name: &'static str,
+}
+
+impl Host for TestHost {
+    fn now(&self) -> Moment {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        Moment { elapsed: self.began.elapsed(), unix: UnixTime(unix) }
+    }
+
+    fn log(&self, _: bool, text: &str) {
+        if std::env::var_os("LYDIAN_NET_LOG").is_some() {
+            use std::io::Write;
+            let _ = writeln!(std::io::stderr(), "{} {text}", self.name);
+        }
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        use std::io::Read;
+        std::fs::File::open("/dev/urandom").unwrap().read_exact(bytes).unwrap();
+    }
+}
+
+/// A node of ours, as far as it has one here.
+struct Node {
+    engine: Arc<Engine>,
+    network: lydian_net::Network,
+    _scratch: Scratch,
+}
+
+fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
+    let scratch = Scratch::new(name);
+    let folder = scratch.path();
+    let layout =
+        Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
+    let params = Params::new(Chain::Regtest);
+    let disk = Arc::new(RealDisk);
+    let opened = Engine::open(disk, &layout, params.clone(), Settings::new(2), Vec::new()).unwrap();
+    let engine = Arc::new(opened.engine);
+    let settings = NetworkSettings {
+        manager: ManagerSettings {
+            params,
+            minimum_chain_work: U256::ZERO,
+            local: Local {
+                services: Services::NETWORK | Services::WITNESS | Services::NETWORK_LIMITED | Services::P2P_V2,
+                user_agent: b"/Satoshi:31.0.0/Lydian:0.1.0/".to_vec(),
+                ignores_transactions: true,
+                peer_timeout: Duration::from_secs(60),
+                advertised: None,
+            },
+            reachable: [Network::Ipv4, Network::Ipv6].into(),
+            download_bytes: 64 << 20,
+            seed: [7; 32],
+        },
+        listen: vec!["127.0.0.1:0".parse().unwrap()],
+        connect: connect.to_vec(),
+        default_port: 18444,
+        v2,
+        inbound_max: 16,
+        ban_time: 24 * 60 * 60,
+    };
+    let host = Arc::new(TestHost { began: Instant::now(), name });
+    let network = lydian_net::Network::start(&engine, &settings, host, Arc::new(Unobserved)).unwrap();
+    Node { engine, network, _scratch: scratch }
+}
+
+impl Node {
+    fn tip(&self) -> String {
+        self.engine.tip().hash.to_string()
+    }
+
+    fn address(&self) -> String {
+        self.network.addresses()[0].to_string()
+    }
+
+    /// The port belongs to the network, which ends before the engine.
+    fn utxo_hash(&self) -> String {
+        lydian_primitives::BlockHash(self.engine.utxo_hashes().unwrap().hash_serialized_3).to_string()
+    }
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A daemon that listens.
+fn core(v2: bool) -> Option<(Daemon, String)> {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let options = ["-listen=1".to_owned(), format!("-bind=127.0.0.1:{port}"), format!("-v2transport={}", u8::from(v2)), "-debug=net".to_owned()];
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let daemon = or_skip("net::core", Daemon::start(&options))?;
+    Some((daemon, format!("127.0.0.1:{port}")))
+}
+
+fn mine(core: &mut Daemon, blocks: u32, address: &str) {
+    core.call("generatetoaddress", &json!([blocks, address])).unwrap();
+}
+
+fn core_utxo_hash(core: &mut Daemon) -> String {
+    let answer = core.call("gettxoutsetinfo", &json!(["hash_serialized_3"])).unwrap();
+    answer["hash_serialized_3"].as_str().unwrap().to_owned()
+}
+
+/// checklist: 90
+#[test]
+fn lydian_syncs_from_core_and_follows_it() {
+    for v2 in [true, false] {
+        let Some((mut core, address)) = core(v2) else { return };
+        mine(&mut core, 2_100, ADDRESS);
+        let node = node("from-core", &[address], true);
+        wait_until("the chain is synced", || node.tip() == core.best_block_hash().unwrap());
+        assert_eq!(node.utxo_hash(), core_utxo_hash(&mut core));
+        let peers = core.call("getpeerinfo", &json!([])).unwrap();
+        let kind = if v2 { "v2" } else { "v1" };
+        assert_eq!(peers[0]["transport_protocol_type"], kind, "{peers}");
+        assert_eq!(peers[0]["subver"], "/Satoshi:31.0.0/Lydian:0.1.0/");
+        mine(&mut core, 1, ADDRESS);
+        wait_until("a new block comes", || node.tip() == core.best_block_hash().unwrap());
+        for depth in [10, 150] {
+            let height = core.height().unwrap() - depth + 1;
+            let fork = core.call("getblockhash", &json!([height])).unwrap();
+            core.call("invalidateblock", &json!([fork])).unwrap();
+            mine(&mut core, u32::try_from(depth).unwrap() + 1, OTHER_ADDRESS);
+            wait_until("the reorganisation is followed", || node.tip() == core.best_block_hash().unwrap());
+            assert_eq!(node.utxo_hash(), core_utxo_hash(&mut core), "after a reorganisation of {depth} blocks");
+        }
+    }
+}
+
+#[test]
+fn core_syncs_from_lydian_and_follows_it() {
+    for v2 in [true, false] {
+        let Some((mut first, address)) = core(v2) else { return };
+        mine(&mut first, 2_100, ADDRESS);
+        let node = node("to-core", &[address], v2);
+        wait_until("the chain is synced", || node.tip() == first.best_block_hash().unwrap());
+        let Some((mut second, _)) = core(v2) else { return };
+        second.call("addnode", &json!([node.address(), "onetry", v2])).unwrap();
+        wait_until("Core syncs from Lydian", || second.best_block_hash().unwrap() == node.tip());
+        let connection = |value: &Value| value[0]["transport_protocol_type"].clone();
+        assert_eq!(connection(&second.call("getpeerinfo", &json!([])).unwrap()), if v2 { "v2" } else { "v1" });
+        // From one to the other through us, in both directions.
+        mine(&mut first, 1, ADDRESS);
+        wait_until("a block goes through", || second.best_block_hash().unwrap() == first.best_block_hash().unwrap());
+        mine(&mut second, 1, ADDRESS);
+        wait_until("a block goes back", || first.best_block_hash().unwrap() == second.best_block_hash().unwrap());
+        wait_until("and is here", || node.tip() == first.best_block_hash().unwrap());
+        let fork = first.height().unwrap() - 9;
+        let fork = first.call("getblockhash", &json!([fork])).unwrap();
+        first.call("invalidateblock", &json!([fork])).unwrap();
+        mine(&mut first, 11, OTHER_ADDRESS);
+        wait_until("a reorganisation goes through", || {
+            second.best_block_hash().unwrap() == first.best_block_hash().unwrap()
+        });
+    }
+}

@@ -1,0 +1,334 @@
+//! All peers: the conversation with each, what is asked of whom, what is told to whom. Bitcoin Core's `PeerManager` (net_processing.cpp).
+//!
+//! Input: connections that came and went, messages, verdicts of the engine, the time. Output: [`Action`]s, which whoever owns the sockets carries out.
+//! Invariants: no socket, no file, no clock; blocks are handed out as they came and are never judged here; a peer is discouraged only for what Core
+//! discourages, and never one that is trusted (`noban`) or was asked for by hand. Until there is a mempool this node speaks as Core does with
+//! `-blocksonly`: it announces no transactions and asks for none. Cost: a few microseconds a message; every question to the header tree takes its lock
+//! for that question only. Must never: wait for validation.
+
+mod announce;
+mod blocks;
+mod headers;
+mod peer;
+mod serve;
+mod talk;
+mod timers;
+
+pub use peer::PeerId;
+
+use crate::download::{Download, DownloadSettings};
+use crate::headers::HeadersSyncParams;
+use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
+use crate::time::{Moment, UnixTime};
+use crate::{AddrMan, Bans};
+use lydian_chain::NodeId;
+use lydian_consensus::{Params, U256};
+use lydian_engine::Engine;
+use lydian_primitives::{BlockHash, Height};
+use lydian_wire::{Command, Endpoint, Message, Network, Services, TimedAddress};
+use peer::Known;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the conversation needs to know of the node.
+#[derive(Clone, Debug)]
+pub struct ManagerSettings {
+    pub params: Params,
+    /// `-minimumchainwork`.
+    pub minimum_chain_work: U256,
+    /// What this node says of itself.
+    pub local: Local,
+    /// Networks that can be connected to.
+    pub reachable: BTreeSet<Network>,
+    /// Bytes of blocks on their way, at most.
+    pub download_bytes: u64,
+    pub seed: [u8; 32],
+}
+
+/// A connection that stands; nothing was said yet.
+#[derive(Clone, Debug)]
+pub struct NewPeer {
+    pub id: PeerId,
+    pub kind: ConnectionKind,
+    pub endpoint: Endpoint,
+    pub permissions: Permissions,
+    /// It speaks the transport of BIP-0324.
+    pub is_v2: bool,
+}
+
+/// Something to be done by the owner of the sockets.
+#[derive(Debug)]
+pub enum Action {
+    Send {
+        to: PeerId,
+        message: Message,
+    },
+    /// Send a stored block, witnesses left out or not; one that cannot be read ends the connection.
+    SendBlock {
+        to: PeerId,
+        hash: BlockHash,
+        with_witness: bool,
+    },
+    /// After what is to be sent was sent, or five seconds. The reason is for the log.
+    Disconnect {
+        peer: PeerId,
+        reason: String,
+    },
+    /// A block came: it goes to the engine, whose answer comes back by [`PeerManager::block_stored`].
+    Store {
+        from: PeerId,
+        hash: BlockHash,
+        bytes: Vec<u8>,
+    },
+    /// For the log, category `net`.
+    Log {
+        is_debug: bool,
+        text: String,
+    },
+}
+
+/// What became of a block that a peer sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BlockFate {
+    /// It is stored; whether its scripts hold shows later.
+    Stored,
+    /// It was here already.
+    Known,
+    /// It breaks a rule. `is_mutated`: the bytes are not what the hash commits to, and the block may still come.
+    Invalid { reason: String, is_mutated: bool },
+    /// It is known to break a rule.
+    KnownInvalid { reason: String },
+    /// The bytes are no block.
+    Malformed { reason: String },
+    /// Its time lies too far ahead of this node's clock, or there was no room for it: it may come again.
+    TooEarly,
+}
+
+/// All peers.
+#[derive(Debug)]
+pub struct PeerManager {
+    engine: Arc<Engine>,
+    settings: ManagerSettings,
+    headers_params: HeadersSyncParams,
+    random: ChaCha20Rng,
+    now: Moment,
+    peers: BTreeMap<PeerId, Known>,
+    addrman: AddrMan,
+    bans: Bans,
+    /// Of our own connections whose handshake goes on.
+    own_nonces: BTreeSet<u64>,
+    relay_key: [u64; 2],
+    /// What peers that ask for addresses get for a day.
+    answer: Vec<TimedAddress>,
+    answer_made: UnixTime,
+    download: Download,
+    /// Who sent a block that waits for its verdict: Core's `mapBlockSource`.
+    sources: HashMap<BlockHash, PeerId>,
+    actions: Vec<Action>,
+    /// The tip that peers were told of, and when it changed.
+    last_tip: NodeId,
+    last_tip_change: Duration,
+    last_inv_that_asked: Option<BlockHash>,
+    protected_peers: usize,
+    /// The last block of the path that the download was told.
+    path_end: NodeId,
+    /// Whether the chain was far behind when its tip changed last. Once it was not, it stays so: Core's `IsInitialBlockDownload`.
+    was_initial: bool,
+    tries_extra_peer: bool,
+    next_stale_check: Duration,
+}
+
+/// A header and what it weighs, taken out of the tree.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    id: NodeId,
+    hash: BlockHash,
+    height: Height,
+    work: U256,
+    time: u32,
+}
+
+impl PeerManager {
+    pub fn new(engine: Arc<Engine>, settings: ManagerSettings, addrman: AddrMan, bans: Bans) -> PeerManager {
+        let mut random = ChaCha20Rng::from_seed(settings.seed);
+        let relay_key = [random.next_u64(), random.next_u64()];
+        let (last_tip, height) = engine.with_tree(|tree| (tree.tip(), tree.height(tree.tip())));
+        let download = DownloadSettings { window_bytes: settings.download_bytes };
+        PeerManager {
+            headers_params: HeadersSyncParams::of(settings.params.chain),
+            random,
+            addrman,
+            bans,
+            own_nonces: BTreeSet::new(),
+            relay_key,
+            answer: Vec::new(),
+            answer_made: UnixTime::NEVER,
+            download: Download::new(download, height),
+            engine,
+            settings,
+            now: Moment::default(),
+            peers: BTreeMap::new(),
+            sources: HashMap::new(),
+            actions: Vec::new(),
+            last_tip,
+            last_tip_change: Duration::ZERO,
+            last_inv_that_asked: None,
+            protected_peers: 0,
+            path_end: last_tip,
+            was_initial: true,
+            tries_extra_peer: false,
+            next_stale_check: Duration::ZERO,
+        }
+    }
+
+    /// What is to be done since the last call.
+    pub fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// A connection stands.
+    pub fn connected(&mut self, new: NewPeer, now: Moment) {
+        self.now = now;
+        let nonce = self.new_nonce();
+        let connection = Connection {
+            kind: new.kind,
+            endpoint: new.endpoint,
+            services: Services::NONE,
+            permissions: new.permissions,
+            is_proxied: false,
+            nonce,
+        };
+        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), new.is_v2));
+        if !new.kind.is_inbound() {
+            self.own_nonces.insert(nonce);
+        }
+        self.talk(new.id, |talk, context, out| talk.begin(context, out));
+        self.settle(new.id);
+    }
+
+    /// A connection ended, whoever ended it.
+    pub fn disconnected(&mut self, id: PeerId, now: Moment) {
+        self.now = now;
+        if let Some(peer) = self.peers.remove(&id) {
+            self.own_nonces.remove(&peer.talk.connection.nonce);
+            self.protected_peers -= usize::from(peer.chain_sync.is_protected);
+            if peer.talk.updates_addrman_at_end() {
+                self.addrman.connected(&peer.talk.connection.endpoint, now.unix);
+            }
+            self.forget_downloads(id);
+        }
+        self.request_blocks();
+    }
+
+    /// A message came. Whoever calls does not call again for this peer while what it has to be sent does not go out.
+    pub fn received(&mut self, id: PeerId, command: Command, payload: Vec<u8>, now: Moment) {
+        self.now = now;
+        if self.peers.get(&id).is_some_and(|peer| !peer.is_leaving) {
+            self.receive(id, command, payload);
+            self.settle(id);
+        }
+    }
+
+    /// Time passed: at least ten times a second.
+    pub fn tick(&mut self, now: Moment) {
+        self.now = now;
+        let ids: Vec<_> = self.peers.keys().copied().collect();
+        for id in ids {
+            self.look_after(id);
+            self.settle(id);
+        }
+        self.check_stale_tip();
+        self.request_blocks();
+    }
+
+    fn log(&mut self, text: String) {
+        self.actions.push(Action::Log { is_debug: true, text });
+    }
+
+    fn tell(&mut self, text: String) {
+        self.actions.push(Action::Log { is_debug: false, text });
+    }
+
+    /// Ends a connection. Nothing of it is read any more.
+    fn leave(&mut self, id: PeerId, reason: impl Into<String>) {
+        if let Some(peer) = self.peers.get_mut(&id)
+            && !peer.is_leaving
+        {
+            peer.is_leaving = true;
+            self.actions.push(Action::Disconnect { peer: id, reason: reason.into() });
+        }
+    }
+
+    /// Core's `Misbehaving`: takes effect once the message is dealt with.
+    fn misbehaving(&mut self, id: PeerId, what: &str) {
+        self.log(format!("Misbehaving: peer={id}: {what}"));
+        self.with(id, |peer| peer.should_discourage = true);
+    }
+
+    /// After everything that may have changed a peer: Core's `MaybeDiscourageAndDisconnect`.
+    fn settle(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if !std::mem::take(&mut peer.should_discourage) {
+            return;
+        }
+        let (punishment, endpoint) = (peer.talk.punishment(), peer.talk.connection.endpoint);
+        match punishment {
+            Punishment::None => self.tell(format!("Warning: not punishing noban or manually connected peer {id}!")),
+            Punishment::Disconnect => self.leave(id, "misbehaving; local, so not discouraged"),
+            Punishment::DisconnectAndDiscourage => {
+                self.bans.discourage(&endpoint.addr);
+                self.leave(id, "misbehaving; discouraged");
+            }
+        }
+    }
+
+    fn process(&mut self, id: PeerId, message: Message) {
+        match message {
+            Message::Headers(headers) => self.take_headers(id, &headers),
+            Message::Block(bytes) => self.take_block(id, bytes),
+            Message::Inv(inventory) => self.take_inv(id, &inventory),
+            Message::NotFound(inventory) => self.take_notfound(id, &inventory),
+            Message::GetHeaders(request) => self.serve_headers(id, &request),
+            Message::GetBlocks(request) => self.serve_inv(id, &request),
+            Message::GetData(inventory) => self.serve_data(id, inventory),
+            Message::GetBlockTxn(request) => self.serve_block_transactions(id, &request),
+            // Filters, compact blocks and what else comes with a mempool or an index.
+            _ => {}
+        }
+    }
+
+    fn with(&mut self, id: PeerId, change: impl FnOnce(&mut Known)) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            change(peer);
+        }
+    }
+
+    fn place(&self, id: NodeId) -> Place {
+        self.engine.with_tree(|tree| {
+            let node = tree.node(id);
+            Place { id, hash: node.hash, height: node.height, work: node.chain_work, time: node.header.time }
+        })
+    }
+
+    fn tip(&self) -> Place {
+        self.place(self.engine.with_tree(|tree| tree.tip()))
+    }
+
+    fn best_header(&self) -> Place {
+        self.place(self.engine.with_tree(|tree| tree.best_header()))
+    }
+
+    /// Core's `CanDirectFetch`: the tip is of the last hours.
+    fn can_fetch_directly(&self) -> bool {
+        self.tip_age() < 20 * self.settings.params.pow_target_spacing
+    }
+
+    /// Core's `IsInitialBlockDownload`: less work than is demanded, or a tip older than a day.
+    fn is_initial_download(&self) -> bool {
+        let tip = self.tip();
+        tip.work < self.settings.minimum_chain_work || self.tip_age() > 24 * 60 * 60
+    }
+}

@@ -1,0 +1,124 @@
+//! What is known of one peer beyond its connection: the chain it has, what it was asked for, what it was told. Data, and questions to it.
+
+use crate::headers::PeerHeaders;
+use crate::peer::{ConnectionKind, Peer, Permissions};
+use crate::time::UnixTime;
+use lydian_chain::NodeId;
+use lydian_primitives::BlockHash;
+use lydian_wire::Services;
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// A connection, numbered from 0 in the order in which they came: Core's `NodeId`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PeerId(pub u64);
+
+impl std::fmt::Display for PeerId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How long an outbound peer may be behind: Core's `ChainSyncTimeoutState`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ChainSync {
+    /// `None` while nothing is wanted of it.
+    pub(super) deadline: Option<Duration>,
+    /// It has to show a chain with as much work as this one's.
+    pub(super) work_header: Option<NodeId>,
+    pub(super) sent_getheaders: bool,
+    pub(super) is_protected: bool,
+}
+
+/// A peer.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) id: PeerId,
+    /// The connection and what is agreed about it.
+    pub(super) talk: Peer,
+    pub(super) is_v2: bool,
+    /// Told to go; nothing is read from it any more.
+    pub(super) is_leaving: bool,
+    pub(super) should_discourage: bool,
+
+    pub(super) sync_started: bool,
+    pub(super) headers: PeerHeaders,
+    pub(super) headers_deadline: Option<Duration>,
+    pub(super) inv_triggered_getheaders: bool,
+    /// The header with most work that it is known to have.
+    pub(super) best_known: Option<NodeId>,
+    /// The last block it told of that is not known here.
+    pub(super) last_unknown: Option<BlockHash>,
+    pub(super) best_header_sent: Option<NodeId>,
+    pub(super) last_block_announcement: UnixTime,
+    pub(super) chain_sync: ChainSync,
+
+    /// Blocks it was asked for and has not sent.
+    pub(super) in_flight: HashSet<BlockHash>,
+    pub(super) last_block_time: UnixTime,
+    /// When this block is asked for, the peer wants to know of what follows: an answer to `getblocks` was cut.
+    pub(super) continuation: Option<BlockHash>,
+}
+
+impl Known {
+    pub(super) fn new(id: PeerId, talk: Peer, is_v2: bool) -> Known {
+        Known {
+            id,
+            talk,
+            is_v2,
+            is_leaving: false,
+            should_discourage: false,
+            sync_started: false,
+            headers: PeerHeaders::new(),
+            headers_deadline: None,
+            inv_triggered_getheaders: false,
+            best_known: None,
+            last_unknown: None,
+            best_header_sent: None,
+            last_block_announcement: UnixTime::NEVER,
+            chain_sync: ChainSync::default(),
+            in_flight: HashSet::new(),
+            last_block_time: UnixTime::NEVER,
+            continuation: None,
+        }
+    }
+
+    pub(super) fn kind(&self) -> ConnectionKind {
+        self.talk.connection.kind
+    }
+
+    pub(super) fn may(&self, permission: Permissions) -> bool {
+        self.talk.connection.permissions.contains(permission)
+    }
+
+    /// The handshake is over, and the connection is not.
+    pub(super) fn is_ready(&self) -> bool {
+        self.talk.is_connected() && !self.is_leaving
+    }
+
+    /// Core's `IsOutboundOrBlockRelayConn`: what this node chose by itself and may drop for a bad chain.
+    pub(super) fn is_chosen(&self) -> bool {
+        matches!(self.kind(), ConnectionKind::OutboundFullRelay | ConnectionKind::BlockRelayOnly)
+    }
+
+    /// Core's `CanServeBlocks`.
+    pub(super) fn serves_blocks(&self) -> bool {
+        self.talk.services.contains(Services::NETWORK) || self.talk.services.contains(Services::NETWORK_LIMITED)
+    }
+
+    /// Core's `IsLimitedPeer`: it serves the last blocks only.
+    pub(super) fn is_limited(&self) -> bool {
+        !self.talk.services.contains(Services::NETWORK) && self.talk.services.contains(Services::NETWORK_LIMITED)
+    }
+
+    pub(super) fn serves_witnesses(&self) -> bool {
+        self.talk.services.contains(Services::WITNESS)
+    }
+
+    /// Core's `fPreferredDownload`.
+    pub(super) fn is_preferred(&self) -> bool {
+        (!self.kind().is_inbound() || self.may(Permissions::NO_BAN))
+            && self.kind() != ConnectionKind::AddrFetch
+            && self.serves_blocks()
+    }
+}

@@ -1,0 +1,191 @@
+//! What peers ask of this node: headers, blocks, compact blocks. Bitcoin Core's answers, their limits and their silences.
+
+use super::{Action, PeerId, PeerManager};
+use crate::peer::Permissions;
+use lydian_chain::{HeaderTree, NodeId};
+use lydian_consensus::Params;
+use lydian_engine::HeaderInfo;
+use lydian_primitives::{BlockHash, Height};
+use lydian_wire::limits::LOCATOR_COUNT_MAX;
+use lydian_wire::{
+    BlockTransactions, BlockTransactionsRequest, CompactBlock, Inv, InvType, Locator, Message, Services,
+};
+use rand_chacha::rand_core::Rng;
+
+/// Hashes in an answer to `getblocks`.
+const GETBLOCKS_COUNT_MAX: usize = 500;
+
+/// Compact blocks are made for so many blocks below the tip, at most: Core's `MAX_CMPCTBLOCK_DEPTH` and `MAX_BLOCKTXN_DEPTH`.
+const COMPACT_DEPTH_MAX: u32 = 5;
+const BLOCKTXN_DEPTH_MAX: u32 = 10;
+
+/// A node that keeps the last blocks only gives no older ones: `NODE_NETWORK_LIMITED_MIN_BLOCKS` and two for races.
+const LIMITED_BLOCKS: u32 = 288 + 2;
+
+/// A branch that is older than that is nobody's business: Core's `STALE_RELAY_AGE_LIMIT`, in seconds.
+const STALE_BRANCH_SECONDS: i64 = 30 * 24 * 60 * 60;
+
+impl PeerManager {
+    pub(super) fn serve_headers(&mut self, id: PeerId, request: &Locator) {
+        if request.hashes.len() > LOCATOR_COUNT_MAX {
+            return self.leave(id, format!("getheaders locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
+        }
+        let may_always = self.peers.get(&id).is_some_and(|peer| peer.may(Permissions::DOWNLOAD));
+        if self.tip().work < self.settings.minimum_chain_work && !may_always {
+            // So that the peer goes away but does not think that nobody answers.
+            return self.send(id, Message::Headers(Vec::new()));
+        }
+        let params = self.settings.params.clone();
+        let answer = self.engine.with_tree(|tree| {
+            let first = if request.hashes.is_empty() {
+                let asked = tree.find(&request.stop).filter(|asked| may_request(tree, *asked, &params))?;
+                return Some((vec![tree.node(asked).header], asked));
+            } else {
+                tree.height(find_fork(tree, &request.hashes)).0 + 1
+            };
+            let mut headers = Vec::new();
+            for height in first.. {
+                let Some(next) = tree.active(Height(height)) else { return Some((headers, tree.tip())) };
+                headers.push(tree.node(next).header);
+                if headers.len() == crate::limits::HEADERS_COUNT_MAX || *tree.hash(next) == request.stop {
+                    return Some((headers, next));
+                }
+            }
+            None
+        });
+        if let Some((headers, sent)) = answer {
+            self.with(id, |peer| peer.best_header_sent = Some(sent));
+            self.send(id, Message::Headers(headers));
+        }
+    }
+
+    pub(super) fn serve_inv(&mut self, id: PeerId, request: &Locator) {
+        if request.hashes.len() > LOCATOR_COUNT_MAX {
+            return self.leave(id, format!("getblocks locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
+        }
+        let (hashes, is_cut) = self.engine.with_tree(|tree| {
+            let first = tree.height(find_fork(tree, &request.hashes)).0 + 1;
+            let active = (first..).map_while(|height| tree.active(Height(height)));
+            let hashes: Vec<BlockHash> = active
+                .take_while(|next| *tree.hash(*next) != request.stop && tree.node(*next).block.is_some())
+                .take(GETBLOCKS_COUNT_MAX)
+                .map(|next| *tree.hash(next))
+                .collect();
+            let is_cut = hashes.len() == GETBLOCKS_COUNT_MAX;
+            (hashes, is_cut)
+        });
+        let Some(last) = hashes.last().copied() else { return };
+        if is_cut {
+            self.with(id, |peer| peer.continuation = Some(last));
+        }
+        let inventory = hashes.into_iter().map(|hash| Inv::block(InvType::BLOCK, hash)).collect();
+        self.send(id, Message::Inv(inventory));
+    }
+
+    /// Answers what it can. Transactions are not here until there is a mempool.
+    pub(super) fn serve_data(&mut self, id: PeerId, inventory: Vec<Inv>) {
+        let (blocks, others): (Vec<_>, Vec<_>) = inventory.into_iter().partition(|item| item.kind.is_gen_block());
+        let missing: Vec<_> = others.into_iter().filter(|item| item.kind.is_gen_tx()).collect();
+        if !missing.is_empty() {
+            self.send(id, Message::NotFound(missing));
+        }
+        for item in blocks {
+            self.serve_block(id, item);
+        }
+    }
+
+    /// Core's `ProcessGetBlockData`.
+    fn serve_block(&mut self, id: PeerId, item: Inv) {
+        let hash = BlockHash(item.hash);
+        let params = self.settings.params.clone();
+        let Some(info) = self.engine.header_info(&hash) else { return };
+        let is_allowed = self.engine.with_tree(|tree| may_request(tree, info.id, &params));
+        let Some(peer) = self.peers.get(&id) else { return };
+        if !is_allowed {
+            return self.log(format!("ignoring request from peer={id} for old block that isn't in the main chain"));
+        }
+        let depth = info.tip.height.0.saturating_sub(info.node.height.0);
+        let is_limited = !self.settings.local.services.contains(Services::NETWORK);
+        if is_limited && depth > LIMITED_BLOCKS && !peer.may(Permissions::NO_BAN) {
+            return self.leave(id, "ignore block request below NODE_NETWORK_LIMITED threshold");
+        }
+        if info.node.block.is_none() {
+            return;
+        }
+        let is_compact = item.kind == InvType::CMPCT_BLOCK && depth <= COMPACT_DEPTH_MAX && self.can_fetch_directly();
+        match item.kind {
+            // Bloom filters are not served.
+            InvType::FILTERED_BLOCK => {}
+            _ if is_compact => self.send_compact(id, &info),
+            kind => {
+                let with_witness = kind != InvType::BLOCK;
+                self.actions.push(Action::SendBlock { to: id, hash, with_witness });
+            }
+        }
+        if self.peers.get(&id).is_some_and(|peer| peer.continuation == Some(hash)) {
+            self.with(id, |peer| peer.continuation = None);
+            let tip = self.tip().hash;
+            self.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, tip)]));
+        }
+    }
+
+    pub(super) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo) {
+        match self.engine.block(info) {
+            Ok(Some(block)) => {
+                let compact = CompactBlock::new(&block, self.random.next_u64());
+                self.send(id, Message::CmpctBlock(Box::new(compact)));
+            }
+            Ok(None) => self.leave(id, "block was pruned before it could be read"),
+            Err(error) => self.leave(id, format!("cannot load block from disk: {error}")),
+        }
+    }
+
+    pub(super) fn serve_block_transactions(&mut self, id: PeerId, request: &BlockTransactionsRequest) {
+        let Some(info) = self.engine.header_info(&request.block_hash) else { return };
+        if info.node.block.is_none() {
+            return;
+        }
+        let depth = info.tip.height.0.saturating_sub(info.node.height.0);
+        if depth > BLOCKTXN_DEPTH_MAX {
+            // Whoever asks for so old a block shall have to receive all that was read for it.
+            let hash = request.block_hash;
+            return self.actions.push(Action::SendBlock { to: id, hash, with_witness: true });
+        }
+        match self.engine.block(&info) {
+            Ok(Some(block)) => match BlockTransactions::new(&block, request) {
+                Some(transactions) => self.send(id, Message::BlockTxn(transactions)),
+                None => self.misbehaving(id, "getblocktxn with out-of-bounds tx indices"),
+            },
+            Ok(None) => self.leave(id, "block was pruned before it could be read"),
+            Err(error) => self.leave(id, format!("cannot load block from disk: {error}")),
+        }
+    }
+}
+
+/// The last block of a locator on the active chain, or the tip of a known branch's: Core's `FindForkInGlobalIndex`.
+fn find_fork(tree: &HeaderTree, locator: &[BlockHash]) -> NodeId {
+    for hash in locator {
+        let Some(id) = tree.find(hash) else { continue };
+        if tree.is_active(id) {
+            return id;
+        }
+        if tree.ancestor(id, tree.height(tree.tip())) == Some(tree.tip()) {
+            return tree.tip();
+        }
+    }
+    NodeId::GENESIS
+}
+
+/// Core's `BlockRequestAllowed`: the active chain, and valid branches of the last month, so that nobody learns what this node once saw.
+fn may_request(tree: &HeaderTree, id: NodeId, params: &Params) -> bool {
+    if tree.is_active(id) {
+        return true;
+    }
+    let (node, best) = (tree.node(id), tree.node(tree.best_header()));
+    let age = i64::from(best.header.time) - i64::from(node.header.time);
+    let behind = i64::from(best.height.0) - i64::from(node.height.0);
+    node.is_verified
+        && !node.is_invalid
+        && age < STALE_BRANCH_SECONDS
+        && behind * params.pow_target_spacing < STALE_BRANCH_SECONDS
+}

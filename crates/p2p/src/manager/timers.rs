@@ -1,0 +1,137 @@
+//! What happens by itself as time goes by: the first question for headers, patience with a chain that ends. Core's `SendMessages`, `ConsiderEviction` and
+//! `CheckForStaleTipAndEvictPeers`.
+
+use super::{PeerId, PeerManager};
+use crate::peer::{ConnectionKind, Permissions};
+use crate::time::UnixTime;
+use std::time::Duration;
+
+/// To show a chain with as much work as ours, and then to answer a last question: Core's `CHAIN_SYNC_TIMEOUT` and `HEADERS_RESPONSE_TIME`.
+const CHAIN_SYNC_TIMEOUT: Duration = Duration::from_secs(20 * 60);
+const CHAIN_SYNC_ANSWER: Duration = Duration::from_secs(2 * 60);
+
+/// For the headers of the whole chain: Core's `HEADERS_DOWNLOAD_TIMEOUT_BASE`, and a millisecond for each that may be missing.
+const HEADERS_TIMEOUT_BASE: Duration = Duration::from_secs(15 * 60);
+const HEADERS_TIMEOUT_EACH: Duration = Duration::from_millis(1);
+
+/// Below that age of the best header, everybody is asked for headers.
+const RECENT_SECONDS: i64 = 24 * 60 * 60;
+
+const STALE_CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
+
+impl PeerManager {
+    /// One peer's turn.
+    pub(super) fn look_after(&mut self, id: PeerId) {
+        self.talk(id, crate::Peer::tick);
+        if !self.peers.get(&id).is_some_and(|peer| peer.is_ready()) {
+            return;
+        }
+        self.want_headers_announced(id);
+        self.begin_headers(id);
+        self.judge_headers_sync(id);
+        self.judge_chain(id);
+    }
+
+    /// Core's `MaybeSendSendHeaders`.
+    fn want_headers_announced(&mut self, id: PeerId) {
+        let has_work = self.best_known(id).is_some_and(|best| best.work > self.settings.minimum_chain_work);
+        if has_work {
+            self.talk(id, |talk, _, out| talk.send_sendheaders(out));
+        }
+    }
+
+    /// The first question for headers: one peer at a time, until the best header is of today.
+    fn begin_headers(&mut self, id: PeerId) {
+        let (best, unix, steady) = (self.best_header(), self.now.unix, self.now.elapsed);
+        let is_recent = unix.since(UnixTime::from(best.time)) < RECENT_SECONDS;
+        let others = self.peers.values().filter(|peer| peer.sync_started).count();
+        let has_preferred = self.peers.values().any(|peer| peer.is_ready() && peer.is_preferred());
+        let Some(peer) = self.peers.get(&id) else { return };
+        let is_candidate = peer.is_preferred() || !has_preferred && peer.kind() != ConnectionKind::AddrFetch;
+        if peer.sync_started || !peer.serves_blocks() || !(is_recent || others == 0 && is_candidate) {
+            return;
+        }
+        // From the block before the best one, so that the answer of a peer that is up to date is not empty.
+        let from = self.engine.with_tree(|tree| tree.parent(best.id)).unwrap_or(best.id);
+        if self.ask_for_headers(id, from) {
+            let missing = unix.since(UnixTime::from(best.time)) / self.settings.params.pow_target_spacing.max(1);
+            let missing = u32::try_from(missing.clamp(0, i64::from(u32::MAX))).unwrap_or(u32::MAX);
+            self.with(id, |peer| {
+                peer.sync_started = true;
+                peer.headers_deadline = Some(steady + HEADERS_TIMEOUT_BASE + HEADERS_TIMEOUT_EACH * missing);
+            });
+        }
+    }
+
+    fn judge_headers_sync(&mut self, id: PeerId) {
+        let (best, now) = (self.best_header(), self.now);
+        let is_old = now.unix.since(UnixTime::from(best.time)) >= RECENT_SECONDS;
+        let has_other = self.peers.values().any(|peer| peer.id != id && peer.is_ready() && peer.is_preferred());
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let Some(deadline) = peer.headers_deadline else { return };
+        if !is_old {
+            peer.headers_deadline = None;
+        } else if now.elapsed > deadline && has_other {
+            if peer.may(Permissions::NO_BAN) {
+                (peer.sync_started, peer.headers_deadline) = (false, None);
+            } else {
+                self.leave(id, "timeout downloading headers");
+            }
+        }
+    }
+
+    /// Core's `ConsiderEviction`.
+    fn judge_chain(&mut self, id: PeerId) {
+        let (tip, now) = (self.tip(), self.now.elapsed);
+        let best_work = self.best_known(id).map(|best| best.work);
+        let Some(peer) = self.peers.get(&id) else { return };
+        if peer.chain_sync.is_protected || !peer.is_chosen() || !peer.sync_started {
+            return;
+        }
+        let mut state = peer.chain_sync;
+        let wanted_work = state.work_header.map(|header| self.place(header).work);
+        let has = |work| best_work.is_some_and(|best| best >= work);
+        match state.deadline {
+            _ if has(tip.work) => state = super::peer::ChainSync::default(),
+            Some(deadline) if !wanted_work.is_some_and(has) => {
+                if now > deadline && state.sent_getheaders {
+                    return self.leave(id, "outbound peer has old chain");
+                }
+                if now > deadline {
+                    let from = state.work_header.and_then(|header| self.engine.with_tree(|tree| tree.parent(header)));
+                    self.ask_for_headers(id, from.unwrap_or(tip.id));
+                    (state.sent_getheaders, state.deadline) = (true, Some(now + CHAIN_SYNC_ANSWER));
+                }
+            }
+            _ => {
+                state.deadline = Some(now + CHAIN_SYNC_TIMEOUT);
+                (state.work_header, state.sent_getheaders) = (Some(tip.id), false);
+            }
+        }
+        self.with(id, |peer| peer.chain_sync = state);
+    }
+
+    /// Core's `CheckForStaleTipAndEvictPeers`, first half: whether one more outbound peer should be tried.
+    pub(super) fn check_stale_tip(&mut self) {
+        let now = self.now.elapsed;
+        if now < self.next_stale_check {
+            return;
+        }
+        self.next_stale_check = now + STALE_CHECK_INTERVAL;
+        let spacing = u64::try_from(self.settings.params.pow_target_spacing).unwrap_or(0);
+        let is_quiet = now.saturating_sub(self.last_tip_change) > 3 * Duration::from_secs(spacing);
+        let is_idle = self.peers.values().all(|peer| peer.in_flight.is_empty());
+        self.tries_extra_peer = is_quiet && is_idle;
+        if self.tries_extra_peer {
+            let seconds = now.saturating_sub(self.last_tip_change).as_secs();
+            self.tell(format!(
+                "Potential stale tip detected, will try using extra outbound peer (last tip update: {seconds} seconds ago)"
+            ));
+        }
+    }
+
+    /// Whether whoever opens connections should open one more than usual.
+    pub fn tries_extra_peer(&self) -> bool {
+        self.tries_extra_peer
+    }
+}
