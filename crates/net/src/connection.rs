@@ -7,8 +7,8 @@ use crate::limits::{FAREWELL_TIME, READ_BYTES, RECEIVE_BUFFER_BYTES, SEND_BUFFER
 use crate::outbox::{Outbox, Outgoing};
 use lydian_engine::Engine;
 use lydian_p2p::manager::NewPeer;
-use lydian_wire::transport::{Received, Transport, TransportKind};
 use lydian_wire::Command;
+use lydian_wire::transport::{Received, Transport, TransportKind};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -117,7 +117,11 @@ impl Connection {
                 let read = tokio::task::spawn_blocking(move || {
                     let info = engine.header_info(&hash)?;
                     let raw = engine.raw_block(&info).ok().flatten()?;
-                    if with_witness { Some(raw.as_bytes().to_vec()) } else { raw.parse().ok().map(|block| block.stripped()) }
+                    if with_witness {
+                        Some(raw.as_bytes().to_vec())
+                    } else {
+                        raw.parse().ok().map(|block| block.stripped())
+                    }
                 });
                 match read.await {
                     Ok(Some(bytes)) => self.transport.send(Command::BLOCK, &bytes),

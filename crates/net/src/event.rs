@@ -15,7 +15,12 @@ pub(crate) enum Event {
         outbox: Arc<Outbox>,
     },
     /// The permit is given back when the message is dealt with.
-    Message { from: PeerId, command: Command, payload: Vec<u8>, _permit: OwnedSemaphorePermit },
+    Message {
+        from: PeerId,
+        command: Command,
+        payload: Vec<u8>,
+        _permit: OwnedSemaphorePermit,
+    },
     Disconnected {
         peer: PeerId,
         reason: String,

@@ -1,5 +1,9 @@
 //! Bitcoin Core on the other side of the wire: each syncs from the other, by v1 and by v2, through reorganisations, and each takes what the other finds.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking, and reads the clock for its node")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads the clock for its node"
+)]
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::RealDisk;
@@ -116,7 +120,12 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// A daemon that listens.
 fn core(v2: bool) -> Option<(Daemon, String)> {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let options = ["-listen=1".to_owned(), format!("-bind=127.0.0.1:{port}"), format!("-v2transport={}", u8::from(v2)), "-debug=net".to_owned()];
+    let options = [
+        "-listen=1".to_owned(),
+        format!("-bind=127.0.0.1:{port}"),
+        format!("-v2transport={}", u8::from(v2)),
+        "-debug=net".to_owned(),
+    ];
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let daemon = or_skip("net::core", Daemon::start(&options))?;
     Some((daemon, format!("127.0.0.1:{port}")))

@@ -18,6 +18,7 @@ mod host;
 mod info;
 mod limits;
 mod log;
+mod net;
 mod notify;
 mod process;
 mod progress;

@@ -42,6 +42,7 @@ const NAMES: [&str; 30] = [
 pub(crate) struct Category(usize);
 
 impl Category {
+    pub(crate) const NET: Category = Category(0);
     pub(crate) const BENCH: Category = Category(4);
     pub(crate) const COINDB: Category = Category(17);
 

@@ -12,6 +12,7 @@ mod document;
 mod error;
 pub(crate) mod help;
 pub(crate) mod nearest;
+pub(crate) mod net;
 mod parse;
 mod raw;
 mod resolve;

@@ -2,6 +2,7 @@
 //! understood. Touches nothing: no disk, no host, no clock.
 
 use super::error::SettingsError;
+use super::net::NetSettings;
 use super::parse;
 use super::rpc::RpcSettings;
 use super::sources::{Origin, Setting, Sources, Value};
@@ -46,6 +47,7 @@ pub(crate) struct RawSettings {
     pub(crate) testactivationheight: Vec<String>,
     pub(crate) log: LogSettings,
     pub(crate) rpc: RpcSettings,
+    pub(crate) net: NetSettings,
 }
 
 /// What happens to old block files.
@@ -113,6 +115,7 @@ impl RawSettings {
             testactivationheight: given.list("testactivationheight", parse::fork)?,
             log: log(&given)?,
             rpc: RpcSettings::new(chain, &given)?,
+            net: NetSettings::new(chain, &given)?,
         })
     }
 }

@@ -5,6 +5,7 @@ use super::conf;
 use super::core::{CORE_OPTIONS, Ignoring};
 use super::error::SettingsError;
 use super::nearest::nearest;
+use super::net::NetSettings;
 use super::parse;
 use super::raw::{LogSettings, Prune, RawSettings};
 use super::rpc::RpcSettings;
@@ -65,6 +66,7 @@ pub(crate) struct Settings {
     pub(crate) log: LogSettings,
     /// Its paths are absolute.
     pub(crate) rpc: RpcSettings,
+    pub(crate) net: NetSettings,
     /// For the log, once it is open.
     pub(crate) warnings: Vec<String>,
     pub(crate) arguments: Vec<String>,
@@ -335,6 +337,7 @@ fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Res
         stopatheight: raw.stopatheight,
         log: LogSettings { file: raw.log.file.as_ref().map(below), ..raw.log },
         rpc: RpcSettings { cookie: raw.rpc.cookie.as_ref().map(below), ..raw.rpc },
+        net: raw.net,
         warnings: Vec::new(),
         arguments: Vec::new(),
         datadir,

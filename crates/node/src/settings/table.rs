@@ -61,6 +61,7 @@ pub(crate) enum Group {
     Chain,
     Debug,
     Rpc,
+    Connection,
     /// Of one command.
     Command,
     /// In no help.
@@ -68,8 +69,8 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const SHOWN: [Group; 6] =
-        [Group::Start, Group::Command, Group::Options, Group::Chain, Group::Debug, Group::Rpc];
+    pub(crate) const SHOWN: [Group; 7] =
+        [Group::Start, Group::Command, Group::Options, Group::Connection, Group::Chain, Group::Debug, Group::Rpc];
 
     pub(crate) fn heading(self) -> &'static str {
         match self {
@@ -78,6 +79,7 @@ impl Group {
             Group::Chain => "Chain selection options",
             Group::Debug => "Debugging/Testing options",
             Group::Rpc => "RPC server options",
+            Group::Connection => "Connection options",
             Group::Command => "Options of commands",
             Group::Hidden => "",
         }
@@ -507,6 +509,69 @@ pub(crate) const OPTIONS: &[Opt] = &[
         group: Group::Rpc,
         default: "1",
         help: "Accept command line and JSON-RPC commands",
+        ..SWITCH
+    },
+    Opt {
+        name: "addnode",
+        argument: "<addr>",
+        is_list: true,
+        group: Group::Connection,
+        help: "Add a node to connect to and attempt to keep the connection open",
+        ..TEXT
+    },
+    Opt {
+        name: "bantime",
+        argument: "<n>",
+        group: Group::Connection,
+        default: "86400",
+        help: "Seconds for which a manually configured ban lasts",
+        ..integer(1, 1 << 40)
+    },
+    Opt {
+        name: "bind",
+        argument: "<addr>[:<port>]",
+        is_list: true,
+        group: Group::Connection,
+        default: "0.0.0.0 and [::]",
+        help: "Bind to given address and listen on it; use [host]:port notation for IPv6. Implies -listen",
+        ..TEXT
+    },
+    Opt {
+        name: "connect",
+        argument: "<addr>",
+        is_list: true,
+        group: Group::Connection,
+        help: "Connect only to the specified node; -noconnect, or -connect=0, makes no connection",
+        ..TEXT
+    },
+    Opt {
+        name: "listen",
+        group: Group::Connection,
+        default: "0, 1 if -bind is given",
+        help: "Accept connections from outside",
+        ..SWITCH
+    },
+    Opt {
+        name: "maxconnections",
+        argument: "<n>",
+        group: Group::Connection,
+        default: "125",
+        help: "Maintain at most <n> connections from others",
+        ..integer(0, 1 << 16)
+    },
+    Opt {
+        name: "port",
+        argument: "<port>",
+        group: Group::Connection,
+        default: "8333, testnet3: 18333, testnet4: 48333, signet: 38333, regtest: 18444",
+        help: "Listen for connections on <port>",
+        ..integer(0, 65_535)
+    },
+    Opt {
+        name: "v2transport",
+        group: Group::Connection,
+        default: "1",
+        help: "Speak the encrypted transport (BIP-0324) with who does",
         ..SWITCH
     },
 ];

@@ -7,6 +7,7 @@ use lydian_coins::CoinsError;
 use lydian_curve::ChooseError;
 use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_engine::{EngineError, Inconsistency};
+use lydian_net::NetworkError;
 use std::{fmt, io};
 
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) enum Failure {
     Thread(io::Error),
     /// The RPC server does not start.
     Serve(ServeError),
+    /// The network does not start.
+    Network(NetworkError),
     /// `-sigengine` names what this machine lacks.
     SignatureEngine {
         name: &'static str,
@@ -28,7 +31,7 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn code(&self) -> u8 {
         match self {
-            Failure::Serve(_) => exit::SETTINGS,
+            Failure::Serve(_) | Failure::Network(_) => exit::SETTINGS,
             // The path of the command line makes no sense.
             Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
@@ -54,6 +57,7 @@ impl fmt::Display for Failure {
                 f.write_str("Please restart with -reindex or -reindex-chainstate to recover.")
             }
             Failure::Serve(error) => error.fmt(f),
+            Failure::Network(error) => error.fmt(f),
             Failure::Thread(error) => write!(f, "a thread could not be started: {error}"),
             Failure::SignatureEngine { name, error } => write!(f, "-sigengine={name}: {error}"),
         }

@@ -11,11 +11,13 @@ use crate::clock::{Stopwatch, now};
 use crate::daemon;
 use crate::display::{Display, Doing, Figures, Style};
 use crate::exit;
+use crate::net;
 use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
 use lydian_chain::find_block_files;
 use lydian_engine::{Advance, Engine, ImportFiles, Observer};
+use lydian_net::ValidationEnd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use watcher::Watcher;
@@ -97,9 +99,20 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     if matches!(task, Task::Import(_)) || ends_by_itself(session, &engine) {
         return Ok(code);
     }
-    finish::tell_waiting(session, style);
-    session.stop.wait();
+    let network = net::start(session, &engine, told).map_err(Failure::Network)?;
+    let end = match &network {
+        Some(network) => net::wait(session, network),
+        None => {
+            finish::tell_waiting(session, style);
+            session.stop.wait();
+            None
+        }
+    };
     session.announce_shutdown();
+    drop(network);
+    if let Some(ValidationEnd::Failed(error)) = end {
+        return Err(error.into());
+    }
     // Nobody may bring a block any more when the last checkpoint is made.
     drop(server);
     engine.checkpoint(watcher.as_ref())?;

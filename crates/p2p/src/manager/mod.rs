@@ -16,19 +16,20 @@ mod timers;
 
 pub use peer::PeerId;
 
+use crate::address_relay::{AnswerCache, Secret};
 use crate::download::{Download, DownloadSettings};
 use crate::headers::HeadersSyncParams;
 use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
-use crate::time::{Moment, UnixTime};
+use crate::time::Moment;
 use crate::{AddrMan, Bans};
 use lydian_chain::NodeId;
 use lydian_consensus::{Params, U256};
 use lydian_engine::Engine;
 use lydian_primitives::{BlockHash, Height};
-use lydian_wire::{Command, Endpoint, Message, Network, Services, TimedAddress};
+use lydian_wire::{Command, Endpoint, Message, Network, Services};
 use peer::Known;
 use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::SeedableRng;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,10 +121,9 @@ pub struct PeerManager {
     bans: Bans,
     /// Of our own connections whose handshake goes on.
     own_nonces: BTreeSet<u64>,
-    relay_key: [u64; 2],
-    /// What peers that ask for addresses get for a day.
-    answer: Vec<TimedAddress>,
-    answer_made: UnixTime,
+    /// For choices that peers must not foresee.
+    secret: Secret,
+    answers: AnswerCache,
     download: Download,
     /// Who sent a block that waits for its verdict: Core's `mapBlockSource`.
     sources: HashMap<BlockHash, PeerId>,
@@ -154,7 +154,7 @@ struct Place {
 impl PeerManager {
     pub fn new(engine: Arc<Engine>, settings: ManagerSettings, addrman: AddrMan, bans: Bans) -> PeerManager {
         let mut random = ChaCha20Rng::from_seed(settings.seed);
-        let relay_key = [random.next_u64(), random.next_u64()];
+        let secret = Secret::new(&mut random);
         let (last_tip, height) = engine.with_tree(|tree| (tree.tip(), tree.height(tree.tip())));
         let download = DownloadSettings { window_bytes: settings.download_bytes };
         PeerManager {
@@ -163,9 +163,8 @@ impl PeerManager {
             addrman,
             bans,
             own_nonces: BTreeSet::new(),
-            relay_key,
-            answer: Vec::new(),
-            answer_made: UnixTime::NEVER,
+            secret,
+            answers: AnswerCache::default(),
             download: Download::new(download, height),
             engine,
             settings,

@@ -2,20 +2,13 @@
 //! what the address manager learns.
 
 use super::{Action, PeerId, PeerManager};
+use crate::address_relay::fresh_answer;
 use crate::peer::{ADDR_TIME_PENALTY_S, AddressesFrom, Context, Event};
-use crate::time::UnixTime;
-use lydian_hash::SipHasher;
 use lydian_wire::{Command, Message, TimedAddress};
 use rand_chacha::rand_core::Rng;
 
 /// Blocks that the tip may be old for limited peers to do: Core's `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
 const LIMITED_PEERS_BLOCKS: i64 = 144;
-
-/// What of the address tables one answer tells: Core's `MAX_PCT_ADDR_TO_SEND` and `MAX_ADDR_TO_SEND`.
-const ANSWER_PERCENT: usize = 23;
-const ANSWER_MAX: usize = 1000;
-
-const DAY: u64 = 24 * 60 * 60;
 
 impl PeerManager {
     /// Lets a peer's connection do something, and does what follows.
@@ -56,7 +49,7 @@ impl PeerManager {
             Event::Store(addresses) => {
                 self.addrman.add(&addresses, &connection.endpoint.addr, ADDR_TIME_PENALTY_S, unix);
             }
-            Event::Relay { address, is_reachable } => self.relay(id, address, is_reachable),
+            Event::Relay { address, is_reachable } => self.relay(id, &address, is_reachable),
             Event::WantsAddresses(from) => self.answer_with_addresses(id, from),
             Event::Message(message) => self.process(id, message),
         }
@@ -82,49 +75,29 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// Core's `RelayAddress`: one or two peers, the same for a day, whoever tells of the address.
-    fn relay(&mut self, from: PeerId, address: TimedAddress, is_reachable: bool) {
-        let key = address.endpoint.key();
-        let day = self.now.unix.0.wrapping_add(u64::from(key.iter().map(|byte| u32::from(*byte)).sum::<u32>())) / DAY;
-        let rank = |id: PeerId| {
-            SipHasher::new(self.relay_key[0], self.relay_key[1]).write(&key).write_u64(day).write_u64(id.0).finish()
-        };
-        let others =
-            self.peers.values().filter(|peer| peer.id != from && peer.is_ready() && peer.talk.is_addr_relay_enabled());
-        let mut others: Vec<_> = others.map(|peer| (rank(peer.id), peer.id)).collect();
-        others.sort_unstable();
-        let count = if is_reachable || rank(PeerId(u64::MAX)) & 1 == 1 { 2 } else { 1 };
-        for (_, id) in others.into_iter().rev().take(count) {
-            if let Some(peer) = self.peers.get_mut(&id) {
-                peer.talk.push_addresses(&[address], &mut self.random);
+    /// Core's `RelayAddress`.
+    fn relay(&mut self, from: PeerId, address: &TimedAddress, is_reachable: bool) {
+        let peers = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| (peer.id.0, &peer.talk));
+        let targets = self.secret.relay_targets(address, is_reachable, from.0, peers, self.now.unix);
+        for id in targets {
+            if let Some(peer) = self.peers.get_mut(&PeerId(id)) {
+                peer.talk.push_addresses(&[*address], &mut self.random);
             }
         }
     }
 
     fn answer_with_addresses(&mut self, id: PeerId, from: AddressesFrom) {
-        let unix = self.now.unix;
-        let is_old =
-            unix.since(self.answer_made) > i64::try_from(DAY).unwrap_or(0) || self.answer_made == UnixTime::NEVER;
-        let fresh = |addrman: &mut crate::AddrMan| addrman.get_addr(ANSWER_MAX, ANSWER_PERCENT, None, true, unix);
+        let (now, bans) = (self.now, &self.bans);
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let network = peer.talk.connection.endpoint.addr.network();
+        let bind = peer.talk.addr_local.key();
         let addresses = match from {
-            AddressesFrom::Tables => fresh(&mut self.addrman),
+            AddressesFrom::Tables => fresh_answer(&mut self.addrman, bans, now.unix),
             AddressesFrom::Cache => {
-                if is_old {
-                    (self.answer, self.answer_made) = (fresh(&mut self.addrman), unix);
-                }
-                self.answer.clone()
+                self.answers.answer(network, &bind, &mut self.addrman, bans, now, &mut self.random).to_vec()
             }
         };
-        let bans = &self.bans;
-        let allowed: Vec<_> = addresses
-            .into_iter()
-            .filter(|address| {
-                !bans.is_banned(&address.endpoint.addr, unix) && !bans.is_discouraged(&address.endpoint.addr)
-            })
-            .collect();
-        if let Some(peer) = self.peers.get_mut(&id) {
-            peer.talk.push_addresses(&allowed, &mut self.random);
-        }
+        peer.talk.push_addresses(&addresses, &mut self.random);
     }
 
     pub(super) fn receive(&mut self, id: PeerId, command: Command, payload: Vec<u8>) {

@@ -1,0 +1,110 @@
+//! The network of the node. Input: a session, an engine. Output: [`lydian_net::Network`], which works until it is dropped. Wiring only: clock, log and
+//! random numbers are handed to it.
+
+use crate::clock::{now, now_nanos};
+use crate::log::{Category, Log};
+use crate::run::Session;
+use crate::settings::Prune;
+use lydian_engine::{Engine, Observer};
+use lydian_net::{Host, Network, NetworkError, NetworkSettings, ValidationEnd};
+use lydian_p2p::manager::ManagerSettings;
+use lydian_p2p::peer::Local;
+use lydian_p2p::{Moment, UnixTime};
+use lydian_wire::{Network as Net, Services};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Clients compare the first part as a version; the second says who it really is.
+const USER_AGENT: &str = concat!("/Satoshi:31.0.0/Lydian:", env!("CARGO_PKG_VERSION"), "/");
+
+/// What of the download waits for its validation, at most, in bytes of blocks.
+const DOWNLOAD_BYTES: u64 = 64 << 20;
+
+/// What a handshake may take: Core's `DEFAULT_PEER_CONNECT_TIMEOUT`.
+const PEER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Between two looks at whether the node should end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The network, if the settings want one.
+pub(crate) fn start(
+    session: &Session<'_>,
+    engine: &Arc<Engine>,
+    observer: Arc<dyn Observer + Send>,
+) -> Result<Option<Network>, NetworkError> {
+    let settings = session.settings;
+    if !settings.net.is_wanted() {
+        return Ok(None);
+    }
+    let host = Arc::new(NodeHost { log: Arc::clone(&session.log) });
+    let mut seed = [0; 32];
+    host.fill_random(&mut seed);
+    let chain = if settings.prune == Prune::Never { Services::NETWORK } else { Services::NONE };
+    let v2 = if settings.net.v2 { Services::P2P_V2 } else { Services::NONE };
+    let network = NetworkSettings {
+        manager: ManagerSettings {
+            params: settings.params.clone(),
+            minimum_chain_work: settings.minimum_chain_work,
+            local: Local {
+                services: chain | Services::NETWORK_LIMITED | Services::WITNESS | v2,
+                user_agent: USER_AGENT.as_bytes().to_vec(),
+                ignores_transactions: true,
+                peer_timeout: PEER_TIMEOUT,
+                advertised: None,
+            },
+            reachable: [Net::Ipv4, Net::Ipv6].into(),
+            download_bytes: DOWNLOAD_BYTES,
+            seed,
+        },
+        listen: settings.net.listen.clone(),
+        connect: settings.net.connect.clone(),
+        default_port: settings.net.default_port,
+        v2: settings.net.v2,
+        inbound_max: settings.net.inbound_max,
+        ban_time: settings.net.ban_seconds,
+    };
+    let network = Network::start(engine, &network, host, observer)?;
+    for address in network.addresses() {
+        session.log.info(format!("Bound to {address}"));
+    }
+    Ok(Some(network))
+}
+
+/// Waits until the node is told to stop, or validation has come to an end by itself.
+pub(crate) fn wait(session: &Session<'_>, network: &Network) -> Option<ValidationEnd> {
+    while !session.stop.is_asked() {
+        if let Some(end) = network.validator().end() {
+            return Some(end);
+        }
+        std::thread::sleep(LOOK);
+    }
+    None
+}
+
+#[derive(Debug)]
+struct NodeHost {
+    log: Arc<Log>,
+}
+
+impl Host for NodeHost {
+    fn now(&self) -> Moment {
+        Moment { elapsed: Duration::from_nanos(now_nanos()), unix: UnixTime(u64::from(now())) }
+    }
+
+    fn log(&self, is_debug: bool, text: &str) {
+        if is_debug { self.log.debug(Category::NET, || text.to_owned()) } else { self.log.info(text) }
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+                Ok(count) => filled += count,
+                Err(rustix::io::Errno::INTR) => {}
+                // Without random numbers no key is secret: better no node.
+                Err(error) => panic!("the system gives no random numbers: {error}"),
+            }
+        }
+    }
+}
