@@ -21,7 +21,7 @@ pub use key::uncompressed_key;
 pub use lanes::{LaneEngine, Tally};
 pub use referee::{Alarm, Disagreement, Evidence, RefereeCounts, Refereed, Sampling};
 pub use reference::Reference;
-pub use select::{ChooseError, Chosen, ENGINE_NAMES, choose, engines};
+pub use select::{ChooseError, Chosen, ENGINE_NAMES, choose, choose_seeded, engines};
 
 /// A public key as ECDSA takes it: compressed, uncompressed or hybrid, as bytes nobody has decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -58,12 +58,17 @@ pub fn engines() -> Vec<Box<dyn Engine + Send>> {
 
 /// The engine of a name of [`ENGINE_NAMES`]; `auto` is the fastest that passes its self-test.
 pub fn choose(name: &str) -> Result<Chosen, ChooseError> {
+    choose_seeded(name, [0; 32])
+}
+
+/// The same. Whoever does not know the seed cannot compute the weights of a batch equation ([`LaneEngine::seeded`]).
+pub fn choose_seeded(name: &str, seed: [u8; 32]) -> Result<Chosen, ChooseError> {
     let reference = || Box::new(Reference) as Box<dyn Engine + Send>;
     match name {
         "reference" => Ok(Chosen { engine: reference(), failed: Vec::new() }),
         "auto" => {
             let mut failed = Vec::new();
-            for engine in LaneEngine::available() {
+            for engine in LaneEngine::available().into_iter().map(|engine| engine.seeded(seed)) {
                 if self_test(&engine) {
                     return Ok(Chosen { engine: Box::new(engine), failed });
                 }
@@ -74,7 +79,7 @@ pub fn choose(name: &str) -> Result<Chosen, ChooseError> {
         _ if !ENGINE_NAMES.contains(&name) => Err(ChooseError::Unknown),
         _ => {
             let found = LaneEngine::available().into_iter().find(|engine| engine.name() == name);
-            let engine = found.ok_or(ChooseError::Unavailable)?;
+            let engine = found.ok_or(ChooseError::Unavailable)?.seeded(seed);
             if !self_test(&engine) {
                 return Err(ChooseError::SelfTestFailed);
             }

@@ -1,8 +1,11 @@
 //! Limits of the engine. Constants only.
 
-/// Inputs verified in one batch: a few milliseconds, so that a stop waits no longer, and enough for signature kernels that
-/// work on many at once.
-pub const BATCH_INPUTS: usize = 512;
+/// Inputs verified in one batch at most: some 12 ms of a kernel, 100 ms of the reference, so that a stop waits no longer. Enough for the
+/// signatures among them that one equation can decide (2,000 of Schnorr's).
+pub const BATCH_INPUTS: usize = 4_096;
+
+/// Inputs of a batch at least, where there are that many and more blocks come: what fills the lanes of a kernel many times.
+pub const BATCH_INPUTS_MIN: usize = 256;
 
 /// Bytes of blocks on their way, whatever the number of workers: two of the largest blocks with all their tables.
 pub const WINDOW_BYTES_BASE: usize = 24 << 20;

@@ -97,14 +97,19 @@ impl Host for NodeHost {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
-                Ok(count) => filled += count,
-                Err(rustix::io::Errno::INTR) => {}
-                // Without random numbers no key is secret: better no node.
-                Err(error) => panic!("the system gives no random numbers: {error}"),
-            }
+        fill_random(bytes);
+    }
+}
+
+/// Random bytes of the system, fit for keys.
+pub(crate) fn fill_random(bytes: &mut [u8]) {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            // Without random numbers no key is secret: better no node.
+            Err(error) => panic!("the system gives no random numbers: {error}"),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! it and all before it are verified, applied and followed only after that; nothing at or above [`Schedule::end`] is begun.
 //! Cost: a few operations for each block and partition. It must never block.
 
+use crate::limits::BATCH_INPUTS_MIN;
 use lydian_coins::PARTITIONS;
 use lydian_consensus::Part;
 use std::collections::VecDeque;
@@ -327,7 +328,7 @@ impl<P: Piece> Schedule<P> {
     /// smaller batch is begun only by a worker that has nothing else to do. The last blocks, at the tip the only ones, wait for
     /// nobody: all workers share them.
     fn batch_inputs_min(&self) -> usize {
-        if self.read_next < self.end { self.bounds.batch_inputs.div_ceil(2) } else { 1 }
+        if self.read_next < self.end { BATCH_INPUTS_MIN.min(self.bounds.batch_inputs) } else { 1 }
     }
 
     /// A batch, if at least so many inputs wait.
@@ -586,6 +587,8 @@ mod tests {
         .collect()
     }
 
+    /// limit: BATCH_INPUTS_MIN at
+    /// limit: BATCH_INPUTS_MIN below
     #[test]
     fn batches_are_gathered_over_blocks_while_more_come_and_shared_at_the_end() {
         let bounds = Bounds { workers: 4, bytes_max: 1 << 30, blocks_max: 40, batch_inputs: 512, followers: 0 };

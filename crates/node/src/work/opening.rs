@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::finish;
 use crate::disagreement;
+use crate::net::fill_random;
 use crate::process::NodeClock;
 use crate::run::Session;
 use crate::settings::{Prune, Settings};
@@ -75,7 +76,8 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
         let warning = format!("A signature engine was wrong ({case}). {}", disagreement::ADVICE);
         finish::tell_remarks(session, vec![warning]);
     }
-    let chosen = lydian_curve::choose(name).map_err(|error| Failure::SignatureEngine { name, error })?;
+    let chosen =
+        lydian_curve::choose_seeded(name, secret()).map_err(|error| Failure::SignatureEngine { name, error })?;
     for failed in &chosen.failed {
         session.log.warning(format!("Signature engine {failed} failed its self-test on this CPU and is not used"));
     }
@@ -89,9 +91,7 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
             let _ = writeln!(io::stderr().lock(), "Error: {sentence}");
         }
     };
-    let mut seed = [0; 32];
-    seed.chunks_mut(8).for_each(|part| part.copy_from_slice(&random().to_le_bytes()));
-    Ok(Arc::new(Refereed::new(chosen.engine, Sampling::new(seed), Box::new(alarm))))
+    Ok(Arc::new(Refereed::new(chosen.engine, Sampling::new(secret()), Box::new(alarm))))
 }
 
 fn layout(settings: &Settings) -> Layout {
@@ -125,6 +125,13 @@ fn engine_settings(
         clock: Box::new(NodeClock),
         ..lydian_engine::Settings::new(settings.threads)
     }
+}
+
+/// Bytes that nobody outside can tell.
+fn secret() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    fill_random(&mut bytes);
+    bytes
 }
 
 /// A number that nobody outside can tell: keys of the standard library's maps come from the operating system's randomness. Enough for files
