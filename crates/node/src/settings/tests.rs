@@ -81,6 +81,14 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("stopafterblockimport", "1", Some("-stopafterblockimport=x")),
     ("stopatheight", "100", Some("-stopatheight=-1")),
     ("testactivationheight", "segwit@5", Some("-testactivationheight=segwit")),
+    ("addnode", "10.0.0.1", Some("-addnode=")),
+    ("bantime", "60", Some("-bantime=0")),
+    ("bind", "127.0.0.1:1234", Some("-bind=host")),
+    ("connect", "10.0.0.1:1234", Some("-connect=")),
+    ("listen", "1", Some("-listen=x")),
+    ("maxconnections", "7", Some("-maxconnections=-1")),
+    ("port", "1234", Some("-port=65536")),
+    ("v2transport", "0", Some("-v2transport=x")),
     ("server", "0", Some("-server=x")),
     ("rpcallowip", "10.0.0.0/8", Some("-rpcallowip=host")),
     ("rpcauth", "a:b$c", Some("-rpcauth=a")),
@@ -112,6 +120,7 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
         let context: Vec<&str> = match *name {
             "testactivationheight" => vec!["-regtest"],
             "debugexclude" => vec!["-debug"],
+            "port" => vec!["-listen"],
             _ => Vec::new(),
         };
         let plain = [command, argument, context].concat();
