@@ -3,17 +3,27 @@
 
 use crate::Events;
 use crate::event::Event;
-use crate::limits::{FAREWELL_TIME, READ_BYTES, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES};
+use crate::limits::SEND_BUFFER_BYTES;
 use crate::outbox::{Outbox, Outgoing};
 use lydian_engine::Engine;
 use lydian_p2p::manager::NewPeer;
 use lydian_wire::Command;
 use lydian_wire::transport::{Received, Transport, TransportKind};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+
+/// Bytes of messages of one peer that wait for the manager; more is not read: Core's `-maxreceivebuffer`.
+const RECEIVE_BUFFER_BYTES: u32 = 5_000_000;
+
+/// Bytes read from a socket at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// What is left to be sent to a peer that is sent away may take so long.
+const FAREWELL_TIME: Duration = Duration::from_secs(5);
 
 /// The connection.
 #[derive(Debug)]

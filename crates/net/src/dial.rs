@@ -2,7 +2,6 @@
 
 use crate::connection::Connection;
 use crate::event::Event;
-use crate::limits::{CONNECT_TIMEOUT, RECONNECT_TIME, RECONNECT_TIME_MAX, TICK};
 use crate::{Events, Host, NetworkError, NetworkSettings};
 use lydian_engine::Engine;
 use lydian_p2p::manager::{NewPeer, PeerId};
@@ -12,9 +11,20 @@ use lydian_wire::{Endpoint, NetAddr};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+/// To open a connection: Core's `DEFAULT_CONNECT_TIMEOUT`.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Between two attempts to connect to where one is wanted; doubles up to the second.
+const RECONNECT_TIME: Duration = Duration::from_millis(500);
+const RECONNECT_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Between two looks at what time brings.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Who makes connections.
 #[derive(Debug)]

@@ -31,8 +31,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
+
+/// Threads that read and write sockets.
+const SOCKET_THREADS: usize = 2;
+
+/// Events that wait for the thread of the manager: who has more to tell waits.
+const EVENTS_QUEUED: usize = 1024;
+
+/// Blocks that wait to be stored. The download's window keeps them fewer; what is sent unasked beyond it is forgotten.
+const BLOCKS_QUEUED: usize = 16_384;
+
+/// For sockets to close at the end.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
 
 /// What reads the clocks, writes the log and makes keys for us.
 pub trait Host: Send + Sync + std::fmt::Debug + 'static {
@@ -100,13 +113,13 @@ impl Network {
         observer: Arc<dyn Observer + Send>,
     ) -> Result<Network, NetworkError> {
         let runtime = Builder::new_multi_thread()
-            .worker_threads(limits::SOCKET_THREADS)
+            .worker_threads(SOCKET_THREADS)
             .thread_name("net")
             .enable_io()
             .enable_time()
             .build()
             .map_err(|error| NetworkError::Runtime { reason: error.to_string() })?;
-        let (events, incoming) = mpsc::channel(limits::EVENTS_MAX);
+        let (events, incoming) = mpsc::channel(EVENTS_QUEUED);
         let is_ending = Arc::new(AtomicBool::new(false));
         let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine)));
         let mut addresses = Vec::new();
@@ -119,7 +132,7 @@ impl Network {
         runtime.spawn(dial::tick(events.clone()));
         let validator = Arc::new(Validator::new(Arc::clone(engine), observer, events.clone()));
         let own_events = events.clone();
-        let (blocks, to_store) = std::sync::mpsc::sync_channel(limits::BLOCKS_TO_STORE_MAX);
+        let (blocks, to_store) = std::sync::mpsc::sync_channel(BLOCKS_QUEUED);
         let storer = store::Storer::new(Arc::clone(engine), Arc::clone(&validator), Arc::clone(&host), events);
         let mut random = ChaCha20Rng::from_seed(settings.manager.seed);
         random.set_stream(1);
@@ -156,7 +169,7 @@ impl Drop for Network {
         let _ = self.events.try_send(Event::Tick);
         // Connections and the ticking end with it, and with them the last sender of events.
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_timeout(limits::SHUTDOWN_TIME);
+            runtime.shutdown_timeout(SHUTDOWN_TIME);
         }
         for thread in self.threads.drain(..) {
             // One that panicked has said so.

@@ -48,3 +48,20 @@ impl Outbox {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).len() * ITEM_BYTES > SEND_BUFFER_BYTES
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// limit: SEND_BUFFER_BYTES at
+    /// limit: SEND_BUFFER_BYTES above
+    #[test]
+    fn nothing_is_read_while_too_much_waits() {
+        let outbox = Outbox::default();
+        (0..SEND_BUFFER_BYTES / ITEM_BYTES).for_each(|_| outbox.push(Outgoing::Message(Message::Verack)));
+        assert!(!outbox.is_full());
+        outbox.push(Outgoing::Message(Message::Verack));
+        assert!(outbox.is_full());
+        assert!(outbox.pop().is_some() && !outbox.is_full());
+    }
+}

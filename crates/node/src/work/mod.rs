@@ -99,20 +99,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     if matches!(task, Task::Import(_)) || ends_by_itself(session, &engine) {
         return Ok(code);
     }
-    let network = net::start(session, &engine, told).map_err(Failure::Network)?;
-    let end = match &network {
-        Some(network) => net::wait(session, network),
-        None => {
-            finish::tell_waiting(session, style);
-            session.stop.wait();
-            None
-        }
-    };
-    session.announce_shutdown();
-    drop(network);
-    if let Some(ValidationEnd::Failed(error)) = end {
-        return Err(error.into());
-    }
+    stay(session, &engine, told, style)?;
     // Nobody may bring a block any more when the last checkpoint is made.
     drop(server);
     engine.checkpoint(watcher.as_ref())?;
@@ -132,6 +119,28 @@ fn serve(
     let server = Serving::start(session, Arc::<Watcher>::clone(watcher))?;
     let told = server.observer();
     Ok((Some(server), told))
+}
+
+/// Talks to peers, if anybody is to be talked to, until the node is told to stop.
+fn stay(
+    session: &Session<'_>,
+    engine: &Arc<Engine>,
+    observer: Arc<dyn Observer + Send>,
+    style: Style,
+) -> Result<(), Failure> {
+    let Some(network) = net::start(session, engine, observer).map_err(Failure::Network)? else {
+        finish::tell_waiting(session, style);
+        session.stop.wait();
+        session.announce_shutdown();
+        return Ok(());
+    };
+    let end = net::wait(session, &network);
+    session.announce_shutdown();
+    drop(network);
+    match end {
+        Some(ValidationEnd::Failed(error)) => Err(error.into()),
+        Some(ValidationEnd::Stopped) | None => Ok(()),
+    }
 }
 
 /// What files gave.
