@@ -1,0 +1,52 @@
+//! A context without a node around it.
+
+use lydian_consensus::{Chain, Params, U256};
+use lydian_engine::Unobserved;
+use lydian_rpc::{Context, Host, LogLevel, NodeSettings, ProgressOf, PruneMode};
+use std::sync::Arc;
+
+/// A program whose clock stands still.
+#[derive(Debug)]
+struct Still;
+
+impl Host for Still {
+    fn unix_micros(&self) -> u64 {
+        1_700_000_000_000_000
+    }
+
+    fn steady_micros(&self) -> u64 {
+        0
+    }
+
+    fn request_stop(&self) {}
+
+    fn log_path(&self) -> String {
+        String::new()
+    }
+
+    fn log_categories(&self) -> Vec<(&'static str, bool)> {
+        vec![("net", false)]
+    }
+
+    fn set_log_category(&self, name: &str, _: bool) -> bool {
+        name == "net"
+    }
+
+    fn log(&self, _: LogLevel, _: &str) {}
+
+    fn verification_progress(&self, _: &ProgressOf, _: i64) -> f64 {
+        1.0
+    }
+}
+
+pub(crate) fn context() -> Context {
+    let settings = NodeSettings {
+        params: Params::new(Chain::Regtest),
+        minimum_chain_work: U256::ZERO,
+        prune: PruneMode::Never,
+        cache_bytes: 1 << 20,
+        check_blocks: 6,
+        check_level: 3,
+    };
+    Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
+}
