@@ -72,8 +72,12 @@ pub(crate) fn start(
 }
 
 /// Waits until the node is told to stop, or validation has come to an end by itself.
-pub(crate) fn wait(session: &Session<'_>, network: &Network) -> Option<ValidationEnd> {
+pub(crate) fn wait(session: &Session<'_>, engine: &Engine, network: &Network) -> Option<ValidationEnd> {
     while !session.stop.is_asked() {
+        if session.settings.stopatheight.is_some_and(|height| engine.tip().height >= height) {
+            session.log.info("Stopping: the height of -stopatheight is reached");
+            return Some(ValidationEnd::Stopped);
+        }
         if let Some(end) = network.validator().end() {
             return Some(end);
         }

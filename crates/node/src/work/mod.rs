@@ -134,7 +134,7 @@ fn stay(
         session.announce_shutdown();
         return Ok(());
     };
-    let end = net::wait(session, &network);
+    let end = net::wait(session, engine, &network);
     session.announce_shutdown();
     drop(network);
     match end {
