@@ -8,7 +8,7 @@ use crate::outbox::{Outbox, Outgoing};
 use lydian_engine::Engine;
 use lydian_p2p::manager::NewPeer;
 use lydian_wire::Command;
-use lydian_wire::transport::{Received, Transport, TransportKind};
+use lydian_wire::transport::{Received, Transport};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -147,7 +147,6 @@ impl Connection {
     /// Hands complete messages to the manager, as it has room for them.
     async fn deliver(&mut self) {
         while let Some(received) = self.transport.next_message() {
-            self.new.is_v2 = self.transport.kind() == TransportKind::V2;
             let Received { command, payload, raw_size } = received;
             let size = u32::try_from(raw_size).unwrap_or(u32::MAX).min(RECEIVE_BUFFER_BYTES);
             let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(size).await else { return };

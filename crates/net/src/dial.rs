@@ -108,7 +108,7 @@ impl Dialer {
             (true, false) => Transport::v2_initiator(self.magic, secrets()),
         };
         let endpoint = Endpoint::new(NetAddr::from(address.ip()), address.port());
-        let new = NewPeer { id, kind, endpoint, permissions: Permissions::NONE, is_v2: uses_v2 };
+        let new = NewPeer { id, kind, endpoint, permissions: Permissions::NONE };
         Connection::new(new, transport, self.events.clone(), Arc::clone(&self.engine)).run(stream).await
     }
 }

@@ -56,8 +56,6 @@ pub struct NewPeer {
     pub kind: ConnectionKind,
     pub endpoint: Endpoint,
     pub permissions: Permissions,
-    /// It speaks the transport of BIP-0324.
-    pub is_v2: bool,
 }
 
 /// Something to be done by the owner of the sockets.
@@ -200,7 +198,7 @@ impl PeerManager {
             is_proxied: false,
             nonce,
         };
-        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), new.is_v2));
+        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now)));
         if !new.kind.is_inbound() {
             self.own_nonces.insert(nonce);
         }

@@ -36,7 +36,6 @@ pub(super) struct Known {
     pub(super) id: PeerId,
     /// The connection and what is agreed about it.
     pub(super) talk: Peer,
-    pub(super) is_v2: bool,
     /// Told to go; nothing is read from it any more.
     pub(super) is_leaving: bool,
     pub(super) should_discourage: bool,
@@ -61,11 +60,10 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn new(id: PeerId, talk: Peer, is_v2: bool) -> Known {
+    pub(super) fn new(id: PeerId, talk: Peer) -> Known {
         Known {
             id,
             talk,
-            is_v2,
             is_leaving: false,
             should_discourage: false,
             sync_started: false,
