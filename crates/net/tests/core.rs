@@ -7,7 +7,7 @@
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::RealDisk;
-use lydian_engine::{Engine, Layout, Settings, Unobserved};
+use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
 use lydian_net::{Host, NetworkSettings};
 use lydian_oracle::{Daemon, Scratch, or_skip};
 use lydian_p2p::manager::ManagerSettings;
@@ -71,6 +71,8 @@ fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
         manager: ManagerSettings {
             params,
             minimum_chain_work: U256::ZERO,
+            initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
+            blocks_only: false,
             local: Local {
                 services: Services::NETWORK | Services::WITNESS | Services::NETWORK_LIMITED | Services::P2P_V2,
                 user_agent: b"/Satoshi:31.0.0/Lydian:0.1.0/".to_vec(),

@@ -46,6 +46,8 @@ pub(crate) fn start(
         manager: ManagerSettings {
             params: settings.params.clone(),
             minimum_chain_work: settings.minimum_chain_work,
+            initial_download: Arc::clone(&session.initial_download),
+            blocks_only: false,
             local: Local {
                 services: chain | Services::NETWORK_LIMITED | Services::WITNESS | v2,
                 user_agent: USER_AGENT.as_bytes().to_vec(),

@@ -11,6 +11,7 @@ use crate::notify::Notifier;
 use crate::settings::Settings;
 use crate::signals::{self, Stop};
 use lydian_disk::{Disk, RealDisk};
+use lydian_engine::{InitialDownload, TIP_AGE_SECONDS_DEFAULT};
 use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
@@ -51,7 +52,9 @@ pub(crate) fn run(
         return exit::DISK;
     }
     let notifier = Notifier::new(&log);
-    let session = Session { settings, disk, log, stop: Stop::default(), notifier, has_console, ending: Arc::default() };
+    let initial_download = Arc::new(InitialDownload::new(settings.minimum_chain_work, TIP_AGE_SECONDS_DEFAULT));
+    let (stop, ending) = (Stop::default(), Arc::default());
+    let session = Session { settings, disk, log, stop, notifier, has_console, initial_download, ending };
     let code = live(&session, leave, work);
     drop(directory);
     code
@@ -124,6 +127,8 @@ pub(crate) struct Session<'a> {
     pub(crate) notifier: Notifier,
     /// The log goes to stdout.
     pub(crate) has_console: bool,
+    /// Whether the node catches up, for all who ask.
+    pub(crate) initial_download: Arc<InitialDownload>,
     ending: Arc<AtomicBool>,
 }
 

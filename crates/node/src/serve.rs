@@ -63,6 +63,7 @@ impl Serving {
         let node = NodeSettings {
             params: settings.params.clone(),
             minimum_chain_work: settings.minimum_chain_work,
+            initial_download: Arc::clone(&session.initial_download),
             prune: match settings.prune {
                 Prune::Never => PruneMode::Never,
                 Prune::OnRequest => PruneMode::OnRequest,

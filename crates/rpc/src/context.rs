@@ -6,7 +6,7 @@
 use crate::error::{RpcError, code};
 use crate::wait::TipWatch;
 use lydian_consensus::{Params, U256};
-use lydian_engine::{Engine, Event, Observer, TipUpdate};
+use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, TipUpdate};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -62,6 +62,8 @@ pub struct ProgressOf {
 pub struct NodeSettings {
     pub params: Params,
     pub minimum_chain_work: U256,
+    /// The node's only one.
+    pub initial_download: Arc<InitialDownload>,
     pub prune: PruneMode,
     pub cache_bytes: u64,
     /// `-checkblocks` and `-checklevel`.
@@ -102,8 +104,6 @@ pub struct Context {
     active: Mutex<Vec<Active>>,
     next_active: AtomicU64,
     is_stopping: AtomicBool,
-    /// Core's `m_cached_is_ibd`: false once and for all when a recent tip was seen.
-    is_catching_up: AtomicBool,
     /// Who else is told of what the engine does.
     observer: Arc<dyn Witness>,
 }
@@ -112,9 +112,6 @@ pub struct Context {
 pub trait Witness: Observer + fmt::Debug + Send {}
 
 impl<T: Observer + fmt::Debug + Send> Witness for T {}
-
-/// Core's `DEFAULT_MAX_TIP_AGE`.
-const TIP_AGE_SECONDS_MAX: i64 = 24 * 60 * 60;
 
 impl Context {
     /// A context in warm-up. `observer` is told of everything that calls change.
@@ -131,7 +128,6 @@ impl Context {
             active: Mutex::default(),
             next_active: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
-            is_catching_up: AtomicBool::new(true),
             observer,
         }
     }
@@ -195,7 +191,7 @@ impl Context {
 
     /// Core's `IsInitialBlockDownload`.
     pub fn is_initial_block_download(&self) -> bool {
-        self.is_catching_up.load(Ordering::Relaxed)
+        self.settings.initial_download.is_on()
     }
 
     /// Notes that a call is being answered, until the guard is dropped.
@@ -210,9 +206,8 @@ impl Context {
     }
 
     fn note_tip(&self, tip: &TipUpdate) {
-        let is_recent = i64::from(tip.header.time) >= self.now() - TIP_AGE_SECONDS_MAX;
-        if is_recent && tip.chain_work >= self.settings.minimum_chain_work {
-            self.is_catching_up.store(false, Ordering::Relaxed);
+        if self.settings.initial_download.note_tip(tip.header.time, tip.chain_work, self.now()) {
+            self.host.log(LogLevel::Info, INITIAL_DOWNLOAD_OVER);
         }
     }
 }

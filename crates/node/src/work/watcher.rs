@@ -7,17 +7,14 @@ use crate::log::{Category, Log, TipLine, progress, update_tip};
 use crate::notify::Notifier;
 use crate::run::Session;
 use crate::status::{Run, SignatureEngine, Status};
-use lydian_consensus::{Chain, U256};
+use lydian_consensus::Chain;
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
-use lydian_engine::{Engine, Event, Observer, Reviews, TipUpdate};
+use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, Reviews, TipUpdate};
 use lydian_primitives::Height;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Core's `DEFAULT_MAX_TIP_AGE`: a tip older than a day is that of a node that still catches up.
-const TIP_AGE_SECONDS_MAX: i64 = 24 * 60 * 60;
 
 #[derive(Debug)]
 pub(super) struct Watcher {
@@ -27,7 +24,7 @@ pub(super) struct Watcher {
     datadir: PathBuf,
     chain: Chain,
     blocknotify: Vec<String>,
-    minimum_chain_work: U256,
+    initial_download: Arc<InitialDownload>,
     headers: AtomicU32,
     state: Mutex<State>,
 }
@@ -49,13 +46,14 @@ impl Watcher {
             datadir: session.settings.datadir.clone(),
             chain: session.settings.params.chain,
             blocknotify: session.settings.blocknotify.clone(),
-            minimum_chain_work: session.settings.minimum_chain_work,
+            initial_download: Arc::clone(&session.initial_download),
             headers: AtomicU32::new(0),
             state: Mutex::default(),
         }
     }
 
     pub(super) fn begins(&self, engine: &Engine) {
+        self.note_recent(&engine.tip_update(), i64::from(now()));
         {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.tip = Some(engine.tip_update());
@@ -103,6 +101,12 @@ impl Watcher {
         }
     }
 
+    fn note_recent(&self, tip: &TipUpdate, now: i64) {
+        if self.initial_download.note_tip(tip.header.time, tip.chain_work, now) {
+            self.log.info(INITIAL_DOWNLOAD_OVER);
+        }
+    }
+
     fn line(&self, tip: &TipUpdate) -> TipLine {
         TipLine {
             hash: tip.hash,
@@ -120,10 +124,9 @@ impl Watcher {
     fn tip(&self, tip: &TipUpdate) {
         let now = i64::from(now());
         self.log.info(update_tip(&self.line(tip), self.chain, now));
+        self.note_recent(tip, now);
         // Core tells nobody while it catches up.
-        let is_recent =
-            now - i64::from(tip.header.time) < TIP_AGE_SECONDS_MAX && tip.chain_work >= self.minimum_chain_work;
-        if is_recent && !tip.is_disconnect && !self.blocknotify.is_empty() {
+        if !self.initial_download.is_on() && !tip.is_disconnect && !self.blocknotify.is_empty() {
             self.notifier.start(&self.blocknotify, &tip.hash.to_string());
         }
         self.state.lock().unwrap_or_else(PoisonError::into_inner).tip = Some(tip.clone());

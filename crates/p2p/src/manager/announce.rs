@@ -12,14 +12,14 @@ impl PeerManager {
     /// Validation went on, and the active chain may have another tip.
     pub fn chain_changed(&mut self, now: Moment) {
         self.now = now;
+        self.note_tip();
         let tip = self.engine.with_tree(|tree| tree.tip());
         if tip != self.last_tip {
             let fresh = self.fresh_blocks(tip);
             self.last_tip = tip;
             self.last_tip_change = now.elapsed;
-            self.was_initial &= self.is_initial_download();
             self.forget_sources();
-            if !self.was_initial {
+            if !self.is_initial_download() {
                 let ids: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
                 ids.into_iter().for_each(|id| self.announce(id, &fresh));
             }

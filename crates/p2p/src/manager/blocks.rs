@@ -209,7 +209,7 @@ impl PeerManager {
             let Some(peer) = self.peers.get(&id) else { continue };
             let is_asked = peer.serves_blocks()
                 && peer.serves_witnesses()
-                && (peer.is_preferred() || !has_preferred || !self.was_initial);
+                && (peer.is_preferred() || !has_preferred || !self.is_initial_download());
             let (Some(best), true) = (peer.best_known, is_asked) else { continue };
             let limits = PeerLimits { is_limited: peer.is_limited(), ..PeerLimits::default() };
             self.download.add_peer(DownloadPeer(id.0), limits, self.now.elapsed);

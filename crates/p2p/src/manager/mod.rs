@@ -24,7 +24,7 @@ use crate::time::Moment;
 use crate::{AddrMan, Bans};
 use lydian_chain::NodeId;
 use lydian_consensus::{Params, U256};
-use lydian_engine::Engine;
+use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload};
 use lydian_primitives::{BlockHash, Height};
 use lydian_wire::{Command, Endpoint, Message, Network, Services};
 use peer::Known;
@@ -40,6 +40,10 @@ pub struct ManagerSettings {
     pub params: Params,
     /// `-minimumchainwork`.
     pub minimum_chain_work: U256,
+    /// The node's only one.
+    pub initial_download: Arc<InitialDownload>,
+    /// `-blocksonly`: whole blocks are asked for and compact ones ignored, since there never will be transactions to make blocks of.
+    pub blocks_only: bool,
     /// What this node says of itself.
     pub local: Local,
     /// Networks that can be connected to.
@@ -133,8 +137,6 @@ pub struct PeerManager {
     protected_peers: usize,
     /// The last block of the path that the download was told.
     path_end: NodeId,
-    /// Whether the chain was far behind when its tip changed last. Once it was not, it stays so: Core's `IsInitialBlockDownload`.
-    was_initial: bool,
     tries_extra_peer: bool,
     next_stale_check: Duration,
 }
@@ -175,7 +177,6 @@ impl PeerManager {
             last_inv_that_asked: None,
             protected_peers: 0,
             path_end: last_tip,
-            was_initial: true,
             tries_extra_peer: false,
             next_stale_check: Duration::ZERO,
         }
@@ -323,9 +324,16 @@ impl PeerManager {
         self.tip_age() < 20 * self.settings.params.pow_target_spacing
     }
 
-    /// Core's `IsInitialBlockDownload`: less work than is demanded, or a tip older than a day.
+    /// Core's `IsInitialBlockDownload`.
     fn is_initial_download(&self) -> bool {
-        let tip = self.tip();
-        tip.work < self.settings.minimum_chain_work || self.tip_age() > 24 * 60 * 60
+        self.settings.initial_download.is_on()
+    }
+
+    /// Core's `UpdateIBDStatus`.
+    fn note_tip(&mut self) {
+        let (tip, now) = (self.tip(), i64::try_from(self.now.unix.0).unwrap_or(i64::MAX));
+        if self.settings.initial_download.note_tip(tip.time, tip.work, now) {
+            self.tell(INITIAL_DOWNLOAD_OVER.to_owned());
+        }
     }
 }

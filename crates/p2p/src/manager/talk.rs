@@ -15,7 +15,7 @@ impl PeerManager {
     pub(super) fn talk(&mut self, id: PeerId, act: impl FnOnce(&mut crate::Peer, &mut Context<'_>, &mut Vec<Event>)) {
         let tip = self.tip();
         let is_near_tip = self.tip_age() / self.settings.params.pow_target_spacing.max(1) < LIMITED_PEERS_BLOCKS;
-        let (now, is_initial_block_download) = (self.now, self.was_initial && self.is_initial_download());
+        let (now, is_initial_block_download) = (self.now, self.is_initial_download());
         let mut events = Vec::new();
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let mut context = Context {

@@ -1,7 +1,7 @@
 //! A context without a node around it.
 
 use lydian_consensus::{Chain, Params, U256};
-use lydian_engine::Unobserved;
+use lydian_engine::{InitialDownload, TIP_AGE_SECONDS_DEFAULT, Unobserved};
 use lydian_rpc::{Context, Host, LogLevel, NodeSettings, ProgressOf, PruneMode};
 use std::sync::Arc;
 
@@ -43,6 +43,7 @@ pub(crate) fn context() -> Context {
     let settings = NodeSettings {
         params: Params::new(Chain::Regtest),
         minimum_chain_work: U256::ZERO,
+        initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
         prune: PruneMode::Never,
         cache_bytes: 1 << 20,
         check_blocks: 6,

@@ -1,0 +1,59 @@
+//! [`InitialDownload`]: whether the node still catches up with the chain: Core's `IsInitialBlockDownload` and its `m_cached_is_ibd`. Input: the tip
+//! whenever it changed, and the time. Output: a yes that becomes a no once, and never a yes again: a node that is cut off for a day does not behave like
+//! a new one. One value for the whole node, shared by all who ask. It must never read a clock.
+
+use lydian_consensus::U256;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// `-maxtipage` by default: Core's `DEFAULT_MAX_TIP_AGE`.
+pub const TIP_AGE_SECONDS_DEFAULT: i64 = 24 * 60 * 60;
+
+/// Core's words when it is over.
+pub const INITIAL_DOWNLOAD_OVER: &str = "Leaving InitialBlockDownload (latching to false)";
+
+/// Whether the node still catches up.
+#[derive(Debug)]
+pub struct InitialDownload {
+    minimum_chain_work: U256,
+    tip_age_seconds_max: i64,
+    is_on: AtomicBool,
+}
+
+impl InitialDownload {
+    /// `-minimumchainwork` and `-maxtipage`.
+    pub fn new(minimum_chain_work: U256, tip_age_seconds_max: i64) -> InitialDownload {
+        InitialDownload { minimum_chain_work, tip_age_seconds_max, is_on: AtomicBool::new(true) }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// The tip of the active chain, by its time and the work of its chain; `now` in seconds since 1970. True if this ended the initial download: whoever
+    /// is told so says it in the log. To be called at the start and whenever the tip changed.
+    pub fn note_tip(&self, time: u32, chain_work: U256, now: i64) -> bool {
+        let is_recent = i64::from(time) >= now.saturating_sub(self.tip_age_seconds_max);
+        is_recent && chain_work >= self.minimum_chain_work && self.is_on.swap(false, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Enough work and a tip that is young enough end it, for ever, and are told once.
+    #[test]
+    fn it_ends_once() {
+        let work = U256::from_u64(1_000);
+        let initial = InitialDownload::new(work, 600);
+        assert!(!initial.note_tip(10_000, U256::from_u64(999), 10_000), "too little work");
+        assert!(!initial.note_tip(10_000, work, 10_601), "too old");
+        assert!(initial.is_on());
+        assert!(initial.note_tip(10_000, work, 10_600));
+        assert!(!initial.is_on());
+        assert!(!initial.note_tip(10_000, work, 10_600), "told before");
+        assert!(!initial.note_tip(0, U256::ZERO, i64::MAX) && !initial.is_on(), "an old tip changes nothing");
+        // `-maxtipage` may be any number.
+        assert!(InitialDownload::new(work, i64::MAX).note_tip(0, work, i64::MAX));
+    }
+}
