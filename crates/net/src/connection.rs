@@ -1,14 +1,16 @@
 //! One connection: bytes of a socket to messages and back. Reads only while what was read is dealt with and what has to be sent goes out, so that a peer
 //! that asks for much and takes little holds up nobody but itself.
 
-use crate::Events;
 use crate::event::Event;
 use crate::limits::SEND_BUFFER_BYTES;
 use crate::outbox::{Outbox, Outgoing};
+use crate::{Events, Host};
 use lydian_engine::Engine;
+use lydian_p2p::Traffic;
 use lydian_p2p::manager::NewPeer;
-use lydian_wire::Command;
-use lydian_wire::transport::{Received, Transport};
+use lydian_wire::transport::{Framed, Received, Transport};
+use lydian_wire::{Command, TransportKind};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,24 +33,42 @@ pub(crate) struct Connection {
     new: NewPeer,
     transport: Transport,
     events: Events,
+    host: Arc<dyn Host>,
     engine: Arc<Engine>,
     outbox: Arc<Outbox>,
     /// Bytes of messages that the manager has not dealt with.
     room: Arc<Semaphore>,
     /// Bytes that wait for the socket.
     output: Vec<u8>,
+    /// Messages among them.
+    framed: VecDeque<Framed>,
+    /// Bytes that the socket took.
+    sent_bytes: u64,
+    rejected_bytes: u64,
+    traffic: Arc<Traffic>,
 }
 
 impl Connection {
-    pub(crate) fn new(new: NewPeer, transport: Transport, events: Events, engine: Arc<Engine>) -> Connection {
+    pub(crate) fn new(
+        new: NewPeer,
+        transport: Transport,
+        events: Events,
+        host: Arc<dyn Host>,
+        engine: Arc<Engine>,
+    ) -> Connection {
         Connection {
+            traffic: Arc::clone(&new.traffic),
             new,
             transport,
             events,
+            host,
             engine,
             outbox: Arc::new(Outbox::default()),
             room: Arc::new(Semaphore::new(RECEIVE_BUFFER_BYTES as usize)),
             output: Vec::new(),
+            framed: VecDeque::new(),
+            sent_bytes: 0,
+            rejected_bytes: 0,
         }
     }
 
@@ -70,6 +90,9 @@ impl Connection {
         let mut buffer = vec![0; READ_BYTES];
         let mut sent = 0;
         let mut farewell = None;
+        if self.transport.kind() == TransportKind::V1 {
+            self.traffic.note_transport(TransportKind::V1, None);
+        }
         self.take_output();
         loop {
             if sent == self.output.len() {
@@ -88,7 +111,9 @@ impl Connection {
                 }
             }
             if let Some(reason) = farewell {
-                let _ = timeout(FAREWELL_TIME, writer.write_all(&self.output[sent..])).await;
+                if timeout(FAREWELL_TIME, writer.write_all(&self.output[sent..])).await.is_ok_and(|sent| sent.is_ok()) {
+                    self.count_sent(self.output.len() - sent);
+                }
                 return reason;
             }
             let may_read = self.output.len() - sent < SEND_BUFFER_BYTES && !self.outbox.is_full();
@@ -97,6 +122,7 @@ impl Connection {
                     Ok(0) => return "socket closed".to_owned(),
                     Ok(count) => {
                         let received = self.transport.receive(&buffer[..count]);
+                        self.count_received(count);
                         self.take_output();
                         // Messages before an error count.
                         self.deliver().await;
@@ -107,7 +133,10 @@ impl Connection {
                     Err(error) => return format!("socket recv error: {error}"),
                 },
                 written = writer.write(&self.output[sent..]), if sent < self.output.len() => match written {
-                    Ok(count) => sent += count,
+                    Ok(count) => {
+                        sent += count;
+                        self.count_sent(count);
+                    }
                     Err(error) => return format!("socket send error: {error}"),
                 },
                 () = self.outbox.changed.notified() => {}
@@ -115,7 +144,31 @@ impl Connection {
         }
     }
 
+    fn count_sent(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        self.sent_bytes += count as u64;
+        self.traffic.note_sent(count, self.host.now().unix);
+        while let Some(framed) = self.framed.pop_front_if(|framed| framed.end <= self.sent_bytes) {
+            self.traffic.note_sent_message(framed.command, framed.size);
+        }
+    }
+
+    fn count_received(&mut self, count: usize) {
+        self.traffic.note_received(count, self.host.now().unix);
+        let rejected = self.transport.rejected_bytes();
+        if rejected > self.rejected_bytes {
+            self.traffic.note_received_message(None, rejected - self.rejected_bytes);
+            self.rejected_bytes = rejected;
+        }
+        if self.traffic.transport().0 == TransportKind::Detecting {
+            self.traffic.note_transport(self.transport.kind(), self.transport.session_id());
+        }
+    }
+
     fn take_output(&mut self) {
+        self.framed.extend(self.transport.take_framed());
         self.output.extend_from_slice(&self.transport.take_output());
     }
 
@@ -148,6 +201,7 @@ impl Connection {
     async fn deliver(&mut self) {
         while let Some(received) = self.transport.next_message() {
             let Received { command, payload, raw_size } = received;
+            self.traffic.note_received_message(Some(command), raw_size as u64);
             let size = u32::try_from(raw_size).unwrap_or(u32::MAX).min(RECEIVE_BUFFER_BYTES);
             let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(size).await else { return };
             let event = Event::Message { from: self.new.id, command, payload, _permit: permit };

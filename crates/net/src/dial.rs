@@ -6,6 +6,7 @@ use crate::{Events, Host, NetworkError, NetworkSettings};
 use lydian_engine::Engine;
 use lydian_p2p::manager::{NewPeer, PeerId};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
+use lydian_p2p::{Traffic, TrafficTotals};
 use lydian_wire::transport::{Transport, V2Secrets};
 use lydian_wire::{Endpoint, NetAddr};
 use std::net::SocketAddr;
@@ -37,10 +38,17 @@ pub(crate) struct Dialer {
     engine: Arc<Engine>,
     next_id: AtomicU64,
     inbound: Arc<Semaphore>,
+    totals: Arc<TrafficTotals>,
 }
 
 impl Dialer {
-    pub(crate) fn new(settings: &NetworkSettings, host: Arc<dyn Host>, events: Events, engine: Arc<Engine>) -> Dialer {
+    pub(crate) fn new(
+        settings: &NetworkSettings,
+        host: Arc<dyn Host>,
+        events: Events,
+        engine: Arc<Engine>,
+        totals: Arc<TrafficTotals>,
+    ) -> Dialer {
         Dialer {
             magic: settings.manager.params.magic,
             v2: settings.v2,
@@ -50,6 +58,7 @@ impl Dialer {
             engine,
             next_id: AtomicU64::new(0),
             inbound: Arc::new(Semaphore::new(settings.inbound_max)),
+            totals,
         }
     }
 
@@ -108,8 +117,10 @@ impl Dialer {
             (true, false) => Transport::v2_initiator(self.magic, secrets()),
         };
         let endpoint = Endpoint::new(NetAddr::from(address.ip()), address.port());
-        let new = NewPeer { id, kind, endpoint, permissions: Permissions::NONE };
-        Connection::new(new, transport, self.events.clone(), Arc::clone(&self.engine)).run(stream).await
+        let traffic = Arc::new(Traffic::new(Arc::clone(&self.totals)));
+        let new = NewPeer { id, kind, endpoint, permissions: Permissions::NONE, traffic };
+        let (host, engine) = (Arc::clone(&self.host), Arc::clone(&self.engine));
+        Connection::new(new, transport, self.events.clone(), host, engine).run(stream).await
     }
 }
 

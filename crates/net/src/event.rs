@@ -1,5 +1,6 @@
 //! What the threads and tasks tell the thread of the manager. Data only.
 
+use crate::handle::Asked;
 use crate::outbox::Outbox;
 use lydian_p2p::manager::{BlockFate, NewPeer, PeerId};
 use lydian_primitives::BlockHash;
@@ -37,6 +38,7 @@ pub(crate) enum Event {
     NotReadable {
         hash: BlockHash,
     },
+    Ask(Asked),
     ChainChanged,
     Tick,
 }

@@ -12,11 +12,13 @@ mod connection;
 mod desk;
 mod dial;
 mod event;
+mod handle;
 pub mod limits;
 mod outbox;
 mod store;
 mod validate;
 
+pub use handle::Handle;
 pub use validate::{ValidationEnd, Validator};
 
 use desk::Desk;
@@ -121,7 +123,12 @@ impl Network {
             .map_err(|error| NetworkError::Runtime { reason: error.to_string() })?;
         let (events, incoming) = mpsc::channel(EVENTS_QUEUED);
         let is_ending = Arc::new(AtomicBool::new(false));
-        let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine)));
+        let mut random = ChaCha20Rng::from_seed(settings.manager.seed);
+        random.set_stream(1);
+        let (addrman, bans) = (AddrMan::new(&mut random), Bans::new(settings.ban_time, &mut random));
+        let manager = PeerManager::new(Arc::clone(engine), settings.manager.clone(), addrman, bans);
+        let totals = Arc::clone(manager.traffic());
+        let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine), totals));
         let mut addresses = Vec::new();
         for address in &settings.listen {
             addresses.push(runtime.block_on(listen(*address, &dialer))?);
@@ -134,10 +141,6 @@ impl Network {
         let own_events = events.clone();
         let (blocks, to_store) = std::sync::mpsc::sync_channel(BLOCKS_QUEUED);
         let storer = store::Storer::new(Arc::clone(engine), Arc::clone(&validator), Arc::clone(&host), events);
-        let mut random = ChaCha20Rng::from_seed(settings.manager.seed);
-        random.set_stream(1);
-        let (addrman, bans) = (AddrMan::new(&mut random), Bans::new(settings.ban_time, &mut random));
-        let manager = PeerManager::new(Arc::clone(engine), settings.manager.clone(), addrman, bans);
         let desk = Desk::new(manager, host, blocks, Arc::clone(&is_ending));
         let threads = vec![
             spawn("msghand", move || desk.work(incoming))?,
@@ -153,6 +156,11 @@ impl Network {
     /// Where it listens: ports that were left to the system are those it chose.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// A way to ask and tell the manager of peers.
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.events.clone())
     }
 
     /// Who validates; whoever changes the chain otherwise wakes it.

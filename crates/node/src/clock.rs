@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Linux counts CPU time of a process in hundredths of a second (`USER_HZ`).
@@ -13,6 +14,22 @@ pub(crate) fn now() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
+
+/// Seconds since 1970 by which peers are dealt with: the clock's, or those of `setmocktime`.
+pub(crate) fn mockable_now() -> u64 {
+    match MOCKED.load(Ordering::Relaxed) {
+        0 => u64::from(now()),
+        mocked => mocked,
+    }
+}
+
+/// From here on it is this time, and stays so; 0 lets the clock count again.
+pub(crate) fn mock(seconds: u64) {
+    MOCKED.store(seconds, Ordering::Relaxed);
+}
+
+/// One program has one time.
+static MOCKED: AtomicU64 = AtomicU64::new(0);
 
 /// Microseconds since 1970.
 #[allow(clippy::disallowed_methods, reason = "the clock is read here and handed down as a value")]

@@ -1,7 +1,7 @@
 //! The network of the node. Input: a session, an engine. Output: [`lydian_net::Network`], which works until it is dropped. Wiring only: clock, log and
 //! random numbers are handed to it.
 
-use crate::clock::{now, now_nanos};
+use crate::clock::{mockable_now, now_nanos};
 use crate::log::{Category, Log};
 use crate::run::Session;
 use crate::settings::Prune;
@@ -95,7 +95,7 @@ struct NodeHost {
 
 impl Host for NodeHost {
     fn now(&self) -> Moment {
-        Moment { elapsed: Duration::from_nanos(now_nanos()), unix: UnixTime(u64::from(now())) }
+        Moment { elapsed: Duration::from_nanos(now_nanos()), unix: UnixTime(mockable_now()) }
     }
 
     fn log(&self, is_debug: bool, text: &str) {

@@ -2,7 +2,7 @@
 //!
 //! Wiring only: the clock, the log and the wish to stop are handed to `lydian_rpc`, which does the rest.
 
-use crate::clock::{now_micros, now_nanos};
+use crate::clock::{mock, now_micros, now_nanos};
 use crate::log::{Category, Log, TipLine, progress};
 use crate::run::Session;
 use crate::settings::Prune;
@@ -10,10 +10,11 @@ use crate::settings::rpc::RpcSettings;
 use crate::signals::Stop;
 use lydian_consensus::{Chain, U256};
 use lydian_engine::{Engine, Observer};
+use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
-    BindError, COOKIE_USER, Context, Cookie, CookieError, Host, LogLevel, NodeSettings, ProgressOf, PruneMode, Server,
-    ServerError, ServerSettings, Users, Whitelist, Witness, bind_addresses,
+    BindError, COOKIE_USER, Context, Cookie, CookieError, Host, LogLevel, NodeSettings, Peers, ProgressOf, PruneMode,
+    Server, ServerError, ServerSettings, Users, Whitelist, Witness, bind_addresses,
 };
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::fmt;
@@ -99,9 +100,24 @@ impl Serving {
         Arc::<Context>::clone(&self.context)
     }
 
+    /// From here on there are peers to be told of.
+    pub(crate) fn has_peers(&self, network: &lydian_net::Network) {
+        self.context.set_peers(Arc::new(NetworkPeers(network.handle())));
+    }
+
     /// From here on calls are answered, as long as somebody holds the engine.
     pub(crate) fn begins(&self, engine: &Arc<Engine>) {
         self.context.set_ready(engine);
+    }
+}
+
+/// The network as RPC sees it.
+#[derive(Debug)]
+struct NetworkPeers(lydian_net::Handle);
+
+impl Peers for NetworkPeers {
+    fn ask(&self, question: Question) -> bool {
+        self.0.ask(question)
     }
 }
 
@@ -180,6 +196,10 @@ impl Host for NodeHost {
 
     fn steady_micros(&self) -> u64 {
         now_nanos() / 1_000
+    }
+
+    fn set_mock_time(&self, seconds: i64) {
+        mock(u64::try_from(seconds).unwrap_or(0));
     }
 
     fn request_stop(&self) {

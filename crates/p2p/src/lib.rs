@@ -26,8 +26,10 @@ pub mod outbound;
 pub mod peer;
 pub mod seeding;
 mod time;
+pub mod traffic;
 
 pub use addrman::AddrMan;
 pub use bans::Bans;
 pub use peer::Peer;
 pub use time::{Moment, UnixTime};
+pub use traffic::{Traffic, TrafficTotals};

@@ -7,8 +7,11 @@ use crate::error::{RpcError, code};
 use crate::wait::TipWatch;
 use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, TipUpdate};
+use lydian_p2p::Moment;
+use lydian_p2p::manager::{PeerManager, Question};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// What the program answers.
@@ -18,6 +21,9 @@ pub trait Host: fmt::Debug + Send + Sync {
 
     /// Microseconds since some moment; never goes back.
     fn steady_micros(&self) -> u64;
+
+    /// The time that everything else in the program shall go by, in seconds since 1970; 0: the clock's.
+    fn set_mock_time(&self, seconds: i64);
 
     /// Stops the node, soon.
     fn request_stop(&self);
@@ -35,6 +41,12 @@ pub trait Host: fmt::Debug + Send + Sync {
 
     /// Share of the chain's transactions that are validated, by guess: Core's `GuessVerificationProgress`.
     fn verification_progress(&self, tip: &ProgressOf, now: i64) -> f64;
+}
+
+/// Where the manager of peers is asked.
+pub trait Peers: fmt::Debug + Send + Sync {
+    /// Has the question put, soon; false if there is nobody to answer any more.
+    fn ask(&self, question: Question) -> bool;
 }
 
 /// Of a line of the log.
@@ -96,6 +108,8 @@ pub struct Context {
     pub tips: TipWatch,
     /// The engine holds this context, to tell it what its own threads do.
     engine: OnceLock<Weak<Engine>>,
+    /// There once the network has begun.
+    peers: OnceLock<Arc<dyn Peers>>,
     /// Why calls are not answered yet.
     warmup: Mutex<Option<String>>,
     /// Seconds since 1970; 0: the clock counts.
@@ -122,6 +136,7 @@ impl Context {
             settings,
             tips: TipWatch::default(),
             engine: OnceLock::new(),
+            peers: OnceLock::new(),
             warmup: Mutex::new(Some("RPC server started".to_owned())),
             mock_time: AtomicI64::new(0),
             started_micros,
@@ -145,6 +160,26 @@ impl Context {
         // It was set before only if this is called twice, for the same engine.
         let _ = self.engine.set(Arc::downgrade(engine));
         *lock(&self.warmup) = None;
+    }
+
+    /// From here on there are peers to ask.
+    pub fn set_peers(&self, peers: Arc<dyn Peers>) {
+        // There is one network in the life of a node.
+        let _ = self.peers.set(peers);
+    }
+
+    /// The answer of the manager of peers; `None` if there is no network.
+    pub fn ask_peers<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut PeerManager, Moment) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, answer) = sync_channel(1);
+        let is_asked = self.peers.get()?.ask(Box::new(move |manager, now| {
+            // Whoever asked is waiting.
+            let _ = sender.send(question(manager, now));
+        }));
+        // An error: the network ended before it came to this question.
+        if is_asked { answer.recv().ok() } else { None }
     }
 
     /// Core's `RPC_IN_WARMUP`, as long as that is so.
@@ -180,8 +215,9 @@ impl Context {
         }
     }
 
-    /// 0 lets the clock count again.
+    /// 0 lets the clock count again, for the whole node.
     pub fn set_mock_time(&self, seconds: i64) {
+        self.host.set_mock_time(seconds);
         self.mock_time.store(seconds, Ordering::Relaxed);
     }
 

@@ -28,7 +28,7 @@ mod wait;
 
 pub use allow::{BadSubnet, Subnet};
 pub use auth::{BadRpcAuth, COOKIE_USER, Users, Whitelist};
-pub use context::{Context, Host, LogLevel, NodeSettings, ProgressOf, PruneMode, Witness};
+pub use context::{Context, Host, LogLevel, NodeSettings, Peers, ProgressOf, PruneMode, Witness};
 pub use cookie::{Cookie, CookieError, CookiePermissions};
 pub use error::{RpcError, code};
 pub use help::document;

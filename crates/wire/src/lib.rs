@@ -18,4 +18,4 @@ pub use address::{AddressError, Encoding, Endpoint, NetAddr, Network, Services, 
 pub use compact::{BlockTransactions, BlockTransactionsRequest, CompactBlock, CompactError, PartialBlock};
 pub use error::{DecodeError, Penalty};
 pub use message::{Command, Inv, InvType, Locator, Message, Version};
-pub use transport::{Received, Transport, TransportError, TransportKind, V2Secrets};
+pub use transport::{Framed, Received, Transport, TransportError, TransportKind, V2Secrets};

@@ -27,6 +27,16 @@ pub struct Received {
     pub raw_size: usize,
 }
 
+/// A message that stands in the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framed {
+    pub command: Command,
+    /// Bytes it takes on the wire, framing included.
+    pub size: usize,
+    /// It has gone out when so many bytes of the output have, from the first of the connection.
+    pub end: u64,
+}
+
 /// What the two sides speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
@@ -127,6 +137,8 @@ pub struct Transport {
     taken_bytes: u64,
     /// Messages to send that wait for the other side's key.
     waiting: Vec<(Command, Vec<u8>)>,
+    /// Messages in the output.
+    framed: Vec<Framed>,
     failed: bool,
 }
 
@@ -149,8 +161,8 @@ impl Transport {
     fn new(magic: [u8; 4], is_initiator: bool, protocol: impl FnOnce(&mut Vec<u8>) -> Protocol) -> Transport {
         let mut output = Vec::new();
         let protocol = protocol(&mut output);
-        let (inbox, waiting) = (Inbox::default(), Vec::new());
-        Transport { magic, is_initiator, protocol, inbox, output, taken_bytes: 0, waiting, failed: false }
+        let (inbox, waiting, framed) = (Inbox::default(), Vec::new(), Vec::new());
+        Transport { magic, is_initiator, protocol, inbox, output, taken_bytes: 0, waiting, framed, failed: false }
     }
 
     /// Takes bytes. An error ends the connection; messages that were complete before it can still be taken.
@@ -203,17 +215,33 @@ impl Transport {
 
     /// Frames a message. Before the other side's key is here, and while it is not known whether it speaks v1, the message waits.
     pub fn send(&mut self, command: Command, payload: &[u8]) {
+        let before = self.output.len();
         match &mut self.protocol {
             Protocol::V1(_) => v1::frame(self.magic, command, payload, checksum(payload), &mut self.output),
             Protocol::V2(v2) if v2.can_send() => v2.send(command, payload, &mut self.output),
-            Protocol::V2(_) => self.waiting.push((command, payload.to_vec())),
+            Protocol::V2(_) => return self.waiting.push((command, payload.to_vec())),
         }
+        self.note_framed(command, before);
+    }
+
+    fn note_framed(&mut self, command: Command, before: usize) {
+        let end = self.taken_bytes + self.output.len() as u64;
+        self.framed.push(Framed { command, size: self.output.len() - before, end });
+    }
+
+    /// The messages that stand in the output which is taken next, for who counts what goes out.
+    pub fn take_framed(&mut self) -> Vec<Framed> {
+        std::mem::take(&mut self.framed)
     }
 
     /// As [`Transport::send`] of a payload whose v1 checksum is known, such as a stored block.
     pub fn send_with_checksum(&mut self, command: Command, payload: &[u8], checksum: [u8; 4]) {
         match &self.protocol {
-            Protocol::V1(_) => v1::frame(self.magic, command, payload, checksum, &mut self.output),
+            Protocol::V1(_) => {
+                let before = self.output.len();
+                v1::frame(self.magic, command, payload, checksum, &mut self.output);
+                self.note_framed(command, before);
+            }
             Protocol::V2(_) => self.send(command, payload),
         }
     }
@@ -245,6 +273,7 @@ impl Transport {
     /// The bytes to send since the last call.
     pub fn take_output(&mut self) -> Vec<u8> {
         self.taken_bytes += self.output.len() as u64;
+        self.framed.clear();
         std::mem::take(&mut self.output)
     }
 

@@ -99,7 +99,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     if matches!(task, Task::Import(_)) || ends_by_itself(session, &engine) {
         return Ok(code);
     }
-    stay(session, &engine, told, style)?;
+    stay(session, &engine, server.as_ref(), told, style)?;
     // Nobody may bring a block any more when the last checkpoint is made.
     drop(server);
     engine.checkpoint(watcher.as_ref())?;
@@ -125,6 +125,7 @@ fn serve(
 fn stay(
     session: &Session<'_>,
     engine: &Arc<Engine>,
+    server: Option<&Serving>,
     observer: Arc<dyn Observer + Send>,
     style: Style,
 ) -> Result<(), Failure> {
@@ -134,6 +135,9 @@ fn stay(
         session.announce_shutdown();
         return Ok(());
     };
+    if let Some(server) = server {
+        server.has_peers(&network);
+    }
     let end = net::wait(session, engine, &network);
     session.announce_shutdown();
     drop(network);

@@ -9,11 +9,13 @@
 mod announce;
 mod blocks;
 mod headers;
+mod info;
 mod peer;
 mod serve;
 mod talk;
 mod timers;
 
+pub use info::{PeerInfo, Question};
 pub use peer::PeerId;
 
 use crate::address_relay::{AnswerCache, Secret};
@@ -21,7 +23,7 @@ use crate::download::{Download, DownloadSettings};
 use crate::headers::HeadersSyncParams;
 use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
 use crate::time::Moment;
-use crate::{AddrMan, Bans};
+use crate::{AddrMan, Bans, Traffic, TrafficTotals};
 use lydian_chain::NodeId;
 use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload};
@@ -60,6 +62,8 @@ pub struct NewPeer {
     pub kind: ConnectionKind,
     pub endpoint: Endpoint,
     pub permissions: Permissions,
+    /// What its bytes are counted by.
+    pub traffic: Arc<Traffic>,
 }
 
 /// Something to be done by the owner of the sockets.
@@ -121,6 +125,7 @@ pub struct PeerManager {
     peers: BTreeMap<PeerId, Known>,
     addrman: AddrMan,
     bans: Bans,
+    traffic: Arc<TrafficTotals>,
     /// Of our own connections whose handshake goes on.
     own_nonces: BTreeSet<u64>,
     /// For choices that peers must not foresee.
@@ -162,6 +167,7 @@ impl PeerManager {
             random,
             addrman,
             bans,
+            traffic: Arc::default(),
             own_nonces: BTreeSet::new(),
             secret,
             answers: AnswerCache::default(),
@@ -199,7 +205,7 @@ impl PeerManager {
             is_proxied: false,
             nonce,
         };
-        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now)));
+        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), new.traffic));
         if !new.kind.is_inbound() {
             self.own_nonces.insert(nonce);
         }
@@ -236,6 +242,7 @@ impl PeerManager {
         let ids: Vec<_> = self.peers.keys().copied().collect();
         for id in ids {
             self.look_after(id);
+            self.note_common_block(id);
             self.settle(id);
         }
         self.check_stale_tip();
@@ -293,6 +300,7 @@ impl PeerManager {
             Message::GetBlocks(request) => self.serve_inv(id, &request),
             Message::GetData(inventory) => self.serve_data(id, inventory),
             Message::GetBlockTxn(request) => self.serve_block_transactions(id, &request),
+            Message::FeeFilter(fee) => self.take_fee_filter(id, fee),
             // Filters, compact blocks and what else comes with a mempool or an index.
             _ => {}
         }

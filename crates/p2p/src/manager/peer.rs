@@ -3,10 +3,12 @@
 use crate::headers::PeerHeaders;
 use crate::peer::{ConnectionKind, Peer, Permissions};
 use crate::time::UnixTime;
+use crate::traffic::Traffic;
 use lydian_chain::NodeId;
-use lydian_primitives::BlockHash;
+use lydian_primitives::{Amount, BlockHash};
 use lydian_wire::Services;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A connection, numbered from 0 in the order in which they came: Core's `NodeId`.
@@ -55,12 +57,17 @@ pub(super) struct Known {
     /// Blocks it was asked for and has not sent.
     pub(super) in_flight: HashSet<BlockHash>,
     pub(super) last_block_time: UnixTime,
+    /// The last block that both have, as far as is known: Core's `pindexLastCommonBlock`.
+    pub(super) last_common: Option<NodeId>,
+    /// What a transaction must pay for the peer to want it.
+    pub(super) fee_filter: Amount,
+    pub(super) traffic: Arc<Traffic>,
     /// When this block is asked for, the peer wants to know of what follows: an answer to `getblocks` was cut.
     pub(super) continuation: Option<BlockHash>,
 }
 
 impl Known {
-    pub(super) fn new(id: PeerId, talk: Peer) -> Known {
+    pub(super) fn new(id: PeerId, talk: Peer, traffic: Arc<Traffic>) -> Known {
         Known {
             id,
             talk,
@@ -77,6 +84,9 @@ impl Known {
             chain_sync: ChainSync::default(),
             in_flight: HashSet::new(),
             last_block_time: UnixTime::NEVER,
+            last_common: None,
+            fee_filter: Amount(0),
+            traffic,
             continuation: None,
         }
     }

@@ -18,6 +18,8 @@ impl Host for Still {
         0
     }
 
+    fn set_mock_time(&self, _: i64) {}
+
     fn request_stop(&self) {}
 
     fn log_path(&self) -> String {

@@ -1,0 +1,151 @@
+//! What is told of peers, and what a person asks of all of them: `getpeerinfo` and its like. Data taken out of the manager; Core's `GetNodeStats`,
+//! `GetNodeStateStats` and `SendPings`.
+//!
+//! Invariant: asking changes nothing but when the next ping goes out.
+
+use super::{PeerId, PeerManager};
+use crate::peer::{ConnectionKind, Local, Permissions};
+use crate::time::{Moment, UnixTime};
+use crate::traffic::{Traffic, TrafficTotals};
+use lydian_primitives::{Amount, Height};
+use lydian_wire::{Endpoint, Network, Services};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What others do with the manager, in their turn: questions, and orders of a person.
+pub type Question = Box<dyn FnOnce(&mut PeerManager, Moment) + Send>;
+
+/// One peer, as Core tells of it.
+#[derive(Clone, Debug)]
+pub struct PeerInfo {
+    pub id: PeerId,
+    pub kind: ConnectionKind,
+    pub endpoint: Endpoint,
+    /// Our address as the peer sees it.
+    pub addr_local: Endpoint,
+    pub services: Services,
+    pub relays_transactions: bool,
+    pub last_block: UnixTime,
+    pub connected: UnixTime,
+    pub time_offset_s: i64,
+    /// The last one, and the shortest.
+    pub ping_times: Option<(Duration, Duration)>,
+    pub ping_wait: Option<Duration>,
+    /// 0 before its `version`.
+    pub version: i32,
+    pub user_agent: String,
+    pub high_bandwidth_from: bool,
+    /// How far the first pass over its headers is, if there is one.
+    pub presynced_headers: Option<Height>,
+    pub synced_headers: Option<Height>,
+    pub synced_blocks: Option<Height>,
+    /// Blocks it was asked for.
+    pub in_flight: Vec<Height>,
+    pub is_addr_relay_enabled: bool,
+    pub addr_processed: u64,
+    pub addr_rate_limited: u64,
+    pub permissions: Permissions,
+    pub fee_filter: Amount,
+    pub traffic: Arc<Traffic>,
+}
+
+impl PeerManager {
+    /// All peers whose connections stand, by their numbers.
+    pub fn peers(&self, now: Moment) -> Vec<PeerInfo> {
+        let mut all: Vec<_> = self.peers.keys().filter_map(|id| self.peer_info(*id, now)).collect();
+        all.sort_by_key(|peer| peer.id);
+        all
+    }
+
+    fn peer_info(&self, id: PeerId, now: Moment) -> Option<PeerInfo> {
+        let peer = self.peers.get(&id)?;
+        let talk = &peer.talk;
+        let (addr_processed, addr_rate_limited) = talk.addr_counts();
+        let (synced_headers, synced_blocks, mut in_flight) = self.engine.with_tree(|tree| {
+            let height = |id| tree.height(id);
+            let in_flight: Vec<_> = peer.in_flight.iter().filter_map(|hash| tree.find(hash)).map(height).collect();
+            (peer.best_known.map(height), peer.last_common.map(height), in_flight)
+        });
+        in_flight.sort_unstable();
+        Some(PeerInfo {
+            id,
+            kind: peer.kind(),
+            endpoint: talk.connection.endpoint,
+            addr_local: talk.addr_local,
+            services: talk.services,
+            relays_transactions: talk.relays_transactions,
+            last_block: peer.last_block_time,
+            connected: talk.connected.unix,
+            time_offset_s: talk.time_offset_s,
+            ping_times: talk.ping_times(),
+            ping_wait: talk.ping_wait(now),
+            version: talk.version,
+            user_agent: talk.user_agent.clone(),
+            high_bandwidth_from: talk.high_bandwidth_from,
+            presynced_headers: peer.headers.sync().map(|sync| sync.presync().0),
+            synced_headers,
+            synced_blocks,
+            in_flight,
+            is_addr_relay_enabled: talk.is_addr_relay_enabled(),
+            addr_processed,
+            addr_rate_limited,
+            permissions: talk.connection.permissions,
+            fee_filter: peer.fee_filter,
+            traffic: Arc::clone(&peer.traffic),
+        })
+    }
+
+    /// A ping to everyone with the next tick.
+    pub fn ping_all(&mut self) {
+        self.peers.values_mut().for_each(|peer| peer.talk.queue_ping());
+    }
+
+    /// What this node says of itself.
+    pub fn local(&self) -> &Local {
+        &self.settings.local
+    }
+
+    /// Networks that can be connected to.
+    pub fn reachable(&self) -> &BTreeSet<Network> {
+        &self.settings.reachable
+    }
+
+    /// What the bytes of all connections are counted by.
+    pub fn traffic(&self) -> &Arc<TrafficTotals> {
+        &self.traffic
+    }
+
+    pub(super) fn take_fee_filter(&mut self, id: PeerId, fee: Amount) {
+        if fee.is_in_money_range() {
+            self.with(id, |peer| {
+                if peer.talk.relays_transactions {
+                    peer.fee_filter = fee;
+                }
+            });
+        }
+    }
+
+    /// Where the peer's chain leaves ours, once it is as good: the first part of Core's `FindNextBlocksToDownload`.
+    pub(super) fn note_common_block(&mut self, id: PeerId) {
+        self.look_up_unknown(id);
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let (Some(best), last) = (peer.best_known, peer.last_common) else { return };
+        if last == Some(best) || !peer.talk.is_connected() || !peer.serves_blocks() {
+            return;
+        }
+        let minimum = self.settings.minimum_chain_work;
+        peer.last_common = self.engine.with_tree(|tree| {
+            let (tip, work) = (tree.tip(), tree.node(best).chain_work);
+            if work < tree.node(tip).chain_work || work < minimum {
+                return last;
+            }
+            let fork = tree.fork(best, tip);
+            let stays = last.is_some_and(|last| {
+                tree.node(fork).chain_work <= tree.node(last).chain_work
+                    && tree.ancestor(best, tree.height(last)) == Some(last)
+            });
+            if stays { last } else { Some(fork) }
+        });
+    }
+}
