@@ -193,6 +193,11 @@ impl PeerManager {
         std::mem::take(&mut self.actions)
     }
 
+    /// Banned and discouraged addresses.
+    pub fn bans(&self) -> &Bans {
+        &self.bans
+    }
+
     /// A connection stands.
     pub fn connected(&mut self, new: NewPeer, now: Moment) {
         self.now = now;

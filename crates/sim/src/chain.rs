@@ -1,0 +1,236 @@
+//! Chains that peers of the world have: blocks of regtest with real spends, made once and shared by all seeds. Input: a recipe. Output: [`Chain`].
+//!
+//! Invariants: the same bytes everywhere and always; chains that fork share the blocks below. What a block is worth is not decided here. Cost: some
+//! microseconds a block, and a tenth of a millisecond a signature.
+
+use lydian_consensus::{Chain as ChainName, Params, block_subsidy};
+use lydian_lab::wallet::{Kind, Lock, Opened, Spending, Wallet, sign_input};
+use lydian_primitives::block::WITNESS_COMMITMENT_HEADER;
+use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
+use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint};
+use lydian_script::ScriptBuilder;
+use lydian_wire::Locator;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Seconds since 1970 of the first block.
+pub const CHAIN_BEGIN: u32 = 1_700_000_000;
+
+/// Seconds between two blocks.
+pub const SPACING: u32 = 600;
+
+/// Blocks until the output of a coinbase may be spent.
+pub const MATURITY: u32 = 100;
+
+const TARGET: [u8; 32] = {
+    let mut target = [0xff; 32];
+    target[31] = 0x7f;
+    target
+};
+const BITS: u32 = 0x207f_ffff;
+
+/// The ways in which coins are locked, one after the other.
+const KINDS: [Kind; 5] = [Kind::P2wpkh, Kind::P2trKey, Kind::P2pkh, Kind::P2shP2wpkh, Kind::P2wsh2of3];
+
+/// A block, with what its maker knows of it.
+#[derive(Clone, Debug)]
+pub struct Made {
+    pub hash: BlockHash,
+    pub header: Header,
+    pub height: u32,
+    pub bytes: Vec<u8>,
+    /// To spend from.
+    coinbase: Option<OutPoint>,
+}
+
+/// A chain from the genesis block on.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    blocks: Vec<Arc<Made>>,
+    heights: HashMap<BlockHash, u32>,
+}
+
+/// What is wrong with a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A signature is another's: found when scripts run.
+    Signature,
+    /// A transaction spends more than it has: found when coins are looked up.
+    Amount,
+    /// The coinbase takes more than there is.
+    Coinbase,
+    /// A coin that does not exist is spent.
+    NoCoin,
+    /// Two coinbases: found by the bytes alone, and bound to the hash.
+    TwoCoinbases,
+    /// The coinbase does not name its height: found by the bytes and the headers.
+    NoHeight,
+}
+
+impl Fault {
+    pub const ALL: [Fault; 6] =
+        [Fault::Signature, Fault::Amount, Fault::Coinbase, Fault::NoCoin, Fault::TwoCoinbases, Fault::NoHeight];
+}
+
+pub fn params() -> Params {
+    Params::new(ChainName::Regtest)
+}
+
+impl Chain {
+    pub fn genesis() -> Chain {
+        let block = params().genesis_block().parse().unwrap();
+        let bytes = params().genesis_block().as_bytes().to_vec();
+        let made = Made { hash: block.hash(), header: *block.header(), height: 0, bytes, coinbase: None };
+        Chain { heights: [(made.hash, 0)].into(), blocks: vec![Arc::new(made)] }
+    }
+
+    pub fn tip(&self) -> &Made {
+        self.blocks.last().unwrap()
+    }
+
+    pub fn height(&self) -> u32 {
+        self.tip().height
+    }
+
+    pub fn at(&self, height: u32) -> &Made {
+        &self.blocks[usize::try_from(height).unwrap()]
+    }
+
+    pub fn find(&self, hash: &BlockHash) -> Option<&Made> {
+        self.heights.get(hash).map(|height| self.at(*height))
+    }
+
+    pub fn blocks(&self) -> impl Iterator<Item = &Made> {
+        self.blocks.iter().map(|made| &**made)
+    }
+
+    /// The height of the last block that a locator and this chain, up to `height`, have in common.
+    pub fn fork_height(&self, locator: &Locator, height: u32) -> u32 {
+        let found = locator.hashes.iter().filter_map(|hash| self.heights.get(hash)).find(|found| **found <= height);
+        found.copied().unwrap_or(0)
+    }
+
+    /// The blocks up to a height.
+    pub fn cut(&self, height: u32) -> Chain {
+        let blocks = self.blocks[..=usize::try_from(height).unwrap()].to_vec();
+        Chain { heights: blocks.iter().map(|made| (made.hash, made.height)).collect(), blocks }
+    }
+
+    /// `count` more blocks; those of other tags differ. From the first mature coinbase on, each spends and signs.
+    pub fn extended(mut self, count: u32, tag: &[u8]) -> Chain {
+        for _ in 0..count {
+            let spends = self.spends();
+            let block = self.block(spends, tag);
+            self.push(block);
+        }
+        self
+    }
+
+    /// The same without spends, so that many are made in no time.
+    pub fn extended_empty(mut self, count: u32, tag: &[u8]) -> Chain {
+        for _ in 0..count {
+            let block = self.block(Vec::new(), tag);
+            self.push(block);
+        }
+        self
+    }
+
+    /// One more block, which breaks a rule; its header does not.
+    pub fn extended_badly(mut self, fault: Fault) -> Chain {
+        let mut block = self.block(self.spends(), b"bad");
+        match fault {
+            Fault::Signature => {
+                let input = &mut block.txs[1].inputs[0];
+                let mended: MutInput = MutInput { sequence: 5, ..input.clone() };
+                // The signature committed to another sequence.
+                *input = mended;
+            }
+            Fault::Amount => block.txs[1].outputs[0].value = Amount(100 * 100_000_000),
+            Fault::Coinbase => block.txs[0].outputs[0].value = Amount(51 * 100_000_000),
+            Fault::NoCoin => block.txs[2].inputs[0].prevout.vout = 7,
+            Fault::TwoCoinbases => {
+                let second = block.txs[0].clone();
+                block.txs.push(second);
+            }
+            Fault::NoHeight => block.txs[0].inputs[0].script_sig = vec![1, 1, 1, 1],
+        }
+        seal(&mut block);
+        self.push(block);
+        self
+    }
+
+    fn push(&mut self, block: MutBlock) {
+        let (hash, height) = (block.header.hash(), self.height() + 1);
+        let coinbase = Some(OutPoint { txid: block.txs[0].txid(), vout: 0 });
+        self.heights.insert(hash, height);
+        self.blocks.push(Arc::new(Made { hash, header: block.header, height, bytes: block.encode(), coinbase }));
+    }
+
+    /// A block on the tip.
+    fn block(&self, txs: Vec<MutTx>, tag: &[u8]) -> MutBlock {
+        let height = self.height() + 1;
+        let value = block_subsidy(Height(height), &params());
+        let script_sig = ScriptBuilder::new().push_int(i64::from(height)).push_slice(tag).into_bytes();
+        let mut commitment = WITNESS_COMMITMENT_HEADER.to_vec();
+        commitment.extend_from_slice(&[0; 32]);
+        let coinbase = MutTx {
+            version: 2,
+            inputs: vec![MutInput {
+                prevout: OutPoint::NULL,
+                script_sig,
+                sequence: u32::MAX,
+                witness: vec![vec![0; 32]],
+            }],
+            outputs: vec![
+                MutOutput { value, script_pubkey: lock(height).1.script_pubkey },
+                MutOutput { value: Amount(0), script_pubkey: commitment },
+            ],
+            lock_time: 0,
+        };
+        let header = Header {
+            version: 0x2000_0000,
+            prev_block: self.tip().hash,
+            merkle_root: [0; 32],
+            time: CHAIN_BEGIN + height * SPACING,
+            bits: BITS,
+            nonce: 0,
+        };
+        let mut block = MutBlock { header, txs: std::iter::once(coinbase).chain(txs).collect() };
+        seal(&mut block);
+        block
+    }
+
+    /// The coinbase that becomes mature is spent, and what comes of it at once again.
+    fn spends(&self) -> Vec<MutTx> {
+        let height = self.height() + 1;
+        let Some(mature) = height.checked_sub(MATURITY).filter(|height| *height > 0) else { return Vec::new() };
+        let Some(prevout) = self.at(mature).coinbase else { return Vec::new() };
+        let value = block_subsidy(Height(mature), &params()).0;
+        let first = spend(prevout, value, mature, height + 1);
+        let second = spend(OutPoint { txid: first.txid(), vout: 0 }, first.outputs[0].value.0, height + 1, height + 2);
+        vec![first, second]
+    }
+}
+
+fn lock(number: u32) -> (Lock, Opened) {
+    let kind = KINDS[usize::try_from(number).unwrap() % KINDS.len()];
+    let lock = Lock { kind, key: u64::from(number % 15) };
+    (lock, Wallet::new(5).open(lock))
+}
+
+/// Spends an output that is locked by the lock of this number.
+fn spend(prevout: OutPoint, value: i64, from: u32, to: u32) -> MutTx {
+    let (lock_from, opened) = lock(from);
+    let input = MutInput { prevout, script_sig: Vec::new(), sequence: u32::MAX, witness: Vec::new() };
+    let output = MutOutput { value: Amount(value - 1_000), script_pubkey: lock(to).1.script_pubkey };
+    let mut tx = MutTx { version: 2, inputs: vec![input], outputs: vec![output], lock_time: 0 };
+    let spent = [(value, opened.script_pubkey.clone())];
+    sign_input(&mut tx, 0, lock_from, &opened, &mut Spending::new(&spent));
+    tx
+}
+
+fn seal(block: &mut MutBlock) {
+    block.seal_witness_commitment();
+    block.seal_merkle_root();
+    assert!(block.seal_proof_of_work(&TARGET));
+}

@@ -1,0 +1,97 @@
+//! One seed from its cast to its verdict. Input: a seed. Output: a [`Report`]; its failures say what went wrong.
+
+use crate::actor::Verdict;
+use crate::cast::{Plot, cast};
+use crate::ground::ground;
+use crate::link::SEND_BUFFER_BYTES;
+use lydian_primitives::BlockHash;
+use lydian_wire::limits::MESSAGE_SIZE_MAX;
+use std::time::Duration;
+
+/// Time that passes after the end is reached, in which nothing may go wrong.
+const AFTERMATH: Duration = Duration::from_secs(3);
+
+/// Bytes that the node may hold for one connection: what waits to go out, and one message more, each way.
+const LINK_BYTES_MAX: usize = SEND_BUFFER_BYTES + 2 * MESSAGE_SIZE_MAX;
+
+/// What became of a seed.
+#[derive(Debug)]
+pub struct Report {
+    pub seed: u64,
+    /// A digest of every byte and moment.
+    pub trace: u64,
+    /// When the node had the honest chain.
+    pub reached: Option<Duration>,
+    /// How long the world lived.
+    pub lived: Duration,
+    pub failures: Vec<String>,
+    pub log: Vec<String>,
+}
+
+/// Runs a seed.
+pub fn run(seed: u64, is_logged: bool) -> Report {
+    let mut plot = cast(seed, is_logged);
+    let mut reached = None;
+    let end = plot.end.tip().hash;
+    while plot.world.now <= plot.deadline {
+        plot.world.step();
+        if tip(&plot) != end {
+            reached = None;
+        } else if reached.is_none() {
+            reached = Some(plot.world.now);
+        }
+        let is_over = reached.is_some_and(|at| plot.world.now > at + AFTERMATH);
+        if is_over && plot.world.are_all_done() {
+            break;
+        }
+    }
+    let failures = failures(&plot, reached);
+    let (trace, lived) = (plot.world.trace(), plot.world.now);
+    Report { seed, trace, reached, lived, failures, log: plot.world.log }
+}
+
+fn tip(plot: &Plot) -> BlockHash {
+    plot.world.node.engine.tip().hash
+}
+
+fn failures(plot: &Plot, reached: Option<Duration>) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut must = |holds: bool, what: &dyn Fn() -> String| {
+        if !holds {
+            failures.push(what());
+        }
+    };
+    let world = &plot.world;
+    let (wanted, found) = (plot.end.tip(), world.node.engine.tip());
+    must(reached.is_some(), &|| {
+        format!("the tip is {} at {:?} and not {} after {:?}", found.hash, found.height, wanted.hash, plot.deadline)
+    });
+    must(world.are_all_done(), &|| "not all peers have done what they wanted to".to_owned());
+    if reached.is_some() {
+        let coins = world.node.engine.utxo_hashes().unwrap().hash_serialized_3;
+        must(coins == ground().coins_at(&wanted.hash), &|| "the coins are not those of the honest chain".to_owned());
+    }
+    must(world.most.link_bytes <= LINK_BYTES_MAX, &|| {
+        format!("{} bytes were held for one connection", world.most.link_bytes)
+    });
+    must(world.most.burst_bytes <= MESSAGE_SIZE_MAX, &|| {
+        format!("one message made the node want to send {} bytes", world.most.burst_bytes)
+    });
+    for (index, actor) in world.actors.iter().enumerate() {
+        let body = &actor.body;
+        let is_discouraged = world.node.manager.bans().is_discouraged(&body.endpoint.addr);
+        let dropped: Vec<_> = world.dropped.iter().filter(|dropped| dropped.actor == index).collect();
+        let name = body.name;
+        must(is_discouraged == (body.verdict == Verdict::Discouraged), &|| {
+            format!("{name} ({index}) is discouraged: {is_discouraged}, and should be {:?}; {dropped:?}", body.verdict)
+        });
+        match body.verdict {
+            Verdict::Honest => must(dropped.is_empty(), &|| format!("{name} ({index}) was sent away: {dropped:?}")),
+            Verdict::Spared => {}
+            Verdict::Dropped | Verdict::Discouraged => {
+                must(!dropped.is_empty(), &|| format!("{name} ({index}) was not sent away"));
+            }
+        }
+    }
+    failures
+}

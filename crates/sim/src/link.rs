@@ -1,0 +1,251 @@
+//! One connection: two transports, and between them a wire with a rate, a latency and cuts wherever the seed wants them. Input: messages of both sides,
+//! the time. Output: what arrives when, told by [`Step`]s that the world enters into its queue.
+//!
+//! The node's side does what `lydian_net` does with a socket: it is not read while too much waits to go out. Invariant: nothing is lost, doubled or
+//! overtaken. Must never: know what a message means.
+
+use lydian_engine::Engine;
+use lydian_lab::rng::Random;
+use lydian_p2p::manager::PeerId;
+use lydian_primitives::BlockHash;
+use lydian_wire::transport::{Received, Transport, V2Secrets};
+use lydian_wire::{Command, Message};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Bytes that wait to go to a peer, above which it is not read from.
+pub const SEND_BUFFER_BYTES: usize = lydian_net::limits::SEND_BUFFER_BYTES;
+
+/// Bytes on the way to the node above which the peer's system takes no more.
+const WIRE_WINDOW: usize = 256 << 10;
+
+/// Bytes sent at once, at most.
+const CHUNK_MAX: u64 = 64 << 10;
+
+/// Something that waits to be sent by the node.
+#[derive(Debug)]
+pub enum Outgoing {
+    Message(Message),
+    Block { hash: BlockHash, with_witness: bool },
+}
+
+/// Something for the world's queue.
+#[derive(Debug)]
+pub enum Step {
+    ToNode(Vec<u8>),
+    ToPeer(Vec<u8>),
+    NodeMaySend,
+    PeerMaySend,
+}
+
+/// What the wire is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire {
+    /// Bytes a second, each way.
+    pub rate: u64,
+    /// One way.
+    pub latency: Duration,
+    /// Cut everywhere, so that hardly a message comes in one piece.
+    pub is_shredded: bool,
+    /// Both sides speak v2.
+    pub is_v2: bool,
+}
+
+/// The connection.
+#[derive(Debug)]
+pub struct Link {
+    pub id: PeerId,
+    /// Who is at the other end, by number.
+    pub actor: usize,
+    wire: Wire,
+    pub node: Transport,
+    pub peer: Transport,
+    /// The node's messages that are not framed yet, and their bytes as far as they are known.
+    outbox: VecDeque<Outgoing>,
+    outbox_bytes: usize,
+    /// The node's bytes that the wire has not taken.
+    node_output: VecDeque<u8>,
+    peer_output: VecDeque<u8>,
+    is_node_sending: bool,
+    is_peer_sending: bool,
+    /// Bytes that came and the node has not read.
+    unread: VecDeque<Vec<u8>>,
+    unread_bytes: usize,
+    on_way_to_node: usize,
+    /// Why the bytes that came are no messages.
+    error: Option<String>,
+    /// The peer reads nothing any more.
+    pub is_deaf: bool,
+    /// The node wants it to end once everything is sent.
+    pub farewell: Option<String>,
+}
+
+impl Link {
+    pub fn new(id: PeerId, actor: usize, wire: Wire, is_inbound: bool, magic: [u8; 4], random: &mut Random) -> Link {
+        let mut secrets = || V2Secrets::generate(|bytes| random.fill(bytes));
+        let (node, peer) = match (wire.is_v2, is_inbound) {
+            // The node listens for both.
+            (false, true) => (Transport::v2_responder(magic, secrets()), Transport::v1(magic)),
+            (false, false) => (Transport::v1(magic), Transport::v1(magic)),
+            (true, true) => (Transport::v2_responder(magic, secrets()), Transport::v2_initiator(magic, secrets())),
+            (true, false) => (Transport::v2_initiator(magic, secrets()), Transport::v2_responder(magic, secrets())),
+        };
+        Link {
+            id,
+            actor,
+            wire,
+            node,
+            peer,
+            outbox: VecDeque::new(),
+            outbox_bytes: 0,
+            node_output: VecDeque::new(),
+            peer_output: VecDeque::new(),
+            is_node_sending: false,
+            is_peer_sending: false,
+            unread: VecDeque::new(),
+            unread_bytes: 0,
+            on_way_to_node: 0,
+            error: None,
+            is_deaf: false,
+            farewell: None,
+        }
+    }
+
+    /// The manager wants something sent.
+    pub fn push(&mut self, item: Outgoing) {
+        self.outbox_bytes += size(&item);
+        self.outbox.push_back(item);
+    }
+
+    /// Bytes of memory that the node holds for this connection.
+    pub fn held_bytes(&self) -> usize {
+        self.outbox_bytes
+            + self.node_output.len()
+            + self.node.output_size()
+            + self.node.buffered_size()
+            + self.node.message_bytes()
+    }
+
+    /// Whether so much waits to go out that nothing more is read.
+    fn is_full(&self) -> bool {
+        self.outbox_bytes + self.node_output.len() >= SEND_BUFFER_BYTES
+    }
+
+    /// The node frames what waits and gives the wire what it takes.
+    pub fn pump_node(&mut self, engine: &Engine, random: &mut Random, later: &mut Vec<(Duration, Step)>) {
+        while self.node_output.len() < SEND_BUFFER_BYTES {
+            let Some(item) = self.outbox.pop_front() else { break };
+            self.outbox_bytes -= size(&item);
+            match item {
+                Outgoing::Message(message) => self.node.send_message(&message),
+                Outgoing::Block { hash, with_witness } => match read_block(engine, &hash, with_witness) {
+                    Some(bytes) => self.node.send(Command::BLOCK, &bytes),
+                    None => self.farewell = Some("cannot load block from disk".to_owned()),
+                },
+            }
+            self.node_output.extend(self.node.take_output());
+        }
+        self.node_output.extend(self.node.take_output());
+        if self.is_node_sending || self.node_output.is_empty() || self.is_deaf {
+            return;
+        }
+        let (bytes, time) = self.wire.cut(&mut self.node_output, random);
+        self.is_node_sending = true;
+        later.push((time, Step::NodeMaySend));
+        later.push((time + self.wire.latency, Step::ToPeer(bytes)));
+    }
+
+    pub fn pump_peer(&mut self, random: &mut Random, later: &mut Vec<(Duration, Step)>) {
+        self.peer_output.extend(self.peer.take_output());
+        let has_room = self.on_way_to_node + self.unread_bytes < WIRE_WINDOW;
+        if self.is_peer_sending || self.peer_output.is_empty() || !has_room {
+            return;
+        }
+        let (bytes, time) = self.wire.cut(&mut self.peer_output, random);
+        self.is_peer_sending = true;
+        self.on_way_to_node += bytes.len();
+        later.push((time, Step::PeerMaySend));
+        later.push((time + self.wire.latency, Step::ToNode(bytes)));
+    }
+
+    pub fn node_may_send(&mut self) {
+        self.is_node_sending = false;
+    }
+
+    pub fn peer_may_send(&mut self) {
+        self.is_peer_sending = false;
+    }
+
+    /// Bytes came to the node's socket.
+    pub fn arrived(&mut self, bytes: Vec<u8>) {
+        self.on_way_to_node -= bytes.len();
+        self.unread_bytes += bytes.len();
+        self.unread.push_back(bytes);
+    }
+
+    /// The next message for the manager, if the node would read one now. An error ends the connection.
+    pub fn read(&mut self) -> Result<Option<Received>, String> {
+        loop {
+            if self.is_full() || self.farewell.is_some() {
+                return Ok(None);
+            }
+            if let Some(message) = self.node.next_message() {
+                return Ok(Some(message));
+            }
+            if let Some(error) = self.error.take() {
+                return Err(error);
+            }
+            let Some(bytes) = self.unread.pop_front() else { return Ok(None) };
+            self.unread_bytes -= bytes.len();
+            let result = self.node.receive(&bytes);
+            self.node_output.extend(self.node.take_output());
+            // Messages before an error count.
+            self.error = result.err().map(|error| error.to_string());
+        }
+    }
+
+    /// Bytes past the peer's transport, as they are.
+    pub fn push_raw(&mut self, bytes: &[u8]) {
+        self.peer_output.extend(self.peer.take_output());
+        self.peer_output.extend(bytes);
+    }
+
+    /// Bytes of the peer that wait for the wire.
+    pub fn peer_backlog(&self) -> usize {
+        self.peer_output.len() + self.peer.output_size()
+    }
+
+    /// Nothing more waits to be sent by the node.
+    pub fn is_node_done(&self) -> bool {
+        self.outbox.is_empty() && self.node_output.is_empty() && !self.is_node_sending
+    }
+
+    pub fn latency(&self) -> Duration {
+        self.wire.latency
+    }
+}
+
+impl Wire {
+    /// The next piece, and how long it takes to be sent.
+    fn cut(&self, output: &mut VecDeque<u8>, random: &mut Random) -> (Vec<u8>, Duration) {
+        let most = if self.is_shredded { 1 + random.below(700) } else { CHUNK_MAX };
+        let count = output.len().min(usize::try_from(most).unwrap());
+        let bytes: Vec<u8> = output.drain(..count).collect();
+        let nanos = bytes.len() as u64 * 1_000_000_000 / self.rate;
+        (bytes, Duration::from_nanos(nanos))
+    }
+}
+
+/// What an item takes while it waits.
+fn size(item: &Outgoing) -> usize {
+    match item {
+        Outgoing::Message(message) => 24 + message.payload().len(),
+        Outgoing::Block { .. } => size_of::<Outgoing>(),
+    }
+}
+
+fn read_block(engine: &Engine, hash: &BlockHash, with_witness: bool) -> Option<Vec<u8>> {
+    let info = engine.header_info(hash)?;
+    let raw = engine.raw_block(&info).ok().flatten()?;
+    if with_witness { Some(raw.as_bytes().to_vec()) } else { raw.parse().ok().map(|block| block.stripped()) }
+}

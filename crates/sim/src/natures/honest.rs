@@ -1,0 +1,37 @@
+//! Peers that do what they should: they serve, grow their chain, and change to a better one when it appears.
+
+use crate::actor::{Body, Nature, Shown, Stage};
+use std::time::Duration;
+
+/// Changes of the chain that it shows, each with its moment, counted from the one before.
+#[derive(Debug, Default)]
+pub struct Honest {
+    pub changes: Vec<(Duration, Shown)>,
+    next: usize,
+}
+
+impl Honest {
+    pub fn new(changes: Vec<(Duration, Shown)>) -> Honest {
+        Honest { changes, next: 0 }
+    }
+}
+
+impl Nature for Honest {
+    fn begin(&mut self, _: &mut Body, stage: &mut Stage<'_>) {
+        for (after, _) in &self.changes {
+            stage.wake(*after, 0);
+        }
+    }
+
+    fn woken(&mut self, _: u32, body: &mut Body, stage: &mut Stage<'_>) {
+        if let Some((_, shown)) = self.changes.get(self.next) {
+            self.next += 1;
+            body.shown = shown.clone();
+            body.announce(stage);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.next == self.changes.len()
+    }
+}

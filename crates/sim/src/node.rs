@@ -1,0 +1,124 @@
+//! The node under test: the shipped manager and engine, driven as `lydian_net` and `lydian` drive them, in virtual time and without threads. Input: what comes
+//! over links, the time. Output: bytes on links, a chain.
+//!
+//! Storing and validating take virtual time, one after the other, so that what comes meanwhile comes in between. Invariant: everything that the manager
+//! wants is done, in its order.
+
+use crate::chain::params;
+use lydian_consensus::{Rejected, Rule, U256};
+use lydian_disk::SimDisk;
+use lydian_engine::{Cancel, Engine, Layout, Settings, Unobserved};
+use lydian_p2p::manager::{Action, BlockFate, ManagerSettings, PeerId, PeerManager};
+use lydian_p2p::peer::Local;
+use lydian_p2p::{AddrMan, Bans, Moment};
+use lydian_primitives::{BlockHash, RawBlock};
+use lydian_wire::message::block_size;
+use lydian_wire::{Network, Services};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of blocks on their way that the node is told to hold, at most. Small, so that the window matters.
+pub const DOWNLOAD_BYTES: u64 = 4 << 20;
+
+/// The node.
+#[derive(Debug)]
+pub struct Node {
+    pub engine: Arc<Engine>,
+    pub manager: PeerManager,
+    /// Blocks that wait to be stored.
+    pub to_store: VecDeque<Delivery>,
+    pub is_storing: bool,
+    pub is_validating: bool,
+    pub has_work: bool,
+}
+
+/// A block on its way to the disk.
+#[derive(Debug)]
+pub struct Delivery {
+    pub from: PeerId,
+    pub hash: BlockHash,
+    pub bytes: Vec<u8>,
+}
+
+impl Node {
+    pub fn new(seed: u64, minimum_chain_work: U256) -> Node {
+        let root = PathBuf::from("node");
+        let layout =
+            Layout { blocks: root.join("blocks"), index: root.join("blocks/index"), coins: root.join("chainstate") };
+        let settings = Settings { cache_bytes: 1 << 20, ..Settings::new(1) };
+        let disk = Arc::new(SimDisk::new(seed));
+        let engine = Arc::new(Engine::open(disk, &layout, params(), settings, Vec::new()).unwrap().engine);
+        let mut bytes = [7; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let mut random = ChaCha20Rng::from_seed(bytes);
+        random.set_stream(1);
+        let settings = ManagerSettings {
+            params: params(),
+            minimum_chain_work,
+            local: Local {
+                services: Services::NETWORK | Services::NETWORK_LIMITED | Services::WITNESS | Services::P2P_V2,
+                user_agent: b"/Lydian/".to_vec(),
+                ignores_transactions: true,
+                peer_timeout: Duration::from_secs(60),
+                advertised: None,
+            },
+            reachable: [Network::Ipv4, Network::Ipv6].into(),
+            download_bytes: DOWNLOAD_BYTES,
+            seed: bytes,
+        };
+        let addrman = AddrMan::new(&mut random);
+        let bans = Bans::new(lydian_p2p::bans::DEFAULT_BAN_TIME_S, &mut random);
+        let manager = PeerManager::new(Arc::clone(&engine), settings, addrman, bans);
+        let to_store = VecDeque::new();
+        Node { engine, manager, to_store, is_storing: false, is_validating: false, has_work: false }
+    }
+
+    pub fn take_actions(&mut self) -> Vec<Action> {
+        self.manager.take_actions()
+    }
+
+    /// Stores the block that waits longest: `lydian_net`'s thread `store`.
+    pub fn store(&mut self, now: Moment) {
+        let Some(Delivery { from, hash, bytes }) = self.to_store.pop_front() else { return };
+        let fate = self.fate(bytes, now);
+        self.has_work |= fate == BlockFate::Stored;
+        self.manager.block_stored(from, &hash, &fate, now);
+    }
+
+    fn fate(&self, mut bytes: Vec<u8>, now: Moment) -> BlockFate {
+        match block_size(&bytes) {
+            Ok(size) => bytes.truncate(size),
+            Err(error) => return BlockFate::Malformed { reason: error.to_string() },
+        }
+        let block = match RawBlock::new(bytes).parse() {
+            Ok(block) => block,
+            Err(error) => return BlockFate::Malformed { reason: error.to_string() },
+        };
+        match self.engine.store_block(block, i64::try_from(now.unix.0).unwrap()).unwrap() {
+            Ok(_) => BlockFate::Stored,
+            Err(Rejected::Duplicate) => BlockFate::Known,
+            Err(rejected @ Rejected::DuplicateInvalid) => BlockFate::KnownInvalid { reason: rejected.to_string() },
+            Err(Rejected::Violation(violation)) => match violation.rule {
+                Rule::TimeTooNew => BlockFate::TooEarly,
+                rule => BlockFate::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
+            },
+        }
+    }
+
+    /// Validates what is stored: `lydian_net`'s thread `validate`.
+    pub fn validate(&mut self, now: Moment) {
+        self.has_work = false;
+        let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+        for (hash, violation) in advance.invalid {
+            self.manager.block_invalid(&hash, &violation.to_string(), now);
+        }
+        for (hash, _) in advance.unreadable {
+            self.manager.block_unreadable(&hash, now);
+        }
+        self.manager.chain_changed(now);
+    }
+}

@@ -1,0 +1,410 @@
+//! The world: one queue of what happens when, the node, its peers, the wires between them. Input: a cast of peers and a seed. Output: what happened, with a
+//! digest of every byte and moment of it.
+//!
+//! Invariants: time goes on only from one event to the next; everything follows from the seed. Cost: some microseconds an event, ten events a virtual second
+//! where nothing happens. Must never: read a clock, start a thread.
+
+use crate::actor::{Actor, Deed, Stage};
+use crate::ground::{NOW, ground};
+use crate::link::{Link, Outgoing, Step, Wire};
+use crate::node::{Delivery, Node};
+use lydian_consensus::U256;
+use lydian_hash::SipHasher;
+use lydian_lab::rng::Random;
+use lydian_p2p::manager::{Action, BlockFate, NewPeer, PeerId};
+use lydian_p2p::{Moment, UnixTime};
+use lydian_wire::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The node looks at the clock.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What is left for a peer that is sent away may take so long: `lydian_net`'s.
+const FAREWELL_TIME: Duration = Duration::from_secs(5);
+
+/// Blocks that wait to be stored, at most: `lydian_net`'s.
+const BLOCKS_QUEUED: usize = 16_384;
+
+/// Time to store a block, and to validate what is stored.
+const STORE_TIME: Duration = Duration::from_micros(300);
+const VALIDATE_TIME: Duration = Duration::from_millis(3);
+
+/// Something that happens.
+#[derive(Debug)]
+enum Event {
+    Tick,
+    Step(PeerId, Step),
+    Wake(usize, u32),
+    Connect(usize),
+    /// The peer closed the connection, and the node sees it.
+    PeerClosed(PeerId),
+    /// The node closed it, and the peer sees it.
+    NodeClosed(usize),
+    /// Time is up for what was left to be sent.
+    Farewell(PeerId),
+    Stored,
+    Validated,
+}
+
+/// A connection that the node ended.
+#[derive(Clone, Debug)]
+pub struct Dropped {
+    pub actor: usize,
+    pub at: Duration,
+    pub reason: String,
+}
+
+/// The most that was held at any time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Most {
+    /// Bytes of one connection.
+    pub link_bytes: usize,
+    /// Bytes that one message made the node want to send.
+    pub burst_bytes: usize,
+    /// Bytes of blocks that wait to be stored.
+    pub blocks_bytes: usize,
+}
+
+/// The world.
+#[derive(Debug)]
+pub struct World {
+    pub now: Duration,
+    pub node: Node,
+    pub actors: Vec<Actor>,
+    pub dropped: Vec<Dropped>,
+    pub most: Most,
+    /// What the node says, if it is to be kept.
+    pub log: Vec<String>,
+    is_logged: bool,
+    wires: Vec<Wire>,
+    links: BTreeMap<PeerId, Link>,
+    /// The connection of each peer.
+    standing: Vec<Option<PeerId>>,
+    queue: BTreeMap<(Duration, u64), Event>,
+    sequence: u64,
+    next_peer: u64,
+    random: Random,
+    trace: u64,
+    /// Links that have something to send.
+    touched: BTreeSet<PeerId>,
+}
+
+impl World {
+    pub fn new(seed: u64, minimum_chain_work: U256, is_logged: bool) -> World {
+        let mut world = World {
+            now: Duration::ZERO,
+            node: Node::new(seed, minimum_chain_work),
+            actors: Vec::new(),
+            dropped: Vec::new(),
+            most: Most::default(),
+            log: Vec::new(),
+            is_logged,
+            wires: Vec::new(),
+            links: BTreeMap::new(),
+            standing: Vec::new(),
+            queue: BTreeMap::new(),
+            sequence: 0,
+            next_peer: 0,
+            random: Random::new(seed, "world"),
+            trace: seed,
+            touched: BTreeSet::new(),
+        };
+        world.at(Duration::ZERO, Event::Tick);
+        world
+    }
+
+    /// A peer that connects after a while.
+    pub fn add(&mut self, actor: Actor, wire: Wire, after: Duration) -> usize {
+        self.actors.push(actor);
+        self.wires.push(wire);
+        self.standing.push(None);
+        let index = self.actors.len() - 1;
+        self.play(index, Actor::begin);
+        self.at(after, Event::Connect(index));
+        index
+    }
+
+    /// A digest of all that happened.
+    pub fn trace(&self) -> u64 {
+        self.trace
+    }
+
+    /// Whether a peer's connection stands.
+    pub fn is_connected(&self, actor: usize) -> bool {
+        self.standing[actor].is_some()
+    }
+
+    pub fn moment(&self) -> Moment {
+        Moment { elapsed: self.now, unix: UnixTime(NOW + self.now.as_secs()) }
+    }
+
+    fn at(&mut self, after: Duration, event: Event) {
+        self.sequence += 1;
+        self.queue.insert((self.now + after, self.sequence), event);
+    }
+
+    /// The next event.
+    pub fn step(&mut self) {
+        let Some(((at, _), event)) = self.queue.pop_first() else { return };
+        self.now = at;
+        self.note(&event);
+        match event {
+            Event::Tick => self.tick(),
+            Event::Step(id, step) => self.link_step(id, step),
+            Event::Wake(actor, what) => self.play(actor, |actor, stage| actor.woken(what, stage)),
+            Event::Connect(actor) => self.connect(actor),
+            Event::PeerClosed(id) => self.close(id, None),
+            Event::NodeClosed(actor) => self.play(actor, |actor, stage| actor.closed(stage)),
+            Event::Farewell(id) => self.finish(id),
+            Event::Stored => {
+                self.node.is_storing = false;
+                self.node.store(self.moment());
+            }
+            Event::Validated => {
+                self.node.is_validating = false;
+                self.node.validate(self.moment());
+            }
+        }
+        self.settle();
+    }
+
+    fn note(&mut self, event: &Event) {
+        let nanos = u64::try_from(self.now.as_nanos()).unwrap();
+        let hasher = SipHasher::new(self.trace, nanos);
+        let word = |kind: u64, id: u64| kind << 32 | id;
+        self.trace = match event {
+            Event::Tick => hasher.write_u64(word(0, 0)),
+            Event::Step(id, Step::ToNode(bytes)) => hasher.write_u64(word(1, id.0)).write(bytes),
+            Event::Step(id, Step::ToPeer(bytes)) => hasher.write_u64(word(2, id.0)).write(bytes),
+            Event::Step(id, Step::NodeMaySend) => hasher.write_u64(word(3, id.0)),
+            Event::Step(id, Step::PeerMaySend) => hasher.write_u64(word(4, id.0)),
+            Event::Wake(actor, what) => hasher.write_u64(word(5, *actor as u64)).write_u64(u64::from(*what)),
+            Event::Connect(actor) => hasher.write_u64(word(6, *actor as u64)),
+            Event::PeerClosed(id) => hasher.write_u64(word(7, id.0)),
+            Event::NodeClosed(actor) => hasher.write_u64(word(8, *actor as u64)),
+            Event::Farewell(id) => hasher.write_u64(word(9, id.0)),
+            Event::Stored => hasher.write_u64(word(10, 0)),
+            Event::Validated => hasher.write_u64(word(11, 0)),
+        }
+        .finish();
+    }
+
+    fn tick(&mut self) {
+        let now = self.moment();
+        self.node.manager.chain_changed(now);
+        self.node.manager.tick(now);
+        self.at(TICK, Event::Tick);
+    }
+
+    fn connect(&mut self, index: usize) {
+        if self.standing[index].is_some() {
+            return;
+        }
+        let body = &self.actors[index].body;
+        let (kind, endpoint, permissions) = (body.kind, body.endpoint, body.permissions);
+        let id = PeerId(self.next_peer);
+        self.next_peer += 1;
+        let magic = self.node.engine.params().magic;
+        let link = Link::new(id, index, self.wires[index], kind.is_inbound(), magic, &mut self.random);
+        self.links.insert(id, link);
+        self.standing[index] = Some(id);
+        self.touched.insert(id);
+        let now = self.moment();
+        self.node.manager.connected(NewPeer { id, kind, endpoint, permissions }, now);
+        self.say(|_| format!("peer={id} is {} of {kind:?}", index));
+        self.play(index, |actor, stage| actor.connected(stage));
+    }
+
+    fn link_step(&mut self, id: PeerId, step: Step) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        self.touched.insert(id);
+        match step {
+            Step::ToNode(bytes) => link.arrived(bytes),
+            Step::NodeMaySend => link.node_may_send(),
+            Step::PeerMaySend => link.peer_may_send(),
+            Step::ToPeer(bytes) => {
+                let actor = link.actor;
+                let is_read = link.peer.receive(&bytes).is_ok();
+                while let Some(received) = self.links.get_mut(&id).and_then(|link| link.peer.next_message()) {
+                    let decoded = Message::decode_owned(&received.command, received.payload);
+                    let message = decoded.unwrap_or_else(|error| panic!("the node sends what cannot be read: {error}"));
+                    self.play(actor, |actor, stage| actor.message(&message, stage));
+                }
+                assert!(is_read, "the node sends bytes that are no messages to peer={id}");
+            }
+        }
+    }
+
+    /// Lets a peer do something, and carries it out.
+    fn play(&mut self, index: usize, act: impl FnOnce(&mut Actor, &mut Stage<'_>)) {
+        let id = self.standing[index];
+        let backlog = id.and_then(|id| self.links.get(&id)).map_or(0, Link::peer_backlog);
+        let mut stage = Stage {
+            now: self.now,
+            unix: self.moment().unix.0,
+            random: &mut self.random,
+            ground: ground(),
+            backlog,
+            deeds: Vec::new(),
+        };
+        act(&mut self.actors[index], &mut stage);
+        let deeds = stage.deeds;
+        deeds.into_iter().for_each(|deed| self.carry_out_deed(index, deed));
+    }
+
+    fn carry_out_deed(&mut self, index: usize, deed: Deed) {
+        match deed {
+            Deed::Wake(after, what) => return self.at(after, Event::Wake(index, what)),
+            Deed::Connect(after) => return self.at(after, Event::Connect(index)),
+            Deed::Deserve(verdict) => {
+                self.actors[index].body.verdict = verdict;
+                return;
+            }
+            _ => {}
+        }
+        let Some(id) = self.standing[index] else { return };
+        let Some(link) = self.links.get_mut(&id) else { return };
+        match deed {
+            Deed::Send(message) => link.peer.send_message(&message),
+            Deed::Payload(command, payload) => link.peer.send(command, &payload),
+            Deed::Raw(bytes) => link.push_raw(&bytes),
+            Deed::Deafen => link.is_deaf = true,
+            Deed::Close => {
+                self.standing[index] = None;
+                let latency = link.latency();
+                return self.at(latency, Event::PeerClosed(id));
+            }
+            Deed::Wake(..) | Deed::Connect(_) | Deed::Deserve(_) => {}
+        }
+        self.touched.insert(id);
+    }
+
+    /// Everything that follows at once from what happened.
+    fn settle(&mut self) {
+        self.act();
+        while let Some(id) = self.touched.pop_first() {
+            self.read(id);
+            let Some(link) = self.links.get_mut(&id) else { continue };
+            let mut later = Vec::new();
+            link.pump_node(&self.node.engine, &mut self.random, &mut later);
+            link.pump_peer(&mut self.random, &mut later);
+            self.most.link_bytes = self.most.link_bytes.max(link.held_bytes());
+            let is_over = link.farewell.is_some() && link.is_node_done();
+            later.into_iter().for_each(|(after, step)| self.at(after, Event::Step(id, step)));
+            if is_over {
+                self.finish(id);
+            }
+        }
+        if !self.node.to_store.is_empty() && !self.node.is_storing {
+            self.node.is_storing = true;
+            self.at(STORE_TIME, Event::Stored);
+        }
+        if self.node.has_work && !self.node.is_validating {
+            self.node.is_validating = true;
+            self.at(VALIDATE_TIME, Event::Validated);
+        }
+    }
+
+    /// The node reads what it would read now.
+    fn read(&mut self, id: PeerId) {
+        loop {
+            let Some(link) = self.links.get_mut(&id) else { return };
+            match link.read() {
+                Ok(None) => return,
+                Ok(Some(received)) => {
+                    let held = link.held_bytes();
+                    let now = self.moment();
+                    self.node.manager.received(id, received.command, received.payload, now);
+                    self.act();
+                    if let Some(link) = self.links.get(&id) {
+                        let burst = link.held_bytes().saturating_sub(held);
+                        self.most.burst_bytes = self.most.burst_bytes.max(burst);
+                    }
+                }
+                Err(reason) => return self.close(id, Some(reason)),
+            }
+        }
+    }
+
+    fn act(&mut self) {
+        loop {
+            let actions = self.node.take_actions();
+            if actions.is_empty() {
+                return;
+            }
+            actions.into_iter().for_each(|action| self.carry_out(action));
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Send { to, message } => self.push(to, Outgoing::Message(message)),
+            Action::SendBlock { to, hash, with_witness } => self.push(to, Outgoing::Block { hash, with_witness }),
+            Action::Disconnect { peer, reason } => {
+                self.say(|_| format!("peer={peer} is sent away: {reason}"));
+                if let Some(link) = self.links.get_mut(&peer) {
+                    self.dropped.push(Dropped { actor: link.actor, at: self.now, reason: reason.clone() });
+                    link.farewell = Some(reason);
+                    self.touched.insert(peer);
+                    self.at(FAREWELL_TIME, Event::Farewell(peer));
+                }
+            }
+            Action::Store { from, hash, bytes } if self.node.to_store.len() < BLOCKS_QUEUED => {
+                self.node.to_store.push_back(Delivery { from, hash, bytes });
+                let waiting = self.node.to_store.iter().map(|delivery| delivery.bytes.len()).sum();
+                self.most.blocks_bytes = self.most.blocks_bytes.max(waiting);
+            }
+            Action::Store { from, hash, .. } => {
+                let now = self.moment();
+                self.node.manager.block_stored(from, &hash, &BlockFate::TooEarly, now);
+            }
+            Action::Log { text, .. } => self.say(|_| text),
+        }
+    }
+
+    fn push(&mut self, to: PeerId, item: Outgoing) {
+        if let Some(link) = self.links.get_mut(&to) {
+            link.push(item);
+            self.touched.insert(to);
+        }
+    }
+
+    /// The connection of a peer that was sent away ends.
+    fn finish(&mut self, id: PeerId) {
+        if self.links.contains_key(&id) {
+            self.close(id, Some(String::new()));
+        }
+    }
+
+    /// A connection is over. With a reason, it was the node that ended it.
+    fn close(&mut self, id: PeerId, reason: Option<String>) {
+        let Some(link) = self.links.remove(&id) else { return };
+        let actor = link.actor;
+        if let Some(reason) = &reason {
+            if !reason.is_empty() {
+                self.say(|_| format!("peer={id}: {reason}"));
+                self.dropped.push(Dropped { actor, at: self.now, reason: reason.clone() });
+            }
+            if self.standing[actor] == Some(id) {
+                self.standing[actor] = None;
+                self.at(link.latency(), Event::NodeClosed(actor));
+            }
+        }
+        let now = self.moment();
+        self.node.manager.disconnected(id, now);
+        self.act();
+    }
+
+    fn say(&mut self, what: impl FnOnce(&World) -> String) {
+        if self.is_logged {
+            let line = format!("{:>10.4} {}", self.now.as_secs_f64(), what(self));
+            self.log.push(line);
+        }
+    }
+
+    /// Peers that do not want to do anything any more.
+    pub fn are_all_done(&self) -> bool {
+        self.actors.iter().all(Actor::is_done)
+    }
+}

@@ -1,0 +1,79 @@
+//! Many seeds, on all cores; a seed that fails is named and told.
+//!
+//! `LYDIAN_SIM_SEEDS=N` runs N of them, `LYDIAN_SIM_SEED=S` runs one and tells what the node said.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it did")]
+
+use lydian_sim::{Report, run};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const SEEDS: u64 = 100;
+
+#[test]
+fn the_node_comes_through_every_seed() {
+    if let Some(seed) = number("LYDIAN_SIM_SEED") {
+        let report = run(seed, true);
+        report.log.iter().for_each(|line| eprintln!("{line}"));
+        eprintln!("reached {:?}, lived {:?}, trace {:016x}", report.reached, report.lived, report.trace);
+        assert!(report.failures.is_empty(), "{:#?}", report.failures);
+        return;
+    }
+    let count = number("LYDIAN_SIM_SEEDS").unwrap_or(SEEDS);
+    let (next, reports) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let work = || loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= count {
+            return;
+        }
+        let report = attempt(seed);
+        reports.lock().unwrap().push(report);
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    let reports = reports.into_inner().unwrap();
+    let lived: Duration = reports.iter().map(|report| report.lived).sum();
+    let slowest = reports.iter().filter_map(|report| Some((report.reached?, report.seed))).max();
+    eprintln!("{count} seeds, {} s of their time, the honest chain last at {slowest:?}", lived.as_secs());
+    let mut failed: Vec<_> = reports.iter().filter(|report| !report.failures.is_empty()).collect();
+    failed.sort_by_key(|report| report.seed);
+    for report in failed.iter().take(20) {
+        eprintln!("seed {}: {:#?}", report.seed, report.failures);
+    }
+    let seeds: Vec<_> = failed.iter().map(|report| report.seed).collect();
+    assert!(
+        seeds.is_empty(),
+        "{} of {count} seeds failed: {seeds:?}\nagain: LYDIAN_SIM_SEED={} cargo test -p lydian-sim --test seeds -- --nocapture",
+        seeds.len(),
+        seeds[0]
+    );
+}
+
+#[test]
+fn a_seed_does_the_same_again() {
+    for seed in [0, 1, 2, 17] {
+        let (once, again) = (run(seed, true), run(seed, true));
+        let differ = once.log.iter().zip(&again.log).find(|(a, b)| a != b);
+        assert_eq!(once.trace, again.trace, "seed {seed}: {differ:?}");
+        assert_eq!(once.log, again.log, "seed {seed}");
+    }
+    assert_ne!(run(1, false).trace, run(2, false).trace);
+    assert_eq!(run(3, false).trace, run(3, true).trace, "a log changes nothing");
+}
+
+/// A panic is a failure of its seed.
+fn attempt(seed: u64) -> Report {
+    catch_unwind(AssertUnwindSafe(|| run(seed, false))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let failures = vec![format!("a panic: {}", text.unwrap_or_default())];
+        Report { seed, trace: 0, reached: None, lived: Duration::ZERO, failures, log: Vec::new() }
+    })
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
