@@ -7,7 +7,7 @@
 use crate::chain::params;
 use lydian_consensus::{Rejected, Rule, U256};
 use lydian_disk::SimDisk;
-use lydian_engine::{Cancel, Engine, Layout, Settings, Unobserved};
+use lydian_engine::{Cancel, Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
 use lydian_p2p::manager::{Action, BlockFate, ManagerSettings, PeerId, PeerManager};
 use lydian_p2p::peer::Local;
 use lydian_p2p::{AddrMan, Bans, Moment};
@@ -59,6 +59,8 @@ impl Node {
         let settings = ManagerSettings {
             params: params(),
             minimum_chain_work,
+            initial_download: Arc::new(InitialDownload::new(minimum_chain_work, TIP_AGE_SECONDS_DEFAULT)),
+            blocks_only: false,
             local: Local {
                 services: Services::NETWORK | Services::NETWORK_LIMITED | Services::WITNESS | Services::P2P_V2,
                 user_agent: b"/Lydian/".to_vec(),

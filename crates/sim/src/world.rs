@@ -15,6 +15,7 @@ use lydian_p2p::manager::{Action, BlockFate, NewPeer, PeerId};
 use lydian_p2p::{Moment, UnixTime};
 use lydian_wire::Message;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The node looks at the clock.
@@ -211,7 +212,7 @@ impl World {
         self.standing[index] = Some(id);
         self.touched.insert(id);
         let now = self.moment();
-        self.node.manager.connected(NewPeer { id, kind, endpoint, permissions }, now);
+        self.node.manager.connected(NewPeer { id, kind, endpoint, permissions, traffic: Arc::default() }, now);
         self.say(|_| format!("peer={id} is {} of {kind:?}", index));
         self.play(index, |actor, stage| actor.connected(stage));
     }
