@@ -49,7 +49,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "query", level: 8, purpose: "read-only facade: one consistent snapshot", uses: &["chain", "coins", "index", "mempool"] },
     Layer { name: "electrum", level: 9, purpose: "the Electrum protocol", uses: &["query", "engine", "mempool", "p2p"] },
     Layer { name: "esplora", level: 9, purpose: "the Esplora protocol", uses: &["query", "engine", "mempool", "p2p"] },
-    Layer { name: "net", level: 9, purpose: "the sockets of peers, and the threads that drive what p2p decides", uses: &["p2p", "wire", "engine", "consensus"] },
+    Layer { name: "net", level: 9, purpose: "the sockets of peers, and the threads that drive what p2p decides", uses: &["p2p", "wire", "engine", "consensus", "disk"] },
     Layer { name: "rpc", level: 9, purpose: "JSON-RPC, REST and ZMQ", uses: &["query", "engine", "mempool", "p2p", "wire", "chain", "consensus", "script", "curve", "disk"] },
     Layer { name: "dashboard", level: 9, purpose: "the page a person looks at", uses: &["query", "engine", "mempool", "p2p"] },
     Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no logic", uses: ALL },

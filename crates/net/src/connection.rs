@@ -72,16 +72,16 @@ impl Connection {
         }
     }
 
-    /// Until it ends. Whether the other side should be tried with v1.
-    pub(crate) async fn run(mut self, stream: TcpStream) -> bool {
+    /// Until it ends.
+    pub(crate) async fn run(mut self, stream: TcpStream) {
         let peer = self.new.id;
         let connected = Event::Connected { new: self.new.clone(), outbox: Arc::clone(&self.outbox) };
         if self.events.send(connected).await.is_err() {
-            return false;
+            return;
         }
         let reason = self.converse(stream).await;
-        let _ = self.events.send(Event::Disconnected { peer, reason }).await;
-        self.transport.should_reconnect_v1()
+        let wants_v1 = self.transport.should_reconnect_v1();
+        let _ = self.events.send(Event::Disconnected { peer, reason, wants_v1 }).await;
     }
 
     /// The reason why it ended.

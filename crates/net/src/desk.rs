@@ -1,7 +1,9 @@
 //! The thread of the manager: takes events one after the other, carries out what the manager wants. Never waits for a socket, a disk or a validation.
 
 use crate::Host;
+use crate::dial::Dialer;
 use crate::event::Event;
+use crate::files::Save;
 use crate::outbox::{Outbox, Outgoing};
 use crate::store::Delivery;
 use lydian_p2p::manager::{Action, BlockFate, PeerId, PeerManager};
@@ -9,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
 /// Who sits there.
@@ -17,6 +20,10 @@ pub(crate) struct Desk {
     manager: PeerManager,
     host: Arc<dyn Host>,
     blocks: SyncSender<Delivery>,
+    saves: SyncSender<Save>,
+    /// Who opens connections, and where that happens.
+    dialer: Arc<Dialer>,
+    sockets: Handle,
     outboxes: HashMap<PeerId, Arc<Outbox>>,
     is_ending: Arc<AtomicBool>,
 }
@@ -26,20 +33,26 @@ impl Desk {
         manager: PeerManager,
         host: Arc<dyn Host>,
         blocks: SyncSender<Delivery>,
+        saves: SyncSender<Save>,
+        dialer: (Arc<Dialer>, Handle),
         is_ending: Arc<AtomicBool>,
     ) -> Desk {
-        Desk { manager, host, blocks, outboxes: HashMap::new(), is_ending }
+        let (dialer, sockets) = dialer;
+        Desk { manager, host, blocks, saves, dialer, sockets, outboxes: HashMap::new(), is_ending }
     }
 
-    /// Until nobody sends events any more, or the end is wanted.
+    /// Until nobody sends events any more, or the end is wanted. Then what has to outlast it is written.
     pub(crate) fn work(mut self, mut events: Receiver<Event>) {
         while let Some(event) = events.blocking_recv() {
             if self.is_ending.load(Ordering::Acquire) {
-                return;
+                break;
             }
             self.take(event);
             self.act();
         }
+        self.manager.end(self.host.now());
+        let saves = self.manager.take_actions().into_iter().filter(|action| matches!(action, Action::Save { .. }));
+        saves.for_each(|save| self.carry_out(save));
     }
 
     fn take(&mut self, event: Event) {
@@ -50,11 +63,16 @@ impl Desk {
                 self.manager.connected(new, now);
             }
             Event::Message { from, command, payload, _permit } => self.manager.received(from, command, payload, now),
-            Event::Disconnected { peer, reason } => {
+            Event::Disconnected { peer, reason, wants_v1 } => {
                 self.host.log(true, &format!("disconnected peer={peer}: {reason}"));
                 self.outboxes.remove(&peer);
+                if wants_v1 {
+                    self.manager.retry_with_v1(peer);
+                }
                 self.manager.disconnected(peer, now);
             }
+            Event::AttemptFailed { attempt, failure } => self.manager.attempt_failed(attempt, &failure, now),
+            Event::Resolved { lookup, addresses } => self.manager.resolved(lookup, &addresses, now),
             Event::Stored { from, hash, fate } => self.manager.block_stored(from, &hash, &fate, now),
             Event::Invalid { hash, reason } => self.manager.block_invalid(&hash, &reason, now),
             Event::NotReadable { hash } => self.manager.block_unreadable(&hash, now),
@@ -83,6 +101,16 @@ impl Desk {
             Action::Send { to, message } => self.push(to, Outgoing::Message(message)),
             Action::SendBlock { to, hash, with_witness } => self.push(to, Outgoing::Block { hash, with_witness }),
             Action::Disconnect { peer, reason } => self.push(peer, Outgoing::End { reason }),
+            Action::Connect { attempt, kind, target, v2 } => {
+                self.sockets.spawn(Arc::clone(&self.dialer).connect(attempt, kind, target, v2));
+            }
+            Action::Resolve { lookup, host, count_max } => {
+                self.sockets.spawn(Arc::clone(&self.dialer).resolve(lookup, host, count_max));
+            }
+            Action::Save { file, bytes } => {
+                // Waits only if the disk has not taken the files of hours. Nobody to take it: the network could not begin.
+                let _ = self.saves.send((file, bytes));
+            }
             Action::Log { is_debug, text } => self.host.log(is_debug, &text),
             Action::Store { from, hash, bytes } => match self.blocks.try_send(Delivery { from, hash, bytes }) {
                 Ok(()) => {}

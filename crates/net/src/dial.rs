@@ -1,10 +1,11 @@
-//! Connections: listening, connecting to where one is wanted, again and again, by v2 first and by v1 where that is all the other side knows.
+//! Opens connections, resolves names and listens, as the manager wants it. Input: a target. Output: a connection that converses until it ends, or why there is
+//! none. Decides nothing: whom to connect to, when, and by which transport is the manager's.
 
 use crate::connection::Connection;
 use crate::event::Event;
 use crate::{Events, Host, NetworkError, NetworkSettings};
 use lydian_engine::Engine;
-use lydian_p2p::manager::{NewPeer, PeerId};
+use lydian_p2p::manager::{AttemptFailure, AttemptId, LookupId, NewPeer, PeerId, Target};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_p2p::{Traffic, TrafficTotals};
 use lydian_wire::transport::{Transport, V2Secrets};
@@ -20,9 +21,11 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 /// To open a connection: Core's `DEFAULT_CONNECT_TIMEOUT`.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between two attempts to connect to where one is wanted; doubles up to the second.
-const RECONNECT_TIME: Duration = Duration::from_millis(500);
-const RECONNECT_TIME_MAX: Duration = Duration::from_secs(60);
+/// Until connections are taken again when the system has no room for one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// Connections beyond those that may stay: to be refused, or in the place of one that is being ended.
+const ACCEPTED_SPARE: usize = 64;
 
 /// Between two looks at what time brings.
 const TICK: Duration = Duration::from_millis(100);
@@ -32,7 +35,6 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) struct Dialer {
     magic: [u8; 4],
     v2: bool,
-    default_port: u16,
     host: Arc<dyn Host>,
     events: Events,
     engine: Arc<Engine>,
@@ -49,78 +51,86 @@ impl Dialer {
         engine: Arc<Engine>,
         totals: Arc<TrafficTotals>,
     ) -> Dialer {
+        let connect = &settings.manager.connect;
         Dialer {
             magic: settings.manager.params.magic,
-            v2: settings.v2,
-            default_port: settings.default_port,
+            v2: connect.v2,
             host,
             events,
             engine,
             next_id: AtomicU64::new(0),
-            inbound: Arc::new(Semaphore::new(settings.inbound_max)),
+            inbound: Arc::new(Semaphore::new(connect.automatic_max + ACCEPTED_SPARE)),
             totals,
         }
     }
 
-    /// Connects to a name or an address, and again when the connection ends.
-    pub(crate) async fn keep_connected(self: Arc<Self>, target: String) {
-        let (mut pause, mut uses_v2) = (RECONNECT_TIME, self.v2);
-        loop {
-            match self.connect(&target).await {
-                Ok(stream) => {
-                    let is_v1_wanted = self.converse(stream, ConnectionKind::Manual, uses_v2).await;
-                    if is_v1_wanted && uses_v2 {
-                        // At once, since the peer is there and only speaks otherwise.
-                        uses_v2 = false;
-                        continue;
-                    }
-                    (pause, uses_v2) = (RECONNECT_TIME, self.v2);
-                }
-                Err(reason) => {
-                    self.host.log(true, &format!("connection attempt to {target} failed: {reason}"));
-                    pause = (pause * 2).min(RECONNECT_TIME_MAX);
-                }
+    /// An attempt, and the connection that comes of it.
+    pub(crate) async fn connect(self: Arc<Self>, attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool) {
+        match dial(&target).await {
+            Ok(stream) => self.converse(stream, kind, Some(attempt), v2).await,
+            Err(reason) => {
+                let failure = AttemptFailure::Target { reason };
+                // Nobody to listen: the network is ending.
+                let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
             }
-            sleep(pause).await;
         }
     }
 
-    async fn connect(&self, target: &str) -> Result<TcpStream, String> {
-        let named = match target.parse::<SocketAddr>() {
-            Ok(address) => address.to_string(),
-            // A host with a port, or without one.
-            Err(_) if target.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => target.to_owned(),
-            Err(_) => format!("{target}:{}", self.default_port),
+    /// The addresses of a name; none if it has none.
+    pub(crate) async fn resolve(self: Arc<Self>, lookup: LookupId, host: String, count_max: usize) {
+        let addresses = match lookup_host((host.as_str(), 0)).await {
+            Ok(found) => found.take(count_max).map(|address| NetAddr::from(address.ip())).collect(),
+            Err(error) => {
+                self.host.log(true, &format!("{host} could not be resolved: {error}"));
+                Vec::new()
+            }
         };
-        let addresses = lookup_host(&named).await.map_err(|error| error.to_string())?;
-        let mut last = format!("{named} has no address");
-        for address in addresses {
-            match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => last = error.to_string(),
-                Err(_) => last = "timeout".to_owned(),
-            }
-        }
-        Err(last)
+        let _ = self.events.send(Event::Resolved { lookup, addresses }).await;
     }
 
-    /// One connection from its beginning to its end. Whether the other side should be tried with v1.
-    async fn converse(&self, stream: TcpStream, kind: ConnectionKind, uses_v2: bool) -> bool {
-        let Ok(address) = stream.peer_addr() else { return false };
+    /// One connection from its beginning to its end.
+    async fn converse(&self, stream: TcpStream, kind: ConnectionKind, attempt: Option<AttemptId>, v2: bool) {
+        let (address, local) = match (stream.peer_addr(), stream.local_addr()) {
+            (Ok(address), Ok(local)) => (address, local),
+            (Err(error), _) | (_, Err(error)) => {
+                if let Some(attempt) = attempt {
+                    let failure = AttemptFailure::Target { reason: error.to_string() };
+                    let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
+                }
+                return;
+            }
+        };
         // Messages are small and wait for answers.
         let _ = stream.set_nodelay(true);
         let id = PeerId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let secrets = || V2Secrets::generate(|bytes| self.host.fill_random(bytes));
-        let transport = match (uses_v2, kind.is_inbound()) {
+        let transport = match (v2, kind.is_inbound()) {
             (false, _) => Transport::v1(self.magic),
             (true, true) => Transport::v2_responder(self.magic, secrets()),
             (true, false) => Transport::v2_initiator(self.magic, secrets()),
         };
-        let endpoint = Endpoint::new(NetAddr::from(address.ip()), address.port());
-        let traffic = Arc::new(Traffic::new(Arc::clone(&self.totals)));
-        let new = NewPeer { id, kind, endpoint, permissions: Permissions::NONE, traffic };
+        let new = NewPeer {
+            id,
+            kind,
+            endpoint: Endpoint::from(address),
+            permissions: Permissions::NONE,
+            attempt,
+            local: Endpoint::from(local),
+            v2,
+            traffic: Arc::new(Traffic::new(Arc::clone(&self.totals))),
+        };
         let (host, engine) = (Arc::clone(&self.host), Arc::clone(&self.engine));
-        Connection::new(new, transport, self.events.clone(), host, engine).run(stream).await
+        Connection::new(new, transport, self.events.clone(), host, engine).run(stream).await;
+    }
+}
+
+async fn dial(target: &Target) -> Result<TcpStream, String> {
+    let Target::Endpoint(endpoint) = target else { return Err("there is no proxy for names".to_owned()) };
+    let Some(address) = endpoint.socket_addr() else { return Err("there is no proxy for its network".to_owned()) };
+    match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("timeout".to_owned()),
     }
 }
 
@@ -134,13 +144,13 @@ pub(crate) async fn listen(address: SocketAddr, dialer: &Arc<Dialer>) -> Result<
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 // No file descriptors, for instance.
-                sleep(RECONNECT_TIME).await;
+                sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             let Ok(place) = Arc::clone(&dialer.inbound).try_acquire_owned() else { continue };
             let dialer = Arc::clone(&dialer);
             tokio::spawn(async move {
-                dialer.converse(stream, ConnectionKind::Inbound, dialer.v2).await;
+                dialer.converse(stream, ConnectionKind::Inbound, None, dialer.v2).await;
                 drop(place);
             });
         }

@@ -2,9 +2,9 @@
 
 use crate::handle::Asked;
 use crate::outbox::Outbox;
-use lydian_p2p::manager::{BlockFate, NewPeer, PeerId};
+use lydian_p2p::manager::{AttemptFailure, AttemptId, BlockFate, LookupId, NewPeer, PeerId};
 use lydian_primitives::BlockHash;
-use lydian_wire::Command;
+use lydian_wire::{Command, NetAddr};
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -22,9 +22,19 @@ pub(crate) enum Event {
         payload: Vec<u8>,
         _permit: OwnedSemaphorePermit,
     },
+    /// `wants_v1`: it ended before v2 was spoken, and v1 may do.
     Disconnected {
         peer: PeerId,
         reason: String,
+        wants_v1: bool,
+    },
+    AttemptFailed {
+        attempt: AttemptId,
+        failure: AttemptFailure,
+    },
+    Resolved {
+        lookup: LookupId,
+        addresses: Vec<NetAddr>,
     },
     Stored {
         from: PeerId,

@@ -12,12 +12,14 @@ mod connection;
 mod desk;
 mod dial;
 mod event;
+mod files;
 mod handle;
 pub mod limits;
 mod outbox;
 mod store;
 mod validate;
 
+pub use files::DataFolder;
 pub use handle::Handle;
 pub use validate::{ValidationEnd, Validator};
 
@@ -25,8 +27,9 @@ use desk::Desk;
 use dial::{Dialer, listen};
 use event::Event;
 use lydian_engine::{Engine, Observer};
+use lydian_p2p::Moment;
+use lydian_p2p::files::FilesError;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
-use lydian_p2p::{AddrMan, Bans, Moment};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::net::SocketAddr;
@@ -46,6 +49,9 @@ const EVENTS_QUEUED: usize = 1024;
 /// Blocks that wait to be stored. The download's window keeps them fewer; what is sent unasked beyond it is forgotten.
 const BLOCKS_QUEUED: usize = 16_384;
 
+/// Files that wait to be written.
+const SAVES_QUEUED: usize = 64;
+
 /// For sockets to close at the end.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
 
@@ -63,13 +69,8 @@ pub trait Host: Send + Sync + std::fmt::Debug + 'static {
 pub struct NetworkSettings {
     pub manager: ManagerSettings,
     pub listen: Vec<SocketAddr>,
-    /// Connected to again and again: `-connect`, `-addnode`.
-    pub connect: Vec<String>,
-    /// For addresses without a port.
-    pub default_port: u16,
-    /// `-v2transport`.
-    pub v2: bool,
-    pub inbound_max: usize,
+    /// Where addresses, bans and anchors are kept from run to run; without it, they are not.
+    pub data: Option<DataFolder>,
     /// Seconds: `-bantime`.
     pub ban_time: u64,
 }
@@ -77,14 +78,22 @@ pub struct NetworkSettings {
 /// Why there is no network.
 #[derive(Debug)]
 pub enum NetworkError {
-    Runtime { reason: String },
-    Bind { address: SocketAddr, reason: String },
+    Runtime {
+        reason: String,
+    },
+    Bind {
+        address: SocketAddr,
+        reason: String,
+    },
+    /// A file of the last run.
+    Files(FilesError),
 }
 
 impl std::fmt::Display for NetworkError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             NetworkError::Runtime { reason } => write!(f, "The threads of the network could not be started: {reason}"),
+            NetworkError::Files(error) => error.fmt(f),
             NetworkError::Bind { address, reason } => write!(
                 f,
                 "Unable to bind to {address} on this computer: {reason}. Is another node running? Choose another -port or -bind, or -listen=0."
@@ -114,6 +123,12 @@ impl Network {
         host: Arc<dyn Host>,
         observer: Arc<dyn Observer + Send>,
     ) -> Result<Network, NetworkError> {
+        let mut random = ChaCha20Rng::from_seed(settings.manager.seed);
+        random.set_stream(1);
+        let mut wishes = settings.manager.clone();
+        let (addrman, bans) =
+            files::load(settings.data.as_ref(), &mut wishes, settings.ban_time, host.as_ref(), &mut random)
+                .map_err(NetworkError::Files)?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(SOCKET_THREADS)
             .thread_name("net")
@@ -123,27 +138,25 @@ impl Network {
             .map_err(|error| NetworkError::Runtime { reason: error.to_string() })?;
         let (events, incoming) = mpsc::channel(EVENTS_QUEUED);
         let is_ending = Arc::new(AtomicBool::new(false));
-        let mut random = ChaCha20Rng::from_seed(settings.manager.seed);
-        random.set_stream(1);
-        let (addrman, bans) = (AddrMan::new(&mut random), Bans::new(settings.ban_time, &mut random));
-        let manager = PeerManager::new(Arc::clone(engine), settings.manager.clone(), addrman, bans);
+        let manager = PeerManager::new(Arc::clone(engine), wishes, addrman, bans);
         let totals = Arc::clone(manager.traffic());
         let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine), totals));
         let mut addresses = Vec::new();
         for address in &settings.listen {
             addresses.push(runtime.block_on(listen(*address, &dialer))?);
         }
-        for target in &settings.connect {
-            runtime.spawn(Arc::clone(&dialer).keep_connected(target.clone()));
-        }
         runtime.spawn(dial::tick(events.clone()));
         let validator = Arc::new(Validator::new(Arc::clone(engine), observer, events.clone()));
         let own_events = events.clone();
         let (blocks, to_store) = std::sync::mpsc::sync_channel(BLOCKS_QUEUED);
         let storer = store::Storer::new(Arc::clone(engine), Arc::clone(&validator), Arc::clone(&host), events);
-        let desk = Desk::new(manager, host, blocks, Arc::clone(&is_ending));
+        let (saves, to_save) = std::sync::mpsc::sync_channel(SAVES_QUEUED);
+        let (data, save_host) = (settings.data.clone(), Arc::clone(&host));
+        let sockets = (dialer, runtime.handle().clone());
+        let desk = Desk::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending));
         let threads = vec![
             spawn("msghand", move || desk.work(incoming))?,
+            spawn("save", move || files::write(data.as_ref(), &to_save, save_host.as_ref()))?,
             spawn("store", move || storer.work(&to_store))?,
             spawn("validate", {
                 let validator = Arc::clone(&validator);

@@ -10,7 +10,7 @@ use lydian_disk::RealDisk;
 use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
 use lydian_net::{Host, NetworkSettings};
 use lydian_oracle::{Daemon, Scratch, or_skip};
-use lydian_p2p::manager::ManagerSettings;
+use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
 use lydian_p2p::peer::Local;
 use lydian_p2p::{Moment, UnixTime};
 use lydian_wire::{Network, Services};
@@ -83,12 +83,15 @@ fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
             reachable: [Network::Ipv4, Network::Ipv6].into(),
             download_bytes: 64 << 20,
             seed: [7; 32],
+            connect: ConnectSettings {
+                specified: connect.to_vec(),
+                default_port: 18444,
+                v2,
+                ..ConnectSettings::default()
+            },
         },
         listen: vec!["127.0.0.1:0".parse().unwrap()],
-        connect: connect.to_vec(),
-        default_port: 18444,
-        v2,
-        inbound_max: 16,
+        data: None,
         ban_time: 24 * 60 * 60,
     };
     let host = Arc::new(TestHost { began: Instant::now(), name });

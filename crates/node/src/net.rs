@@ -6,8 +6,8 @@ use crate::log::{Category, Log};
 use crate::run::Session;
 use crate::settings::Prune;
 use lydian_engine::{Engine, Observer};
-use lydian_net::{Host, Network, NetworkError, NetworkSettings, ValidationEnd};
-use lydian_p2p::manager::ManagerSettings;
+use lydian_net::{DataFolder, Host, Network, NetworkError, NetworkSettings, ValidationEnd};
+use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
 use lydian_p2p::peer::Local;
 use lydian_p2p::{Moment, UnixTime};
 use lydian_wire::{Network as Net, Services};
@@ -58,12 +58,16 @@ pub(crate) fn start(
             reachable: [Net::Ipv4, Net::Ipv6].into(),
             download_bytes: DOWNLOAD_BYTES,
             seed,
+            connect: ConnectSettings {
+                automatic_max: settings.net.inbound_max,
+                specified: settings.net.connect.clone(),
+                default_port: settings.net.default_port,
+                v2: settings.net.v2,
+                ..ConnectSettings::default()
+            },
         },
         listen: settings.net.listen.clone(),
-        connect: settings.net.connect.clone(),
-        default_port: settings.net.default_port,
-        v2: settings.net.v2,
-        inbound_max: settings.net.inbound_max,
+        data: Some(DataFolder { disk: Arc::clone(&session.disk), folder: settings.datadir.clone() }),
         ban_time: settings.net.ban_seconds,
     };
     let network = Network::start(engine, &network, host, observer)?;

@@ -28,6 +28,11 @@ pub(crate) fn coin(random: &mut ChaCha20Rng) -> bool {
     random.next_u32() & 1 == 1
 }
 
+/// A number from 0 to 1.
+pub(crate) fn unit(random: &mut ChaCha20Rng) -> f64 {
+    f64::from(random.next_u32()) / f64::from(u32::MAX)
+}
+
 /// A number of 30 bits.
 pub(crate) fn bits30(random: &mut ChaCha20Rng) -> u32 {
     random.next_u32() >> 2
@@ -71,6 +76,7 @@ mod tests {
         assert!(!items.is_sorted());
         items.sort_unstable();
         assert!(items.iter().copied().eq(0..100));
+        assert!((0..1000).all(|_| (0.0..=1.0).contains(&unit(&mut random))));
         assert!((0..1000).all(|_| bits30(&mut random) < 1 << 30));
     }
 }

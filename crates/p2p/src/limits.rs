@@ -38,6 +38,9 @@ pub const FULL_RELAY_PEERS_MAX: usize = 8;
 /// Block-relay-only peers that we connect to: Core's `MAX_BLOCK_RELAY_ONLY_CONNECTIONS`.
 pub const BLOCK_RELAY_PEERS_MAX: usize = 2;
 
+/// Added nodes that are connected at a time: Core's `MAX_ADDNODE_CONNECTIONS`.
+pub const ADDED_NODES_CONNECTED_MAX: usize = 8;
+
 /// Addresses that are taken from one DNS seed.
 pub const DNS_SEED_ADDRESSES_MAX: usize = 32;
 

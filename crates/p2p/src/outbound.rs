@@ -4,7 +4,7 @@
 //! block-relay-only peer to see whether it knows a better chain, a feeler that tests an address, one peer of a network that we have none of. Invariants:
 //! among IPv4 and IPv6 peers that stay no two are of one group; an address tried in the last ten minutes, or with a port that other services use, comes only when
 //! there is hardly another; automatic connections never go to a peer that the operator asked for. Cost: at most 100 draws. Connections that are being made
-//! count as there: the caller lists them.
+//! count as there: the caller lists them. Whether a failure counts against an address is told by those that stand.
 
 use crate::addrman::AddrMan;
 use crate::draw;
@@ -31,6 +31,8 @@ const TRIES_NOT_RECENT: u32 = 30;
 /// Draws after which any port will do.
 const TRIES_GOOD_PORT: u32 = 50;
 const RECENT_S: i64 = 10 * 60;
+/// Of more added nodes Core compares none: a look at each for each draw would take too long.
+const ADDED_COMPARED_MAX: usize = 24;
 
 /// Ports of other services: who has us connect there may want to annoy somebody. Core's `IsBadPort`.
 const BAD_PORTS: &[u16] = &[
@@ -44,13 +46,15 @@ const BAD_PORTS: &[u16] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     pub now: Moment,
-    /// Every connection, also those being made.
+    /// Connections that stand.
     pub connections: &'a [(ConnectionKind, Endpoint)],
+    /// Those being made. They count as there, but for what they say of whether we are online.
+    pub attempts: &'a [(ConnectionKind, Endpoint)],
     pub reachable: &'a BTreeSet<Network>,
     /// Our own addresses.
     pub own: &'a BTreeSet<Endpoint>,
-    /// Peers that the operator asked for (`-addnode`).
-    pub added: &'a BTreeSet<Endpoint>,
+    /// Peers that the operator asked for (`-addnode`), as he named them.
+    pub added: &'a [&'a str],
     pub is_near_tip: bool,
     /// The tip is stale: one more full-relay peer may know better.
     pub wants_extra_full_relay: bool,
@@ -79,6 +83,19 @@ pub struct Outbound {
     next_extra_network: Duration,
 }
 
+impl<'a> Scene<'a> {
+    /// Connections that stand, and those being made.
+    fn all(&self) -> impl Iterator<Item = &'a (ConnectionKind, Endpoint)> + use<'a> {
+        self.connections.iter().chain(self.attempts)
+    }
+
+    /// Core's `AddedNodesContain`.
+    fn is_added(&self, endpoint: &Endpoint) -> bool {
+        let (addr, whole) = (endpoint.addr.to_string(), endpoint.to_string());
+        self.added.len() < ADDED_COMPARED_MAX && self.added.iter().any(|added| *added == addr || *added == whole)
+    }
+}
+
 /// What kind of address is looked for.
 #[derive(Clone, Copy)]
 enum Choice {
@@ -87,14 +104,20 @@ enum Choice {
     Of(Network),
 }
 
+/// How many full-relay and block-relay-only peers are chosen, of `-maxconnections`.
+pub fn split(automatic_max: usize) -> (usize, usize) {
+    let full_relay_max = automatic_max.min(FULL_RELAY_PEERS_MAX);
+    (full_relay_max, (automatic_max - full_relay_max).min(BLOCK_RELAY_PEERS_MAX))
+}
+
 impl Outbound {
     /// `automatic_max` is `-maxconnections`; `anchors` those of the last run.
     pub fn new(automatic_max: usize, anchors: Vec<TimedAddress>, now: Moment, random: &mut ChaCha20Rng) -> Self {
-        let full_relay_max = automatic_max.min(FULL_RELAY_PEERS_MAX);
+        let (full_relay_max, block_relay_max) = split(automatic_max);
         let mut after = |interval| now.elapsed + draw::exponential(random, interval);
         Outbound {
             full_relay_max,
-            block_relay_max: (automatic_max - full_relay_max).min(BLOCK_RELAY_PEERS_MAX),
+            block_relay_max,
             automatic_max,
             anchors,
             next_feeler: after(FEELER_INTERVAL),
@@ -115,10 +138,7 @@ impl Outbound {
     pub fn next(&mut self, scene: &Scene<'_>, addrman: &mut AddrMan, random: &mut ChaCha20Rng) -> Option<Wish> {
         let choice = self.choose(scene, addrman, random)?;
         addrman.resolve_collisions(scene.now.unix);
-        let standing =
-            scene.connections.iter().filter(|(kind, _)| is_standing(*kind)).map(|(_, endpoint)| endpoint.addr);
-        let (private, others): (Vec<_>, Vec<_>) = standing.partition(|addr| addr.is_privacy_net() || addr.is_cjdns());
-        let groups: BTreeSet<_> = others.iter().map(NetAddr::netgroup).collect();
+        let (_, groups) = diversity(scene.all());
         let (kind, address) = match choice {
             Choice::Anchor => (ConnectionKind::BlockRelayOnly, self.take_anchor(scene, &groups)?),
             Choice::Any(kind) => (kind, find(kind, None, scene, &groups, addrman)?),
@@ -127,12 +147,13 @@ impl Outbound {
                 (kind, find(kind, Some(network), scene, &groups, addrman)?)
             }
         };
-        let count_failure = groups.len() + private.len() >= self.automatic_max.saturating_sub(1).min(2);
+        let (private, groups) = diversity(scene.connections.iter());
+        let count_failure = groups.len() + private >= self.automatic_max.saturating_sub(1).min(2);
         Some(Wish { kind, address, count_failure })
     }
 
     fn choose(&mut self, scene: &Scene<'_>, addrman: &AddrMan, random: &mut ChaCha20Rng) -> Option<Choice> {
-        let count = |kind| scene.connections.iter().filter(|(other, _)| *other == kind).count();
+        let count = |kind| scene.all().filter(|(other, _)| *other == kind).count();
         let full_relay = count(ConnectionKind::OutboundFullRelay);
         let block_relay = count(ConnectionKind::BlockRelayOnly);
         let now = scene.now.elapsed;
@@ -177,6 +198,13 @@ impl Outbound {
     }
 }
 
+/// Connections that stay: those of privacy networks, and the groups of the others.
+fn diversity<'a>(connections: impl Iterator<Item = &'a (ConnectionKind, Endpoint)>) -> (usize, BTreeSet<Vec<u8>>) {
+    let standing = connections.filter(|(kind, _)| is_standing(*kind)).map(|(_, endpoint)| endpoint.addr);
+    let (private, others): (Vec<_>, Vec<_>) = standing.partition(|addr| addr.is_privacy_net() || addr.is_cjdns());
+    (private.len(), others.iter().map(NetAddr::netgroup).collect())
+}
+
 /// Connections that stay, and so have to be diverse. Inbound ones are free to make: they count for nothing.
 fn is_standing(kind: ConnectionKind) -> bool {
     matches!(kind, ConnectionKind::Manual | ConnectionKind::OutboundFullRelay | ConnectionKind::BlockRelayOnly)
@@ -192,7 +220,7 @@ fn missing_network(scene: &Scene<'_>, addrman: &AddrMan, random: &mut ChaCha20Rn
     let mut networks = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::I2p, Network::Cjdns];
     draw::shuffle(&mut networks, random);
     let is_counted = |kind| matches!(kind, ConnectionKind::Manual | ConnectionKind::OutboundFullRelay);
-    let has = |network| scene.connections.iter().any(|(kind, end)| is_counted(*kind) && end.addr.network() == network);
+    let has = |network| scene.all().any(|(kind, end)| is_counted(*kind) && end.addr.network() == network);
     networks
         .into_iter()
         .find(|network| scene.reachable.contains(network) && !has(*network) && addrman.size(Some(*network), None) > 0)
@@ -224,7 +252,7 @@ fn find(
 fn feeler_address(scene: &Scene<'_>, reachable: &[Network], addrman: &mut AddrMan) -> Option<(TimedAddress, UnixTime)> {
     if let Some((address, last_try)) = addrman.select_tried_collision() {
         let addr = address.endpoint.addr;
-        if !scene.connections.iter().any(|(_, endpoint)| endpoint.addr == addr) {
+        if !scene.all().any(|(_, endpoint)| endpoint.addr == addr) {
             return Some((address, last_try));
         }
         // We are connected to it: it is good, and not to be displaced.
@@ -251,13 +279,13 @@ fn is_fit(
         address.services.contains(desirable_services(address.services, scene.is_near_tip))
             && !groups.contains(&endpoint.addr.netgroup())
     };
-    let is_there = scene.connections.iter().any(|(_, other)| other == endpoint);
+    let is_there = scene.all().any(|(_, other)| other == endpoint);
     is_ours_to_dial(endpoint, scene)
         && is_useful
         && !is_recent
         && !is_bad_port
         && !is_there
-        && !scene.added.contains(endpoint)
+        && !scene.is_added(endpoint)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Peers that are enough: Core's `SEED_OUTBOUND_CONNECTION_THRESHOLD`.
-const PEERS_ENOUGH: usize = 2;
+pub const PEERS_ENOUGH: usize = 2;
 const NAMES_AT_ONCE: usize = 3;
 /// With so many addresses there is time to try them ...
 const ADDRESSES_MANY: usize = 1000;

@@ -22,6 +22,10 @@ pub struct PeerInfo {
     pub id: PeerId,
     pub kind: ConnectionKind,
     pub endpoint: Endpoint,
+    /// As the operator named it, or its address.
+    pub name: String,
+    /// Our side of the connection.
+    pub bind: Endpoint,
     /// Our address as the peer sees it.
     pub addr_local: Endpoint,
     pub services: Services,
@@ -72,6 +76,8 @@ impl PeerManager {
             id,
             kind: peer.kind(),
             endpoint: talk.connection.endpoint,
+            name: peer.link.name.clone(),
+            bind: peer.link.local,
             addr_local: talk.addr_local,
             services: talk.services,
             relays_transactions: talk.relays_transactions,

@@ -8,6 +8,7 @@
 
 mod announce;
 mod blocks;
+mod connect;
 mod headers;
 mod info;
 mod peer;
@@ -15,6 +16,7 @@ mod serve;
 mod talk;
 mod timers;
 
+pub use connect::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId, SavedFile, Target};
 pub use info::{PeerInfo, Question};
 pub use peer::PeerId;
 
@@ -24,11 +26,12 @@ use crate::headers::HeadersSyncParams;
 use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
 use crate::time::Moment;
 use crate::{AddrMan, Bans, Traffic, TrafficTotals};
+use connect::{Connector, Link};
 use lydian_chain::NodeId;
 use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload};
 use lydian_primitives::{BlockHash, Height};
-use lydian_wire::{Command, Endpoint, Message, Network, Services};
+use lydian_wire::{Command, Endpoint, Message, Network};
 use peer::Known;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -53,6 +56,7 @@ pub struct ManagerSettings {
     /// Bytes of blocks on their way, at most.
     pub download_bytes: u64,
     pub seed: [u8; 32],
+    pub connect: ConnectSettings,
 }
 
 /// A connection that stands; nothing was said yet.
@@ -62,6 +66,12 @@ pub struct NewPeer {
     pub kind: ConnectionKind,
     pub endpoint: Endpoint,
     pub permissions: Permissions,
+    /// The attempt that succeeded; none for inbound peers.
+    pub attempt: Option<AttemptId>,
+    /// Our side of it.
+    pub local: Endpoint,
+    /// The transport that is tried first.
+    pub v2: bool,
     /// What its bytes are counted by.
     pub traffic: Arc<Traffic>,
 }
@@ -88,6 +98,24 @@ pub enum Action {
     Store {
         from: PeerId,
         hash: BlockHash,
+        bytes: Vec<u8>,
+    },
+    /// Open a connection; the answer is [`PeerManager::connected`] or [`PeerManager::attempt_failed`].
+    Connect {
+        attempt: AttemptId,
+        kind: ConnectionKind,
+        target: Target,
+        v2: bool,
+    },
+    /// Ask the system for the addresses of a name; the answer is [`PeerManager::resolved`].
+    Resolve {
+        lookup: LookupId,
+        host: String,
+        count_max: usize,
+    },
+    /// Replace a file by this. A failure is for the log only.
+    Save {
+        file: SavedFile,
         bytes: Vec<u8>,
     },
     /// For the log, category `net`.
@@ -144,6 +172,7 @@ pub struct PeerManager {
     path_end: NodeId,
     tries_extra_peer: bool,
     next_stale_check: Duration,
+    connector: Connector,
 }
 
 /// A header and what it weighs, taken out of the tree.
@@ -161,6 +190,7 @@ impl PeerManager {
         let mut random = ChaCha20Rng::from_seed(settings.seed);
         let secret = Secret::new(&mut random);
         let (last_tip, height) = engine.with_tree(|tree| (tree.tip(), tree.height(tree.tip())));
+        let connector = Connector::new(settings.connect.clone());
         let download = DownloadSettings { window_bytes: settings.download_bytes };
         PeerManager {
             headers_params: HeadersSyncParams::of(settings.params.chain),
@@ -185,6 +215,7 @@ impl PeerManager {
             path_end: last_tip,
             tries_extra_peer: false,
             next_stale_check: Duration::ZERO,
+            connector,
         }
     }
 
@@ -201,16 +232,25 @@ impl PeerManager {
     /// A connection stands.
     pub fn connected(&mut self, new: NewPeer, now: Moment) {
         self.now = now;
+        let link = match self.link(&new) {
+            Ok(link) => link,
+            Err(reason) => {
+                let text = format!("connection from {} dropped ({reason})", new.endpoint);
+                self.log(text.clone());
+                self.actions.push(Action::Disconnect { peer: new.id, reason: text });
+                return;
+            }
+        };
         let nonce = self.new_nonce();
         let connection = Connection {
             kind: new.kind,
             endpoint: new.endpoint,
-            services: Services::NONE,
+            services: link.address.services,
             permissions: new.permissions,
             is_proxied: false,
             nonce,
         };
-        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), new.traffic));
+        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), new.traffic, link));
         if !new.kind.is_inbound() {
             self.own_nonces.insert(nonce);
         }
@@ -228,6 +268,7 @@ impl PeerManager {
                 self.addrman.connected(&peer.talk.connection.endpoint, now.unix);
             }
             self.forget_downloads(id);
+            self.reconnect(id, peer.kind(), peer.link);
         }
         self.request_blocks();
     }
@@ -250,8 +291,22 @@ impl PeerManager {
             self.note_common_block(id);
             self.settle(id);
         }
+        self.tend_connections();
         self.check_stale_tip();
         self.request_blocks();
+    }
+
+    /// What is remembered of a new connection, or why it must not be.
+    fn link(&mut self, new: &NewPeer) -> Result<Link, &'static str> {
+        let mut link = match new.attempt {
+            Some(attempt) => self.take_attempt(attempt, new.endpoint).ok_or("it is not wanted any more")?,
+            None if new.kind.is_inbound() => self.admit(new)?,
+            // Made by somebody else.
+            None => Link::unnamed(new.endpoint),
+        };
+        link.local = new.local;
+        link.keyed_netgroup = self.secret.keyed_netgroup(&new.endpoint.addr);
+        Ok(link)
     }
 
     fn log(&mut self, text: String) {

@@ -1,5 +1,6 @@
 //! What is known of one peer beyond its connection: the chain it has, what it was asked for, what it was told. Data, and questions to it.
 
+use super::connect::Link;
 use crate::headers::PeerHeaders;
 use crate::peer::{ConnectionKind, Peer, Permissions};
 use crate::time::UnixTime;
@@ -38,6 +39,8 @@ pub(super) struct Known {
     pub(super) id: PeerId,
     /// The connection and what is agreed about it.
     pub(super) talk: Peer,
+    /// How it came to be.
+    pub(super) link: Link,
     /// Told to go; nothing is read from it any more.
     pub(super) is_leaving: bool,
     pub(super) should_discourage: bool,
@@ -67,10 +70,11 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn new(id: PeerId, talk: Peer, traffic: Arc<Traffic>) -> Known {
+    pub(super) fn new(id: PeerId, talk: Peer, traffic: Arc<Traffic>, link: Link) -> Known {
         Known {
             id,
             talk,
+            link,
             is_leaving: false,
             should_discourage: false,
             sync_started: false,

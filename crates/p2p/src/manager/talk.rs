@@ -14,7 +14,7 @@ impl PeerManager {
     /// Lets a peer's connection do something, and does what follows.
     pub(super) fn talk(&mut self, id: PeerId, act: impl FnOnce(&mut crate::Peer, &mut Context<'_>, &mut Vec<Event>)) {
         let tip = self.tip();
-        let is_near_tip = self.tip_age() / self.settings.params.pow_target_spacing.max(1) < LIMITED_PEERS_BLOCKS;
+        let is_near_tip = self.is_near_tip();
         let (now, is_initial_block_download) = (self.now, self.is_initial_download());
         let mut events = Vec::new();
         let Some(peer) = self.peers.get_mut(&id) else { return };
@@ -31,6 +31,11 @@ impl PeerManager {
         };
         act(&mut peer.talk, &mut context, &mut events);
         events.into_iter().for_each(|event| self.follow(id, event));
+    }
+
+    /// Whether peers that have only the last blocks will do.
+    pub(super) fn is_near_tip(&self) -> bool {
+        self.tip_age() / self.settings.params.pow_target_spacing.max(1) < LIMITED_PEERS_BLOCKS
     }
 
     fn follow(&mut self, id: PeerId, event: Event) {

@@ -121,7 +121,7 @@ impl PeerManager {
         let spacing = u64::try_from(self.settings.params.pow_target_spacing).unwrap_or(0);
         let is_quiet = now.saturating_sub(self.last_tip_change) > 3 * Duration::from_secs(spacing);
         let is_idle = self.peers.values().all(|peer| peer.in_flight.is_empty());
-        self.tries_extra_peer = is_quiet && is_idle;
+        self.tries_extra_peer = is_quiet && is_idle && self.is_network_active() && self.connector.chooses_peers();
         if self.tries_extra_peer {
             let seconds = now.saturating_sub(self.last_tip_change).as_secs();
             self.tell(format!(

@@ -9,9 +9,10 @@ const START: u64 = 1_790_000_000;
 struct World {
     seconds: u64,
     connections: Vec<(ConnectionKind, Endpoint)>,
+    attempts: Vec<(ConnectionKind, Endpoint)>,
     reachable: BTreeSet<Network>,
     own: BTreeSet<Endpoint>,
-    added: BTreeSet<Endpoint>,
+    added: Vec<String>,
     wants_extra_full_relay: bool,
     wants_extra_block_relay: bool,
     addrman: AddrMan,
@@ -24,9 +25,10 @@ impl World {
         World {
             seconds: 0,
             connections: Vec::new(),
+            attempts: Vec::new(),
             reachable: [Network::Ipv4, Network::Ipv6].into(),
             own: BTreeSet::new(),
-            added: BTreeSet::new(),
+            added: Vec::new(),
             wants_extra_full_relay: false,
             wants_extra_block_relay: false,
             addrman: AddrMan::new(&mut random),
@@ -56,12 +58,14 @@ impl World {
     }
 
     fn next(&mut self, outbound: &mut Outbound) -> Option<Wish> {
+        let added: Vec<_> = self.added.iter().map(String::as_str).collect();
         let scene = Scene {
             now: self.now(),
             connections: &self.connections,
+            attempts: &self.attempts,
             reachable: &self.reachable,
             own: &self.own,
-            added: &self.added,
+            added: &added,
             is_near_tip: false,
             wants_extra_full_relay: self.wants_extra_full_relay,
             wants_extra_block_relay: self.wants_extra_block_relay,
@@ -211,7 +215,7 @@ fn odd_addresses_come_when_there_is_nothing_else() {
     assert!(chosen(&|_, _| {}));
     assert!(chosen(&|_, one| one.endpoint.port = 22), "a bad port, after 50 draws");
     assert!(!chosen(&|_, one| one.services = Services::NETWORK), "no witnesses");
-    assert!(!chosen(&|world, one| world.added.extend([one.endpoint])));
+    assert!(!chosen(&|world, one| world.added.extend([one.endpoint.to_string()])));
     assert!(!chosen(&|world, one| world.own.extend([one.endpoint])));
     assert!(!chosen(&|world, _| world.reachable.clear()));
     let mut world = World::new(7);

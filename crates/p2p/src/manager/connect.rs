@@ -1,0 +1,303 @@
+//! Connections: who is connected, when, and how often it is tried. Core's `CConnman`, without its sockets.
+//!
+//! Input: settings, wishes of the operator, what became of attempts, the time. Output: [`Action::Connect`] and [`Action::Resolve`], which whoever owns the
+//! sockets carries out and answers, each once. Invariants: nothing is dialled twice at a time, nothing that is banned or discouraged is dialled but by hand,
+//! nothing at all while the network is off; full-relay, block-relay-only, feeler and addr-fetch peers share a fixed number of slots, added nodes have
+//! their own. Cost: a look at all peers twice a second. It must never dial by itself or wait for an answer.
+
+mod attempts;
+mod automatic;
+mod extra;
+mod inbound;
+mod operator;
+mod save;
+
+pub use operator::AddedNode;
+pub use save::SavedFile;
+
+use super::PeerManager;
+use crate::outbound::{OUTBOUND_INTERVAL, Outbound};
+use crate::peer::ConnectionKind;
+use crate::seeding::{DnsSeed, Seeding};
+use lydian_wire::{Endpoint, NetAddr, Services, TimedAddress};
+use operator::{Added, AddedRounds, SpecifiedRounds};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// Feelers at a time: Core's `MAX_FEELER_CONNECTIONS`.
+const FEELERS_MAX: usize = 1;
+
+/// What the settings say of connections. By default nobody is connected to but by hand, and 125 may be connected.
+#[derive(Clone, Debug)]
+pub struct ConnectSettings {
+    /// `-maxconnections`: peers that connect to us or are chosen automatically.
+    pub automatic_max: usize,
+    /// Peers are chosen automatically: neither `-connect` nor `-noconnect` was given.
+    pub chooses_peers: bool,
+    /// `-connect`.
+    pub specified: Vec<String>,
+    /// `-addnode`.
+    pub added: Vec<String>,
+    /// `-seednode`.
+    pub seednodes: Vec<String>,
+    /// `-dnsseed`, as it is after `-connect` and others had their say.
+    pub dns_seed: bool,
+    /// `-forcednsseed`
+    pub force_dns_seed: bool,
+    /// `-fixedseeds`
+    pub fixed_seeds: bool,
+    /// `-dns`: names of peers may be resolved.
+    pub resolves_names: bool,
+    /// Names are resolved by a proxy, which is told them as they are.
+    pub has_name_proxy: bool,
+    /// For addresses without a port.
+    pub default_port: u16,
+    /// `-v2transport`
+    pub v2: bool,
+    /// `-networkactive`
+    pub is_network_active: bool,
+    /// Block-relay-only peers of the last run.
+    pub anchors: Vec<TimedAddress>,
+    /// Our own addresses, which are not dialled.
+    pub own: BTreeSet<Endpoint>,
+}
+
+impl Default for ConnectSettings {
+    fn default() -> Self {
+        ConnectSettings {
+            automatic_max: 125,
+            chooses_peers: false,
+            specified: Vec::new(),
+            added: Vec::new(),
+            seednodes: Vec::new(),
+            dns_seed: false,
+            force_dns_seed: false,
+            fixed_seeds: false,
+            resolves_names: true,
+            has_name_proxy: false,
+            default_port: 0,
+            v2: true,
+            is_network_active: true,
+            anchors: Vec::new(),
+            own: BTreeSet::new(),
+        }
+    }
+}
+
+/// A connection that is being made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AttemptId(pub u64);
+
+/// A name that is being resolved.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LookupId(pub u64);
+
+/// Whom to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    Endpoint(Endpoint),
+    /// For a proxy that resolves names.
+    Name {
+        host: String,
+        port: u16,
+    },
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::Endpoint(endpoint) => endpoint.fmt(f),
+            Target::Name { host, port } => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+/// Why an attempt came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttemptFailure {
+    /// Nobody answered there, or not as wanted.
+    Target { reason: String },
+    /// The proxy did not do its part: that tells nothing of the target.
+    Proxy { reason: String },
+}
+
+/// What a connection counts for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// Inbound peers, those of `-connect` and those connected by hand, once.
+    #[default]
+    None,
+    /// Core's `semOutbound`.
+    Outbound,
+    /// Core's `semAddnode`.
+    Added,
+}
+
+/// A connection to be made.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    kind: ConnectionKind,
+    to: Destination,
+    v2: bool,
+    count_failure: bool,
+    slot: Slot,
+}
+
+#[derive(Clone, Debug)]
+enum Destination {
+    Address(TimedAddress),
+    Name(String),
+}
+
+/// What is remembered of a connection for as long as it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    /// As the operator named it, or its address: Core's `m_addr_name`.
+    pub(super) name: String,
+    /// Whether the operator named it.
+    is_named: bool,
+    /// What the address manager knew of it.
+    pub(super) address: TimedAddress,
+    /// Our side of it.
+    pub(super) local: Endpoint,
+    pub(super) slot: Slot,
+    pub(super) prefer_evict: bool,
+    pub(super) keyed_netgroup: u64,
+    /// It closed before it spoke v2.
+    wants_v1: bool,
+}
+
+impl Link {
+    /// Of a connection that nobody named, to an address of which nothing is known.
+    pub(super) fn unnamed(endpoint: Endpoint) -> Link {
+        let address = TimedAddress { time: 0, services: Services::NONE, endpoint };
+        Link {
+            name: endpoint.to_string(),
+            is_named: false,
+            address,
+            local: Endpoint::default(),
+            slot: Slot::None,
+            prefer_evict: false,
+            keyed_netgroup: 0,
+            wants_v1: false,
+        }
+    }
+}
+
+/// Everything about connections that are not there yet.
+#[derive(Debug)]
+pub(super) struct Connector {
+    settings: ConnectSettings,
+    is_active: bool,
+    attempts: BTreeMap<AttemptId, attempts::Attempt>,
+    lookups: BTreeMap<LookupId, Lookup>,
+    last_id: u64,
+    added: Vec<Added>,
+    specified_rounds: SpecifiedRounds,
+    added_rounds: AddedRounds,
+    /// To be asked for addresses: Core's `m_addr_fetches`.
+    addr_fetches: VecDeque<String>,
+    seednodes: automatic::Seednodes,
+    /// There from the first tick on.
+    outbound: Option<Outbound>,
+    seeding: Option<Seeding>,
+    next_step: Duration,
+    extra: extra::Extra,
+    next_save: Option<Duration>,
+}
+
+/// What a name is resolved for.
+#[derive(Clone, Debug)]
+enum Lookup {
+    Attempt(AttemptId),
+    Seed(DnsSeed),
+}
+
+impl Connector {
+    pub(super) fn new(settings: ConnectSettings) -> Connector {
+        let added = settings.added.iter().map(|target| Added { target: target.clone(), v2: settings.v2 }).collect();
+        Connector {
+            is_active: settings.is_network_active,
+            attempts: BTreeMap::new(),
+            lookups: BTreeMap::new(),
+            last_id: 0,
+            added,
+            specified_rounds: SpecifiedRounds::default(),
+            added_rounds: AddedRounds::default(),
+            addr_fetches: VecDeque::new(),
+            seednodes: automatic::Seednodes::default(),
+            outbound: None,
+            seeding: None,
+            next_step: Duration::ZERO,
+            extra: extra::Extra::default(),
+            next_save: None,
+            settings,
+        }
+    }
+
+    /// Whether this node chooses peers: Core's `m_use_addrman_outgoing`.
+    pub(super) fn chooses_peers(&self) -> bool {
+        self.settings.chooses_peers
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+}
+
+impl PeerManager {
+    /// Time passed.
+    pub(super) fn tend_connections(&mut self) {
+        self.begin_choosing();
+        self.dial_what_is_due();
+        if self.now.elapsed < self.connector.next_step {
+            return;
+        }
+        self.connector.next_step = self.now.elapsed + OUTBOUND_INTERVAL;
+        if self.connector.is_active {
+            self.step_specified();
+            self.step_added();
+            self.step_seeds();
+            self.step_automatic();
+        }
+        self.evict_extra_peers();
+        self.save_when_due();
+    }
+
+    /// Whether a connection to this address and port stands or is being made.
+    fn is_connected_to(&self, endpoint: &Endpoint) -> bool {
+        self.peers.values().any(|peer| peer.talk.connection.endpoint == *endpoint)
+            || self.connector.attempts.values().any(|attempt| attempt.endpoint() == Some(*endpoint))
+    }
+
+    fn is_connected_to_addr(&self, addr: &NetAddr) -> bool {
+        self.peers.values().any(|peer| peer.talk.connection.endpoint.addr == *addr)
+            || self.connector.attempts.values().any(|attempt| attempt.endpoint().is_some_and(|end| end.addr == *addr))
+    }
+
+    fn is_connected_to_name(&self, name: &str) -> bool {
+        self.peers.values().any(|peer| peer.link.name == name)
+            || self.connector.attempts.values().any(|attempt| attempt.name() == name)
+    }
+
+    /// Connections that take a slot of this kind, those being made included.
+    fn slots_used(&self, slot: Slot) -> usize {
+        self.peers.values().filter(|peer| peer.link.slot == slot).count()
+            + self.connector.attempts.values().filter(|attempt| attempt.slot() == slot).count()
+    }
+
+    /// Core's `min(m_max_automatic_outbound, m_max_automatic_connections)`.
+    fn outbound_slots(&self) -> usize {
+        let automatic = self.connector.settings.automatic_max;
+        let (full, blocks) = crate::outbound::split(automatic);
+        (full + blocks + FEELERS_MAX).min(automatic)
+    }
+
+    /// Core's `m_max_inbound`.
+    fn inbound_max(&self) -> usize {
+        let automatic = self.connector.settings.automatic_max;
+        let (full, blocks) = crate::outbound::split(automatic);
+        automatic.saturating_sub(full + blocks + FEELERS_MAX)
+    }
+}

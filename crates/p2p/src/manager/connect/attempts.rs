@@ -1,0 +1,240 @@
+//! Attempts: from a wish to a connection that stands or to why there is none. Core's `OpenNetworkConnection` and `ConnectNode`.
+//!
+//! A name is resolved, and its addresses are tried one after the other in random order. Invariant: an attempt is over exactly once, by
+//! [`PeerManager::connected`], by the failure of its last address, or by the end of the network's activity.
+
+use super::{AttemptFailure, AttemptId, Destination, Link, Lookup, LookupId, Plan, Slot, Target};
+use crate::draw;
+use crate::manager::{Action, PeerId, PeerManager};
+use crate::peer::ConnectionKind;
+use crate::seeding::dns_answer;
+use crate::time::Moment;
+use lydian_wire::address::split_host_port;
+use lydian_wire::{Endpoint, NetAddr};
+use std::time::Duration;
+
+/// Addresses of one name that are tried: Core's.
+const NAME_ADDRESSES_MAX: usize = 256;
+
+/// A connection that is being made.
+#[derive(Clone, Debug)]
+pub(in crate::manager) struct Attempt {
+    plan: Plan,
+    /// Where the next address is dialled, the last one first.
+    candidates: Vec<Endpoint>,
+    current: Option<Endpoint>,
+    /// It waits until then.
+    start: Option<Duration>,
+}
+
+impl Attempt {
+    pub(super) fn endpoint(&self) -> Option<Endpoint> {
+        self.current.or_else(|| self.candidates.last().copied())
+    }
+
+    pub(super) fn kind(&self) -> ConnectionKind {
+        self.plan.kind
+    }
+
+    pub(super) fn slot(&self) -> Slot {
+        self.plan.slot
+    }
+
+    /// The name that the operator gave; nothing for addresses that were chosen.
+    pub(super) fn name(&self) -> &str {
+        match &self.plan.to {
+            Destination::Name(name) => name,
+            Destination::Address(_) => "",
+        }
+    }
+
+    fn link(&self, endpoint: Endpoint) -> Link {
+        let link = Link { slot: self.plan.slot, ..Link::unnamed(endpoint) };
+        match &self.plan.to {
+            Destination::Address(address) => Link { address: *address, ..link },
+            Destination::Name(name) => Link { name: name.clone(), is_named: true, ..link },
+        }
+    }
+}
+
+impl PeerManager {
+    /// Begins to connect, unless that is refused or done already.
+    pub(super) fn open(&mut self, plan: Plan) -> bool {
+        self.open_after(plan, Duration::ZERO)
+    }
+
+    pub(super) fn open_after(&mut self, plan: Plan, delay: Duration) -> bool {
+        if !self.connector.is_active {
+            return false;
+        }
+        let mut attempt = Attempt { plan, candidates: Vec::new(), current: None, start: None };
+        let id = AttemptId(self.connector.new_id());
+        match attempt.plan.to.clone() {
+            Destination::Address(address) => {
+                if !self.may_dial(&address.endpoint) {
+                    return false;
+                }
+                attempt.candidates.push(address.endpoint);
+                attempt.start = (!delay.is_zero()).then(|| self.now.elapsed + delay);
+                self.connector.attempts.insert(id, attempt);
+                self.dial_what_is_due();
+            }
+            Destination::Name(name) => {
+                if self.is_connected_to_name(&name) {
+                    return false;
+                }
+                self.connector.attempts.insert(id, attempt);
+                self.find_addresses(id, &name);
+            }
+        }
+        true
+    }
+
+    /// Core's questions before it dials an address that was chosen automatically.
+    fn may_dial(&self, endpoint: &Endpoint) -> bool {
+        let addr = &endpoint.addr;
+        !self.connector.settings.own.contains(endpoint)
+            && !self.bans.is_discouraged(addr)
+            && !self.bans.is_banned(addr, self.now.unix)
+            && !self.is_connected_to_addr(addr)
+    }
+
+    fn find_addresses(&mut self, id: AttemptId, name: &str) {
+        let settings = &self.connector.settings;
+        let (host, port, _) = split_host_port(name, settings.default_port);
+        if let Ok(endpoint) = Endpoint::parse(name, settings.default_port) {
+            return self.take_addresses(id, vec![endpoint]);
+        }
+        let host = host.to_owned();
+        if settings.has_name_proxy {
+            self.push_connect(id, Target::Name { host, port });
+        } else if settings.resolves_names {
+            let lookup = LookupId(self.connector.new_id());
+            self.connector.lookups.insert(lookup, Lookup::Attempt(id));
+            self.actions.push(Action::Resolve { lookup, host, count_max: NAME_ADDRESSES_MAX });
+        } else {
+            self.connector.attempts.remove(&id);
+        }
+    }
+
+    /// A name has these addresses, or none.
+    pub fn resolved(&mut self, lookup: LookupId, addresses: &[NetAddr], now: Moment) {
+        self.now = now;
+        match self.connector.lookups.remove(&lookup) {
+            Some(Lookup::Attempt(id)) => {
+                let Some(attempt) = self.connector.attempts.get(&id) else { return };
+                let port = split_host_port(attempt.name(), self.connector.settings.default_port).1;
+                let addresses = addresses.iter().take(NAME_ADDRESSES_MAX);
+                self.take_addresses(id, addresses.map(|addr| Endpoint { addr: *addr, port }).collect());
+            }
+            Some(Lookup::Seed(seed)) if addresses.is_empty() => {
+                self.connector.addr_fetches.push_back(seed.name.to_owned());
+            }
+            Some(Lookup::Seed(seed)) => {
+                let port = self.connector.settings.default_port;
+                let found = dns_answer(addresses, port, now.unix, &mut self.random);
+                let count = self.addrman.add(&found, &seed.source, 0, now.unix);
+                self.log(format!("{count} addresses found from DNS seed {}", seed.name));
+            }
+            None => {}
+        }
+    }
+
+    /// The addresses of what the operator named.
+    fn take_addresses(&mut self, id: AttemptId, mut candidates: Vec<Endpoint>) {
+        let name = self.connector.attempts.get(&id).map_or(String::new(), |attempt| attempt.name().to_owned());
+        draw::shuffle(&mut candidates, &mut self.random);
+        if let Some(endpoint) = candidates.iter().find(|endpoint| self.is_connected_to(endpoint)) {
+            self.log(format!("Not opening a connection to {name}, already connected to {endpoint}"));
+            candidates.clear();
+        } else if let Some(endpoint) = candidates.iter().find(|endpoint| !endpoint.addr.is_valid()) {
+            self.log(format!("Resolver returned invalid address {endpoint} for {name}"));
+            candidates.clear();
+        } else if candidates.is_empty() {
+            self.log(format!("connection attempt to {name} failed: it has no address"));
+        }
+        if candidates.is_empty() {
+            self.connector.attempts.remove(&id);
+        } else if let Some(attempt) = self.connector.attempts.get_mut(&id) {
+            attempt.candidates = candidates;
+            self.dial(id);
+        }
+    }
+
+    /// Attempts that waited, and those that are new.
+    pub(super) fn dial_what_is_due(&mut self) {
+        let now = self.now.elapsed;
+        let is_due = |attempt: &Attempt| {
+            attempt.current.is_none()
+                && !attempt.candidates.is_empty()
+                && attempt.start.is_none_or(|start| now >= start)
+        };
+        let due: Vec<_> =
+            self.connector.attempts.iter().filter(|(_, attempt)| is_due(attempt)).map(|(id, _)| *id).collect();
+        due.into_iter().for_each(|id| self.dial(id));
+    }
+
+    fn dial(&mut self, id: AttemptId) {
+        let Some(attempt) = self.connector.attempts.get_mut(&id) else { return };
+        attempt.current = attempt.candidates.pop();
+        match attempt.current {
+            Some(endpoint) => self.push_connect(id, Target::Endpoint(endpoint)),
+            None => {
+                self.connector.attempts.remove(&id);
+            }
+        }
+    }
+
+    fn push_connect(&mut self, id: AttemptId, target: Target) {
+        let Some(attempt) = self.connector.attempts.get(&id) else { return };
+        let (kind, v2) = (attempt.kind(), attempt.plan.v2);
+        let version = if v2 { "v2" } else { "v1" };
+        self.log(format!("trying {version} connection ({}) to {target}", kind.name()));
+        self.actions.push(Action::Connect { attempt: id, kind, target, v2 });
+    }
+
+    /// Nobody was reached.
+    pub fn attempt_failed(&mut self, id: AttemptId, failure: &AttemptFailure, now: Moment) {
+        self.now = now;
+        let Some(attempt) = self.connector.attempts.get_mut(&id) else { return };
+        let (endpoint, count_failure) = (attempt.current.take(), attempt.plan.count_failure);
+        let is_debug = attempt.plan.kind != ConnectionKind::Manual;
+        let target = endpoint.map_or_else(|| attempt.name().to_owned(), |endpoint| endpoint.to_string());
+        let text = match failure {
+            AttemptFailure::Target { reason } => {
+                if let Some(endpoint) = endpoint {
+                    self.addrman.attempt(&endpoint, count_failure, now.unix);
+                }
+                format!("connect() to {target} failed: {reason}")
+            }
+            AttemptFailure::Proxy { reason } => format!("connecting to {target} through the proxy failed: {reason}"),
+        };
+        self.actions.push(Action::Log { is_debug, text });
+        self.dial(id);
+    }
+
+    /// A connection stands that was asked for: what is remembered of it. `None`: it is not wanted any more.
+    pub(in crate::manager) fn take_attempt(&mut self, id: AttemptId, endpoint: Endpoint) -> Option<Link> {
+        let attempt = self.connector.attempts.remove(&id)?;
+        if let Some(dialled) = attempt.current {
+            self.addrman.attempt(&dialled, attempt.plan.count_failure, self.now.unix);
+        }
+        Some(attempt.link(endpoint))
+    }
+
+    /// The other side of an outbound connection closed before it spoke: it shall be tried with v1, once the connection has ended. Core's
+    /// `ShouldReconnectV1`.
+    pub fn retry_with_v1(&mut self, id: PeerId) {
+        self.with(id, |peer| peer.link.wants_v1 = true);
+    }
+
+    /// A connection has ended: Core's `PerformReconnections`.
+    pub(in crate::manager) fn reconnect(&mut self, id: PeerId, kind: ConnectionKind, link: Link) {
+        if !link.wants_v1 || kind.is_inbound() {
+            return;
+        }
+        self.log(format!("retrying with v1 transport protocol for peer={id}"));
+        let to = if link.is_named { Destination::Name(link.name) } else { Destination::Address(link.address) };
+        self.open(Plan { kind, to, v2: false, count_failure: false, slot: link.slot });
+    }
+}

@@ -1,0 +1,165 @@
+//! Peers that are chosen: who is asked for addresses, and which of them is connected next. Core's `ThreadOpenConnections`, `ThreadDNSAddressSeed` and
+//! `ProcessAddrFetch`, a step every half second; the choice itself is [`crate::outbound`]'s and [`crate::seeding`]'s.
+
+use super::{Destination, Lookup, LookupId, Plan, Slot};
+use crate::draw;
+use crate::fixed_seeds::fixed_seeds_source;
+use crate::limits::DNS_SEED_ADDRESSES_MAX;
+use crate::manager::{Action, PeerManager};
+use crate::outbound::{FEELER_DELAY_MAX, Outbound, Scene};
+use crate::peer::ConnectionKind;
+use crate::seeding::{DnsSeed, PEERS_ENOUGH, Seeding, SeedingSettings};
+use lydian_wire::Services;
+use std::time::Duration;
+
+/// Until the next of `-seednode` is asked: Core's `ADD_NEXT_SEEDNODE`.
+const NEXT_SEEDNODE: Duration = Duration::from_secs(10);
+
+/// Nodes of `-seednode` that were not asked yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seednodes {
+    left: Vec<String>,
+    last: Duration,
+    is_due: bool,
+}
+
+impl PeerManager {
+    /// The first time: what needs the time, or what is known by then.
+    pub(super) fn begin_choosing(&mut self) {
+        if self.connector.outbound.is_some() {
+            return;
+        }
+        let settings = &self.connector.settings;
+        let (now, random) = (self.now, &mut self.random);
+        let mut left = if settings.chooses_peers { settings.seednodes.clone() } else { Vec::new() };
+        draw::shuffle(&mut left, random);
+        let seeding = SeedingSettings {
+            dns: settings.dns_seed,
+            force_dns: settings.force_dns_seed,
+            fixed: settings.fixed_seeds,
+            has_seednodes: !settings.seednodes.is_empty(),
+            has_added_nodes: !settings.added.is_empty(),
+        };
+        let anchors = if settings.chooses_peers { settings.anchors.clone() } else { Vec::new() };
+        if settings.chooses_peers {
+            let text = format!("{} block-relay-only anchors will be tried for connections.", anchors.len());
+            self.actions.push(Action::Log { is_debug: false, text });
+        }
+        let is_due = self.addrman.is_empty() && !left.is_empty();
+        self.connector.seednodes = Seednodes { left, last: now.elapsed, is_due };
+        self.connector.outbound = Some(Outbound::new(settings.automatic_max, anchors, now, random));
+        self.connector.seeding = Some(Seeding::new(self.settings.params.chain, seeding, &self.addrman, now, random));
+    }
+
+    /// Names of the DNS.
+    pub(super) fn step_seeds(&mut self) {
+        let of_kind = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
+        let peers = of_kind.filter(|peer| peer.is_ready()).count();
+        let Some(seeding) = &mut self.connector.seeding else { return };
+        for seed in seeding.names(peers, &self.addrman, self.now) {
+            self.ask_seed(seed);
+        }
+    }
+
+    fn ask_seed(&mut self, seed: DnsSeed) {
+        self.tell(format!("Loading addresses from DNS seed {}", seed.name));
+        if self.connector.settings.has_name_proxy {
+            return self.connector.addr_fetches.push_back(seed.name.to_owned());
+        }
+        let lookup = LookupId(self.connector.new_id());
+        self.actions.push(Action::Resolve { lookup, host: seed.host.clone(), count_max: DNS_SEED_ADDRESSES_MAX });
+        self.connector.lookups.insert(lookup, Lookup::Seed(seed));
+    }
+
+    /// One more of the peers that this node chooses by itself.
+    pub(super) fn step_automatic(&mut self) {
+        if !self.connector.chooses_peers() {
+            return;
+        }
+        self.ask_seednode();
+        self.fetch_addresses();
+        if self.slots_used(Slot::Outbound) >= self.outbound_slots() {
+            return;
+        }
+        self.use_fixed_seeds();
+        self.time_seednodes();
+        self.choose_peer();
+    }
+
+    fn ask_seednode(&mut self) {
+        if !std::mem::take(&mut self.connector.seednodes.is_due) {
+            return;
+        }
+        let Some(seednode) = self.connector.seednodes.left.pop() else { return };
+        self.tell(if self.addrman.is_empty() {
+            format!("Empty addrman, adding seednode ({seednode}) to addrfetch")
+        } else {
+            format!(
+                "Couldn't connect to peers from addrman after {} seconds. Adding seednode ({seednode}) to addrfetch",
+                NEXT_SEEDNODE.as_secs()
+            )
+        });
+        self.connector.addr_fetches.push_back(seednode);
+    }
+
+    fn time_seednodes(&mut self) {
+        let full = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay).count();
+        let seednodes = &mut self.connector.seednodes;
+        if !seednodes.left.is_empty() && full < PEERS_ENOUGH && self.now.elapsed > seednodes.last + NEXT_SEEDNODE {
+            seednodes.last = self.now.elapsed;
+            seednodes.is_due = true;
+        }
+    }
+
+    /// Core's `ProcessAddrFetch`: one at a time, lost if there is no room for it.
+    fn fetch_addresses(&mut self) {
+        let Some(name) = self.connector.addr_fetches.pop_front() else { return };
+        if self.slots_used(Slot::Outbound) < self.outbound_slots() {
+            let (kind, to) = (ConnectionKind::AddrFetch, Destination::Name(name));
+            let v2 = self.connector.settings.v2;
+            self.open(Plan { kind, to, v2, count_failure: false, slot: Slot::Outbound });
+        }
+    }
+
+    fn use_fixed_seeds(&mut self) {
+        let Some(seeding) = &mut self.connector.seeding else { return };
+        let seeds = seeding.fixed(&self.settings.reachable, &self.addrman, self.now, &mut self.random);
+        if !seeds.is_empty() {
+            self.addrman.add(&seeds, &fixed_seeds_source(), 0, self.now.unix);
+            self.tell(format!("Added {} fixed seeds from reachable networks.", seeds.len()));
+        }
+    }
+
+    fn choose_peer(&mut self) {
+        let is_near_tip = self.is_near_tip();
+        let connections: Vec<_> =
+            self.peers.values().map(|peer| (peer.kind(), peer.talk.connection.endpoint)).collect();
+        let attempts = self.connector.attempts.values();
+        let attempts: Vec<_> =
+            attempts.filter_map(|attempt| attempt.endpoint().map(|endpoint| (attempt.kind(), endpoint))).collect();
+        let added: Vec<_> = self.connector.added.iter().map(|added| added.target.as_str()).collect();
+        let scene = Scene {
+            now: self.now,
+            connections: &connections,
+            attempts: &attempts,
+            reachable: &self.settings.reachable,
+            own: &self.connector.settings.own,
+            added: &added,
+            is_near_tip,
+            wants_extra_full_relay: self.tries_extra_peer,
+            wants_extra_block_relay: self.connector.extra.is_synced,
+        };
+        let Some(outbound) = &mut self.connector.outbound else { return };
+        let Some(wish) = outbound.next(&scene, &mut self.addrman, &mut self.random) else { return };
+        let is_feeler = wish.kind == ConnectionKind::Feeler;
+        let delay = if is_feeler { FEELER_DELAY_MAX.mul_f64(draw::unit(&mut self.random)) } else { Duration::ZERO };
+        let plan = Plan {
+            kind: wish.kind,
+            to: Destination::Address(wish.address),
+            v2: self.connector.settings.v2 && wish.address.services.contains(Services::P2P_V2),
+            count_failure: wish.count_failure,
+            slot: Slot::Outbound,
+        };
+        self.open_after(plan, delay);
+    }
+}

@@ -1,0 +1,92 @@
+//! Peers beyond the usual number, tried to see whether they know a better chain: one has to go. Core's `EvictExtraOutboundPeers`.
+
+use crate::manager::{PeerId, PeerManager};
+use crate::peer::ConnectionKind;
+use crate::time::UnixTime;
+use lydian_wire::Network;
+use std::time::Duration;
+
+/// Core's `EXTRA_PEER_CHECK_INTERVAL`.
+const CHECK_INTERVAL: Duration = Duration::from_secs(45);
+/// Core's `MINIMUM_CONNECT_TIME`: what a peer gets to show what it knows.
+const CONNECT_TIME_MIN: Duration = Duration::from_secs(30);
+
+/// When that is looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extra {
+    next_check: Duration,
+    /// The chain is synced: Core's `m_start_extra_block_relay_peers`.
+    pub(super) is_synced: bool,
+}
+
+impl PeerManager {
+    pub(super) fn evict_extra_peers(&mut self) {
+        let now = self.now.elapsed;
+        if now < self.connector.extra.next_check {
+            return;
+        }
+        self.connector.extra.next_check = now + CHECK_INTERVAL;
+        self.evict_extra_block_relay();
+        self.evict_extra_full_relay();
+        self.connector.extra.is_synced = self.connector.extra.is_synced || self.can_fetch_directly();
+    }
+
+    /// Of the two youngest, whoever sent a block longer ago.
+    fn evict_extra_block_relay(&mut self) {
+        let (_, most) = crate::outbound::split(self.connector.settings.automatic_max);
+        let of_kind = || self.peers.values().filter(|peer| peer.kind() == ConnectionKind::BlockRelayOnly);
+        if of_kind().filter(|peer| peer.is_ready()).count() <= most {
+            return;
+        }
+        let mut youngest = of_kind().filter(|peer| !peer.is_leaving).rev();
+        let Some(first) = youngest.next() else { return };
+        let chosen = youngest.next().filter(|second| first.last_block_time > second.last_block_time).unwrap_or(first);
+        let (id, last_block) = (chosen.id, chosen.last_block_time.0);
+        if self.is_idle_for_long(id, |time| time >= CONNECT_TIME_MIN) {
+            self.log(format!(
+                "disconnecting extra block-relay-only peer={id} (last block received at time {last_block})"
+            ));
+            self.leave(id, "extra block-relay-only peer");
+        }
+    }
+
+    /// Whoever told of a new block longest ago, but for protected peers and the only one of a network.
+    fn evict_extra_full_relay(&mut self) {
+        let (most, _) = crate::outbound::split(self.connector.settings.automatic_max);
+        let of_kind = || self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
+        if of_kind().filter(|peer| peer.is_ready()).count() <= most {
+            return;
+        }
+        let may_go = of_kind().filter(|peer| {
+            let network = peer.talk.connection.endpoint.addr.network();
+            !peer.is_leaving && !peer.chain_sync.is_protected && self.has_several_of(network)
+        });
+        let rank = |(id, time): &(PeerId, UnixTime)| (*time, std::cmp::Reverse(*id));
+        let Some((id, time)) = may_go.map(|peer| (peer.id, peer.last_block_announcement)).min_by_key(rank) else {
+            return;
+        };
+        if self.is_idle_for_long(id, |time| time > CONNECT_TIME_MIN) {
+            self.log(format!(
+                "disconnecting extra outbound peer={id} (last block announcement received at time {})",
+                time.0
+            ));
+            self.leave(id, "extra outbound peer");
+            // One was found after the tip went stale: no more until it does again.
+            self.tries_extra_peer = false;
+        }
+    }
+
+    /// Core's `MultipleManualOrFullOutboundConns`.
+    fn has_several_of(&self, network: Network) -> bool {
+        let lasts = |kind| matches!(kind, ConnectionKind::Manual | ConnectionKind::OutboundFullRelay);
+        let of_network = self
+            .peers
+            .values()
+            .filter(|peer| lasts(peer.kind()) && peer.talk.connection.endpoint.addr.network() == network);
+        of_network.count() > 1
+    }
+
+    fn is_idle_for_long(&self, id: PeerId, is_long: impl Fn(Duration) -> bool) -> bool {
+        self.peers.get(&id).is_some_and(|peer| is_long(peer.talk.connected_for(self.now)) && peer.in_flight.is_empty())
+    }
+}

@@ -1,0 +1,242 @@
+//! What the operator wants: nodes that are added, named or left, bans, the network off and on. Core's `AddNode`, `ThreadOpenAddedConnections`, the first part of
+//! `ThreadOpenConnections`, `DisconnectNode`, `SetNetworkActive`, and `setban`.
+
+use super::{Destination, Plan, Slot};
+use crate::limits::ADDED_NODES_CONNECTED_MAX;
+use crate::manager::{PeerId, PeerManager};
+use crate::outbound::{OUTBOUND_INTERVAL, split};
+use crate::peer::ConnectionKind;
+use crate::{AddrMan, Bans};
+use lydian_wire::{Endpoint, Subnet};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Until added nodes are looked at again, if one was tried, and if none was.
+const ADDED_INTERVAL: Duration = Duration::from_secs(60);
+const ADDED_INTERVAL_IDLE: Duration = Duration::from_secs(2);
+
+/// Rounds after which the pause between two nodes of `-connect` grows no more.
+const SPECIFIED_ROUNDS_COUNTED: u32 = 10;
+
+/// An added node, as it is told to the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedNode {
+    /// As it was given.
+    pub target: String,
+    pub v2: bool,
+    /// Where it is connected, and whether it was the one who connected.
+    pub connected: Option<(Endpoint, bool)>,
+}
+
+/// A node that should be connected.
+#[derive(Clone, Debug)]
+pub(super) struct Added {
+    pub(super) target: String,
+    pub(super) v2: bool,
+}
+
+/// Where the rounds through added nodes stand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AddedRounds {
+    next: Duration,
+    /// Of this round.
+    left: Option<VecDeque<Added>>,
+    has_tried: bool,
+}
+
+/// Where the rounds through the nodes of `-connect` stand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SpecifiedRounds {
+    next: Duration,
+    index: usize,
+    round: u32,
+}
+
+impl PeerManager {
+    /// The address manager.
+    pub fn addrman(&self) -> &AddrMan {
+        &self.addrman
+    }
+
+    pub fn addrman_mut(&mut self) -> &mut AddrMan {
+        &mut self.addrman
+    }
+
+    /// Keeps a node connected from now on; false if that is so already.
+    pub fn add_node(&mut self, target: &str, v2: bool) -> bool {
+        let port = self.connector.settings.default_port;
+        let endpoint = Endpoint::parse(target, port).ok().filter(|endpoint| endpoint.addr.is_valid());
+        let is_same = |added: &Added| {
+            added.target == target || endpoint.is_some() && Endpoint::parse(&added.target, port).ok() == endpoint
+        };
+        if self.connector.added.iter().any(is_same) {
+            return false;
+        }
+        self.connector.added.push(Added { target: target.to_owned(), v2 });
+        true
+    }
+
+    /// Keeps it no more; its connection stays. False if it was not added with these words.
+    pub fn remove_added_node(&mut self, target: &str) -> bool {
+        let found = self.connector.added.iter().position(|added| added.target == target);
+        found.map(|index| self.connector.added.remove(index)).is_some()
+    }
+
+    /// Core's `GetAddedNodeInfo`.
+    pub fn added_nodes(&self) -> Vec<AddedNode> {
+        let node = |added: &Added| AddedNode {
+            target: added.target.clone(),
+            v2: added.v2,
+            connected: self.connection_of(&added.target),
+        };
+        self.connector.added.iter().map(node).collect()
+    }
+
+    /// Where a node is connected, by its address or, if it is none, by its name.
+    fn connection_of(&self, target: &str) -> Option<(Endpoint, bool)> {
+        let endpoint = Endpoint::parse(target, self.connector.settings.default_port);
+        let endpoint = endpoint.ok().filter(|endpoint| endpoint.addr.is_valid());
+        let peer = self.peers.values().find(|peer| match endpoint {
+            Some(endpoint) => peer.talk.connection.endpoint == endpoint,
+            None => peer.link.name == target,
+        })?;
+        Some((peer.talk.connection.endpoint, peer.kind().is_inbound()))
+    }
+
+    /// Connects to a node once: `addnode onetry`.
+    pub fn connect_once(&mut self, target: &str, v2: bool) {
+        let to = Destination::Name(target.to_owned());
+        self.open(Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::None });
+    }
+
+    /// A connection of a kind that is otherwise made automatically: `addconnection`, on regtest. False if there is no room for it.
+    pub fn add_connection(&mut self, target: &str, kind: ConnectionKind, v2: bool) -> bool {
+        let (full, blocks) = split(self.connector.settings.automatic_max);
+        let count = self.peers.values().filter(|peer| peer.kind() == kind).count();
+        let has_room = match kind {
+            ConnectionKind::Inbound | ConnectionKind::Manual => false,
+            ConnectionKind::OutboundFullRelay => count < full,
+            ConnectionKind::BlockRelayOnly => count < blocks,
+            ConnectionKind::AddrFetch | ConnectionKind::Feeler => true,
+        };
+        if !has_room || self.slots_used(Slot::Outbound) >= self.outbound_slots() {
+            return false;
+        }
+        let to = Destination::Name(target.to_owned());
+        self.open(Plan { kind, to, v2, count_failure: false, slot: Slot::Outbound });
+        true
+    }
+
+    /// Ends the connection to whom was named so, or has this address and port.
+    pub fn disconnect_endpoint(&mut self, address: &str) -> bool {
+        let found = self.peers.values().find(|peer| peer.link.name == address).map(|peer| peer.id);
+        found.is_some_and(|id| self.disconnect_peer(id))
+    }
+
+    pub fn disconnect_peer(&mut self, id: PeerId) -> bool {
+        let is_there = self.peers.contains_key(&id);
+        self.leave(id, "disconnected by the operator");
+        is_there
+    }
+
+    /// Ends the connections to all of a subnet.
+    pub fn disconnect_subnet(&mut self, subnet: &Subnet) -> bool {
+        let is_in =
+            |id: &PeerId| self.peers.get(id).is_some_and(|peer| subnet.contains(&peer.talk.connection.endpoint.addr));
+        let found: Vec<_> = self.peers.keys().copied().filter(is_in).collect();
+        found.iter().for_each(|id| self.leave(*id, "disconnected by the operator, with its subnet"));
+        !found.is_empty()
+    }
+
+    /// Ends everything and begins nothing, or begins again: `setnetworkactive`.
+    pub fn set_network_active(&mut self, on: bool) {
+        self.tell(format!("SetNetworkActive: {on}"));
+        self.connector.is_active = on;
+        if !on {
+            self.connector.attempts.clear();
+            let ids: Vec<_> = self.peers.keys().copied().collect();
+            ids.into_iter().for_each(|id| self.leave(id, "Network not active"));
+        }
+    }
+
+    pub fn is_network_active(&self) -> bool {
+        self.connector.is_active
+    }
+
+    /// Bans a subnet for so many seconds, or until a moment since 1970 if that is absolute; 0: for the default time. Ends its connections. False if a ban
+    /// as long is there.
+    pub fn ban(&mut self, subnet: Subnet, seconds: u64, is_absolute: bool) -> bool {
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        let is_new = self.bans.ban(subnet, seconds, is_absolute, self.now.unix);
+        self.save_bans();
+        self.disconnect_subnet(&subnet);
+        is_new
+    }
+
+    /// Lifts the ban of exactly this subnet.
+    pub fn unban(&mut self, subnet: &Subnet) -> bool {
+        let was_banned = self.bans.unban(subnet);
+        self.save_bans();
+        was_banned
+    }
+
+    pub fn clear_bans(&mut self) {
+        self.bans.clear();
+        self.save_bans();
+    }
+
+    pub fn bans(&self) -> &Bans {
+        &self.bans
+    }
+
+    /// Bans that have not expired.
+    pub fn bans_mut(&mut self) -> &mut Bans {
+        &mut self.bans
+    }
+
+    /// The nodes of `-connect`, over and over: Core pauses longer from round to round, up to five seconds.
+    pub(super) fn step_specified(&mut self) {
+        while self.now.elapsed >= self.connector.specified_rounds.next {
+            let settings = &self.connector.settings;
+            let Some(target) = settings.specified.get(self.connector.specified_rounds.index) else { return };
+            let to = Destination::Name(target.clone());
+            let (v2, count) = (settings.v2, settings.specified.len());
+            self.open(Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::None });
+            let rounds = &mut self.connector.specified_rounds;
+            rounds.next = self.now.elapsed + OUTBOUND_INTERVAL * rounds.round;
+            rounds.index += 1;
+            if rounds.index == count {
+                rounds.index = 0;
+                rounds.round = (rounds.round + 1).min(SPECIFIED_ROUNDS_COUNTED);
+                rounds.next += OUTBOUND_INTERVAL;
+            }
+        }
+    }
+
+    /// Added nodes that are not connected, one at a time, as long as there is room.
+    pub(super) fn step_added(&mut self) {
+        let rounds = &mut self.connector.added_rounds;
+        if self.now.elapsed < rounds.next {
+            return;
+        }
+        let mut left = match rounds.left.take() {
+            Some(left) => left,
+            None => {
+                rounds.has_tried = false;
+                let added = self.connector.added.iter();
+                added.filter(|added| self.connection_of(&added.target).is_none()).cloned().collect()
+            }
+        };
+        let has_room = self.slots_used(Slot::Added) < ADDED_NODES_CONNECTED_MAX;
+        if has_room && let Some(Added { target, v2 }) = left.pop_front() {
+            self.connector.added_rounds.has_tried = true;
+            let to = Destination::Name(target);
+            self.open(Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::Added });
+            self.connector.added_rounds.left = Some(left);
+            return;
+        }
+        let rounds = &mut self.connector.added_rounds;
+        let pause = if rounds.has_tried { ADDED_INTERVAL } else { ADDED_INTERVAL_IDLE };
+        rounds.next = self.now.elapsed + pause;
+    }
+}

@@ -1,0 +1,71 @@
+//! When the three files are written: addresses and bans every 15 minutes and at the end, bans also with every change of the operator's, anchors at a clean
+//! end only. Core's `DumpAddresses`, `DumpBanlist`, `DumpAnchors`. What is to be written goes out as bytes; the disk is another's.
+
+use crate::anchors;
+use crate::bans::DUMP_BANS_INTERVAL_S;
+use crate::files::{ANCHORS_FILE, BANLIST_FILE, PEERS_FILE};
+use crate::manager::{Action, PeerManager};
+use crate::peer::ConnectionKind;
+use crate::time::Moment;
+use std::time::Duration;
+
+/// Core's `DUMP_PEERS_INTERVAL`, the same as that of bans.
+const SAVE_INTERVAL: Duration = Duration::from_secs(DUMP_BANS_INTERVAL_S);
+
+/// A file of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SavedFile {
+    Peers,
+    Bans,
+    Anchors,
+}
+
+impl SavedFile {
+    /// Its name in the data directory.
+    pub fn name(self) -> &'static str {
+        match self {
+            SavedFile::Peers => PEERS_FILE,
+            SavedFile::Bans => BANLIST_FILE,
+            SavedFile::Anchors => ANCHORS_FILE,
+        }
+    }
+}
+
+impl PeerManager {
+    /// The node ends cleanly: what has to outlast it.
+    pub fn end(&mut self, now: Moment) {
+        self.now = now;
+        self.save_peers();
+        self.save_bans();
+        if self.connector.chooses_peers() {
+            let of_kind = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::BlockRelayOnly);
+            let addresses: Vec<_> = of_kind.map(|peer| peer.link.address).collect();
+            let bytes = anchors::encode(&addresses, self.settings.params.magic);
+            self.actions.push(Action::Save { file: SavedFile::Anchors, bytes });
+        }
+    }
+
+    pub(super) fn save_when_due(&mut self) {
+        let now = self.now.elapsed;
+        let next = *self.connector.next_save.get_or_insert(now + SAVE_INTERVAL);
+        if now >= next {
+            self.connector.next_save = Some(now + SAVE_INTERVAL);
+            self.save_peers();
+            self.save_bans();
+        }
+    }
+
+    fn save_peers(&mut self) {
+        let bytes = self.addrman.encode(self.settings.params.magic);
+        self.actions.push(Action::Save { file: SavedFile::Peers, bytes });
+    }
+
+    /// If they changed, or some expired.
+    pub(super) fn save_bans(&mut self) {
+        self.bans.list(self.now.unix);
+        if self.bans.take_dirty() {
+            let bytes = self.bans.encode();
+            self.actions.push(Action::Save { file: SavedFile::Bans, bytes });
+        }
+    }
+}
