@@ -8,7 +8,7 @@ use crate::chain::params;
 use lydian_consensus::{Rejected, Rule, U256};
 use lydian_disk::SimDisk;
 use lydian_engine::{Cancel, Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_p2p::manager::{Action, BlockFate, ManagerSettings, PeerId, PeerManager};
+use lydian_p2p::manager::{Action, BlockFate, ConnectSettings, ManagerSettings, PeerId, PeerManager};
 use lydian_p2p::peer::Local;
 use lydian_p2p::{AddrMan, Bans, Moment};
 use lydian_primitives::{BlockHash, RawBlock};
@@ -71,6 +71,7 @@ impl Node {
             reachable: [Network::Ipv4, Network::Ipv6].into(),
             download_bytes: DOWNLOAD_BYTES,
             seed: bytes,
+            connect: ConnectSettings::default(),
         };
         let addrman = AddrMan::new(&mut random);
         let bans = Bans::new(lydian_p2p::bans::DEFAULT_BAN_TIME_S, &mut random);

@@ -13,7 +13,7 @@ use lydian_hash::SipHasher;
 use lydian_lab::rng::Random;
 use lydian_p2p::manager::{Action, BlockFate, NewPeer, PeerId};
 use lydian_p2p::{Moment, UnixTime};
-use lydian_wire::Message;
+use lydian_wire::{Endpoint, Message};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -212,7 +212,17 @@ impl World {
         self.standing[index] = Some(id);
         self.touched.insert(id);
         let now = self.moment();
-        self.node.manager.connected(NewPeer { id, kind, endpoint, permissions, traffic: Arc::default() }, now);
+        let new = NewPeer {
+            id,
+            kind,
+            endpoint,
+            permissions,
+            attempt: None,
+            local: Endpoint::default(),
+            v2: true,
+            traffic: Arc::default(),
+        };
+        self.node.manager.connected(new, now);
         self.say(|_| format!("peer={id} is {} of {kind:?}", index));
         self.play(index, |actor, stage| actor.connected(stage));
     }
@@ -361,6 +371,8 @@ impl World {
                 self.node.manager.block_stored(from, &hash, &BlockFate::TooEarly, now);
             }
             Action::Log { text, .. } => self.say(|_| text),
+            // Who connects is the seed's choice; files are nobody's here.
+            Action::Connect { .. } | Action::Resolve { .. } | Action::Save { .. } => {}
         }
     }
 

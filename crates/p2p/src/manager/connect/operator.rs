@@ -185,10 +185,6 @@ impl PeerManager {
         self.save_bans();
     }
 
-    pub fn bans(&self) -> &Bans {
-        &self.bans
-    }
-
     /// Bans that have not expired.
     pub fn bans_mut(&mut self) -> &mut Bans {
         &mut self.bans
