@@ -234,17 +234,52 @@ impl Download {
         let Some(height) = self.path.find(block) else { return Arrival::Unwanted };
         self.path.forget_request(height, peer);
         let was_waiting = !self.path.has_next();
-        let Some(others) = self.path.set_here(height, bytes) else {
+        if !self.path.set_here(height, bytes) {
             self.stats.duplicates += 1;
             self.stats.duplicate_bytes += u64::from(bytes);
             return Arrival::Duplicate;
-        };
+        }
         if was_waiting && self.path.has_next() {
             self.busy_since = now;
         }
-        // They may send it all the same, and their links are busy with it until then.
-        others.into_iter().for_each(|peer| self.actions.push(DownloadAction::Cancel { peer, block: *block }));
         Arrival::First { height }
+    }
+
+    /// What arrived is the block and is stored: nobody else need send it. They may all the same, and their links are busy with it until then.
+    pub fn stored(&mut self, block: &BlockHash) {
+        let Some(height) = self.path.find(block) else { return };
+        for peer in self.path.settle(height) {
+            self.actions.push(DownloadAction::Cancel { peer, block: *block });
+        }
+    }
+
+    /// Who was asked for the block and has not answered, in the order in which they were.
+    pub fn asked(&self, block: &BlockHash) -> &[DownloadPeer] {
+        let slot = self.path.find(block).and_then(|height| self.path.slot(height));
+        slot.map_or(&[], |slot| &slot.asked)
+    }
+
+    /// Whoever drives this asked the peer for a block by itself. False if the peer or the block is none of this download's.
+    pub fn note_request(&mut self, peer: DownloadPeer, block: &BlockHash, now: Duration) -> bool {
+        let Some((height, slot)) = self.path.find(block).and_then(|height| Some((height, self.path.slot(height)?)))
+        else {
+            return false;
+        };
+        let Some(known) = self.peers.get_mut(&peer) else { return false };
+        if !slot.is_here && !slot.asked.contains(&peer) {
+            known.request(height, *block, slot.size, now);
+            self.path.add_request(height, peer);
+        }
+        true
+    }
+
+    /// The peer will not send the block, which says nothing of others.
+    pub fn forget_request(&mut self, peer: DownloadPeer, block: &BlockHash) {
+        let Some(height) = self.path.find(block) else { return };
+        self.path.forget_request(height, peer);
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.cancel(block);
+        }
     }
 
     /// The peer says that it has not the block (`notfound`), or sent bytes that are not the block's: it is not asked for it again, nor for

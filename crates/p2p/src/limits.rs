@@ -56,6 +56,13 @@ pub const BLOCKS_IN_FLIGHT_PER_PEER_MAX: usize = 512;
 /// Peers asked for the same block at once: Core's `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`.
 pub const REQUESTS_PER_BLOCK_MAX: usize = 3;
 
+/// Blocks that a peer may be asked for before a compact one of it is not begun: Core's `MAX_BLOCKS_IN_TRANSIT_PER_PEER`. No more are asked of a peer
+/// beside the path of the download.
+pub const COMPACT_BLOCKS_PER_PEER_MAX: usize = 16;
+
+/// Peers that may send compact blocks unasked: three, says BIP-0152.
+pub const HIGH_BANDWIDTH_PEERS_MAX: usize = 3;
+
 /// Blocks on their way, from the lowest, that are looked at for being late.
 pub const RESCUES_LOOKED_AT: usize = 256;
 

@@ -192,6 +192,8 @@ pub struct Peer {
     pub provides_compact_blocks: bool,
     /// It asked for compact blocks without asking.
     pub high_bandwidth_from: bool,
+    /// We asked it for them.
+    pub high_bandwidth_to: bool,
     is_version_sent: bool,
     is_connected: bool,
     is_over: bool,
@@ -223,6 +225,7 @@ impl Peer {
             sent_sendheaders: false,
             provides_compact_blocks: false,
             high_bandwidth_from: false,
+            high_bandwidth_to: false,
             is_version_sent: false,
             is_connected: false,
             is_over: false,

@@ -101,7 +101,7 @@ impl Path {
                 break;
             }
             self.open_bytes = bytes;
-            if !slot.is_here {
+            if !slot.is_here && slot.asked.is_empty() {
                 self.free.insert(self.height(self.open));
             }
             self.open += 1;
@@ -122,8 +122,8 @@ impl Path {
         let Some(index) = self.index(height) else { return };
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.asked.push(peer);
-        if self.free.remove(&height) {
-            self.in_flight.insert(height);
+        self.free.remove(&height);
+        if !slot.is_here && self.in_flight.insert(height) {
             self.bytes_in_flight += u64::from(slot.size);
         }
     }
@@ -135,14 +135,16 @@ impl Path {
         slot.asked.retain(|asked| *asked != peer);
         if slot.asked.is_empty() && self.in_flight.remove(&height) {
             self.bytes_in_flight -= u64::from(slot.size);
-            self.free.insert(height);
+            if index < self.open {
+                self.free.insert(height);
+            }
         }
     }
 
-    /// The block came. Gives who else was asked for it; `None` if it was here.
-    pub(super) fn set_here(&mut self, height: Height, size: u32) -> Option<Vec<DownloadPeer>> {
-        let index = self.index(height)?;
-        let slot = self.slots.get_mut(index).filter(|slot| !slot.is_here)?;
+    /// The block came. Who else was asked for it stays so: the bytes may not be the block's. False if it was here.
+    pub(super) fn set_here(&mut self, height: Height, size: u32) -> bool {
+        let Some(index) = self.index(height) else { return false };
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| !slot.is_here) else { return false };
         let guessed = std::mem::replace(&mut slot.size, size);
         slot.is_here = true;
         if index < self.open {
@@ -153,16 +155,25 @@ impl Path {
         if self.in_flight.remove(&height) {
             self.bytes_in_flight -= u64::from(guessed);
         }
-        Some(std::mem::take(&mut slot.asked))
+        true
     }
 
-    /// The block is wanted again.
+    /// The block that came is the block. Gives who else was asked for it.
+    pub(super) fn settle(&mut self, height: Height) -> Vec<DownloadPeer> {
+        let slot = self.index(height).and_then(|index| self.slots.get_mut(index)).filter(|slot| slot.is_here);
+        slot.map_or(Vec::new(), |slot| std::mem::take(&mut slot.asked))
+    }
+
+    /// The block is wanted again, of those who were asked for it and have not answered or of somebody else.
     pub(super) fn clear_here(&mut self, height: Height) {
         let Some(index) = self.index(height) else { return };
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.is_here) else { return };
         slot.is_here = false;
         self.bytes_here -= u64::from(slot.size);
-        if index < self.open {
+        if !slot.asked.is_empty() {
+            self.bytes_in_flight += u64::from(slot.size);
+            self.in_flight.insert(height);
+        } else if index < self.open {
             self.free.insert(height);
         }
     }

@@ -3,6 +3,7 @@
 use super::{PeerId, PeerManager};
 use crate::time::Moment;
 use lydian_chain::{HeaderTree, NodeId};
+use lydian_primitives::BlockHash;
 use lydian_wire::{Inv, InvType, Message};
 
 /// Blocks told of at once; who lacks more asks: Core's `MAX_BLOCKS_TO_ANNOUNCE`.
@@ -12,10 +13,12 @@ impl PeerManager {
     /// Validation went on, and the active chain may have another tip.
     pub fn chain_changed(&mut self, now: Moment) {
         self.now = now;
+        let is_initial = self.is_initial_download();
         self.note_tip();
         let tip = self.engine.with_tree(|tree| tree.tip());
         if tip != self.last_tip {
             let fresh = self.fresh_blocks(tip);
+            self.choose_announcers(&fresh, is_initial);
             self.last_tip = tip;
             self.last_tip_change = now.elapsed;
             self.forget_sources();
@@ -25,6 +28,21 @@ impl PeerManager {
             }
         }
         self.request_blocks();
+    }
+
+    /// Who brought a block that is good, while nothing else is on its way, may bring the next ones unasked: Core's `BlockChecked`.
+    fn choose_announcers(&mut self, fresh: &[NodeId], is_initial: bool) {
+        if is_initial {
+            return;
+        }
+        let hashes: Vec<BlockHash> = self.engine.with_tree(|tree| fresh.iter().map(|id| *tree.hash(*id)).collect());
+        for hash in hashes {
+            let Some(source) = self.sources.get(&hash).copied() else { continue };
+            let is_last = self.peers.values().all(|peer| peer.in_flight.iter().all(|other| *other == hash));
+            if is_last {
+                self.choose_announcer(source.peer);
+            }
+        }
     }
 
     /// The blocks of the new chain that the old one had not, lowest first, the last few.
@@ -56,7 +74,7 @@ impl PeerManager {
         let (wants_compact, prefers_headers) = (peer.talk.high_bandwidth_from, peer.talk.prefers_headers);
         let info = self.engine.with_tree(|tree| *tree.hash(last));
         match self.engine.header_info(&info) {
-            Some(info) if connects && unknown.len() == 1 && wants_compact => {
+            Some(info) if connects && unknown.len() == 1 && wants_compact && (prefers_headers || fresh.len() == 1) => {
                 self.send_compact(id, &info);
                 self.with(id, |peer| peer.best_header_sent = Some(last));
             }

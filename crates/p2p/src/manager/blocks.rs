@@ -1,13 +1,16 @@
 //! Blocks of peers: which are wanted, what became of them, who is to blame. The choice of who is asked for what is [`crate::download`]'s.
 
-use super::{Action, BlockFate, PeerId, PeerManager};
+use super::{Action, BlockFate, PeerId, PeerManager, Source};
 use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimits, WantedBlock};
 use crate::headers::anti_dos_work;
+use crate::limits::{BLOCK_TIMEOUT, COMPACT_BLOCKS_PER_PEER_MAX, REQUESTS_PER_BLOCK_MAX};
 use crate::time::UnixTime;
 use lydian_chain::NodeId;
+use lydian_consensus::U256;
 use lydian_consensus::pow::block_proof;
-use lydian_primitives::{BlockHash, HEADER_SIZE, Header, Height};
+use lydian_primitives::{BlockHash, HEADER_SIZE, HashedHeader, Header, Height};
 use lydian_wire::{Inv, InvType, Message};
+use std::time::Duration;
 
 /// A guess for a block that nobody has seen: what blocks of its time have at most, by and large.
 const BLOCK_BYTES_GUESS: u32 = 1_000_000;
@@ -20,87 +23,150 @@ impl PeerManager {
     pub(super) fn take_block(&mut self, id: PeerId, bytes: Vec<u8>) {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>().map(Header::parse) else { return };
         let hash = header.hash();
-        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let arrival = self.download.arrived(DownloadPeer(id.0), &hash, size, self.now.elapsed);
-        let unix = self.now.unix;
+        // The same block may come twice before the first is looked at, and the first need not be what it says.
+        let is_requested = !self.asked(&hash).is_empty() || self.pending.contains_key(&hash);
+        if is_requested || self.is_welcome(id, &header, &hash, &bytes) {
+            self.deliver(id, hash, bytes, false);
+        } else {
+            self.download.forget_request(DownloadPeer(id.0), &hash);
+            self.log(format!("block {hash} from peer={id} was not asked for or is here"));
+        }
         self.with(id, |peer| {
             peer.in_flight.remove(&hash);
         });
-        let is_taken = match arrival {
-            Arrival::First { .. } => true,
-            Arrival::Duplicate => false,
-            Arrival::Unwanted => self.is_welcome(&header, &hash),
-        };
-        if is_taken {
-            self.with(id, |peer| peer.last_block_time = unix);
-            self.sources.insert(hash, id);
-            self.actions.push(Action::Store { from: id, hash, bytes });
-        } else {
-            self.log(format!("block {hash} from peer={id} was not asked for or is here"));
-        }
         self.request_blocks();
     }
 
-    /// Whether a block that nobody asked for is worth a place on the disk: its chain has more work than ours and enough to be no attack, and is not
-    /// far above us.
-    fn is_welcome(&self, header: &Header, hash: &BlockHash) -> bool {
+    /// Hands a block over to be stored, once; again while it is not known whether the first bytes were the block's.
+    pub(super) fn deliver(&mut self, id: PeerId, hash: BlockHash, bytes: Vec<u8>, is_compact: bool) {
+        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let arrival = self.download.arrived(DownloadPeer(id.0), &hash, size, self.now.elapsed);
+        self.forget_request(id, &hash);
+        let source = Source { peer: id, is_compact };
+        let pending = self.pending.entry(hash).or_default();
+        if arrival == Arrival::Duplicate && pending.is_empty() || pending.len() >= REQUESTS_PER_BLOCK_MAX {
+            if pending.is_empty() {
+                self.pending.remove(&hash);
+            }
+            return self.log(format!("block {hash} from peer={id} is here"));
+        }
+        pending.push(source);
+        self.sources.entry(hash).or_insert(source);
+        self.actions.push(Action::Store { from: id, hash, bytes });
+    }
+
+    /// Whether a block that nobody was asked for is worth a place on the disk: its chain has as much work as ours and enough to be no attack, and is not
+    /// far above us. Whoever sends bytes that are not the block's, or a header that breaks a rule, is punished as if it had been asked.
+    fn is_welcome(&mut self, id: PeerId, header: &Header, hash: &BlockHash, bytes: &[u8]) -> bool {
         let minimum = self.settings.minimum_chain_work;
-        self.engine.with_tree(|tree| {
-            let Some(parent) = tree.find(&header.prev_block).map(|parent| tree.node(parent)) else {
-                // The engine says what Core says of it.
-                return true;
-            };
-            if tree.find(hash).is_some_and(|known| tree.node(known).block.is_some()) {
+        let found = self.engine.with_tree(|tree| {
+            let parent = tree.node(tree.find(&header.prev_block)?);
+            let work = parent.chain_work.checked_add(block_proof(header.bits)).unwrap_or(U256::ZERO);
+            let is_known = tree.find(hash).is_some();
+            Some((parent.height, work, is_known, is_known || work >= anti_dos_work(tree, minimum)))
+        });
+        // The engine says what Core says of a block without a parent.
+        let Some((parent_height, work, is_known, is_enough)) = found else { return true };
+        match self.is_the_block(bytes) {
+            Some(true) => {}
+            Some(false) => {
+                self.misbehaving(id, "mutated block");
                 return false;
             }
-            let Some(work) = parent.chain_work.checked_add(block_proof(header.bits)) else { return false };
-            let tip = tree.node(tree.tip());
-            work >= anti_dos_work(tree, minimum)
-                && work > tip.chain_work
-                && parent.height.0 < tip.height.0.saturating_add(UNREQUESTED_HEIGHT_MAX)
-        })
+            None => return false,
+        }
+        if !is_known && is_enough {
+            let unix = i64::try_from(self.now.unix.0).unwrap_or(i64::MAX);
+            match self.engine.accept_hashed_headers(&HashedHeader::many(std::slice::from_ref(header)), unix) {
+                Ok(accepted) => {
+                    if let Some((hash, rejected)) = accepted.refused {
+                        self.punish_header(id, &hash, &rejected, false);
+                        return false;
+                    }
+                }
+                Err(error) => self.tell(format!("Headers could not be stored: {error}")),
+            }
+        }
+        let tip = self.tip();
+        let was_here = self.engine.with_tree(|tree| {
+            let node = tree.find(hash).map(|found| tree.node(found));
+            node.is_some_and(|node| node.block.is_some() || node.is_verified)
+        });
+        let is_near = parent_height.0 < tip.height.0.saturating_add(UNREQUESTED_HEIGHT_MAX);
+        is_enough && !was_here && work >= tip.work && is_near && work >= minimum
     }
 
     /// What the engine said of a block when it was to be stored. Core's `MaybePunishNodeForBlock`.
     pub fn block_stored(&mut self, from: PeerId, hash: &BlockHash, fate: &BlockFate, now: crate::time::Moment) {
         self.now = now;
+        let (source, is_last) = self.take_pending(from, hash);
+        if matches!(fate, BlockFate::Stored | BlockFate::Known) {
+            self.settle_block(source, hash, fate);
+        } else if self.sources.get(hash) == Some(&source) {
+            self.sources.remove(hash);
+        }
         match fate {
             BlockFate::Stored | BlockFate::Known => {}
-            BlockFate::Invalid { reason, is_mutated } => {
-                self.sources.remove(hash);
-                self.misbehaving(from, &format!("invalid block {hash}: {reason}"));
-                if *is_mutated {
-                    self.download.spoiled(Some(DownloadPeer(from.0)), hash);
+            BlockFate::Invalid { reason, .. } => {
+                if source.is_compact {
+                    self.log(format!("peer={from}: invalid block {hash} by compact block: {reason}"));
+                } else {
+                    self.misbehaving(from, &format!("invalid block {hash}: {reason}"));
                 }
-                self.settle(from);
             }
             BlockFate::KnownInvalid { reason } => {
-                self.sources.remove(hash);
                 // Who connected to us may follow rules that were good once.
-                if self.peers.get(&from).is_some_and(|peer| !peer.kind().is_inbound()) {
+                let is_outbound = self.peers.get(&from).is_some_and(|peer| !peer.kind().is_inbound());
+                if is_outbound && !source.is_compact {
                     self.misbehaving(from, &format!("invalid block {hash}: {reason}"));
-                    self.settle(from);
                 }
             }
-            BlockFate::Malformed { reason } => {
-                self.sources.remove(hash);
-                self.log(format!("peer={from}: block {hash} cannot be read: {reason}"));
-                self.download.spoiled(Some(DownloadPeer(from.0)), hash);
-            }
-            BlockFate::TooEarly => {
-                self.sources.remove(hash);
-                self.download.spoiled(Some(DownloadPeer(from.0)), hash);
-            }
+            BlockFate::Malformed { reason } => self.log(format!("peer={from}: block {hash} cannot be read: {reason}")),
+            BlockFate::TooEarly => {}
         }
+        let is_mutated = matches!(fate, BlockFate::Invalid { is_mutated: true, .. });
+        if is_last && (is_mutated || matches!(fate, BlockFate::Malformed { .. } | BlockFate::TooEarly)) {
+            let is_bad = *fate != BlockFate::TooEarly;
+            self.download.spoiled(is_bad.then_some(DownloadPeer(from.0)), hash);
+        }
+        self.settle(from);
         self.request_blocks();
+    }
+
+    /// Takes out the delivery that a verdict is about. Whether it was the only one.
+    fn take_pending(&mut self, from: PeerId, hash: &BlockHash) -> (Source, bool) {
+        let Some(pending) = self.pending.get_mut(hash) else { return (Source { peer: from, is_compact: false }, true) };
+        let at = pending.iter().position(|source| source.peer == from);
+        let source = at.map(|at| pending.remove(at)).unwrap_or(Source { peer: from, is_compact: false });
+        let is_last = pending.is_empty();
+        if is_last {
+            self.pending.remove(hash);
+        }
+        (source, is_last)
+    }
+
+    /// A block is stored: nobody else need send it.
+    fn settle_block(&mut self, source: Source, hash: &BlockHash, fate: &BlockFate) {
+        self.download.stored(hash);
+        for (peer, _) in self.aside.remove(hash).unwrap_or_default() {
+            self.forget_request(peer, hash);
+        }
+        if *fate == BlockFate::Stored {
+            let unix = self.now.unix;
+            self.with(source.peer, |peer| peer.last_block_time = unix);
+            self.sources.entry(*hash).or_insert(source);
+        } else if self.sources.get(hash) == Some(&source) {
+            // It was here before.
+            self.sources.remove(hash);
+        }
     }
 
     /// Validation found that a stored block breaks a rule.
     pub fn block_invalid(&mut self, hash: &BlockHash, reason: &str, now: crate::time::Moment) {
         self.now = now;
-        if let Some(from) = self.sources.remove(hash) {
-            self.misbehaving(from, &format!("invalid block {hash}: {reason}"));
-            self.settle(from);
+        if let Some(source) = self.sources.remove(hash).filter(|source| !source.is_compact) {
+            self.misbehaving(source.peer, &format!("invalid block {hash}: {reason}"));
+            self.settle(source.peer);
         }
         self.request_blocks();
     }
@@ -114,17 +180,101 @@ impl PeerManager {
 
     pub(super) fn take_notfound(&mut self, id: PeerId, inventory: &[Inv]) {
         for item in inventory.iter().filter(|item| item.kind.is_gen_block()) {
-            self.download.failed(DownloadPeer(id.0), &BlockHash(item.hash));
+            let hash = BlockHash(item.hash);
+            self.download.failed(DownloadPeer(id.0), &hash);
+            self.forget_request(id, &hash);
         }
         self.request_blocks();
     }
 
+    /// Who was asked for a block and has not answered, the first first.
+    pub(super) fn asked(&self, hash: &BlockHash) -> Vec<PeerId> {
+        let on_path = self.download.asked(hash).iter().map(|peer| PeerId(peer.0));
+        let aside = self.aside.get(hash).into_iter().flatten().map(|(peer, _)| *peer);
+        on_path.chain(aside).collect()
+    }
+
+    /// The peer is asked for a block by who calls this, not by the download.
+    pub(super) fn note_request(&mut self, id: PeerId, hash: BlockHash) {
+        let now = self.now.elapsed;
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        if peer.in_flight.insert(hash) && !self.download.note_request(DownloadPeer(id.0), &hash, now) {
+            self.aside.entry(hash).or_default().push((id, now));
+        }
+    }
+
+    /// The peer has answered, or will not: Core's `RemoveBlockRequest`.
+    pub(super) fn forget_request(&mut self, id: PeerId, hash: &BlockHash) {
+        self.with(id, |peer| {
+            peer.in_flight.remove(hash);
+            peer.partials.remove(hash);
+        });
+        self.download.forget_request(DownloadPeer(id.0), hash);
+        if let Some(asked) = self.aside.get_mut(hash) {
+            asked.retain(|(peer, _)| *peer != id);
+            if asked.is_empty() {
+                self.aside.remove(hash);
+            }
+        }
+    }
+
     pub(super) fn is_requested(&self, hash: &BlockHash) -> bool {
-        self.peers.values().any(|peer| peer.in_flight.contains(hash))
+        !self.asked(hash).is_empty()
     }
 
     pub(super) fn forget_downloads(&mut self, id: PeerId) {
         self.download.remove_peer(DownloadPeer(id.0));
+        self.aside.retain(|_, asked| {
+            asked.retain(|(peer, _)| *peer != id);
+            !asked.is_empty()
+        });
+    }
+
+    /// Blocks that lead to what a peer just told of are asked of it at once, if that chain has as much work as ours: Core's `HeadersDirectFetchBlocks`.
+    /// The way to the header with most work is the download's.
+    pub(super) fn fetch_directly(&mut self, id: PeerId, last: NodeId) {
+        if !self.can_fetch_directly() || !self.peers.get(&id).is_some_and(|peer| peer.serves_witnesses()) {
+            return;
+        }
+        let tip = self.tip();
+        let missing = self.engine.with_tree(|tree| {
+            let (node, best) = (tree.node(last), tree.best_header());
+            let is_on_path = tree.ancestor(best, node.height) == Some(last);
+            if node.is_invalid || node.chain_work < tip.work || is_on_path {
+                return Vec::new();
+            }
+            let fork = tree.fork(tree.tip(), last);
+            if node.height.0 - tree.height(fork).0 > u32::try_from(COMPACT_BLOCKS_PER_PEER_MAX).unwrap_or(u32::MAX) {
+                return Vec::new();
+            }
+            let path = tree.path(fork, last).into_iter().map(|id| tree.node(id));
+            path.filter(|node| node.block.is_none()).map(|node| node.hash).collect()
+        });
+        let mut blocks = Vec::new();
+        for hash in missing {
+            let room = self.peers.get(&id).is_some_and(|peer| peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX);
+            if room && !self.is_requested(&hash) {
+                self.note_request(id, hash);
+                blocks.push(hash);
+            }
+        }
+        if !blocks.is_empty() {
+            self.send_request(id, &blocks);
+        }
+    }
+
+    /// Who does not send a block that was asked for beside the path goes after ten minutes, as who does on it.
+    pub(super) fn judge_requests_aside(&mut self) {
+        let now = self.now.elapsed;
+        let is_late = |asked: &Duration| now.saturating_sub(*asked) > BLOCK_TIMEOUT;
+        let late = self
+            .aside
+            .iter()
+            .find_map(|(hash, asked)| asked.iter().find(|(_, asked)| is_late(asked)).map(|(peer, _)| (*hash, *peer)));
+        if let Some((hash, peer)) = late {
+            self.forget_request(peer, &hash);
+            self.leave(peer, format!("timeout downloading block {hash}"));
+        }
     }
 
     /// Brings the download up to date and sends what it asks for.
@@ -134,19 +284,23 @@ impl PeerManager {
         for action in self.download.poll(self.now.elapsed) {
             match action {
                 DownloadAction::Request { peer, blocks } => self.request(PeerId(peer.0), &blocks),
-                DownloadAction::Cancel { peer, block } => {
-                    self.with(PeerId(peer.0), |peer| {
-                        peer.in_flight.remove(&block);
-                    });
-                }
+                DownloadAction::Cancel { peer, block } => self.with(PeerId(peer.0), |peer| {
+                    peer.in_flight.remove(&block);
+                    peer.partials.remove(&block);
+                }),
                 DownloadAction::Disconnect { peer } => self.leave(PeerId(peer.0), "peer is stalling block download"),
             }
         }
     }
 
     fn request(&mut self, id: PeerId, blocks: &[BlockHash]) {
-        let inventory: Vec<_> = blocks.iter().map(|hash| Inv::block(InvType::WITNESS_BLOCK, *hash)).collect();
         self.with(id, |peer| peer.in_flight.extend(blocks));
+        self.send_request(id, blocks);
+    }
+
+    fn send_request(&mut self, id: PeerId, blocks: &[BlockHash]) {
+        let kind = if self.wants_compact(id, blocks) { InvType::CMPCT_BLOCK } else { InvType::WITNESS_BLOCK };
+        let inventory: Vec<_> = blocks.iter().map(|hash| Inv::block(kind, *hash)).collect();
         self.log(format!(
             "Requesting {} blocks from {} on, peer={id}",
             blocks.len(),
@@ -155,8 +309,23 @@ impl PeerManager {
         self.send(id, Message::GetData(inventory));
     }
 
+    /// A new block at the tip comes as a compact one, if nothing else is on its way: see Core's `HeadersDirectFetchBlocks`.
+    fn wants_compact(&self, id: PeerId, blocks: &[BlockHash]) -> bool {
+        let [hash] = blocks else { return false };
+        let provides = self.peers.get(&id).is_some_and(|peer| peer.talk.provides_compact_blocks);
+        let on_their_way: usize = self.peers.values().map(|peer| peer.in_flight.len()).sum();
+        !self.settings.blocks_only
+            && provides
+            && on_their_way == 1
+            && self.can_fetch_directly()
+            && self.engine.with_tree(|tree| {
+                let parent = tree.find(hash).and_then(|found| tree.parent(found));
+                parent.is_some_and(|parent| tree.is_active(parent) || tree.node(parent).is_verified)
+            })
+    }
+
     /// The path of blocks that are wanted is the way to the header with most work, if that has enough.
-    fn follow_best_chain(&mut self) {
+    pub(super) fn follow_best_chain(&mut self) {
         let minimum = self.settings.minimum_chain_work;
         let (engine, now, end) = (self.engine.clone(), self.now.elapsed, self.path_end);
         let wanted = engine.with_tree(|tree| {
@@ -180,6 +349,10 @@ impl PeerManager {
         }
         if fork_height > self.download.validated() {
             self.download.set_validated(fork_height, now);
+            if keep_height < fork_height {
+                // Blocks that came another way than by the path: by RPC, or sent by peers unasked.
+                self.path_end = fork;
+            }
         }
         let count = u32::try_from(self.download.path_wanted()).unwrap_or(u32::MAX);
         let (blocks, end) = engine.with_tree(|tree| {
@@ -197,11 +370,25 @@ impl PeerManager {
             (ids.iter().map(wanted).collect::<Vec<_>>(), ids.last().copied())
         });
         self.download.extend_path(&blocks);
+        self.adopt_requests(&blocks);
         self.path_end = end.unwrap_or(self.path_end);
     }
 
+    /// What was asked for beside the path may be on it now.
+    fn adopt_requests(&mut self, blocks: &[WantedBlock]) {
+        if self.aside.is_empty() {
+            return;
+        }
+        for block in blocks {
+            let Some(asked) = self.aside.get_mut(&block.hash) else { continue };
+            let now = self.now.elapsed;
+            asked.retain(|(peer, _)| !self.download.note_request(DownloadPeer(peer.0), &block.hash, now));
+        }
+        self.aside.retain(|_, asked| !asked.is_empty());
+    }
+
     /// Tells the download who has what: Core asks inbound peers only if there is nobody else.
-    fn introduce_peers(&mut self) {
+    pub(super) fn introduce_peers(&mut self) {
         let has_preferred = self.peers.values().any(|peer| peer.is_ready() && peer.is_preferred());
         let ids: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
         for id in ids {

@@ -5,7 +5,7 @@ use crate::headers::{HeadersContext, locator};
 use crate::peer::{ConnectionKind, Permissions};
 use lydian_chain::NodeId;
 use lydian_consensus::{Rejected, Rule};
-use lydian_primitives::{BlockHash, Header};
+use lydian_primitives::{BlockHash, Header, Height};
 use lydian_wire::{Inv, InvType, Locator, Message};
 
 /// Outbound peers that are kept though their chain lags: Core's `MAX_OUTBOUND_PEERS_TO_PROTECT_FROM_DISCONNECT`.
@@ -13,6 +13,11 @@ const PROTECTED_PEERS_MAX: usize = 4;
 
 impl PeerManager {
     pub(super) fn take_headers(&mut self, id: PeerId, headers: &[Header]) {
+        self.take_headers_via(id, headers, false);
+    }
+
+    /// `is_compact`: the header of a compact block that is too far above the tip to be put together.
+    pub(super) fn take_headers_via(&mut self, id: PeerId, headers: &[Header], is_compact: bool) {
         let (engine, params, sync) = (self.engine.clone(), self.settings.params.clone(), self.headers_params);
         let minimum_chain_work = self.settings.minimum_chain_work;
         let (now, unix_now) = (self.now.elapsed, self.now.unix);
@@ -40,9 +45,16 @@ impl PeerManager {
             Err(error) => return self.tell(format!("Headers could not be stored: {error}")),
         };
         if let Some((hash, rejected)) = accepted.refused {
-            return self.punish_header(id, &hash, &rejected);
+            return self.punish_header(id, &hash, &rejected, is_compact);
         }
-        let Some(last) = engine.with_tree(|tree| tree.find(&last)) else { return };
+        let Some((last, hash, height)) =
+            engine.with_tree(|tree| tree.find(&last).map(|found| (found, last, tree.height(found))))
+        else {
+            return;
+        };
+        if is_new {
+            self.tell_of_header(id, &hash, height, false);
+        }
         let may_have_more = headers.len() == crate::limits::HEADERS_COUNT_MAX;
         let more =
             self.peers.get_mut(&id).and_then(|peer| engine.with_tree(|tree| peer.headers.entered(last, tree, now)));
@@ -50,18 +62,26 @@ impl PeerManager {
             self.send_getheaders(id, hashes);
         }
         self.learn_of_headers(id, last, is_new, may_have_more);
+        self.fetch_directly(id, last);
         self.request_blocks();
     }
 
+    /// Core's `LogBlockHeader`: once for each new header, so that it shows who tells of blocks and does not send them.
+    pub(super) fn tell_of_header(&mut self, id: PeerId, hash: &BlockHash, height: Height, is_compact: bool) {
+        let kind = if is_compact { "cmpctblock " } else { "" };
+        let text = format!("Saw new {kind}header hash={hash} height={height} peer={id}");
+        if self.is_initial_download() { self.log(text) } else { self.tell(text) }
+    }
+
     /// Core's `MaybePunishNodeForBlock`, for headers.
-    fn punish_header(&mut self, id: PeerId, hash: &BlockHash, rejected: &Rejected) {
+    pub(super) fn punish_header(&mut self, id: PeerId, hash: &BlockHash, rejected: &Rejected, is_compact: bool) {
         let is_inbound = self.peers.get(&id).is_some_and(|peer| peer.kind().is_inbound());
         match rejected {
             // A clock may be wrong.
             Rejected::Violation(violation) if violation.rule == Rule::TimeTooNew => {
                 self.log(format!("peer={id}: header {hash} from the future"));
             }
-            Rejected::DuplicateInvalid if is_inbound => {}
+            Rejected::DuplicateInvalid if is_inbound || is_compact => {}
             _ => self.misbehaving(id, &format!("invalid header received: {rejected}")),
         }
     }

@@ -8,6 +8,7 @@
 
 mod announce;
 mod blocks;
+mod compact;
 mod connect;
 mod headers;
 mod info;
@@ -161,7 +162,13 @@ pub struct PeerManager {
     answers: AnswerCache,
     download: Download,
     /// Who sent a block that waits for its verdict: Core's `mapBlockSource`.
-    sources: HashMap<BlockHash, PeerId>,
+    sources: HashMap<BlockHash, Source>,
+    /// Blocks that were handed to the engine and of which it has said nothing yet.
+    pending: HashMap<BlockHash, Vec<Source>>,
+    /// Peers that were asked for blocks beside the path of the download, and when.
+    aside: HashMap<BlockHash, Vec<(PeerId, Duration)>>,
+    /// Who may send compact blocks unasked, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
+    announcers: Vec<PeerId>,
     actions: Vec<Action>,
     /// The tip that peers were told of, and when it changed.
     last_tip: NodeId,
@@ -173,6 +180,14 @@ pub struct PeerManager {
     tries_extra_peer: bool,
     next_stale_check: Duration,
     connector: Connector,
+}
+
+/// Who brought a block, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Source {
+    peer: PeerId,
+    /// As a compact block: then it need not have been validated before it was passed on.
+    is_compact: bool,
 }
 
 /// A header and what it weighs, taken out of the tree.
@@ -207,6 +222,9 @@ impl PeerManager {
             now: Moment::default(),
             peers: BTreeMap::new(),
             sources: HashMap::new(),
+            pending: HashMap::new(),
+            aside: HashMap::new(),
+            announcers: Vec::new(),
             actions: Vec::new(),
             last_tip,
             last_tip_change: Duration::ZERO,
@@ -291,6 +309,7 @@ impl PeerManager {
             self.note_common_block(id);
             self.settle(id);
         }
+        self.judge_requests_aside();
         self.tend_connections();
         self.check_stale_tip();
         self.request_blocks();
@@ -354,6 +373,8 @@ impl PeerManager {
         match message {
             Message::Headers(headers) => self.take_headers(id, &headers),
             Message::Block(bytes) => self.take_block(id, bytes),
+            Message::CmpctBlock(compact) => self.take_compact(id, &compact),
+            Message::BlockTxn(answer) => self.take_block_transactions(id, &answer),
             Message::Inv(inventory) => self.take_inv(id, &inventory),
             Message::NotFound(inventory) => self.take_notfound(id, &inventory),
             Message::GetHeaders(request) => self.serve_headers(id, &request),
@@ -361,7 +382,7 @@ impl PeerManager {
             Message::GetData(inventory) => self.serve_data(id, inventory),
             Message::GetBlockTxn(request) => self.serve_block_transactions(id, &request),
             Message::FeeFilter(fee) => self.take_fee_filter(id, fee),
-            // Filters, compact blocks and what else comes with a mempool or an index.
+            // Filters and what else comes with a mempool or an index.
             _ => {}
         }
     }

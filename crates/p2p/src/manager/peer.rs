@@ -1,5 +1,6 @@
 //! What is known of one peer beyond its connection: the chain it has, what it was asked for, what it was told. Data, and questions to it.
 
+use super::compact::Partial;
 use super::connect::Link;
 use crate::headers::PeerHeaders;
 use crate::peer::{ConnectionKind, Peer, Permissions};
@@ -8,7 +9,7 @@ use crate::traffic::Traffic;
 use lydian_chain::NodeId;
 use lydian_primitives::{Amount, BlockHash};
 use lydian_wire::Services;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub(super) struct Known {
 
     /// Blocks it was asked for and has not sent.
     pub(super) in_flight: HashSet<BlockHash>,
+    /// Compact blocks it sent, of those it was asked for.
+    pub(super) partials: HashMap<BlockHash, Partial>,
     pub(super) last_block_time: UnixTime,
     /// The last block that both have, as far as is known: Core's `pindexLastCommonBlock`.
     pub(super) last_common: Option<NodeId>,
@@ -87,6 +90,7 @@ impl Known {
             last_block_announcement: UnixTime::NEVER,
             chain_sync: ChainSync::default(),
             in_flight: HashSet::new(),
+            partials: HashMap::new(),
             last_block_time: UnixTime::NEVER,
             last_common: None,
             fee_filter: Amount(0),

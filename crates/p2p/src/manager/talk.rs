@@ -64,7 +64,12 @@ impl PeerManager {
     fn greet(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get(&id) else { return };
         let (is_inbound, nonce) = (peer.kind().is_inbound(), peer.talk.connection.nonce);
-        let text = format!("New {} peer connected: version: {}, peer={id}", peer.kind().name(), peer.talk.version,);
+        let text = format!(
+            "New {} peer connected: transport: {}, version: {}, peer={id}",
+            peer.kind().name(),
+            peer.traffic.transport().0,
+            peer.talk.version,
+        );
         self.own_nonces.remove(&nonce);
         if is_inbound {
             self.log(text)

@@ -1,0 +1,272 @@
+//! Compact blocks of peers (BIP-0152): who may send them unasked, what becomes of one, the transactions that are missing. Bitcoin Core's `cmpctblock` and
+//! `blocktxn` with a mempool that is empty: a block is put together of what came with it and what its sender is asked for.
+//!
+//! Invariants: at most [`REQUESTS_PER_BLOCK_MAX`] peers are asked for a block, and the last place is kept from inbound peers until an outbound one was
+//! asked; what one peer sends changes nothing for others until the block is stored; a block of which the pieces do not make what the header says is
+//! fetched whole, and nobody is blamed; who sent a compact block is not punished for what its block breaks, since it may be passed on before it was
+//! validated. Cost: a block is parsed and its roots computed once here, near the tip only.
+
+use super::{PeerId, PeerManager};
+use crate::headers::anti_dos_work;
+use crate::limits::{COMPACT_BLOCKS_PER_PEER_MAX, HIGH_BANDWIDTH_PEERS_MAX, REQUESTS_PER_BLOCK_MAX};
+use lydian_consensus::pow::block_proof;
+use lydian_consensus::{Deployment, is_block_mutated};
+use lydian_primitives::{BlockHash, HashedHeader, Height, RawBlock, Wtxid};
+use lydian_wire::message::{CMPCTBLOCKS_VERSION, SendCmpct, block_size};
+use lydian_wire::{BlockTransactions, CompactBlock, CompactError, Inv, InvType, Message, PartialBlock};
+
+/// Blocks above the tip that are put together; what is higher waits for its headers.
+const COMPACT_HEIGHT_MAX: u32 = 2;
+
+/// A compact block that a peer sent.
+#[derive(Debug)]
+pub(super) enum Partial {
+    /// Its sender was asked for what is missing.
+    Waiting(PartialBlock),
+    /// It did not become the block: none like it is taken from this peer again.
+    Failed,
+}
+
+/// Where a block stands when its compact form comes.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    hash: BlockHash,
+    height: Height,
+    /// Peers asked for it, and whether this one is the first of them, and one.
+    asked: usize,
+    is_first: bool,
+    is_asked: bool,
+}
+
+impl PeerManager {
+    /// Core's answer to `cmpctblock`.
+    pub(super) fn take_compact(&mut self, id: PeerId, compact: &CompactBlock) {
+        let Some(peer) = self.peers.get(&id) else { return };
+        if self.settings.blocks_only {
+            return self.log(format!("peer={id} sent us a compact block even though we are blocksonly!"));
+        }
+        if !peer.talk.provides_compact_blocks {
+            return self.log(format!("peer={id} sent us a compact block despite never having sent us a SENDCMPCT!"));
+        }
+        let Some(standing) = self.take_compact_header(id, compact) else { return };
+        self.look_up_unknown(id);
+        let Standing { hash, height, .. } = standing;
+        let tip = self.tip();
+        let (work, was_here, is_here) = self.engine.with_tree(|tree| {
+            let node = tree.find(&hash).map(|found| tree.node(found));
+            node.map_or((tip.work, false, true), |node| (node.chain_work, node.is_verified, node.block.is_some()))
+        });
+        let is_announcer = self.peers.get(&id).is_some_and(|peer| peer.talk.high_bandwidth_to);
+        // What was handed to the engine is as good as here until it says otherwise.
+        if is_here || self.pending.contains_key(&hash) {
+            return;
+        }
+        if !standing.is_asked && !is_announcer {
+            return self.log(format!("peer={id}, not marked as high-bandwidth, sent us an unsolicited compact block!"));
+        }
+        if work <= tip.work || was_here {
+            if standing.is_asked {
+                self.request_whole(id, hash);
+            }
+            return;
+        }
+        if standing.asked == 0 && !self.can_fetch_directly() {
+            return;
+        }
+        if height.0 <= tip.height.0.saturating_add(COMPACT_HEIGHT_MAX) {
+            self.begin_compact(id, compact, standing, is_announcer);
+        } else if standing.is_asked {
+            self.request_whole(id, hash);
+        } else {
+            self.take_headers_via(id, &[compact.header], true);
+        }
+    }
+
+    /// Enters the header. Nothing if that is all that can be done.
+    fn take_compact_header(&mut self, id: PeerId, compact: &CompactBlock) -> Option<Standing> {
+        let (header, minimum) = (compact.header, self.settings.minimum_chain_work);
+        let hashed = HashedHeader::many(&[header]);
+        let hash = hashed.first()?.hash();
+        let found = self.engine.with_tree(|tree| {
+            let parent = tree.find(&header.prev_block)?;
+            let work = tree.node(parent).chain_work.checked_add(block_proof(header.bits));
+            let is_enough = work.is_some_and(|work| work >= anti_dos_work(tree, minimum));
+            Some((tree.height(parent).0 + 1, is_enough, tree.find(&hash).is_none()))
+        });
+        let Some((height, is_enough, is_new)) = found else {
+            if !self.is_initial_download() {
+                let best = self.best_header().id;
+                self.ask_for_headers(id, best);
+            }
+            return None;
+        };
+        if !is_enough {
+            self.log(format!("Ignoring low-work compact block from peer {id}"));
+            return None;
+        }
+        let unix = i64::try_from(self.now.unix.0).unwrap_or(i64::MAX);
+        match self.engine.accept_hashed_headers(&hashed, unix) {
+            Ok(accepted) => {
+                if let Some((hash, rejected)) = accepted.refused {
+                    self.punish_header(id, &hash, &rejected, true);
+                    return None;
+                }
+            }
+            Err(error) => {
+                self.tell(format!("Headers could not be stored: {error}"));
+                return None;
+            }
+        }
+        if is_new {
+            self.tell_of_header(id, &hash, Height(height), true);
+        }
+        self.note_block(id, &hash);
+        let (tip, unix) = (self.tip(), self.now.unix);
+        let has_more =
+            self.engine.with_tree(|tree| tree.find(&hash).map(|id| tree.node(id).chain_work)) > Some(tip.work);
+        if is_new && has_more {
+            self.with(id, |peer| peer.last_block_announcement = unix);
+        }
+        self.follow_best_chain();
+        self.introduce_peers();
+        let asked = self.asked(&hash);
+        let is_first = asked.first().is_none_or(|first| *first == id);
+        Some(Standing { hash, height: Height(height), asked: asked.len(), is_first, is_asked: asked.contains(&id) })
+    }
+
+    /// Puts together what can be, and asks for the rest if it is this peer's turn.
+    fn begin_compact(&mut self, id: PeerId, compact: &CompactBlock, standing: Standing, is_announcer: bool) {
+        let Standing { hash, asked, is_first, is_asked, .. } = standing;
+        let Some(peer) = self.peers.get(&id) else { return };
+        let has_room = asked < REQUESTS_PER_BLOCK_MAX && peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX;
+        if !has_room && !is_asked {
+            return self.try_compact(id, hash, compact);
+        }
+        if is_asked && peer.partials.contains_key(&hash) {
+            return self.log(format!("peer={id} sent us compact block we were already syncing!"));
+        }
+        let is_inbound = peer.kind().is_inbound();
+        let may_follow = !is_inbound || self.is_asked_of_outbound(&hash) || asked < REQUESTS_PER_BLOCK_MAX - 1;
+        self.note_request(id, hash);
+        match PartialBlock::new(compact, at_hand()) {
+            Err(CompactError::Invalid) => {
+                self.forget_request(id, &hash);
+                self.misbehaving(id, "invalid compact block");
+            }
+            Err(CompactError::Failed) => {
+                self.with(id, |peer| drop(peer.partials.insert(hash, Partial::Failed)));
+                self.fall_back(id, hash, is_first);
+            }
+            Ok(partial) => {
+                let request = partial.request();
+                self.with(id, |peer| drop(peer.partials.insert(hash, Partial::Waiting(partial))));
+                if request.indexes.is_empty() {
+                    self.take_block_transactions(id, &BlockTransactions { block_hash: hash, txs: Vec::new() });
+                } else if is_first || (is_announcer && may_follow) {
+                    self.send(id, Message::GetBlockTxn(request));
+                } else {
+                    self.forget_request(id, &hash);
+                }
+            }
+        }
+    }
+
+    /// The block is asked of enough others already. If nothing is missing it need not be waited for all the same.
+    fn try_compact(&mut self, id: PeerId, hash: BlockHash, compact: &CompactBlock) {
+        let whole = PartialBlock::new(compact, at_hand()).and_then(|partial| partial.fill(&[]));
+        if let Ok(bytes) = whole
+            && self.is_the_block(&bytes) == Some(true)
+        {
+            self.deliver(id, hash, bytes, true);
+        }
+    }
+
+    /// Core's `ProcessCompactBlockTxns`.
+    pub(super) fn take_block_transactions(&mut self, id: PeerId, answer: &BlockTransactions) {
+        let hash = answer.block_hash;
+        let is_first = self.asked(&hash).first().is_none_or(|first| *first == id);
+        let partial = self.peers.get_mut(&id).filter(|peer| peer.in_flight.contains(&hash));
+        let Some(partial) = partial.and_then(|peer| peer.partials.get_mut(&hash)) else {
+            return self.log(format!("Peer {id} sent us block transactions for block we weren't expecting"));
+        };
+        let Partial::Waiting(partial) = std::mem::replace(partial, Partial::Failed) else {
+            self.forget_request(id, &hash);
+            return self.misbehaving(id, "previous compact block reconstruction attempt failed");
+        };
+        match partial.fill(&answer.txs) {
+            Err(_) => {
+                self.forget_request(id, &hash);
+                self.misbehaving(id, "invalid compact block/non-matching block transactions");
+            }
+            Ok(bytes) if self.is_the_block(&bytes) == Some(true) => self.deliver(id, hash, bytes, true),
+            Ok(_) => self.fall_back(id, hash, is_first),
+        }
+    }
+
+    /// Short ids collided, by chance or not: the whole block is asked for, if nobody else was asked before.
+    fn fall_back(&mut self, id: PeerId, hash: BlockHash, is_first: bool) {
+        if is_first {
+            self.request_whole(id, hash);
+        } else {
+            self.forget_request(id, &hash);
+            self.log(format!("peer={id}: compact block {hash} failed to reconstruct, waiting on first download"));
+        }
+    }
+
+    fn request_whole(&mut self, id: PeerId, hash: BlockHash) {
+        self.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, hash)]));
+    }
+
+    /// Whether the bytes are what their header commits to: Core's `IsBlockMutated`. None: they cannot be read.
+    pub(super) fn is_the_block(&self, bytes: &[u8]) -> Option<bool> {
+        // Core reads a block from the beginning of the message, whatever follows it.
+        let bytes = bytes.get(..block_size(bytes).ok()?)?;
+        let block = RawBlock::new(bytes).parse().ok()?;
+        let parent = block.header().prev_block;
+        let height = self.engine.with_tree(|tree| tree.find(&parent).map(|parent| tree.height(parent).0 + 1));
+        let is_segwit = height.is_some_and(|height| self.settings.params.is_active(Deployment::Segwit, Height(height)));
+        Some(!is_block_mutated(&block, is_segwit))
+    }
+
+    fn is_asked_of_outbound(&self, hash: &BlockHash) -> bool {
+        let is_outbound = |id: &PeerId| self.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
+        self.asked(hash).iter().any(is_outbound)
+    }
+
+    /// The peer brought a block that is good: it may send the next ones unasked. Core's `MaybeSetPeerAsAnnouncingHeaderAndIDs`.
+    pub(super) fn choose_announcer(&mut self, id: PeerId) {
+        let Some(peer) = self.peers.get(&id).filter(|peer| peer.is_ready() && peer.talk.provides_compact_blocks) else {
+            return;
+        };
+        if self.settings.blocks_only {
+            return;
+        }
+        if let Some(at) = self.announcers.iter().position(|announcer| *announcer == id) {
+            self.announcers.remove(at);
+            return self.announcers.push(id);
+        }
+        let is_outbound = |id: &PeerId| self.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
+        let outbound = self.announcers.iter().filter(|id| is_outbound(id)).count();
+        let is_last_outbound = outbound == 1 && self.announcers.first().is_some_and(is_outbound);
+        if peer.kind().is_inbound() && self.announcers.len() >= HIGH_BANDWIDTH_PEERS_MAX && is_last_outbound {
+            // An inbound peer does not push out the only outbound one.
+            self.announcers.swap(0, 1);
+        }
+        self.set_high_bandwidth(id, true);
+        self.announcers.push(id);
+        if self.announcers.len() > HIGH_BANDWIDTH_PEERS_MAX {
+            let oldest = self.announcers.remove(0);
+            self.set_high_bandwidth(oldest, false);
+        }
+    }
+
+    fn set_high_bandwidth(&mut self, id: PeerId, high_bandwidth: bool) {
+        self.with(id, |peer| peer.talk.high_bandwidth_to = high_bandwidth);
+        self.send(id, Message::SendCmpct(SendCmpct { high_bandwidth, version: CMPCTBLOCKS_VERSION }));
+    }
+}
+
+/// Transactions that are here beside the chain: none, until there is a mempool.
+fn at_hand() -> impl Iterator<Item = (Wtxid, &'static [u8])> {
+    std::iter::empty()
+}

@@ -1,0 +1,356 @@
+//! Compact blocks of peers: put together, asked for, fetched whole, and who may send them unasked.
+
+use crate::bench::Bench;
+use crate::chain::{Made, block_on, block_with, spend};
+use lydian_p2p::manager::PeerId;
+use lydian_p2p::peer::{ConnectionKind, Permissions};
+use lydian_wire::message::{CMPCTBLOCKS_VERSION, SendCmpct};
+use lydian_wire::{BlockTransactions, BlockTransactionsRequest, CompactBlock, InvType, Message};
+use std::time::Duration;
+
+/// Two spends of old coinbases beside the coinbase.
+fn full_block(bench: &Bench, tag: u8) -> Made {
+    let txs = vec![spend(bench.chain[0].coins(), tag), spend(bench.chain[1].coins(), tag)];
+    block_on(bench.tip(), tag, txs)
+}
+
+fn compact(made: &Made) -> CompactBlock {
+    CompactBlock::new(&made.parsed(), 7)
+}
+
+fn send_compact(bench: &mut Bench, from: PeerId, made: &Made) {
+    bench.send(from, Message::CmpctBlock(Box::new(compact(made))));
+}
+
+fn transactions(made: &Made, indexes: &[u16]) -> Message {
+    let request = BlockTransactionsRequest { block_hash: made.hash, indexes: indexes.to_vec() };
+    Message::BlockTxn(BlockTransactions::new(&made.parsed(), &request).unwrap())
+}
+
+/// What a peer is asked for of a compact block.
+fn asked_transactions(bench: &mut Bench, id: PeerId) -> Vec<Vec<u16>> {
+    let sent = bench.take_sent(id);
+    let asked = sent.into_iter().filter_map(|message| match message {
+        Message::GetBlockTxn(request) => Some(request.indexes),
+        _ => None,
+    });
+    asked.collect()
+}
+
+fn wishes(bench: &mut Bench, id: PeerId) -> Vec<bool> {
+    let sent = bench.take_sent(id);
+    let wishes = sent.into_iter().filter_map(|message| match message {
+        Message::SendCmpct(SendCmpct { high_bandwidth, version: CMPCTBLOCKS_VERSION }) => Some(high_bandwidth),
+        _ => None,
+    });
+    wishes.collect()
+}
+
+/// A peer that may send compact blocks unasked, since it brought a block.
+fn announcer(bench: &mut Bench, kind: ConnectionKind) -> PeerId {
+    let id = bench.connect_synced(kind);
+    let made = block_on(bench.tip(), 100, Vec::new());
+    bench.announce(id, &[made.header()]);
+    bench.take_sent(id);
+    bench.send(id, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+    assert_eq!(wishes(bench, id), [true]);
+    id
+}
+
+/// A header of a new block: the block is asked for as a compact one, its transactions then, and it is on the chain.
+#[test]
+fn a_block_comes_as_a_compact_one() {
+    let mut bench = Bench::synced(105);
+    let peer = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let made = full_block(&bench, 1);
+    bench.announce(peer, &[made.header()]);
+    assert_eq!(bench.take_asked(peer), [(InvType::CMPCT_BLOCK, made.hash)]);
+    send_compact(&mut bench, peer, &made);
+    assert_eq!(asked_transactions(&mut bench, peer), [[1, 2]]);
+    bench.send(peer, transactions(&made, &[1, 2]));
+    assert_eq!(bench.tip_hash(), made.hash);
+    assert_eq!(wishes(&mut bench, peer), [true], "who brought a block may announce the next");
+    assert!(bench.has_logged("Saw new header hash="));
+    assert!(bench.ended.is_empty());
+    // One without transactions needs no question.
+    let made = block_on(bench.tip(), 2, Vec::new());
+    send_compact(&mut bench, peer, &made);
+    assert_eq!(bench.tip_hash(), made.hash);
+    assert!(bench.has_logged("Saw new cmpctblock header hash="));
+    assert!(bench.take_asked(peer).is_empty());
+}
+
+/// With `-blocksonly` whole blocks are asked for, nobody may announce, and what comes is ignored.
+#[test]
+fn a_node_of_blocks_only_wants_none() {
+    let mut bench = Bench::with(|settings| settings.blocks_only = true);
+    bench.grow(105);
+    let peer = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let made = full_block(&bench, 1);
+    send_compact(&mut bench, peer, &made);
+    assert!(bench.has_logged("even though we are blocksonly") && bench.take_sent(peer).is_empty());
+    bench.announce(peer, &[made.header()]);
+    assert_eq!(bench.take_asked(peer), [(InvType::WITNESS_BLOCK, made.hash)]);
+    bench.send(peer, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+    assert!(wishes(&mut bench, peer).is_empty());
+}
+
+/// What nobody may send unasked is not answered, but its header counts; who never spoke of compact blocks is not heard at all.
+#[test]
+fn unasked_compact_blocks_are_headers_at_most() {
+    let mut bench = Bench::synced(105);
+    let peer = bench.connect_synced(ConnectionKind::Inbound);
+    let made = full_block(&bench, 1);
+    send_compact(&mut bench, peer, &made);
+    assert!(bench.has_logged("not marked as high-bandwidth, sent us an unsolicited compact block!"));
+    assert!(bench.engine.header_info(&made.hash).is_some());
+    assert!(asked_transactions(&mut bench, peer).is_empty());
+    // Version 1 means other ids.
+    let mute = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, None);
+    bench.send(mute, Message::SendCmpct(SendCmpct { high_bandwidth: true, version: 1 }));
+    let other = full_block(&bench, 2);
+    send_compact(&mut bench, mute, &other);
+    assert!(bench.has_logged("despite never having sent us a SENDCMPCT"));
+    assert!(bench.engine.header_info(&other.hash).is_none());
+    assert!(bench.ended.is_empty());
+}
+
+/// Three are asked for a block, the last place is not for an inbound peer; the first answer counts, and what comes later is not expected.
+/// limit: REQUESTS_PER_BLOCK_MAX at
+/// limit: REQUESTS_PER_BLOCK_MAX above
+/// checklist: 71
+#[test]
+fn three_are_asked_for_a_compact_block() {
+    let mut bench = Bench::synced(105);
+    let inbound: Vec<_> = (0..3).map(|_| announcer(&mut bench, ConnectionKind::Inbound)).collect();
+    let made = full_block(&bench, 1);
+    for (peer, asked) in [(inbound[0], true), (inbound[1], true), (inbound[2], false)] {
+        send_compact(&mut bench, peer, &made);
+        assert_eq!(!asked_transactions(&mut bench, peer).is_empty(), asked, "{peer}");
+    }
+    bench.send(inbound[1], transactions(&made, &[1, 2]));
+    assert_eq!(bench.tip_hash(), made.hash, "the second does not wait for the first");
+    bench.send(inbound[0], transactions(&made, &[1, 2]));
+    assert!(bench.has_logged("block transactions for block we weren't expecting"));
+    assert!(bench.ended.is_empty());
+    // An outbound peer gets the place.
+    let mut bench = Bench::synced(105);
+    let outbound = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    let inbound: Vec<_> = (0..2).map(|_| announcer(&mut bench, ConnectionKind::Inbound)).collect();
+    let made = full_block(&bench, 1);
+    for peer in [inbound[0], inbound[1], outbound] {
+        send_compact(&mut bench, peer, &made);
+        assert_eq!(asked_transactions(&mut bench, peer), [[1, 2]], "{peer}");
+    }
+    // A fourth is not asked even if it may; but a block that is whole is taken from anybody who may.
+    let fourth = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    send_compact(&mut bench, fourth, &made);
+    assert!(asked_transactions(&mut bench, fourth).is_empty());
+    bench.send(outbound, transactions(&made, &[1, 2]));
+    assert_eq!(bench.tip_hash(), made.hash);
+}
+
+/// A peer that announces a compact block and does not send what is missing costs less than two seconds: another is asked, and the first answer is used.
+/// checklist: 71
+#[test]
+fn a_peer_that_does_not_send_the_rest_delays_nothing() {
+    let mut bench = Bench::synced(105);
+    let slow = announcer(&mut bench, ConnectionKind::Inbound);
+    let other = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let made = full_block(&bench, 1);
+    send_compact(&mut bench, slow, &made);
+    assert_eq!(asked_transactions(&mut bench, slow), [[1, 2]]);
+    bench.announce(other, &[made.header()]);
+    bench.wait(Duration::from_secs(2));
+    let asked = bench.take_asked(other);
+    assert_eq!(asked, [(InvType::WITNESS_BLOCK, made.hash)], "whole, since it is on its way elsewhere");
+    bench.send(other, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+}
+
+/// Transactions that are none of the block's: the whole block is fetched, nobody is punished; a second `blocktxn` for it is an offence and ends nothing.
+/// checklist: 69, 82
+#[test]
+fn a_block_that_does_not_come_together_is_fetched_whole() {
+    let mut bench = Bench::synced(105);
+    let peer = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    let (made, other) = (full_block(&bench, 1), full_block(&bench, 2));
+    send_compact(&mut bench, peer, &made);
+    assert_eq!(asked_transactions(&mut bench, peer), [[1, 2]]);
+    let wrong = BlockTransactions {
+        block_hash: made.hash,
+        txs: vec![other.block.txs[1].encode(), other.block.txs[2].encode()],
+    };
+    bench.send(peer, Message::BlockTxn(wrong.clone()));
+    assert_eq!(bench.take_asked(peer), [(InvType::WITNESS_BLOCK, made.hash)]);
+    assert!(bench.ended.is_empty());
+    // The same block again as a compact one is not begun again.
+    send_compact(&mut bench, peer, &made);
+    assert!(bench.has_logged("sent us compact block we were already syncing"));
+    bench.send(peer, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+    bench.send(peer, Message::BlockTxn(wrong));
+    assert!(bench.ended.is_empty(), "the block is here: nothing was expected");
+    // While the whole block is on its way, it is punished.
+    let made = block_on(bench.tip(), 3, vec![spend(bench.chain[2].coins(), 3)]);
+    send_compact(&mut bench, peer, &made);
+    let wrong = Message::BlockTxn(BlockTransactions { block_hash: made.hash, txs: vec![other.block.txs[1].encode()] });
+    bench.send(peer, wrong.clone());
+    bench.send(peer, wrong);
+    assert!(bench.is_discouraged(peer) && bench.has_logged("previous compact block reconstruction attempt failed"));
+}
+
+/// Too few transactions, or too many, are no collision but an offence; a second announcer is not asked for the whole while the first is.
+/// checklist: 82
+#[test]
+fn transactions_must_be_as_many_as_were_asked_for() {
+    for count in [1_usize, 3] {
+        let mut bench = Bench::synced(105);
+        let peer = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+        let made = full_block(&bench, 1);
+        send_compact(&mut bench, peer, &made);
+        let txs = (0..count).map(|_| made.block.txs[1].encode()).collect();
+        bench.send(peer, Message::BlockTxn(BlockTransactions { block_hash: made.hash, txs }));
+        assert!(bench.is_discouraged(peer) && bench.has_logged("non-matching block transactions"), "{count}");
+    }
+    let mut bench = Bench::synced(105);
+    let first = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    let second = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    let made = full_block(&bench, 1);
+    send_compact(&mut bench, first, &made);
+    send_compact(&mut bench, second, &made);
+    assert_eq!(asked_transactions(&mut bench, second), [[1, 2]]);
+    let txs = vec![made.block.txs[2].encode(), made.block.txs[1].encode()];
+    bench.send(second, Message::BlockTxn(BlockTransactions { block_hash: made.hash, txs }));
+    assert!(bench.take_asked(second).is_empty() && bench.ended.is_empty());
+    assert!(bench.has_logged("waiting on first download"));
+    bench.send(first, transactions(&made, &[1, 2]));
+    assert_eq!(bench.tip_hash(), made.hash);
+}
+
+/// Ids that are equal say nothing: the block is fetched whole. Prefilled indexes beyond the block are an offence.
+/// checklist: 82
+#[test]
+fn ids_that_collide_and_indexes_out_of_range() {
+    let mut bench = Bench::synced(105);
+    let peer = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    let made = full_block(&bench, 1);
+    let mut colliding = compact(&made);
+    colliding.short_ids[1] = colliding.short_ids[0];
+    bench.send(peer, Message::CmpctBlock(Box::new(colliding)));
+    assert_eq!(bench.take_asked(peer), [(InvType::WITNESS_BLOCK, made.hash)]);
+    bench.send(peer, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+    assert!(bench.ended.is_empty());
+    let made = block_on(bench.tip(), 3, vec![spend(bench.chain[2].coins(), 3)]);
+    let mut beyond = compact(&made);
+    beyond.prefilled[0].skipped = 2;
+    bench.send(peer, Message::CmpctBlock(Box::new(beyond)));
+    assert!(bench.is_discouraged(peer) && bench.has_logged("invalid compact block"));
+}
+
+/// A block that breaks a rule, brought as a compact one: nobody is punished, for it may be passed on before it was validated. But a header that breaks a
+/// rule is its sender's fault.
+/// checklist: 79
+#[test]
+fn who_brings_an_invalid_compact_block_is_not_punished() {
+    let mut bench = Bench::synced(105);
+    let peer = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    // Pays more than there is: found when the coins are looked at.
+    let mut greedy = spend(bench.chain[0].coins(), 1);
+    greedy.outputs[0].value.0 = 1_000_001;
+    let made = block_on(bench.tip(), 1, vec![greedy]);
+    send_compact(&mut bench, peer, &made);
+    bench.send(peer, transactions(&made, &[1]));
+    assert!(bench.engine.header_info(&made.hash).unwrap().node.is_invalid);
+    assert!(bench.ended.is_empty());
+    // No coins at all in the coinbase's transaction: found before it is stored.
+    let made = block_with(bench.tip(), 2, Vec::new(), |block| block.txs[0].outputs.clear());
+    send_compact(&mut bench, peer, &made);
+    assert!(bench.ended.is_empty());
+    assert_ne!(bench.tip_hash(), made.hash);
+    // The same by a whole block.
+    let whole = bench.connect_synced(ConnectionKind::Inbound);
+    let made = block_with(bench.tip(), 3, Vec::new(), |block| block.txs[0].outputs.clear());
+    bench.send(whole, Message::Block(made.bytes()));
+    assert!(bench.is_discouraged(whole));
+    // A time before the median of the last eleven.
+    let (tip, height, _) = bench.tip();
+    let early = block_on((tip, height, bench.chain[0].header().time), 4, Vec::new());
+    send_compact(&mut bench, peer, &early);
+    assert!(bench.is_discouraged(peer));
+}
+
+/// A compact block whose parent is unknown is a reason to ask for headers; one far above the tip is its header only.
+#[test]
+fn what_does_not_connect_and_what_is_far() {
+    let mut bench = Bench::synced(105);
+    let peer = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    let first = block_on(bench.tip(), 1, Vec::new());
+    let time = first.header().time + 1;
+    let second = block_on((first.hash, first.height, time), 1, Vec::new());
+    let third = block_on((second.hash, second.height, time), 1, Vec::new());
+    bench.elapsed += Duration::from_secs(200);
+    send_compact(&mut bench, peer, &second);
+    assert!(bench.take_sent(peer).iter().any(|message| matches!(message, Message::GetHeaders(_))));
+    bench.announce(peer, &[first.header(), second.header()]);
+    assert_eq!(
+        bench.take_asked(peer),
+        [(InvType::WITNESS_BLOCK, first.hash), (InvType::WITNESS_BLOCK, second.hash)],
+        "two are no new block"
+    );
+    send_compact(&mut bench, peer, &third);
+    assert!(bench.take_sent(peer).is_empty(), "in its turn");
+    bench.send(peer, Message::Block(first.bytes()));
+    bench.send(peer, Message::Block(second.bytes()));
+    assert_eq!(bench.take_asked(peer).len(), 1);
+    bench.send(peer, Message::Block(third.bytes()));
+    assert_eq!(bench.tip_hash(), third.hash);
+}
+
+/// Three may announce; the fourth takes the place of the first, and an inbound one never that of the only outbound one.
+/// limit: HIGH_BANDWIDTH_PEERS_MAX at
+/// limit: HIGH_BANDWIDTH_PEERS_MAX above
+#[test]
+fn three_may_send_compact_blocks_unasked() {
+    let mut bench = Bench::synced(105);
+    let outbound = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    let inbound: Vec<_> = (0..3).map(|_| announcer(&mut bench, ConnectionKind::Inbound)).collect();
+    assert!(wishes(&mut bench, outbound).is_empty(), "the only outbound peer stays");
+    assert_eq!(wishes(&mut bench, inbound[0]), [false]);
+    let second = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    assert_eq!(wishes(&mut bench, outbound), [false], "it was the oldest, and no more the only one");
+    let third = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    assert_eq!(wishes(&mut bench, inbound[1]), [false]);
+    // Who brings another block is the youngest again.
+    let made = block_on(bench.tip(), 1, Vec::new());
+    send_compact(&mut bench, inbound[2], &made);
+    assert_eq!(bench.tip_hash(), made.hash);
+    assert!(wishes(&mut bench, inbound[2]).is_empty());
+    let _ = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    assert_eq!(wishes(&mut bench, second), [false]);
+    assert_eq!((wishes(&mut bench, third), wishes(&mut bench, inbound[2])), (vec![], vec![]));
+}
+
+/// No more compact blocks of a peer are begun than it may be asked for at once; one that is whole is taken all the same.
+/// limit: COMPACT_BLOCKS_PER_PEER_MAX at
+/// limit: COMPACT_BLOCKS_PER_PEER_MAX above
+#[test]
+fn few_compact_blocks_of_a_peer_are_begun() {
+    let mut bench = Bench::synced(125);
+    let peer = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    let tip = bench.tip();
+    for tag in 0..16 {
+        let made = block_on(tip, tag, vec![spend(bench.chain[usize::from(tag)].coins(), tag)]);
+        send_compact(&mut bench, peer, &made);
+        assert_eq!(asked_transactions(&mut bench, peer), [[1]], "{tag}");
+    }
+    let made = block_on(tip, 16, vec![spend(bench.chain[16].coins(), 16)]);
+    send_compact(&mut bench, peer, &made);
+    assert!(asked_transactions(&mut bench, peer).is_empty());
+    let made = block_on(tip, 17, Vec::new());
+    send_compact(&mut bench, peer, &made);
+    assert_eq!(bench.tip_hash(), made.hash);
+}

@@ -1,0 +1,7 @@
+//! The manager of peers with an engine that validates, a disk in memory and a clock that the tests turn: what peers send, and what follows for them and
+//! for the chain.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bench;
+mod chain;
+mod compact;
