@@ -26,6 +26,7 @@ pub mod outbound;
 pub mod peer;
 pub mod seeding;
 mod time;
+mod time_offsets;
 pub mod traffic;
 
 pub use addrman::AddrMan;

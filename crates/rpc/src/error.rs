@@ -49,6 +49,7 @@ impl From<EngineError> for RpcError {
 pub mod code {
     pub const INVALID_REQUEST: i32 = -32600;
     pub const METHOD_NOT_FOUND: i32 = -32601;
+    pub const INVALID_PARAMS: i32 = -32602;
     pub const INTERNAL_ERROR: i32 = -32603;
     pub const PARSE_ERROR: i32 = -32700;
     pub const MISC_ERROR: i32 = -1;

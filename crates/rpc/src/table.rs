@@ -13,6 +13,10 @@ pub const METHODS: &[&[Method]] = &[
     methods::mempool::METHODS,
     methods::submit::METHODS,
     methods::mining::METHODS,
+    methods::net::METHODS,
+    methods::net_addresses::METHODS,
+    methods::net_bans::METHODS,
+    methods::net_peers::METHODS,
     methods::address::METHODS,
     methods::control::METHODS,
 ];

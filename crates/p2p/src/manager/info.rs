@@ -57,13 +57,11 @@ pub struct PeerInfo {
 impl PeerManager {
     /// All peers whose connections stand, by their numbers.
     pub fn peers(&self, now: Moment) -> Vec<PeerInfo> {
-        let mut all: Vec<_> = self.peers.keys().filter_map(|id| self.peer_info(*id, now)).collect();
-        all.sort_by_key(|peer| peer.id);
-        all
+        self.peers.keys().filter_map(|id| self.peer_info(*id, now)).collect()
     }
 
     fn peer_info(&self, id: PeerId, now: Moment) -> Option<PeerInfo> {
-        let peer = self.peers.get(&id)?;
+        let peer = self.peers.get(&id).filter(|peer| !peer.is_leaving)?;
         let talk = &peer.talk;
         let (addr_processed, addr_rate_limited) = talk.addr_counts();
         let (synced_headers, synced_blocks, mut in_flight) = self.engine.with_tree(|tree| {
@@ -115,6 +113,11 @@ impl PeerManager {
     /// Networks that can be connected to.
     pub fn reachable(&self) -> &BTreeSet<Network> {
         &self.settings.reachable
+    }
+
+    /// By how much the clocks of those that this node connected to are ahead, by and large.
+    pub fn median_time_offset_s(&self) -> i64 {
+        self.time_offsets.median_s()
     }
 
     /// What the bytes of all connections are counted by.

@@ -10,6 +10,7 @@ mod announce;
 mod blocks;
 mod compact;
 mod connect;
+mod fetch;
 mod headers;
 mod info;
 mod peer;
@@ -26,6 +27,7 @@ use crate::download::{Download, DownloadSettings};
 use crate::headers::HeadersSyncParams;
 use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
 use crate::time::Moment;
+use crate::time_offsets::TimeOffsets;
 use crate::{AddrMan, Bans, Traffic, TrafficTotals};
 use connect::{Connector, Link};
 use lydian_chain::NodeId;
@@ -155,6 +157,7 @@ pub struct PeerManager {
     addrman: AddrMan,
     bans: Bans,
     traffic: Arc<TrafficTotals>,
+    time_offsets: TimeOffsets,
     /// Of our own connections whose handshake goes on.
     own_nonces: BTreeSet<u64>,
     /// For choices that peers must not foresee.
@@ -213,6 +216,7 @@ impl PeerManager {
             addrman,
             bans,
             traffic: Arc::default(),
+            time_offsets: TimeOffsets::default(),
             own_nonces: BTreeSet::new(),
             secret,
             answers: AnswerCache::default(),

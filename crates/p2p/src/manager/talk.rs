@@ -50,6 +50,7 @@ impl PeerManager {
             Event::Good => {
                 self.addrman.good(&connection.endpoint, unix);
             }
+            Event::TimeOffset(seconds) if !connection.kind.is_inbound() => self.time_offsets.add(seconds),
             Event::SeenLocal(_) | Event::TimeOffset(_) => {}
             Event::Store(addresses) => {
                 self.addrman.add(&addresses, &connection.endpoint.addr, ADDR_TIME_PENALTY_S, unix);

@@ -1,0 +1,30 @@
+//! Blocks that a person wants of a certain peer: `getblockfrompeer`, Core's `FetchBlock`. Input: a peer, a block. Output: the question to the peer; the block
+//! comes in as all others do, and is taken though nobody else wants it.
+//!
+//! Invariant: nobody else is waited for from then on. Who does not answer in time is let go, as everybody who was asked for a block.
+
+use super::{PeerId, PeerManager};
+use crate::time::Moment;
+use lydian_primitives::BlockHash;
+use lydian_wire::{Inv, InvType, Message};
+
+impl PeerManager {
+    /// Asks a peer for a block whose header is known; the error is Core's sentence.
+    pub fn fetch_block(&mut self, id: PeerId, hash: &BlockHash, now: Moment) -> Result<(), &'static str> {
+        self.now = now;
+        let Some(peer) = self.peers.get(&id).filter(|peer| !peer.is_leaving) else {
+            return Err("Peer does not exist");
+        };
+        if !peer.serves_witnesses() {
+            return Err("Pre-SegWit peer");
+        }
+        if !peer.is_ready() {
+            return Err("Peer not fully connected");
+        }
+        self.asked(hash).into_iter().for_each(|other| self.forget_request(other, hash));
+        self.note_request(id, *hash);
+        self.log(format!("Requesting block {hash} from peer={id}"));
+        self.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, *hash)]));
+        Ok(())
+    }
+}

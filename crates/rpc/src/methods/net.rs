@@ -1,0 +1,216 @@
+//! Methods about the network as a whole: what it is, what went over it, whether it goes on. Every answer is the manager's of peers, in its turn among the
+//! messages of peers.
+
+use crate::context::Context;
+use crate::error::{RpcError, code};
+use crate::json::Amount;
+use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use lydian_p2p::Moment;
+use lydian_p2p::manager::PeerManager;
+use lydian_wire::Network;
+use lydian_wire::message::PROTOCOL_VERSION;
+use serde::Serialize;
+
+/// Of Core's release whose rules and interface these are: its `CLIENT_VERSION`.
+const VERSION: u32 = 310_000;
+
+/// Core's `DEFAULT_MIN_RELAY_TX_FEE` and `DEFAULT_INCREMENTAL_RELAY_FEE`.
+const RELAY_FEE: Amount = Amount(100);
+
+pub(crate) const METHODS: &[Method] = &[
+    Method {
+        name: "getconnectioncount",
+        category: Category::Network,
+        help: "Tells how many peers are connected.",
+        args: &[],
+        result: "the count",
+        examples: &[""],
+        remark: "",
+        call: getconnectioncount,
+    },
+    Method {
+        name: "getnettotals",
+        category: Category::Network,
+        help: "Tells what went over the network since the node began, and how much of -maxuploadtarget is left.",
+        args: &[],
+        result: "{totalbytesrecv, totalbytessent, timemillis, uploadtarget: {timeframe, target, target_reached, serve_historical_blocks, \
+                 bytes_left_in_cycle, time_left_in_cycle}}",
+        examples: &[""],
+        remark: "",
+        call: getnettotals,
+    },
+    Method {
+        name: "getnetworkinfo",
+        category: Category::Network,
+        help: "Tells how the network stands.",
+        args: &[],
+        result: "{version, subversion, protocolversion, localservices, localservicesnames, localrelay, timeoffset, networkactive, connections, \
+                 connections_in, connections_out, networks: [{name, limited, reachable, proxy, proxy_randomize_credentials}, ...], relayfee, \
+                 incrementalfee, localaddresses: [{address, port, score}, ...], warnings}",
+        examples: &[""],
+        remark: "`version` and the first part of `subversion` are those of the release of Core whose interface this is, since programs compare them; \
+                 the second part of `subversion` says who answers. `localrelay` is false until there is a mempool.",
+        call: getnetworkinfo,
+    },
+    Method {
+        name: "ping",
+        category: Category::Network,
+        help: "Has a ping sent to every peer. Its time stands in getpeerinfo once the answer is here; it waits its turn among other messages.",
+        args: &[],
+        result: "null",
+        examples: &[""],
+        remark: "",
+        call: ping,
+    },
+    Method {
+        name: "setnetworkactive",
+        category: Category::Network,
+        help: "Switches everything that goes over the network off, or on again.",
+        args: &[Arg::new("state", Kind::Bool, "whether there shall be peers")],
+        result: "what was said",
+        examples: &[],
+        remark: "",
+        call: setnetworkactive,
+    },
+];
+
+/// The answer of the manager of peers, or Core's error where there is none.
+pub(super) fn ask<T: Send + 'static>(
+    context: &Context,
+    question: impl FnOnce(&mut PeerManager, Moment) -> T + Send + 'static,
+) -> Result<T, RpcError> {
+    context.ask_peers(question).ok_or_else(|| {
+        let words = "Error: Peer-to-peer functionality missing or disabled";
+        RpcError::new(code::CLIENT_P2P_DISABLED, words)
+    })
+}
+
+fn getconnectioncount(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    answer(out, &ask(call.context, |manager, now| manager.peers(now).len())?)
+}
+
+fn ping(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    answer(out, &ask(call.context, |manager, _| manager.ping_all())?)
+}
+
+fn setnetworkactive(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let on = call.arg(0).as_bool()?;
+    let is_active = ask(call.context, move |manager, _| {
+        manager.set_network_active(on);
+        manager.is_network_active()
+    })?;
+    answer(out, &is_active)
+}
+
+#[derive(Debug, Serialize)]
+struct NetTotals {
+    totalbytesrecv: u64,
+    totalbytessent: u64,
+    timemillis: u64,
+    uploadtarget: UploadTarget,
+}
+
+#[derive(Debug, Serialize)]
+struct UploadTarget {
+    timeframe: u64,
+    target: u64,
+    target_reached: bool,
+    serve_historical_blocks: bool,
+    bytes_left_in_cycle: u64,
+    time_left_in_cycle: u64,
+}
+
+fn getnettotals(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let timemillis = call.context.host.unix_micros() / 1_000;
+    let totals = ask(call.context, move |manager, _| NetTotals {
+        totalbytesrecv: manager.traffic().received(),
+        totalbytessent: manager.traffic().sent(),
+        timemillis,
+        uploadtarget: UploadTarget {
+            timeframe: 24 * 60 * 60,
+            target: 0,
+            target_reached: false,
+            serve_historical_blocks: true,
+            bytes_left_in_cycle: 0,
+            time_left_in_cycle: 0,
+        },
+    })?;
+    answer(out, &totals)
+}
+
+#[derive(Debug, Serialize)]
+struct NetworkInfo {
+    version: u32,
+    subversion: String,
+    protocolversion: i32,
+    localservices: String,
+    localservicesnames: Vec<String>,
+    localrelay: bool,
+    timeoffset: i64,
+    networkactive: bool,
+    connections: usize,
+    connections_in: usize,
+    connections_out: usize,
+    networks: Vec<NetworkState>,
+    relayfee: Amount,
+    incrementalfee: Amount,
+    localaddresses: Vec<LocalAddress>,
+    warnings: [String; 0],
+}
+
+#[derive(Debug, Serialize)]
+struct NetworkState {
+    name: &'static str,
+    limited: bool,
+    reachable: bool,
+    proxy: String,
+    proxy_randomize_credentials: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct LocalAddress {
+    address: String,
+    port: u16,
+    score: i32,
+}
+
+fn getnetworkinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    answer(out, &ask(call.context, |manager, now| network_info(manager, now))?)
+}
+
+fn network_info(manager: &PeerManager, now: Moment) -> NetworkInfo {
+    let (local, peers) = (manager.local(), manager.peers(now));
+    let connections_in = peers.iter().filter(|peer| peer.kind.is_inbound()).count();
+    NetworkInfo {
+        version: VERSION,
+        subversion: String::from_utf8_lossy(&local.user_agent).into_owned(),
+        protocolversion: PROTOCOL_VERSION,
+        localservices: format!("{:016x}", local.services.0),
+        localservicesnames: local.services.names(),
+        localrelay: !local.ignores_transactions,
+        timeoffset: manager.median_time_offset_s(),
+        networkactive: manager.is_network_active(),
+        connections: peers.len(),
+        connections_in,
+        connections_out: peers.len() - connections_in,
+        networks: NETWORKS.iter().map(|network| network_state(manager, *network)).collect(),
+        relayfee: RELAY_FEE,
+        incrementalfee: RELAY_FEE,
+        localaddresses: Vec::new(),
+        warnings: [],
+    }
+}
+
+/// Those that addresses belong to, in Core's order.
+pub(super) const NETWORKS: [Network; 5] = [Network::Ipv4, Network::Ipv6, Network::Onion, Network::I2p, Network::Cjdns];
+
+fn network_state(manager: &PeerManager, network: Network) -> NetworkState {
+    let reachable = manager.reachable().contains(&network);
+    NetworkState {
+        name: network.name(),
+        limited: !reachable,
+        reachable,
+        proxy: String::new(),
+        proxy_randomize_credentials: false,
+    }
+}

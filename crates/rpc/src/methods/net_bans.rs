@@ -1,0 +1,144 @@
+//! Methods about bans: the operator's, in Core's words. What peers did wrong is no ban and stands in no answer.
+
+use super::net::ask;
+use crate::error::{RpcError, code};
+use crate::help;
+use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::table::find;
+use lydian_p2p::UnixTime;
+use lydian_p2p::manager::PeerManager;
+use lydian_wire::{NetAddr, Network, Subnet};
+use serde::Serialize;
+
+pub(crate) const METHODS: &[Method] = &[
+    Method {
+        name: "clearbanned",
+        category: Category::Network,
+        help: "Lifts all bans.",
+        args: &[],
+        result: "null",
+        examples: &[""],
+        remark: "",
+        call: clearbanned,
+    },
+    Method {
+        name: "listbanned",
+        category: Category::Network,
+        help: "Tells the bans that setban made and that have not expired.",
+        args: &[],
+        result: "[{address, ban_created, banned_until, ban_duration, time_remaining}, ...]",
+        examples: &[""],
+        remark: "",
+        call: listbanned,
+    },
+    Method {
+        name: "setban",
+        category: Category::Network,
+        help: "Bans an address or a subnet, or lifts its ban. A ban ends the connections that it covers.",
+        args: &[
+            Arg::new("subnet", Kind::Text, "the address, or the subnet with its mask; a mask is /32 if there is none"),
+            Arg::new("command", Kind::Text, "\"add\" or \"remove\""),
+            Arg::new(
+                "bantime",
+                Kind::Number,
+                "for how many seconds, or, if absolute, until when; 0 for the time of -bantime",
+            )
+            .default("0"),
+            Arg::new("absolute", Kind::Bool, "whether bantime is counted from 1970").default("false"),
+        ],
+        result: "null",
+        examples: &["\"192.168.0.6\" \"add\" 86400", "\"192.168.0.0/24\" \"add\""],
+        remark: "",
+        call: setban,
+    },
+];
+
+fn setban(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let is_added = match call.text(1)? {
+        "add" => true,
+        "remove" => false,
+        _ => return Err(RpcError::misc(find("setban").map(help::of_method).unwrap_or_default())),
+    };
+    let text = call.text(0)?.to_owned();
+    let seconds = call.given(2).map_or(Ok(0), |seconds| seconds.as_integer::<i64>());
+    let is_absolute = call.bool_or(3, false);
+    let now = UnixTime(u64::try_from(call.context.now()).unwrap_or(0));
+    ask(call.context, move |manager, _| {
+        let (subnet, is_single) = parse(manager, &text)
+            .ok_or_else(|| RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, "Error: Invalid IP/Subnet"))?;
+        if is_added {
+            add(manager, subnet, is_single, seconds?, is_absolute?, now)
+        } else if manager.unban(&subnet) {
+            Ok(())
+        } else {
+            let words = "Error: Unban failed. Requested address/subnet was not previously manually banned.";
+            Err(RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, words))
+        }
+    })??;
+    answer(out, &())
+}
+
+/// A subnet, or one address as a subnet and that it is one.
+fn parse(manager: &PeerManager, text: &str) -> Option<(Subnet, bool)> {
+    let has_cjdns = manager.reachable().contains(&Network::Cjdns);
+    if text.contains('/') {
+        return Subnet::parse(text, has_cjdns).ok().map(|subnet| (subnet, false));
+    }
+    let addr: NetAddr = text.parse().ok()?;
+    let addr = if has_cjdns { addr.maybe_cjdns() } else { addr };
+    Subnet::single(addr).filter(|_| addr.is_valid()).map(|subnet| (subnet, true))
+}
+
+fn add(
+    manager: &mut PeerManager,
+    subnet: Subnet,
+    is_single: bool,
+    seconds: i64,
+    is_absolute: bool,
+    now: UnixTime,
+) -> Result<(), RpcError> {
+    // An address may be banned by a subnet that it is in.
+    let is_banned = match is_single {
+        true => manager.bans().is_banned(&subnet.network(), now),
+        false => manager.bans().is_subnet_banned(&subnet, now),
+    };
+    if is_banned {
+        return Err(RpcError::new(code::CLIENT_NODE_ALREADY_ADDED, "Error: IP/Subnet already banned"));
+    }
+    if is_absolute && seconds < i64::try_from(now.0).unwrap_or(i64::MAX) {
+        return Err(RpcError::parameter("Error: Absolute timestamp is in the past"));
+    }
+    // Less than nothing is nothing: the default time.
+    manager.ban(subnet, u64::try_from(seconds).unwrap_or(0), is_absolute);
+    Ok(())
+}
+
+#[derive(Debug, Serialize)]
+struct Banned {
+    address: String,
+    ban_created: i64,
+    banned_until: i64,
+    ban_duration: i64,
+    time_remaining: i64,
+}
+
+fn listbanned(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let now = call.context.now();
+    let at = UnixTime(u64::try_from(now).unwrap_or(0));
+    let bans: Vec<Banned> = ask(call.context, move |manager, _| {
+        let bans = manager.bans_mut().list(at).iter();
+        bans.map(|(subnet, ban)| Banned {
+            address: subnet.to_string(),
+            ban_created: ban.created,
+            banned_until: ban.until,
+            ban_duration: ban.until.saturating_sub(ban.created),
+            time_remaining: ban.until.saturating_sub(now),
+        })
+        .collect()
+    })?;
+    answer(out, &bans)
+}
+
+fn clearbanned(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    answer(out, &ask(call.context, |manager, _| manager.clear_bans())?)
+}
