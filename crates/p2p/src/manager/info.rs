@@ -39,6 +39,8 @@ pub struct PeerInfo {
     /// 0 before its `version`.
     pub version: i32,
     pub user_agent: String,
+    /// We asked it for compact blocks without asking, and it us.
+    pub high_bandwidth_to: bool,
     pub high_bandwidth_from: bool,
     /// How far the first pass over its headers is, if there is one.
     pub presynced_headers: Option<Height>,
@@ -86,6 +88,7 @@ impl PeerManager {
             ping_wait: talk.ping_wait(now),
             version: talk.version,
             user_agent: talk.user_agent.clone(),
+            high_bandwidth_to: false,
             high_bandwidth_from: talk.high_bandwidth_from,
             presynced_headers: peer.headers.sync().map(|sync| sync.presync().0),
             synced_headers,

@@ -202,7 +202,7 @@ fn network_info(manager: &PeerManager, now: Moment) -> NetworkInfo {
 }
 
 /// Those that addresses belong to, in Core's order.
-pub(super) const NETWORKS: [Network; 5] = [Network::Ipv4, Network::Ipv6, Network::Onion, Network::I2p, Network::Cjdns];
+pub(super) const NETWORKS: [Network; 5] = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::I2p, Network::Cjdns];
 
 fn network_state(manager: &PeerManager, network: Network) -> NetworkState {
     let reachable = manager.reachable().contains(&network);

@@ -119,11 +119,8 @@ fn getnodeaddresses(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> 
     answer(out, &addresses)
 }
 
-/// Core's `ParseNetwork`.
 fn parse_network(text: &str) -> Result<Network, RpcError> {
-    let lower = text.to_ascii_lowercase();
-    let found = NETWORKS.into_iter().find(|network| network.name() == lower);
-    found.ok_or_else(|| RpcError::parameter(format!("Network not recognized: {text}")))
+    Network::from_name(text).ok_or_else(|| RpcError::parameter(format!("Network not recognized: {text}")))
 }
 
 #[derive(Debug, Serialize)]

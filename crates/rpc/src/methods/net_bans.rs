@@ -67,7 +67,7 @@ fn setban(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         let (subnet, is_single) = parse(manager, &text)
             .ok_or_else(|| RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, "Error: Invalid IP/Subnet"))?;
         if is_added {
-            add(manager, subnet, is_single, seconds?, is_absolute?, now)
+            add(manager, subnet, is_single, seconds, is_absolute, now)
         } else if manager.unban(&subnet) {
             Ok(())
         } else {
@@ -93,8 +93,8 @@ fn add(
     manager: &mut PeerManager,
     subnet: Subnet,
     is_single: bool,
-    seconds: i64,
-    is_absolute: bool,
+    seconds: Result<i64, RpcError>,
+    is_absolute: Result<bool, RpcError>,
     now: UnixTime,
 ) -> Result<(), RpcError> {
     // An address may be banned by a subnet that it is in.
@@ -105,6 +105,7 @@ fn add(
     if is_banned {
         return Err(RpcError::new(code::CLIENT_NODE_ALREADY_ADDED, "Error: IP/Subnet already banned"));
     }
+    let (seconds, is_absolute) = (seconds?, is_absolute?);
     if is_absolute && seconds < i64::try_from(now.0).unwrap_or(i64::MAX) {
         return Err(RpcError::parameter("Error: Absolute timestamp is in the past"));
     }

@@ -157,7 +157,7 @@ impl PeerAnswer {
         PeerAnswer {
             id: peer.id.0,
             addr: peer.name,
-            addrbind: peer.local.addr.is_valid().then(|| peer.local.to_string()),
+            addrbind: peer.bind.addr.is_valid().then(|| peer.bind.to_string()),
             addrlocal: peer.addr_local.addr.is_valid().then(|| peer.addr_local.to_string()),
             network: peer.endpoint.addr.net_class().name(),
             services: format!("{:016x}", peer.services.0),
