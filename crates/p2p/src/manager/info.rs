@@ -88,7 +88,7 @@ impl PeerManager {
             ping_wait: talk.ping_wait(now),
             version: talk.version,
             user_agent: talk.user_agent.clone(),
-            high_bandwidth_to: false,
+            high_bandwidth_to: talk.high_bandwidth_to,
             high_bandwidth_from: talk.high_bandwidth_from,
             presynced_headers: peer.headers.sync().map(|sync| sync.presync().0),
             synced_headers,
