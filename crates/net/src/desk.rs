@@ -76,7 +76,10 @@ impl Desk {
             Event::Stored { from, hash, fate } => self.manager.block_stored(from, &hash, &fate, now),
             Event::Invalid { hash, reason } => self.manager.block_invalid(&hash, &reason, now),
             Event::NotReadable { hash } => self.manager.block_unreadable(&hash, now),
-            Event::Ask(question) => (question.0)(&mut self.manager, now),
+            Event::Ask(question) => {
+                self.manager.set_time(now);
+                (question.0)(&mut self.manager, now);
+            }
             Event::ChainChanged => self.manager.chain_changed(now),
             Event::Tick => {
                 self.manager.chain_changed(now);

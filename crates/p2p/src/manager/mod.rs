@@ -246,6 +246,11 @@ impl PeerManager {
         std::mem::take(&mut self.actions)
     }
 
+    /// What time it is, for what a person does in between.
+    pub fn set_time(&mut self, now: Moment) {
+        self.now = now;
+    }
+
     /// Banned and discouraged addresses.
     pub fn bans(&self) -> &Bans {
         &self.bans

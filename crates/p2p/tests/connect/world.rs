@@ -1,0 +1,310 @@
+//! [`World`]: a node without sockets among peers that do what a test says: answer when they are dialled or not, shake hands, answer pings.
+
+use lydian_consensus::{Chain, Params, U256};
+use lydian_disk::SimDisk;
+use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT};
+use lydian_p2p::manager::{
+    Action, AttemptFailure, AttemptId, ConnectSettings, ManagerSettings, NewPeer, PeerId, PeerManager, SavedFile,
+    Target,
+};
+use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
+use lydian_p2p::{AddrMan, Bans, Moment, UnixTime};
+use lydian_wire::message::{PROTOCOL_VERSION, Version};
+use lydian_wire::{Endpoint, Inv, InvType, Message, NetAddr, Network, Services, TimedAddress};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const FULL: ConnectionKind = ConnectionKind::OutboundFullRelay;
+pub(crate) const BLOCKS: ConnectionKind = ConnectionKind::BlockRelayOnly;
+pub(crate) const FEELER: ConnectionKind = ConnectionKind::Feeler;
+pub(crate) const MANUAL: ConnectionKind = ConnectionKind::Manual;
+pub(crate) const FETCH: ConnectionKind = ConnectionKind::AddrFetch;
+
+/// An attempt, and when it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tried {
+    pub(crate) at: Duration,
+    pub(crate) id: AttemptId,
+    pub(crate) kind: ConnectionKind,
+    pub(crate) target: String,
+    pub(crate) v2: bool,
+}
+
+/// How those answer who are dialled.
+#[derive(Clone, Debug)]
+pub(crate) enum Answers {
+    Everybody,
+    Nobody,
+    Only(BTreeSet<String>),
+    /// The attempts hang until the test ends them.
+    Later,
+}
+
+pub(crate) struct World {
+    pub(crate) manager: PeerManager,
+    start: u64,
+    pub(crate) elapsed: Duration,
+    next_peer: u64,
+    genesis: lydian_primitives::BlockHash,
+    pub(crate) answers: Answers,
+    pub(crate) services: Services,
+    /// What a peer says that is asked for addresses.
+    pub(crate) told: Vec<TimedAddress>,
+    pub(crate) names: BTreeMap<String, Vec<NetAddr>>,
+    pub(crate) standing: BTreeMap<PeerId, (ConnectionKind, Endpoint)>,
+    pub(crate) tried: Vec<Tried>,
+    pub(crate) resolved: Vec<String>,
+    pub(crate) ended: Vec<(PeerId, String)>,
+    pub(crate) saved: Vec<(SavedFile, Vec<u8>)>,
+    pub(crate) log: Vec<String>,
+}
+
+impl World {
+    pub(crate) fn new(connect: ConnectSettings) -> World {
+        World::of(Chain::Regtest, 1_790_000_000, connect)
+    }
+
+    /// Who chooses peers, and knows `count` addresses, each of a group of its own.
+    pub(crate) fn choosing(count: u32, change: impl FnOnce(&mut ConnectSettings)) -> World {
+        let mut connect = ConnectSettings { chooses_peers: true, ..settings() };
+        change(&mut connect);
+        let mut world = World::new(connect);
+        world.know(count);
+        world
+    }
+
+    /// A moment after the genesis block of regtest: the chain is synced.
+    pub(crate) fn synced(count: u32) -> World {
+        let genesis = 1_296_688_602;
+        let mut world = World::of(Chain::Regtest, genesis + 60, ConnectSettings { chooses_peers: true, ..settings() });
+        world.know(count);
+        world
+    }
+
+    pub(crate) fn of(chain: Chain, start: u64, connect: ConnectSettings) -> World {
+        let params = Params::new(chain);
+        let root = Path::new("node");
+        let layout =
+            Layout { blocks: root.join("blocks"), index: root.join("blocks/index"), coins: root.join("chainstate") };
+        let disk = Arc::new(SimDisk::new(1));
+        let engine = Engine::open(disk, &layout, params.clone(), Settings::new(1), Vec::new()).unwrap().engine;
+        let settings = ManagerSettings {
+            params,
+            minimum_chain_work: U256::ZERO,
+            initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
+            blocks_only: false,
+            local: Local {
+                services: Services::NETWORK | Services::WITNESS,
+                user_agent: b"/Lydian/".to_vec(),
+                ignores_transactions: true,
+                peer_timeout: Duration::from_secs(60),
+                advertised: None,
+            },
+            reachable: [Network::Ipv4, Network::Ipv6].into(),
+            download_bytes: 1 << 20,
+            seed: [3; 32],
+            connect,
+        };
+        let mut random = ChaCha20Rng::seed_from_u64(1);
+        let (addrman, bans) = (AddrMan::new(&mut random), Bans::new(24 * 60 * 60, &mut random));
+        let genesis = engine.tip().hash;
+        World {
+            manager: PeerManager::new(Arc::new(engine), settings, addrman, bans),
+            start,
+            elapsed: Duration::from_secs(1),
+            next_peer: 0,
+            genesis,
+            answers: Answers::Everybody,
+            services: Services::NETWORK | Services::WITNESS,
+            told: Vec::new(),
+            names: BTreeMap::new(),
+            standing: BTreeMap::new(),
+            tried: Vec::new(),
+            resolved: Vec::new(),
+            ended: Vec::new(),
+            saved: Vec::new(),
+            log: Vec::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        Moment { elapsed: self.elapsed, unix: UnixTime(self.start + self.elapsed.as_secs()) }
+    }
+
+    pub(crate) fn know(&mut self, count: u32) {
+        let now = self.now().unix;
+        for number in 0..count {
+            let address = address(number, now);
+            self.manager.addrman_mut().add(&[address], &address.endpoint.addr, 0, now);
+        }
+    }
+
+    /// Time passes, as a node sees it.
+    pub(crate) fn run(&mut self, seconds: u64) {
+        for _ in 0..seconds * 10 {
+            self.elapsed += Duration::from_millis(100);
+            let now = self.now();
+            self.manager.tick(now);
+            self.act();
+        }
+    }
+
+    /// What the manager wants is done.
+    pub(crate) fn act(&mut self) {
+        loop {
+            let actions = self.manager.take_actions();
+            if actions.is_empty() {
+                return;
+            }
+            actions.into_iter().for_each(|action| self.carry_out(action));
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        let now = self.now();
+        match action {
+            Action::Connect { attempt, kind, target, v2 } => {
+                let tried = Tried { at: self.elapsed, id: attempt, kind, target: target.to_string(), v2 };
+                self.tried.push(tried.clone());
+                match &self.answers {
+                    Answers::Everybody => self.succeed(&tried),
+                    Answers::Only(some) if some.contains(&tried.target) => self.succeed(&tried),
+                    Answers::Later => {}
+                    Answers::Nobody | Answers::Only(_) => self.fail(attempt),
+                }
+                assert!(matches!(target, Target::Endpoint(_)) || self.ended.is_empty());
+            }
+            Action::Resolve { lookup, host, count_max } => {
+                let mut found = self.names.get(&host).cloned().unwrap_or_default();
+                found.truncate(count_max);
+                self.resolved.push(host);
+                self.manager.resolved(lookup, &found, now);
+            }
+            Action::Send { to, message } => self.answer(to, &message),
+            Action::Disconnect { peer, reason } => {
+                self.ended.push((peer, reason));
+                self.end(peer);
+            }
+            Action::Save { file, bytes } => self.saved.push((file, bytes)),
+            Action::Log { text, .. } => self.log.push(text),
+            Action::SendBlock { .. } | Action::Store { .. } => {}
+        }
+    }
+
+    pub(crate) fn fail(&mut self, attempt: AttemptId) {
+        let failure = AttemptFailure::Target { reason: "refused".to_owned() };
+        let now = self.now();
+        self.manager.attempt_failed(attempt, &failure, now);
+    }
+
+    /// Somebody answers an attempt.
+    pub(crate) fn succeed(&mut self, tried: &Tried) {
+        let endpoint = Endpoint::parse(&tried.target, 8333).unwrap();
+        self.connected(tried.kind, endpoint, Permissions::NONE, Some(tried.id));
+    }
+
+    /// Somebody connects to the node.
+    pub(crate) fn come(&mut self, endpoint: &str, permissions: Permissions) -> PeerId {
+        let endpoint = Endpoint::parse(endpoint, 5555).unwrap();
+        let id = self.connected(ConnectionKind::Inbound, endpoint, permissions, None);
+        self.say(id, &self.version());
+        self.act();
+        id
+    }
+
+    fn connected(
+        &mut self,
+        kind: ConnectionKind,
+        endpoint: Endpoint,
+        permissions: Permissions,
+        attempt: Option<AttemptId>,
+    ) -> PeerId {
+        let id = PeerId(self.next_peer);
+        self.next_peer += 1;
+        self.standing.insert(id, (kind, endpoint));
+        let local = Endpoint::new(NetAddr::Ipv4([127, 0, 0, 1].into()), 8333);
+        let new = NewPeer { id, kind, endpoint, permissions, attempt, local, v2: true, traffic: Arc::default() };
+        let now = self.now();
+        self.manager.connected(new, now);
+        id
+    }
+
+    pub(crate) fn end(&mut self, peer: PeerId) {
+        if self.standing.remove(&peer).is_some() {
+            let now = self.now();
+            self.manager.disconnected(peer, now);
+        }
+    }
+
+    fn version(&self) -> Message {
+        Message::Version(Box::new(Version {
+            version: PROTOCOL_VERSION,
+            services: self.services,
+            time: i64::try_from(self.now().unix.0).unwrap(),
+            receiver_services: Services::NONE,
+            receiver: Endpoint::default(),
+            nonce: 77,
+            user_agent: b"/peer/".to_vec(),
+            start_height: 0,
+            relay: true,
+        }))
+    }
+
+    fn say(&mut self, from: PeerId, message: &Message) {
+        let now = self.now();
+        self.manager.received(from, message.command(), message.payload(), now);
+    }
+
+    fn answer(&mut self, to: PeerId, message: &Message) {
+        let Some((kind, _)) = self.standing.get(&to).copied() else { return };
+        match message {
+            Message::Version(_) if !kind.is_inbound() => {
+                let version = self.version();
+                self.say(to, &version);
+            }
+            Message::Verack => {
+                self.say(to, &Message::SendAddrV2);
+                self.say(to, &Message::Verack);
+                // So that it is not taken for one with a poor chain.
+                let genesis = Inv::block(InvType::BLOCK, self.genesis);
+                self.say(to, &Message::Inv(vec![genesis]));
+            }
+            Message::Ping(nonce) => self.say(to, &Message::Pong(*nonce)),
+            Message::GetAddr if !self.told.is_empty() => {
+                let told = self.told.clone();
+                self.say(to, &Message::AddrV2(told));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn count(&self, kind: ConnectionKind) -> usize {
+        self.standing.values().filter(|(other, _)| *other == kind).count()
+    }
+
+    pub(crate) fn tried_of(&self, kind: ConnectionKind) -> Vec<String> {
+        self.tried.iter().filter(|tried| tried.kind == kind).map(|tried| tried.target.clone()).collect()
+    }
+
+    /// Seconds at which an attempt was made, the first one at 0.
+    pub(crate) fn seconds(&self) -> Vec<f64> {
+        let first = self.tried.first().map_or(Duration::ZERO, |tried| tried.at);
+        self.tried.iter().map(|tried| (tried.at - first).as_secs_f64()).collect()
+    }
+}
+
+/// Nobody is connected to by itself.
+pub(crate) fn settings() -> ConnectSettings {
+    ConnectSettings { default_port: 8333, ..ConnectSettings::default() }
+}
+
+/// Each of a group of its own.
+pub(crate) fn address(number: u32, now: UnixTime) -> TimedAddress {
+    let endpoint = Endpoint::new(NetAddr::Ipv4((0x0b00_0007 + (number << 16)).into()), 8333);
+    let services = Services::NETWORK | Services::WITNESS | Services::P2P_V2;
+    TimedAddress { time: now.to_u32(), services, endpoint }
+}
