@@ -31,7 +31,7 @@ help: ## this list
 setup: ## install the system packages that are missing (root), or name the command
 	@tools/setup.sh
 
-build: setup ## target/release/lydian and target/release/lydian-lab
+build: setup ## target/release/lydian, target/release/lydian-cli and target/release/lydian-lab
 	cargo build --locked --release --bins
 
 run: build ## make a chain like mainnet's, validate it from nothing, tell what each stage cost

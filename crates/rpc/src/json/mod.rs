@@ -12,7 +12,7 @@ mod write;
 pub(crate) use number::double_text;
 pub use number::{Amount, Double};
 pub(crate) use parse::parse;
-pub(crate) use write::{write_text, write_value};
+pub(crate) use write::{write_indented, write_text, write_value};
 
 use crate::error::{RpcError, code};
 use std::str::FromStr;
@@ -31,6 +31,25 @@ pub enum Json {
 }
 
 impl Json {
+    /// The value that the bytes are, nothing behind it but white space: Core's `UniValue::read`.
+    pub fn read(bytes: &[u8]) -> Option<Json> {
+        parse(bytes)
+    }
+
+    /// On one line, without white space.
+    pub fn write(&self) -> String {
+        let mut out = Vec::new();
+        write_value(self, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// On many lines, each level further in by `width` spaces: Core's `UniValue::write` with indentation.
+    pub fn write_indented(&self, width: usize) -> String {
+        let mut out = Vec::new();
+        write_indented(self, width, 1, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
     /// Core's `uvTypeName`.
     pub fn type_name(&self) -> &'static str {
         match self {

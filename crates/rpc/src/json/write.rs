@@ -1,4 +1,4 @@
-//! The writer: Core's `UniValue::write` without indentation. Input: values, text. Output: bytes appended.
+//! The writer: Core's `UniValue::write`, without and with indentation. Input: values, text. Output: bytes appended.
 
 use super::Json;
 
@@ -35,6 +35,31 @@ pub(crate) fn write_value(value: &Json, out: &mut Vec<u8>) {
     }
 }
 
+/// A value on many lines, its parts `width` times `level` spaces further in. An empty array or object takes two lines too.
+pub(crate) fn write_indented(value: &Json, width: usize, level: usize, out: &mut Vec<u8>) {
+    let (brackets, length) = match value {
+        Json::Array(values) => (b"[]", values.len()),
+        Json::Object(entries) => (b"{}", entries.len()),
+        _ => return write_value(value, out),
+    };
+    out.extend_from_slice(&[brackets[0], b'\n']);
+    for index in 0..length {
+        out.resize(out.len() + width * level, b' ');
+        match value {
+            Json::Array(values) => write_indented(&values[index], width, level + 1, out),
+            Json::Object(entries) => {
+                write_text(&entries[index].0, out);
+                out.extend_from_slice(b": ");
+                write_indented(&entries[index].1, width, level + 1, out);
+            }
+            _ => {}
+        }
+        out.extend_from_slice(if index + 1 < length { b",\n" } else { b"\n" });
+    }
+    out.resize(out.len() + width * (level - 1), b' ');
+    out.push(brackets[1]);
+}
+
 /// Text with quotes, escaped as Core's table of escapes has it.
 pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
@@ -59,4 +84,18 @@ pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(&[b'\\', short]);
     }
     out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indented_as_core_prints_answers() {
+        let value = Json::read(br#"{"a":[],"b":{},"c":[1,{"d":"e"}],"f":null}"#).unwrap();
+        let expected = "{\n  \"a\": [\n  ],\n  \"b\": {\n  },\n  \"c\": [\n    1,\n    {\n      \"d\": \"e\"\n    }\n  ],\n  \"f\": null\n}";
+        assert_eq!(value.write_indented(2), expected);
+        assert_eq!(value.write(), r#"{"a":[],"b":{},"c":[1,{"d":"e"}],"f":null}"#);
+        assert_eq!(Json::Text("x".to_owned()).write_indented(2), "\"x\"");
+    }
 }

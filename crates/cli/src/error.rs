@@ -1,0 +1,168 @@
+//! What can go wrong before and at a call, in Core's words with our names. One sentence each, where Core's has one.
+
+use crate::convert::NotJson;
+use crate::http::HttpError;
+use lydian_rpc::RpcError;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why there is no call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SettingsError {
+    UnknownOption { argument: String },
+    NotUtf8 { argument: String },
+    Negated { name: String },
+    NoValue { name: String },
+    NoSuchDataDir { path: String },
+    Conf(ConfError),
+    UnknownChain { name: String },
+    ChainCombination,
+}
+
+/// Why a configuration file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ConfError {
+    BadLine { line: usize, text: String, hint: String },
+    AmbiguousPassword { line: usize },
+    ConfInConf,
+    Negated { name: String },
+    NoValue { name: String },
+    IsDirectory { path: PathBuf },
+    Unreadable { path: PathBuf },
+    NoSuchDataDir { path: String },
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ARGUMENTS: &str = "Error parsing command line arguments:";
+        match self {
+            Self::UnknownOption { argument } => write!(f, "{ARGUMENTS} Invalid parameter {argument}"),
+            Self::NotUtf8 { argument } => write!(f, "{ARGUMENTS} {argument} is not UTF-8"),
+            Self::Negated { name } => {
+                write!(f, "{ARGUMENTS} Negating of -{name} is meaningless and therefore forbidden")
+            }
+            Self::NoValue { name } => {
+                write!(f, "{ARGUMENTS} Can not set -{name} with no value. Please specify value with -{name}=value.")
+            }
+            Self::NoSuchDataDir { path } => write!(f, "Error: Specified data directory \"{path}\" does not exist."),
+            Self::Conf(error) => write!(f, "Error reading configuration file: {error}"),
+            Self::UnknownChain { name } => write!(f, "Error: Unknown chain {name}."),
+            Self::ChainCombination => f.write_str(
+                "Error: Invalid combination of -regtest, -signet, -testnet, -testnet4 and -chain. Can use at most one.",
+            ),
+        }
+    }
+}
+
+impl fmt::Display for ConfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadLine { line, text, hint } => write!(f, "parse error on line {line}: {text}{hint}"),
+            Self::AmbiguousPassword { line } => {
+                write!(f, "parse error on line {line}, using # in rpcpassword can be ambiguous and should be avoided")
+            }
+            Self::ConfInConf => f.write_str(
+                "conf cannot be set in the configuration file; use includeconf= if you want to include additional \
+                 config files",
+            ),
+            Self::Negated { name } => write!(f, "Negating of -{name} is meaningless and therefore forbidden"),
+            Self::NoValue { name } => {
+                write!(f, "Can not set -{name} with no value. Please specify value with -{name}=value.")
+            }
+            Self::IsDirectory { path } => write!(f, "Config file \"{}\" is a directory.", path.display()),
+            Self::Unreadable { path } => {
+                write!(f, "specified config file \"{}\" could not be opened.", path.display())
+            }
+            Self::NoSuchDataDir { path } => write!(f, "specified data directory \"{path}\" does not exist."),
+        }
+    }
+}
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// The node was not reached, or broke off.
+    Unreachable {
+        host: String,
+        port: u16,
+        cause: HttpError,
+    },
+    /// It answers that it is starting.
+    Warmup,
+    /// `-rpcwait` was over; the last reason.
+    TimedOut(Box<CallError>),
+    Port {
+        option: &'static str,
+        value: String,
+    },
+    Ipc {
+        sentence: &'static str,
+    },
+    Unauthorized {
+        reason: &'static str,
+        conf: Option<PathBuf>,
+    },
+    Unavailable {
+        body: String,
+    },
+    Status(u16),
+    NoResponse,
+    NotJson,
+    NotAReply,
+    /// The answer is not what such an answer is.
+    Shape(String),
+    Argument(NotJson),
+    /// The words on the command line do not fit together.
+    Usage(String),
+    Stdin {
+        option: &'static str,
+    },
+}
+
+impl CallError {
+    /// `-rpcwait` tries again.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, CallError::Unreachable { .. } | CallError::Warmup)
+    }
+}
+
+impl From<RpcError> for CallError {
+    fn from(error: RpcError) -> CallError {
+        CallError::Shape(error.message)
+    }
+}
+
+impl From<NotJson> for CallError {
+    fn from(error: NotJson) -> CallError {
+        CallError::Argument(error)
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable { host, port, cause } => write!(
+                f,
+                "Error while attempting to communicate with server {host}:{port} ({cause})\n\n\
+                 Make sure the lydian server is running and that you are connecting to the correct RPC port.\n\
+                 Use \"lydian-cli -help\" for more info."
+            ),
+            Self::Warmup => f.write_str("server in warmup"),
+            Self::TimedOut(last) => write!(f, "timeout on transient error: {last}"),
+            Self::Port { option, value } => write!(f, "Invalid port provided in -{option}: {value}"),
+            Self::Ipc { sentence } => f.write_str(sentence),
+            Self::Unauthorized { reason, conf } => {
+                let conf = conf.as_deref().unwrap_or("".as_ref());
+                write!(f, "Authorization failed: {reason} Configuration file: ({})", conf.display())
+            }
+            Self::Unavailable { body } => write!(f, "Server response: {body}"),
+            Self::Status(status) => write!(f, "server returned HTTP error {status}"),
+            Self::NoResponse => f.write_str("no response from server"),
+            Self::NotJson => f.write_str("couldn't parse reply from server"),
+            Self::NotAReply => f.write_str("expected reply to have result, error and id properties"),
+            Self::Shape(sentence) | Self::Usage(sentence) => f.write_str(sentence),
+            Self::Argument(error) => error.fmt(f),
+            Self::Stdin { option } => write!(f, "-{option} specified but failed to read from standard input"),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Parts of answers, asked for as Core's `UniValue` answers: what is not there is null. Input: JSON. Output: JSON, or [`CallError::Shape`].
+
+use crate::error::CallError;
+use lydian_rpc::Json;
+
+static NULL: Json = Json::Null;
+
+/// The value of a key; null where there is none, or no object.
+pub(crate) fn part<'a>(value: &'a Json, key: &str) -> &'a Json {
+    value.get(key).unwrap_or(&NULL)
+}
+
+/// Without quotes: a text, a number as it stood, `1` for true, else nothing.
+pub(crate) fn plain(value: &Json) -> &str {
+    match value {
+        Json::Text(text) | Json::Number(text) => text,
+        Json::Bool(true) => "1",
+        _ => "",
+    }
+}
+
+/// A floating-point number.
+pub(crate) fn real(value: &Json) -> Result<f64, CallError> {
+    match value {
+        Json::Number(text) => text.parse().map_err(|_| CallError::Shape("JSON double out of range".to_owned())),
+        other => {
+            let found = other.type_name();
+            Err(CallError::Shape(format!("JSON value of type {found} is not of expected type number")))
+        }
+    }
+}
+
+pub(crate) fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
+    Json::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+/// A reply that holds this.
+pub(crate) fn result(value: Json) -> Json {
+    object([("jsonrpc", Json::Text("2.0".to_owned())), ("result", value), ("id", Json::Number("1".to_owned()))])
+}
+
+pub(crate) fn must_be_object(value: Json) -> Result<Json, CallError> {
+    match value {
+        Json::Object(_) => Ok(value),
+        other => {
+            let found = other.type_name();
+            Err(CallError::Shape(format!("JSON value of type {found} is not of expected type object")))
+        }
+    }
+}
+
+/// The replies to a batch in the order of their ids.
+pub(crate) fn batch(reply: Json) -> Result<Vec<Json>, CallError> {
+    let Json::Array(members) = reply else { return Err(CallError::Shape("Batch must be an array".to_owned())) };
+    let mut batch = vec![Json::Null; members.len()];
+    for member in members {
+        if !matches!(member, Json::Object(_)) {
+            return Err(CallError::Shape("Batch member must be an object".to_owned()));
+        }
+        let id = usize::try_from(part(&member, "id").as_integer::<i32>()?).ok();
+        let place = id.and_then(|id| batch.get_mut(id));
+        *place.ok_or_else(|| CallError::Shape("Batch member id is larger than batch size".to_owned()))? = member;
+    }
+    Ok(batch)
+}
+
+/// A reply of a batch, or null where it has fewer.
+pub(crate) fn member(batch: &[Json], index: usize) -> &Json {
+    batch.get(index).unwrap_or(&NULL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_in_the_order_of_its_ids() {
+        let read = |text: &str| batch(Json::read(text.as_bytes()).unwrap()).map_err(|error| error.to_string());
+        let replies = read(r#"[{"id":1,"result":"b"},{"id":0,"result":"a"}]"#).unwrap();
+        let results: Vec<_> = replies.iter().map(|reply| plain(part(reply, "result"))).collect();
+        assert_eq!(results, ["a", "b"]);
+        assert!(member(&replies, 2).is_null());
+        assert_eq!(read("{}").unwrap_err(), "Batch must be an array");
+        assert_eq!(read("[1]").unwrap_err(), "Batch member must be an object");
+        assert_eq!(read("[{\"id\":1}]").unwrap_err(), "Batch member id is larger than batch size");
+        assert_eq!(read("[{\"id\":-1}]").unwrap_err(), "Batch member id is larger than batch size");
+        assert_eq!(read("[{}]").unwrap_err(), "JSON value of type null is not of expected type number");
+    }
+}

@@ -1,0 +1,222 @@
+//! `lydian-cli` beside Bitcoin Core's `bitcoin-cli`: the same command line to both, about the same server; what they print and how they end must be
+//! the same bytes, but for names. The servers are Core's daemon, `lydian`, and one that says what a node would not.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and makes its own files"
+)]
+
+mod cases;
+mod pretender;
+mod server;
+
+use cases::{AFTER, BEFORE};
+use lydian_oracle::Scratch;
+use pretender::Pretender;
+use server::Server;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const OURS: &str = env!("CARGO_BIN_EXE_lydian-cli");
+
+/// What a client prints and how it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Said {
+    stdout: String,
+    stderr: String,
+    code: Option<i32>,
+}
+
+fn say(program: &Path, words: &[String], input: &str, home: &Path) -> Said {
+    let mut child = Command::new(program)
+        .args(words)
+        .env("HOME", home)
+        .current_dir(home)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // One that refuses its options does not read.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { stdout: text(output.stdout), stderr: text(output.stderr), code: output.status.code() }
+}
+
+/// Core's words with our names, and without what the clock says.
+fn in_our_names(said: Said) -> Said {
+    let replace = |text: &str| {
+        let text = text
+            .replace("bitcoin-cli", "lydian-cli")
+            .replace("the bitcoind server", "the lydian server")
+            .replace("bitcoin.conf", "lydian.conf")
+            .replace("/.bitcoin/", "/.lydian/");
+        let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+        for line in &mut lines {
+            if let Some((client, rest)) = line.split_once(" client v")
+                && ["Bitcoin Core", "Lydian"].contains(&client)
+            {
+                let (_, rest) = rest.split_once(' ').unwrap();
+                *line = format!("Lydian client {rest}");
+            }
+            if line.contains("\"verificationprogress\": ") {
+                line.clear();
+            }
+        }
+        lines.join("\n")
+    };
+    Said { stdout: replace(&said.stdout), stderr: replace(&said.stderr), code: said.code }
+}
+
+/// The two clients, and how many times they were asked.
+struct Pair {
+    theirs: PathBuf,
+    home: Scratch,
+    count: usize,
+}
+
+impl Pair {
+    fn new(name: &str) -> Option<Pair> {
+        let theirs = lydian_oracle::or_skip(name, lydian_oracle::build::locate())?.bitcoin_cli;
+        let home = Scratch::new(name);
+        fs::create_dir_all(home.path()).unwrap();
+        Some(Pair { theirs, home, count: 0 })
+    }
+
+    /// Both are asked, and say the same.
+    fn check(&mut self, words: &[String], input: &str) -> Said {
+        let theirs = in_our_names(say(&self.theirs, words, input, self.home.path()));
+        let ours = in_our_names(say(Path::new(OURS), words, input, self.home.path()));
+        assert_eq!(ours, theirs, "{words:?} {input:?}");
+        self.count += 1;
+        ours
+    }
+}
+
+fn all_cases(pair: &mut Pair, server: &Server) {
+    // Both clients' file, with the same words in it.
+    for name in ["lydian.conf", "bitcoin.conf"] {
+        fs::write(server.folder.join(name), "rpcclienttimeout=60\n[regtest]\nunknown=1\n").unwrap();
+        fs::write(server.folder.join("user.conf"), "regtest=1\nrpcuser=alice\nrpcpassword=wrong\n").unwrap();
+        fs::write(server.folder.join("bad.conf"), "regtest=1\n\nnoserver\n").unwrap();
+        fs::write(server.folder.join("hash.conf"), "rpcpassword=a#b\n").unwrap();
+        fs::write(server.folder.join("conf.conf"), "conf=x\n").unwrap();
+        fs::write(server.folder.join("dir.conf"), "datadir=/nowhere\n").unwrap();
+        fs::write(server.folder.join("chain.conf"), "signet=1\n").unwrap();
+    }
+    let hash = say(Path::new(OURS), &server.words(&["getblockhash", "2"]), "", pair.home.path());
+    assert_eq!((hash.code, hash.stdout.len()), (Some(0), 65), "{hash:?}");
+    let cookie = fs::read_to_string(server.folder.join("regtest/.cookie")).unwrap();
+    let password = cookie.trim().split_once(':').unwrap().1.to_owned();
+    let fill = |text: &str| {
+        text.replace("HASH", hash.stdout.trim())
+            .replace("PORT", &server.port.to_string())
+            .replace("DIR", &server.folder.display().to_string())
+            .replace("PASSWORD", &password)
+    };
+    for (words, input) in BEFORE {
+        let words: Vec<String> = words.iter().map(|word| fill(word)).collect();
+        pair.check(&words, &fill(input));
+    }
+    for (words, input) in AFTER {
+        let words: Vec<String> = words.iter().map(|word| fill(word)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        pair.check(&server.words(&words), &fill(input));
+    }
+}
+
+#[test]
+fn the_same_words_about_cores_daemon() {
+    let Some(mut pair) = Pair::new("cli-core") else { return };
+    let core = pair.theirs.with_file_name("bitcoind");
+    let server = Server::core(&core);
+    let made = say(Path::new(OURS), &server.words(&["generatetodescriptor", "3", "raw(51)"]), "", pair.home.path());
+    assert_eq!(made.code, Some(0), "{made:?}");
+    all_cases(&mut pair, &server);
+    assert!(pair.count > 100, "{}", pair.count);
+}
+
+#[test]
+fn the_same_words_about_lydian() {
+    let lydian = Path::new(OURS).with_file_name("lydian");
+    if !lydian.is_file() {
+        // Cargo builds it beside this test only when the whole workspace is tested.
+        assert!(
+            std::env::var(lydian_oracle::REQUIRE).map_or(true, |value| value != "1"),
+            "{} is missing",
+            lydian.display()
+        );
+        return;
+    }
+    let Some(mut pair) = Pair::new("cli-lydian") else { return };
+    let server = Server::lydian(&lydian);
+    let made = say(Path::new(OURS), &server.words(&["generatetodescriptor", "3", "raw(51)"]), "", pair.home.path());
+    assert_eq!(made.code, Some(0), "{made:?}");
+    all_cases(&mut pair, &server);
+}
+
+#[test]
+fn the_same_words_about_answers_that_no_node_gives() {
+    let Some(mut pair) = Pair::new("cli-pretender") else { return };
+    for (answer, words) in pretender::ANSWERS {
+        let pretender = Pretender::start(answer);
+        let all = pretender.words(words);
+        let said = pair.check(&all, "");
+        assert_ne!(said.stdout.len() + said.stderr.len(), 0, "{words:?}");
+    }
+}
+
+#[test]
+fn peers_wallets_and_blocks_that_are_made() {
+    let Some(mut pair) = Pair::new("cli-wallet") else { return };
+    let pretender = Pretender::start_wallet();
+    for words in [
+        &["-getinfo"][..],
+        &["-getinfo", "-color=always"],
+        &["-getinfo", "-rpcwallet=a b"],
+        &["-netinfo"],
+        &["-netinfo", "1"],
+        &["-netinfo", "2"],
+        &["-netinfo", "3"],
+        &["-netinfo", "4"],
+        &["-netinfo", "4", "outonly"],
+        &["-addrinfo"],
+        &["-generate"],
+        &["-generate", "7", "1000"],
+        &["-generate", "x"],
+        &["-generate", "1", "2", "3"],
+        &["-named", "-generate", "2"],
+    ] {
+        let all = pretender.words(words);
+        pair.check(&all, "");
+    }
+}
+
+/// What is ours alone: help, versions, and the option that would send a secret for nothing.
+#[test]
+fn words_of_our_own() {
+    let home = Scratch::new("cli-own");
+    fs::create_dir_all(home.path()).unwrap();
+    let ask = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        say(Path::new(OURS), &words, "secret\n", home.path())
+    };
+    let version = format!("Lydian RPC client version v{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(ask(&["-version"]), Said { stdout: format!("{version}\n"), stderr: String::new(), code: Some(0) });
+    for help in [&["-help"][..], &["-h"], &["-?"], &["-help", "getblock"]] {
+        let said = ask(help);
+        assert!(said.stdout.starts_with(&version) && said.stdout.contains("-rpcconnect=<host[:port]>"), "{said:?}");
+        assert_eq!((said.stderr.as_str(), said.code), ("", Some(0)));
+    }
+    let said = ask(&[]);
+    assert_eq!((said.stderr.as_str(), said.code), ("Error: too few parameters\n", Some(1)));
+    assert!(said.stdout.starts_with(&version));
+    let said = ask(&["-netinfo", "help"]);
+    assert!(said.stdout.starts_with("-netinfo [level [outonly]]") && said.code == Some(0), "{said:?}");
+    let said = ask(&["-stdinwalletpassphrase", "walletpassphrase", "60"]);
+    let words = "error: -stdinwalletpassphrase: Lydian has no wallet, so a passphrase is neither read nor sent\n";
+    assert_eq!((said.stdout.as_str(), said.stderr.as_str(), said.code), ("", words, Some(1)));
+}

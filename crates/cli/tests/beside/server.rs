@@ -1,0 +1,73 @@
+//! Lydian and Core as programs, each with a data directory and a port of its own.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// No peers, a clock that stands still, so that two clients that ask one after the other hear the same.
+const CORE_OPTIONS: &[&str] =
+    &["-listen=0", "-connect=0", "-dnsseed=0", "-fixedseeds=0", "-par=2", "-printtoconsole=0", "-mocktime=1700000000"];
+
+/// A program that answers. Killed when nobody wants it any more.
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    /// The data directory; it goes with the program.
+    pub(crate) folder: PathBuf,
+    child: Child,
+}
+
+impl Server {
+    pub(crate) fn core(program: &Path) -> Server {
+        Server::start(program, CORE_OPTIONS)
+    }
+
+    pub(crate) fn lydian(program: &Path) -> Server {
+        Server::start(program, &["-par=2", "-printtoconsole=0", "-listen=0", "-connect=0"])
+    }
+
+    fn start(program: &Path, options: &[&str]) -> Server {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("lydian-cli-{}-{count}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let child = Command::new(program)
+            .arg(format!("-datadir={}", folder.display()))
+            .args(["-regtest", &format!("-rpcport={port}")])
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut server = Server { port, folder, child };
+        for _ in 0..600 {
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(server.child.try_wait().unwrap(), None, "{} ended", program.display());
+            if server.folder.join("regtest/.cookie").is_file()
+                && TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+            {
+                return server;
+            }
+        }
+        panic!("{} does not answer", program.display());
+    }
+
+    /// A command line about this server; it waits for the end of the start.
+    pub(crate) fn words(&self, words: &[&str]) -> Vec<String> {
+        let own = [format!("-datadir={}", self.folder.display()), format!("-rpcport={}", self.port)];
+        own.into_iter().chain(["-regtest", "-rpcwait"].iter().chain(words).map(|word| (*word).to_owned())).collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
