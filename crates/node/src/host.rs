@@ -1,6 +1,8 @@
 //! What the host is: home, working directory, cores, terminal. Output: plain values, so that settings can be resolved against any host.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::env;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -11,6 +13,10 @@ pub(crate) struct Host {
     /// The working directory.
     pub(crate) directory: PathBuf,
     pub(crate) cores: usize,
+    /// The first address of a name.
+    pub(crate) lookup: fn(&str) -> Option<IpAddr>,
+    /// How many files may be open, of so many that are wanted.
+    pub(crate) descriptors: fn(u64) -> u64,
 }
 
 impl Host {
@@ -19,6 +25,8 @@ impl Host {
             home: env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
             directory: env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             cores: thread::available_parallelism().map_or(1, usize::from),
+            lookup,
+            descriptors,
         }
     }
 
@@ -29,5 +37,24 @@ impl Host {
 
     pub(crate) fn default_datadir(&self) -> Option<PathBuf> {
         self.home.as_ref().map(|home| home.join(".lydian"))
+    }
+}
+
+fn lookup(name: &str) -> Option<IpAddr> {
+    (name, 0).to_socket_addrs().ok()?.next().map(|address| address.ip())
+}
+
+/// Raises the limit as far as the system permits: Core's `RaiseFileDescriptorLimit`.
+fn descriptors(wanted: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    // Without a number there is no limit.
+    let current = limit.current.unwrap_or(u64::MAX);
+    if current >= wanted {
+        return current;
+    }
+    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum }) {
+        Ok(()) => raised,
+        Err(_) => current,
     }
 }

@@ -5,38 +5,30 @@ use crate::clock::{mockable_now, now_nanos};
 use crate::log::{Category, Log};
 use crate::run::Session;
 use crate::settings::Prune;
+use crate::settings::net::NetSettings;
 use lydian_engine::{Engine, Observer};
 use lydian_net::{DataFolder, Host, Network, NetworkError, NetworkSettings, ValidationEnd};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
 use lydian_p2p::peer::Local;
 use lydian_p2p::{Moment, UnixTime};
-use lydian_wire::{Network as Net, Services};
+use lydian_wire::Services;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Clients compare the first part as a version; the second says who it really is.
-const USER_AGENT: &str = concat!("/Satoshi:31.0.0/Lydian:", env!("CARGO_PKG_VERSION"), "/");
-
 /// What of the download waits for its validation, at most, in bytes of blocks.
 const DOWNLOAD_BYTES: u64 = 64 << 20;
-
-/// What a handshake may take: Core's `DEFAULT_PEER_CONNECT_TIMEOUT`.
-const PEER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Between two looks at whether the node should end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The network, if the settings want one.
+/// The network.
 pub(crate) fn start(
     session: &Session<'_>,
     engine: &Arc<Engine>,
     observer: Arc<dyn Observer + Send>,
-) -> Result<Option<Network>, NetworkError> {
+) -> Result<Network, NetworkError> {
     let settings = session.settings;
-    if !settings.net.is_wanted() {
-        return Ok(None);
-    }
     let host = Arc::new(NodeHost { log: Arc::clone(&session.log) });
     let mut seed = [0; 32];
     host.fill_random(&mut seed);
@@ -47,26 +39,20 @@ pub(crate) fn start(
             params: settings.params.clone(),
             minimum_chain_work: settings.minimum_chain_work,
             initial_download: Arc::clone(&session.initial_download),
-            blocks_only: false,
+            blocks_only: settings.net.blocks_only,
             local: Local {
                 services: chain | Services::NETWORK_LIMITED | Services::WITNESS | v2,
-                user_agent: USER_AGENT.as_bytes().to_vec(),
+                user_agent: settings.net.user_agent.clone().into_bytes(),
                 ignores_transactions: true,
-                peer_timeout: PEER_TIMEOUT,
+                peer_timeout: settings.net.peer_timeout,
                 advertised: None,
             },
-            reachable: [Net::Ipv4, Net::Ipv6].into(),
+            reachable: settings.net.reachable.clone(),
             download_bytes: DOWNLOAD_BYTES,
             seed,
-            connect: ConnectSettings {
-                automatic_max: settings.net.inbound_max,
-                specified: settings.net.connect.clone(),
-                default_port: settings.net.default_port,
-                v2: settings.net.v2,
-                ..ConnectSettings::default()
-            },
+            connect: connect(&settings.net),
         },
-        listen: settings.net.listen.clone(),
+        listen: settings.net.binds.iter().map(|bind| bind.address).collect(),
         data: Some(DataFolder { disk: Arc::clone(&session.disk), folder: settings.datadir.clone() }),
         ban_time: settings.net.ban_seconds,
     };
@@ -74,7 +60,28 @@ pub(crate) fn start(
     for address in network.addresses() {
         session.log.info(format!("Bound to {address}"));
     }
-    Ok(Some(network))
+    Ok(network)
+}
+
+/// Whom to connect to.
+fn connect(net: &NetSettings) -> ConnectSettings {
+    ConnectSettings {
+        automatic_max: net.connections_max,
+        chooses_peers: net.connect.is_none(),
+        specified: net.connect.clone().unwrap_or_default(),
+        added: net.added.clone(),
+        seednodes: net.seed_nodes.clone(),
+        dns_seed: net.dns_seed,
+        force_dns_seed: net.force_dns_seed,
+        fixed_seeds: net.fixed_seeds,
+        resolves_names: net.dns,
+        has_name_proxy: net.proxies.name.is_some(),
+        default_port: net.default_port,
+        v2: net.v2,
+        is_network_active: net.is_active,
+        own: net.external.iter().copied().collect(),
+        ..ConnectSettings::default()
+    }
 }
 
 /// Waits until the node is told to stop, or validation has come to an end by itself.

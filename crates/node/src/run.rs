@@ -3,6 +3,7 @@
 //! Order, as in Core: into the background, the directory and its lock, the log, the pid file, signals, the commands of `-startupnotify`, the
 //! work, the commands of `-shutdownnotify`, the pid file away.
 
+use crate::clock;
 use crate::daemon;
 use crate::datadir::{DataDir, DataDirError};
 use crate::exit;
@@ -11,7 +12,7 @@ use crate::notify::Notifier;
 use crate::settings::Settings;
 use crate::signals::{self, Stop};
 use lydian_disk::{Disk, RealDisk};
-use lydian_engine::{InitialDownload, TIP_AGE_SECONDS_DEFAULT};
+use lydian_engine::InitialDownload;
 use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
@@ -51,8 +52,11 @@ pub(crate) fn run(
         daemon::complain(&format!("Could not open debug log file {error}"));
         return exit::DISK;
     }
+    if let Some(seconds) = settings.mocktime {
+        clock::mock(u64::from(seconds));
+    }
     let notifier = Notifier::new(&log);
-    let initial_download = Arc::new(InitialDownload::new(settings.minimum_chain_work, TIP_AGE_SECONDS_DEFAULT));
+    let initial_download = Arc::new(InitialDownload::new(settings.minimum_chain_work, settings.max_tip_age_seconds));
     let (stop, ending) = (Stop::default(), Arc::default());
     let session = Session { settings, disk, log, stop, notifier, has_console, initial_download, ending };
     let code = live(&session, leave, work);
@@ -154,5 +158,6 @@ fn greet(settings: &Settings, log: &Log) {
         Some(path) => log.info(format!("Config file: {} (not found, skipping)", path.display())),
     }
     settings.arguments.iter().for_each(|line| log.info(line));
+    settings.net.notes.iter().for_each(|line| log.info(line));
     settings.warnings.iter().for_each(|line| log.warning(line));
 }

@@ -91,6 +91,9 @@ impl Serving {
             },
         )
         .map_err(ServeError::Server)?;
+        if let Some(seconds) = settings.mocktime {
+            context.set_mock_time(i64::from(seconds));
+        }
         context.set_warmup("Loading block index…");
         Ok(Serving { context, _server: server, _cookie: cookie })
     }

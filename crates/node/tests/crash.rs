@@ -49,12 +49,12 @@ fn setting(name: &str) -> Option<u64> {
 
 fn lydian(datadir: &Path, arguments: &[String]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
-    command
-        .arg("-regtest")
-        .arg(format!("-datadir={}", datadir.display()))
-        .arg("-par=2")
-        .arg("-printtoconsole=0")
-        .arg("-server=0");
+    command.arg("-regtest").arg(format!("-datadir={}", datadir.display())).arg("-par=2").args([
+        "-printtoconsole=0",
+        "-server=0",
+        "-listen=0",
+        "-noconnect",
+    ]);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }

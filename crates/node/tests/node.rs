@@ -49,7 +49,10 @@ impl Place {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
         command.current_dir(&self.directory).env("HOME", &self.directory);
-        command.arg(format!("-datadir={}", self.data().display())).arg("-regtest").arg("-server=0").args(arguments);
+        command
+            .arg(format!("-datadir={}", self.data().display()))
+            .args(["-regtest", "-server=0", "-listen=0", "-noconnect"])
+            .args(arguments);
         command
     }
 

@@ -24,6 +24,8 @@ pub mod limits;
 pub mod manager;
 pub mod outbound;
 pub mod peer;
+pub mod permissions;
+pub mod proxies;
 pub mod seeding;
 mod time;
 mod time_offsets;

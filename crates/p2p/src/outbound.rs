@@ -42,6 +42,11 @@ const BAD_PORTS: &[u16] = &[
     5061, 5432, 5900, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6697, 10080, 27017,
 ];
 
+/// Whether other services use this port: Core's `IsBadPort`.
+pub fn is_bad_port(port: u16) -> bool {
+    BAD_PORTS.contains(&port)
+}
+
 /// What is there when a connection is chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {

@@ -14,7 +14,9 @@ pub mod limits;
 pub mod message;
 pub mod transport;
 
-pub use address::{AddressError, Encoding, Endpoint, NetAddr, Network, Services, Subnet, SubnetError, TimedAddress};
+pub use address::{
+    AddressError, Encoding, Endpoint, NetAddr, Network, Services, Subnet, SubnetError, TimedAddress, split_host_port,
+};
 pub use compact::{BlockTransactions, BlockTransactionsRequest, CompactBlock, CompactError, PartialBlock};
 pub use error::{DecodeError, Penalty};
 pub use message::{Command, Inv, InvType, Locator, Message, Version};

@@ -1,5 +1,6 @@
 //! [`SettingsError`]: what is wrong with a setting, and where it was given. One sentence each.
 
+use super::net::NetProblem;
 use super::sources::Origin;
 use std::fmt;
 use std::path::PathBuf;
@@ -53,6 +54,16 @@ pub(crate) enum SettingsError {
         name: &'static str,
         value: String,
         must: String,
+    },
+    /// Of the connections to peers.
+    Net {
+        origin: Origin,
+        problem: NetProblem,
+    },
+    /// Options of one chain only, at the top of a file that is read for another.
+    OtherNetwork {
+        names: Vec<&'static str>,
+        chain: &'static str,
     },
     Fork {
         sentence: String,
@@ -113,6 +124,13 @@ impl fmt::Display for SettingsError {
                 write!(f, "{origin}Can not set -{name} with no value. Please specify value with -{name}=value.")
             }
             Self::BadValue { origin, name, value, must } => write!(f, "{origin}-{name}={value}: it must be {must}"),
+            Self::Net { origin, problem } => write!(f, "{origin}{problem}"),
+            Self::OtherNetwork { names, chain } => {
+                let sentence = |name: &&str| {
+                    format!("Config setting for -{name} only applied on {chain} network when in [{chain}] section.")
+                };
+                f.write_str(&names.iter().map(sentence).collect::<Vec<_>>().join(" "))
+            }
             Self::Fork { sentence } => f.write_str(sentence),
             Self::BadLine { path, line, text, hint } => {
                 write!(f, "Error reading configuration file: {}:{line}: parse error: {text}{hint}", path.display())

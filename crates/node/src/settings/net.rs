@@ -1,59 +1,182 @@
-//! Settings of the connections to peers. Input: [`super::raw::Given`]. Output: [`NetSettings`], or the first value that is not understood.
+//! Settings of the connections to peers. Input: [`super::raw::Given`]. Output: [`NetSettings`], or the first value that is not understood, in Core's words.
+//!
+//! What options do to each other ([`interaction`]) is Core's `InitParameterInteraction`; checks are those of its `AppInitParameterInteraction` and
+//! `AppInitMain`, in that order. Names are resolved for `-proxy`, `-onion` and `-externalip` only, and not with `-dns=0`. Nothing is opened.
+
+mod address;
+mod bind;
+mod interaction;
+mod problem;
+mod reach;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use bind::Bind;
+pub(crate) use problem::NetProblem;
 
 use super::error::SettingsError;
 use super::raw::Given;
+use crate::host::Host;
+use address::Names;
+use interaction::Interaction;
 use lydian_consensus::Chain;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use lydian_p2p::permissions::{WhiteRange, Whitelist};
+use lydian_p2p::proxies::Proxies;
+use lydian_wire::{Endpoint, Network};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Clients compare the first part as a version; the second says who it really is. Comments follow it.
+const USER_AGENT: &str = concat!("/Satoshi:31.0.0/Lydian:", env!("CARGO_PKG_VERSION"));
+
+/// Core's `MAX_SUBVERSION_LENGTH`.
+pub(crate) const USER_AGENT_LENGTH_MAX: usize = 256;
+
+/// Core's `MAX_ADDNODE_CONNECTIONS`.
+const ADDED_PEERS_MAX: u64 = 8;
+
+/// Files that are open besides connections: Core's `MIN_LEVELDB_FDS`, which is more than the engine needs.
+const OTHER_FILES: u64 = 150;
+
+const MAX_CONNECTIONS_DEFAULT: i64 = 125;
 
 /// What the network is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NetSettings {
-    /// `-connect` and `-addnode`: a host or an address, with a port or without.
-    pub(crate) connect: Vec<String>,
+    /// `-connect`: these and nobody else, none at all for `-noconnect`. `None`: whom the address manager knows.
+    pub(crate) connect: Option<Vec<String>>,
+    /// `-addnode`: a host or an address, with a port or without.
+    pub(crate) added: Vec<String>,
+    /// `-seednode`.
+    pub(crate) seed_nodes: Vec<String>,
     /// Where to listen; empty: nowhere.
-    pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) binds: Vec<Bind>,
+    /// The port that others are told: Core's `GetListenPort`.
+    pub(crate) listen_port: u16,
     pub(crate) default_port: u16,
     pub(crate) v2: bool,
-    pub(crate) inbound_max: usize,
+    /// `-maxconnections`, as far as the system permits: all but those of `-addnode`.
+    pub(crate) connections_max: usize,
     pub(crate) ban_seconds: u64,
+    pub(crate) whitelist: Whitelist,
+    /// Networks that are connected to by choice.
+    pub(crate) reachable: BTreeSet<Network>,
+    pub(crate) proxies: Proxies,
+    /// `-externalip`.
+    pub(crate) external: Vec<Endpoint>,
+    /// `-discover`: what peers and interfaces say of our address counts.
+    pub(crate) discover: bool,
+    /// The addresses of this machine's interfaces are ours, since we listen on all of them.
+    pub(crate) discover_interfaces: bool,
+    /// `-dns`: names of peers may be looked up.
+    pub(crate) dns: bool,
+    pub(crate) dns_seed: bool,
+    pub(crate) force_dns_seed: bool,
+    pub(crate) fixed_seeds: bool,
+    /// `-signetseednode`, in place of the DNS seeds of that chain.
+    pub(crate) signet_seeds: Option<Vec<String>>,
+    pub(crate) user_agent: String,
+    /// `-maxuploadtarget`: bytes in a day; 0: no limit.
+    pub(crate) upload_target: u64,
+    /// `-timeout`.
+    pub(crate) connect_timeout: Duration,
+    /// `-peertimeout`.
+    pub(crate) peer_timeout: Duration,
+    /// `-networkactive`.
+    pub(crate) is_active: bool,
+    /// `-maxreceivebuffer` and `-maxsendbuffer`, of one connection.
+    pub(crate) receive_buffer_bytes: usize,
+    pub(crate) send_buffer_bytes: usize,
+    /// Lines for the log: which options changed others.
+    pub(crate) notes: Vec<String>,
+    /// `-blocksonly`.
+    pub(crate) blocks_only: bool,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl NetSettings {
-    pub(super) fn new(chain: Chain, given: &Given<'_>) -> Result<NetSettings, SettingsError> {
+    pub(super) fn new(chain: Chain, given: &Given<'_>, host: &Host) -> Result<NetSettings, SettingsError> {
         let default_port = default_port(chain);
-        let port = given.integer("port")?.and_then(|port| u16::try_from(port).ok()).unwrap_or(default_port);
-        let bind = given.list("bind", |text| address(text, port))?;
-        let listens = given.switch("listen")?.unwrap_or(!bind.is_empty());
-        let everywhere = || vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), (Ipv6Addr::UNSPECIFIED, port).into()];
-        let mut connect = given.texts("connect")?;
-        // Core's way to say "nobody".
-        connect.retain(|target| target != "0");
-        connect.extend(given.texts("addnode")?);
+        let options = Interaction::new(given)?;
+        let (force_dns_seed, dns_seed) = (options.switch("forcednsseed", false), options.switch("dnsseed", true));
+        if force_dns_seed && !dns_seed {
+            return Err(given.problem("forcednsseed", NetProblem::ForcedWithoutDnsSeed));
+        }
+        let listens = options.switch("listen", true);
+        let bind_count = given.list("bind", |_| Ok(()))?.len() + given.list("whitebind", |_| Ok(()))?.len();
+        if bind_count > 0 && !listens {
+            return Err(given.problem("listen", NetProblem::BindWithoutListen));
+        }
+        let mut warnings = Vec::new();
+        let connections_max = connections_max(given, bind_count, host, &mut warnings)?;
+        let peer_timeout = given.integer("peertimeout")?.unwrap_or(60);
+        let peer_timeout = u64::try_from(peer_timeout).ok().filter(|seconds| *seconds > 0);
+        let peer_timeout = peer_timeout.ok_or_else(|| given.problem("peertimeout", NetProblem::PeerTimeout))?;
+        let upload_target = given.net_one("maxuploadtarget", upload_target)?.unwrap_or(0);
+        let port = given.net_one("port", |text| port("port", text))?;
+        let names = Names { lookup: options.switch("dns", true).then_some(host.lookup) };
+        reach::check_ports(given)?;
+        bind::check_ports(given)?;
+        let reachable = reach::networks(given)?;
+        let user_agent = user_agent(given)?;
+        let has_clearnet = reachable.contains(&Network::Ipv4) || reachable.contains(&Network::Ipv6);
+        if given.is_set("dnsseed") && dns_seed && !has_clearnet {
+            return Err(given.problem("dnsseed", NetProblem::DnsSeedUnreachable));
+        }
+        let (proxies, reachable) = reach::proxies(given, reachable, &names)?;
+        let with_cjdns = reachable.contains(&Network::Cjdns);
+        let port_or_default = port.unwrap_or(default_port);
+        let listen_port = bind::listen_port(given, port_or_default);
+        let external = given.net_list("externalip", |text| address::external(text, listen_port, with_cjdns, &names))?;
+        let binds = bind::binds(given, port_or_default, port.is_some(), with_cjdns, listens, &mut warnings)?;
+        let discover = options.switch("discover", true);
+        let is_everywhere = bind_count == 0 || binds.iter().any(|bind| bind.address.ip().is_unspecified());
+        let ranges =
+            given.net_list("whitelist", |text| WhiteRange::parse(text, with_cjdns).map_err(NetProblem::Permission))?;
+        let reachable = reach::without_i2p(given, reachable)?;
         Ok(NetSettings {
-            connect,
-            listen: match (listens, bind.is_empty()) {
-                (false, _) => Vec::new(),
-                (true, true) => everywhere(),
-                (true, false) => bind,
-            },
+            connect: connect(given)?,
+            added: given.texts("addnode")?,
+            seed_nodes: given.texts("seednode")?,
+            binds,
+            listen_port,
             default_port,
-            v2: given.switch("v2transport")?.unwrap_or(true),
-            inbound_max: given.integer("maxconnections")?.map_or(125, |count| usize::try_from(count).unwrap_or(0)),
+            v2: options.switch("v2transport", true),
+            connections_max,
             ban_seconds: given.integer("bantime")?.map_or(24 * 60 * 60, |seconds| u64::try_from(seconds).unwrap_or(1)),
+            whitelist: Whitelist {
+                ranges,
+                relay: options.switch("whitelistrelay", true),
+                force_relay: options.switch("whitelistforcerelay", false),
+            },
+            reachable,
+            proxies,
+            external,
+            discover,
+            discover_interfaces: discover && is_everywhere,
+            dns: names.lookup.is_some(),
+            dns_seed,
+            force_dns_seed,
+            fixed_seeds: options.switch("fixedseeds", true),
+            signet_seeds: signet_seeds(chain, given)?,
+            user_agent,
+            upload_target,
+            connect_timeout: connect_timeout(given)?,
+            peer_timeout: Duration::from_secs(peer_timeout),
+            is_active: options.switch("networkactive", true),
+            receive_buffer_bytes: kilobytes(given.integer("maxreceivebuffer")?, 5000),
+            send_buffer_bytes: kilobytes(given.integer("maxsendbuffer")?, 1000),
+            blocks_only: options.switch("blocksonly", false),
+            notes: options.notes,
+            warnings,
         })
     }
 
-    /// Whether there is anything to do for a network.
+    /// Whether anybody is connected without being asked for later.
     pub(crate) fn is_wanted(&self) -> bool {
-        !self.connect.is_empty() || !self.listen.is_empty()
+        let has_peers = self.connect.as_ref().is_none_or(|connect| !connect.is_empty());
+        has_peers || !self.added.is_empty() || !self.binds.is_empty()
     }
-}
-
-fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
-    let bare = text.trim_start_matches('[').trim_end_matches(']');
-    text.parse()
-        .or_else(|_| bare.parse::<IpAddr>().map(|ip| (ip, port).into()))
-        .map_err(|_| "<addr>[:<port>]".to_owned())
 }
 
 /// Core's `nDefaultPort`.
@@ -65,4 +188,90 @@ fn default_port(chain: Chain) -> u16 {
         Chain::Signet => 38333,
         Chain::Regtest => 18444,
     }
+}
+
+/// Core's `CheckHostPortOptions`, the part of ports alone.
+pub(super) fn port(option: &'static str, text: &str) -> Result<u16, NetProblem> {
+    let digits = text.bytes().all(|digit| digit.is_ascii_digit());
+    let number = text.parse().ok().filter(|number| digits && *number != 0);
+    number.ok_or_else(|| NetProblem::Port { option, text: text.to_owned() })
+}
+
+/// `-connect=0` alone is Core's other way to say "nobody".
+fn connect(given: &Given<'_>) -> Result<Option<Vec<String>>, SettingsError> {
+    let connect = given.texts("connect")?;
+    Ok(match &connect[..] {
+        [] if !given.is_negated("connect") => None,
+        [only] if only == "0" => Some(Vec::new()),
+        _ => Some(connect),
+    })
+}
+
+fn connections_max(
+    given: &Given<'_>,
+    bind_count: usize,
+    host: &Host,
+    warnings: &mut Vec<String>,
+) -> Result<usize, SettingsError> {
+    let wanted = given.integer("maxconnections")?.unwrap_or(MAX_CONNECTIONS_DEFAULT);
+    let wanted = u64::try_from(wanted).map_err(|_| given.problem("maxconnections", NetProblem::NegativeConnections))?;
+    let binds = u64::try_from(bind_count.max(1)).unwrap_or(u64::MAX);
+    let required = OTHER_FILES + ADDED_PEERS_MAX + binds;
+    let available = (host.descriptors)(wanted.saturating_add(required));
+    let Some(room) = available.checked_sub(required) else {
+        return Err(given.problem("maxconnections", NetProblem::Descriptors { available, required }));
+    };
+    if room < wanted {
+        warnings.push(format!("Reducing -maxconnections from {wanted} to {room}, because of system limitations."));
+    }
+    Ok(usize::try_from(wanted.min(room)).unwrap_or(usize::MAX))
+}
+
+/// Core: what is not above zero means the default.
+fn connect_timeout(given: &Given<'_>) -> Result<Duration, SettingsError> {
+    let milliseconds = given.integer("timeout")?.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+    Ok(Duration::from_millis(milliseconds.unwrap_or(5000)))
+}
+
+fn kilobytes(count: Option<i64>, default: usize) -> usize {
+    count.map_or(default, |count| usize::try_from(count).unwrap_or(0)).saturating_mul(1000)
+}
+
+fn signet_seeds(chain: Chain, given: &Given<'_>) -> Result<Option<Vec<String>>, SettingsError> {
+    let seeds = given.texts("signetseednode")?;
+    Ok((chain == Chain::Signet && !seeds.is_empty()).then_some(seeds))
+}
+
+/// Bytes, with a unit behind them or megabytes: Core's `ParseByteUnits`.
+fn upload_target(text: &str) -> Result<u64, NetProblem> {
+    let fail = || NetProblem::UploadTarget { text: text.to_owned() };
+    let unit = match text.bytes().last() {
+        Some(b'k') => Some(1000),
+        Some(b'K') => Some(1 << 10),
+        Some(b'm') => Some(1000 * 1000),
+        Some(b'M') => Some(1 << 20),
+        Some(b'g') => Some(1000 * 1000 * 1000),
+        Some(b'G') => Some(1 << 30),
+        Some(b't') => Some(1000 * 1000 * 1000 * 1000),
+        Some(b'T') => Some(1 << 40),
+        _ => None,
+    };
+    let digits = if unit.is_some() { &text[..text.len() - 1] } else { text };
+    let is_plain = digits.bytes().all(|digit| digit.is_ascii_digit());
+    let number: Option<u64> = digits.parse().ok().filter(|_| is_plain);
+    number.and_then(|number| number.checked_mul(unit.unwrap_or(1 << 20))).ok_or_else(fail)
+}
+
+/// Core's `FormatSubVersion` and the checks before it.
+fn user_agent(given: &Given<'_>) -> Result<String, SettingsError> {
+    let comments = given.net_list("uacomment", |text| {
+        let is_safe = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" .,;-_?@".contains(&byte));
+        if is_safe { Ok(text.to_owned()) } else { Err(NetProblem::UnsafeComment { text: text.to_owned() }) }
+    })?;
+    let comments = if comments.is_empty() { String::new() } else { format!("({})", comments.join("; ")) };
+    let user_agent = format!("{USER_AGENT}{comments}/");
+    if user_agent.len() > USER_AGENT_LENGTH_MAX {
+        return Err(given.problem("uacomment", NetProblem::LongUserAgent { length: user_agent.len() }));
+    }
+    Ok(user_agent)
 }

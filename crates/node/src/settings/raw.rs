@@ -1,14 +1,16 @@
 //! Every option given its type. Input: [`Sources`] with the chain selected. Output: [`RawSettings`], or the first value that is not
-//! understood. Touches nothing: no disk, no host, no clock.
+//! understood. Touches nothing, no disk and no clock; the host is asked for names and for how many files may be open.
 
 use super::error::SettingsError;
-use super::net::NetSettings;
+use super::net::{NetProblem, NetSettings};
 use super::parse;
 use super::rpc::RpcSettings;
 use super::sources::{Origin, Setting, Sources, Value};
 use super::table::{Kind, Opt, find};
+use crate::host::Host;
 use crate::log::{Categories, Levels};
 use lydian_consensus::{Chain, U256};
+use lydian_engine::TIP_AGE_SECONDS_DEFAULT;
 use lydian_primitives::{BlockHash, Height};
 use std::path::PathBuf;
 
@@ -48,6 +50,10 @@ pub(crate) struct RawSettings {
     pub(crate) log: LogSettings,
     pub(crate) rpc: RpcSettings,
     pub(crate) net: NetSettings,
+    /// `-mocktime`: what the clock says, for tests.
+    pub(crate) mocktime: Option<u32>,
+    /// `-maxtipage`: with an older tip this node is far behind.
+    pub(crate) max_tip_age_seconds: i64,
 }
 
 /// What happens to old block files.
@@ -76,7 +82,7 @@ pub(crate) struct LogSettings {
 }
 
 impl RawSettings {
-    pub(crate) fn new(chain: Chain, sources: &Sources) -> Result<RawSettings, SettingsError> {
+    pub(crate) fn new(chain: Chain, sources: &Sources, host: &Host) -> Result<RawSettings, SettingsError> {
         let given = Given(sources);
         let checkblocks = given.integer("checkblocks")?.unwrap_or(6);
         Ok(RawSettings {
@@ -115,7 +121,10 @@ impl RawSettings {
             testactivationheight: given.list("testactivationheight", parse::fork)?,
             log: log(&given)?,
             rpc: RpcSettings::new(chain, &given)?,
-            net: NetSettings::new(chain, &given)?,
+            net: NetSettings::new(chain, &given, host)?,
+            // Core: a time that was never set is none.
+            mocktime: given.integer("mocktime")?.and_then(|time| u32::try_from(time).ok()).filter(|time| *time > 0),
+            max_tip_age_seconds: given.integer("maxtipage")?.unwrap_or(TIP_AGE_SECONDS_DEFAULT),
         })
     }
 }
@@ -220,6 +229,46 @@ impl Given<'_> {
         self.0.get(name).map(|value| value.setting.text().to_owned())
     }
 
+    /// Given in any way, negated too: Core's `IsArgSet`.
+    pub(super) fn is_set(&self, name: &'static str) -> bool {
+        let _ = option(name, |_| true);
+        self.0.get(name).is_some()
+    }
+
+    /// Core's `IsArgNegated`.
+    pub(super) fn is_negated(&self, name: &'static str) -> bool {
+        let _ = option(name, |_| true);
+        self.0.get(name).is_some_and(|value| value.setting == Setting::Negated)
+    }
+
+    /// The value that counts, with Core's words for what is wrong with it.
+    pub(super) fn net_one<T>(
+        &self,
+        name: &'static str,
+        parse: impl Fn(&str) -> Result<T, NetProblem>,
+    ) -> Result<Option<T>, SettingsError> {
+        let _ = option(name, |_| true);
+        let read = |value: &Value| parse(value.setting.text()).map_err(|problem| net_problem(value, problem));
+        self.0.get(name).map(read).transpose()
+    }
+
+    /// All values that count, with Core's words for what is wrong with the first that is.
+    pub(super) fn net_list<T>(
+        &self,
+        name: &'static str,
+        parse: impl Fn(&str) -> Result<T, NetProblem>,
+    ) -> Result<Vec<T>, SettingsError> {
+        let _ = option(name, |_| true);
+        let read = |value: &Value| parse(value.setting.text()).map_err(|problem| net_problem(value, problem));
+        self.0.list(name).into_iter().map(read).collect()
+    }
+
+    /// What is wrong with options together, said of one of them.
+    pub(super) fn problem(&self, name: &'static str, problem: NetProblem) -> SettingsError {
+        let origin = self.0.get(name).map_or(Origin::CommandLine, |value| value.origin.clone());
+        SettingsError::Net { origin, problem }
+    }
+
     pub(super) fn one<T>(
         &self,
         name: &'static str,
@@ -245,6 +294,10 @@ fn option(name: &str, fits: impl Fn(Kind) -> bool) -> &'static Opt {
     let option = find(name);
     assert!(option.is_some_and(|option| fits(option.kind)), "-{name} is not of this kind in the table");
     option.unwrap_or(&super::table::OPTIONS[0])
+}
+
+fn net_problem(value: &Value, problem: NetProblem) -> SettingsError {
+    SettingsError::Net { origin: value.origin.clone(), problem }
 }
 
 fn bad_value(name: &'static str, value: &Value, must: String) -> SettingsError {

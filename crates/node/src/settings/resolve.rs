@@ -67,6 +67,10 @@ pub(crate) struct Settings {
     /// Its paths are absolute.
     pub(crate) rpc: RpcSettings,
     pub(crate) net: NetSettings,
+    /// What the clock says, for tests.
+    pub(crate) mocktime: Option<u32>,
+    /// With an older tip this node is far behind.
+    pub(crate) max_tip_age_seconds: i64,
     /// For the log, once it is open.
     pub(crate) warnings: Vec<String>,
     pub(crate) arguments: Vec<String>,
@@ -100,12 +104,17 @@ pub(crate) fn load(words: &Words, host: &Host, disk: &dyn Disk) -> Result<Settin
     let chain = chain(&sources)?;
     sources.select_network(chain.name());
     judge_foreign(&sources, &mut warnings)?;
+    let lost = sources.at_top_only();
+    if !lost.is_empty() {
+        return Err(SettingsError::OtherNetwork { names: lost, chain: chain.name() });
+    }
     let base = base(&sources, host, disk)?;
     let ignored = base.join(CONF_FILENAME);
     if let Some(used) = conf.as_ref().filter(|used| **used != ignored && disk.kind(&ignored).is_ok()) {
         return Err(SettingsError::IgnoredConf { ignored, used: used.clone() });
     }
-    let raw = RawSettings::new(chain, &sources)?;
+    let raw = RawSettings::new(chain, &sources, host)?;
+    warnings.extend(raw.net.warnings.iter().cloned());
     let mut settings = resolve(raw, base, host, disk)?;
     settings.conf = conf;
     settings.has_conf = has_conf;
@@ -338,6 +347,8 @@ fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Res
         log: LogSettings { file: raw.log.file.as_ref().map(below), ..raw.log },
         rpc: RpcSettings { cookie: raw.rpc.cookie.as_ref().map(below), ..raw.rpc },
         net: raw.net,
+        mocktime: raw.mocktime,
+        max_tip_age_seconds: raw.max_tip_age_seconds,
         warnings: Vec::new(),
         arguments: Vec::new(),
         datadir,

@@ -1,6 +1,7 @@
 //! Settings of the RPC server. Input: [`super::raw::Given`]. Output: [`RpcSettings`], or the first value that is not understood.
 
 use super::error::SettingsError;
+use super::net::port;
 use super::raw::Given;
 use lydian_consensus::Chain;
 use lydian_rpc::{CookiePermissions, Subnet, Users};
@@ -50,7 +51,7 @@ impl RpcSettings {
             Ok(()) => Ok(Secret(text.to_owned())),
             Err(_) => Err("USERNAME:SALT$HASH".to_owned()),
         };
-        let port = given.integer("rpcport")?.and_then(|port| u16::try_from(port).ok());
+        let port = given.net_one("rpcport", |text| port("rpcport", text))?;
         Ok(RpcSettings {
             is_on: given.switch("server")?.unwrap_or(true),
             bind: given.texts("rpcbind")?,

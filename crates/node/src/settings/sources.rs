@@ -5,7 +5,7 @@
 //! * of several values on the command line the last counts, in a file the first (of several chains in a file, the last);
 //! * a negation wipes what stands before it in the same place, and for a list also the places after it, unless values follow it.
 
-use super::table::Opt;
+use super::table::{OPTIONS, Opt, find};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -128,7 +128,24 @@ impl Sources {
     /// The places of an option's values in the order of their weight, and whether each is a file.
     fn merge(&self, name: &str) -> [(&[Value], bool); 3] {
         let section = self.network.as_deref().map(|network| self.in_section(network, name)).unwrap_or_default();
-        [(self.on_command_line(name), false), (section, true), (self.in_section("", name), true)]
+        let is_foreign = self.is_other_chain() && find(name).is_some_and(|option| option.is_of_chain);
+        let top = if is_foreign { &[] } else { self.in_section("", name) };
+        [(self.on_command_line(name), false), (section, true), (top, true)]
+    }
+
+    fn is_other_chain(&self) -> bool {
+        self.network.as_deref().is_some_and(|network| network != "main")
+    }
+
+    /// Options of one chain that are given only at the top of a file, which counts for the main chain: Core's `GetUnsuitableSectionOnlyArgs`.
+    pub(crate) fn at_top_only(&self) -> Vec<&'static str> {
+        let has = |values: &[Value]| !after_negation(values).is_empty();
+        let is_lost =
+            |name: &str| has(self.in_section("", name)) && !self.merge(name).iter().any(|(values, _)| has(values));
+        let of_chain = OPTIONS.iter().filter(|option| option.is_of_chain && self.is_other_chain());
+        let mut names: Vec<_> = of_chain.map(|option| option.name).filter(|name| is_lost(name)).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Every value that was given, as Core writes it to the log.

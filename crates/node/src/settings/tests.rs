@@ -15,7 +15,13 @@ fn words(arguments: &[&str]) -> Result<Words, SettingsError> {
 }
 
 fn host() -> Host {
-    Host { home: Some("/u".into()), directory: "/cwd".into(), cores: 4 }
+    Host {
+        home: Some("/u".into()),
+        directory: "/cwd".into(),
+        cores: 4,
+        lookup: |name| (name == "here.example").then(|| [10, 0, 0, 7].into()),
+        descriptors: |wanted| wanted.min(1024),
+    }
 }
 
 /// A disk with a default data directory and this file in it.
@@ -84,11 +90,38 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("addnode", "10.0.0.1", Some("-addnode=")),
     ("bantime", "60", Some("-bantime=0")),
     ("bind", "127.0.0.1:1234", Some("-bind=host")),
+    ("blocksonly", "1", Some("-blocksonly=x")),
+    ("cjdnsreachable", "1", Some("-cjdnsreachable=x")),
     ("connect", "10.0.0.1:1234", Some("-connect=")),
-    ("listen", "1", Some("-listen=x")),
+    ("discover", "0", Some("-discover=x")),
+    ("dns", "0", Some("-dns=x")),
+    ("dnsseed", "0", Some("-dnsseed=x")),
+    ("externalip", "8.8.8.8", Some("-externalip=nowhere.example")),
+    ("fixedseeds", "0", Some("-fixedseeds=x")),
+    ("forcednsseed", "1", Some("-forcednsseed=x")),
+    ("listen", "0", Some("-listen=x")),
     ("maxconnections", "7", Some("-maxconnections=-1")),
+    ("maxreceivebuffer", "7", Some("-maxreceivebuffer=x")),
+    ("maxsendbuffer", "7", Some("-maxsendbuffer=x")),
+    ("maxtipage", "7", Some("-maxtipage=x")),
+    ("maxuploadtarget", "7G", Some("-maxuploadtarget=7x")),
+    ("mocktime", "1700000000", Some("-mocktime=-1")),
+    ("networkactive", "0", Some("-networkactive=x")),
+    ("onion", "127.0.0.1:9150", Some("-onion=nowhere.example")),
+    ("onlynet", "ipv4", Some("-onlynet=ipv5")),
+    ("peertimeout", "7", Some("-peertimeout=0")),
     ("port", "1234", Some("-port=65536")),
+    ("proxy", "127.0.0.1:9050", Some("-proxy")),
+    ("proxyrandomize", "0", Some("-proxyrandomize=x")),
+    ("seednode", "10.0.0.1", Some("-seednode=")),
+    ("signetseednode", "seed.example", Some("-signetseednode=")),
+    ("timeout", "7", Some("-timeout=x")),
+    ("uacomment", "me", Some("-uacomment=me/")),
     ("v2transport", "0", Some("-v2transport=x")),
+    ("whitebind", "127.0.0.1:1234", Some("-whitebind=127.0.0.1")),
+    ("whitelist", "10.0.0.0/8", Some("-whitelist=host")),
+    ("whitelistforcerelay", "1", Some("-whitelistforcerelay=x")),
+    ("whitelistrelay", "0", Some("-whitelistrelay=x")),
     ("server", "0", Some("-server=x")),
     ("rpcallowip", "10.0.0.0/8", Some("-rpcallowip=host")),
     ("rpcauth", "a:b$c", Some("-rpcauth=a")),
@@ -120,7 +153,8 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
         let context: Vec<&str> = match *name {
             "testactivationheight" => vec!["-regtest"],
             "debugexclude" => vec!["-debug"],
-            "port" => vec!["-listen"],
+            "proxyrandomize" => vec!["-proxy=127.0.0.1"],
+            "signetseednode" => vec!["-signet"],
             _ => Vec::new(),
         };
         let plain = [command, argument, context].concat();

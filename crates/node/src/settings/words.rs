@@ -158,6 +158,9 @@ pub(super) fn interpret(
         Known::Ours(option) => Some(option),
         Known::Core | Known::Nothing => None,
     };
+    if let Some(option) = ours.filter(|option| option.needs_value && !key.is_negated && value.is_none()) {
+        return Err(SettingsError::NoValue { origin: origin.clone(), name: option.name });
+    }
     if !key.is_negated {
         return Ok(Setting::Text(value.unwrap_or_default().to_owned()));
     }

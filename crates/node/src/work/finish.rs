@@ -57,7 +57,7 @@ pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, fi
     }
 }
 
-/// The node stays although there is nothing to do: it will listen to peers one day, and until then says so.
+/// The node stays although it neither listens nor connects to anybody before it is told to: it says so.
 pub(super) fn tell_waiting(session: &Session<'_>, style: Style) {
     let words = "all blocks that are here are validated; waiting for a signal to stop";
     session.log.info(words);

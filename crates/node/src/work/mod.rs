@@ -129,12 +129,10 @@ fn stay(
     observer: Arc<dyn Observer + Send>,
     style: Style,
 ) -> Result<(), Failure> {
-    let Some(network) = net::start(session, engine, observer).map_err(Failure::Network)? else {
+    let network = net::start(session, engine, observer).map_err(Failure::Network)?;
+    if !session.settings.net.is_wanted() {
         finish::tell_waiting(session, style);
-        session.stop.wait();
-        session.announce_shutdown();
-        return Ok(());
-    };
+    }
     if let Some(server) = server {
         server.has_peers(&network);
     }

@@ -37,7 +37,7 @@ impl Server {
         Server::start(
             Path::new(env!("CARGO_BIN_EXE_lydian")),
             name,
-            &[&["-par=2", "-printtoconsole=0"], options].concat(),
+            &[&["-par=2", "-printtoconsole=0", "-listen=0", "-noconnect"], options].concat(),
         )
     }
 

@@ -68,10 +68,24 @@ impl Permissions {
     pub const MEMPOOL: Permissions = Permissions(1 << 5);
     /// Its addresses are not limited, and it gets ours anew each time.
     pub const ADDR: Permissions = Permissions(1 << 7);
+    /// All of them.
+    pub const ALL: Permissions = Permissions(0b1111_1110);
+    /// Whoever gave permissions named none: only before [`crate::permissions::Whitelist`] says what that means.
+    pub const IMPLICIT: Permissions = Permissions(1 << 31);
 
     /// Whether all of `other` are given.
     pub fn contains(self, other: Permissions) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// These and those.
+    #[must_use]
+    pub fn with(self, other: Permissions) -> Permissions {
+        Permissions(self.0 | other.0)
+    }
+
+    pub(crate) fn without_implicit(self) -> Permissions {
+        Permissions(self.0 & !Permissions::IMPLICIT.0)
     }
 
     /// Names in `getpeerinfo`, in Core's order.

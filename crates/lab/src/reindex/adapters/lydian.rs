@@ -45,7 +45,7 @@ impl Adapter for Lydian {
     fn reindex(&self, job: &Job) -> Command {
         let mut command = job.command(&self.program);
         command.args(job.place()).args(["-reindex=1", "-assumevalid=0", "-printtoconsole=0", "-logtimemicros=1"]);
-        command.arg("-server=0").arg(format!("-stopatheight={}", job.height));
+        command.args(["-server=0", "-listen=0", "-noconnect"]).arg(format!("-stopatheight={}", job.height));
         command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
         command.args(&job.more);
         command

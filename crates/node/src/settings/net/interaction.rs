@@ -1,0 +1,94 @@
+//! What options do to each other: Core's `InitParameterInteraction`. Input: what was given. Output: the value of each switch, and a line for the log
+//! where an option decided for another. What was given always counts.
+
+use crate::settings::error::SettingsError;
+use crate::settings::raw::Given;
+use lydian_wire::Network;
+use std::collections::BTreeMap;
+
+/// Switches, given and decided.
+#[derive(Debug)]
+pub(super) struct Interaction {
+    values: BTreeMap<&'static str, bool>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Every switch that has to do with connections.
+const SWITCHES: [&str; 12] = [
+    "blocksonly",
+    "discover",
+    "dns",
+    "dnsseed",
+    "fixedseeds",
+    "forcednsseed",
+    "listen",
+    "networkactive",
+    "proxyrandomize",
+    "v2transport",
+    "whitelistforcerelay",
+    "whitelistrelay",
+];
+
+impl Interaction {
+    pub(super) fn new(given: &Given<'_>) -> Result<Interaction, SettingsError> {
+        let mut options = Interaction { values: BTreeMap::new(), notes: Vec::new() };
+        for name in SWITCHES {
+            if let Some(value) = given.switch(name)? {
+                options.values.insert(name, value);
+            }
+        }
+        options.decide(given)?;
+        Ok(options)
+    }
+
+    /// The value, or this one where neither somebody nor something else decided.
+    pub(super) fn switch(&self, name: &str, default: bool) -> bool {
+        debug_assert!(SWITCHES.contains(&name), "-{name} is not read");
+        self.values.get(name).copied().unwrap_or(default)
+    }
+
+    fn decide(&mut self, given: &Given<'_>) -> Result<(), SettingsError> {
+        let has = |name| Ok::<bool, SettingsError>(!given.list(name, |_| Ok(()))?.is_empty());
+        for (name, why) in [("bind", "-bind set"), ("whitebind", "-whitebind set")] {
+            if has(name)? {
+                self.set("listen", true, why);
+            }
+        }
+        let has_no_room = given.integer("maxconnections")?.is_some_and(|count| count <= 0);
+        if has("connect")? || given.is_negated("connect") || has_no_room {
+            self.set("dnsseed", false, "-connect or -maxconnections=0 set");
+            self.set("listen", false, "-connect or -maxconnections=0 set");
+        }
+        if given.text("proxy").is_some_and(|proxy| !proxy.is_empty() && proxy != "0") {
+            self.set("listen", false, "-proxy set");
+            self.set("discover", false, "-proxy set");
+        }
+        if !self.switch("listen", true) {
+            self.set("discover", false, "-listen=0");
+        }
+        if has("externalip")? {
+            self.set("discover", false, "-externalip set");
+        }
+        if self.switch("blocksonly", false) {
+            self.set("whitelistrelay", false, "-blocksonly=1");
+        }
+        if self.switch("whitelistforcerelay", false) {
+            self.set("whitelistrelay", true, "-whitelistforcerelay=1");
+        }
+        let only = given.list("onlynet", |text| Ok(Network::from_name(text)))?;
+        let is_clearnet = |network: &Option<Network>| matches!(network, Some(Network::Ipv4 | Network::Ipv6));
+        if !only.is_empty() && !only.iter().any(is_clearnet) {
+            self.set("dnsseed", false, "-onlynet excludes IPv4 and IPv6");
+        }
+        Ok(())
+    }
+
+    /// Core's `SoftSetBoolArg`.
+    fn set(&mut self, name: &'static str, value: bool, why: &str) {
+        if self.values.contains_key(name) {
+            return;
+        }
+        self.values.insert(name, value);
+        self.notes.push(format!("parameter interaction: {why} -> setting -{name}={}", u8::from(value)));
+    }
+}
