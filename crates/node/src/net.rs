@@ -94,7 +94,7 @@ pub(crate) fn wait(session: &Session<'_>, engine: &Engine, network: &Network) ->
         if let Some(end) = network.validator().end() {
             return Some(end);
         }
-        std::thread::sleep(LOOK);
+        session.stop.wait(LOOK);
     }
     None
 }

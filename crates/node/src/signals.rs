@@ -59,11 +59,12 @@ impl Stop {
         is_open_ended()
     }
 
-    /// Sleeps until it is asked for.
-    pub(crate) fn wait(&self) {
-        let mut guard = self.changed.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while !self.is_asked() {
-            guard = self.changed.1.wait(guard).unwrap_or_else(PoisonError::into_inner);
+    /// Sleeps until it is asked for, or so long.
+    pub(crate) fn wait(&self, time: Duration) {
+        let guard = self.changed.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_asked() {
+            // Woken early or not, whoever waits looks again.
+            let _ = self.changed.1.wait_timeout(guard, time);
         }
     }
 }

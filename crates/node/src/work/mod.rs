@@ -121,7 +121,7 @@ fn serve(
     Ok((Some(server), told))
 }
 
-/// Talks to peers, if anybody is to be talked to, until the node is told to stop.
+/// Talks to peers until the node is told to stop.
 fn stay(
     session: &Session<'_>,
     engine: &Arc<Engine>,
