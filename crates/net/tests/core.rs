@@ -198,3 +198,61 @@ fn core_syncs_from_lydian_and_follows_it() {
         });
     }
 }
+
+/// Bytes of one message that a peer of Core sent or was sent, `bytesrecv_per_msg` or `bytessent_per_msg`.
+fn bytes_of(core: &mut Daemon, direction: &str, message: &str) -> u64 {
+    let peers = core.call("getpeerinfo", &json!([])).unwrap();
+    peers[0][direction][message].as_u64().unwrap_or(0)
+}
+
+/// An output that anybody may spend, of a block that is old enough.
+fn spend_old_coins(core: &mut Daemon, height: u32) -> String {
+    let hash = core.call("getblockhash", &json!([height])).unwrap();
+    let block = core.call("getblock", &json!([hash, 1])).unwrap();
+    let inputs = json!([{ "txid": block["tx"][0], "vout": 0 }]);
+    let tx = core.call("createrawtransaction", &json!([inputs, [{ OTHER_ADDRESS: 1 }]])).unwrap();
+    tx.as_str().unwrap().to_owned()
+}
+
+/// A block of one Core with transactions that nobody else has reaches another through us as a compact block each time, and one goes the way back.
+/// checklist: 71, 82
+#[test]
+fn blocks_go_from_core_to_core_as_compact_ones() {
+    let Some((mut first, address)) = core(true) else { return };
+    let descriptor = first.call("getdescriptorinfo", &json!(["raw(51)"])).unwrap()["descriptor"].clone();
+    first.call("generatetodescriptor", &json!([110, descriptor])).unwrap();
+    let node = node("compact", &[address], true);
+    wait_until("the chain is synced", || node.tip() == first.best_block_hash().unwrap());
+    let Some((mut second, _)) = core(true) else { return };
+    second.call("addnode", &json!([node.address(), "onetry", true])).unwrap();
+    wait_until("Core syncs from Lydian", || second.best_block_hash().unwrap() == node.tip());
+    // The first block is announced by its header and asked for as a compact one; from then on Core may send them unasked.
+    mine(&mut first, 1, ADDRESS);
+    wait_until("a block comes", || node.tip() == first.best_block_hash().unwrap());
+    wait_until("compact blocks are wanted", || {
+        first.call("getpeerinfo", &json!([])).unwrap()[0]["bip152_hb_from"] == json!(true)
+    });
+    for height in 1..=3 {
+        let before = bytes_of(&mut first, "bytessent_per_msg", "blocktxn");
+        let blocks = bytes_of(&mut first, "bytessent_per_msg", "block");
+        let tx = spend_old_coins(&mut first, height);
+        first.call("generateblock", &json!([ADDRESS, [tx]])).unwrap();
+        wait_until("a block with a transaction comes", || node.tip() == first.best_block_hash().unwrap());
+        wait_until("the transaction was asked for", || bytes_of(&mut first, "bytessent_per_msg", "blocktxn") > before);
+        assert_eq!(bytes_of(&mut first, "bytessent_per_msg", "block"), blocks, "no whole block");
+        wait_until("it goes through", || second.best_block_hash().unwrap() == node.tip());
+    }
+    assert!(bytes_of(&mut first, "bytessent_per_msg", "cmpctblock") > 0);
+    assert!(bytes_of(&mut second, "bytesrecv_per_msg", "cmpctblock") > 0);
+    wait_until("the second Core wants compact blocks of us", || {
+        second.call("getpeerinfo", &json!([])).unwrap()[0]["bip152_hb_to"] == json!(true)
+    });
+    assert!(bytes_of(&mut second, "bytesrecv_per_msg", "blocktxn") > 0);
+    // And back.
+    let tx = spend_old_coins(&mut second, 4);
+    second.call("generateblock", &json!([ADDRESS, [tx]])).unwrap();
+    wait_until("a block goes back", || first.best_block_hash().unwrap() == second.best_block_hash().unwrap());
+    wait_until("and is here", || node.tip() == first.best_block_hash().unwrap());
+    assert!(bytes_of(&mut first, "bytesrecv_per_msg", "cmpctblock") > 0);
+    assert_eq!(bytes_of(&mut first, "bytesrecv_per_msg", "block"), 0, "no whole block was ever needed");
+}
