@@ -1,5 +1,6 @@
-//! One connection: bytes of a socket to messages and back. Reads only while what was read is dealt with and what has to be sent goes out, so that a peer
-//! that asks for much and takes little holds up nobody but itself.
+//! One connection: bytes of a socket to messages and back. Messages are handed on only while what was read is dealt with and what has to be sent goes out, so
+//! that a peer that asks for much and takes little holds up nobody but itself: what it asks for next waits until the answer to what it asked before is
+//! on its way. It is read from until as much waits as one may send at once, so that two who both wait for the other to read do not wait for ever.
 
 use crate::event::Event;
 use crate::limits::SEND_BUFFER_BYTES;
@@ -9,7 +10,7 @@ use lydian_engine::Engine;
 use lydian_p2p::Traffic;
 use lydian_p2p::manager::NewPeer;
 use lydian_wire::transport::{Framed, Received, Transport};
-use lydian_wire::{Command, TransportKind};
+use lydian_wire::{Command, CompactBlock, Message, TransportKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,10 @@ const RECEIVE_BUFFER_BYTES: u32 = 5_000_000;
 
 /// Bytes read from a socket at once.
 const READ_BYTES: usize = 64 << 10;
+
+/// Fewer bytes of a message that is coming are not told, and none more often.
+const PROGRESS_BYTES: usize = 4 << 10;
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// What is left to be sent to a peer that is sent away may take so long.
 const FAREWELL_TIME: Duration = Duration::from_secs(5);
@@ -45,6 +50,9 @@ pub(crate) struct Connection {
     /// Bytes that the socket took.
     sent_bytes: u64,
     rejected_bytes: u64,
+    /// Bytes of the message that is coming that the manager was told of, and when.
+    progress_bytes: usize,
+    progress_told: Duration,
     traffic: Arc<Traffic>,
 }
 
@@ -69,6 +77,8 @@ impl Connection {
             framed: VecDeque::new(),
             sent_bytes: 0,
             rejected_bytes: 0,
+            progress_bytes: 0,
+            progress_told: Duration::ZERO,
         }
     }
 
@@ -95,8 +105,8 @@ impl Connection {
         }
         self.take_output();
         loop {
-            if sent == self.output.len() {
-                self.output.clear();
+            if sent == self.output.len() || sent >= SEND_BUFFER_BYTES {
+                self.output.drain(..sent);
                 sent = 0;
             }
             while farewell.is_none() && self.output.len() - sent < SEND_BUFFER_BYTES {
@@ -116,7 +126,8 @@ impl Connection {
                 }
                 return reason;
             }
-            let may_read = self.output.len() - sent < SEND_BUFFER_BYTES && !self.outbox.is_full();
+            self.deliver().await;
+            let may_read = self.transport.message_bytes() < RECEIVE_BUFFER_BYTES as usize;
             tokio::select! {
                 read = reader.read(&mut buffer), if may_read => match read {
                     Ok(0) => return "socket closed".to_owned(),
@@ -126,6 +137,7 @@ impl Connection {
                         self.take_output();
                         // Messages before an error count.
                         self.deliver().await;
+                        self.tell_progress();
                         if let Err(error) = received {
                             return error.to_string();
                         }
@@ -191,15 +203,44 @@ impl Connection {
                     _ => return Err("cannot load block from disk".to_owned()),
                 }
             }
+            Outgoing::Compact { hash, nonce } => {
+                let engine = Arc::clone(&self.engine);
+                let read = tokio::task::spawn_blocking(move || {
+                    let block = engine.block(&engine.header_info(&hash)?).ok().flatten()?;
+                    Some(CompactBlock::new(&block, nonce))
+                });
+                match read.await {
+                    Ok(Some(compact)) => self.transport.send_message(&Message::CmpctBlock(Box::new(compact))),
+                    _ => return Err("cannot load block from disk".to_owned()),
+                }
+            }
             Outgoing::End { reason } => return Err(reason),
         }
         self.take_output();
         Ok(())
     }
 
-    /// Hands complete messages to the manager, as it has room for them.
+    /// Tells the manager, now and then, how much of a long message has come.
+    fn tell_progress(&mut self) {
+        let (buffered, now) = (self.transport.buffered_size(), self.host.now().elapsed);
+        if buffered < self.progress_bytes {
+            self.progress_bytes = 0;
+        }
+        let fresh = buffered - self.progress_bytes;
+        if fresh < PROGRESS_BYTES || now.saturating_sub(self.progress_told) < PROGRESS_INTERVAL {
+            return;
+        }
+        let event = Event::Progress { from: self.new.id, bytes: fresh as u64 };
+        // If there is no room for it, the manager has more important things to do.
+        if self.events.try_send(event).is_ok() {
+            (self.progress_bytes, self.progress_told) = (buffered, now);
+        }
+    }
+
+    /// Hands complete messages to the manager, as it has room for them and the answers have.
     async fn deliver(&mut self) {
-        while let Some(received) = self.transport.next_message() {
+        while self.has_room_for_answers() {
+            let Some(received) = self.transport.next_message() else { return };
             let Received { command, payload, raw_size } = received;
             self.traffic.note_received_message(Some(command), raw_size as u64);
             let size = u32::try_from(raw_size).unwrap_or(u32::MAX).min(RECEIVE_BUFFER_BYTES);
@@ -208,6 +249,19 @@ impl Connection {
             if self.events.send(event).await.is_err() {
                 return;
             }
+            if is_request(command) {
+                // All permits are back when the manager has dealt with everything; then the answer counts among what waits to be sent.
+                let _ = self.room.acquire_many(RECEIVE_BUFFER_BYTES).await;
+            }
         }
     }
+
+    fn has_room_for_answers(&self) -> bool {
+        self.output.len() < SEND_BUFFER_BYTES && !self.outbox.is_full()
+    }
+}
+
+/// Messages whose answers may be much larger than they are.
+fn is_request(command: Command) -> bool {
+    matches!(command, Command::GETDATA | Command::GETBLOCKTXN | Command::GETHEADERS | Command::GETBLOCKS)
 }

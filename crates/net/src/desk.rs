@@ -63,6 +63,7 @@ impl Desk {
                 self.manager.connected(new, now);
             }
             Event::Message { from, command, payload, _permit } => self.manager.received(from, command, payload, now),
+            Event::Progress { from, bytes } => self.manager.progressed(from, bytes, now),
             Event::Disconnected { peer, reason, wants_v1 } => {
                 self.host.log(true, &format!("disconnected peer={peer}: {reason}"));
                 self.outboxes.remove(&peer);
@@ -103,6 +104,7 @@ impl Desk {
         match action {
             Action::Send { to, message } => self.push(to, Outgoing::Message(message)),
             Action::SendBlock { to, hash, with_witness } => self.push(to, Outgoing::Block { hash, with_witness }),
+            Action::SendCompact { to, hash, nonce } => self.push(to, Outgoing::Compact { hash, nonce }),
             Action::Disconnect { peer, reason } => self.push(peer, Outgoing::End { reason }),
             Action::Connect { attempt, kind, target, v2 } => {
                 self.sockets.spawn(Arc::clone(&self.dialer).connect(attempt, kind, target, v2));

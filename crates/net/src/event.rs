@@ -23,6 +23,11 @@ pub(crate) enum Event {
         _permit: OwnedSemaphorePermit,
     },
     /// `wants_v1`: it ended before v2 was spoken, and v1 may do.
+    /// So many bytes came of a message that is not complete.
+    Progress {
+        from: PeerId,
+        bytes: u64,
+    },
     Disconnected {
         peer: PeerId,
         reason: String,

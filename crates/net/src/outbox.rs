@@ -16,6 +16,10 @@ pub(crate) enum Outgoing {
         hash: BlockHash,
         with_witness: bool,
     },
+    Compact {
+        hash: BlockHash,
+        nonce: u64,
+    },
     /// Nothing more: the connection ends once everything before is sent.
     End {
         reason: String,
@@ -25,33 +29,62 @@ pub(crate) enum Outgoing {
 /// The queue.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    queue: Mutex<VecDeque<Outgoing>>,
+    queue: Mutex<Queue>,
     /// Something was put in, or taken out.
     pub(crate) changed: Notify,
 }
 
-/// What a queued item counts for: most are small, and a block is read only when its turn comes.
+#[derive(Debug, Default)]
+struct Queue {
+    items: VecDeque<Outgoing>,
+    bytes: usize,
+}
+
+/// What a queued item counts for beside its bytes: most are small, and a block is read only when its turn comes.
 const ITEM_BYTES: usize = 1_000;
 
 impl Outbox {
     pub(crate) fn push(&self, item: Outgoing) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back(item);
+        {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.bytes += weight(&item);
+            queue.items.push_back(item);
+        }
         self.changed.notify_one();
     }
 
     pub(crate) fn pop(&self) -> Option<Outgoing> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let item = queue.items.pop_front()?;
+        queue.bytes -= weight(&item);
+        Some(item)
     }
 
     /// Whether so much waits that nothing more should be read.
     pub(crate) fn is_full(&self) -> bool {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).len() * ITEM_BYTES > SEND_BUFFER_BYTES
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).bytes > SEND_BUFFER_BYTES
     }
+}
+
+/// What an item takes while it waits, by and large. The same whenever it is asked.
+fn weight(item: &Outgoing) -> usize {
+    let bytes = match item {
+        Outgoing::Message(Message::Headers(headers)) => headers.len() * 81,
+        Outgoing::Message(Message::Inv(items) | Message::NotFound(items) | Message::GetData(items)) => items.len() * 36,
+        Outgoing::Message(Message::Addr(addresses) | Message::AddrV2(addresses)) => addresses.len() * 30,
+        Outgoing::Message(Message::CmpctBlock(compact)) => {
+            compact.short_ids.len() * 8 + compact.prefilled.iter().map(|prefilled| prefilled.tx.len()).sum::<usize>()
+        }
+        Outgoing::Message(Message::BlockTxn(answer)) => answer.txs.iter().map(Vec::len).sum(),
+        _ => 0,
+    };
+    ITEM_BYTES + bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_wire::BlockTransactions;
 
     /// limit: SEND_BUFFER_BYTES at
     /// limit: SEND_BUFFER_BYTES above
@@ -61,6 +94,13 @@ mod tests {
         (0..SEND_BUFFER_BYTES / ITEM_BYTES).for_each(|_| outbox.push(Outgoing::Message(Message::Verack)));
         assert!(!outbox.is_full());
         outbox.push(Outgoing::Message(Message::Verack));
+        assert!(outbox.is_full());
+        assert!(outbox.pop().is_some() && !outbox.is_full());
+        // A message of a megabyte alone fills it.
+        while outbox.pop().is_some() {}
+        let txs = vec![vec![0; SEND_BUFFER_BYTES]];
+        let answer = BlockTransactions { block_hash: BlockHash([0; 32]), txs };
+        outbox.push(Outgoing::Message(Message::BlockTxn(answer)));
         assert!(outbox.is_full());
         assert!(outbox.pop().is_some() && !outbox.is_full());
     }

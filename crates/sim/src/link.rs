@@ -9,7 +9,7 @@ use lydian_lab::rng::Random;
 use lydian_p2p::manager::PeerId;
 use lydian_primitives::BlockHash;
 use lydian_wire::transport::{Received, Transport, V2Secrets};
-use lydian_wire::{Command, Message};
+use lydian_wire::{Command, CompactBlock, Message};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ const CHUNK_MAX: u64 = 64 << 10;
 pub enum Outgoing {
     Message(Message),
     Block { hash: BlockHash, with_witness: bool },
+    Compact { hash: BlockHash, nonce: u64 },
 }
 
 /// Something for the world's queue.
@@ -142,6 +143,10 @@ impl Link {
                     Some(bytes) => self.node.send(Command::BLOCK, &bytes),
                     None => self.farewell = Some("cannot load block from disk".to_owned()),
                 },
+                Outgoing::Compact { hash, nonce } => match read_compact(engine, &hash, nonce) {
+                    Some(compact) => self.node.send_message(&Message::CmpctBlock(Box::new(compact))),
+                    None => self.farewell = Some("cannot load block from disk".to_owned()),
+                },
             }
             self.node_output.extend(self.node.take_output());
         }
@@ -240,7 +245,7 @@ impl Wire {
 fn size(item: &Outgoing) -> usize {
     match item {
         Outgoing::Message(message) => 24 + message.payload().len(),
-        Outgoing::Block { .. } => size_of::<Outgoing>(),
+        Outgoing::Block { .. } | Outgoing::Compact { .. } => size_of::<Outgoing>(),
     }
 }
 
@@ -248,4 +253,9 @@ fn read_block(engine: &Engine, hash: &BlockHash, with_witness: bool) -> Option<V
     let info = engine.header_info(hash)?;
     let raw = engine.raw_block(&info).ok().flatten()?;
     if with_witness { Some(raw.as_bytes().to_vec()) } else { raw.parse().ok().map(|block| block.stripped()) }
+}
+
+fn read_compact(engine: &Engine, hash: &BlockHash, nonce: u64) -> Option<CompactBlock> {
+    let block = engine.block(&engine.header_info(hash)?).ok().flatten()?;
+    Some(CompactBlock::new(&block, nonce))
 }

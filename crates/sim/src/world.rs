@@ -352,6 +352,7 @@ impl World {
         match action {
             Action::Send { to, message } => self.push(to, Outgoing::Message(message)),
             Action::SendBlock { to, hash, with_witness } => self.push(to, Outgoing::Block { hash, with_witness }),
+            Action::SendCompact { to, hash, nonce } => self.push(to, Outgoing::Compact { hash, nonce }),
             Action::Disconnect { peer, reason } => {
                 self.say(|_| format!("peer={peer} is sent away: {reason}"));
                 if let Some(link) = self.links.get_mut(&peer) {

@@ -23,7 +23,7 @@ pub use info::{PeerInfo, Question};
 pub use peer::PeerId;
 
 use crate::address_relay::{AnswerCache, Secret};
-use crate::download::{Download, DownloadSettings};
+use crate::download::{Download, DownloadPeer, DownloadSettings};
 use crate::headers::HeadersSyncParams;
 use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
 use crate::time::Moment;
@@ -91,6 +91,12 @@ pub enum Action {
         to: PeerId,
         hash: BlockHash,
         with_witness: bool,
+    },
+    /// Send a stored block as a compact one; one that cannot be read ends the connection.
+    SendCompact {
+        to: PeerId,
+        hash: BlockHash,
+        nonce: u64,
     },
     /// After what is to be sent was sent, or five seconds. The reason is for the log.
     Disconnect {
@@ -306,6 +312,14 @@ impl PeerManager {
         if self.peers.get(&id).is_some_and(|peer| !peer.is_leaving) {
             self.receive(id, command, payload);
             self.settle(id);
+        }
+    }
+
+    /// Some bytes of a message came, and more are to come: a block that is large on a link that is slow is no stall. May be told now and then only.
+    pub fn progressed(&mut self, id: PeerId, bytes: u64, now: Moment) {
+        self.now = now;
+        if self.peers.get(&id).is_some_and(|peer| !peer.in_flight.is_empty()) {
+            self.download.progress(DownloadPeer(id.0), bytes, now.elapsed);
         }
     }
 

@@ -116,7 +116,11 @@ impl PeerManager {
         match item.kind {
             // Bloom filters are not served.
             InvType::FILTERED_BLOCK => {}
-            _ if is_compact => self.send_compact(id, &info),
+            // Made when its turn comes: thousands may be asked for at once.
+            _ if is_compact => {
+                let nonce = self.random.next_u64();
+                self.actions.push(Action::SendCompact { to: id, hash, nonce });
+            }
             kind => {
                 let with_witness = kind != InvType::BLOCK;
                 self.actions.push(Action::SendBlock { to: id, hash, with_witness });

@@ -191,7 +191,7 @@ impl World {
             }
             Action::Save { file, bytes } => self.saved.push((file, bytes)),
             Action::Log { text, .. } => self.log.push(text),
-            Action::SendBlock { .. } | Action::Store { .. } => {}
+            Action::SendBlock { .. } | Action::SendCompact { .. } | Action::Store { .. } => {}
         }
     }
 

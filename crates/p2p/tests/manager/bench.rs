@@ -35,6 +35,7 @@ pub(crate) struct Bench {
     sent: BTreeMap<PeerId, Vec<Message>>,
     /// Blocks that were to be sent, with or without witnesses.
     pub(crate) served: Vec<(PeerId, BlockHash, bool)>,
+    pub(crate) served_compact: Vec<(PeerId, BlockHash)>,
     pub(crate) ended: BTreeMap<PeerId, String>,
     pub(crate) log: Vec<String>,
     /// Blocks are not stored until [`Bench::store`] is called.
@@ -87,6 +88,7 @@ impl Bench {
             elapsed: Duration::from_secs(1),
             sent: BTreeMap::new(),
             served: Vec::new(),
+            served_compact: Vec::new(),
             ended: BTreeMap::new(),
             log: Vec::new(),
             holds_back: false,
@@ -220,6 +222,7 @@ impl Bench {
         match action {
             Action::Send { to, message } => self.sent.entry(to).or_default().push(message),
             Action::SendBlock { to, hash, with_witness } => self.served.push((to, hash, with_witness)),
+            Action::SendCompact { to, hash, .. } => self.served_compact.push((to, hash)),
             Action::Disconnect { peer, reason } => {
                 self.ended.insert(peer, reason);
                 self.manager.disconnected(peer, self.now());
