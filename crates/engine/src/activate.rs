@@ -81,7 +81,7 @@ fn leave_invalid(
         disconnect_tip(core, observer)?;
         advance.disconnected += 1;
         count += 1;
-        if core.coins.needs_checkpoint() {
+        if core.needs_checkpoint() {
             core.checkpoint(observer)?;
         }
     }
@@ -117,7 +117,7 @@ fn leave_for(
         }
         disconnect_tip(core, observer)?;
         advance.disconnected += 1;
-        if core.coins.needs_checkpoint() {
+        if core.needs_checkpoint() {
             core.checkpoint(observer)?;
         }
     }

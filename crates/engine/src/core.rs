@@ -18,6 +18,7 @@ use lydian_consensus::{Ancestor, HeaderView, Params, Violation};
 use lydian_disk::Disk;
 use lydian_primitives::{BlockHash, Height};
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Blocks of which is remembered why they are invalid: more than callers can wait for at once.
@@ -47,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) coins_gate: RwLock<()>,
     /// Transactions of the chain up to the tip; `None` if a crash lost the count.
     pub(crate) transactions: Mutex<Option<u64>>,
+    /// When the last checkpoint was made, by the meter's clock.
+    pub(crate) checkpointed: AtomicU64,
 }
 
 impl Core {
@@ -101,6 +104,11 @@ impl Core {
         *total
     }
 
+    /// Whether so much is not yet on disk, or for so long, that a checkpoint is due.
+    pub(crate) fn needs_checkpoint(&self) -> bool {
+        self.coins.needs_checkpoint() || self.meter.is_past(&self.checkpointed, self.settings.checkpoint_seconds)
+    }
+
     /// Makes everything up to the tip durable. No block may be on its way: the coins are exactly those of the tip.
     ///
     /// First what the coins' manifest relies on, then the manifest, then the followers, who may be behind but never ahead.
@@ -127,6 +135,7 @@ impl Core {
             let keep_from = self.followers.iter().map(durable).min().unwrap_or(u32::MAX);
             self.store.prune(&mut self.tree_mut(), Height(keep_from), target_bytes, tip.height)?;
         }
+        self.meter.mark(&self.checkpointed);
         observer.event(&Event::Checkpoint {
             height: tip.height,
             coins: self.coins.len(),

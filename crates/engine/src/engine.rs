@@ -9,7 +9,7 @@ use crate::follower::Follower;
 use crate::import::{Import, ImportFiles, import};
 use crate::job::lock;
 use crate::limits::HEADERS_AT_ONCE;
-use crate::meter::{Meter, Snapshot};
+use crate::meter::{Meter, Snapshot, Stage};
 use crate::review::{self, ReviewCounts, Reviews};
 use crate::settings::{Cancel, Layout, Settings};
 use crate::start;
@@ -191,6 +191,17 @@ impl Engine {
     /// Validates up to the end of the best chain whose blocks are here.
     pub fn advance(&self, cancel: &Cancel, observer: &dyn Observer) -> Result<Advance, EngineError> {
         self.write(|core| activate_best_chain(core, cancel, observer))
+    }
+
+    /// Waits as the caller does, who will advance with what comes. The time is [`crate::Stage::Blocks`] of all workers if headers tell of blocks that
+    /// have not come.
+    pub fn await_blocks<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let core = self.core();
+        let is_starved = {
+            let tree = core.tree();
+            tree.height(tree.tip()) < tree.height(tree.best_header())
+        };
+        if is_starved { core.meter.time_all(Stage::Blocks, core.settings.workers, wait) } else { wait() }
     }
 
     /// Waits until every block that waits for a review has had it, and what follows from that is done.

@@ -23,5 +23,9 @@ pub const REVIEW_RUN_BLOCKS_MAX: usize = 12;
 /// blocks are, 200 MB as they may be.
 pub const REVIEW_QUEUE_BLOCKS_MAX: usize = 12;
 
+/// Seconds after which what is in memory is made durable, however little it is: what a kill costs is to be done again without its scripts, which takes
+/// a fraction of that. A checkpoint takes some seconds at most, in which the next blocks are read. (Core writes every 50 to 70 minutes.)
+pub const CHECKPOINT_SECONDS: u64 = 600;
+
 /// Headers entered under one lock of the tree: a fraction of a millisecond, in which no validating thread can ask it anything.
 pub const HEADERS_AT_ONCE: usize = 512;

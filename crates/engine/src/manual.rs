@@ -24,7 +24,7 @@ impl Engine {
             }
             while core.tree().is_active(id) {
                 disconnect_tip(core, observer)?;
-                if core.coins.needs_checkpoint() {
+                if core.needs_checkpoint() {
                     core.checkpoint(observer)?;
                 }
             }

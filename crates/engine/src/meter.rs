@@ -49,6 +49,11 @@ macro_rules! stages {
             pub fn what(self) -> &'static str {
                 match self { $(Stage::$stage => $what,)* }
             }
+
+            /// Time in which nothing is done.
+            pub fn is_waiting(self) -> bool {
+                matches!(self, Stage::Wait | Stage::Blocks)
+            }
         }
     };
 }
@@ -69,6 +74,7 @@ stages! {
     Checkpoint "checkpoint" "State made durable."
     Disconnect "disconnect" "Blocks taken off the chain."
     Wait "wait" "Workers without work."
+    Blocks "blocks" "Workers that wait for blocks whose headers are here."
 }
 
 /// Time spent in a stage, by all workers together.
@@ -143,6 +149,26 @@ impl Meter {
         wall_ns.fetch_add(self.clock.wall_ns().saturating_sub(wall), Ordering::Relaxed);
         cpu_ns.fetch_add(self.clock.thread_cpu_ns().saturating_sub(cpu), Ordering::Relaxed);
         result
+    }
+
+    /// Waits, and notes it as the time of so many workers.
+    pub(crate) fn time_all<T>(&self, stage: Stage, workers: usize, wait: impl FnOnce() -> T) -> T {
+        let begin = self.clock.wall_ns();
+        let result = wait();
+        let wall_ns = self.clock.wall_ns().saturating_sub(begin).saturating_mul(workers as u64);
+        self.stages[stage as usize].0.fetch_add(wall_ns, Ordering::Relaxed);
+        result
+    }
+
+    /// Whether so many seconds have passed since the mark was set.
+    pub(crate) fn is_past(&self, mark: &AtomicU64, seconds: u64) -> bool {
+        let passed = self.clock.wall_ns().saturating_sub(mark.load(Ordering::Relaxed));
+        passed >= seconds.saturating_mul(1_000_000_000)
+    }
+
+    /// Sets a mark to now.
+    pub(crate) fn mark(&self, mark: &AtomicU64) {
+        mark.store(self.clock.wall_ns(), Ordering::Relaxed);
     }
 
     fn add(&self, counter: Counter, value: u64) {

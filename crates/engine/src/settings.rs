@@ -2,7 +2,7 @@
 
 use crate::assumed::AssumeValid;
 use crate::event::{Observer, Unobserved};
-use crate::limits::{BATCH_INPUTS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
+use crate::limits::{BATCH_INPUTS, CHECKPOINT_SECONDS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
 use crate::meter::{NoClock, StageClock};
 use lydian_curve::Refereed;
 use lydian_primitives::Height;
@@ -41,6 +41,8 @@ pub struct Settings {
     pub cache_bytes: u64,
     /// Bytes of coins that are not durable yet, at most: so that a stop takes seconds.
     pub pending_bytes_max: u64,
+    /// Seconds between two checkpoints while blocks come: so that a kill loses little. Counted by `clock`.
+    pub checkpoint_seconds: u64,
     /// Bytes of blocks between reading and retirement.
     pub window_bytes: usize,
     /// The same in blocks; one makes the pipeline a plain loop.
@@ -79,6 +81,7 @@ impl Settings {
             workers,
             cache_bytes: 1 << 30,
             pending_bytes_max: 1 << 30,
+            checkpoint_seconds: CHECKPOINT_SECONDS,
             window_bytes: WINDOW_BYTES_BASE + workers * WINDOW_BYTES_WORKER,
             window_blocks: usize::MAX,
             batch_inputs: BATCH_INPUTS,

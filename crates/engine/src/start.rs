@@ -18,6 +18,7 @@ use lydian_consensus::Params;
 use lydian_disk::Disk;
 use lydian_primitives::Height;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 
 /// Opens the stores and brings them to one tip: that of the coins, which are the last to become durable.
@@ -64,7 +65,9 @@ pub(crate) fn open(
         transaction_counts: Mutex::default(),
         coins_gate: RwLock::default(),
         transactions: Mutex::new(transactions),
+        checkpointed: AtomicU64::default(),
     };
+    core.meter.mark(&core.checkpointed);
     core.meter.at_height(core.tip().height.0);
     (0..core.followers.len()).try_for_each(|follower| catch_up(&core, follower))?;
     Ok((core, opened.remarks))

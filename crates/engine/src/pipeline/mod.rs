@@ -30,6 +30,7 @@ use crate::window::Window;
 use lydian_chain::{BlockPosition, NodeId};
 use lydian_coins::PARTITIONS;
 use lydian_consensus::Violation;
+use lydian_primitives::Height;
 use schedule::{Bounds, Next, Schedule};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -86,6 +87,7 @@ pub(crate) fn run(
         cancel,
         observer,
         is_reviewed: AtomicBool::new(is_reviewed),
+        is_starved: AtomicBool::new(false),
         windows: std::array::from_fn(|partition| Mutex::new(Window::new(partition))),
     };
     let state = State {
@@ -120,6 +122,8 @@ struct Run<'a> {
     observer: &'a dyn Observer,
     /// Its blocks wait for a review once they are committed.
     is_reviewed: AtomicBool,
+    /// Nothing is left to read, and headers tell of more.
+    is_starved: AtomicBool,
     windows: [Mutex<Window>; PARTITIONS],
 }
 
@@ -186,6 +190,16 @@ impl Run<'_> {
     }
 }
 
+impl Run<'_> {
+    /// Whether the next block is not here although its header is.
+    fn is_starved(&self, state: &State) -> bool {
+        let Some(last) = state.path.last().filter(|_| state.schedule.takes_more()) else { return false };
+        let tree = self.core.tree();
+        let stop_at = self.core.settings.stop_at.unwrap_or(Height(u32::MAX));
+        tree.height(last.id) < tree.height(tree.best_header()).min(stop_at)
+    }
+}
+
 impl Crew for Run<'_> {
     type State = State;
     type Work = Work;
@@ -202,7 +216,10 @@ impl Crew for Run<'_> {
         }
         match state.schedule.next() {
             Next::Task(task) => Step::Work(self.prepare(state, task)),
-            Next::Wait => Step::Wait,
+            Next::Wait => {
+                self.is_starved.store(self.is_starved(state), Ordering::Relaxed);
+                Step::Wait
+            }
             Next::Done => Step::Done,
         }
     }
@@ -217,6 +234,7 @@ impl Crew for Run<'_> {
     }
 
     fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
-        self.core.meter.time(Stage::Wait, wait)
+        let stage = if self.is_starved.load(Ordering::Relaxed) { Stage::Blocks } else { Stage::Wait };
+        self.core.meter.time(stage, wait)
     }
 }

@@ -212,7 +212,7 @@ impl Run<'_> {
         if !fund.is_empty() {
             meter.time(Stage::Fund, || window.fund(jobs, coins))?;
         }
-        let wants_checkpoint = !apply.is_empty() && coins.needs_checkpoint();
+        let wants_checkpoint = !apply.is_empty() && self.core.needs_checkpoint();
         Ok(Report::Partition { partition, apply, fund, wants_checkpoint })
     }
 
