@@ -3,6 +3,7 @@
 use crate::Host;
 use crate::dial::Dialer;
 use crate::event::Event;
+use crate::figures::Figures;
 use crate::files::Save;
 use crate::outbox::{Outbox, Outgoing};
 use crate::store::Delivery;
@@ -26,6 +27,7 @@ pub(crate) struct Desk {
     sockets: Handle,
     outboxes: HashMap<PeerId, Arc<Outbox>>,
     is_ending: Arc<AtomicBool>,
+    figures: Arc<Figures>,
 }
 
 impl Desk {
@@ -36,9 +38,10 @@ impl Desk {
         saves: SyncSender<Save>,
         dialer: (Arc<Dialer>, Handle),
         is_ending: Arc<AtomicBool>,
+        figures: Arc<Figures>,
     ) -> Desk {
         let (dialer, sockets) = dialer;
-        Desk { manager, host, blocks, saves, dialer, sockets, outboxes: HashMap::new(), is_ending }
+        Desk { manager, host, blocks, saves, dialer, sockets, outboxes: HashMap::new(), is_ending, figures }
     }
 
     /// Until nobody sends events any more, or the end is wanted. Then what has to outlast it is written.
@@ -85,6 +88,7 @@ impl Desk {
             Event::Tick => {
                 self.manager.chain_changed(now);
                 self.manager.tick(now);
+                self.figures.set(self.manager.figures());
             }
         }
     }

@@ -12,6 +12,7 @@ mod connection;
 mod desk;
 mod dial;
 mod event;
+mod figures;
 mod files;
 mod handle;
 pub mod limits;
@@ -19,6 +20,7 @@ mod outbox;
 mod store;
 mod validate;
 
+pub use figures::Figures;
 pub use files::DataFolder;
 pub use handle::Handle;
 pub use validate::{ValidationEnd, Validator};
@@ -110,6 +112,7 @@ pub struct Network {
     is_ending: Arc<AtomicBool>,
     events: Events,
     validator: Arc<Validator>,
+    figures: Arc<Figures>,
     addresses: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
     runtime: Option<Runtime>,
@@ -150,10 +153,11 @@ impl Network {
         let own_events = events.clone();
         let (blocks, to_store) = std::sync::mpsc::sync_channel(BLOCKS_QUEUED);
         let storer = store::Storer::new(Arc::clone(engine), Arc::clone(&validator), Arc::clone(&host), events);
+        let figures = Arc::<Figures>::default();
         let (saves, to_save) = std::sync::mpsc::sync_channel(SAVES_QUEUED);
         let (data, save_host) = (settings.data.clone(), Arc::clone(&host));
         let sockets = (dialer, runtime.handle().clone());
-        let desk = Desk::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending));
+        let desk = Desk::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));
         let threads = vec![
             spawn("msghand", move || desk.work(incoming))?,
             spawn("save", move || files::write(data.as_ref(), &to_save, save_host.as_ref()))?,
@@ -163,7 +167,7 @@ impl Network {
                 move || validator.work()
             })?,
         ];
-        Ok(Network { is_ending, events: own_events, validator, addresses, threads, runtime: Some(runtime) })
+        Ok(Network { is_ending, events: own_events, validator, figures, addresses, threads, runtime: Some(runtime) })
     }
 
     /// Where it listens: ports that were left to the system are those it chose.
@@ -174,6 +178,11 @@ impl Network {
     /// A way to ask and tell the manager of peers.
     pub fn handle(&self) -> Handle {
         Handle::new(self.events.clone())
+    }
+
+    /// Where the sync stands, for a display.
+    pub fn figures(&self) -> &Arc<Figures> {
+        &self.figures
     }
 
     /// Who validates; whoever changes the chain otherwise wakes it.

@@ -5,6 +5,10 @@ use crate::Events;
 use crate::event::Event;
 use lydian_engine::{Cancel, Engine, EngineError, Observer};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A part of the wait for blocks.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// Why validation ended before the node was told to.
 #[derive(Debug)]
@@ -94,7 +98,9 @@ impl Validator {
     fn wait(&self) -> bool {
         let mut state = self.lock();
         while !state.has_work && !state.is_ending {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            // In slices, so that the time is told while it passes.
+            let waited = self.engine.await_blocks(|| self.changed.wait_timeout(state, SLICE));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         state.has_work = false;
         !state.is_ending

@@ -120,10 +120,11 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
 /// How progress is told.
 fn style(settings: &Settings, is_node: bool) -> Style {
     match () {
-        () if settings.daemon || settings.log.console == Some(true) || settings.json => Style::Silent,
-        () if io::stderr().is_terminal() => Style::Terminal,
+        () if settings.json => Style::Silent,
+        () if !settings.daemon && settings.log.console != Some(true) && io::stderr().is_terminal() => Style::Terminal,
         // A node whose words go nowhere or to a file tells them in its log.
-        () if is_node => Style::Silent,
+        () if is_node => Style::Log,
+        () if settings.daemon || settings.log.console == Some(true) => Style::Silent,
         () => Style::Lines,
     }
 }

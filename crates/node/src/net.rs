@@ -84,9 +84,15 @@ fn connect(net: &NetSettings) -> ConnectSettings {
     }
 }
 
-/// Waits until the node is told to stop, or validation has come to an end by itself.
-pub(crate) fn wait(session: &Session<'_>, engine: &Engine, network: &Network) -> Option<ValidationEnd> {
+/// Waits until the node is told to stop, or validation has come to an end by itself; calls `look` ten times a second.
+pub(crate) fn wait(
+    session: &Session<'_>,
+    engine: &Engine,
+    network: &Network,
+    look: &mut dyn FnMut(),
+) -> Option<ValidationEnd> {
     while !session.stop.is_asked() {
+        look();
         if session.settings.stopatheight.is_some_and(|height| engine.tip().height >= height) {
             session.log.info("Stopping: the height of -stopatheight is reached");
             return Some(ValidationEnd::Stopped);

@@ -94,6 +94,9 @@ pub enum Arrival {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DownloadStats {
     pub requests: u64,
+    /// Blocks that came, wanted or not, and their bytes.
+    pub blocks: u64,
+    pub block_bytes: u64,
     /// Requests for blocks that somebody else was asked for already.
     pub rescues: u64,
     /// Blocks that came and were here, and their bytes.
@@ -223,6 +226,8 @@ impl Download {
     /// A block came, whole. Who drives this has compared its hash; whether it is valid is told later, if it is not.
     pub fn arrived(&mut self, peer: DownloadPeer, block: &BlockHash, bytes: u32, now: Duration) -> Arrival {
         self.last_bytes = now;
+        self.stats.blocks += 1;
+        self.stats.block_bytes += u64::from(bytes);
         // A pause for want of work says nothing of the link.
         let pause = now.saturating_sub(self.arrived_at).min(Duration::from_secs(1));
         self.arrivals.add(u64::from(bytes), pause);
@@ -336,6 +341,11 @@ impl Download {
     /// Whether validation has nothing to do until another block comes.
     pub fn is_validation_waiting(&self) -> bool {
         !self.path.has_next()
+    }
+
+    /// Blocks of the window that are here and not validated.
+    pub fn blocks_here(&self) -> usize {
+        self.path.blocks_here()
     }
 
     /// Bytes of blocks that are here and not validated.

@@ -3,6 +3,7 @@
 
 use lydian_engine::{Snapshot, Stage};
 use lydian_script::CheckCounts;
+use std::collections::VecDeque;
 
 /// Where a run stands.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +21,8 @@ pub(crate) struct Figures {
     pub(crate) checks: CheckCounts,
     pub(crate) bytes: u64,
     pub(crate) bytes_total: u64,
+    /// Bytes of blocks that peers sent.
+    pub(crate) received_bytes: u64,
     /// Signature and tweak checks made, and the batches they were made in.
     pub(crate) checks_made: u64,
     pub(crate) batches: u64,
@@ -39,7 +42,9 @@ pub(crate) struct StageFigures {
 pub(crate) enum Bottleneck {
     Cpu,
     Disk,
-    /// Blocks that are not there yet, or wait for an earlier one.
+    /// Blocks whose headers are here have not come.
+    Network,
+    /// Blocks wait for an earlier one, or for another worker.
     Input,
 }
 
@@ -48,6 +53,7 @@ impl Bottleneck {
         match self {
             Bottleneck::Cpu => "CPU",
             Bottleneck::Disk => "disk",
+            Bottleneck::Network => "network",
             Bottleneck::Input => "input",
         }
     }
@@ -76,6 +82,7 @@ impl Figures {
             checks: snapshot.stats.checks,
             bytes: snapshot.stats.bytes,
             bytes_total: snapshot.bytes_total,
+            received_bytes: 0,
             checks_made: snapshot.checks_made,
             batches: snapshot.batches,
             stages: Stage::ALL.iter().zip(&snapshot.stages).map(stage).collect(),
@@ -104,6 +111,7 @@ impl Figures {
                 tweak: self.checks.tweak.saturating_sub(earlier.checks.tweak),
             },
             bytes: self.bytes.saturating_sub(earlier.bytes),
+            received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
             checks_made: self.checks_made.saturating_sub(earlier.checks_made),
             batches: self.batches.saturating_sub(earlier.batches),
             stages: stages.collect(),
@@ -120,20 +128,45 @@ impl Figures {
         self.checks.ecdsa + self.checks.schnorr
     }
 
-    /// Of the work: bytes of blocks, which come closest to work before a block is read. Zero to one.
+    /// Of the work: bytes of blocks, since nothing else is known of a block that was not read. Zero to one.
     pub(crate) fn share_done(&self) -> f64 {
         if self.bytes_total == 0 { 1.0 } else { (float(self.bytes) / float(self.bytes_total)).min(1.0) }
     }
 
-    /// Seconds for the work that is left, at the pace of `recent`; `None` while there is none.
-    pub(crate) fn seconds_left(&self, recent: &Figures) -> Option<f64> {
-        let rate = recent.rate(recent.bytes);
-        (rate > 0.0).then(|| float(self.bytes_total.saturating_sub(self.bytes)) / rate)
+    /// Bytes of blocks that are here and not validated.
+    pub(crate) fn bytes_left(&self) -> f64 {
+        float(self.bytes_total.saturating_sub(self.bytes))
+    }
+
+    /// What one signature, input and byte costs, in seconds of a worker.
+    pub(crate) fn prices(&self) -> Prices {
+        let (mut signatures, mut inputs, mut bytes) = (0.0, 0.0, 0.0);
+        for stage in &self.stages {
+            let sum = match stage.stage {
+                Stage::Settle => &mut signatures,
+                Stage::Read | Stage::Parse | Stage::Check | Stage::Commit => &mut bytes,
+                Stage::Wait | Stage::Blocks | Stage::Checkpoint | Stage::Disconnect => continue,
+                _ => &mut inputs,
+            };
+            *sum += stage.wall_seconds;
+        }
+        let each = |seconds: f64, count: u64| if count > 0 { seconds / float(count) } else { 0.0 };
+        Prices {
+            signature: each(signatures, self.checks_made),
+            input: each(inputs, self.inputs),
+            byte: each(bytes, self.bytes),
+        }
+    }
+
+    /// The work that was done, at these prices.
+    pub(crate) fn cost(&self, prices: &Prices) -> f64 {
+        let checks = self.signatures() + self.checks.tweak;
+        prices.signature * float(checks) + prices.input * float(self.inputs) + prices.byte * float(self.bytes)
     }
 
     /// Time of all stages but waiting.
     pub(crate) fn working_seconds(&self) -> f64 {
-        self.stages.iter().filter(|stage| stage.stage != Stage::Wait).map(|stage| stage.wall_seconds).sum()
+        self.stages.iter().filter(|stage| !stage.stage.is_waiting()).map(|stage| stage.wall_seconds).sum()
     }
 
     /// Stages by their share of the work, the greatest first; without those that took nothing.
@@ -142,7 +175,7 @@ impl Figures {
         let mut shares: Vec<(Stage, f64)> = self
             .stages
             .iter()
-            .filter(|stage| stage.stage != Stage::Wait && stage.wall_seconds > 0.0)
+            .filter(|stage| !stage.stage.is_waiting() && stage.wall_seconds > 0.0)
             .map(|stage| (stage.stage, stage.wall_seconds / whole))
             .collect();
         shares.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -159,24 +192,101 @@ impl Figures {
     /// The greatest part of the workers' time: at work, on the disk, or without work. Time that other processes take from a worker that
     /// computes is time of the CPU.
     pub(crate) fn bottleneck(&self) -> Bottleneck {
-        let (mut cpu, mut disk, mut wait) = (0.0, 0.0, 0.0);
+        let (mut cpu, mut disk, mut network, mut wait) = (0.0, 0.0, 0.0, 0.0);
         for stage in &self.stages {
-            if stage.stage == Stage::Wait {
-                wait += stage.wall_seconds;
-            } else if DISK_STAGES.contains(&stage.stage) {
-                cpu += stage.cpu_seconds;
-                disk += (stage.wall_seconds - stage.cpu_seconds).max(0.0);
-            } else {
-                cpu += stage.wall_seconds;
+            match stage.stage {
+                Stage::Wait => wait += stage.wall_seconds,
+                Stage::Blocks => network += stage.wall_seconds,
+                _ if DISK_STAGES.contains(&stage.stage) => {
+                    cpu += stage.cpu_seconds;
+                    disk += (stage.wall_seconds - stage.cpu_seconds).max(0.0);
+                }
+                _ => cpu += stage.wall_seconds,
             }
         }
-        match () {
-            () if cpu >= disk && cpu >= wait => Bottleneck::Cpu,
-            () if disk >= wait => Bottleneck::Disk,
-            () => Bottleneck::Input,
-        }
+        let all = [
+            (cpu, Bottleneck::Cpu),
+            (disk, Bottleneck::Disk),
+            (network, Bottleneck::Network),
+            (wait, Bottleneck::Input),
+        ];
+        // The first of equals.
+        all.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0)).map_or(Bottleneck::Cpu, |(_, of)| *of)
     }
 }
+
+/// Seconds of a worker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Prices {
+    pub(crate) signature: f64,
+    pub(crate) input: f64,
+    pub(crate) byte: f64,
+}
+
+/// What a run did of late, over three times: the shortest for rates, the next for the pace at which work is done, the longest for what blocks are like.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Late {
+    /// Five seconds.
+    pub(crate) rates: Figures,
+    /// Half a minute.
+    pub(crate) pace: Figures,
+    /// Ten minutes.
+    pub(crate) blocks: Figures,
+}
+
+impl Late {
+    /// Seconds for blocks of so many bytes: blocks like those of late, at the pace of late, at the prices of the whole run. `None` while nothing is known.
+    pub(crate) fn seconds_for(&self, bytes: f64, prices: &Prices) -> Option<f64> {
+        let cost_per_byte = self.blocks.cost(prices) / float(self.blocks.bytes);
+        let pace = self.pace.cost(prices) / self.pace.wall_seconds;
+        let seconds = bytes * cost_per_byte / pace;
+        seconds.is_finite().then_some(seconds)
+    }
+}
+
+/// Looks at a run, kept for as long as they tell anything.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// Of the last half minute.
+    looks: VecDeque<Figures>,
+    /// One of each half minute, of the last ten.
+    marks: VecDeque<Figures>,
+    count: usize,
+}
+
+impl History {
+    /// Takes in a look, and tells what was done of late.
+    pub(crate) fn look(&mut self, now: &Figures) -> Late {
+        let begin = Figures { stages: Vec::new(), ..Figures::default() };
+        let since = |then: Option<&Figures>| now.since(then.unwrap_or(&begin));
+        let late = Late {
+            rates: since(self.looks.get(self.looks.len().saturating_sub(LOOKS_RATES))),
+            pace: since(self.looks.front()),
+            blocks: since(self.marks.front()),
+        };
+        if self.count.is_multiple_of(LOOKS_KEPT) {
+            self.marks.push_back(now.clone());
+            if self.marks.len() > MARKS_KEPT {
+                self.marks.pop_front();
+            }
+        }
+        self.looks.push_back(now.clone());
+        if self.looks.len() > LOOKS_KEPT {
+            self.looks.pop_front();
+        }
+        self.count += 1;
+        late
+    }
+}
+
+/// Looks, four a second, over which rates are told.
+const LOOKS_RATES: usize = 20;
+
+/// Looks over which the pace is told.
+const LOOKS_KEPT: usize = 120;
+
+/// Half minutes over which it is told what blocks are like.
+const MARKS_KEPT: usize = 20;
 
 fn seconds(nanos: u64) -> f64 {
     float(nanos) / 1e9

@@ -1,22 +1,25 @@
-//! The display of a run. Input: what the node is doing, and the engine's meter while it validates. Output: on a terminal three lines that
-//! are drawn anew four times a second, otherwise a line every ten seconds, or nothing; at the end a table.
+//! The display of a run. Input: what the node is doing, and counters while it validates or syncs. Output: on a terminal a few lines that
+//! are drawn anew four times a second, and one while the node is in step with its peers; otherwise a line every ten seconds on stderr or in the log, or
+//! nothing; at the end a table.
 //!
-//! A thread of its own looks at counters that the engine keeps anyway; it asks nothing of the engine and blocks nothing. It also keeps the
-//! status file of `lydian info` fresh.
+//! A thread of its own looks at counters that engine and network keep anyway; it asks nothing of the engine but single questions and blocks nothing. It
+//! also keeps the status file of `lydian info` fresh.
 
 mod figures;
+mod sync;
 mod text;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use figures::{Figures, StageFigures};
+use figures::{History, Late};
+pub(crate) use sync::Sync;
 pub(crate) use text::{Costs, megabytes, table};
 
 use crate::clock::Stopwatch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lydian_engine::Meter;
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -24,9 +27,6 @@ use std::time::Duration;
 
 /// Between two looks at the meter.
 const TICK: Duration = Duration::from_millis(250);
-
-/// Looks over which rates are told: five seconds.
-const RECENT: usize = 20;
 
 /// Looks between two plain lines: ten seconds.
 const LINE_TICKS: u64 = 40;
@@ -38,39 +38,74 @@ const STATUS_TICKS: u64 = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Terminal,
+    /// On stderr.
     Lines,
+    /// In the log, while the node is among peers; of what else it does the log has other lines.
+    Log,
     Silent,
 }
 
+/// Asked for a look at the node among its peers.
+pub(crate) type Look = Arc<dyn Fn() -> Sync + Send + std::marker::Sync>;
+
+/// Takes a line for the log.
+pub(crate) type Tell = Box<dyn Fn(&str) + Send>;
+
 /// What the node is doing.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Doing {
+    Nothing,
     /// In words, which change while it goes on.
     Something(String),
     Validating(Arc<Meter>),
+    /// Among peers.
+    Syncing(Arc<Meter>, Look),
 }
 
 /// A running display; it ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Display {
     shared: Arc<Shared>,
+    bar: ProgressBar,
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug)]
 struct Shared {
     doing: Mutex<(Doing, bool)>,
     ended: Condvar,
 }
 
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
 impl Display {
-    /// `keep_status` is called every few seconds.
-    pub(crate) fn start(style: Style, workers: usize, keep_status: impl Fn() + Send + 'static) -> io::Result<Display> {
+    /// `keep_status` is called every few seconds, `tell` with lines for the log.
+    pub(crate) fn start(
+        style: Style,
+        workers: usize,
+        tell: Tell,
+        keep_status: impl Fn() + Send + 'static,
+    ) -> io::Result<Display> {
         let doing = Mutex::new((Doing::Something("starting".to_owned()), false));
         let shared = Arc::new(Shared { doing, ended: Condvar::new() });
-        let viewer = Viewer::new(style, workers, Arc::clone(&shared));
+        let viewer = Viewer::new(style, workers, tell, Arc::clone(&shared));
+        let bar = viewer.bar.clone();
         let thread = thread::Builder::new().name("display".to_owned()).spawn(move || viewer.run(&keep_status))?;
-        Ok(Display { shared, thread: Some(thread) })
+        Ok(Display { shared, bar, thread: Some(thread) })
+    }
+
+    /// Shows nothing until it is told of something to do.
+    pub(crate) fn clear(&self) {
+        self.tell(Doing::Nothing);
+        self.bar.finish_and_clear();
+    }
+
+    /// Writes lines with the display out of the way.
+    pub(crate) fn around(&self, write: impl FnOnce()) {
+        self.bar.suspend(write);
     }
 
     pub(crate) fn tell(&self, doing: Doing) {
@@ -95,22 +130,23 @@ struct Viewer {
     shared: Arc<Shared>,
     bar: ProgressBar,
     watch: Stopwatch,
-    recent: VecDeque<Figures>,
+    history: History,
     told: String,
+    tell: Tell,
 }
 
 impl Viewer {
-    fn new(style: Style, workers: usize, shared: Arc<Shared>) -> Viewer {
+    fn new(style: Style, workers: usize, tell: Tell, shared: Arc<Shared>) -> Viewer {
         let target = match style {
             Style::Terminal => ProgressDrawTarget::stderr_with_hz(8),
-            Style::Lines | Style::Silent => ProgressDrawTarget::hidden(),
+            Style::Lines | Style::Log | Style::Silent => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
             bar.set_style(style);
         }
-        let recent = VecDeque::with_capacity(RECENT + 1);
-        Viewer { style, workers, shared, bar, watch: Stopwatch::start(), recent, told: String::new() }
+        let (watch, history, told) = (Stopwatch::start(), History::default(), String::new());
+        Viewer { style, workers, shared, bar, watch, history, told, tell }
     }
 
     fn run(mut self, keep_status: &dyn Fn()) {
@@ -135,38 +171,60 @@ impl Viewer {
     }
 
     fn look(&mut self, doing: &Doing, tick: u64) {
+        let is_due = self.style == Style::Terminal || tick.is_multiple_of(LINE_TICKS);
         let text = match doing {
-            Doing::Something(words) if self.style == Style::Terminal => words.clone(),
-            Doing::Something(words) => {
-                // Told once, when it begins.
-                let begin = words.split(':').next().unwrap_or_default().to_owned();
-                if begin == self.told {
-                    return;
-                }
-                self.told.clone_from(&begin);
-                begin
-            }
+            Doing::Nothing => None,
+            Doing::Something(words) if self.style == Style::Terminal => Some(words.clone()),
+            // Told once, when it begins.
+            Doing::Something(words) if self.style != Style::Log => self.once(words.split(':').next()),
+            Doing::Something(_) => None,
             Doing::Validating(meter) => {
-                let seconds = self.watch.seconds();
-                let now = Figures::new(
-                    &meter.snapshot(),
-                    self.workers,
-                    seconds.wall_seconds,
-                    seconds.cpu_seconds.unwrap_or_default(),
-                );
-                let since =
-                    self.recent.front().map_or_else(|| now.since(&Figures::default()), |first| now.since(first));
-                self.recent.push_back(now.clone());
-                if self.recent.len() > RECENT {
-                    self.recent.pop_front();
-                }
+                let (now, late) = self.late(meter, 0);
+                let tell = if self.style == Style::Terminal { text::lines } else { text::line };
+                (is_due && self.style != Style::Log).then(|| tell(&now, &late))
+            }
+            Doing::Syncing(meter, look) => {
+                let sync = look();
+                let (now, late) = self.late(meter, sync.net.block_bytes);
                 match self.style {
-                    Style::Terminal => text::lines(&now, &since),
-                    _ if tick.is_multiple_of(LINE_TICKS) => text::line(&now, &since),
-                    _ => return,
+                    Style::Terminal => Some(sync.lines(&now, &late)),
+                    // A node in step says so once.
+                    _ if sync.is_in_step() => {
+                        let is_news = self.once(Some(IN_STEP)).is_some();
+                        is_news.then(|| sync.line(&now, &late))
+                    }
+                    _ if is_due && sync.has_work() => {
+                        self.told.clear();
+                        Some(sync.line(&now, &late))
+                    }
+                    _ => None,
                 }
             }
         };
+        if let Some(text) = text {
+            self.show(text);
+        }
+    }
+
+    /// The words, unless they were the last.
+    fn once(&mut self, words: Option<&str>) -> Option<String> {
+        let words = words.unwrap_or_default();
+        (words != self.told).then(|| {
+            words.clone_into(&mut self.told);
+            self.told.clone()
+        })
+    }
+
+    fn late(&mut self, meter: &Meter, received_bytes: u64) -> (Figures, Late) {
+        let seconds = self.watch.seconds();
+        let (wall_seconds, cpu_seconds) = (seconds.wall_seconds, seconds.cpu_seconds.unwrap_or_default());
+        let mut now = Figures::new(&meter.snapshot(), self.workers, wall_seconds, cpu_seconds);
+        now.received_bytes = received_bytes;
+        let late = self.history.look(&now);
+        (now, late)
+    }
+
+    fn show(&self, text: String) {
         match self.style {
             Style::Terminal => {
                 self.bar.set_message(text);
@@ -176,7 +234,11 @@ impl Viewer {
                 // Nobody is left to be told that nobody is left.
                 let _ = writeln!(io::stderr().lock(), "{text}");
             }
+            Style::Log => (self.tell)(&text),
             Style::Silent => {}
         }
     }
 }
+
+/// What is told once while a node is in step.
+const IN_STEP: &str = "in step";

@@ -1,10 +1,12 @@
 //! Every sentence of the display from figures.
 
-use super::figures::{Bottleneck, Figures, StageFigures};
+use super::figures::{Bottleneck, Figures, History, Late, StageFigures};
+use super::sync::Sync;
 use super::text::{Costs, duration, line, lines, table};
 use crate::floor::Floor;
 use crate::status::SignatureEngine;
 use lydian_engine::Stage;
+use lydian_p2p::manager::{Presync, SyncFigures};
 use lydian_script::CheckCounts;
 
 fn stage(stage: Stage, wall_seconds: f64, cpu_seconds: f64) -> StageFigures {
@@ -24,6 +26,7 @@ fn figures() -> Figures {
         checks: CheckCounts { ecdsa: 250_000, schnorr: 50_000, tweak: 10_000 },
         bytes: 60_000_000,
         bytes_total: 80_000_000,
+        received_bytes: 70_000_000,
         checks_made: 310_000,
         batches: 1_000,
         stages: vec![
@@ -36,6 +39,11 @@ fn figures() -> Figures {
     }
 }
 
+/// As if everything had been of late.
+fn late(now: &Figures) -> Late {
+    Late { rates: now.clone(), pace: now.clone(), blocks: now.clone() }
+}
+
 #[test]
 fn a_terminal_is_told_three_lines() {
     let now = figures();
@@ -43,27 +51,47 @@ fn a_terminal_is_told_three_lines() {
 [==================      ]  75.0 %  height 450 of 550, 3s left
 45 blocks/s, 25,000 inputs/s, 30,000 signatures/s, CPU limits
 signatures 78 %, fund 11 %, read 6 %, parse 6 %";
-    assert_eq!(lines(&now, &now), expected);
+    assert_eq!(lines(&now, &late(&now)), expected);
     assert!(expected.lines().all(|line| line.len() < 80));
     assert_eq!(
-        line(&now, &now),
+        line(&now, &late(&now)),
         "height 450 of 550 (75.0 % of the work), 45 blocks/s, 25,000 inputs/s, 30,000 signatures/s, CPU limits, 3s left; signatures 78 %, fund 11 \
          %, read 6 %, parse 6 %"
     );
 }
 
+/// The time left is that of the work: signatures, inputs and bytes at what each has cost, not blocks and not bytes alone.
 #[test]
-fn rates_and_the_time_left_are_those_of_late() {
-    let (before, now) = (figures(), {
-        let mut now = figures();
-        (now.wall_seconds, now.bytes, now.blocks, now.height) = (15.0, 65_000_000, 451, 451);
-        now
-    });
-    let recent = now.since(&before);
-    assert_eq!((recent.blocks, recent.inputs, recent.bytes), (1, 0, 5_000_000));
-    assert_eq!(now.seconds_left(&recent), Some(15.0), "by work: the last block was a great one");
-    assert_eq!(now.seconds_left(&before.since(&before)), None);
+fn the_time_left_is_measured_in_work() {
+    let now = figures();
+    let prices = now.prices();
+    assert!((prices.signature - 14.0 / 310_000.0).abs() < 1e-12 && (prices.byte - 2.0 / 60e6).abs() < 1e-12);
+    assert!((now.cost(&prices) - 18.0).abs() < 1e-9, "all stages but waiting");
+    assert_eq!(late(&now).seconds_for(60e6, &prices).map(f64::round), Some(10.0), "as long as the same took");
+    // Of late nothing but bytes came: the pace in bytes is fast, that of work is as before, and so is the time for blocks as they were.
+    let cheap =
+        Figures { wall_seconds: 1.0, checks: CheckCounts::default(), inputs: 0, bytes: 54_000_000, ..now.clone() };
+    let lately = Late { pace: cheap, ..late(&now) };
+    assert_eq!(lately.seconds_for(60e6, &prices).map(f64::round), Some(10.0));
+    let nothing = Late { pace: now.since(&now), ..late(&now) };
+    assert_eq!(nothing.seconds_for(60e6, &prices), None, "nobody knows");
     assert_eq!(Figures::default().share_done(), 1.0, "nothing to do is done");
+}
+
+#[test]
+fn what_was_done_of_late_is_what_came_since() {
+    let mut history = History::default();
+    let look = |tick: u32| Figures {
+        wall_seconds: f64::from(tick) / 4.0,
+        blocks: u64::from(tick),
+        bytes: u64::from(tick),
+        ..Figures::default()
+    };
+    let seen: Vec<Late> = (0..4_000).map(|tick| history.look(&look(tick))).collect();
+    let last = &seen[3_999];
+    assert_eq!((last.rates.blocks, last.pace.blocks), (20, 120));
+    assert!((2_280..=2_400).contains(&last.blocks.blocks), "ten minutes: {}", last.blocks.blocks);
+    assert_eq!((seen[10].rates.blocks, seen[10].blocks.blocks), (10, 10), "all there is");
 }
 
 #[test]
@@ -73,7 +101,9 @@ fn the_bottleneck_is_what_takes_most_of_the_workers_time() {
     assert_eq!(with(&[stage(Stage::Settle, 10.0, 3.0)]), Bottleneck::Cpu, "others took the CPU away");
     assert_eq!(with(&[stage(Stage::Fund, 10.0, 1.0), stage(Stage::Settle, 5.0, 5.0)]), Bottleneck::Disk);
     assert_eq!(with(&[stage(Stage::Wait, 10.0, 0.0), stage(Stage::Settle, 5.0, 5.0)]), Bottleneck::Input);
-    assert_eq!([Bottleneck::Cpu, Bottleneck::Disk, Bottleneck::Input].map(Bottleneck::name), ["CPU", "disk", "input"]);
+    assert_eq!(with(&[stage(Stage::Blocks, 10.0, 0.0), stage(Stage::Settle, 5.0, 5.0)]), Bottleneck::Network);
+    let all = [Bottleneck::Cpu, Bottleneck::Disk, Bottleneck::Network, Bottleneck::Input];
+    assert_eq!(all.map(Bottleneck::name), ["CPU", "disk", "network", "input"]);
     assert!((figures().busy() - 16.5 / 20.0).abs() < 1e-9);
 }
 
@@ -145,4 +175,117 @@ ratio        2.17 times the floor, 16.39 times that of ifma512
 fn durations_have_two_parts() {
     let shown = [0.0, 59.4, 61.0, 3_600.0, 90_000.0, f64::INFINITY].map(duration);
     assert_eq!(shown, ["0s", "59s", "1m 1s", "1h 0m", "1d 1h", "365d 0h"]);
+}
+
+fn sync() -> Sync {
+    let net = SyncFigures {
+        outbound: 8,
+        headers_height: 1_550,
+        headers_time: 1_700_000_000,
+        is_initial: true,
+        block_bytes: 70_000_000,
+        in_flight_bytes: 12_400_000,
+        waiting_blocks: 100,
+        waiting_bytes: 10_000_000,
+        ..SyncFigures::default()
+    };
+    Sync {
+        net,
+        height: 450,
+        tip_time: 1_600_000_000,
+        now: 1_700_003_600,
+        transactions: Some(100_000),
+        ..Sync::default()
+    }
+}
+
+#[test]
+fn a_sync_is_told_by_phase() {
+    let now = figures();
+    // 1,000 blocks like the 100 of 10 MB that are here: 110 MB, where 60 took ten seconds.
+    let expected = "\
+[=========               ]  35.3 %  height 450 of 1,550, about 18s left
+headers      1,550; 8 peers
+download     7.0 MB/s, 12.4 MB asked for, 10.0 MB here to be validated
+validation   45 blocks/s, 25,000 inputs/s, 30,000 signatures/s, 6.0 MB/s
+commit       durable to height 0; CPU limits
+stages       signatures 78 %, fund 11 %, read 6 %, parse 6 %
+guess        1,000 blocks to come counted like the last, 0.10 MB each";
+    assert_eq!(sync().lines(&now, &late(&now)), expected);
+    assert!(expected.lines().all(|line| line.len() <= 80));
+    let line = sync().line(&now, &late(&now));
+    assert!(
+        line.starts_with("height 450 of 1,550 (35.3 % of the work), about 18s left, CPU limits; 45 blocks/s"),
+        "{line}"
+    );
+    assert!(line.contains(
+        "; download 7.0 MB/s, 12.4 MB asked for, 10.0 MB here to be validated; durable to height 0; 8 peers;"
+    ));
+    // None is here: like those that are validated.
+    let mut bare = sync();
+    (bare.net.waiting_blocks, bare.net.waiting_bytes) = (0, 0);
+    assert!(
+        bare.lines(&now, &late(&now))
+            .ends_with("guess        1,100 blocks to come counted like the last, 0.13 MB each")
+    );
+    // What is here need not be guessed.
+    let mut here = sync();
+    here.net.waiting_blocks = 1_100;
+    here.net.waiting_bytes = 60_000_000;
+    let lines = here.lines(&now, &late(&now));
+    assert!(lines.starts_with("[============            ]  50.0 %  height 450 of 1,550, 10s left"), "{lines}");
+    assert!(!lines.contains("guess"));
+    // Nothing is known of blocks yet.
+    let begin = Figures { stages: Vec::new(), ..Figures::default() };
+    let lines = sync().lines(&begin, &late(&begin));
+    assert!(lines.starts_with("[                        ]   0.0 %  height 450 of 1,550\n"), "{lines}");
+}
+
+/// On a chain whose transactions are counted ahead, these are the measure of blocks that nobody has seen.
+#[test]
+fn far_from_the_end_transactions_are_counted() {
+    let mut far = sync();
+    (far.share, far.net.headers_height) = (Some(0.25), 800_000);
+    let now = figures();
+    let lines = far.lines(&now, &late(&now));
+    // 300,000 transactions are left, like 100,000 that took ten seconds.
+    assert!(lines.starts_with("[======                  ]  25.0 %  height 450 of 800,000, about 30s left"), "{lines}");
+    assert!(lines.ends_with("guess        blocks to come: 400,000 transactions in all, like the last"), "{lines}");
+}
+
+#[test]
+fn headers_are_a_phase_of_their_own() {
+    let mut early = sync();
+    let now = figures();
+    (early.share, early.height, early.net.headers_height, early.net.headers_time) = (Some(0.0), 0, 0, 1_231_006_505);
+    early.net.presync = Some(Presync { is_redownload: false, height: 400_000, time: 1_450_000_000 });
+    let told = early.lines(&now, &late(&now));
+    assert_eq!(told, "headers first pass, their work is counted, 400,000 of about 816,672: height 0, 8 peers");
+    assert!(early.has_work() && !early.is_in_step());
+    early.net.presync = Some(Presync { is_redownload: true, height: 800_000, time: 1_690_000_000 });
+    assert!(early.lines(&now, &late(&now)).starts_with("headers second pass, 0 of about 781,661: height 0"));
+    // Before anybody told of anything.
+    early.net.presync = None;
+    assert!(early.lines(&now, &late(&now)).starts_with("headers 0 of about 781,661: height 0, 8 peers"));
+    early.net.outbound = 0;
+    assert_eq!(early.lines(&now, &late(&now)), "waiting for peers: height 0, no peers");
+}
+
+#[test]
+fn a_node_in_step_is_calm() {
+    let mut calm = sync();
+    let now = figures();
+    (calm.height, calm.tip_time, calm.net.inbound) = (1_550, 1_700_003_400, 2);
+    let told = "in step: height 1,550, a block of 3m 20s ago, 10 peers (8 out, 2 in)";
+    assert_eq!((calm.lines(&now, &late(&now)), calm.line(&now, &late(&now))), (told.to_owned(), told.to_owned()));
+    assert!(calm.is_in_step() && !calm.has_work());
+    calm.tip_time = 1_600_000_000;
+    assert!(calm.line(&now, &late(&now)).contains("height 1,550, a block of 3 years ago"));
+    // The same on a chain whose tip should be younger: there must be more to come.
+    calm.share = Some(0.9);
+    assert!(!calm.is_in_step());
+    calm.net.is_initial = false;
+    assert!(calm.is_in_step());
+    (calm.net.outbound, calm.net.inbound) = (1, 0);
+    assert!(calm.line(&now, &late(&now)).ends_with(", 1 peer"));
 }

@@ -1,35 +1,34 @@
 //! The words of the display. Input: figures. Output: lines for a terminal, one line for a file, the table at the end.
 
-use super::figures::{Figures, float};
+use super::figures::{Figures, Late, float};
 use crate::floor::Floor;
 use crate::screen::commas;
 use crate::status::SignatureEngine;
-use lydian_engine::Stage;
 
 const BAR_WIDTH: usize = 24;
 
 /// Stages told by name while a run goes on; the rest are one share.
-const STAGES_SHOWN: usize = 5;
+pub(super) const STAGES_SHOWN: usize = 5;
 
 /// Three lines that fit a terminal of 80 columns: where, how fast, with what.
-pub(crate) fn lines(now: &Figures, recent: &Figures) -> String {
-    let share = now.share_done();
-    let filled = (0..BAR_WIDTH).filter(|cell| float(*cell as u64) < share * float(BAR_WIDTH as u64)).count();
-    let bar = format!("{}{}", "=".repeat(filled), " ".repeat(BAR_WIDTH - filled));
+pub(crate) fn lines(now: &Figures, late: &Late) -> String {
+    let (share, recent) = (now.share_done(), &late.rates);
     format!(
-        "[{bar}] {:5.1} %  height {} of {}{}\n{}, {} limits\n{}",
+        "{} {:5.1} %  height {} of {}{}\n{}, {} limits\n{}",
+        bar(share),
         share * 100.0,
         commas(now.height),
         commas(now.target_height.max(now.height)),
-        left(now, recent),
+        left(now, late),
         rates(recent),
         recent.bottleneck().name(),
-        shares(recent)
+        shares(recent, STAGES_SHOWN)
     )
 }
 
 /// The same in one line.
-pub(crate) fn line(now: &Figures, recent: &Figures) -> String {
+pub(crate) fn line(now: &Figures, late: &Late) -> String {
+    let recent = &late.rates;
     format!(
         "height {} of {} ({:.1} % of the work), {}, {} limits{}; {}",
         commas(now.height),
@@ -37,29 +36,34 @@ pub(crate) fn line(now: &Figures, recent: &Figures) -> String {
         now.share_done() * 100.0,
         rates(recent),
         recent.bottleneck().name(),
-        left(now, recent),
-        shares(recent)
+        left(now, late),
+        shares(recent, STAGES_SHOWN)
     )
 }
 
-fn rates(recent: &Figures) -> String {
+/// A share as a bar.
+pub(super) fn bar(share: f64) -> String {
+    let filled = (0..BAR_WIDTH).filter(|cell| float(*cell as u64) < share * float(BAR_WIDTH as u64)).count();
+    format!("[{}{}]", "=".repeat(filled), " ".repeat(BAR_WIDTH - filled))
+}
+
+pub(super) fn rates(recent: &Figures) -> String {
     let [blocks, inputs, signatures] =
         [recent.blocks, recent.inputs, recent.signatures()].map(|count| whole(recent.rate(count)));
     format!("{blocks} blocks/s, {inputs} inputs/s, {signatures} signatures/s")
 }
 
-fn left(now: &Figures, recent: &Figures) -> String {
-    now.seconds_left(recent).map(|seconds| format!(", {} left", duration(seconds))).unwrap_or_default()
+fn left(now: &Figures, late: &Late) -> String {
+    late.seconds_for(now.bytes_left(), &now.prices())
+        .map(|seconds| format!(", {} left", duration(seconds)))
+        .unwrap_or_default()
 }
 
-fn shares(recent: &Figures) -> String {
+pub(super) fn shares(recent: &Figures, shown: usize) -> String {
     let shares = recent.shares();
-    let mut parts: Vec<String> = shares
-        .iter()
-        .take(STAGES_SHOWN)
-        .map(|(stage, share)| format!("{} {:.0} %", stage.name(), share * 100.0))
-        .collect();
-    let rest: f64 = shares.iter().skip(STAGES_SHOWN).map(|(_, share)| share).sum();
+    let mut parts: Vec<String> =
+        shares.iter().take(shown).map(|(stage, share)| format!("{} {:.0} %", stage.name(), share * 100.0)).collect();
+    let rest: f64 = shares.iter().skip(shown).map(|(_, share)| share).sum();
     if rest > 0.0 {
         parts.push(format!("rest {:.0} %", rest * 100.0));
     }
@@ -72,7 +76,7 @@ pub(crate) fn table(total: &Figures, costs: &Costs) -> String {
     let whole = total.working_seconds();
     for stage in total.stages.iter().filter(|stage| stage.wall_seconds > 0.0) {
         let share = match stage.stage {
-            Stage::Wait => String::new(),
+            waiting if waiting.is_waiting() => String::new(),
             _ if whole > 0.0 => format!("{:.1} %", stage.wall_seconds / whole * 100.0),
             _ => String::new(),
         };
@@ -161,7 +165,7 @@ pub(crate) fn megabytes(bytes: u64) -> String {
 }
 
 /// A rate without digits that say nothing.
-fn whole(rate: f64) -> String {
+pub(super) fn whole(rate: f64) -> String {
     if rate >= 10.0 || rate == 0.0 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive and small")]
         let rate = rate.round() as u64;

@@ -36,6 +36,20 @@ pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, fi
         end += "; stopped as asked, start again to go on";
     }
     session.log.info(&end);
+    let is_good = advance.invalid.is_empty() && advance.unreadable.is_empty();
+    tell_costs(session, engine, figures, is_told);
+    if is_told && !session.has_console {
+        screen.line(&screen.tone(if is_good { Tone::Good } else { Tone::Bad }, &end));
+    }
+}
+
+/// The chain of the peers is validated, or the node stops before it is.
+pub(super) fn tell_sync(session: &Session<'_>, engine: &Engine, figures: &Figures, style: Style) {
+    tell_costs(session, engine, figures, style == Style::Terminal);
+}
+
+/// What the validation of some blocks has cost.
+fn tell_costs(session: &Session<'_>, engine: &Engine, figures: &Figures, is_told: bool) {
     let referee = engine.signatures();
     let has_floor = figures.signatures() >= FLOOR_CHECKS_MIN;
     let costs = || Costs {
@@ -45,14 +59,10 @@ pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, fi
         peak_memory_bytes: peak_memory_bytes(),
         disk_bytes: disk_bytes(),
     };
-    if is_told && !session.has_console {
-        if figures.blocks > 0 {
-            screen.line(&table(figures, &costs()));
-        }
-        let tone = if advance.invalid.is_empty() && advance.unreadable.is_empty() { Tone::Good } else { Tone::Bad };
-        screen.line(&screen.tone(tone, &end));
-    }
     if figures.blocks > 0 {
+        if is_told && !session.has_console {
+            Screen::new().line(&table(figures, &costs()));
+        }
         session.log.debug(Category::BENCH, || table(figures, &costs()));
     }
 }
@@ -61,7 +71,7 @@ pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, fi
 pub(super) fn tell_waiting(session: &Session<'_>, style: Style) {
     let words = "all blocks that are here are validated; waiting for a signal to stop";
     session.log.info(words);
-    if style != Style::Silent && !session.has_console {
+    if style == Style::Terminal && !session.has_console {
         // Nobody is left to be told that nobody is left.
         let _ = writeln!(io::stderr().lock(), "{words} (Ctrl-C)");
     }

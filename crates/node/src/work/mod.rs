@@ -4,6 +4,7 @@
 mod failure;
 mod finish;
 mod opening;
+mod peers;
 mod sources;
 mod watcher;
 
@@ -11,13 +12,11 @@ use crate::clock::{Stopwatch, now};
 use crate::daemon;
 use crate::display::{Display, Doing, Figures, Style};
 use crate::exit;
-use crate::net;
 use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
 use lydian_chain::find_block_files;
 use lydian_engine::{Advance, Engine, ImportFiles, Observer};
-use lydian_net::ValidationEnd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use watcher::Watcher;
@@ -48,7 +47,9 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let watch = Stopwatch::start();
     let watcher = Arc::new(Watcher::new(session));
     let keeper = Arc::clone(&watcher);
-    let display = Display::start(style, session.settings.threads, move || keeper.keep_status())?;
+    let log = Arc::clone(&session.log);
+    let to_log = Box::new(move |line: &str| log.info(line));
+    let display = Display::start(style, session.settings.threads, to_log, move || keeper.keep_status())?;
     session.stop.set_open_ended(true);
     let tell = |words: String| display.tell(Doing::Something(words));
     let (server, told) = serve(session, task, &watcher)?;
@@ -92,18 +93,17 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let cpu_seconds = seconds.cpu_seconds.unwrap_or_default();
     let figures = Figures::new(&engine.progress(), session.settings.threads, seconds.wall_seconds, cpu_seconds);
     watcher.ends(&engine, &figures);
-    drop(display);
     let is_told = matches!(task, Task::Import(_)) || style == Style::Terminal;
-    finish::tell(session, &engine, &advance, &figures, is_told);
+    display.around(|| finish::tell(session, &engine, &advance, &figures, is_told));
     let code = code_of(&advance, &imported);
     if matches!(task, Task::Import(_)) || ends_by_itself(session, &engine) {
         return Ok(code);
     }
-    stay(session, &engine, server.as_ref(), told, style)?;
+    let figures = peers::stay(session, &engine, server.as_ref(), &watcher, told, style, display)?;
     // Nobody may bring a block any more when the last checkpoint is made.
     drop(server);
     engine.checkpoint(watcher.as_ref())?;
-    watcher.ends(&engine, &Figures::new(&engine.progress(), session.settings.threads, 0.0, 0.0));
+    watcher.ends(&engine, &figures);
     Ok(exit::DONE)
 }
 
@@ -119,30 +119,6 @@ fn serve(
     let server = Serving::start(session, Arc::<Watcher>::clone(watcher))?;
     let told = server.observer();
     Ok((Some(server), told))
-}
-
-/// Talks to peers until the node is told to stop.
-fn stay(
-    session: &Session<'_>,
-    engine: &Arc<Engine>,
-    server: Option<&Serving>,
-    observer: Arc<dyn Observer + Send>,
-    style: Style,
-) -> Result<(), Failure> {
-    let network = net::start(session, engine, observer).map_err(Failure::Network)?;
-    if !session.settings.net.is_wanted() {
-        finish::tell_waiting(session, style);
-    }
-    if let Some(server) = server {
-        server.has_peers(&network);
-    }
-    let end = net::wait(session, engine, &network);
-    session.announce_shutdown();
-    drop(network);
-    match end {
-        Some(ValidationEnd::Failed(error)) => Err(error.into()),
-        Some(ValidationEnd::Stopped) | None => Ok(()),
-    }
 }
 
 /// What files gave.

@@ -2,7 +2,7 @@
 //! files. Must be quick and never calls the engine.
 
 use crate::clock::now;
-use crate::display::Figures;
+use crate::display::{Figures, Sync};
 use crate::log::{Category, Log, TipLine, progress, update_tip};
 use crate::notify::Notifier;
 use crate::run::Session;
@@ -11,6 +11,7 @@ use lydian_consensus::Chain;
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, Reviews, TipUpdate};
+use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::Height;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -104,6 +105,23 @@ impl Watcher {
     fn note_recent(&self, tip: &TipUpdate, now: i64) {
         if self.initial_download.note_tip(tip.header.time, tip.chain_work, now) {
             self.log.info(INITIAL_DOWNLOAD_OVER);
+        }
+    }
+
+    /// Where the node stands among its peers.
+    pub(super) fn look(&self, net: SyncFigures) -> Sync {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = now();
+        let Some(tip) = &state.tip else { return Sync { net, now, ..Sync::default() } };
+        let share = || progress(&self.line(tip), self.chain, i64::from(now));
+        Sync {
+            net,
+            height: tip.height.0,
+            tip_time: tip.header.time,
+            now,
+            durable_height: state.durable.map(|height| height.0),
+            transactions: tip.transactions,
+            share: (self.chain != Chain::Regtest).then(share),
         }
     }
 

@@ -237,6 +237,11 @@ impl Path {
         u32::try_from(self.open_bytes / (self.open.max(1) as u64)).unwrap_or(u32::MAX)
     }
 
+    /// Of the window.
+    pub(super) fn blocks_here(&self) -> usize {
+        self.open.saturating_sub(self.free.len() + self.in_flight.len())
+    }
+
     pub(super) fn bytes_here(&self) -> u64 {
         self.bytes_here
     }

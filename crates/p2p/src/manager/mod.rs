@@ -11,6 +11,7 @@ mod blocks;
 mod compact;
 mod connect;
 mod fetch;
+mod figures;
 mod headers;
 mod info;
 mod peer;
@@ -19,6 +20,7 @@ mod talk;
 mod timers;
 
 pub use connect::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId, SavedFile, Target};
+pub use figures::{Presync, SyncFigures};
 pub use info::{PeerInfo, Question};
 pub use peer::PeerId;
 
