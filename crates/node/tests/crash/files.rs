@@ -1,17 +1,11 @@
-//! The program is killed at random moments, again and again, while it imports, reindexes or loads blocks; started once more it
-//! goes on, and in the end the coins are those of a run that nobody disturbed.
-//!
-//! `LYDIAN_CRASH_RUNS`: how many kills (default [`KILLS`]; `make crash` wants a thousand). `LYDIAN_CRASH_SEED`: the seed of
-//! their moments.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it did")]
+//! Killed while it imports, reindexes or loads blocks. See the parent.
 
+use crate::process::{Killed, disturb, lydian, setting, utxohash, words};
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::{mainnet_mix, reorg};
 use lydian_lab::rng::Random;
 use lydian_oracle::Scratch;
-use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Kills where nothing else is said.
@@ -19,9 +13,6 @@ const KILLS: u64 = 14;
 
 /// Starts of one piece of work after which something must be wrong.
 const STARTS_MAX: u32 = 400;
-
-/// Longest a process may take to stop when it is asked to.
-const STOP_SECONDS_MAX: u64 = 10;
 
 /// What is done, with how the program is started for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,33 +32,6 @@ struct World {
     /// What `lydian utxohash` says after an undisturbed run, and how long that took.
     hashes: String,
     duration: Duration,
-}
-
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
-}
-
-fn lydian(datadir: &Path, arguments: &[String]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
-    command.arg("-regtest").arg(format!("-datadir={}", datadir.display())).arg("-par=2").args([
-        "-printtoconsole=0",
-        "-server=0",
-        "-listen=0",
-        "-noconnect",
-    ]);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    command
-}
-
-fn words(text: &[&str]) -> Vec<String> {
-    text.iter().map(|word| (*word).to_owned()).collect()
-}
-
-fn utxohash(datadir: &Path) -> String {
-    let mut command = lydian(datadir, &words(&["utxohash", "--json"]));
-    let output = command.stdout(Stdio::piped()).output().unwrap();
-    assert!(output.status.success(), "utxohash: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 impl World {
@@ -115,8 +79,10 @@ impl World {
             // The first start may have been killed before it took the option in: as often as not it is given again.
             let arguments = self.arguments(mode, start == 0 || (start == 1 && random.chance(500)));
             let child = lydian(&datadir, &arguments).spawn().unwrap();
-            let (output, was_killed) =
-                if killed < kills { self.disturb(child, random) } else { (child.wait_with_output().unwrap(), false) };
+            let Killed { output, was_killed } = match killed < kills {
+                true => disturb(child, self.duration, random),
+                false => Killed { output: child.wait_with_output().unwrap(), was_killed: false },
+            };
             killed += u64::from(was_killed);
             match output.status.code() {
                 // A branch of the chain may be invalid, which the program tells by its exit code.
@@ -134,32 +100,6 @@ impl World {
             }
         }
         panic!("{mode:?}: not done after {STARTS_MAX} starts and {killed} kills")
-    }
-
-    /// Kills the process after a while, mostly, or asks it to stop, if it is still there.
-    #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
-    fn disturb(&self, mut child: Child, random: &mut Random) -> (Output, bool) {
-        let longest = u64::try_from(self.duration.as_micros()).unwrap();
-        let delay = Duration::from_micros(random.below(longest + longest / 4));
-        let start = Instant::now();
-        while start.elapsed() < delay {
-            if child.try_wait().unwrap().is_some() {
-                return (child.wait_with_output().unwrap(), false);
-            }
-            std::thread::sleep(Duration::from_millis(1).min(delay));
-        }
-        if random.chance(850) {
-            child.kill().unwrap();
-            return (child.wait_with_output().unwrap(), true);
-        }
-        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        // It may have ended in this very moment.
-        let _ = kill_process(pid, Signal::TERM);
-        let asked = Instant::now();
-        let output = child.wait_with_output().unwrap();
-        let seconds = asked.elapsed().as_secs();
-        assert!(seconds < STOP_SECONDS_MAX, "stopped after {seconds} s");
-        (output, true)
     }
 
     #[allow(clippy::disallowed_methods, reason = "a test removes its own folders")]

@@ -1,0 +1,11 @@
+//! The program is killed at random moments, again and again, while it imports, reindexes or loads blocks, while it syncs from a peer, and while it leaves its
+//! chain for a peer's; started once more it goes on, and in the end the coins are those of a run that nobody disturbed.
+//!
+//! `LYDIAN_CRASH_RUNS`: how many kills (by default a few; `make crash` wants a thousand). `LYDIAN_CRASH_SEED`: the seed of
+//! their moments.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it did")]
+#![allow(unreachable_pub, reason = "the modules of one test")]
+
+mod files;
+mod peers;
+mod process;

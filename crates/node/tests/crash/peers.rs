@@ -1,0 +1,211 @@
+//! Killed while it syncs from a peer, and while it leaves its chain for a peer's that has more work. See the parent.
+//!
+//! The peer is the program as well, with the chain of the lab, and at first is asked to make another one: its last blocks, the full ones among them, taken off
+//! and as many and some more put in their place.
+
+use crate::process::{Killed, disturb, lydian, setting, utxohash, words};
+use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::mainnet_mix;
+use lydian_lab::rng::Random;
+use lydian_oracle::Scratch;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// Kills of each kind where nothing else is said.
+const KILLS: u64 = 3;
+
+/// Blocks of the chain, and where the other one leaves it.
+const BLOCKS: u32 = 440;
+const FORK: u32 = 380;
+const OTHER_BLOCKS: u32 = 450;
+
+/// Starts of one piece of work after which something must be wrong.
+const STARTS_MAX: u32 = 100;
+
+/// Longer than a peer takes to begin on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whoever owns these coins has lost them.
+const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
+
+/// `user:password`.
+const CREDENTIALS: &str = "dXNlcjpwYXNzd29yZA==";
+
+/// A peer that is gone with the test.
+struct Peer {
+    child: Child,
+    port: u16,
+    rpc_port: u16,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that was free a moment ago.
+fn port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Peer {
+    fn start(datadir: &Path) -> Peer {
+        let (port, rpc_port) = (port(), port());
+        let arguments = [
+            "-server=1".to_owned(),
+            format!("-bind=127.0.0.1:{port}"),
+            format!("-rpcport={rpc_port}"),
+            "-rpcuser=user".to_owned(),
+            "-rpcpassword=password".to_owned(),
+        ];
+        let mut peer = Peer { child: lydian(datadir, &arguments).spawn().unwrap(), port, rpc_port };
+        peer.await_height();
+        peer
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
+    fn await_height(&mut self) {
+        let began = Instant::now();
+        while self.call("getblockcount", "[]").is_none() || TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(began.elapsed() < PATIENCE && self.child.try_wait().unwrap().is_none(), "the peer answers");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The result of a call, if there is one.
+    fn call(&self, method: &str, params: &str) -> Option<serde_json::Value> {
+        let body = format!("{{\"method\":\"{method}\",\"params\":{params}}}");
+        let head = format!("POST / HTTP/1.1\r\nAuthorization: Basic {CREDENTIALS}\r\nConnection: close\r\n");
+        let mut stream = TcpStream::connect(("127.0.0.1", self.rpc_port)).ok()?;
+        stream.write_all(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        head.contains(" 200 ").then(|| serde_json::from_str::<serde_json::Value>(body).unwrap()["result"].clone())
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "a test waits for a process")]
+    fn stop(mut self) {
+        self.call("stop", "[]").unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+/// What a client is to come to.
+struct Goal {
+    peer: Peer,
+    height: u32,
+    hashes: String,
+}
+
+impl Goal {
+    fn of(datadir: &Path, height: u32) -> Goal {
+        let hashes = utxohash(datadir);
+        assert!(hashes.contains(&format!("\"height\": {height},")), "{hashes}");
+        Goal { peer: Peer::start(datadir), height, hashes }
+    }
+
+    fn client(&self, datadir: &Path) -> Command {
+        let connect = format!("-connect=127.0.0.1:{}", self.peer.port);
+        lydian(datadir, &[connect, format!("-stopatheight={}", self.height)])
+    }
+
+    /// How long an undisturbed client takes from what is there.
+    #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
+    fn undisturbed(&self, datadir: &Path) -> Duration {
+        let start = Instant::now();
+        let output = self.client(datadir).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "undisturbed: {output:?}");
+        let duration = start.elapsed();
+        assert_eq!(utxohash(datadir), self.hashes);
+        duration
+    }
+
+    /// From what `prepare` makes to the goal, with so many kills on the way.
+    #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
+    fn reach(&self, prepare: &dyn Fn() -> PathBuf, kills: u64, random: &mut Random) {
+        let mut longest = self.undisturbed(&prepare());
+        let (mut killed, mut pieces, mut datadir) = (0, 0, prepare());
+        for _ in 0..STARTS_MAX * (1 + u32::try_from(kills).unwrap()) {
+            let began = Instant::now();
+            let child = self.client(&datadir).spawn().unwrap();
+            let Killed { output, was_killed } = match killed < kills {
+                true => disturb(child, longest, random),
+                false => Killed { output: child.wait_with_output().unwrap(), was_killed: false },
+            };
+            killed += u64::from(was_killed);
+            match output.status.code() {
+                Some(0) if !was_killed => {
+                    assert_eq!(utxohash(&datadir), self.hashes, "after {killed} kills");
+                    pieces += 1;
+                    // Other work on the machine comes and goes; a kill after the end is none.
+                    longest = longest.min(began.elapsed());
+                    if killed == kills {
+                        eprintln!("to height {}: {killed} kills in {pieces} pieces of work", self.height);
+                        return;
+                    }
+                    datadir = prepare();
+                }
+                None | Some(0) if was_killed => {}
+                _ => panic!("after {killed} kills: {output:?}"),
+            }
+        }
+        panic!("not done after {killed} kills");
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test makes and removes its own folders")]
+fn fresh(path: &Path) -> PathBuf {
+    let _ = std::fs::remove_dir_all(path);
+    std::fs::create_dir_all(path).unwrap();
+    path.to_path_buf()
+}
+
+/// A copy of a data directory that nobody uses.
+#[allow(clippy::disallowed_methods, reason = "a test copies its own folders")]
+fn copy(from: &Path, to: &Path) -> PathBuf {
+    fresh(to);
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+    to.to_path_buf()
+}
+
+/// checklist: 86, 91
+#[test]
+fn killed_among_peers() {
+    let scratch = Scratch::new("crash-peers");
+    let place = |name: &str| scratch.path().join(name);
+    let chain = place("chain");
+    mainnet_mix::write(MixSettings { blocks: BLOCKS, full: 3, seed: 6, reuse_per_mille: 50 }, 2, &chain).unwrap();
+    let first = fresh(&place("first"));
+    let output = lydian(&first, &words(&["-copy", "import", &chain.display().to_string()])).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let runs = setting("LYDIAN_CRASH_RUNS").map_or(KILLS, |runs| runs / 20);
+    let mut random = Random::new(setting("LYDIAN_CRASH_SEED").unwrap_or(1), "crash-peers");
+
+    // The other chain, made of the first.
+    let other = copy(&first, &place("other"));
+    let maker = Peer::start(&other);
+    let fork = maker.call("getblockhash", &format!("[{}]", FORK + 1)).unwrap();
+    maker.call("invalidateblock", &format!("[{fork}]")).unwrap();
+    maker.call("generatetoaddress", &format!("[{}, \"{ADDRESS}\"]", OTHER_BLOCKS - FORK)).unwrap();
+    maker.stop();
+
+    let goal = Goal::of(&first, BLOCKS);
+    goal.reach(&|| fresh(&place("client")), runs, &mut random);
+    drop(goal);
+    let goal = Goal::of(&other, OTHER_BLOCKS);
+    goal.reach(&|| copy(&first, &place("client")), runs, &mut random);
+}
