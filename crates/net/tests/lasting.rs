@@ -1,0 +1,153 @@
+//! What a network keeps from run to run, and how it comes back to a peer that was away.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads the clock for its node"
+)]
+
+use lydian_consensus::{Chain, Params, U256};
+use lydian_disk::RealDisk;
+use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
+use lydian_net::{DataFolder, Host, Network, NetworkError, NetworkSettings};
+use lydian_oracle::Scratch;
+use lydian_p2p::manager::{ConnectSettings, ManagerSettings, PeerManager};
+use lydian_p2p::peer::Local;
+use lydian_p2p::{Moment, UnixTime};
+use lydian_wire::{Endpoint, NetAddr, Services, TimedAddress};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Debug)]
+struct TestHost {
+    began: Instant,
+}
+
+impl Host for TestHost {
+    fn now(&self) -> Moment {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        Moment { elapsed: self.began.elapsed(), unix: UnixTime(unix) }
+    }
+
+    fn log(&self, _: bool, _: &str) {}
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        use std::io::Read;
+        std::fs::File::open("/dev/urandom").unwrap().read_exact(bytes).unwrap();
+    }
+}
+
+fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Network, NetworkError> {
+    let layout =
+        Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
+    let params = Params::new(Chain::Regtest);
+    let disk = Arc::new(RealDisk);
+    let opened = Engine::open(Arc::<RealDisk>::clone(&disk), &layout, params.clone(), Settings::new(1), Vec::new());
+    let engine = Arc::new(opened.unwrap().engine);
+    let settings = NetworkSettings {
+        manager: ManagerSettings {
+            params,
+            minimum_chain_work: U256::ZERO,
+            initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
+            blocks_only: false,
+            local: Local {
+                services: Services::NETWORK | Services::WITNESS | Services::P2P_V2,
+                user_agent: b"/Lydian/".to_vec(),
+                ignores_transactions: true,
+                peer_timeout: Duration::from_secs(60),
+                advertised: None,
+            },
+            // Nobody is chosen here, and none of the addresses below could be dialled by chance.
+            reachable: [].into(),
+            download_bytes: 1 << 20,
+            seed: [7; 32],
+            connect,
+        },
+        listen: vec![listen.parse().unwrap()],
+        data: Some(DataFolder { disk, folder: folder.to_owned() }),
+        ban_time: 24 * 60 * 60,
+    };
+    Network::start(&engine, &settings, Arc::new(TestHost { began: Instant::now() }), Arc::new(Unobserved))
+}
+
+/// The answer of the manager.
+fn ask<T: Send + 'static>(
+    network: &Network,
+    question: impl FnOnce(&mut PeerManager, Moment) -> T + Send + 'static,
+) -> T {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    assert!(network.handle().ask(Box::new(move |manager, now| {
+        let _ = sender.send(question(manager, now));
+    })));
+    receiver.recv_timeout(PATIENCE).unwrap()
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn ready_peers(network: &Network) -> usize {
+    ask(network, |manager, now| manager.peers(now).iter().filter(|peer| peer.version > 0).count())
+}
+
+#[test]
+fn addresses_and_bans_last_from_run_to_run() {
+    let scratch = Scratch::new("net-lasting");
+    let folder = scratch.path();
+    let network = start(folder, "127.0.0.1:0", ConnectSettings::default()).unwrap();
+    ask(&network, |manager, now| {
+        for last in 1..=100 {
+            let addr = NetAddr::Ipv4([11, last, 1, 1].into());
+            let endpoint = Endpoint::new(addr, 8333);
+            let address = TimedAddress { time: now.unix.to_u32(), services: Services::NETWORK, endpoint };
+            manager.addrman_mut().add(&[address], &addr, 0, now.unix);
+        }
+        assert!(manager.ban("9.9.0.0/16".parse().unwrap(), 3600, false));
+    });
+    let known = ask(&network, |manager, _| manager.addrman().size(None, None));
+    assert!(known > 80, "{known}");
+    drop(network);
+    assert!(!folder.join("anchors.dat").exists(), "nobody was chosen");
+
+    let network = start(folder, "127.0.0.1:0", ConnectSettings::default()).unwrap();
+    assert_eq!(ask(&network, |manager, _| manager.addrman().size(None, None)), known);
+    let is_banned =
+        |manager: &mut PeerManager, now: Moment| manager.bans().is_banned(&"9.9.1.1".parse().unwrap(), now.unix);
+    assert!(ask(&network, is_banned));
+    drop(network);
+
+    let path = folder.join("peers.dat");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[50] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let error = start(folder, "127.0.0.1:0", ConnectSettings::default()).unwrap_err().to_string();
+    assert!(error.starts_with("Invalid or corrupt peers.dat (Checksum mismatch, data corrupted)"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "it is left to the operator");
+}
+
+#[test]
+fn a_peer_that_was_away_is_found_again() {
+    let (first, second) = (Scratch::new("net-away"), Scratch::new("net-back"));
+    let away = start(first.path(), "127.0.0.1:0", ConnectSettings::default()).unwrap();
+    let address: SocketAddr = away.addresses()[0];
+    let connect = ConnectSettings { specified: vec![address.to_string()], ..ConnectSettings::default() };
+    let network = start(second.path(), "127.0.0.1:0", connect).unwrap();
+    wait_until("they are connected", || ready_peers(&network) == 1 && ready_peers(&away) == 1);
+    drop(away);
+    wait_until("the end is seen", || ready_peers(&network) == 0);
+    let back = start(first.path(), &address.to_string(), ConnectSettings::default()).unwrap();
+    wait_until("they are connected again", || ready_peers(&network) == 1 && ready_peers(&back) == 1);
+    // Off, and on again.
+    ask(&network, |manager, _| manager.set_network_active(false));
+    wait_until("the network is off", || ready_peers(&network) == 0 && ready_peers(&back) == 0);
+    ask(&network, |manager, _| manager.set_network_active(true));
+    wait_until("the network is on", || ready_peers(&network) == 1);
+}
