@@ -1,28 +1,23 @@
-//! Opens connections, resolves names and listens, as the manager wants it. Input: a target. Output: a connection that converses until it ends, or why there is
+//! Opens connections and resolves names, as the manager wants it, and takes those of others. Input: a target. Output: a connection that converses until it ends, or why there is
 //! none. Decides nothing: whom to connect to, when, and by which transport is the manager's.
 
 use crate::connection::Connection;
 use crate::event::Event;
-use crate::{Events, Host, NetworkError, NetworkSettings};
+use crate::listen::Listen;
+use crate::{Events, Host, NetworkSettings};
 use lydian_engine::Engine;
 use lydian_p2p::manager::{AttemptFailure, AttemptId, LookupId, NewPeer, PeerId, Target};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
+use lydian_p2p::permissions::Whitelist;
 use lydian_p2p::{Traffic, TrafficTotals};
 use lydian_wire::transport::{Transport, V2Secrets};
 use lydian_wire::{Endpoint, NetAddr};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Semaphore;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
-
-/// To open a connection: Core's `DEFAULT_CONNECT_TIMEOUT`.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Until connections are taken again when the system has no room for one.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// Connections beyond those that may stay: to be refused, or in the place of one that is being ended.
 const ACCEPTED_SPARE: usize = 64;
@@ -35,6 +30,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) struct Dialer {
     magic: [u8; 4],
     v2: bool,
+    connect_timeout: Duration,
+    whitelist: Whitelist,
     host: Arc<dyn Host>,
     events: Events,
     engine: Arc<Engine>,
@@ -55,6 +52,8 @@ impl Dialer {
         Dialer {
             magic: settings.manager.params.magic,
             v2: connect.v2,
+            connect_timeout: settings.connect_timeout,
+            whitelist: settings.whitelist.clone(),
             host,
             events,
             engine,
@@ -66,14 +65,24 @@ impl Dialer {
 
     /// An attempt, and the connection that comes of it.
     pub(crate) async fn connect(self: Arc<Self>, attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool) {
-        match dial(&target).await {
-            Ok(stream) => self.converse(stream, kind, Some(attempt), v2).await,
+        match dial(&target, self.connect_timeout).await {
+            Ok(stream) => self.converse(stream, Origin::Dialled { attempt, kind }, v2).await,
             Err(reason) => {
                 let failure = AttemptFailure::Target { reason };
                 // Nobody to listen: the network is ending.
                 let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
             }
         }
+    }
+
+    /// Somebody connected. Forgotten at once if there are far too many.
+    pub(crate) fn accept(self: &Arc<Self>, stream: TcpStream, place: Listen) {
+        let Ok(room) = Arc::clone(&self.inbound).try_acquire_owned() else { return };
+        let dialer = Arc::clone(self);
+        tokio::spawn(async move {
+            dialer.converse(stream, Origin::Accepted(place), dialer.v2).await;
+            drop(room);
+        });
     }
 
     /// The addresses of a name; none if it has none.
@@ -89,11 +98,11 @@ impl Dialer {
     }
 
     /// One connection from its beginning to its end.
-    async fn converse(&self, stream: TcpStream, kind: ConnectionKind, attempt: Option<AttemptId>, v2: bool) {
+    async fn converse(&self, stream: TcpStream, origin: Origin, v2: bool) {
         let (address, local) = match (stream.peer_addr(), stream.local_addr()) {
             (Ok(address), Ok(local)) => (address, local),
             (Err(error), _) | (_, Err(error)) => {
-                if let Some(attempt) = attempt {
+                if let Origin::Dialled { attempt, .. } = origin {
                     let failure = AttemptFailure::Target { reason: error.to_string() };
                     let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
                 }
@@ -104,6 +113,18 @@ impl Dialer {
         let _ = stream.set_nodelay(true);
         let id = PeerId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let secrets = || V2Secrets::generate(|bytes| self.host.fill_random(bytes));
+        let endpoint = Endpoint::from(address);
+        let (kind, attempt, permissions, is_onion) = match origin {
+            Origin::Dialled { attempt, kind: ConnectionKind::Manual } => {
+                (ConnectionKind::Manual, Some(attempt), self.whitelist.manual(&endpoint.addr), false)
+            }
+            Origin::Dialled { attempt, kind } => (kind, Some(attempt), Permissions::NONE, false),
+            Origin::Accepted(place) => {
+                let addr = (!place.is_onion).then_some(&endpoint.addr);
+                let permissions = self.whitelist.inbound(place.permissions, addr);
+                (ConnectionKind::Inbound, None, permissions, place.is_onion)
+            }
+        };
         let transport = match (v2, kind.is_inbound()) {
             (false, _) => Transport::v1(self.magic),
             (true, true) => Transport::v2_responder(self.magic, secrets()),
@@ -112,8 +133,9 @@ impl Dialer {
         let new = NewPeer {
             id,
             kind,
-            endpoint: Endpoint::from(address),
-            permissions: Permissions::NONE,
+            endpoint,
+            permissions,
+            is_onion,
             attempt,
             local: Endpoint::from(local),
             v2,
@@ -124,38 +146,21 @@ impl Dialer {
     }
 }
 
-async fn dial(target: &Target) -> Result<TcpStream, String> {
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    Dialled { attempt: AttemptId, kind: ConnectionKind },
+    Accepted(Listen),
+}
+
+async fn dial(target: &Target, time: Duration) -> Result<TcpStream, String> {
     let Target::Endpoint(endpoint) = target else { return Err("there is no proxy for names".to_owned()) };
     let Some(address) = endpoint.socket_addr() else { return Err("there is no proxy for its network".to_owned()) };
-    match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+    match timeout(time, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("timeout".to_owned()),
     }
-}
-
-/// Takes connections at an address; gives the address.
-pub(crate) async fn listen(address: SocketAddr, dialer: &Arc<Dialer>) -> Result<SocketAddr, NetworkError> {
-    let failed = |error: std::io::Error| NetworkError::Bind { address, reason: error.to_string() };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    let dialer = Arc::clone(dialer);
-    tokio::spawn(async move {
-        loop {
-            let Ok((stream, _)) = listener.accept().await else {
-                // No file descriptors, for instance.
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            };
-            let Ok(place) = Arc::clone(&dialer.inbound).try_acquire_owned() else { continue };
-            let dialer = Arc::clone(&dialer);
-            tokio::spawn(async move {
-                dialer.converse(stream, ConnectionKind::Inbound, None, dialer.v2).await;
-                drop(place);
-            });
-        }
-    });
-    Ok(bound)
 }
 
 /// Time passes.

@@ -16,6 +16,7 @@ mod figures;
 mod files;
 mod handle;
 pub mod limits;
+mod listen;
 mod outbox;
 mod store;
 mod validate;
@@ -23,15 +24,17 @@ mod validate;
 pub use figures::Figures;
 pub use files::DataFolder;
 pub use handle::Handle;
+pub use listen::Listen;
 pub use validate::{ValidationEnd, Validator};
 
 use desk::Desk;
-use dial::{Dialer, listen};
+use dial::Dialer;
 use event::Event;
 use lydian_engine::{Engine, Observer};
 use lydian_p2p::Moment;
 use lydian_p2p::files::FilesError;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
+use lydian_p2p::permissions::Whitelist;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::net::SocketAddr;
@@ -70,7 +73,11 @@ pub trait Host: Send + Sync + std::fmt::Debug + 'static {
 #[derive(Clone, Debug)]
 pub struct NetworkSettings {
     pub manager: ManagerSettings,
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<Listen>,
+    /// Who is permitted more than others.
+    pub whitelist: Whitelist,
+    /// To open a connection: `-timeout`.
+    pub connect_timeout: Duration,
     /// Where addresses, bans and anchors are kept from run to run; without it, they are not.
     pub data: Option<DataFolder>,
     /// Seconds: `-bantime`.
@@ -145,8 +152,8 @@ impl Network {
         let totals = Arc::clone(manager.traffic());
         let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine), totals));
         let mut addresses = Vec::new();
-        for address in &settings.listen {
-            addresses.push(runtime.block_on(listen(*address, &dialer))?);
+        for place in &settings.listen {
+            addresses.extend(runtime.block_on(async { listen::listen(*place, &dialer) })?);
         }
         runtime.spawn(dial::tick(events.clone()));
         let validator = Arc::new(Validator::new(Arc::clone(engine), observer, events.clone()));

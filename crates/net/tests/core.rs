@@ -8,10 +8,11 @@
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::RealDisk;
 use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_net::{Host, NetworkSettings};
+use lydian_net::{Host, Listen, NetworkSettings};
 use lydian_oracle::{Daemon, Scratch, or_skip};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
 use lydian_p2p::peer::Local;
+use lydian_p2p::permissions::Whitelist;
 use lydian_p2p::{Moment, UnixTime};
 use lydian_wire::{Network, Services};
 use serde_json::{Value, json};
@@ -90,7 +91,9 @@ fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
                 ..ConnectSettings::default()
             },
         },
-        listen: vec!["127.0.0.1:0".parse().unwrap()],
+        listen: vec![Listen::at("127.0.0.1:0".parse().unwrap())],
+        whitelist: Whitelist::default(),
+        connect_timeout: Duration::from_secs(5),
         data: None,
         ban_time: 24 * 60 * 60,
     };

@@ -8,10 +8,11 @@
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::RealDisk;
 use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_net::{DataFolder, Host, Network, NetworkError, NetworkSettings};
+use lydian_net::{DataFolder, Host, Listen, Network, NetworkError, NetworkSettings};
 use lydian_oracle::Scratch;
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings, PeerManager};
 use lydian_p2p::peer::Local;
+use lydian_p2p::permissions::Whitelist;
 use lydian_p2p::{Moment, UnixTime};
 use lydian_wire::{Endpoint, NetAddr, Services, TimedAddress};
 use std::net::SocketAddr;
@@ -67,7 +68,9 @@ fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Networ
             seed: [7; 32],
             connect,
         },
-        listen: vec![listen.parse().unwrap()],
+        listen: vec![Listen::at(listen.parse().unwrap())],
+        whitelist: Whitelist::default(),
+        connect_timeout: Duration::from_secs(5),
         data: Some(DataFolder { disk, folder: folder.to_owned() }),
         ban_time: 24 * 60 * 60,
     };

@@ -5,9 +5,9 @@ use crate::clock::{mockable_now, now_nanos};
 use crate::log::{Category, Log};
 use crate::run::Session;
 use crate::settings::Prune;
-use crate::settings::net::NetSettings;
+use crate::settings::net::{Bind, NetSettings};
 use lydian_engine::{Engine, Observer};
-use lydian_net::{DataFolder, Host, Network, NetworkError, NetworkSettings, ValidationEnd};
+use lydian_net::{DataFolder, Host, Listen, Network, NetworkError, NetworkSettings, ValidationEnd};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
 use lydian_p2p::peer::Local;
 use lydian_p2p::{Moment, UnixTime};
@@ -52,7 +52,9 @@ pub(crate) fn start(
             seed,
             connect: connect(&settings.net),
         },
-        listen: settings.net.binds.iter().map(|bind| bind.address).collect(),
+        listen: settings.net.binds.iter().map(listen).collect(),
+        whitelist: settings.net.whitelist.clone(),
+        connect_timeout: settings.net.connect_timeout,
         data: Some(DataFolder { disk: Arc::clone(&session.disk), folder: settings.datadir.clone() }),
         ban_time: settings.net.ban_seconds,
     };
@@ -61,6 +63,11 @@ pub(crate) fn start(
         session.log.info(format!("Bound to {address}"));
     }
     Ok(network)
+}
+
+fn listen(bind: &Bind) -> Listen {
+    let Bind { address, permissions, is_onion, is_optional } = *bind;
+    Listen { address, permissions, is_onion, is_optional }
 }
 
 /// Whom to connect to.

@@ -217,6 +217,7 @@ impl World {
             kind,
             endpoint,
             permissions,
+            is_onion: false,
             attempt: None,
             local: Endpoint::default(),
             v2: true,

@@ -19,7 +19,7 @@ use super::PeerManager;
 use crate::outbound::{OUTBOUND_INTERVAL, Outbound};
 use crate::peer::ConnectionKind;
 use crate::seeding::{DnsSeed, Seeding};
-use lydian_wire::{Endpoint, NetAddr, Services, TimedAddress};
+use lydian_wire::{Endpoint, NetAddr, Network, Services, TimedAddress};
 use operator::{Added, AddedRounds, SpecifiedRounds};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -160,6 +160,8 @@ pub(super) struct Link {
     pub(super) address: TimedAddress,
     /// Our side of it.
     pub(super) local: Endpoint,
+    /// It came through the onion service.
+    pub(super) is_onion: bool,
     pub(super) slot: Slot,
     pub(super) prefer_evict: bool,
     pub(super) keyed_netgroup: u64,
@@ -168,6 +170,11 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// Core's `ConnectedThroughNetwork`.
+    pub(super) fn network(&self) -> Network {
+        if self.is_onion { Network::TorV3 } else { self.address.endpoint.addr.net_class() }
+    }
+
     /// Of a connection that nobody named, to an address of which nothing is known.
     pub(super) fn unnamed(endpoint: Endpoint) -> Link {
         let address = TimedAddress { time: 0, services: Services::NONE, endpoint };
@@ -176,6 +183,7 @@ impl Link {
             is_named: false,
             address,
             local: Endpoint::default(),
+            is_onion: false,
             slot: Slot::None,
             prefer_evict: false,
             keyed_netgroup: 0,

@@ -22,6 +22,8 @@ pub struct PeerInfo {
     pub id: PeerId,
     pub kind: ConnectionKind,
     pub endpoint: Endpoint,
+    /// Through which it is connected: Tor if it came through the onion service.
+    pub network: Network,
     /// As the operator named it, or its address.
     pub name: String,
     /// Our side of the connection.
@@ -76,6 +78,7 @@ impl PeerManager {
             id,
             kind: peer.kind(),
             endpoint: talk.connection.endpoint,
+            network: peer.link.network(),
             name: peer.link.name.clone(),
             bind: peer.link.local,
             addr_local: talk.addr_local,

@@ -71,6 +71,8 @@ pub struct NewPeer {
     pub kind: ConnectionKind,
     pub endpoint: Endpoint,
     pub permissions: Permissions,
+    /// It came through the onion service: its address says nothing.
+    pub is_onion: bool,
     /// The attempt that succeeded; none for inbound peers.
     pub attempt: Option<AttemptId>,
     /// Our side of it.
@@ -348,7 +350,7 @@ impl PeerManager {
             // Made by somebody else.
             None => Link::unnamed(new.endpoint),
         };
-        link.local = new.local;
+        (link.local, link.is_onion) = (new.local, new.is_onion);
         link.keyed_netgroup = self.secret.keyed_netgroup(&new.endpoint.addr);
         Ok(link)
     }

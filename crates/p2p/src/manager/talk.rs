@@ -95,8 +95,7 @@ impl PeerManager {
     fn answer_with_addresses(&mut self, id: PeerId, from: AddressesFrom) {
         let (now, bans) = (self.now, &self.bans);
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        let network = peer.talk.connection.endpoint.addr.network();
-        let bind = peer.talk.addr_local.key();
+        let (network, bind) = (peer.link.network(), peer.link.local.key());
         let addresses = match from {
             AddressesFrom::Tables => fresh_answer(&mut self.addrman, bans, now.unix),
             AddressesFrom::Cache => {

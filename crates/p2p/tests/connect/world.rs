@@ -227,7 +227,17 @@ impl World {
         self.next_peer += 1;
         self.standing.insert(id, (kind, endpoint));
         let local = Endpoint::new(NetAddr::Ipv4([127, 0, 0, 1].into()), 8333);
-        let new = NewPeer { id, kind, endpoint, permissions, attempt, local, v2: true, traffic: Arc::default() };
+        let new = NewPeer {
+            id,
+            kind,
+            endpoint,
+            permissions,
+            is_onion: false,
+            attempt,
+            local,
+            v2: true,
+            traffic: Arc::default(),
+        };
         let now = self.now();
         self.manager.connected(new, now);
         id

@@ -152,7 +152,8 @@ impl Bench {
         let byte = u8::try_from(self.peers).unwrap();
         let endpoint = Endpoint::new(NetAddr::Ipv4([byte, 2, 3, 4].into()), 8333);
         let (attempt, local, v2) = (None, Endpoint::default(), false);
-        let new = NewPeer { id, kind, endpoint, permissions, attempt, local, v2, traffic: Arc::default() };
+        let new =
+            NewPeer { id, kind, endpoint, permissions, is_onion: false, attempt, local, v2, traffic: Arc::default() };
         self.manager.connected(new, self.now());
         self.act();
         let version = Version {

@@ -159,7 +159,7 @@ impl PeerAnswer {
             addr: peer.name,
             addrbind: peer.bind.addr.is_valid().then(|| peer.bind.to_string()),
             addrlocal: peer.addr_local.addr.is_valid().then(|| peer.addr_local.to_string()),
-            network: peer.endpoint.addr.net_class().name(),
+            network: peer.network.name(),
             services: format!("{:016x}", peer.services.0),
             servicesnames: peer.services.names(),
             relaytxes: peer.relays_transactions,

@@ -47,7 +47,7 @@ impl PeerManager {
                 keyed_netgroup: peer.link.keyed_netgroup,
                 prefer_evict: peer.link.prefer_evict,
                 is_local: addr.is_local(),
-                network: addr.net_class(),
+                network: peer.link.network(),
                 noban: peer.may(Permissions::NO_BAN),
                 inbound: peer.kind().is_inbound(),
             }
