@@ -280,11 +280,24 @@ impl Download {
 
     /// The peer will not send the block, which says nothing of others.
     pub fn forget_request(&mut self, peer: DownloadPeer, block: &BlockHash) {
-        let Some(height) = self.path.find(block) else { return };
-        self.path.forget_request(height, peer);
+        if let Some(height) = self.path.find(block) {
+            self.path.forget_request(height, peer);
+        }
+        // Even if the path is beyond the block: a request that is not forgotten is one that the peer never answers.
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.cancel(block);
         }
+    }
+
+    /// The peer sent a block that is not needed: it was here, or its chain is of no interest. What it was asked for it has answered.
+    pub fn unneeded(&mut self, peer: DownloadPeer, block: &BlockHash, bytes: u32, now: Duration) {
+        self.last_bytes = now;
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.arrived(block, bytes, now);
+        }
+        self.stats.duplicates += 1;
+        self.stats.duplicate_bytes += u64::from(bytes);
+        self.forget_request(peer, block);
     }
 
     /// The peer says that it has not the block (`notfound`), or sent bytes that are not the block's: it is not asked for it again, nor for
@@ -336,6 +349,13 @@ impl Download {
             self.remove_peer(peer);
             self.actions.push(DownloadAction::Disconnect { peer });
         }
+    }
+
+    /// The next block that validation will lack and that nobody can be expected to bring: no peer has it, or all who do were asked and are silent.
+    pub fn missing(&self, now: Duration) -> Option<BlockHash> {
+        let (height, slot) = self.path.first_missing()?;
+        let is_coming = self.peers.values().any(|peer| peer.has(height) && !peer.is_suspect(now));
+        (!is_coming).then_some(slot.hash)
     }
 
     /// Whether validation has nothing to do until another block comes.

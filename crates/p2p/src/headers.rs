@@ -95,10 +95,14 @@ impl PeerHeaders {
         self.sync.as_ref()
     }
 
+    /// Whether a request was sent at most so long ago and is not answered.
+    pub fn is_waiting(&self, now: Duration, patience: Duration) -> bool {
+        self.requested.is_some_and(|sent| now.saturating_sub(sent) <= patience)
+    }
+
     /// A request may go out if none is waiting for its answer: Core's `MaybeSendGetHeaders`.
     pub fn request(&mut self, now: Duration, locator: impl FnOnce() -> Vec<BlockHash>) -> Option<Vec<BlockHash>> {
-        let is_waiting = self.requested.is_some_and(|sent| now.saturating_sub(sent) <= HEADERS_RESPONSE_TIME);
-        if is_waiting {
+        if self.is_waiting(now, HEADERS_RESPONSE_TIME) {
             return None;
         }
         self.requested = Some(now);

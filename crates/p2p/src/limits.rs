@@ -78,3 +78,6 @@ pub const STALL_TIMEOUT_MAX: Duration = Duration::from_secs(64);
 
 /// For one block, whatever trickles in: Core's `BLOCK_DOWNLOAD_TIMEOUT_BASE` block intervals.
 pub const BLOCK_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
+/// Blocks that are remembered as brought by nobody; the oldest is forgotten for one more.
+pub const WITHHELD_MAX: usize = 64;

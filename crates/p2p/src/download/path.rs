@@ -178,6 +178,12 @@ impl Path {
         }
     }
 
+    /// The lowest block that is not here.
+    pub(super) fn first_missing(&self) -> Option<(Height, &Slot)> {
+        let height = self.free.first().into_iter().chain(self.in_flight.first()).min()?;
+        Some((*height, self.slot(*height)?))
+    }
+
     /// Whether the block that validation wants next is here.
     pub(super) fn has_next(&self) -> bool {
         self.slots.front().is_some_and(|slot| slot.is_here)

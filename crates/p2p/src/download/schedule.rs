@@ -172,7 +172,7 @@ impl Download {
             let is_lost = slot.asked.iter().all(|id| self.peers.get(id).is_none_or(|peer| peer.is_suspect(now)));
             let is_good = |id: &DownloadPeer, peer: &super::Peer| match peer.rate() {
                 Some(_) => good.contains(id) || !self.has_any(&good, height),
-                None => rates.is_empty() && (!is_last || is_lost),
+                None => is_lost || (rates.is_empty() && !is_last),
             };
             let candidates = self.peers.iter().filter(|(id, peer)| {
                 let can = peer.may_rescue() && peer.has(height) && !peer.is_suspect(now);

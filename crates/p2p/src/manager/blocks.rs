@@ -22,13 +22,14 @@ impl PeerManager {
     /// A block came. Core's `ProcessMessage`, `ProcessBlock` and the first part of `AcceptBlock`.
     pub(super) fn take_block(&mut self, id: PeerId, bytes: Vec<u8>) {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>().map(Header::parse) else { return };
-        let hash = header.hash();
+        let (hash, size) = (header.hash(), bytes.len());
         // The same block may come twice before the first is looked at, and the first need not be what it says.
         let is_requested = !self.asked(&hash).is_empty() || self.pending.contains_key(&hash);
         if is_requested || self.is_welcome(id, &header, &hash, &bytes) {
             self.deliver(id, hash, bytes, false);
         } else {
-            self.download.forget_request(DownloadPeer(id.0), &hash);
+            let size = u32::try_from(size).unwrap_or(u32::MAX);
+            self.download.unneeded(DownloadPeer(id.0), &hash, size, self.now.elapsed);
             self.log(format!("block {hash} from peer={id} was not asked for or is here"));
         }
         self.with(id, |peer| {
@@ -124,8 +125,9 @@ impl PeerManager {
             BlockFate::Malformed { reason } => self.log(format!("peer={from}: block {hash} cannot be read: {reason}")),
             BlockFate::TooEarly => {}
         }
-        let is_mutated = matches!(fate, BlockFate::Invalid { is_mutated: true, .. });
-        if is_last && (is_mutated || matches!(fate, BlockFate::Malformed { .. } | BlockFate::TooEarly)) {
+        // Where the hash is to blame, the header need not be known to be invalid: a rule of the block alone says nothing of it, in Core neither.
+        let is_useless = matches!(fate, BlockFate::Invalid { .. } | BlockFate::Malformed { .. } | BlockFate::TooEarly);
+        if is_last && is_useless {
             let is_bad = *fate != BlockFate::TooEarly;
             self.download.spoiled(is_bad.then_some(DownloadPeer(from.0)), hash);
         }
@@ -324,12 +326,13 @@ impl PeerManager {
             })
     }
 
-    /// The path of blocks that are wanted is the way to the header with most work, if that has enough.
+    /// The path of blocks that are wanted is the way to the header with most work that can be had, if it has enough.
     pub(super) fn follow_best_chain(&mut self) {
         let minimum = self.settings.minimum_chain_work;
+        let best = self.target();
         let (engine, now, end) = (self.engine.clone(), self.now.elapsed, self.path_end);
         let wanted = engine.with_tree(|tree| {
-            let (tip, best) = (tree.tip(), tree.best_header());
+            let tip = tree.tip();
             let fork = tree.fork(tip, best);
             (tree.node(best).chain_work >= minimum).then(|| {
                 let (common, fork_height) = (tree.fork(end, best), tree.height(fork));

@@ -17,6 +17,7 @@ mod info;
 mod peer;
 mod serve;
 mod talk;
+mod target;
 mod timers;
 
 pub use connect::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId, SavedFile, Target};
@@ -190,6 +191,8 @@ pub struct PeerManager {
     protected_peers: usize,
     /// The last block of the path that the download was told.
     path_end: NodeId,
+    /// Blocks that nobody brings though their headers are here.
+    withheld: target::Withheld,
     tries_extra_peer: bool,
     next_stale_check: Duration,
     connector: Connector,
@@ -245,6 +248,7 @@ impl PeerManager {
             last_inv_that_asked: None,
             protected_peers: 0,
             path_end: last_tip,
+            withheld: target::Withheld::default(),
             tries_extra_peer: false,
             next_stale_check: Duration::ZERO,
             connector,

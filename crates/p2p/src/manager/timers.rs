@@ -1,6 +1,7 @@
 //! What happens by itself as time goes by: the first question for headers, patience with a chain that ends. Core's `SendMessages`, `ConsiderEviction` and
 //! `CheckForStaleTipAndEvictPeers`.
 
+use super::peer::Known;
 use super::{PeerId, PeerManager};
 use crate::peer::{ConnectionKind, Permissions};
 use crate::time::UnixTime;
@@ -13,6 +14,9 @@ const CHAIN_SYNC_ANSWER: Duration = Duration::from_secs(2 * 60);
 /// For the headers of the whole chain: Core's `HEADERS_DOWNLOAD_TIMEOUT_BASE`, and a millisecond for each that may be missing.
 const HEADERS_TIMEOUT_BASE: Duration = Duration::from_secs(15 * 60);
 const HEADERS_TIMEOUT_EACH: Duration = Duration::from_millis(1);
+
+/// Who was asked for headers and does not answer for so long is not waited for before others are asked.
+const HEADERS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Below that age of the best header, everybody is asked for headers.
 const RECENT_SECONDS: i64 = 24 * 60 * 60;
@@ -40,11 +44,13 @@ impl PeerManager {
         }
     }
 
-    /// The first question for headers: one peer at a time, until the best header is of today.
+    /// The first question for headers: one peer at a time, until the best header is of today. The next is asked once the one before is silent or has said
+    /// all it has: Core waits a quarter of an hour, or for the next block.
     fn begin_headers(&mut self, id: PeerId) {
         let (best, unix, steady) = (self.best_header(), self.now.unix, self.now.elapsed);
         let is_recent = unix.since(UnixTime::from(best.time)) < RECENT_SECONDS;
-        let others = self.peers.values().filter(|peer| peer.sync_started).count();
+        let is_asked = |peer: &&Known| peer.sync_started && peer.headers.is_waiting(steady, HEADERS_PATIENCE);
+        let others = self.peers.values().filter(is_asked).count();
         let has_preferred = self.peers.values().any(|peer| peer.is_ready() && peer.is_preferred());
         let Some(peer) = self.peers.get(&id) else { return };
         let is_candidate = peer.is_preferred() || !has_preferred && peer.kind() != ConnectionKind::AddrFetch;

@@ -1,0 +1,117 @@
+//! Which chain is fetched. As a rule that of the header with most work; but headers cost little where nobody sends the blocks, so that a chain whose next
+//! block nobody brings gives way to the best one that can be had. Core comes to the same by asking each peer for the blocks of that peer's own best chain.
+//!
+//! Input: the header tree, what peers have, what the download waits for. Output: the header to fetch up to. Invariant: as long as nothing is withheld, it is
+//! the best header. Memory: a few words for each block withheld, and no more of them than [`WITHHELD_MAX`].
+
+use super::PeerManager;
+use crate::limits::WITHHELD_MAX;
+use lydian_chain::{HeaderTree, NodeId};
+use std::time::Duration;
+
+/// A block that nobody brings is waited for so long before another chain is fetched.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// After so long it is asked for again, if its chain still has most work.
+const WITHHELD_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// Blocks that nobody brings.
+#[derive(Debug, Default)]
+pub(super) struct Withheld {
+    /// Until when each is not asked for.
+    blocks: Vec<(NodeId, Duration)>,
+    /// The block that is waited for in vain, and since when.
+    suspect: Option<(NodeId, Duration)>,
+}
+
+impl PeerManager {
+    /// The header up to which blocks are to be fetched.
+    pub(super) fn target(&mut self) -> NodeId {
+        self.note_withheld();
+        let best = self.engine.with_tree(HeaderTree::best_header);
+        if self.withheld.blocks.is_empty() {
+            return best;
+        }
+        let known: Vec<NodeId> =
+            self.peers.values().filter(|peer| peer.is_ready()).filter_map(|peer| peer.best_known).collect();
+        let withheld = &self.withheld.blocks;
+        self.engine.with_tree(|tree| {
+            let tip_work = tree.node(tree.tip()).chain_work;
+            let can_be_had = |end: &NodeId| {
+                let node = tree.node(*end);
+                let lacks = |block: NodeId| tree.ancestor(*end, tree.height(block)) == Some(block);
+                !node.is_invalid && node.chain_work > tip_work && !withheld.iter().any(|(block, _)| lacks(*block))
+            };
+            let ends = std::iter::once(best).chain(known).filter(can_be_had);
+            ends.max_by_key(|end| tree.node(*end).chain_work).unwrap_or(best)
+        })
+    }
+
+    /// Looks whether the block that validation waits for is one that nobody brings.
+    fn note_withheld(&mut self) {
+        let now = self.now.elapsed;
+        let missing = self.download.missing(now);
+        let engine = self.engine.clone();
+        engine.with_tree(|tree| {
+            self.withheld.blocks.retain(|(block, until)| *until > now && tree.node(*block).block.is_none());
+            let missing = missing.and_then(|hash| tree.find(&hash));
+            self.withheld.suspect = match (missing, self.withheld.suspect) {
+                (Some(block), Some((suspect, since))) if suspect == block => Some((block, since)),
+                (Some(block), _) => Some((block, now)),
+                (None, _) => None,
+            };
+        });
+        if let Some((block, since)) = self.withheld.suspect
+            && now.saturating_sub(since) >= PATIENCE
+        {
+            self.withheld.note(block, now + WITHHELD_TIME);
+        }
+    }
+}
+
+impl Withheld {
+    fn note(&mut self, block: NodeId, until: Duration) {
+        if self.blocks.iter().any(|(other, _)| *other == block) {
+            return;
+        }
+        if self.blocks.len() >= WITHHELD_MAX {
+            self.blocks.remove(0);
+        }
+        self.blocks.push((block, until));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_chain::HeaderTree;
+    use lydian_consensus::{Chain, Params};
+    use lydian_primitives::Header;
+
+    /// limit: WITHHELD_MAX at
+    /// limit: WITHHELD_MAX above
+    #[test]
+    fn the_oldest_is_forgotten() {
+        let params = Params::new(Chain::Regtest);
+        let genesis = *params.genesis_block().parse().unwrap().header();
+        let mut tree = HeaderTree::new(&params);
+        let mut last = genesis.hash();
+        let mut enter = || {
+            let mut header = Header { prev_block: last, time: genesis.time + 1, version: 4, ..genesis };
+            header.time = tree.node(tree.best_header()).header.time + 1;
+            while header.hash().0[31] >= 0x7f {
+                header.nonce = header.nonce.wrapping_add(1);
+            }
+            last = header.hash();
+            tree.accept_header(&header, i64::from(header.time), &params).unwrap()
+        };
+        let ids: Vec<NodeId> = (0..=WITHHELD_MAX).map(|_| enter()).collect();
+        let mut withheld = Withheld::default();
+        let until = Duration::from_secs(9);
+        ids[..WITHHELD_MAX].iter().for_each(|id| withheld.note(*id, until));
+        withheld.note(ids[0], until);
+        assert_eq!((withheld.blocks.len(), withheld.blocks[0].0), (WITHHELD_MAX, ids[0]));
+        withheld.note(ids[WITHHELD_MAX], until);
+        assert_eq!((withheld.blocks.len(), withheld.blocks[0].0), (WITHHELD_MAX, ids[1]));
+    }
+}
