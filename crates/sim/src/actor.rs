@@ -144,13 +144,24 @@ pub struct Body {
 }
 
 /// A peer.
-#[derive(Debug)]
 pub struct Actor {
     pub body: Body,
     nature: Box<dyn Nature>,
 }
 
+impl std::fmt::Debug for Actor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?} ({:?})", self.body.name, self.nature, self.body.kind)
+    }
+}
+
 impl Body {
+    /// What must have become of it: whoever is trusted, or was asked for by hand, is not punished.
+    pub fn due(&self) -> Verdict {
+        let is_spared = self.kind == ConnectionKind::Manual || self.permissions.contains(Permissions::NO_BAN);
+        if is_spared && self.verdict == Verdict::Discouraged { Verdict::Spared } else { self.verdict }
+    }
+
     /// Tells of a tip that is new.
     pub fn announce(&self, stage: &mut Stage<'_>) {
         if !self.is_ready {

@@ -1,13 +1,18 @@
 //! Who plays: a world from a seed. Input: a seed. Output: a [`World`] with peers, and what must become of it ([`Plot`]).
+//!
+//! There is always an honest peer that the node connects to. The others are whatever the seed wants: more honest ones, and villains of all kinds.
 
-use crate::actor::{Actor, Shown, Verdict};
-use crate::ground::{HONEST_HEIGHT, ground};
+use crate::actor::{Actor, Nature, Shown, Verdict};
+use crate::ground::{HONEST_HEIGHT, RIVAL_FORK, ground};
 use crate::link::Wire;
-use crate::natures::{Honest, Stall, Stalling};
+use crate::natures::{
+    Bad, BadBlocks, Cut, Cutting, Flood, Flooding, Honest, Lie, Limit, Limits, Lying, Poisoning, Stall, Stalling,
+    Storming,
+};
 use crate::world::World;
 use lydian_consensus::U256;
 use lydian_lab::rng::Random;
-use lydian_p2p::peer::ConnectionKind;
+use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_wire::{Endpoint, NetAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,57 +25,133 @@ pub struct Plot {
     pub end: Shown,
     /// By when.
     pub deadline: Duration,
+    random: Random,
+    /// Chains with a bad block are shown by one peer each: who shows one again is punished or not by who came first.
+    faults_left: Vec<Bad>,
 }
 
 /// The cast of a seed.
 pub fn cast(seed: u64, is_logged: bool) -> Plot {
-    let mut random = Random::new(seed, "cast");
     let world = World::new(seed, U256::ZERO, is_logged);
-    let mut plot = Plot { world, end: Shown::all(&ground().honest), deadline: Duration::from_secs(60) };
-    plot.honest(&mut random);
-    plot.stalling(&mut random);
+    let mut random = Random::new(seed, "cast");
+    let is_reorganised = random.chance(400);
+    let end = Shown::all(if is_reorganised { &ground().rival } else { &ground().honest });
+    let mut plot = Plot { world, end, deadline: Duration::from_secs(120), random, faults_left: Bad::ALL.to_vec() };
+    plot.honest(ConnectionKind::OutboundFullRelay);
+    for _ in 0..plot.random.below(4) {
+        let kind = plot.kind();
+        plot.honest(kind);
+    }
+    for _ in 0..plot.random.below(8) {
+        plot.villain();
+    }
     plot
 }
 
 impl Plot {
-    fn honest(&mut self, random: &mut Random) {
-        let from = u32::try_from(random.between(100, u64::from(HONEST_HEIGHT))).unwrap();
-        let first = Shown { height: from, chain: Arc::clone(&ground().honest) };
+    fn honest(&mut self, kind: ConnectionKind) {
+        let random = &mut self.random;
+        let chain = &ground().honest;
+        let last = if self.end.chain.find(&chain.tip().hash).is_some() { HONEST_HEIGHT } else { RIVAL_FORK + 6 };
+        let from = u32::try_from(random.between(100, u64::from(last))).unwrap();
         let mut changes = Vec::new();
         let mut time = Duration::from_secs(1);
-        for height in from + 1..=HONEST_HEIGHT {
+        for height in from + 1..=last {
             time += Duration::from_millis(random.between(10, 1_000));
-            changes.push((time, Shown { height, chain: Arc::clone(&ground().honest) }));
+            changes.push((time, Shown { height, chain: Arc::clone(chain) }));
         }
-        let mut actor = self.actor("honest", ConnectionKind::OutboundFullRelay, Box::new(Honest::new(changes)));
-        actor.body.shown = first;
+        if last != HONEST_HEIGHT {
+            time += Duration::from_millis(random.between(10, 5_000));
+            changes.push((time, self.end.clone()));
+        }
+        let mut actor = self.actor("honest", kind, Box::new(Honest::new(changes)));
+        actor.body.shown = Shown { height: from, chain: Arc::clone(chain) };
         actor.body.verdict = Verdict::Honest;
-        let after = Duration::from_millis(random.below(2_000));
-        self.world.add(actor, wire(random), after);
+        self.enter(actor, false);
     }
 
-    fn stalling(&mut self, random: &mut Random) {
-        let stall = [Stall::Mute, Stall::Drips, Stall::NotFound, Stall::Gaps, Stall::Deaf][random.index(5)];
-        let actor = self.actor("stalling", ConnectionKind::OutboundFullRelay, Box::new(Stalling::new(stall)));
-        let wire = Wire { is_v2: stall != Stall::Drips && random.chance(500), ..wire(random) };
-        let after = Duration::from_millis(random.below(2_000));
+    fn villain(&mut self) {
+        let kind = self.kind();
+        let random = &mut self.random;
+        let (name, nature, wants_v1): (_, Box<dyn Nature>, bool) = match random.below(8) {
+            0 => {
+                let stall = Stall::ALL[random.index(Stall::ALL.len())];
+                ("stalling", Box::new(Stalling::new(stall)), stall == Stall::Drips)
+            }
+            1 => ("lying", Box::new(Lying::new(Lie::ALL[random.index(Lie::ALL.len())])), false),
+            2 => {
+                let flood = Flood::ALL[random.index(Flood::ALL.len())];
+                let count = u32::try_from(random.between(10, 2_000)).unwrap();
+                ("flooding", Box::new(Flooding::new(flood, count, random.chance(500))), false)
+            }
+            3 => {
+                let limit = Limit::ALL[random.index(Limit::ALL.len())];
+                return self.limits(limit);
+            }
+            4 => ("cutting", Box::new(Cutting::new(Cut::ALL[random.index(Cut::ALL.len())])), true),
+            5 if !self.faults_left.is_empty() => {
+                let bad = self.faults_left.swap_remove(random.index(self.faults_left.len()));
+                ("bad blocks", Box::new(BadBlocks::new(bad)), false)
+            }
+            6 => {
+                let stay = Duration::from_millis(random.between(1, 2_000));
+                let times = u32::try_from(random.between(2, 25)).unwrap();
+                ("storming", Box::new(Storming::new(times, stay)), false)
+            }
+            _ => ("poisoning", Box::new(Poisoning::new(u32::try_from(random.between(1, 20)).unwrap())), false),
+        };
+        let mut actor = self.actor(name, kind, nature);
+        if self.random.chance(50) {
+            actor.body.permissions = Permissions::NO_BAN;
+        }
+        self.enter(actor, wants_v1);
+    }
+
+    /// Large messages go over fast wires, and addresses over connections that take them.
+    fn limits(&mut self, limit: Limit) {
+        let kinds = [ConnectionKind::Inbound, ConnectionKind::OutboundFullRelay];
+        let kind = kinds[self.random.index(2)];
+        let is_above = self.random.chance(500);
+        let actor = self.actor("limits", kind, Box::new(Limits::new(limit, is_above)));
+        let wire = Wire { rate: 20_000_000, is_shredded: false, ..self.wire() };
+        let after = Duration::from_millis(self.random.below(5_000));
         self.world.add(actor, wire, after);
     }
 
-    fn actor(&self, name: &'static str, kind: ConnectionKind, nature: Box<dyn crate::actor::Nature>) -> Actor {
+    fn enter(&mut self, actor: Actor, wants_v1: bool) {
+        let wire = self.wire();
+        let wire = Wire { is_v2: wire.is_v2 && !wants_v1, ..wire };
+        let after = Duration::from_millis(self.random.below(5_000));
+        self.world.add(actor, wire, after);
+    }
+
+    fn kind(&mut self) -> ConnectionKind {
+        let kinds = [
+            ConnectionKind::Inbound,
+            ConnectionKind::Inbound,
+            ConnectionKind::OutboundFullRelay,
+            ConnectionKind::OutboundFullRelay,
+            ConnectionKind::BlockRelayOnly,
+            ConnectionKind::Manual,
+        ];
+        kinds[self.random.index(kinds.len())]
+    }
+
+    fn actor(&self, name: &'static str, kind: ConnectionKind, nature: Box<dyn Nature>) -> Actor {
         let number = u32::try_from(self.world.actors.len()).unwrap();
         let address = NetAddr::Ipv4((0x0801_0101 + (number << 16)).into());
         Actor::new(name, Endpoint::new(address, 8333), kind, nature)
     }
-}
 
-/// A wire of this world: from a modem to a cable, from next door to the other side of the earth.
-pub fn wire(random: &mut Random) -> Wire {
-    let rates = [50_000, 300_000, 2_000_000, 20_000_000];
-    Wire {
-        rate: rates[random.index(rates.len())],
-        latency: Duration::from_millis(random.between(1, 150)),
-        is_shredded: random.chance(150),
-        is_v2: random.chance(500),
+    /// From a modem to a cable, from next door to the other side of the earth.
+    fn wire(&mut self) -> Wire {
+        let random = &mut self.random;
+        let rates = [50_000, 300_000, 2_000_000, 20_000_000];
+        Wire {
+            rate: rates[random.index(rates.len())],
+            latency: Duration::from_millis(random.between(1, 150)),
+            is_shredded: random.chance(150),
+            is_v2: random.chance(500),
+        }
     }
 }

@@ -44,7 +44,7 @@ pub struct Made {
 }
 
 /// A chain from the genesis block on.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Chain {
     blocks: Vec<Arc<Made>>,
     heights: HashMap<BlockHash, u32>,
@@ -74,6 +74,12 @@ impl Fault {
 
 pub fn params() -> Params {
     Params::new(ChainName::Regtest)
+}
+
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a chain to {}", self.tip().hash)
+    }
 }
 
 impl Chain {

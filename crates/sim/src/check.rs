@@ -31,6 +31,10 @@ pub struct Report {
 /// Runs a seed.
 pub fn run(seed: u64, is_logged: bool) -> Report {
     let mut plot = cast(seed, is_logged);
+    if is_logged {
+        let cast = plot.world.actors.iter().enumerate();
+        plot.world.log = cast.map(|(index, actor)| format!("{index}: {actor:?}")).collect();
+    }
     let mut reached = None;
     let end = plot.end.tip().hash;
     while plot.world.now <= plot.deadline {
@@ -46,6 +50,10 @@ pub fn run(seed: u64, is_logged: bool) -> Report {
         }
     }
     let failures = failures(&plot, reached);
+    if is_logged {
+        let peers = plot.world.node.manager.peers(plot.world.moment());
+        plot.world.log.extend(peers.iter().map(|peer| format!("{peer:?}")));
+    }
     let (trace, lived) = (plot.world.trace(), plot.world.now);
     Report { seed, trace, reached, lived, failures, log: plot.world.log }
 }
@@ -66,7 +74,9 @@ fn failures(plot: &Plot, reached: Option<Duration>) -> Vec<String> {
     must(reached.is_some(), &|| {
         format!("the tip is {} at {:?} and not {} after {:?}", found.hash, found.height, wanted.hash, plot.deadline)
     });
-    must(world.are_all_done(), &|| "not all peers have done what they wanted to".to_owned());
+    for actor in world.actors.iter().filter(|actor| !actor.is_done()) {
+        must(false, &|| format!("{actor:?} has not done what it wanted to"));
+    }
     if reached.is_some() {
         let coins = world.node.engine.utxo_hashes().unwrap().hash_serialized_3;
         must(coins == ground().coins_at(&wanted.hash), &|| "the coins are not those of the honest chain".to_owned());
@@ -81,15 +91,15 @@ fn failures(plot: &Plot, reached: Option<Duration>) -> Vec<String> {
         let body = &actor.body;
         let is_discouraged = world.node.manager.bans().is_discouraged(&body.endpoint.addr);
         let dropped: Vec<_> = world.dropped.iter().filter(|dropped| dropped.actor == index).collect();
-        let name = body.name;
-        must(is_discouraged == (body.verdict == Verdict::Discouraged), &|| {
-            format!("{name} ({index}) is discouraged: {is_discouraged}, and should be {:?}; {dropped:?}", body.verdict)
+        let (name, verdict) = (&actor, body.due());
+        must(is_discouraged == (verdict == Verdict::Discouraged), &|| {
+            format!("{name:?} ({index}) is discouraged: {is_discouraged}, and should be {verdict:?}; {dropped:?}")
         });
-        match body.verdict {
-            Verdict::Honest => must(dropped.is_empty(), &|| format!("{name} ({index}) was sent away: {dropped:?}")),
+        match verdict {
+            Verdict::Honest => must(dropped.is_empty(), &|| format!("{name:?} ({index}) was sent away: {dropped:?}")),
             Verdict::Spared => {}
             Verdict::Dropped | Verdict::Discouraged => {
-                must(!dropped.is_empty(), &|| format!("{name} ({index}) was not sent away"));
+                must(!dropped.is_empty(), &|| format!("{name:?} ({index}) was not sent away"));
             }
         }
     }

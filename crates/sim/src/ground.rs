@@ -18,6 +18,9 @@ pub const RIVAL_HEIGHT: u32 = 140;
 pub const BAD_FORK: u32 = 120;
 pub const BAD_HEIGHT: u32 = 150;
 
+/// Where the chain leaves it of which only headers are shown.
+pub const WITHHELD_FORK: u32 = 112;
+
 /// A clock that is right: a while after the last block of any chain.
 pub const NOW: u64 = 1_700_000_000 + 170 * 600;
 
@@ -29,6 +32,10 @@ pub struct Ground {
     pub rival: Arc<Chain>,
     /// More work than any other, and one block on the way breaks a rule.
     pub bad: Vec<(Fault, Arc<Chain>)>,
+    /// More work than any honest one; nobody has its blocks.
+    pub withheld: Arc<Chain>,
+    /// More headers than a message may have.
+    pub long: Chain,
     /// Hashes of the coins at the blocks where a run may end.
     coins: HashMap<BlockHash, [u8; 32]>,
 }
@@ -49,7 +56,9 @@ impl Ground {
         };
         let bad = Fault::ALL.into_iter().map(bad).collect();
         let coins = [&honest, &rival].into_iter().flat_map(coins_of).collect();
-        Ground { honest: Arc::new(honest), rival: Arc::new(rival), bad, coins }
+        let withheld = Arc::new(honest.cut(WITHHELD_FORK).extended_empty(BAD_HEIGHT - WITHHELD_FORK, b"withheld"));
+        let long = Chain::genesis().extended_empty(2_010, b"long");
+        Ground { withheld, long, honest: Arc::new(honest), rival: Arc::new(rival), bad, coins }
     }
 
     /// The hash of the coins after a block: `hash_serialized_3`.

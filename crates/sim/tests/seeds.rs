@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 1_000;
 
 #[test]
 fn the_node_comes_through_every_seed() {

@@ -4,10 +4,15 @@ use crate::actor::{Body, Nature, Shown, Stage};
 use std::time::Duration;
 
 /// Changes of the chain that it shows, each with its moment, counted from the one before.
-#[derive(Debug, Default)]
 pub struct Honest {
-    pub changes: Vec<(Duration, Shown)>,
+    changes: Vec<(Duration, Shown)>,
     next: usize,
+}
+
+impl std::fmt::Debug for Honest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "with {} changes, {} of them done", self.changes.len(), self.next)
+    }
 }
 
 impl Honest {

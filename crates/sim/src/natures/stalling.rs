@@ -20,6 +20,10 @@ pub enum Stall {
     Deaf,
 }
 
+impl Stall {
+    pub const ALL: [Stall; 5] = [Stall::Mute, Stall::Drips, Stall::NotFound, Stall::Gaps, Stall::Deaf];
+}
+
 #[derive(Debug)]
 pub struct Stalling {
     stall: Stall,
