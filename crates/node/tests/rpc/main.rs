@@ -10,6 +10,7 @@ mod chain;
 mod compare;
 mod http;
 mod meanwhile;
+mod peers;
 mod refusals;
 mod same;
 mod server;

@@ -158,7 +158,16 @@ fn methods(pair: &Pair) -> Vec<String> {
     let help = pair.lydian.result("help", "[]");
     let listed = help.as_str().unwrap().lines().filter(|line| !line.is_empty() && !line.starts_with("=="));
     let mut names: Vec<String> = listed.map(|line| line.split(' ').next().unwrap().to_owned()).collect();
-    names.extend(["invalidateblock", "reconsiderblock", "setmocktime", "mockscheduler"].map(str::to_owned));
+    let hidden = [
+        "invalidateblock",
+        "reconsiderblock",
+        "setmocktime",
+        "mockscheduler",
+        "addconnection",
+        "addpeeraddress",
+        "getrawaddrman",
+    ];
+    names.extend(hidden.map(str::to_owned));
     names.retain(|name| name != "getzmqnotifications");
     assert!(names.len() > 30, "{names:?}");
     names
