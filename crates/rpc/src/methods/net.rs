@@ -7,6 +7,7 @@ use crate::json::Amount;
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
 use lydian_p2p::Moment;
 use lydian_p2p::manager::PeerManager;
+use lydian_p2p::proxies::Proxies;
 use lydian_wire::Network;
 use lydian_wire::message::PROTOCOL_VERSION;
 use serde::Serialize;
@@ -175,10 +176,11 @@ struct LocalAddress {
 }
 
 fn getnetworkinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &ask(call.context, |manager, now| network_info(manager, now))?)
+    let proxies = call.context.settings.proxies.clone();
+    answer(out, &ask(call.context, move |manager, now| network_info(manager, &proxies, now))?)
 }
 
-fn network_info(manager: &PeerManager, now: Moment) -> NetworkInfo {
+fn network_info(manager: &PeerManager, proxies: &Proxies, now: Moment) -> NetworkInfo {
     let (local, peers) = (manager.local(), manager.peers(now));
     let connections_in = peers.iter().filter(|peer| peer.kind.is_inbound()).count();
     NetworkInfo {
@@ -193,7 +195,7 @@ fn network_info(manager: &PeerManager, now: Moment) -> NetworkInfo {
         connections: peers.len(),
         connections_in,
         connections_out: peers.len() - connections_in,
-        networks: NETWORKS.iter().map(|network| network_state(manager, *network)).collect(),
+        networks: NETWORKS.iter().map(|network| network_state(manager, proxies, *network)).collect(),
         relayfee: RELAY_FEE,
         incrementalfee: RELAY_FEE,
         localaddresses: Vec::new(),
@@ -204,13 +206,14 @@ fn network_info(manager: &PeerManager, now: Moment) -> NetworkInfo {
 /// Those that addresses belong to, in Core's order.
 pub(super) const NETWORKS: [Network; 5] = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::I2p, Network::Cjdns];
 
-fn network_state(manager: &PeerManager, network: Network) -> NetworkState {
+fn network_state(manager: &PeerManager, proxies: &Proxies, network: Network) -> NetworkState {
+    let proxy = proxies.of(network);
     let reachable = manager.reachable().contains(&network);
     NetworkState {
         name: network.name(),
         limited: !reachable,
         reachable,
-        proxy: String::new(),
-        proxy_randomize_credentials: false,
+        proxy: proxy.map(|proxy| proxy.address.to_string()).unwrap_or_default(),
+        proxy_randomize_credentials: proxy.is_some_and(|proxy| proxy.isolates_streams),
     }
 }
