@@ -147,6 +147,21 @@ impl Bench {
         permissions: Permissions,
         high_bandwidth: Option<bool>,
     ) -> PeerId {
+        self.connect_clock(kind, permissions, high_bandwidth, 0)
+    }
+
+    /// A peer whose clock is ahead.
+    pub(crate) fn connect_at(&mut self, kind: ConnectionKind, ahead_s: i64) -> PeerId {
+        self.connect_clock(kind, Permissions::NONE, Some(false), ahead_s)
+    }
+
+    fn connect_clock(
+        &mut self,
+        kind: ConnectionKind,
+        permissions: Permissions,
+        high_bandwidth: Option<bool>,
+        ahead_s: i64,
+    ) -> PeerId {
         let id = PeerId(self.peers);
         self.peers += 1;
         let byte = u8::try_from(self.peers).unwrap();
@@ -159,7 +174,7 @@ impl Bench {
         let version = Version {
             version: PROTOCOL_VERSION,
             services: Services::NETWORK | Services::WITNESS | Services::NETWORK_LIMITED,
-            time: self.unix(),
+            time: self.unix() + ahead_s,
             receiver_services: Services::NONE,
             receiver: Endpoint::new(NetAddr::Ipv4([8, 8, 8, 8].into()), 8333),
             nonce: 1_000 + id.0,

@@ -5,3 +5,4 @@
 mod bench;
 mod chain;
 mod compact;
+mod info;
