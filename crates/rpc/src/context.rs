@@ -4,6 +4,7 @@
 //! mocked time counts in its place. Waits end with the node.
 
 use crate::error::{RpcError, code};
+use crate::methods::scan::ScanState;
 use crate::wait::TipWatch;
 use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, TipUpdate};
@@ -108,6 +109,8 @@ pub struct Context {
     pub settings: NodeSettings,
     /// Told when the tip moves.
     pub tips: TipWatch,
+    /// The search for coins that goes on.
+    pub(crate) scan: ScanState,
     /// The engine holds this context, to tell it what its own threads do.
     engine: OnceLock<Weak<Engine>>,
     /// There once the network has begun.
@@ -137,6 +140,7 @@ impl Context {
             host,
             settings,
             tips: TipWatch::default(),
+            scan: ScanState::default(),
             engine: OnceLock::new(),
             peers: OnceLock::new(),
             warmup: Mutex::new(Some("RPC server started".to_owned())),

@@ -14,3 +14,7 @@ pub const JSON_DEPTH_MAX: usize = 512;
 
 /// Open connections. Core has no such limit and ends at that of its file descriptors.
 pub const CONNECTIONS_MAX: usize = 2048;
+
+/// Expressions of miniscript inside each other, letters before a colon counted too. Core has no such limit but that of a script's size; no wallet
+/// comes near it.
+pub const MINISCRIPT_DEPTH_MAX: usize = 250;

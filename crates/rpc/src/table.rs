@@ -18,6 +18,8 @@ pub const METHODS: &[&[Method]] = &[
     methods::net_bans::METHODS,
     methods::net_peers::METHODS,
     methods::address::METHODS,
+    methods::descriptor::METHODS,
+    methods::scan::METHODS,
     methods::control::METHODS,
 ];
 

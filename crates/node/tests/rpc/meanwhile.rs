@@ -107,3 +107,36 @@ fn coins_while_blocks_come_and_go() {
         assert_eq!(coin.is_null(), *spent <= lives.tip, "{outpoint}");
     }
 }
+
+/// A search for coins tells how far it is, lets no other begin, and ends when it is told to.
+#[test]
+fn a_search_for_coins_is_watched_and_ended() {
+    let lydian = Server::lydian("scan", &[]);
+    // So many keys take seconds to derive.
+    let key = "tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp";
+    let made = lydian.result("generatetodescriptor", &format!("[2,\"wpkh({key}/7)\"]"));
+    assert_eq!(made.as_array().unwrap().len(), 2);
+    let start = format!("[\"start\",[{{\"desc\":\"wpkh({key}/*)\",\"range\":[0,60000]}}]]");
+    assert_eq!(lydian.result("scantxoutset", "[\"abort\"]"), Value::Bool(false));
+    let scan = std::thread::scope(|scope| {
+        let running = scope.spawn(|| lydian.result("scantxoutset", &start));
+        let begin = Instant::now();
+        while lydian.result("scantxoutset", "[\"status\"]").is_null() {
+            assert!(begin.elapsed() < ANSWER_MAX && !running.is_finished(), "it is not seen");
+        }
+        assert_eq!(lydian.result("scantxoutset", "[\"status\"]"), serde_json::json!({ "progress": 0 }));
+        let second: Value =
+            serde_json::from_str(&lydian.call("scantxoutset", "[\"start\",[\"raw(51)\"]]").body).unwrap();
+        let words = "Scan already in progress, use action \"abort\" or \"status\"";
+        assert_eq!((&second["error"]["code"], &second["error"]["message"]), (&(-8).into(), &words.into()));
+        assert_eq!(lydian.result("scantxoutset", "[\"abort\"]"), Value::Bool(true));
+        running.join().unwrap()
+    });
+    assert_eq!((&scan["success"], &scan["txouts"], &scan["height"]), (&false.into(), &0.into(), &2.into()));
+    let scan = lydian.result("scantxoutset", &format!("[\"start\",[\"wpkh({key}/*)\"]]"));
+    assert_eq!(
+        (&scan["success"], &scan["txouts"], scan["unspents"].as_array().unwrap().len()),
+        (&true.into(), &2.into(), 2)
+    );
+    assert_eq!(lydian.result("scantxoutset", "[\"status\"]"), Value::Null);
+}

@@ -353,6 +353,8 @@ fn bitcoin_cli_drives_lydian() {
 fn blocks_that_are_made() {
     let Some(pair) = Pair::start("blocks_that_are_made", &[]) else { return };
     let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+    // BIP-0032's first vector, in the words of a test chain.
+    let paying = "[01020304/5h]tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp/7/*";
     for call in [("getmininginfo", "[]"), ("getnetworkhashps", "[]")] {
         pair.ask(call.0, call.1);
     }
@@ -362,6 +364,9 @@ fn blocks_that_are_made() {
         ("generatetodescriptor", format!("[1,\"sh(wsh(multi(1,{key})))\",1000]")),
         ("generatetoaddress", "[130,\"mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY8\"]".to_owned()),
         ("generatetoaddress", "[1,\"bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080\"]".to_owned()),
+        ("generatetodescriptor", format!("[1,\"wpkh({})\"]", paying.replace('*', "3"))),
+        ("generatetodescriptor", format!("[1,\"sh(wsh(sortedmulti(1,{paying},{key})))\"]").replace('*', "2")),
+        ("generatetodescriptor", format!("[1,\"tr({paying},{{pk({key}),pk({paying})}})\"]").replace('*', "1")),
         ("generateblock", "[\"raw(52)\",[]]".to_owned()),
         ("generateblock", "[\"raw(53)\",[],false]".to_owned()),
         ("generatetodescriptor", "[150,\"raw(51)\",5000]".to_owned()),
@@ -391,6 +396,10 @@ fn blocks_that_are_made() {
         ("generatetodescriptor", "[1,\"x\"]".to_owned()),
         ("generatetodescriptor", "[1,\"raw(51)#xxxxxxxx\"]".to_owned()),
         ("generatetodescriptor", "[1,\"pk(00)\"]".to_owned()),
+        ("generatetodescriptor", format!("[1,\"wpkh({paying})\"]")),
+        ("generatetodescriptor", format!("[1,\"wpkh({})\"]", paying.replace("/*", "/<0;1>"))),
+        ("generatetodescriptor", format!("[1,\"wpkh({})\"]", paying.replace("/*", "/0h"))),
+        ("generateblock", format!("[\"wpkh({paying})\",[]]")),
         ("generateblock", "[\"x\",[]]".to_owned()),
         ("generateblock", format!("[\"raw(51)\",[\"{}\"]]", "00".repeat(32))),
         ("generateblock", "[\"raw(51)\",[\"00\"]]".to_owned()),
@@ -401,6 +410,9 @@ fn blocks_that_are_made() {
     for objects in [
         "[\"raw(51)\"]".to_owned(),
         format!("[\"combo({key})\",{{\"desc\":\"addr(mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY8)\"}}]"),
+        format!("[\"wpkh({paying})\",{{\"desc\":\"sh(wsh(sortedmulti(1,{paying},{key})))\",\"range\":[0,2]}}]"),
+        format!("[\"tr({paying},{{pk({key}),pk({paying})}})\",\"combo({paying})\"]"),
+        format!("[\"wpkh({})\"]", paying.replace("/*", "/*h")),
         "[]".to_owned(),
         "[5]".to_owned(),
         "[{}]".to_owned(),

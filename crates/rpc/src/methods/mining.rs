@@ -4,7 +4,8 @@
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Double, Json};
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
-use crate::output::{address, difficulty, expression, target};
+use crate::methods::descriptor::{UNDERSTOOD, paid_script};
+use crate::output::{address, difficulty, target};
 use crate::versionbits::next_version;
 use lydian_consensus::limits::MAX_TIMEWARP;
 use lydian_consensus::{Deployment, HeaderView, U256, block_subsidy, pow};
@@ -33,8 +34,7 @@ pub(crate) const METHODS: &[Method] = &[
         ],
         result: "{hash, hex}; the bytes where it is not handed in",
         examples: &["\"myaddress\" '[\"rawtx\"]'"],
-        remark: "There is no mempool yet, so that a transaction cannot be named by its id; a block that is not handed in is not checked; of descriptors \
-                 those are understood that need no derivation.",
+        remark: "There is no mempool yet, so that a transaction cannot be named by its id; a block that is not handed in is not checked.",
         call: generateblock,
     },
     Method {
@@ -58,7 +58,7 @@ pub(crate) const METHODS: &[Method] = &[
         ],
         result: "[hash, ...]",
         examples: &["11 \"raw(51)\""],
-        remark: "Understood are addr, raw, pk, pkh, wpkh, combo, rawtr, multi, sortedmulti, sh and wsh, with keys in hexadecimal.",
+        remark: UNDERSTOOD,
         call: generatetodescriptor,
     },
     Method {
@@ -213,19 +213,9 @@ fn generatetoaddress(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
 fn generatetodescriptor(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let count: i32 = call.arg(0).as_integer()?;
     let tries = call.given(2).map_or(Ok(TRIES_DEFAULT), Json::as_integer)?;
-    let scripts = expression::scripts_of(call.text(1)?, call.context.settings.params.chain);
-    let scripts = scripts.map_err(|words| RpcError::new(code::INVALID_ADDRESS_OR_KEY, words))?;
-    generate(call, out, count, &paid(scripts), tries)
-}
-
-/// Of several scripts Core pays the witness's, or for an uncompressed key that of its hash.
-fn paid(mut scripts: Vec<Vec<u8>>) -> Vec<u8> {
-    let index = match scripts.len() {
-        4 => 2,
-        2 => 1,
-        _ => 0,
-    };
-    if scripts.is_empty() { Vec::new() } else { scripts.swap_remove(index) }
+    let script = paid_script(call.text(1)?, call.context.settings.params.chain)?;
+    let script = script.map_err(|words| RpcError::new(code::INVALID_ADDRESS_OR_KEY, words))?;
+    generate(call, out, count, &script, tries)
 }
 
 #[derive(Debug, Serialize)]
@@ -237,8 +227,8 @@ struct Generated {
 
 fn generateblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let (output, chain) = (call.text(0)?, call.context.settings.params.chain);
-    let script = match expression::scripts_of(output, chain) {
-        Ok(scripts) => paid(scripts),
+    let script = match paid_script(output, chain)? {
+        Ok(script) => script,
         Err(_) => address::decode(output, chain)
             .map_err(|_| RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Error: Invalid address or descriptor"))?,
     };

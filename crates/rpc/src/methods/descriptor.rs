@@ -1,0 +1,210 @@
+//! Methods about descriptors: `getdescriptorinfo`, `deriveaddresses`; and what others need of them: ranges, the scripts of an object to search for.
+
+use crate::error::{RpcError, code};
+use crate::json::Json;
+use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::output::expression::{self, Descriptors, Output};
+use crate::output::{ScriptKind, address, solve};
+use lydian_consensus::Chain;
+use serde::Serialize;
+
+/// How far descriptors go.
+pub(crate) const UNDERSTOOD: &str = "All of Core's descriptors are understood but musig().";
+
+pub(crate) const METHODS: &[Method] = &[
+    Method {
+        name: "deriveaddresses",
+        category: Category::Util,
+        help: "Tells the addresses of a descriptor.",
+        args: &[
+            Arg::new("descriptor", Kind::Text, "the descriptor, with its checksum"),
+            Arg::new("range", Kind::Range, "the end, or [begin,end], of a descriptor that derives").omitted(),
+        ],
+        result: "[address, ...]; where paths have alternatives, a list for each",
+        examples: &["\"raw(51)#8lvh9jxk\""],
+        remark: UNDERSTOOD,
+        call: deriveaddresses,
+    },
+    Method {
+        name: "getdescriptorinfo",
+        category: Category::Util,
+        help: "Tells of a descriptor.",
+        args: &[Arg::new("descriptor", Kind::Text, "the descriptor")],
+        result: "{descriptor, multipath_expansion, checksum, isrange, issolvable, hasprivatekeys}",
+        examples: &["\"raw(51)\""],
+        remark: UNDERSTOOD,
+        call: getdescriptorinfo,
+    },
+];
+
+#[derive(Debug, Serialize)]
+struct DescriptorInfo {
+    descriptor: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multipath_expansion: Option<Vec<String>>,
+    checksum: String,
+    isrange: bool,
+    issolvable: bool,
+    hasprivatekeys: bool,
+}
+
+fn bad_descriptor(words: impl Into<String>) -> RpcError {
+    RpcError::new(code::INVALID_ADDRESS_OR_KEY, words)
+}
+
+fn getdescriptorinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    answer(out, &info(call.text(0)?, call.context.settings.params.chain)?)
+}
+
+fn info(text: &str, chain: Chain) -> Result<DescriptorInfo, RpcError> {
+    let parsed = expression::parse(text, chain, false).map_err(bad_descriptor)?;
+    let texts = parsed.texts();
+    Ok(DescriptorInfo {
+        descriptor: texts.first().cloned().unwrap_or_default(),
+        multipath_expansion: (texts.len() > 1).then_some(texts),
+        checksum: expression::checksum_of(text).unwrap_or_default(),
+        isrange: parsed.is_range(),
+        issolvable: parsed.is_solvable(),
+        hasprivatekeys: parsed.has_secrets(),
+    })
+}
+
+/// One list, or one for each alternative.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Addresses {
+    One(Vec<String>),
+    Many(Vec<Vec<String>>),
+}
+
+fn deriveaddresses(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    answer(out, &addresses(call.text(0)?, call.params.get(1), call.context.settings.params.chain)?)
+}
+
+fn addresses(text: &str, range: Option<&Json>, chain: Chain) -> Result<Addresses, RpcError> {
+    let ends = range.filter(|range| !range.is_null()).map_or(Ok((0, 0)), parse_range)?;
+    let parsed = expression::parse(text, chain, true).map_err(bad_descriptor)?;
+    match (parsed.is_range(), range) {
+        (false, Some(_)) => {
+            return Err(RpcError::parameter("Range should not be specified for an un-ranged descriptor"));
+        }
+        (true, None) => return Err(RpcError::parameter("Range must be specified for a ranged descriptor")),
+        _ => {}
+    }
+    let mut lists = Vec::new();
+    for index in 0..parsed.count() {
+        lists.push(addresses_of(&parsed, index, ends, chain)?);
+    }
+    Ok(if lists.len() == 1 { Addresses::One(lists.swap_remove(0)) } else { Addresses::Many(lists) })
+}
+
+fn addresses_of(
+    parsed: &Descriptors,
+    index: usize,
+    (begin, end): (u32, u32),
+    chain: Chain,
+) -> Result<Vec<String>, RpcError> {
+    let mut found = Vec::new();
+    for position in begin..=end {
+        let outputs = parsed.expand(index, position);
+        let outputs = outputs.ok_or_else(|| bad_descriptor("Cannot derive script without private keys"))?;
+        for output in &outputs {
+            let kind = solve(&output.script);
+            match address::encode(&kind, chain) {
+                Some(address) => found.push(address),
+                // Of the scripts of combo() this one has none.
+                None if outputs.len() > 1 && matches!(kind, ScriptKind::Pubkey(_)) => {}
+                None => return Err(bad_descriptor("Descriptor does not have a corresponding address")),
+            }
+        }
+    }
+    if found.is_empty() { Err(RpcError::misc("Unexpected empty result")) } else { Ok(found) }
+}
+
+/// Core's `ParseDescriptorRange`: begin and end, which counts too.
+fn parse_range(range: &Json) -> Result<(u32, u32), RpcError> {
+    let bad_form = || RpcError::parameter("Range must be specified as end or as [begin,end]");
+    let (low, high): (i64, i64) = match range {
+        Json::Number(_) => (0, range.as_integer()?),
+        Json::Array(ends) => match &ends[..] {
+            [low @ Json::Number(_), high @ Json::Number(_)] => (low.as_integer()?, high.as_integer()?),
+            _ => return Err(bad_form()),
+        },
+        _ => return Err(bad_form()),
+    };
+    if matches!(range, Json::Array(_)) && low > high {
+        return Err(RpcError::parameter("Range specified as [begin,end] must not have begin after end"));
+    }
+    if low < 0 {
+        return Err(RpcError::parameter("Range should be greater or equal than 0"));
+    }
+    if high >> 31 != 0 {
+        return Err(RpcError::parameter("End of range is too high"));
+    }
+    if high >= low + 1_000_000 {
+        return Err(RpcError::parameter("Range is too large"));
+    }
+    // Both are below 2^31 now.
+    Ok((u32::try_from(low).unwrap_or(0), u32::try_from(high).unwrap_or(0)))
+}
+
+/// The outputs of an object to search for: Core's `EvalDescriptorStringOrObject`.
+pub(crate) fn outputs_of(object: &Json, chain: Chain) -> Result<Vec<Output>, RpcError> {
+    /// Core's end of a range where none is given.
+    const RANGE_END: u32 = 1000;
+    let mut ends = (0, RANGE_END);
+    let text = match object {
+        Json::Text(text) => text,
+        Json::Object(_) => {
+            let text = object.get("desc").filter(|desc| !desc.is_null());
+            let text = text.ok_or_else(|| RpcError::parameter("Descriptor needs to be provided in scan object"))?;
+            let text = text.as_text()?;
+            if let Some(range) = object.get("range").filter(|range| !range.is_null()) {
+                ends = parse_range(range)?;
+            }
+            text
+        }
+        _ => return Err(RpcError::parameter("Scan object needs to be either a string or an object")),
+    };
+    let parsed = expression::parse(text, chain, false).map_err(bad_descriptor)?;
+    let (begin, end) = if parsed.is_range() { ends } else { (0, 0) };
+    let mut outputs = Vec::new();
+    for position in begin..=end {
+        for index in 0..parsed.count() {
+            let found = parsed.expand(index, position);
+            outputs.extend(
+                found.ok_or_else(|| bad_descriptor(format!("Cannot derive script without private keys: '{text}'")))?,
+            );
+        }
+    }
+    Ok(outputs)
+}
+
+/// The script that a new block pays; `Err` within where the text is no descriptor. Core's `getScriptFromDescriptor`.
+pub(crate) fn paid_script(text: &str, chain: Chain) -> Result<Result<Vec<u8>, String>, RpcError> {
+    let parsed = match expression::parse(text, chain, false) {
+        Ok(parsed) => parsed,
+        Err(words) => return Ok(Err(words)),
+    };
+    if parsed.count() > 1 {
+        return Err(RpcError::parameter("Multipath descriptor not accepted"));
+    }
+    if parsed.is_range() {
+        let words = "Ranged descriptor not accepted. Maybe pass through deriveaddresses first?";
+        return Err(RpcError::parameter(words));
+    }
+    let outputs = parsed.expand(0, 0);
+    let mut outputs = outputs.ok_or_else(|| bad_descriptor("Cannot derive script without private keys"))?;
+    // Of several the witness's is paid, or for an uncompressed key that of its hash.
+    let index = match outputs.len() {
+        0 => return Err(RpcError::misc("The descriptor has no script")),
+        4 => 2,
+        2 => 1,
+        _ => 0,
+    };
+    Ok(Ok(outputs.swap_remove(index).script))
+}
+
+#[cfg(test)]
+#[path = "descriptor_tests.rs"]
+mod tests;

@@ -1,0 +1,134 @@
+//! Descriptors beside Core's daemon: every text in quotes that Core's own tests of descriptors and of miniscript hold, and
+//! some that they lack. What is told of each,
+//! its addresses and what is wrong with it must be Core's.
+
+use super::*;
+use lydian_oracle::Daemon;
+use serde_json::{Value, json};
+
+/// Core's answer, or number and words of its error.
+fn theirs(daemon: &mut Daemon, method: &str, params: &Value) -> Result<Value, (i64, String)> {
+    daemon.call(method, params).map_err(|error| match error {
+        lydian_oracle::RpcError::Core { code, message } => (code, message),
+        other => panic!("{method} {params}: {other}"),
+    })
+}
+
+fn ours(answer: Result<impl Serialize, RpcError>) -> Result<Value, (i64, String)> {
+    let answer = answer.map(|answer| serde_json::to_value(&answer).unwrap());
+    answer.map_err(|error| (i64::from(error.code), error.message))
+}
+
+/// The texts in quotes of a C++ source.
+fn quoted(source: &str) -> Vec<String> {
+    let texts = source.lines().flat_map(|line| line.split('"').skip(1).step_by(2));
+    texts.filter(|text| text.contains('(') && !text.contains('\\')).map(str::to_owned).collect()
+}
+
+/// musig() is not understood; everything else is.
+fn is_beyond(text: &str) -> bool {
+    text.contains("musig(")
+}
+
+#[test]
+fn what_is_told_of_descriptors_is_what_core_tells() {
+    let name = "what_is_told_of_descriptors_is_what_core_tells";
+    let Some(built) = lydian_oracle::or_skip(name, lydian_oracle::build::locate()) else { return };
+    let Some(mut daemon) = lydian_oracle::or_skip(name, Daemon::start_on("main", &[])) else { return };
+    #[allow(clippy::disallowed_methods, reason = "reads Core's source, which is no file of a node")]
+    let source = std::fs::read_to_string(built.source.join("src/test/descriptor_tests.cpp")).unwrap();
+    let mut texts = quoted(&source);
+    #[allow(clippy::disallowed_methods, reason = "reads Core's source, which is no file of a node")]
+    let source = std::fs::read_to_string(built.source.join("src/test/miniscript_tests.cpp")).unwrap();
+    let internal = "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+    for expression in quoted(&source) {
+        texts.push(format!("wsh({expression})"));
+        texts.push(format!("tr({internal},{expression})"));
+        texts.push(format!("sh({expression})"));
+        // Many lack nothing but a signature.
+        texts.push(format!("wsh(and_v(v:pk(02{internal}),{expression}))"));
+        texts.push(format!("tr({internal},and_v(v:pk({internal}),{expression}))"));
+    }
+    texts.extend(OF_OUR_OWN.iter().map(|text| (*text).to_owned()));
+    texts.sort();
+    texts.dedup();
+    let (mut good, mut bad, mut beyond) = (0, 0, 0);
+    let mut differences = Vec::new();
+    for text in &texts {
+        let expected = theirs(&mut daemon, "getdescriptorinfo", &json!([text]));
+        let found = ours(info(text, Chain::Main));
+        if is_beyond(text) {
+            beyond += 1;
+            continue;
+        }
+        if found != expected {
+            differences.push(format!("{text}\n  core {expected:?}\n  ours {found:?}"));
+            continue;
+        }
+        let Ok(told) = expected else {
+            bad += 1;
+            continue;
+        };
+        good += 1;
+        // With the secrets that the text may hold, and without.
+        let payload = text.split('#').next().unwrap();
+        let with_secrets = format!("{payload}#{}", told["checksum"].as_str().unwrap());
+        for whole in [with_secrets.as_str(), told["descriptor"].as_str().unwrap()] {
+            for range in [None, Some(json!([0, 2])), Some(json!(1)), Some(json!([2_147_483_647, 2_147_483_647]))] {
+                let params = range.as_ref().map_or_else(|| json!([whole]), |range| json!([whole, range]));
+                let expected = theirs(&mut daemon, "deriveaddresses", &params);
+                let range = range.map(|range| Json::read(range.to_string().as_bytes()).unwrap());
+                let found = ours(addresses(whole, range.as_ref(), Chain::Main));
+                if found != expected {
+                    differences.push(format!("{params}\n  core {expected:?}\n  ours {found:?}"));
+                }
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(good > 230 && bad > 500 && beyond < 100, "{good} {bad} {beyond}");
+}
+
+/// What Core's tests lack.
+const OF_OUR_OWN: &[&str] = &[
+    "",
+    "pk",
+    "pk(",
+    "raw(51)x",
+    "raw(51),x",
+    "sh(pk(0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798),x)",
+    "sh(raw(51))",
+    "sh(51)",
+    "wsh(51)",
+    "sh()",
+    "tr()",
+    "tr(79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798,)",
+    "tr(79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798,{pk(79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)})",
+    "tr(79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798,{pk(79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798),{pk(79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798),pk(f9308a019258c31049344f85f89d5229b531c845836f99b08601f113bce036f9)}})",
+    "tr(79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798,multi(1,0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798))",
+    "tr(0479be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8)",
+    "wsh(pk(0479be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8))",
+    "rawtr(79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798,x)",
+    "unused(xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB)",
+    "pk(+79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "multi(+1,0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "multi(1;0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "multi(01,0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "multi(4294967296,0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "pkh([0000000]0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "pkh([0000000g]0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "pkh([00000000/1/2h/3']0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "pkh(00000000]0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "pkh(]0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "pkh([00000000]]0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "pkh([00000000/<0;1>]0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)",
+    "wpkh(xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB/<0;1;2>/*)",
+    "wpkh(xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB/<0;1>/<0;1>)",
+    "wpkh(xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB/<0>)",
+    "wpkh(xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB/<0;0>)",
+    "wpkh(xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB/*/1)",
+    "wpkh(xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB/)",
+    "sh(wsh(sortedmulti(1,xprv9s21ZrQH143K31xYSDQpPDxsXRTUcvj2iNHm5NUtrGiGG5e2DtALGdso3pGz6ssrdK4PFmM8NSpSBHNqPqm55Qn3LqFtT2emdEXVYsCzC2U/1h/*',xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB/2h)))",
+    "tr(xprv9s21ZrQH143K31xYSDQpPDxsXRTUcvj2iNHm5NUtrGiGG5e2DtALGdso3pGz6ssrdK4PFmM8NSpSBHNqPqm55Qn3LqFtT2emdEXVYsCzC2U/<0;1>/*h,{sortedmulti_a(2,79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798,xpub661MyMwAqRbcFW31YEwpkMuc5THy2PSt5bDMsktWQcFF8syAmRUapSCGu8ED9W6oDMSgv6Zz8idoc4a6mr8BDzTJY47LJhkJ8UB7WEGuduB/<5;6>/*),pk(KwDiBf89QgGbjEhKnhXJuH7LrciVrZi3qYjgd9M7rFU73sVHnoWn)})",
+    "tr(79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798,sortedmulti_a(2,79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798))",
+];

@@ -1,0 +1,202 @@
+//! `scantxoutset`: the search for the unspent outputs of descriptors. Input: an action, descriptors. Output: the coins found. One search at a time in
+//! a node; others may ask how far it is, and end it.
+//!
+//! Cost: reads every coin, and blocks wait meanwhile.
+
+use super::descriptor::{UNDERSTOOD, outputs_of};
+use crate::error::RpcError;
+use crate::json::Amount;
+use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use lydian_consensus::Coin;
+use lydian_engine::EngineError;
+use lydian_primitives::{Height, OutPoint, to_hex};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+pub(crate) const METHODS: &[Method] = &[Method {
+    name: "scantxoutset",
+    category: Category::Blockchain,
+    help: "Looks for the unspent outputs of descriptors. Reads all outputs.",
+    args: &[
+        Arg::new("action", Kind::Text, "\"start\"; \"abort\" and \"status\" of a search that goes on"),
+        Arg {
+            oneline: "[scanobjects,...]",
+            ..Arg::new("scanobjects", Kind::Array, "descriptors").omitted().of(&[
+                Arg::new("descriptor", Kind::Text, "a descriptor").omitted(),
+                Arg::new("", Kind::Object, "a descriptor with its range").omitted().of(&[
+                    Arg::new("desc", Kind::Text, "the descriptor"),
+                    Arg::new("range", Kind::Range, "of what is derived").default("1000"),
+                ]),
+            ])
+        },
+    ],
+    result: "{success, txouts, height, bestblock, unspents: [{txid, vout, scriptPubKey, desc, amount, coinbase, height, blockhash, confirmations}], \
+             total_amount}",
+    examples: &["start '[\"raw(76a91411b366edfc0a8b66feebae5c2e25a7b6a5d1cf3188ac)\"]'"],
+    remark: UNDERSTOOD,
+    call: scantxoutset,
+}];
+
+/// The search that goes on, if one does.
+#[derive(Debug, Default)]
+pub(crate) struct ScanState {
+    is_running: AtomicBool,
+    must_end: AtomicBool,
+    percent: AtomicU8,
+}
+
+/// A search of one's own; it ends with this.
+struct Running<'a>(&'a ScanState);
+
+impl ScanState {
+    fn begin(&self) -> Option<Running<'_>> {
+        let is_free = !self.is_running.swap(true, Ordering::SeqCst);
+        is_free.then(|| {
+            self.must_end.store(false, Ordering::SeqCst);
+            self.percent.store(0, Ordering::SeqCst);
+            Running(self)
+        })
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.is_running.store(false, Ordering::SeqCst);
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Status {
+    progress: u8,
+}
+
+#[derive(Debug, Serialize)]
+struct Scan {
+    success: bool,
+    txouts: u64,
+    height: u32,
+    bestblock: String,
+    unspents: Vec<Unspent>,
+    total_amount: Amount,
+}
+
+#[derive(Debug, Serialize)]
+struct Unspent {
+    txid: String,
+    vout: u32,
+    #[serde(rename = "scriptPubKey")]
+    script: String,
+    desc: String,
+    amount: Amount,
+    coinbase: bool,
+    height: u32,
+    blockhash: String,
+    confirmations: u32,
+}
+
+fn scantxoutset(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let state = &call.context.scan;
+    match call.text(0)? {
+        "start" => {}
+        "status" => {
+            let progress = state.percent.load(Ordering::SeqCst);
+            return match state.is_running.load(Ordering::SeqCst) {
+                true => answer(out, &Status { progress }),
+                false => answer(out, &()),
+            };
+        }
+        "abort" => {
+            let is_running = state.is_running.load(Ordering::SeqCst);
+            state.must_end.store(is_running, Ordering::SeqCst);
+            return answer(out, &is_running);
+        }
+        other => return Err(RpcError::parameter(format!("Invalid action '{other}'"))),
+    }
+    let Some(running) = state.begin() else {
+        return Err(RpcError::parameter("Scan already in progress, use action \"abort\" or \"status\""));
+    };
+    if call.params.len() < 2 {
+        return Err(RpcError::misc("scanobjects argument is required for the start action"));
+    }
+    let chain = call.context.settings.params.chain;
+    // Each wanted script with its descriptor, the first that tells it.
+    let mut wanted: HashMap<Vec<u8>, String> = HashMap::new();
+    for object in call.arg(1).as_array()? {
+        for output in outputs_of(object, chain)? {
+            wanted.entry(output.script).or_insert(output.descriptor);
+        }
+    }
+    let engine = call.context.engine()?;
+    let mut search = Search { wanted, found: Vec::new(), txouts: 0, total: 0, is_ended: false };
+    let before = engine.tip();
+    let end = engine.visit_coins(&mut |outpoint, coin| search.visit(running.0, call, outpoint, coin));
+    let tip = match end {
+        Err(_) if search.is_ended => before,
+        end => end?,
+    };
+    let (success, txouts, total) = (!search.is_ended, search.txouts, search.total);
+    let hash_at = |height| engine.hash_at(Height(height)).map(|hash| hash.to_string()).unwrap_or_default();
+    let unspents =
+        search.found.into_iter().map(|(outpoint, coin, desc)| unspent(&outpoint, &coin, desc, tip.height.0, &hash_at));
+    let unspents = unspents.collect();
+    let (height, bestblock) = (tip.height.0, tip.hash.to_string());
+    answer(out, &Scan { success, txouts, height, bestblock, unspents, total_amount: Amount(total) })
+}
+
+struct Search {
+    wanted: HashMap<Vec<u8>, String>,
+    found: Vec<(OutPoint, Coin, String)>,
+    txouts: u64,
+    total: i64,
+    is_ended: bool,
+}
+
+impl Search {
+    /// An error ends the search; it is no answer.
+    fn visit(
+        &mut self,
+        state: &ScanState,
+        call: &Call<'_>,
+        outpoint: &OutPoint,
+        coin: &Coin,
+    ) -> Result<(), EngineError> {
+        if self.txouts.is_multiple_of(256) {
+            // Coins come in the order of the bytes of their txids.
+            let bytes = outpoint.txid.0;
+            let place = u32::from(bytes[0]) << 8 | u32::from(bytes[1]);
+            let percent = (place * 100 + (1 << 15)) >> 16;
+            state.percent.store(u8::try_from(percent).unwrap_or(100), Ordering::SeqCst);
+            if state.must_end.load(Ordering::SeqCst) || call.context.is_stopping() {
+                self.is_ended = true;
+                return Err(EngineError::Poisoned { reason: "the search was ended".to_owned() });
+            }
+        }
+        self.txouts += 1;
+        if let Some(desc) = self.wanted.get(&*coin.script_pubkey) {
+            self.total += coin.value.0;
+            self.found.push((*outpoint, coin.clone(), desc.clone()));
+        }
+        Ok(())
+    }
+}
+
+fn unspent(
+    outpoint: &OutPoint,
+    coin: &Coin,
+    desc: String,
+    tip_height: u32,
+    hash_at: &dyn Fn(u32) -> String,
+) -> Unspent {
+    Unspent {
+        txid: outpoint.txid.to_string(),
+        vout: outpoint.vout,
+        script: to_hex(&coin.script_pubkey),
+        desc,
+        amount: Amount(coin.value.0),
+        coinbase: coin.is_coinbase,
+        height: coin.height.0,
+        blockhash: hash_at(coin.height.0),
+        confirmations: (tip_height + 1).saturating_sub(coin.height.0),
+    }
+}

@@ -1,0 +1,166 @@
+//! Keys that others are derived from: BIP-0032, and private keys as wallets export them. Input: text, or a key and the number of a child. Output:
+//! keys, and text again. Private keys stay in memory for one call and are in no answer.
+
+use super::sha512::hmac_sha512;
+use lydian_consensus::Chain;
+use lydian_hash::{hash160, sha256d};
+use secp256k1::{PublicKey, Scalar, SecretKey};
+
+/// The bit of a child's number that says it follows from the private key alone.
+pub(super) const HARDENED: u32 = 1 << 31;
+
+/// A public key with what its children need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Extended {
+    depth: u8,
+    parent: [u8; 4],
+    number: u32,
+    chain_code: [u8; 32],
+    pub(super) key: [u8; 33],
+}
+
+/// What texts of keys begin with: Core's `base58Prefixes`.
+struct Prefixes {
+    secret: u8,
+    public: [u8; 4],
+    private: [u8; 4],
+}
+
+fn prefixes(chain: Chain) -> Prefixes {
+    match chain {
+        Chain::Main => Prefixes { secret: 128, public: [0x04, 0x88, 0xb2, 0x1e], private: [0x04, 0x88, 0xad, 0xe4] },
+        _ => Prefixes { secret: 239, public: [0x04, 0x35, 0x87, 0xcf], private: [0x04, 0x35, 0x83, 0x94] },
+    }
+}
+
+/// A private key in WIF, and whether its public key is written compressed: Core's `DecodeSecret`.
+pub(super) fn decode_secret(text: &str, chain: Chain) -> Option<(SecretKey, bool)> {
+    let bytes = decode_base58(text, 34)?;
+    let body = bytes.strip_prefix(&[prefixes(chain).secret])?;
+    let (secret, is_compressed) = match body.len() {
+        32 => (body, false),
+        33 => (body.strip_suffix(&[1])?, true),
+        _ => return None,
+    };
+    Some((SecretKey::from_secret_bytes(secret.try_into().ok()?).ok()?, is_compressed))
+}
+
+impl Extended {
+    /// An extended key, public or private; its private key if it has one.
+    pub(super) fn decode(text: &str, chain: Chain) -> Option<(Extended, Option<SecretKey>)> {
+        let bytes = decode_base58(text, 78)?;
+        let (version, rest) = bytes.split_first_chunk::<4>()?;
+        let (&[depth], rest) = rest.split_first_chunk::<1>()?;
+        let (&parent, rest) = rest.split_first_chunk::<4>()?;
+        let (&number, rest) = rest.split_first_chunk::<4>()?;
+        let (&chain_code, rest) = rest.split_first_chunk::<32>()?;
+        let key: &[u8; 33] = rest.try_into().ok()?;
+        let number = u32::from_be_bytes(number);
+        if depth == 0 && (number != 0 || parent != [0; 4]) {
+            return None;
+        }
+        let (key, secret) = if *version == prefixes(chain).private {
+            let (&[zero], secret) = key.split_first_chunk::<1>()?;
+            let secret = SecretKey::from_secret_bytes(secret.try_into().ok().filter(|_| zero == 0)?).ok()?;
+            (PublicKey::from_secret_key(&secret).serialize(), Some(secret))
+        } else if *version == prefixes(chain).public {
+            (PublicKey::from_slice(key).ok()?.serialize(), None)
+        } else {
+            return None;
+        };
+        Some((Extended { depth, parent, number, chain_code, key }, secret))
+    }
+
+    /// The text of the public key.
+    pub(super) fn encode(&self, chain: Chain) -> String {
+        let number = self.number.to_be_bytes();
+        let parts = [&prefixes(chain).public[..], &[self.depth], &self.parent, &number, &self.chain_code, &self.key];
+        let mut bytes = parts.concat();
+        let sum = sha256d(&bytes);
+        bytes.extend_from_slice(&sum[..4]);
+        bs58::encode(bytes).into_string()
+    }
+
+    /// The first four bytes of the key's hash.
+    pub(super) fn fingerprint(&self) -> [u8; 4] {
+        fingerprint(&self.key)
+    }
+
+    /// The child of a number below [`HARDENED`]; nothing where there is none, which happens to one key in 2^127, or nothing so deep.
+    pub(super) fn child(&self, number: u32) -> Option<Extended> {
+        let (tweak, chain_code) = self.step(&self.key, number);
+        let key = PublicKey::from_slice(&self.key).ok()?.add_exp_tweak(&Scalar::from_be_bytes(tweak).ok()?).ok()?;
+        self.descend(number, chain_code, key)
+    }
+
+    /// The child of any number, with its private key.
+    pub(super) fn private_child(&self, secret: &SecretKey, number: u32) -> Option<(Extended, SecretKey)> {
+        let private = [&[0][..], &secret.to_secret_bytes()].concat();
+        let (tweak, chain_code) = self.step(if number & HARDENED == 0 { &self.key } else { &private }, number);
+        let secret = (*secret).add_tweak(&Scalar::from_be_bytes(tweak).ok()?).ok()?;
+        Some((self.descend(number, chain_code, PublicKey::from_secret_key(&secret))?, secret))
+    }
+
+    fn step(&self, key: &[u8], number: u32) -> ([u8; 32], [u8; 32]) {
+        let hash = hmac_sha512(&self.chain_code, &[key, &number.to_be_bytes()]);
+        let (mut tweak, mut chain_code) = ([0; 32], [0; 32]);
+        tweak.copy_from_slice(&hash[..32]);
+        chain_code.copy_from_slice(&hash[32..]);
+        (tweak, chain_code)
+    }
+
+    fn descend(&self, number: u32, chain_code: [u8; 32], key: PublicKey) -> Option<Extended> {
+        let depth = self.depth.checked_add(1)?;
+        Some(Extended { depth, parent: self.fingerprint(), number, chain_code, key: key.serialize() })
+    }
+}
+
+pub(super) fn fingerprint(key: &[u8]) -> [u8; 4] {
+    let hash = hash160(key);
+    [hash[0], hash[1], hash[2], hash[3]]
+}
+
+fn decode_base58(text: &str, size_max: usize) -> Option<Vec<u8>> {
+    // Base 58 gets longer by a third and some; more is not looked at.
+    let bytes = bs58::decode(Some(text).filter(|text| text.len() < 2 * (size_max + 4))?).into_vec().ok()?;
+    let (body, sum) = bytes.split_last_chunk::<4>()?;
+    (body.len() <= size_max && sha256d(body)[..4] == sum[..]).then(|| body.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// BIP-0032, test vector 1: m, m/0H, m/0H/1.
+    #[test]
+    fn the_vectors_of_bip_0032() {
+        let private = "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi";
+        let (root, secret) = Extended::decode(private, Chain::Main).unwrap();
+        let public = "xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8";
+        assert_eq!(root.encode(Chain::Main), public);
+        assert_eq!(Extended::decode(public, Chain::Main).unwrap(), (root.clone(), None));
+        let (child, secret) = root.private_child(&secret.unwrap(), HARDENED).unwrap();
+        let expected = "xpub68Gmy5EdvgibQVfPdqkBBCHxA5htiqg55crXYuXoQRKfDBFA1WEjWgP6LHhwBZeNK1VTsfTFUHCdrfp1bgwQ9xv5ski8PX9rL2dZXvgGDnw";
+        assert_eq!(child.encode(Chain::Main), expected);
+        let grandchild = child.child(1).unwrap();
+        let expected = "xpub6ASuArnXKPbfEwhqN6e3mwBcDTgzisQN1wXN9BJcM47sSikHjJf3UFHKkNAWbWMiGj7Wf5uMash7SyYq527Hqck2AxYysAA7xmALppuCkwQ";
+        assert_eq!(grandchild.encode(Chain::Main), expected);
+        assert_eq!(child.private_child(&secret, 1).unwrap().0, grandchild);
+    }
+
+    /// BIP-0032, test vector 5, and a key of another chain.
+    #[test]
+    fn keys_that_are_none() {
+        for text in [
+            "xpub661MyMwAqRbcEYS8w7XLSVeEsBXy79zSzH1J8vCdxAZningWLdN3zgtU6LBpB85b3D2yc8sfvZU521AAwdZafEz7mnzBBsz4wKY5fTtTQBm",
+            "xprv9s21ZrQH143K24Mfq5zL5MhWK9hUhhGbd45hLXo2Pq2oqzMMo63oStZzFGTQQD3dC4H2D5GBj7vWvSQaaBv5cxi9gafk7NF3pnBju6dwKvH",
+            "xprv9s2SPatNQ9Vc6GTbVMFPFo7jsaZySyzk7L8n2uqKXJen3KUmvQNTuLh3fhZMBoG3G4ZW1N2kZuHEPY53qmbZzCHshoQnNf4GvELZfqTUrcv",
+            "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHj",
+            "tpubD6NzVbkrYhZ4WaWSyoBvQwbpLkojyoTZPRsgXELWz3Popb3qkjcJyJUGLnL4qHHoQvao8ESaAstxYSnhyswJ76uZPStJRJCTKvosUCJZL5B",
+            "",
+            "x",
+        ] {
+            assert_eq!(Extended::decode(text, Chain::Main), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! One key of a descriptor. Input: its text. Output: [`Key`], or several where a path has alternatives; from it text without secrets, and the public
+//! key of a position with where it comes from. Core's `PubkeyProvider` (script/descriptor.cpp), with its words for what is wrong.
+
+use super::bip32::{Extended, HARDENED, decode_secret, fingerprint};
+use super::parse::{Place, number};
+use lydian_consensus::Chain;
+use lydian_hash::hash160;
+use lydian_primitives::{hex, to_hex};
+use lydian_script::uncompressed_key;
+use secp256k1::{PublicKey, SecretKey};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// Private keys of a descriptor by the hashes of their public keys.
+pub(super) type Secrets = BTreeMap<[u8; 20], SecretKey>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    origin: Option<Origin>,
+    source: Source,
+}
+
+/// Where an extended key comes from, as its owner says.
+#[derive(Clone, Debug)]
+struct Origin {
+    fingerprint: [u8; 4],
+    path: Vec<u32>,
+    /// Whether `'` says hardened; otherwise `h`.
+    is_apostrophe: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Plain { key: Vec<u8>, is_x_only: bool },
+    Extended(Box<Path>),
+}
+
+/// Steps from an extended key.
+#[derive(Clone, Debug)]
+struct Path {
+    root: Extended,
+    steps: Vec<u32>,
+    last: Last,
+    is_apostrophe: bool,
+    /// After the steps, if they need no secret; made once for all positions.
+    parent: OnceLock<Option<Extended>>,
+}
+
+/// The star at the end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    None,
+    Star,
+    HardenedStar,
+}
+
+/// A public key at a position.
+#[derive(Clone, Debug)]
+pub(super) struct Derived {
+    pub(super) key: Vec<u8>,
+    fingerprint: [u8; 4],
+    path: Vec<u32>,
+}
+
+impl Derived {
+    pub(super) fn x_only(&self) -> &[u8] {
+        &self.key[1..33]
+    }
+
+    /// As Core's `InferDescriptor` writes it.
+    pub(super) fn text(&self) -> String {
+        format!("{}{}", self.origin_text(), to_hex(&self.key))
+    }
+
+    pub(super) fn x_only_text(&self) -> String {
+        format!("{}{}", self.origin_text(), to_hex(self.x_only()))
+    }
+
+    fn origin_text(&self) -> String {
+        format!("[{}{}]", to_hex(&self.fingerprint), path_text(&self.path, false))
+    }
+}
+
+impl Key {
+    /// Reads a key with its origin; Core's `ParsePubkey`.
+    pub(super) fn parse(text: &str, place: Place, chain: Chain, secrets: &mut Secrets) -> Result<Vec<Key>, String> {
+        if text.starts_with("musig(") {
+            return Err(match place {
+                Place::Tr => "musig() is not understood by Lydian yet".to_owned(),
+                _ => "musig() is only allowed in tr() and rawtr()".to_owned(),
+            });
+        }
+        let parts: Vec<&str> = text.split(']').collect();
+        let (origin, text) = match parts[..] {
+            [text] => (None, text),
+            [origin, text] => (Some(origin), text),
+            _ => return Err("Multiple ']' characters found for a single pubkey".to_owned()),
+        };
+        let mut is_apostrophe = false;
+        let origin = origin.map(|origin| parse_origin(origin, &mut is_apostrophe)).transpose()?;
+        let sources = Source::parse(text, place, chain, &mut is_apostrophe, secrets)?;
+        let with_origin = |source| Key {
+            origin: origin.clone().map(|(fingerprint, path)| Origin { fingerprint, path, is_apostrophe }),
+            source,
+        };
+        Ok(sources.into_iter().map(with_origin).collect())
+    }
+
+    pub(super) fn is_range(&self) -> bool {
+        matches!(&self.source, Source::Extended(path) if path.last != Last::None)
+    }
+
+    /// Bytes of the public key.
+    pub(super) fn size(&self) -> usize {
+        match &self.source {
+            Source::Plain { key, .. } => key.len(),
+            Source::Extended(_) => 33,
+        }
+    }
+
+    /// Core's `ToString`: without secrets.
+    pub(super) fn text(&self, chain: Chain) -> String {
+        let mut text = match &self.origin {
+            Some(origin) => {
+                format!("[{}{}]", to_hex(&origin.fingerprint), path_text(&origin.path, origin.is_apostrophe))
+            }
+            None => String::new(),
+        };
+        match &self.source {
+            Source::Plain { key, is_x_only } => text += &to_hex(if *is_x_only { &key[1..] } else { key }),
+            Source::Extended(path) => {
+                text += &path.root.encode(chain);
+                text += &path_text(&path.steps, path.is_apostrophe);
+                text += match path.last {
+                    Last::None => "",
+                    Last::Star => "/*",
+                    Last::HardenedStar if path.is_apostrophe => "/*'",
+                    Last::HardenedStar => "/*h",
+                };
+            }
+        }
+        text
+    }
+
+    /// The public key at a position; `None` if a private key is missing.
+    pub(super) fn derive(&self, position: u32, secrets: &Secrets) -> Option<Derived> {
+        let mut derived = match &self.source {
+            Source::Plain { key, .. } => Derived { key: key.clone(), fingerprint: fingerprint(key), path: Vec::new() },
+            Source::Extended(path) => path.derive(position, secrets)?,
+        };
+        if let Some(origin) = &self.origin {
+            derived.fingerprint = origin.fingerprint;
+            derived.path.splice(..0, origin.path.iter().copied());
+        }
+        Some(derived)
+    }
+}
+
+impl Path {
+    fn derive(&self, position: u32, secrets: &Secrets) -> Option<Derived> {
+        let mut steps = self.steps.clone();
+        match self.last {
+            Last::None => {}
+            Last::Star => steps.push(position),
+            Last::HardenedStar => steps.push(position | HARDENED),
+        }
+        let key = match steps.iter().any(|step| step & HARDENED != 0) {
+            true => {
+                let secret = secrets.get(&hash160(&self.root.key))?;
+                let start = (self.root.clone(), *secret);
+                steps.iter().try_fold(start, |(key, secret), step| key.private_child(&secret, *step))?.0
+            }
+            false => {
+                let walk = || self.steps.iter().try_fold(self.root.clone(), |key, step| key.child(*step));
+                let parent = self.parent.get_or_init(walk).as_ref()?;
+                if self.last == Last::Star { parent.child(position)? } else { parent.clone() }
+            }
+        };
+        Some(Derived { key: key.key.to_vec(), fingerprint: self.root.fingerprint(), path: steps })
+    }
+}
+
+impl Source {
+    /// Core's `ParsePubkeyInner`.
+    fn parse(
+        text: &str,
+        place: Place,
+        chain: Chain,
+        is_apostrophe: &mut bool,
+        secrets: &mut Secrets,
+    ) -> Result<Vec<Source>, String> {
+        let may_be_long = matches!(place, Place::Top | Place::Sh);
+        let mut parts: Vec<&str> = text.split('/').collect();
+        let name = parts[0];
+        if name.is_empty() {
+            return Err("No key provided".to_owned());
+        }
+        if name.starts_with(is_space) || name.ends_with(is_space) {
+            return Err(format!("Key '{name}' is invalid due to whitespace"));
+        }
+        if parts.len() == 1 {
+            if let Some(bytes) = is_hex(name).then(|| hex(name).ok()).flatten() {
+                return plain(name, bytes, place, may_be_long);
+            }
+            if let Some((secret, is_compressed)) = decode_secret(name, chain) {
+                if !is_compressed && !may_be_long {
+                    return Err("Uncompressed keys are not allowed".to_owned());
+                }
+                let key = PublicKey::from_secret_key(&secret);
+                let key = if is_compressed { key.serialize().to_vec() } else { key.serialize_uncompressed().to_vec() };
+                secrets.insert(hash160(&key), secret);
+                return Ok(vec![Source::Plain { key, is_x_only: place == Place::Tr }]);
+            }
+        }
+        let Some((root, secret)) = Extended::decode(name, chain) else {
+            return Err(format!("key '{name}' is not valid"));
+        };
+        let last = match parts.last() {
+            Some(&"*") => Last::Star,
+            Some(&("*'" | "*h")) => Last::HardenedStar,
+            _ => Last::None,
+        };
+        if last != Last::None {
+            let star = parts.pop();
+            if last == Last::HardenedStar {
+                *is_apostrophe = star == Some("*'");
+            }
+        }
+        let paths = parse_path(&parts[1..], true, is_apostrophe)?;
+        if let Some(secret) = secret {
+            secrets.insert(hash160(&root.key), secret);
+        }
+        let source = |steps| {
+            let (root, is_apostrophe) = (root.clone(), *is_apostrophe);
+            Source::Extended(Box::new(Path { root, steps, last, is_apostrophe, parent: OnceLock::new() }))
+        };
+        Ok(paths.into_iter().map(source).collect())
+    }
+}
+
+/// A public key in hexadecimal.
+fn plain(text: &str, bytes: Vec<u8>, place: Place, may_be_long: bool) -> Result<Vec<Source>, String> {
+    if matches!((bytes.first(), bytes.len()), (Some(6 | 7), 65)) {
+        return Err("Hybrid public keys are not allowed".to_owned());
+    }
+    if uncompressed_key(&bytes).is_some() {
+        return match bytes.len() {
+            65 if !may_be_long => Err("Uncompressed keys are not allowed".to_owned()),
+            _ => Ok(vec![Source::Plain { key: bytes, is_x_only: false }]),
+        };
+    }
+    if bytes.len() == 32 && place == Place::Tr {
+        let key = [&[2][..], &bytes].concat();
+        if uncompressed_key(&key).is_some() {
+            return Ok(vec![Source::Plain { key, is_x_only: true }]);
+        }
+    }
+    Err(format!("Pubkey '{text}' is invalid"))
+}
+
+fn parse_origin(text: &str, is_apostrophe: &mut bool) -> Result<([u8; 4], Vec<u32>), String> {
+    let Some(inner) = text.strip_prefix('[') else {
+        let found = text.chars().next().unwrap_or(']');
+        return Err(format!("Key origin start '[ character expected but not found, got '{found}' instead"));
+    };
+    let parts: Vec<&str> = inner.split('/').collect();
+    let name = parts[0];
+    if name.len() != 8 {
+        return Err(format!("Fingerprint is not 4 bytes ({} characters instead of 8 characters)", name.len()));
+    }
+    let bytes = is_hex(name).then(|| hex(name).ok()).flatten();
+    let fingerprint = bytes.and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+    let fingerprint = fingerprint.ok_or_else(|| format!("Fingerprint '{name}' is not hex"))?;
+    let mut paths = parse_path(&parts[1..], false, is_apostrophe)?;
+    Ok((fingerprint, paths.swap_remove(0)))
+}
+
+/// Paths: one, or one for each alternative of `<a;b>`. Core's `ParseKeyPath`.
+fn parse_path(parts: &[&str], may_branch: bool, is_apostrophe: &mut bool) -> Result<Vec<Vec<u32>>, String> {
+    let mut path = Vec::new();
+    let mut branches: Option<(usize, Vec<u32>)> = None;
+    for part in parts {
+        let inner = match part.strip_prefix('<') {
+            // A single character would be both.
+            Some(rest) if part.ends_with('>') => rest.strip_suffix('>'),
+            _ => None,
+        };
+        let Some(inner) = inner else {
+            path.push(parse_step(part, is_apostrophe)?);
+            continue;
+        };
+        if !may_branch {
+            return Err(format!(
+                "Key path value '{part}' specifies multipath in a section where multipath is not allowed"
+            ));
+        }
+        if branches.is_some() {
+            return Err("Multiple multipath key path specifiers found".to_owned());
+        }
+        let words: Vec<&str> = inner.split(';').collect();
+        if words.len() < 2 {
+            return Err("Multipath key path specifiers must have at least two items".to_owned());
+        }
+        let mut values = Vec::new();
+        for word in words {
+            let step = parse_step(word, is_apostrophe)?;
+            if values.contains(&step) {
+                return Err(format!("Duplicated key path value {step} in multipath specifier"));
+            }
+            values.push(step);
+        }
+        branches = Some((path.len(), values));
+        path.push(0);
+    }
+    let Some((place, values)) = branches else { return Ok(vec![path]) };
+    let with = |value| {
+        let mut path = path.clone();
+        path[place] = value;
+        path
+    };
+    Ok(values.into_iter().map(with).collect())
+}
+
+fn parse_step(text: &str, is_apostrophe: &mut bool) -> Result<u32, String> {
+    let (digits, hardened) = match text.strip_suffix(['\'', 'h']) {
+        Some(digits) => {
+            *is_apostrophe = text.ends_with('\'');
+            (digits, HARDENED)
+        }
+        None => (text, 0),
+    };
+    match number(digits) {
+        None => Err(format!("Key path value '{digits}' is not a valid uint32")),
+        Some(step) if step >= HARDENED => Err(format!("Key path value {step} is out of range")),
+        Some(step) => Ok(step | hardened),
+    }
+}
+
+fn path_text(path: &[u32], is_apostrophe: bool) -> String {
+    let mark = |step: u32| match step & HARDENED {
+        0 => "",
+        _ if is_apostrophe => "'",
+        _ => "h",
+    };
+    path.iter().map(|step| format!("/{}{}", step & !HARDENED, mark(*step))).collect()
+}
+
+pub(super) fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// C's, in the plain locale.
+fn is_space(letter: char) -> bool {
+    matches!(letter, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}')
+}

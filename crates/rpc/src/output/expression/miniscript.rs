@@ -1,0 +1,167 @@
+//! Miniscript (BIP-0379): expressions from which spending conditions are read off, in wsh() and in the leaves of tr(). Input: text. Output:
+//! [`Fragment`], which tells its type, its limits, its text and its script; or why Core does not take it. Core's `miniscript::Node`.
+//!
+//! Invariants: what is handed on is sane: it needs a signature, cannot be changed by others, holds no key twice and no mix of time and height,
+//! and keeps within the limits of scripts. Nothing nests deeper than [`crate::limits::MINISCRIPT_DEPTH_MAX`].
+
+mod bounds;
+mod parse;
+mod script;
+mod types;
+
+pub(super) use parse::parse;
+
+use bounds::{Ops, Stack};
+use std::collections::BTreeSet;
+use types::{Type, compute, has};
+
+/// One expression.
+#[derive(Clone, Debug)]
+pub(super) struct Fragment {
+    kind: Kind,
+    /// A threshold or a time.
+    k: u32,
+    /// Places in the list of keys.
+    keys: Vec<usize>,
+    data: Vec<u8>,
+    subs: Vec<Fragment>,
+    is_leaf: bool,
+    kind_type: Type,
+    size: usize,
+    ops: Ops,
+    stack: Stack,
+    has_duplicates: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Just0,
+    Just1,
+    PkK,
+    PkH,
+    Older,
+    After,
+    Sha256,
+    Hash256,
+    Ripemd160,
+    Hash160,
+    WrapA,
+    WrapS,
+    WrapC,
+    WrapD,
+    WrapV,
+    WrapJ,
+    WrapN,
+    AndV,
+    AndB,
+    OrB,
+    OrC,
+    OrD,
+    OrI,
+    AndOr,
+    Thresh,
+    Multi,
+    MultiA,
+}
+
+/// Core's `MAX_STANDARD_P2WSH_SCRIPT_SIZE`, and what it leaves for a leaf of the largest standard transaction.
+const SCRIPT_SIZE_MAX: usize = 3600;
+const LEAF_SIZE_MAX: usize = 329_482;
+
+/// Core's `MAX_OPS_PER_SCRIPT`, `MAX_STANDARD_P2WSH_STACK_ITEMS` and `MAX_STACK_SIZE`.
+const OPS_MAX: u32 = 201;
+const STACK_ITEMS_MAX: i32 = 100;
+const STACK_SIZE_MAX: i32 = 1000;
+
+impl Fragment {
+    fn new(kind: Kind, k: u32, keys: Vec<usize>, data: Vec<u8>, subs: Vec<Fragment>, is_leaf: bool) -> Fragment {
+        let kind_type = compute(kind, k, &subs, is_leaf);
+        let size = script::size(kind, k, keys.len(), &subs, is_leaf);
+        let ops = Ops::of(kind, k, keys.len(), &subs);
+        let stack = Stack::of(kind, k, keys.len(), &subs);
+        Fragment { kind, k, keys, data, subs, is_leaf, kind_type, size, ops, stack, has_duplicates: false }
+    }
+
+    fn wrap(kind: Kind, subs: Vec<Fragment>, is_leaf: bool) -> Fragment {
+        Fragment::new(kind, 0, Vec::new(), Vec::new(), subs, is_leaf)
+    }
+
+    /// Why it is refused, in Core's words; `keys` are the texts of its keys.
+    pub(super) fn refusal(&self, keys: &[String]) -> Option<String> {
+        if self.is_sane() && self.is_satisfiable() {
+            return None;
+        }
+        let insane = self.find_insane().unwrap_or(self);
+        let words = match () {
+            () if !insane.is_valid() => " is invalid",
+            () if self.is_sane() => " is not satisfiable",
+            () if !has(insane.kind_type, "m") => " is not sane: malleable witnesses exist",
+            () if std::ptr::eq(insane, self) && !has(insane.kind_type, "s") => {
+                " is not sane: witnesses without signature exist"
+            }
+            () if !has(insane.kind_type, "k") => {
+                " is not sane: contains mixes of timelocks expressed in blocks and seconds"
+            }
+            () if insane.has_duplicates => " is not sane: contains duplicate public keys",
+            () if !insane.has_valid_satisfactions() => " is not sane: needs witnesses that may exceed resource limits",
+            () => " is not sane",
+        };
+        Some(insane.text(&|index, _| keys[index].clone()) + words)
+    }
+
+    /// Notes where keys stand twice; the keys in it, if none does.
+    fn mark_duplicates<'a>(&mut self, keys: &'a [Option<Vec<u8>>]) -> Option<BTreeSet<&'a Option<Vec<u8>>>> {
+        let mut all = BTreeSet::new();
+        let mut is_unique = self.keys.iter().all(|index| all.insert(&keys[*index]));
+        for sub in &mut self.subs {
+            match sub.mark_duplicates(keys) {
+                Some(mut more) => {
+                    // The smaller goes into the larger.
+                    if all.len() < more.len() {
+                        std::mem::swap(&mut all, &mut more);
+                    }
+                    is_unique &= more.into_iter().all(|key| all.insert(key));
+                }
+                None => is_unique = false,
+            }
+        }
+        self.has_duplicates = !is_unique;
+        is_unique.then_some(all)
+    }
+
+    fn is_valid(&self) -> bool {
+        self.kind_type != 0 && self.size <= if self.is_leaf { LEAF_SIZE_MAX } else { SCRIPT_SIZE_MAX }
+    }
+
+    /// Whether it leaves a value on the stack.
+    fn leaves_value(&self) -> i32 {
+        i32::from(["B", "K", "W"].iter().any(|letter| has(self.kind_type, letter)))
+    }
+
+    fn is_satisfiable(&self) -> bool {
+        self.stack.sat.is_some()
+    }
+
+    fn has_valid_satisfactions(&self) -> bool {
+        let fits_stack = self.stack.sat.is_none_or(|sat| match self.is_leaf {
+            true => sat.exec + self.leaves_value() <= STACK_SIZE_MAX,
+            false => sat.difference + self.leaves_value() <= STACK_ITEMS_MAX,
+        });
+        let fits_ops = self.is_leaf || self.ops.sat.is_none_or(|sat| self.ops.count + sat <= OPS_MAX);
+        self.is_valid() && fits_ops && fits_stack
+    }
+
+    fn is_sane_inside(&self) -> bool {
+        self.has_valid_satisfactions() && has(self.kind_type, "mk") && !self.has_duplicates
+    }
+
+    fn is_sane(&self) -> bool {
+        self.is_valid() && has(self.kind_type, "Bs") && self.is_sane_inside()
+    }
+
+    /// The first that is not sane and has nothing insane in it.
+    fn find_insane(&self) -> Option<&Fragment> {
+        let inside = self.subs.iter().find_map(Fragment::find_insane);
+        inside.or_else(|| (!self.is_sane_inside()).then_some(self))
+    }
+}
