@@ -1,6 +1,7 @@
 //! The command line of `lydian-lab`.
 
 use crate::cli_reindex::{ReindexArgs, reindex};
+use crate::cli_sync::{SyncArgs, sync};
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
 use lydian_lab::limits_cmd::{self, LimitsSettings};
@@ -28,6 +29,8 @@ enum Command {
     Limits(LimitsArgs),
     /// Lets nodes validate the same block files in turn, each a whole process, and compares them.
     Reindex(ReindexArgs),
+    /// Lets nodes take the same chain from the same peer in turn, every script checked, each a whole process, and compares them.
+    Sync(SyncArgs),
     /// Brings other nodes into the cache folder.
     Peers(PeersArgs),
 }
@@ -40,7 +43,7 @@ struct PeersArgs {
 
 #[derive(Debug, Subcommand)]
 enum PeersCommand {
-    /// Installs a node if it is not there yet: knots.
+    /// Installs a node if it is not there yet: knots or btcd.
     Install { name: String },
 }
 
@@ -124,6 +127,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Chain(args) => chain(args).map(Report::from),
         Command::Limits(args) => limits(args).map(Report::from),
         Command::Reindex(args) => reindex(args),
+        Command::Sync(args) => sync(args),
         Command::Peers(PeersArgs { command: PeersCommand::Install { name } }) => {
             peers::install(name, &mut say).map(|version| Report::from(format!("{version}\n")))
         }

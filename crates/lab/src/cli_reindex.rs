@@ -1,84 +1,21 @@
-//! The command line of `lydian-lab reindex`: arguments to a comparison, and what it says on the way.
-//!
-//! Input: arguments. Output: the Markdown table, the JSON file as runs end. Exit code 0 when every run counts, 1 when one does not, 130 after a
-//! Ctrl-C, which ends the run that is on and keeps those before it.
+//! The command line of `lydian-lab reindex`. Input: arguments. Output: the table; what it shares with `sync` is in `cli_runs.rs`.
 
-use crate::cli::{Preset, Report, per_mille, say};
-use lydian_disk::{Disk, RealDisk};
+use crate::cli::Report;
+use crate::cli_runs::{Bench, Plan, RunArgs, contenders};
 use lydian_lab::LabError;
-use lydian_lab::parallel;
-use lydian_lab::plan::MixSettings;
-use lydian_lab::reindex::adapters::{adapter, cache_folder};
-use lydian_lab::reindex::chain_cache::{self, ensure};
-use lydian_lab::reindex::chain_files::ChainFiles;
-use lydian_lab::reindex::results::{Cache, Outcome, Results, Run, Settings};
-use lydian_lab::reindex::{Comparison, Contender, floor, lock, machine_facts, to_markdown};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Of the machine's memory; a node that wants more would end in swapping or in the kernel's hands.
-const MEMORY_SHARE_PER_CENT: u64 = 90;
-/// Where the system does not tell how much there is.
-const MEMORY_MAX_BYTES: u64 = 1 << 40;
-const EXIT_NOT_COUNTED: u8 = 1;
-const EXIT_INTERRUPTED: u8 = 130;
+use lydian_lab::reindex::Servers;
+use lydian_lab::reindex::results::{Cache, Experiment};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReindexArgs {
-    /// Folder with block files; its network is told by their magic.
-    #[arg(long, conflicts_with = "preset", required_unless_present = "preset")]
-    chain: Option<PathBuf>,
-    /// A chain of the lab, made once and kept in the cache folder: mainnet-mix, worst or empty.
-    #[arg(long, value_enum)]
-    preset: Option<Preset>,
-    /// Blocks above the genesis block.
-    #[arg(long, default_value_t = 550)]
-    blocks: u32,
-    /// The last of them that are near the weight limit.
-    #[arg(long, default_value_t = 100)]
-    full: u32,
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Share of the outputs that pay a key used before, 0 to 1.
-    #[arg(long, default_value_t = 0.0)]
-    reuse: f64,
-    /// lydian, bitcoind or knots; `KIND:LABEL` for a second build of one kind. Ratios are to the first.
-    #[arg(long, value_delimiter = ',', default_value = "lydian,bitcoind")]
-    nodes: Vec<String>,
-    /// NAME=PATH: the program of a node.
-    #[arg(long)]
-    node_path: Vec<String>,
-    /// NAME=ARGUMENT: one more argument for a node.
-    #[arg(long, allow_hyphen_values = true)]
-    node_arg: Vec<String>,
-    /// Runs of each node, in turn.
-    #[arg(long, default_value_t = 3)]
-    runs: u32,
+    #[command(flatten)]
+    runs: RunArgs,
     /// Whether the system's cache holds the block files when a run starts.
     #[arg(long, value_enum, default_value_t = CacheArg::Warm)]
     cache: CacheArg,
     /// Before a cold run only the files of the run leave the system's cache, though we might empty it: others need it.
     #[arg(long)]
     keep_system_cache: bool,
-    /// Script threads of each node, the main one included (`-par`) [default: all cores].
-    #[arg(long)]
-    par: Option<usize>,
-    /// Cache of each node in MiB (`-dbcache`).
-    #[arg(long, default_value_t = 4_000)]
-    dbcache: u64,
-    /// A run that takes longer is ended and does not count.
-    #[arg(long, default_value_t = 3_600)]
-    timeout_seconds: u64,
-    /// A node that uses more memory is ended; its run does not count [default: 90 % of the machine's].
-    #[arg(long)]
-    memory_max_mib: Option<u64>,
-    /// The results as JSON, written anew after every run.
-    #[arg(long)]
-    out: Option<PathBuf>,
-    /// Folder in which the nodes work [default: in the cache folder].
-    #[arg(long)]
-    work: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -90,138 +27,19 @@ enum CacheArg {
 }
 
 pub(crate) fn reindex(args: &ReindexArgs) -> Result<Report, LabError> {
-    let cache = cache_folder();
-    let _lock = lock::lock(&cache)?;
-    let contenders = contenders(args)?;
-    let chain = chain(args, &cache)?;
-    let settings = settings(args)?;
-    say("measuring this machine");
-    let floor = floor(&chain.facts, settings.threads)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))
-            .map_err(|error| LabError::Usage(format!("cannot listen to signals: {error}")))?;
-    }
+    let contenders = contenders(&args.runs)?;
+    let bench = Bench::new(&args.runs)?;
     let caches: &[Cache] = match args.cache {
         CacheArg::Warm => &[Cache::Warm],
         CacheArg::Cold => &[Cache::Cold],
         CacheArg::Both => &[Cache::Warm, Cache::Cold],
     };
-    let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
-    RealDisk.create_dir(&work)?;
-    let comparison = Comparison {
-        chain: &chain,
+    let plan = Plan {
+        experiment: Experiment::Reindex,
         contenders: &contenders,
+        servers: Servers::default(),
         caches,
         may_drop_caches: !args.keep_system_cache,
-        settings,
-        floor,
-        work: &work,
-        command_line: std::env::args().collect(),
-        interrupted: &interrupted,
     };
-    let results = comparison.run(&mut |results, run| {
-        say(&line_of(run));
-        save(args, results)
-    })?;
-    save(args, &results)?;
-    Ok(report(&results, interrupted.load(Ordering::Relaxed)))
-}
-
-fn report(results: &Results, is_interrupted: bool) -> Report {
-    let mut text = to_markdown(results);
-    let is_all_right = results.is_agreed && results.runs.iter().all(|run| run.outcome == Outcome::Counted);
-    if is_interrupted {
-        text.push_str("Interrupted: the runs before are above.\n");
-        return Report { text, exit_code: EXIT_INTERRUPTED };
-    }
-    Report { text, exit_code: if is_all_right { 0 } else { EXIT_NOT_COUNTED } }
-}
-
-fn save(args: &ReindexArgs, results: &Results) -> Result<(), LabError> {
-    match &args.out {
-        Some(path) => Ok(RealDisk.write_whole(path, results.to_json().as_bytes())?),
-        None => Ok(()),
-    }
-}
-
-fn contenders(args: &ReindexArgs) -> Result<Vec<Contender>, LabError> {
-    let paths = pairs("--node-path", &args.node_path, &args.nodes)?;
-    let arguments = pairs("--node-arg", &args.node_arg, &args.nodes)?;
-    let of = |name: &str, pairs: &[(String, String)]| {
-        pairs.iter().filter(|(node, _)| node == name).map(|(_, value)| value.clone()).collect::<Vec<_>>()
-    };
-    let mut found: Vec<Contender> = Vec::new();
-    for name in &args.nodes {
-        if found.iter().any(|contender| contender.name == *name) {
-            return Err(LabError::Usage(format!("--nodes: {name} twice; a label tells them apart, as in {name}:old")));
-        }
-        let path = of(name, &paths).pop().map(PathBuf::from);
-        let adapter = adapter(name, path.as_deref())?;
-        found.push(Contender { name: name.clone(), adapter, more: of(name, &arguments) });
-    }
-    Ok(found)
-}
-
-/// NAME=VALUE, of names that take part.
-fn pairs(option: &str, values: &[String], nodes: &[String]) -> Result<Vec<(String, String)>, LabError> {
-    let split = |text: &String| {
-        let pair = text.split_once('=').filter(|(name, _)| nodes.iter().any(|node| node == name));
-        let (name, value) = pair.ok_or_else(|| {
-            LabError::Usage(format!(
-                "{option} {text}: expected NAME=VALUE with a name of --nodes ({})",
-                nodes.join(", ")
-            ))
-        })?;
-        Ok((name.to_owned(), value.to_owned()))
-    };
-    values.iter().map(split).collect()
-}
-
-fn chain(args: &ReindexArgs, cache: &Path) -> Result<ChainFiles, LabError> {
-    if let Some(folder) = &args.chain {
-        say("reading the chain");
-        return ChainFiles::open(folder, None);
-    }
-    let reuse_per_mille = per_mille(args.reuse)?;
-    let mix = MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille };
-    let preset = match args.preset {
-        Some(Preset::MainnetMix) => chain_cache::Preset::MainnetMix(mix),
-        Some(Preset::Worst) => chain_cache::Preset::Worst { seed: args.seed },
-        Some(Preset::Empty) => chain_cache::Preset::Empty { blocks: args.blocks },
-        Some(Preset::Invalid | Preset::Reorg) | None => {
-            let text =
-                "--preset: chains with branches or refused blocks are for tests; take mainnet-mix, worst or empty";
-            return Err(LabError::Usage(text.into()));
-        }
-    };
-    ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut say).map(|(_, chain)| chain)
-}
-
-fn settings(args: &ReindexArgs) -> Result<Settings, LabError> {
-    let threads = args.par.unwrap_or_else(parallel::default_threads);
-    if args.runs == 0 || threads == 0 {
-        return Err(LabError::Usage("--runs and --par must be at least 1".into()));
-    }
-    let memory = machine_facts(Path::new(".")).memory_bytes;
-    let share = memory.map_or(MEMORY_MAX_BYTES, |bytes| bytes / 100 * MEMORY_SHARE_PER_CENT);
-    Ok(Settings {
-        runs: args.runs,
-        threads,
-        cache_mib: args.dbcache,
-        timeout_seconds: args.timeout_seconds,
-        memory_max_bytes: args.memory_max_mib.map_or(share, |mib| mib.saturating_mul(1 << 20)),
-    })
-}
-
-/// For people who wait.
-fn line_of(run: &Run) -> String {
-    let what = match run.outcome {
-        Outcome::Counted => String::new(),
-        _ => format!(": does not count, {}", run.reason.as_deref().unwrap_or("for no reason known")),
-    };
-    let cpu = run.user_seconds + run.system_seconds;
-    let disturbed = if run.is_disturbed { ", disturbed" } else { "" };
-    let cache = if run.cache == Cache::Cold { " cold" } else { "" };
-    format!("{}{cache} run {}: {:.2} s, CPU {cpu:.2} s{disturbed}{what}", run.node, run.number, run.wall_seconds)
+    bench.compare(&args.runs, plan)
 }

@@ -15,6 +15,8 @@ pub enum LabError {
     Io { action: &'static str, path: PathBuf, reason: String },
     /// Another program cannot be started, fails, or says what nobody understands.
     Program { program: String, reason: String },
+    /// A node that could be measured is not here; the sentence names what brings it.
+    NotInstalled(String),
     /// Another lab is measuring on this machine.
     Busy { lock: PathBuf },
 }
@@ -38,7 +40,7 @@ impl From<DiskError> for LabError {
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LabError::Usage(text) => f.write_str(text),
+            LabError::Usage(text) | LabError::NotInstalled(text) => f.write_str(text),
             LabError::Disk(error) => error.fmt(f),
             LabError::Io { action, path, reason } => write!(f, "cannot {action} {}: {reason}", path.display()),
             LabError::Program { program, reason } => write!(f, "{program}: {reason}"),
@@ -55,7 +57,11 @@ impl std::error::Error for LabError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             LabError::Disk(error) => Some(error),
-            LabError::Usage(_) | LabError::Io { .. } | LabError::Program { .. } | LabError::Busy { .. } => None,
+            LabError::Usage(_)
+            | LabError::NotInstalled(_)
+            | LabError::Io { .. }
+            | LabError::Program { .. }
+            | LabError::Busy { .. } => None,
         }
     }
 }

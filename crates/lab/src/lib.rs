@@ -19,6 +19,7 @@ pub mod regtest;
 pub mod reindex;
 pub mod rng;
 pub mod stats;
+pub mod sync;
 pub mod wallet;
 
 pub use error::LabError;

@@ -5,6 +5,8 @@
 
 mod cli;
 mod cli_reindex;
+mod cli_runs;
+mod cli_sync;
 
 use clap::Parser;
 use std::io::Write;

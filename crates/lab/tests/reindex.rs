@@ -13,8 +13,8 @@ use lydian_lab::presets::{empty, mainnet_mix};
 use lydian_lab::reindex::adapter::{Adapter, Job};
 use lydian_lab::reindex::adapters::Bitcoind;
 use lydian_lab::reindex::chain_files::ChainFiles;
-use lydian_lab::reindex::results::{Answer, Cache, Outcome, Results, Settings};
-use lydian_lab::reindex::{Comparison, Contender, system, to_markdown};
+use lydian_lab::reindex::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
+use lydian_lab::reindex::{Comparison, Contender, Servers, system, to_markdown};
 use lydian_oracle::{Daemon, Scratch, or_skip};
 use std::path::Path;
 use std::process::Command;
@@ -43,6 +43,10 @@ impl Adapter for Fake {
         let mut command = job.command("sh");
         command.args(["-c", &self.script, "sh"]).arg(&job.data).arg(job.log());
         command
+    }
+
+    fn sync(&self, job: &Job) -> Command {
+        self.reindex(job)
     }
 
     fn answer(&self, job: &Job) -> Result<Answer, LabError> {
@@ -76,11 +80,18 @@ impl Bench {
     fn run(&self, fakes: Vec<(&str, Fake)>, caches: &[Cache]) -> Results {
         let contenders: Vec<Contender> = fakes
             .into_iter()
-            .map(|(name, fake)| Contender { name: name.into(), adapter: Box::new(fake), more: Vec::new() })
+            .map(|(name, fake)| Contender {
+                name: name.into(),
+                adapter: Box::new(fake),
+                more: Vec::new(),
+                source: None,
+            })
             .collect();
         let work = self.scratch.path().join("work");
         std::fs::create_dir_all(&work).unwrap();
         let comparison = Comparison {
+            experiment: Experiment::Reindex,
+            servers: Servers::default(),
             chain: &self.chain,
             contenders: &contenders,
             caches,
@@ -141,7 +152,7 @@ fn runs_alternate_and_only_good_ones_count() {
 fn a_wrong_answer_is_loud() {
     let bench = Bench::new("wrong");
     let mut wrong = bench.good(":");
-    wrong.answer.utxo_hash = "00".repeat(32);
+    wrong.answer.utxo_hash = Some("00".repeat(32));
     let mut early = bench.good(":");
     early.answer.height = 2;
     let results = bench.run(vec![("wrong", wrong), ("right", bench.good(":")), ("early", early)], &[Cache::Warm]);
@@ -159,12 +170,12 @@ fn without_a_foretold_answer_two_nodes_decide() {
     let right = bench.good(":");
     bench.chain.answer = None;
     let fake = |answer: &Answer| Fake { script: ":".into(), answer: answer.clone() };
-    let other = Answer { utxo_hash: "11".repeat(32), ..right.answer.clone() };
+    let other = Answer { utxo_hash: Some("11".repeat(32)), ..right.answer.clone() };
     let names = |hashes: [&Answer; 3]| vec![("a", fake(hashes[0])), ("b", fake(hashes[1])), ("c", fake(hashes[2]))];
     let results = bench.run(names([&other, &right.answer, &right.answer]), &[Cache::Warm]);
     assert_eq!(results.expected, Some(right.answer.clone()));
     assert_eq!(outcomes(&results)[0], ("a", Outcome::WrongAnswer));
-    let third = Answer { utxo_hash: "22".repeat(32), ..other.clone() };
+    let third = Answer { utxo_hash: Some("22".repeat(32)), ..other.clone() };
     let results = bench.run(names([&other, &right.answer, &third]), &[Cache::Warm]);
     assert!(results.expected.is_none() && !results.is_agreed);
     assert!(outcomes(&results).iter().all(|(_, outcome)| *outcome == Outcome::WrongAnswer));
@@ -277,11 +288,14 @@ fn core_rebuilds_a_small_chain_and_counts() {
         name: name.into(),
         adapter: Box::new(Bitcoind::locate(None).unwrap()),
         more: Vec::new(),
+        source: None,
     };
     let mut broken = core("bitcoind:broken");
     broken.more.push("-nosuchoption=1".into());
     let work = scratch.path().join("work");
     let comparison = Comparison {
+        experiment: Experiment::Reindex,
+        servers: Servers::default(),
         chain: &chain,
         contenders: &[core("bitcoind"), broken],
         caches: &[Cache::Warm, Cache::Cold],

@@ -40,7 +40,8 @@ impl Bench {
         let info = format!(r#"{{"height":{height},"tip":"{}"}}"#, answer.tip);
         let set = format!(
             r#"{{"height":{height},"bestblock":"{}","coins":5,"hash_serialized_3":"{}"}}"#,
-            answer.tip, answer.utxo_hash
+            answer.tip,
+            answer.utxo_hash.unwrap()
         );
         let script = format!(
             "#!/bin/sh\ncase \"$*\" in\n*--version*) echo lydian fake;;\n*utxohash*) echo '{set}';;\n*info*) echo '{info}';;\n\
@@ -121,13 +122,11 @@ fn what_cannot_be_is_one_sentence() {
     let bench = Bench::new("usage");
     let node = format!("lydian={}", bench.node("node", ":", 5));
     let cases: &[(&[&str], &str)] = &[
-        (&["--nodes", "btcd"], "--nodes: btcd is none of lydian, bitcoind, knots"),
+        (&["--nodes", "bcoin"], "--nodes: bcoin is none of lydian, bitcoind, knots, btcd"),
         (&["--nodes", "lydian,lydian", "--node-path", &node], "lydian twice"),
         (&["--nodes", "lydian", "--node-path", "lydian=absent"], "there is no such file"),
         (&["--nodes", "lydian", "--node-path", "bitcoind=x"], "expected NAME=VALUE with a name of --nodes"),
         (&["--nodes", "lydian", "--node-path", &node, "--runs", "0"], "must be at least 1"),
-        (&["--nodes", "knots"], "lydian-lab peers install knots"),
-        (&["--nodes", "bitcoind"], "make judge"),
     ];
     for (arguments, sentence) in cases {
         let output = bench.compare(arguments);
@@ -136,6 +135,27 @@ fn what_cannot_be_is_one_sentence() {
     }
     let reorg = bench.lab(&["--preset", "reorg", "--nodes", "lydian", "--node-path", &node]).output().unwrap();
     assert!(text(&reorg.stderr).contains("chains with branches"), "{}", text(&reorg.stderr));
+}
+
+/// The others go on; a node that cannot take part is in the table too.
+#[test]
+fn what_is_not_here_is_recorded() {
+    let bench = Bench::new("absent");
+    let node = format!("lydian={}", bench.node("node", ":", 5));
+    let nodes = ["--nodes", "lydian,knots,btcd,bitcoind", "--node-path", &node, "--runs", "1"];
+    let output = bench.compare(&[&nodes[..], &["--node-path", "btcd=/bin/true"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    for line in
+        ["| lydian | 1", "| knots | 0 of 1 |", "lydian-lab peers install knots", "make judge", "| btcd | cannot |"]
+    {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    let results = bench.results();
+    let outcomes: Vec<(&str, Outcome)> = results.runs.iter().map(|run| (run.node.as_str(), run.outcome)).collect();
+    let expected = [("lydian", Outcome::Counted), ("knots", Outcome::Failed), ("bitcoind", Outcome::Failed)];
+    assert_eq!(outcomes, expected);
+    assert!(results.nodes[2].cannot.as_ref().unwrap().contains("regtest database"));
 }
 
 /// A started lab; killed if the test fails before its end.

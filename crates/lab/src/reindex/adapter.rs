@@ -1,27 +1,62 @@
 //! What the runner must know of a node, and nothing more: one small file a node in `adapters/`.
 //!
-//! Input: a job. Output: a command that validates everything and ends by itself at the tip; afterwards what the node thinks it ended with. Every
-//! node of today ends by itself (`-stopatheight`), so the runner asks nothing of it while it runs and measures nothing but its work.
+//! Input: a job. Output: a command that validates everything, from block files or from peers; afterwards what the node thinks it ended with. A node
+//! ends by itself at the tip where it can (`-stopatheight`), and then nothing is asked of it while it runs; where it cannot, it is asked for its tip a
+//! few times a second and told to stop.
 
 use super::chain_files::Network;
-use super::results::Answer;
+use super::results::{Answer, Experiment};
 use crate::error::LabError;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A node.
-pub trait Adapter: Debug {
+pub trait Adapter: Debug + Sync {
     fn program(&self) -> &Path;
 
     /// As the node itself tells it.
     fn version(&self) -> Result<String, LabError>;
 
+    /// What is missing here, and what brings it.
+    fn absent(&self) -> Option<&str> {
+        None
+    }
+
+    /// Why this node, by what it is, does not take part; `None` when it can.
+    fn cannot(&self, _experiment: Experiment) -> Option<&'static str> {
+        None
+    }
+
     /// Rebuilds everything from the block files in the data directory, checks every script, and ends at the tip.
     fn reindex(&self, job: &Job) -> Command;
 
-    /// Asks the node for its tip and UTXO hash; starts it again if it must.
+    /// Takes the chain from the peers of the job and from nobody else, checks every script, and ends at the tip unless [`Adapter::tip`] is there.
+    fn sync(&self, job: &Job) -> Command;
+
+    /// Gives the chain that is in the data directory to peers on this port of loopback; answers RPC with the job's cookie. `None`: it cannot.
+    fn serve(&self, _job: &Job, _port: u16) -> Option<Command> {
+        None
+    }
+
+    /// For a node that does not end by itself: its tip now, by a question that costs it next to nothing.
+    fn tip(&self, _job: &Job) -> Option<Result<Answer, LabError>> {
+        None
+    }
+
+    /// For the same: tells it to end.
+    fn stop(&self, _job: &Job) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    /// The node's own log.
+    fn log(&self, job: &Job) -> PathBuf {
+        job.log()
+    }
+
+    /// Asks the node for its tip and UTXO hash; starts it again if it must. Not called for a node that [`Adapter::tip`] asks.
     fn answer(&self, job: &Job) -> Result<Answer, LabError>;
 }
 
@@ -34,6 +69,13 @@ pub struct Job {
     /// Threads that check scripts, the main one included, as `-par` counts.
     pub threads: usize,
     pub cache_mib: u64,
+    /// Where the chain comes from; of a sync.
+    pub peers: Vec<SocketAddrV4>,
+    /// Of a sync from several peers: seconds since 1970 at which the chain ends now. A node that believes itself far behind asks one peer alone for headers,
+    /// and then knows of nobody else who has the blocks.
+    pub time: Option<u32>,
+    /// Free on loopback, for a node that is asked while it runs.
+    pub rpc_port: u16,
     /// Arguments that the user adds to every start.
     pub more: Vec<String>,
 }
@@ -46,6 +88,11 @@ impl Job {
 
     pub fn log(&self) -> PathBuf {
         self.chain_folder().join("debug.log")
+    }
+
+    /// Of the RPC server of a node that we start to ask it.
+    pub fn cookie(&self) -> PathBuf {
+        self.data.join("lab-cookie")
     }
 
     /// A command without input, whose words are thrown away: the log has them.

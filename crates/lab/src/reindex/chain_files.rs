@@ -5,6 +5,7 @@
 //! answer the whole UTXO set in memory. Must never: change the folder, or judge a block: an answer is computed of chains known to be valid.
 
 use super::results::{Answer, ChainFacts};
+use super::system::{copy_durably, create_dir};
 use crate::engine_times::CheckCounts;
 use crate::error::LabError;
 use crate::limits::CHAIN_FILE_SIZE_MAX;
@@ -15,6 +16,7 @@ use lydian_hash::Sha256;
 use lydian_primitives::{BlockHash, Header, Height, OutPoint, RawBlock};
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// `MAX_SCRIPT_SIZE`: an output with a longer script never enters the UTXO set; nor does one that begins with OP_RETURN.
@@ -41,6 +43,11 @@ pub struct Network {
     pub folder: &'static str,
 }
 
+/// By the name that `-chain=` takes.
+pub fn network(name: &str) -> Option<&'static Network> {
+    NETWORKS.iter().find(|network| network.name == name)
+}
+
 /// The chain.
 #[derive(Debug)]
 pub struct ChainFiles {
@@ -48,6 +55,8 @@ pub struct ChainFiles {
     pub files: Vec<PathBuf>,
     pub network: &'static Network,
     pub facts: ChainFacts,
+    /// The latest time in a header, in seconds since 1970.
+    pub last_time: u32,
     /// `None` for files of others and for chains with branches.
     pub answer: Option<Answer>,
 }
@@ -100,7 +109,16 @@ impl ChainFiles {
         if !key.is_empty() {
             files.push(folder.join("xor.dat"));
         }
-        Ok(ChainFiles { files, network, facts, answer })
+        Ok(ChainFiles { files, network, facts, last_time: scan.last_time, answer })
+    }
+
+    /// Copies the files into a folder, which is made, and waits until they are on the disk.
+    pub fn copy_to(&self, folder: &Path) -> Result<(), LabError> {
+        create_dir(folder)?;
+        for file in &self.files {
+            copy_durably(file, &folder.join(file.file_name().unwrap_or(OsStr::new("blk"))))?;
+        }
+        Ok(())
     }
 }
 
@@ -178,6 +196,7 @@ struct Scan {
     network: Option<&'static Network>,
     hasher: Sha256,
     bytes: u64,
+    last_time: u32,
     tree: Tree,
     walk: Option<Walk>,
 }
@@ -185,7 +204,7 @@ struct Scan {
 impl Scan {
     fn new(is_walked: bool) -> Scan {
         let walk = is_walked.then(Walk::default);
-        Scan { network: None, hasher: Sha256::new(), bytes: 0, tree: Tree::default(), walk }
+        Scan { network: None, hasher: Sha256::new(), bytes: 0, last_time: 0, tree: Tree::default(), walk }
     }
 
     fn read(&mut self, path: &Path, key: &[u8]) -> Result<(), LabError> {
@@ -208,7 +227,9 @@ impl Scan {
 
     fn take(&mut self, block: &[u8]) {
         let Some(header) = block.first_chunk::<HEADER_SIZE>() else { return };
-        self.tree.add(&Header::parse(header));
+        let header = Header::parse(header);
+        self.last_time = self.last_time.max(header.time);
+        self.tree.add(&header);
         if let Some(walk) = self.walk.take() {
             self.walk = walk.connect(block);
         }
@@ -331,7 +352,7 @@ impl Walk {
         coins.sort_unstable_by_key(|(outpoint, _)| **outpoint);
         let count = coins.len() as u64;
         let hash = hash_serialized_3(coins.into_iter());
-        let utxo_hash = BlockHash(hash).to_string();
+        let utxo_hash = Some(BlockHash(hash).to_string());
         Some(Answer { height, tip: tip.to_string(), coins: Some(count), utxo_hash })
     }
 }

@@ -31,6 +31,8 @@ pub struct Guard<'a> {
     /// Resident memory of it and its children.
     pub memory_max_bytes: u64,
     pub interrupted: &'a AtomicBool,
+    /// Processes that work for this one beside it: what they use is not what others use, and without them it is not let run on.
+    pub servers: &'a [u32],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,7 @@ pub enum End {
     Killed { signal: i32 },
     TimedOut,
     MemoryExceeded,
+    ServerEnded,
     Interrupted,
 }
 
@@ -61,7 +64,7 @@ pub struct Measured {
 pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>) -> Result<Measured, LabError> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.process_group(0);
-    let before = Shares::now();
+    let before = Shares::now(guard.servers);
     // What the child's record inherits from us at the moment it becomes another program.
     let inherited = system::process_memory(std::process::id()).map_or(0, |memory| memory.peak_bytes);
     let (started, start) = (system::unix_seconds(), system::now());
@@ -80,7 +83,7 @@ pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>
     system::kill_group(pid);
     let (status, usage) = reap(child, &program)?;
     let (user_seconds, system_seconds) = (usage.utime.as_secs_f64(), usage.stime.as_secs_f64());
-    let machine = before.until_now(user_seconds + system_seconds);
+    let machine = before.until_now(user_seconds + system_seconds, guard.servers);
     let own_peak = if usage.maxrss > inherited { usage.maxrss } else { 0 };
     Ok(Measured {
         end: stop.unwrap_or_else(|| end_of(status)),
@@ -148,6 +151,9 @@ impl<'a> Watcher<'a> {
             if guard.interrupted.load(Ordering::Relaxed) {
                 return Some(End::Interrupted);
             }
+            if is_look && guard.servers.iter().any(|&pid| system::has_ended(pid)) {
+                return Some(End::ServerEnded);
+            }
             if rss_bytes > guard.memory_max_bytes {
                 return Some(End::MemoryExceeded);
             }
@@ -214,21 +220,22 @@ impl Samples {
     }
 }
 
-/// What the machine and we had used at one moment.
+/// What the machine, and we with the servers, had used at one moment.
 struct Shares {
     machine: Option<MachineTimes>,
     own_ticks: u64,
 }
 
 impl Shares {
-    fn now() -> Shares {
-        let own_ticks = system::process_times(std::process::id()).map_or(0, |times| times.own_ticks);
+    fn now(servers: &[u32]) -> Shares {
+        let ours = std::iter::once(std::process::id()).chain(servers.iter().copied());
+        let own_ticks = ours.filter_map(system::process_times).map(|times| times.own_ticks).sum();
         Shares { machine: system::machine_times(), own_ticks }
     }
 
-    /// The shares of the time since then; what neither the node nor we used, others did.
-    fn until_now(&self, node_seconds: f64) -> Machine {
-        let end = Shares::now();
+    /// The shares of the time since then; what neither the node nor we with the servers used, others did.
+    fn until_now(&self, node_seconds: f64, servers: &[u32]) -> Machine {
+        let end = Shares::now(servers);
         let (Some(before), Some(after)) = (self.machine, end.machine) else { return Machine::default() };
         let total = seconds_of(after.total.saturating_sub(before.total));
         if total <= 0.0 {

@@ -1,13 +1,15 @@
-//! `lydian-lab reindex`: whole nodes as processes on the same block files, in turn, measured from start to exit.
+//! Whole nodes as processes on the same chain, in turn, measured from start to exit: `lydian-lab reindex` from block files, `lydian-lab sync` from
+//! a peer.
 //!
 //! Input: a chain, contenders, settings. Output: results, of which a run counts only with the right tip and UTXO hash. Every run has a data
-//! directory of its own, made of copies before the clock starts and removed afterwards. A node that fails is recorded and the others go on.
-//! Must never: run two nodes at once, or beside another lab (`lock.rs`).
+//! directory of its own, made before the clock starts and removed afterwards; in a reindex it holds copies of the block files. A node that fails or is
+//! not here is recorded and the others go on. Must never: run two contenders at once, or beside another lab (`lock.rs`).
 
 pub mod adapter;
 pub mod adapters;
 pub mod chain_cache;
 pub mod chain_files;
+mod keeper;
 pub mod lock;
 pub mod log;
 pub mod machine;
@@ -23,10 +25,11 @@ pub use summary::to_markdown;
 
 use adapter::{Adapter, Job};
 use chain_files::ChainFiles;
+use keeper::{Kept, keep};
 use measure::{End, Guard, Measured, measure};
-use results::{Cache, FORMAT, Floor, Lab, NodeFacts, Outcome, Results, Run, Settings, rounded};
-use std::ffi::OsStr;
+use results::{Cache, Experiment, FORMAT, Floor, Lab, NodeFacts, Outcome, Results, Run, Settings, rounded};
 use std::fs::OpenOptions;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,11 +47,30 @@ pub struct Contender {
     pub adapter: Box<dyn Adapter>,
     /// Arguments for this node alone.
     pub more: Vec<String>,
+    /// Of a sync.
+    pub source: Option<Source>,
+}
+
+/// Where a node has the chain from in a sync.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// As the results tell it.
+    pub name: String,
+    pub peers: Vec<SocketAddrV4>,
+}
+
+/// Who gives the chain in a sync: processes that run beside every contender.
+#[derive(Clone, Debug, Default)]
+pub struct Servers {
+    pub facts: Vec<NodeFacts>,
+    pub pids: Vec<u32>,
 }
 
 /// What a comparison consists of.
 #[derive(Debug)]
 pub struct Comparison<'a> {
+    pub experiment: Experiment,
+    pub servers: Servers,
     pub chain: &'a ChainFiles,
     pub contenders: &'a [Contender],
     pub caches: &'a [Cache],
@@ -68,7 +90,7 @@ impl Comparison<'_> {
         let mut results = self.begin()?;
         for &cache in self.caches {
             for number in 1..=self.settings.runs {
-                for contender in self.contenders {
+                for contender in self.contenders.iter().filter(|one| one.adapter.cannot(self.experiment).is_none()) {
                     let Some(run) = self.one(contender, number, cache)? else {
                         results.settle(self.chain.answer.as_ref());
                         return Ok(results);
@@ -87,18 +109,21 @@ impl Comparison<'_> {
     }
 
     fn begin(&self) -> Result<Results, LabError> {
-        let place = self.job(Path::new("DATADIR"), &[]);
-        let mut nodes = Vec::new();
-        for contender in self.contenders {
-            let job = Job { more: contender.more.clone(), ..place.clone() };
-            let command = contender.adapter.reindex(&job);
-            nodes.push(NodeFacts {
+        let facts = |contender: &Contender| {
+            let adapter = contender.adapter.as_ref();
+            let cannot = adapter.cannot(self.experiment);
+            let takes_part = cannot.is_none() && adapter.absent().is_none();
+            let command = takes_part.then(|| self.command(contender, &self.job(Path::new("DATADIR"), contender)));
+            NodeFacts {
                 name: contender.name.clone(),
-                program: contender.adapter.program().display().to_string(),
-                version: contender.adapter.version()?,
-                arguments: command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect(),
-            });
-        }
+                program: adapter.program().display().to_string(),
+                version: adapter.version().unwrap_or_else(|error| format!("not told: {error}")),
+                arguments: command.as_ref().map_or(Vec::new(), arguments_of),
+                source: contender.source.as_ref().map(|source| source.name.clone()),
+                cannot: cannot.map(str::to_owned),
+            }
+        };
+        let nodes = self.contenders.iter().map(facts).collect();
         Ok(Results {
             format: FORMAT,
             lab: Lab {
@@ -106,12 +131,14 @@ impl Comparison<'_> {
                 commit: machine::commit(),
                 command_line: self.command_line.clone(),
             },
+            experiment: self.experiment,
             started: system::unix_seconds(),
             machine: machine_facts(self.work),
             chain: self.chain.facts.clone(),
             settings: self.settings.clone(),
             floor: self.floor.clone(),
             nodes,
+            servers: self.servers.facts.clone(),
             expected: None,
             is_agreed: false,
             runs: Vec::new(),
@@ -119,14 +146,24 @@ impl Comparison<'_> {
         })
     }
 
-    fn job(&self, data: &Path, more: &[String]) -> Job {
+    fn command(&self, contender: &Contender, job: &Job) -> Command {
+        match self.experiment {
+            Experiment::Reindex => contender.adapter.reindex(job),
+            Experiment::Sync => contender.adapter.sync(job),
+        }
+    }
+
+    fn job(&self, data: &Path, contender: &Contender) -> Job {
         Job {
             data: data.to_path_buf(),
             network: self.chain.network,
             height: self.chain.facts.height,
             threads: self.settings.threads,
             cache_mib: self.settings.cache_mib,
-            more: more.to_vec(),
+            peers: contender.source.as_ref().map_or(Vec::new(), |source| source.peers.clone()),
+            time: contender.source.as_ref().filter(|source| source.peers.len() > 1).map(|_| self.chain.last_time),
+            rpc_port: 0,
+            more: contender.more.clone(),
         }
     }
 
@@ -135,70 +172,105 @@ impl Comparison<'_> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let folder = Folder::new(&self.work.join("run"))?;
-        let job = self.job(&folder.0.join("data"), &contender.more);
-        let blocks = job.chain_folder().join("blocks");
-        system::create_dir(&blocks)?;
-        for file in &self.chain.files {
-            system::copy_durably(file, &blocks.join(file.file_name().unwrap_or(OsStr::new("blk"))))?;
+        let adapter = contender.adapter.as_ref();
+        if let Some(reason) = adapter.absent() {
+            return Ok(Some(Run::not_started(&contender.name, number, cache, reason.to_owned())));
         }
-        let emptied_by = match cache {
+        let folder = Folder::new(&self.work.join("run"))?;
+        let job = Job { rpc_port: rpc::free_port()?, ..self.job(&folder.0.join("data"), contender) };
+        let emptied_by = self.prepare(&job, &folder.0, cache)?;
+        let output = folder.0.join("output.txt");
+        let mut command = self.command(contender, &job);
+        capture(&mut command, &output)?;
+        let guard = Guard {
+            timeout: Duration::from_secs(self.settings.timeout_seconds),
+            memory_max_bytes: self.settings.memory_max_bytes,
+            interrupted: self.interrupted,
+            servers: &self.servers.pids,
+        };
+        let (measured, kept) = keep(adapter, &job, || measure(command, &job.data, &guard));
+        let measured = match measured {
+            Ok(measured) => measured,
+            Err(error) => return Ok(Some(Run::not_started(&contender.name, number, cache, error.to_string()))),
+        };
+        if measured.end == End::Interrupted {
+            return Ok(None);
+        }
+        let mut run = self.record(contender, number, cache, &job, measured, &kept);
+        run.cache_emptied_by = emptied_by.map(str::to_owned);
+        run.log_end = Some(log_end(&adapter.log(&job), &output));
+        if run.reason.is_none() {
+            match (kept.is_asked, kept.end) {
+                (true, Some((_, answer))) => run.answer = Some(answer),
+                (true, None) => run.reason = Some("it ended before the tip".to_owned()),
+                (false, _) => match adapter.answer(&job) {
+                    Ok(answer) => run.answer = Some(answer),
+                    Err(error) => run.reason = Some(format!("it gives no answer afterwards: {error}")),
+                },
+            }
+        }
+        Ok(Some(run))
+    }
+
+    /// Makes the data directory. Returns how the cache was emptied.
+    fn prepare(&self, job: &Job, folder: &Path, cache: Cache) -> Result<Option<&'static str>, LabError> {
+        let blocks = job.chain_folder().join("blocks");
+        if self.experiment == Experiment::Sync {
+            system::create_dir(&job.data)?;
+            return Ok(None);
+        }
+        self.chain.copy_to(&blocks)?;
+        Ok(match cache {
             Cache::Cold if self.may_drop_caches && system::drop_caches() => Some("drop_caches"),
             Cache::Cold => {
-                system::forget_files(&folder.0);
+                system::forget_files(folder);
                 Some("posix_fadvise")
             }
             Cache::Warm => {
                 system::fill_cache(&blocks);
                 None
             }
-        };
-        let output = folder.0.join("output.txt");
-        let mut command = contender.adapter.reindex(&job);
-        capture(&mut command, &output)?;
-        let guard = Guard {
-            timeout: Duration::from_secs(self.settings.timeout_seconds),
-            memory_max_bytes: self.settings.memory_max_bytes,
-            interrupted: self.interrupted,
-        };
-        let measured = measure(command, &job.data, &guard)?;
-        if measured.end == End::Interrupted {
-            return Ok(None);
-        }
-        let mut run = self.record(&contender.name, number, cache, &job, measured);
-        run.cache_emptied_by = emptied_by.map(str::to_owned);
-        run.log_end = Some(log_end(&job.log(), &output));
-        if run.reason.is_none() {
-            match contender.adapter.answer(&job) {
-                Ok(answer) => run.answer = Some(answer),
-                Err(error) => run.reason = Some(format!("it gives no answer afterwards: {error}")),
-            }
-        }
-        Ok(Some(run))
+        })
     }
 
-    fn record(&self, node: &str, number: u32, cache: Cache, job: &Job, measured: Measured) -> Run {
-        let tips = log::tip_lines(&job.log());
+    fn record(
+        &self,
+        contender: &Contender,
+        number: u32,
+        cache: Cache,
+        job: &Job,
+        measured: Measured,
+        kept: &Kept,
+    ) -> Run {
+        let tips = log::tip_lines(&contender.adapter.log(job));
+        let heights: Vec<(f64, u32)> = match kept.is_asked {
+            true => kept.heights.clone(),
+            false => tips.iter().map(|tip| (tip.unix_seconds, tip.height)).collect(),
+        };
         let mut samples = measured.samples;
-        let mut reached = tips.iter().peekable();
+        let mut reached = heights.iter().peekable();
         let mut height = None;
         for sample in &mut samples {
-            while let Some(tip) = reached.next_if(|tip| tip.unix_seconds <= measured.started + sample.seconds) {
-                height = Some(tip.height);
+            while let Some((_, now)) = reached.next_if(|(seconds, _)| *seconds <= measured.started + sample.seconds) {
+                height = Some(*now);
             }
             sample.height = height;
         }
-        let tip = tips.iter().find(|line| line.height == job.height && line.hash == self.chain.facts.tip);
+        let is_tip = |height: u32, hash: &str| height == job.height && hash == self.chain.facts.tip;
+        let told =
+            kept.end.as_ref().filter(|(_, answer)| is_tip(answer.height, &answer.tip)).map(|(seconds, _)| *seconds);
+        let logged = tips.iter().find(|line| is_tip(line.height, &line.hash)).map(|line| line.unix_seconds);
+        let tip = told.or(logged);
         let (outcome, reason) = self.verdict(measured.end);
         Run {
-            node: node.to_owned(),
+            node: contender.name.clone(),
             number,
             cache,
             cache_emptied_by: None,
             outcome,
             reason,
             log_end: None,
-            tip_seconds: tip.map(|line| rounded((line.unix_seconds - measured.started).max(0.0))),
+            tip_seconds: tip.map(|seconds| rounded((seconds - measured.started).max(0.0))),
             wall_seconds: rounded(measured.wall_seconds),
             user_seconds: rounded(measured.user_seconds),
             system_seconds: rounded(measured.system_seconds),
@@ -226,13 +298,19 @@ impl Comparison<'_> {
                 let limit = self.settings.memory_max_bytes;
                 (Outcome::MemoryExceeded, Some(format!("it used more than {limit} bytes of memory and was killed")))
             }
+            End::ServerEnded => (Outcome::Failed, Some("the server that gave the chain ended".into())),
             End::Interrupted => (Outcome::Failed, Some("it was interrupted".into())),
         }
     }
 }
 
+/// For the results.
+pub fn arguments_of(command: &Command) -> Vec<String> {
+    command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
 /// What the program says goes into a file; it may say why it does not start.
-fn capture(command: &mut Command, output: &Path) -> Result<(), LabError> {
+pub(crate) fn capture(command: &mut Command, output: &Path) -> Result<(), LabError> {
     let open = OpenOptions::new().create(true).append(true).open(output);
     let file = open.map_err(|error| LabError::io("create", output, error))?;
     let second = file.try_clone().map_err(|error| LabError::io("open", output, error))?;
@@ -240,16 +318,17 @@ fn capture(command: &mut Command, output: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-fn log_end(log: &Path, output: &Path) -> String {
+pub(crate) fn log_end(log: &Path, output: &Path) -> String {
     let ends = [log::end_of(log, LOG_END_BYTES), log::end_of(output, LOG_END_BYTES)];
     ends.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// The folder of one run: empty at first, gone afterwards.
-struct Folder(PathBuf);
+#[derive(Debug)]
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(path: &Path) -> Result<Folder, LabError> {
+    pub(crate) fn new(path: &Path) -> Result<Folder, LabError> {
         system::remove_dir(path)?;
         system::create_dir(path)?;
         Ok(Folder(path.to_path_buf()))

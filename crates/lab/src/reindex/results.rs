@@ -17,6 +17,7 @@ pub const OTHERS_SHARE_MAX: f64 = 0.05;
 pub struct Results {
     pub format: u32,
     pub lab: Lab,
+    pub experiment: Experiment,
     /// Seconds since 1970.
     pub started: f64,
     pub machine: MachineFacts,
@@ -24,12 +25,24 @@ pub struct Results {
     pub settings: Settings,
     pub floor: Option<Floor>,
     pub nodes: Vec<NodeFacts>,
+    /// Who gave the chain; of a sync.
+    pub servers: Vec<NodeFacts>,
     /// What every run had to end with; `None` when nothing told and no two nodes agreed.
     pub expected: Option<Answer>,
     /// All runs that ended gave the expected answer, and there was one.
     pub is_agreed: bool,
     pub runs: Vec<Run>,
     pub summary: Vec<Summary>,
+}
+
+/// Where the nodes have the chain from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Experiment {
+    /// Block files of their own.
+    Reindex,
+    /// A peer on loopback, or several.
+    Sync,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,8 +104,12 @@ pub struct NodeFacts {
     pub name: String,
     pub program: String,
     pub version: String,
-    /// Of every run; `DATADIR` stands for its data directory.
+    /// Of every run; `DATADIR` stands for its data directory, port 0 for a free one.
     pub arguments: Vec<String>,
+    /// In a sync: the server's name, and the shapes of the connections to it where there are any.
+    pub source: Option<String>,
+    /// Why it takes no part: what the node is, not what is missing here.
+    pub cannot: Option<String>,
 }
 
 /// What a node says after the measurement.
@@ -101,8 +118,8 @@ pub struct Answer {
     pub height: u32,
     pub tip: String,
     pub coins: Option<u64>,
-    /// Core's `hash_serialized_3`, as shown.
-    pub utxo_hash: String,
+    /// Core's `hash_serialized_3`, as shown; `None` from a node that cannot tell it.
+    pub utxo_hash: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,6 +169,32 @@ pub struct Run {
     pub is_disturbed: bool,
     pub answer: Option<Answer>,
     pub samples: Vec<Sample>,
+}
+
+impl Run {
+    /// One that could not begin.
+    pub fn not_started(node: &str, number: u32, cache: Cache, reason: String) -> Run {
+        Run {
+            node: node.to_owned(),
+            number,
+            cache,
+            cache_emptied_by: None,
+            outcome: Outcome::Failed,
+            reason: Some(reason),
+            log_end: None,
+            tip_seconds: None,
+            wall_seconds: 0.0,
+            user_seconds: 0.0,
+            system_seconds: 0.0,
+            peak_rss_bytes: 0,
+            io: Io::default(),
+            disk_bytes: 0,
+            machine: Machine::default(),
+            is_disturbed: false,
+            answer: None,
+            samples: Vec::new(),
+        }
+    }
 }
 
 /// How the machine's time went during a run; `None` where the system does not tell.
@@ -265,21 +308,27 @@ impl Answer {
     /// Equal in what both know.
     pub fn matches(&self, other: &Answer) -> bool {
         let coins_differ = matches!((self.coins, other.coins), (Some(mine), Some(yours)) if mine != yours);
-        !coins_differ && (self.height, &self.tip, &self.utxo_hash) == (other.height, &other.tip, &other.utxo_hash)
+        let sets_differ = matches!((&self.utxo_hash, &other.utxo_hash), (Some(mine), Some(yours)) if mine != yours);
+        !coins_differ && !sets_differ && (self.height, &self.tip) == (other.height, &other.tip)
     }
 }
 
 impl std::fmt::Display for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "height {}, tip {}, UTXO hash {}", self.height, self.tip, self.utxo_hash)?;
+        write!(f, "height {}, tip {}", self.height, self.tip)?;
+        if let Some(hash) = &self.utxo_hash {
+            write!(f, ", UTXO hash {hash}")?;
+        }
         self.coins.map_or(Ok(()), |coins| write!(f, ", {coins} coins"))
     }
 }
 
-/// The first answer that two different nodes gave; of a single node the first it gave.
+/// The first answer that two different nodes gave; of a single node the first it gave. One with a UTXO hash before one without.
 fn agreed(runs: &[Run], nodes: usize) -> Option<Answer> {
     let answers = || runs.iter().filter_map(|run| Some((&run.node, run.answer.as_ref()?)));
-    answers()
+    let whole = answers().filter(|(_, answer)| answer.utxo_hash.is_some());
+    whole
+        .chain(answers())
         .find(|(node, answer)| nodes == 1 || answers().any(|(other, given)| other != *node && given.matches(answer)))
         .map(|(_, answer)| answer.clone())
 }

@@ -3,6 +3,8 @@
 //! Input: port, `user:password`, method, parameters. Output: the result. Cost: one connection a question. Must never: talk to anything but
 //! loopback, repeat a call by itself, or read an answer without bound.
 
+use super::adapter::Job;
+use super::system::read_proc;
 use crate::error::LabError;
 use crate::limits::RPC_ANSWER_BYTES_MAX;
 use serde_json::{Value, json};
@@ -20,9 +22,15 @@ pub struct Server {
 }
 
 impl Server {
+    /// With the cookie that a node writes when its server begins; `None` until then.
+    pub fn with_cookie(job: &Job) -> Option<Server> {
+        let credentials = read_proc(&job.cookie().to_string_lossy())?;
+        Some(Server { port: job.rpc_port, credentials: credentials.trim().to_owned() })
+    }
+
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, LabError> {
         let failed = |reason: String| LabError::program(format!("RPC {method}"), reason);
-        let answer = self.post(&json!({ "method": method, "params": params, "id": 0 }).to_string());
+        let answer = self.post(&json!({ "jsonrpc": "1.0", "method": method, "params": params, "id": 0 }).to_string());
         let answer = answer.map_err(|error| failed(error.to_string()))?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         let mut body: Value = serde_json::from_str(body).map_err(|_| failed(first_line(&answer)))?;

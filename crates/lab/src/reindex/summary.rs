@@ -73,6 +73,11 @@ pub fn to_markdown(results: &Results) -> String {
         // Writing into a string cannot fail.
         let _ = writeln!(text, "{}", row(summary));
     }
+    for node in &results.nodes {
+        if let Some(reason) = &node.cannot {
+            let _ = writeln!(text, "| {} | cannot |{} {reason} |", node.name, " - |".repeat(10));
+        }
+    }
     text.push('\n');
     for line in remarks(results) {
         let _ = writeln!(text, "{line}");
@@ -125,6 +130,19 @@ fn remarks(results: &Results) -> Vec<String> {
     }
     if let Some(expected) = &results.expected {
         lines.push(format!("Every run that counts ends with {expected}."));
+    }
+    for node in &results.nodes {
+        let counted = |run: &&Run| run.node == node.name && run.outcome == Outcome::Counted;
+        let mut answers = results.runs.iter().filter(counted).filter_map(|run| run.answer.as_ref()).peekable();
+        if answers.peek().is_some() && answers.all(|answer| answer.utxo_hash.is_none()) {
+            lines.push(format!("{} tells no UTXO hash: its runs count by their tip alone.", node.name));
+        }
+        if let Some(source) = &node.source {
+            lines.push(format!("{} has the chain from {source}.", node.name));
+        }
+    }
+    for server in &results.servers {
+        lines.push(format!("Server {}: {}.", server.name, server.version));
     }
     let (machine, settings, chain) = (&results.machine, &results.settings, &results.chain);
     lines.push(format!(

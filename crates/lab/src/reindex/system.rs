@@ -67,6 +67,11 @@ pub fn family(root: u32) -> Vec<u32> {
     found
 }
 
+/// Whether a child of ours has ended; it may wait to be waited for.
+pub fn has_ended(pid: u32) -> bool {
+    process_times(pid).is_none_or(|times| matches!(times.state, 'Z' | 'X'))
+}
+
 /// Returns when the process has ended; it is not waited for, so that its figures can still be read.
 pub fn wait_for_end(pid: u32) {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };

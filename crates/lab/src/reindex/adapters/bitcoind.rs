@@ -43,6 +43,14 @@ impl Adapter for Bitcoind {
         core::reindex(job.command(&self.program), job)
     }
 
+    fn sync(&self, job: &Job) -> Command {
+        core::sync(job.command(&self.program), job)
+    }
+
+    fn serve(&self, job: &Job, port: u16) -> Option<Command> {
+        Some(core::serve(job.command(&self.program), job, port))
+    }
+
     fn answer(&self, job: &Job) -> Result<Answer, LabError> {
         core::answer(job.command(&self.program), job)
     }

@@ -6,18 +6,18 @@
 use crate::error::LabError;
 use crate::reindex::adapter::Job;
 use crate::reindex::results::Answer;
-use crate::reindex::{log, rpc, system};
+use crate::reindex::{log, rpc};
 use serde_json::{Value, json};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// No peers, no wallet, and none of regtest's self-checks, which walk the whole block index several times a block and which no other network makes.
+/// No wallet, nobody found by itself, and none of regtest's self-checks, which walk the whole block index several times a block and which no other
+/// network makes.
 const QUIET: &[&str] = &[
-    "-listen=0",
-    "-connect=0",
     "-dnsseed=0",
     "-fixedseeds=0",
     "-natpmp=0",
+    "-listenonion=0",
     "-disablewallet=1",
     "-persistmempool=0",
     "-printtoconsole=0",
@@ -25,6 +25,7 @@ const QUIET: &[&str] = &[
     "-checkmempool=0",
     "-checkaddrman=0",
 ];
+const OFFLINE: &[&str] = &["-listen=0", "-connect=0"];
 
 const START_POLL: Duration = Duration::from_millis(100);
 /// Loading a large chain takes a while; a process that ended is noticed at once.
@@ -33,20 +34,38 @@ const LOG_END_BYTES: u64 = 2_000;
 
 /// Every script, whatever the program believes to know of a block; the log with fine times.
 pub(super) fn reindex(mut command: Command, job: &Job) -> Command {
-    command.args(job.place()).args(QUIET).args(["-server=0", "-reindex=1", "-assumevalid=0", "-logtimemicros=1"]);
+    command.args(job.place()).args(OFFLINE).arg("-reindex=1");
+    validate(command, job)
+}
+
+/// The same from peers. With a clock that stands still its patience would, too, so it gets none, and asks one peer of several for a chain of old times.
+pub(super) fn sync(mut command: Command, job: &Job) -> Command {
+    command.args(job.place()).arg("-listen=0");
+    command.args(job.peers.iter().map(|peer| format!("-connect={peer}")));
+    validate(command, job)
+}
+
+fn validate(mut command: Command, job: &Job) -> Command {
+    command.args(QUIET).args(["-server=0", "-assumevalid=0", "-logtimemicros=1"]);
     command.arg(format!("-stopatheight={}", job.height));
     command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
     command.args(&job.more);
     command
 }
 
+/// Listens to peers on loopback and looks for none.
+pub(super) fn serve(mut command: Command, job: &Job, port: u16) -> Command {
+    command.args(job.place()).args(["-listen=1", "-connect=0"]).arg(format!("-bind=127.0.0.1:{port}"));
+    command.args(QUIET).args(["-checkblocks=1", "-checklevel=0"]);
+    command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
+    command.args(asked(job)).args(&job.more);
+    command
+}
+
 /// Starts the program once more and asks it.
 pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError> {
-    let port = rpc::free_port()?;
-    let cookie = job.data.join("lab-cookie");
-    command.args(job.place()).args(QUIET).args(["-server=1", "-rpcbind=127.0.0.1", "-rpcallowip=127.0.0.1"]);
-    command.arg(format!("-rpcport={port}")).arg(format!("-rpccookiefile={}", cookie.display()));
-    command.args(["-checkblocks=1", "-checklevel=0", "-rpcservertimeout=86400"]);
+    command.args(job.place()).args(OFFLINE).args(QUIET);
+    command.args(["-checkblocks=1", "-checklevel=0"]).args(asked(job));
     command.args(&job.more);
     let program = command.get_program().to_string_lossy().into_owned();
     let child = command.spawn().map_err(|error| LabError::program(&program, error))?;
@@ -56,12 +75,12 @@ pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError
         if running.0.try_wait().is_ok_and(|status| status.is_some()) {
             break;
         }
-        let Some(credentials) = system::read_proc(&cookie.to_string_lossy()) else { continue };
-        let server = rpc::Server { port, credentials: credentials.trim().to_owned() };
         // Until it is up it refuses the connection, or answers -28.
-        if server.call("getblockcount", &json!([])).is_err() {
+        let Some(server) =
+            rpc::Server::with_cookie(job).filter(|server| server.call("getblockcount", &json!([])).is_ok())
+        else {
             continue;
-        }
+        };
         let answer = server.call("gettxoutsetinfo", &json!(["hash_serialized_3"])).and_then(|set| answer_of(&set));
         let _ = server.call("stop", &json!([]));
         let _ = running.0.wait();
@@ -69,6 +88,18 @@ pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError
     }
     let said = log::end_of(&job.log(), LOG_END_BYTES);
     Err(LabError::program(program, format!("started again to be asked, it does not answer; its log ends:\n{said}")))
+}
+
+/// An RPC server on loopback, with a cookie of ours.
+fn asked(job: &Job) -> Vec<String> {
+    vec![
+        "-server=1".to_owned(),
+        "-rpcbind=127.0.0.1".to_owned(),
+        "-rpcallowip=127.0.0.1".to_owned(),
+        "-rpcservertimeout=86400".to_owned(),
+        format!("-rpcport={}", job.rpc_port),
+        format!("-rpccookiefile={}", job.cookie().display()),
+    ]
 }
 
 /// Killed when nobody needs it any more.
@@ -86,7 +117,7 @@ fn answer_of(set: &Value) -> Result<Answer, LabError> {
     let text = |name: &str| set[name].as_str().map(str::to_owned).ok_or_else(form);
     let height = set["height"].as_u64().and_then(|height| u32::try_from(height).ok()).ok_or_else(form)?;
     let coins = Some(set["txouts"].as_u64().ok_or_else(form)?);
-    Ok(Answer { height, tip: text("bestblock")?, coins, utxo_hash: text("hash_serialized_3")? })
+    Ok(Answer { height, tip: text("bestblock")?, coins, utxo_hash: Some(text("hash_serialized_3")?) })
 }
 
 #[cfg(test)]
@@ -96,7 +127,7 @@ mod tests {
     #[test]
     fn an_answer_needs_every_field() {
         let set = json!({"height": 3, "bestblock": "aa", "txouts": 5, "hash_serialized_3": "bb", "total_amount": 1.5});
-        let expected = Answer { height: 3, tip: "aa".into(), coins: Some(5), utxo_hash: "bb".into() };
+        let expected = Answer { height: 3, tip: "aa".into(), coins: Some(5), utxo_hash: Some("bb".into()) };
         assert_eq!(answer_of(&set).unwrap(), expected);
         for field in ["height", "bestblock", "txouts", "hash_serialized_3"] {
             let mut less = set.clone();

@@ -41,6 +41,13 @@ impl Knots {
             }
         }
     }
+
+    fn command(&self, job: &Job) -> Command {
+        let (program, arguments) = self.start();
+        let mut command = job.command(program);
+        command.args(arguments);
+        command
+    }
 }
 
 impl Adapter for Knots {
@@ -56,16 +63,18 @@ impl Adapter for Knots {
     }
 
     fn reindex(&self, job: &Job) -> Command {
-        let (program, arguments) = self.start();
-        let mut command = job.command(program);
-        command.args(arguments);
-        core::reindex(command, job)
+        core::reindex(self.command(job), job)
+    }
+
+    fn sync(&self, job: &Job) -> Command {
+        core::sync(self.command(job), job)
+    }
+
+    fn serve(&self, job: &Job, port: u16) -> Option<Command> {
+        Some(core::serve(self.command(job), job, port))
     }
 
     fn answer(&self, job: &Job) -> Result<Answer, LabError> {
-        let (program, arguments) = self.start();
-        let mut command = job.command(program);
-        command.args(arguments);
-        core::answer(command, job)
+        core::answer(self.command(job), job)
     }
 }

@@ -22,6 +22,17 @@ impl Lydian {
         Ok(Lydian { program: found(path, beside.as_slice(), hint)? })
     }
 
+    /// Every script of every block, up to the tip and no further.
+    fn validate(&self, job: &Job, from: impl IntoIterator<Item = String>) -> Command {
+        let mut command = job.command(&self.program);
+        command.args(job.place()).args(from).arg("-listen=0");
+        command.args(["-assumevalid=0", "-printtoconsole=0", "-logtimemicros=1"]);
+        command.arg("-server=0").arg(format!("-stopatheight={}", job.height));
+        command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
+        command.args(&job.more);
+        command
+    }
+
     fn ask(&self, job: &Job, question: &str) -> Result<Value, LabError> {
         let mut command = Command::new(&self.program);
         command.args(job.place()).args(&job.more).args([question, "--json"]);
@@ -43,12 +54,23 @@ impl Adapter for Lydian {
     }
 
     fn reindex(&self, job: &Job) -> Command {
+        self.validate(job, ["-reindex=1", "-connect=0"].map(str::to_owned))
+    }
+
+    /// Its clock is the time of day alone: patience with peers is measured by another, which goes on.
+    fn sync(&self, job: &Job) -> Command {
+        let peers = job.peers.iter().map(|peer| format!("-connect={peer}"));
+        self.validate(job, peers.chain(job.time.map(|time| format!("-mocktime={time}"))))
+    }
+
+    fn serve(&self, job: &Job, port: u16) -> Option<Command> {
         let mut command = job.command(&self.program);
-        command.args(job.place()).args(["-reindex=1", "-assumevalid=0", "-printtoconsole=0", "-logtimemicros=1"]);
-        command.args(["-server=0", "-listen=0", "-noconnect"]).arg(format!("-stopatheight={}", job.height));
+        command.args(job.place()).args(["-listen=1", "-connect=0"]).arg(format!("-bind=127.0.0.1:{port}"));
+        command.args(["-printtoconsole=0", "-server=1"]).arg(format!("-rpcport={}", job.rpc_port));
+        command.arg(format!("-rpccookiefile={}", job.cookie().display()));
         command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
         command.args(&job.more);
-        command
+        Some(command)
     }
 
     fn answer(&self, job: &Job) -> Result<Answer, LabError> {
@@ -70,7 +92,9 @@ fn answer_of(info: &Value, set: &Value) -> Result<Answer, LabError> {
         return Err(LabError::program("lydian", text));
     }
     let utxo_hash = set["hash_serialized_3"].as_str().map(str::to_owned);
-    let utxo_hash = utxo_hash.ok_or_else(|| LabError::program("lydian", format!("unexpected answer: {set}")))?;
+    if utxo_hash.is_none() {
+        return Err(LabError::program("lydian", format!("unexpected answer: {set}")));
+    }
     Ok(Answer { height, tip: hash, coins: set["coins"].as_u64(), utxo_hash })
 }
 
@@ -83,7 +107,7 @@ mod tests {
     fn both_questions_must_tell_the_same_tip() {
         let info = json!({"height": 3, "tip": "aa", "coins": 9});
         let set = json!({"height": 3, "bestblock": "aa", "coins": 5, "hash_serialized_3": "bb"});
-        let expected = Answer { height: 3, tip: "aa".into(), coins: Some(5), utxo_hash: "bb".into() };
+        let expected = Answer { height: 3, tip: "aa".into(), coins: Some(5), utxo_hash: Some("bb".into()) };
         assert_eq!(answer_of(&info, &set).unwrap(), expected);
         for (name, value) in [("height", json!(4)), ("bestblock", json!("ab")), ("hash_serialized_3", json!(null))] {
             let mut other = set.clone();

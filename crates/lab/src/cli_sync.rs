@@ -1,0 +1,139 @@
+//! The command line of `lydian-lab sync`: servers and the ways to them, beside what it shares with `reindex` (`cli_runs.rs`).
+//!
+//! Input: arguments. Output: the table. The servers are started before the first run, one of each kind that is asked for, and all contenders take
+//! the chain from the same one unless told otherwise.
+
+use crate::cli::{Report, say};
+use crate::cli_runs::{Bench, Plan, RunArgs, contenders, pairs};
+use lydian_lab::LabError;
+use lydian_lab::reindex::adapters::{KINDS, adapter};
+use lydian_lab::reindex::results::{Cache, Experiment};
+use lydian_lab::reindex::{Contender, Servers, Source};
+use lydian_lab::sync::server::Recipe;
+use lydian_lab::sync::{Proxy, Server, Shape};
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+
+/// Peers of one contender.
+const PEERS_MAX: usize = 64;
+const EXIT_INTERRUPTED: u8 = 130;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SyncArgs {
+    #[command(flatten)]
+    runs: RunArgs,
+    /// Who holds the chain and gives it to all: bitcoind, lydian or knots.
+    #[arg(long, default_value = "bitcoind")]
+    server: String,
+    /// KIND=PATH: the program of a server.
+    #[arg(long)]
+    server_path: Vec<String>,
+    /// NAME=KIND: a node has the chain from another server than the rest.
+    #[arg(long)]
+    node_server: Vec<String>,
+    /// How the connections to the server are, one peer for each: good, stall (after 256 KiB; stall@BYTES), 1MBps, 500kBps, 200ms (there and back). Without
+    /// it: one peer, and nothing between.
+    #[arg(long, value_delimiter = ',')]
+    shape: Vec<Shape>,
+    /// NAME=SHAPE,SHAPE,...: the same for one node, as in lydian:four=stall,1MBps,200ms,good.
+    #[arg(long)]
+    node_shape: Vec<String>,
+    /// How many peers, without --shape all good.
+    #[arg(long)]
+    peers: Option<usize>,
+}
+
+pub(crate) fn sync(args: &SyncArgs) -> Result<Report, LabError> {
+    let mut contenders = contenders(&args.runs)?;
+    let shapes = shapes(args, &contenders)?;
+    let kinds = server_kinds(args, &contenders)?;
+    let bench = Bench::new(&args.runs)?;
+    let mut servers: Vec<Server> = Vec::new();
+    let mut proxies = Vec::new();
+    for ((contender, shapes), kind) in contenders.iter_mut().zip(&shapes).zip(&kinds) {
+        if !servers.iter().any(|server| server.facts().name == *kind) {
+            let Some(server) = start(args, &bench, kind, servers.len())? else {
+                return Ok(Report { text: String::new(), exit_code: EXIT_INTERRUPTED });
+            };
+            servers.push(server);
+        }
+        let server = servers.iter().find(|server| server.facts().name == *kind);
+        if let Some(address) = server.map(Server::address) {
+            contender.source = Some(source(kind, address, shapes, &mut proxies)?);
+        }
+    }
+    let beside = Servers {
+        facts: servers.iter().map(|server| server.facts().clone()).collect(),
+        pids: servers.iter().map(Server::pid).collect(),
+    };
+    let plan = Plan {
+        experiment: Experiment::Sync,
+        contenders: &contenders,
+        servers: beside,
+        caches: &[Cache::Warm],
+        may_drop_caches: false,
+    };
+    bench.compare(&args.runs, plan)
+}
+
+/// Of each contender.
+fn shapes(args: &SyncArgs, contenders: &[Contender]) -> Result<Vec<Vec<Shape>>, LabError> {
+    let own = pairs("--node-shape", &args.node_shape, &args.runs.nodes)?;
+    let count = args.peers.unwrap_or(args.shape.len());
+    if count > PEERS_MAX || args.peers == Some(0) || (!args.shape.is_empty() && count != args.shape.len()) {
+        let text = format!("--peers is between 1 and {PEERS_MAX}, and as many as --shape names");
+        return Err(LabError::Usage(text));
+    }
+    let all = if args.shape.is_empty() { vec![Shape::Good; count] } else { args.shape.clone() };
+    let of = |contender: &Contender| match own.iter().rfind(|(name, _)| *name == contender.name) {
+        None => Ok(all.clone()),
+        Some((name, list)) => {
+            let parsed = list.split(',').map(str::parse).collect::<Result<Vec<Shape>, String>>();
+            parsed.map_err(|error| LabError::Usage(format!("--node-shape {name}: {error}")))
+        }
+    };
+    contenders.iter().map(of).collect()
+}
+
+/// The name of each contender's server.
+fn server_kinds(args: &SyncArgs, contenders: &[Contender]) -> Result<Vec<String>, LabError> {
+    let own = pairs("--node-server", &args.node_server, &args.runs.nodes)?;
+    let of = |contender: &Contender| {
+        let found = own.iter().rfind(|(name, _)| *name == contender.name);
+        found.map_or(args.server.clone(), |(_, kind)| kind.clone())
+    };
+    Ok(contenders.iter().map(of).collect())
+}
+
+fn start(args: &SyncArgs, bench: &Bench, kind: &str, number: usize) -> Result<Option<Server>, LabError> {
+    let kinds: Vec<String> = KINDS.iter().map(|&kind| kind.to_owned()).collect();
+    let paths = pairs("--server-path", &args.server_path, &kinds)?;
+    let path = paths.iter().rfind(|(name, _)| name == kind).map(|(_, path)| PathBuf::from(path));
+    let adapter = adapter(kind, path.as_deref())?;
+    say(&format!("the server {kind} validates the chain"));
+    let folder = bench.work.join(format!("server-{number}"));
+    let recipe = Recipe {
+        name: kind,
+        adapter: adapter.as_ref(),
+        chain: &bench.chain,
+        settings: &bench.settings,
+        folder: &folder,
+        interrupted: &bench.interrupted,
+    };
+    Server::start(&recipe)
+}
+
+/// Straight to the server where no shapes are wanted.
+fn source(kind: &str, server: SocketAddrV4, shapes: &[Shape], proxies: &mut Vec<Proxy>) -> Result<Source, LabError> {
+    if shapes.is_empty() {
+        return Ok(Source { name: kind.to_owned(), peers: vec![server] });
+    }
+    let mut peers = Vec::new();
+    for &shape in shapes {
+        let proxy = Proxy::start(server, shape)?;
+        peers.push(proxy.address());
+        proxies.push(proxy);
+    }
+    let names: Vec<String> = shapes.iter().map(Shape::to_string).collect();
+    Ok(Source { name: format!("{kind}, {} peers: {}", peers.len(), names.join(", ")), peers })
+}

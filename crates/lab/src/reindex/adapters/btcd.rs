@@ -1,0 +1,129 @@
+//! btcd: built from its Go module into the cache folder, or any binary by path.
+//!
+//! Input: perhaps a path. Output: an adapter. btcd deletes its regtest database at every start, so it is asked for its tip while it runs and is told to
+//! stop there; it cannot be asked afterwards, cannot rebuild from files, and serves nothing that it was not given in the same run. It tells
+//! no hash of its UTXO set. Full validation: `--nocheckpoints`; it has no assumevalid. Must never: install anything here.
+
+use super::{cache_folder, found};
+use crate::error::LabError;
+use crate::reindex::adapter::{Adapter, Job, ask};
+use crate::reindex::results::{Answer, Experiment};
+use crate::reindex::rpc::Server;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Of the Go module `github.com/btcsuite/btcd`.
+pub const VERSION: &str = "v0.25.0";
+/// Below the cache folder.
+pub const FOLDER: &str = "btcd-0.25.0";
+pub const PROGRAM: &str = "btcd";
+/// Of its RPC server, which listens on loopback while a run lasts.
+const USER: &str = "lab";
+const PASSWORD: &str = "lab";
+
+#[derive(Debug)]
+pub struct Btcd {
+    program: PathBuf,
+}
+
+impl Btcd {
+    pub fn locate(path: Option<&Path>) -> Result<Btcd, LabError> {
+        let hint = "btcd: it is not installed; `lydian-lab peers install btcd` does it, or give --node-path btcd=PATH";
+        Ok(Btcd { program: found(path, &[cache_folder().join(FOLDER).join(PROGRAM)], hint)? })
+    }
+
+    /// Regtest, nobody found by itself, data and log in the data directory, RPC on loopback; its other settings are the caller's.
+    pub fn command(&self, job: &Job) -> Command {
+        let mut command = job.command(&self.program);
+        let in_data = |option: &str, name: &str| {
+            let mut argument = OsString::from(option);
+            argument.push(job.data.join(name));
+            argument
+        };
+        // Its own default is the user's file.
+        command.arg(in_data("--configfile=", "none.conf"));
+        command.arg(in_data("--datadir=", "data")).arg(in_data("--logdir=", "logs"));
+        command.args(["--regtest", "--nodnsseed", "--nocheckpoints", "--nostalldetect", "--notls"]);
+        command.arg(format!("--rpcuser={USER}")).arg(format!("--rpcpass={PASSWORD}"));
+        command.arg(format!("--rpclisten=127.0.0.1:{}", job.rpc_port));
+        command
+    }
+
+    /// Where it answers.
+    pub fn server(job: &Job) -> Server {
+        Server { port: job.rpc_port, credentials: format!("{USER}:{PASSWORD}") }
+    }
+}
+
+impl Adapter for Btcd {
+    fn program(&self) -> &Path {
+        &self.program
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        let mut command = Command::new(&self.program);
+        command.arg("--version");
+        Ok(ask(command)?.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
+        match experiment {
+            Experiment::Reindex => {
+                Some("btcd rebuilds nothing from block files, and deletes its regtest database at each start")
+            }
+            Experiment::Sync => None,
+        }
+    }
+
+    fn reindex(&self, job: &Job) -> Command {
+        self.command(job)
+    }
+
+    /// Script threads are not to be chosen: Go takes as many as there are cores, so `-par` becomes `GOMAXPROCS`.
+    fn sync(&self, job: &Job) -> Command {
+        let mut command = self.command(job);
+        command.env("GOMAXPROCS", job.threads.to_string());
+        command.arg("--nolisten").args(job.peers.iter().map(|peer| format!("--connect={peer}")));
+        command.arg(format!("--utxocachemaxsize={}", job.cache_mib)).args(&job.more);
+        command
+    }
+
+    fn tip(&self, job: &Job) -> Option<Result<Answer, LabError>> {
+        let server = Btcd::server(job);
+        Some(server.call("getbestblock", &json!([])).and_then(|best| answer_of(&best)))
+    }
+
+    fn stop(&self, job: &Job) -> Result<(), LabError> {
+        Btcd::server(job).call("stop", &json!([])).map(|_| ())
+    }
+
+    fn log(&self, job: &Job) -> PathBuf {
+        job.data.join("logs/regtest/btcd.log")
+    }
+
+    fn answer(&self, _: &Job) -> Result<Answer, LabError> {
+        Err(LabError::program("btcd", "it deletes its database when it starts again"))
+    }
+}
+
+/// Of btcd's own `getbestblock`.
+fn answer_of(best: &Value) -> Result<Answer, LabError> {
+    let height = best["height"].as_u64().and_then(|height| u32::try_from(height).ok());
+    let known = height.zip(best["hash"].as_str());
+    let (height, tip) = known.ok_or_else(|| LabError::program("btcd", format!("unexpected answer: {best}")))?;
+    Ok(Answer { height, tip: tip.to_owned(), coins: None, utxo_hash: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tip_needs_both_fields() {
+        let answer = answer_of(&json!({"hash": "aa", "height": 7})).unwrap();
+        assert_eq!((answer.height, answer.tip.as_str(), answer.utxo_hash), (7, "aa", None));
+        assert!(answer_of(&json!({"hash": "aa"})).is_err() && answer_of(&json!({"height": 7})).is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! Beside a run of a node that does not end by itself: asks it for its tip and tells it to stop there.
+//!
+//! Input: an adapter, a job, the run. Output: what the run gave, with the heights and the answer that the node told meanwhile. Cost: one question
+//! every 50 ms to nodes that want to be asked, none to the others. Must never: outlive the run.
+
+use super::adapter::{Adapter, Job};
+use super::results::Answer;
+use super::system;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// What the node told.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept {
+    /// Whether it is such a node.
+    pub(super) is_asked: bool,
+    /// Seconds since 1970, and the height seen first then.
+    pub(super) heights: Vec<(f64, u32)>,
+    /// Seconds since 1970, and what it told when it was at the height of the tip.
+    pub(super) end: Option<(f64, Answer)>,
+}
+
+pub(super) fn keep<T>(adapter: &dyn Adapter, job: &Job, run: impl FnOnce() -> T) -> (T, Kept) {
+    let has_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let keeper = scope.spawn(|| watch(adapter, job, &has_ended));
+        let given = run();
+        has_ended.store(true, Ordering::Relaxed);
+        (given, keeper.join().unwrap_or_default())
+    })
+}
+
+fn watch(adapter: &dyn Adapter, job: &Job, has_ended: &AtomicBool) -> Kept {
+    let mut kept = Kept::default();
+    while let Some(tip) = adapter.tip(job) {
+        kept.is_asked = true;
+        if has_ended.load(Ordering::Relaxed) {
+            break;
+        }
+        if let Ok(answer) = tip
+            && kept.end.is_none()
+        {
+            let now = system::unix_seconds();
+            if kept.heights.last().is_none_or(|(_, height)| *height != answer.height) {
+                kept.heights.push((now, answer.height));
+            }
+            kept.end = (answer.height >= job.height).then_some((now, answer));
+        }
+        if kept.end.is_some() && adapter.stop(job).is_ok() {
+            break;
+        }
+        thread::sleep(PERIOD);
+    }
+    kept
+}

@@ -1,0 +1,171 @@
+//! A node that holds the chain and gives it to peers on loopback while the contenders run.
+//!
+//! Input: an adapter, a chain. Output: a running process with its port. It validates the block files itself first, to its own clean end, and is
+//! started again to serve, so that nobody syncs from a node that is still at work. Cost: one reindex. Must never: outlive the value, or look for peers.
+
+use crate::error::LabError;
+use crate::reindex::adapter::{Adapter, Job};
+use crate::reindex::chain_files::ChainFiles;
+use crate::reindex::measure::{End, Guard, measure};
+use crate::reindex::results::{NodeFacts, Settings};
+use crate::reindex::{Folder, arguments_of, capture, log_end, rpc, system};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const POLL: Duration = Duration::from_millis(100);
+/// Loading a large chain takes a while; a process that ended is noticed at once.
+const POLLS_MAX: u32 = 6_000;
+/// After the server answers, for what it does on other threads when it starts.
+const SETTLES: Duration = Duration::from_secs(1);
+
+/// Dropped, it is killed and its folder removed.
+#[derive(Debug)]
+pub struct Server {
+    process: Running,
+    port: u16,
+    facts: NodeFacts,
+    _folder: Folder,
+}
+
+/// What a server is made of.
+#[derive(Debug)]
+pub struct Recipe<'a> {
+    /// As the results tell it.
+    pub name: &'a str,
+    pub adapter: &'a dyn Adapter,
+    pub chain: &'a ChainFiles,
+    pub settings: &'a Settings,
+    /// Made for it, and removed with it.
+    pub folder: &'a Path,
+    pub interrupted: &'a AtomicBool,
+}
+
+impl Server {
+    /// Waits until it gives the chain. `None` after an interruption.
+    pub fn start(recipe: &Recipe<'_>) -> Result<Option<Server>, LabError> {
+        let Recipe { name, adapter, chain, settings, .. } = *recipe;
+        let folder = Folder::new(recipe.folder)?;
+        let job = Job {
+            data: folder.0.join("data"),
+            network: chain.network,
+            height: chain.facts.height,
+            threads: settings.threads,
+            cache_mib: settings.cache_mib,
+            peers: Vec::new(),
+            time: None,
+            rpc_port: rpc::free_port()?,
+            more: Vec::new(),
+        };
+        let port = rpc::free_port()?;
+        let Some(command) = adapter.serve(&job, port) else {
+            return Err(LabError::Usage(format!(
+                "--server {name}: this node cannot serve a chain that it was not given in the same run"
+            )));
+        };
+        let output = folder.0.join("output.txt");
+        chain.copy_to(&job.chain_folder().join("blocks"))?;
+        if !validate(recipe, &job, &output)? {
+            return Ok(None);
+        }
+        let facts = NodeFacts {
+            name: name.to_owned(),
+            program: adapter.program().display().to_string(),
+            version: adapter.version()?,
+            arguments: arguments_of(&command),
+            source: None,
+            cannot: None,
+        };
+        let mut server = Server { process: Running::start(command, &output)?, port, facts, _folder: folder };
+        let is_there = server.wait(recipe, &job, &output)?;
+        Ok(is_there.then_some(server))
+    }
+
+    pub fn address(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.0.id()
+    }
+
+    pub fn facts(&self) -> &NodeFacts {
+        &self.facts
+    }
+
+    fn wait(&mut self, recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabError> {
+        let name = recipe.name;
+        let tip = Value::from(recipe.chain.facts.tip.clone());
+        for _ in 0..POLLS_MAX {
+            std::thread::sleep(POLL);
+            if recipe.interrupted.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            if system::has_ended(self.pid()) {
+                break;
+            }
+            // Until it is up it refuses the connection, or answers -28.
+            let best =
+                rpc::Server::with_cookie(job).and_then(|server| server.call("getbestblockhash", &json!([])).ok());
+            match best {
+                Some(best) if best == tip => {
+                    std::thread::sleep(SETTLES);
+                    return Ok(true);
+                }
+                Some(best) => {
+                    let reason = format!("the server ends the chain at {best}, expected was {tip}");
+                    return Err(LabError::program(name, reason));
+                }
+                None => {}
+            }
+        }
+        let said = log_end(&recipe.adapter.log(job), output);
+        Err(LabError::program(name, format!("the server does not answer; it says:\n{said}")))
+    }
+}
+
+/// `false` after an interruption.
+fn validate(recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabError> {
+    let mut command = recipe.adapter.reindex(job);
+    capture(&mut command, output)?;
+    let guard = Guard {
+        timeout: Duration::from_secs(recipe.settings.timeout_seconds),
+        memory_max_bytes: recipe.settings.memory_max_bytes,
+        interrupted: recipe.interrupted,
+        servers: &[],
+    };
+    match measure(command, &job.data, &guard)?.end {
+        End::Exited { code: 0 } => Ok(true),
+        End::Interrupted => Ok(false),
+        end => {
+            let said = log_end(&recipe.adapter.log(job), output);
+            Err(LabError::program(
+                recipe.name,
+                format!("the server does not validate the chain ({end:?}); it says:\n{said}"),
+            ))
+        }
+    }
+}
+
+/// Killed with whatever it started. It leads a group of its own, so that a Ctrl-C ends the contenders first.
+#[derive(Debug)]
+struct Running(Child);
+
+impl Running {
+    fn start(mut command: Command, output: &Path) -> Result<Running, LabError> {
+        capture(&mut command, output)?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        command.process_group(0).spawn().map(Running).map_err(|error| LabError::program(program, error))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        system::kill_group(self.0.id());
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,185 @@
+//! The runner in a sync, with small nodes made of shell scripts: those that do not end by themselves, those that never reach the tip or die, and a
+//! server that goes away. Each is recorded with its reason, and the others go on.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads its own files"
+)]
+
+use lydian_lab::LabError;
+use lydian_lab::presets::empty;
+use lydian_lab::reindex::adapter::{Adapter, Job};
+use lydian_lab::reindex::adapters::Absent;
+use lydian_lab::reindex::chain_files::ChainFiles;
+use lydian_lab::reindex::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
+use lydian_lab::reindex::{Comparison, Contender, Servers, Source, to_markdown};
+use lydian_oracle::Scratch;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Its script is the node; in its data directory it leaves what it would answer, and it ends when a file `stop` is there.
+#[derive(Debug)]
+struct Asked {
+    script: String,
+}
+
+/// Says that it is at height 3 and ends when it is told to.
+const UNTIL_STOPPED: &str = "while [ ! -f \"$1/stop\" ]; do sleep 0.05; done";
+
+impl Adapter for Asked {
+    fn program(&self) -> &Path {
+        Path::new("sh")
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        Ok("asked 1".into())
+    }
+
+    fn reindex(&self, job: &Job) -> Command {
+        job.command("false")
+    }
+
+    /// `$1` is the data directory, `$2` the first peer.
+    fn sync(&self, job: &Job) -> Command {
+        let mut command = job.command("sh");
+        command.args(["-c", &self.script, "sh"]).arg(&job.data).arg(job.peers[0].to_string());
+        command
+    }
+
+    fn tip(&self, job: &Job) -> Option<Result<Answer, LabError>> {
+        let told = std::fs::read_to_string(job.data.join("tip"));
+        Some(told.map_err(|error| LabError::Usage(error.to_string())).and_then(|told| {
+            let (height, tip) = told.trim().split_once(' ').ok_or(LabError::Usage("half written".into()))?;
+            Ok(Answer { height: height.parse().unwrap(), tip: tip.into(), coins: None, utxo_hash: None })
+        }))
+    }
+
+    fn stop(&self, job: &Job) -> Result<(), LabError> {
+        std::fs::write(job.data.join("stop"), "").unwrap();
+        Ok(())
+    }
+
+    fn answer(&self, _: &Job) -> Result<Answer, LabError> {
+        panic!("it was asked while it ran");
+    }
+}
+
+struct Bench {
+    scratch: Scratch,
+    chain: ChainFiles,
+}
+
+impl Bench {
+    fn new(name: &str) -> Bench {
+        let scratch = Scratch::new(&format!("sync-{name}"));
+        let folder = scratch.path().join("chain");
+        empty::write(3, &folder).unwrap();
+        let chain = ChainFiles::open(&folder, None).unwrap();
+        Bench { scratch, chain }
+    }
+
+    /// Reaches this height with the right tip, after its script.
+    fn reaches(&self, before: &str, height: u32, tip: &str) -> Box<dyn Adapter> {
+        let said = format!("echo '{height} {tip}' > \"$1/new\"; mv \"$1/new\" \"$1/tip\"");
+        Box::new(Asked { script: format!("{before}; {said}; {UNTIL_STOPPED}") })
+    }
+
+    fn tip(&self) -> &str {
+        &self.chain.facts.tip
+    }
+
+    fn run(&self, nodes: Vec<(&str, Box<dyn Adapter>)>, pids: Vec<u32>) -> Results {
+        let source = Source { name: "here".into(), peers: vec!["127.0.0.1:7".parse().unwrap()] };
+        let contenders: Vec<Contender> = nodes
+            .into_iter()
+            .map(|(name, adapter)| Contender {
+                name: name.into(),
+                adapter,
+                more: Vec::new(),
+                source: Some(source.clone()),
+            })
+            .collect();
+        let work = self.scratch.path().join("work");
+        std::fs::create_dir_all(&work).unwrap();
+        let comparison = Comparison {
+            experiment: Experiment::Sync,
+            servers: Servers { facts: Vec::new(), pids },
+            chain: &self.chain,
+            contenders: &contenders,
+            caches: &[Cache::Warm],
+            may_drop_caches: false,
+            settings: Settings { runs: 1, threads: 2, cache_mib: 4, timeout_seconds: 2, memory_max_bytes: 1 << 40 },
+            floor: None,
+            work: &work,
+            command_line: vec!["test".into()],
+            interrupted: &AtomicBool::new(false),
+        };
+        let results = comparison.run(&mut |_, _| Ok(())).unwrap();
+        assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "nothing of a run stays");
+        results
+    }
+}
+
+fn outcomes(results: &Results) -> Vec<(&str, Outcome)> {
+    results.runs.iter().map(|run| (run.node.as_str(), run.outcome)).collect()
+}
+
+#[test]
+fn what_fails_is_recorded_and_the_others_go_on() {
+    let bench = Bench::new("fails");
+    let nodes = vec![
+        ("good", bench.reaches("sleep 0.4", 3, bench.tip())),
+        ("dies", Box::new(Asked { script: "echo '1 aa' > \"$1/tip\"; echo no room >&2; exit 3".into() }) as Box<_>),
+        ("leaves", Box::new(Asked { script: "exit 0".into() })),
+        ("hangs", Box::new(Asked { script: "sleep 60".into() })),
+        ("stays below", bench.reaches(":", 2, bench.tip())),
+        ("lies", bench.reaches(":", 3, &"00".repeat(32))),
+        ("absent", Box::new(Absent::new("there is none here".into()))),
+        ("again", bench.reaches(":", 3, bench.tip())),
+    ];
+    let results = bench.run(nodes, Vec::new());
+    let expected = [
+        ("good", Outcome::Counted),
+        ("dies", Outcome::Failed),
+        ("leaves", Outcome::Failed),
+        ("hangs", Outcome::TimedOut),
+        ("stays below", Outcome::TimedOut),
+        ("lies", Outcome::WrongAnswer),
+        ("absent", Outcome::Failed),
+        ("again", Outcome::Counted),
+    ];
+    let text = to_markdown(&results);
+    assert_eq!(outcomes(&results), expected, "{text}");
+    let reason = |index: usize| results.runs[index].reason.as_deref().unwrap_or_default();
+    assert_eq!(reason(1), "it ended with exit code 3");
+    assert_eq!(results.runs[1].log_end.as_deref(), Some("no room"));
+    assert_eq!(reason(2), "it ended before the tip");
+    assert_eq!(reason(6), "there is none here");
+    assert!(text.contains("good tells no UTXO hash") && text.contains("good has the chain from here."), "{text}");
+    let good = &results.runs[0];
+    assert!(good.tip_seconds.unwrap() >= 0.4 && good.tip_seconds.unwrap() <= good.wall_seconds, "{good:?}");
+    assert!(results.nodes[0].arguments.contains(&"127.0.0.1:7".into()), "{:?}", results.nodes[0].arguments);
+}
+
+/// What the server uses is not what others use; when it is gone nobody waits for it.
+#[test]
+fn a_server_counts_as_ours_and_its_end_ends_the_runs() {
+    let bench = Bench::new("server");
+    let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let mut server = busy();
+    let (with, without) = (vec![server.id()], Vec::new());
+    let share = |results: &Results| results.runs[0].machine.others_share.unwrap();
+    let slow = || vec![("slow", bench.reaches("sleep 1.5", 3, bench.tip()))];
+    let (ours, others) = (bench.run(slow(), with.clone()), bench.run(slow(), without));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    // Others may be at work on this machine too, so only the difference is sure.
+    assert!(share(&others) > share(&ours) || share(&others) > 0.5, "{} {}", share(&others), share(&ours));
+    let began = lydian_lab::reindex::system::now();
+    let results = bench.run(vec![("waits", Box::new(Asked { script: "sleep 60".into() }))], with);
+    assert!(began.elapsed() < Duration::from_millis(1_900), "{:?}", began.elapsed());
+    assert_eq!(results.runs[0].reason.as_deref(), Some("the server that gave the chain ended"));
+}
