@@ -6,6 +6,7 @@
 # Settings: LYDIAN_SHARED   folder of the large test data, default ../shared; what is not there is reported and not run
 #           JUDGE_SECONDS   time for each random comparison with Bitcoin Core: default 20 in `make test`, 600 in `make fuzz`
 #           FUZZ_SECONDS    time for each fuzz target in `make fuzz`, default 60
+#           RUN_SECONDS     `make run` ends so long after the sync; without a terminal at once
 #           CRASH_KILLS     SIGKILLs of the node in `make crash`, default 1000
 #           CRASH_RUNS      crashes of the engine on the simulated disk in each test of `make crash`, default 5000
 
@@ -23,7 +24,7 @@ FUZZ_SECONDS ?= 60
 CRASH_KILLS ?= 1000
 CRASH_RUNS ?= 5000
 
-.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests tests generated generate test-peers bench bench-large fuzz crash clean-cache
+.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests btcd tests generated generate test-peers bench bench-large fuzz crash clean-cache
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -34,10 +35,10 @@ setup: ## install the system packages that are missing (root), or name the comma
 build: setup ## target/release/lydian, target/release/lydian-cli and target/release/lydian-lab
 	cargo build --locked --release --bins
 
-run: build ## make a chain like mainnet's, validate it from nothing, tell what each stage cost
+run: build ## sync a chain like mainnet's from a second node over loopback, every script checked, and stay up; Ctrl-C stops both
 	@tools/run.sh
 
-test: setup format clippy tidy fuzz-lock judge fullblocktests tests generated ## everything CI checks
+test: setup format clippy tidy fuzz-lock judge fullblocktests btcd tests generated ## everything CI checks
 
 format:
 	cargo fmt --all -- --check
@@ -58,6 +59,9 @@ judge: setup ## build Bitcoin Core, the judge of the tests, once (about 10 minut
 fullblocktests: ## dump btcd's full-block tests for our test that replays them
 	@tools/fullblocktests/dump.sh $(FULLBLOCKTESTS)
 
+btcd: ## build btcd from its Go module, a peer of the tests
+	@$(TOOL) -p lydian-lab --bin lydian-lab -- peers install btcd || echo "btcd: its tests do not run"
+
 tests:
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
 
@@ -67,7 +71,7 @@ generate: ## write the documents that are generated from tables
 generated: generate
 	@git diff --exit-code -- docs || { echo "docs: generated files differ from their tables: run 'make generate' and commit"; exit 1; }
 
-test-peers: ## tests against other nodes as processes
+test-peers: judge ## tests against other nodes as processes
 	@tools/peers.sh
 
 bench: build judge ## this machine's limits, every benchmark, and the comparison with Bitcoin Core
@@ -76,6 +80,7 @@ bench: build judge ## this machine's limits, every benchmark, and the comparison
 	@tools/rivals.sh
 	target/release/lydian-lab reindex --preset empty --blocks 2016 --nodes lydian,bitcoind --runs 3
 	target/release/lydian-lab reindex --preset mainnet-mix --blocks 550 --full 100 --nodes lydian,bitcoind --runs 3
+	target/release/lydian-lab sync --preset mainnet-mix --blocks 550 --full 100 --nodes lydian,bitcoind --runs 3
 
 bench-large: build judge ## long: 8,800 blocks beside Bitcoin Core, then the coin store with 180 M coins beside RocksDB (20 GB of memory, 50 GB of disk)
 	target/release/lydian-lab reindex --preset mainnet-mix --blocks 8800 --full 1600 --nodes lydian,bitcoind --runs 1
