@@ -1,22 +1,126 @@
 #!/bin/bash
-# What `make run` shows: a chain like mainnet's of 550 blocks is made once, then validated from nothing, every script of every block, with the display;
-# at the end stand the time of each stage and the distance to the floor of this machine.
+# What `make run` shows: a chain like mainnet's of 550 blocks is made once and given to one lydian, the server; a second lydian, with an empty directory,
+# takes it over loopback and checks every script, with the display; then it stays up on regtest and what to try is printed. Ctrl-C stops both.
+# Without a terminal it ends by itself after RUN_SECONDS (default 0) at the tip; with one, RUN_SECONDS ends it too. Exit 1 when the tips differ, or a
+# node does not end well.
 set -eu
 cd "$(dirname "$0")/.."
-chain=target/run/chain
-node=target/run/node
+# For `make test-peers`: another build, a smaller chain, a folder of its own.
+bin=${RUN_BIN:-$PWD/target/release}
+run=${RUN_FOLDER:-$PWD/target/run}
+blocks=${RUN_BLOCKS:-550}
+full=${RUN_FULL:-100}
+chain=$run/chain
+server=$run/server
+node=$run/node
+port=${RUN_PORT:-28444}
+rpcport=${RUN_RPC_PORT:-28443}
+if [ -n "${RUN_SECONDS:-}" ]; then seconds=$RUN_SECONDS; elif [ -t 0 ]; then seconds=; else seconds=0; fi
+
+height() { "$bin/lydian" info --json -regtest "-datadir=$1" 2>/dev/null | sed -n 's/.*"height": *\([0-9]*\).*/\1/p' | head -1; }
+tip() { "$bin/lydian" info --json -regtest "-datadir=$1" | sed -n 's/.*"tip": *"\([0-9a-f]*\)".*/\1/p' | head -1; }
+
 if [ ! -f "$chain/stats.json" ]; then
   rm -rf -- "$chain"
-  echo "Making a chain of 550 blocks with mainnet's mix of inputs (once; about a minute on 2 cores) ..."
-  target/release/lydian-lab chain --preset mainnet-mix --blocks 550 --full 100 --seed 1 --out "$chain" >/dev/null
+  echo "Making a chain of $blocks blocks with mainnet's mix of inputs (once) ..."
+  "$bin/lydian-lab" chain --preset mainnet-mix --blocks "$blocks" --full "$full" --seed 1 --out "$chain" >/dev/null
+fi
+if [ "$(height "$server")" != "$blocks" ]; then
+  rm -rf -- "$server"
+  mkdir -p "$server"
+  echo "Giving it to the server (once) ..."
+  "$bin/lydian" import "$chain" -regtest "-datadir=$server" 2>/dev/null >/dev/null
 fi
 rm -rf -- "$node"
 mkdir -p "$node"
-target/release/lydian import "$chain" -regtest "-datadir=$node"
-cat <<TEXT
 
-Its data directory is $node. Try:
-  target/release/lydian info -regtest -datadir=$node
-  target/release/lydian utxohash -regtest -datadir=$node
-  target/release/lydian-lab reindex --chain $chain --nodes lydian,bitcoind --runs 3   # beside Bitcoin Core, once \`make judge\` has built it
+server_pid=
+node_pid=
+is_stopped=
+# Both may have had a Ctrl-C themselves; who has ended already is no error.
+stop() {
+  is_stopped=1
+  [ -z "$node_pid" ] || kill -TERM "$node_pid" 2>/dev/null || true
+  [ -z "$server_pid" ] || kill -TERM "$server_pid" 2>/dev/null || true
+}
+trap stop INT TERM
+
+rm -f -- "$server/regtest/debug.log"
+"$bin/lydian" -regtest "-datadir=$server" -listen=1 "-bind=127.0.0.1:$port" -connect=0 -server=0 -printtoconsole=0 </dev/null >"$run/server.txt" 2>&1 &
+server_pid=$!
+# It listens when its log says so.
+for _ in $(seq 300); do
+  grep -q "^[^ ]* Bound to 127.0.0.1:$port" "$server/regtest/debug.log" 2>/dev/null && break
+  kill -0 "$server_pid" 2>/dev/null || break
+  sleep 0.1
+done
+if ! kill -0 "$server_pid" 2>/dev/null; then
+  echo "run: the server has ended; the end of its log:" >&2
+  cat "$run/server.txt" >&2
+  tail -5 "$server/regtest/debug.log" >&2 || true
+  exit 1
+fi
+
+echo "A second node syncs $blocks blocks from the server at 127.0.0.1:$port, every script checked ..."
+started=$(date +%s.%N)
+"$bin/lydian" -regtest "-datadir=$node" "-connect=127.0.0.1:$port" -listen=0 "-rpcport=$rpcport" -assumevalid=0 -printtoconsole=0 </dev/null &
+node_pid=$!
+synced=
+while kill -0 "$node_pid" 2>/dev/null && [ -z "$is_stopped" ]; do
+  if grep -q "UpdateTip: new best=.* height=$blocks " "$node/regtest/debug.log" 2>/dev/null; then
+    synced=1
+    break
+  fi
+  sleep 0.1
+done
+
+if [ -n "$synced" ]; then
+  cat <<TEXT
+
+Synced in $(awk -v a="$started" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }') s. The node stays up${seconds:+ for $seconds s}; Ctrl-C stops it and its server. Its data directory is
+$node. In another terminal:
+  cli="$bin/lydian-cli -regtest -datadir=$node -rpcport=$rpcport"
+  \$cli -getinfo
+  \$cli getblockchaininfo
+  \$cli getpeerinfo
+  \$cli gettxoutsetinfo
+  \$cli generatetoaddress 10 bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202
+  $bin/lydian info -regtest -datadir=$node
+  $bin/lydian-lab sync --chain $chain --nodes lydian,bitcoind --runs 3   # beside Bitcoin Core, once \`make judge\` has built it
 TEXT
+  if [ -n "$seconds" ]; then
+    # In the background, so that a signal is heard at once.
+    sleep "$seconds" &
+    wait $! || true
+    stop
+  fi
+fi
+
+# `wait` returns when a signal comes, too.
+end() {
+  local code
+  while :; do
+    code=0
+    wait "$1" || code=$?
+    kill -0 "$1" 2>/dev/null || break
+  done
+  return "$code"
+}
+code=0
+end "$node_pid" || code=$?
+kill -TERM "$server_pid" 2>/dev/null || true
+end "$server_pid" || code=$?
+if [ "$code" -ne 0 ]; then
+  echo "run: a node ended with exit code $code" >&2
+  exit 1
+fi
+if [ -n "$synced" ] && [ -z "$seconds" ]; then exit 0; fi
+if [ -z "$synced" ]; then
+  [ -n "$is_stopped" ] && exit 0
+  echo "run: the node ended before the tip" >&2
+  exit 1
+fi
+if [ "$(tip "$node")" != "$(tip "$server")" ]; then
+  echo "run: the tips differ" >&2
+  exit 1
+fi
