@@ -3,9 +3,9 @@
 //! on its way. It is read from until as much waits as one may send at once, so that two who both wait for the other to read do not wait for ever.
 
 use crate::event::Event;
-use crate::limits::SEND_BUFFER_BYTES;
 use crate::outbox::{Outbox, Outgoing};
-use crate::{Events, Host};
+use crate::proxy::{Reader, Writer};
+use crate::{Buffers, Events, Host};
 use lydian_engine::Engine;
 use lydian_p2p::Traffic;
 use lydian_p2p::manager::NewPeer;
@@ -15,12 +15,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-
-/// Bytes of messages of one peer that wait for the manager; more is not read: Core's `-maxreceivebuffer`.
-const RECEIVE_BUFFER_BYTES: u32 = 5_000_000;
 
 /// Bytes read from a socket at once.
 const READ_BYTES: usize = 64 << 10;
@@ -43,6 +39,9 @@ pub(crate) struct Connection {
     outbox: Arc<Outbox>,
     /// Bytes of messages that the manager has not dealt with.
     room: Arc<Semaphore>,
+    receive_buffer: u32,
+    /// Bytes that wait to be sent, above which nothing is read.
+    send_buffer: usize,
     /// Bytes that wait for the socket.
     output: Vec<u8>,
     /// Messages among them.
@@ -63,16 +62,20 @@ impl Connection {
         events: Events,
         host: Arc<dyn Host>,
         engine: Arc<Engine>,
+        buffers: Buffers,
     ) -> Connection {
+        let receive_buffer = u32::try_from(buffers.receive).unwrap_or(u32::MAX);
         Connection {
+            send_buffer: buffers.send.max(1),
+            receive_buffer,
             traffic: Arc::clone(&new.traffic),
             new,
             transport,
             events,
             host,
             engine,
-            outbox: Arc::new(Outbox::default()),
-            room: Arc::new(Semaphore::new(RECEIVE_BUFFER_BYTES as usize)),
+            outbox: Arc::new(Outbox::new(buffers.send)),
+            room: Arc::new(Semaphore::new(receive_buffer as usize)),
             output: Vec::new(),
             framed: VecDeque::new(),
             sent_bytes: 0,
@@ -83,20 +86,19 @@ impl Connection {
     }
 
     /// Until it ends.
-    pub(crate) async fn run(mut self, stream: TcpStream) {
+    pub(crate) async fn run(mut self, reader: Reader, writer: Writer) {
         let peer = self.new.id;
         let connected = Event::Connected { new: self.new.clone(), outbox: Arc::clone(&self.outbox) };
         if self.events.send(connected).await.is_err() {
             return;
         }
-        let reason = self.converse(stream).await;
+        let reason = self.converse(reader, writer).await;
         let wants_v1 = self.transport.should_reconnect_v1();
         let _ = self.events.send(Event::Disconnected { peer, reason, wants_v1 }).await;
     }
 
     /// The reason why it ended.
-    async fn converse(&mut self, stream: TcpStream) -> String {
-        let (mut reader, mut writer) = stream.into_split();
+    async fn converse(&mut self, mut reader: Reader, mut writer: Writer) -> String {
         let mut buffer = vec![0; READ_BYTES];
         let mut sent = 0;
         let mut farewell = None;
@@ -105,11 +107,11 @@ impl Connection {
         }
         self.take_output();
         loop {
-            if sent == self.output.len() || sent >= SEND_BUFFER_BYTES {
+            if sent == self.output.len() || sent >= self.send_buffer {
                 self.output.drain(..sent);
                 sent = 0;
             }
-            while farewell.is_none() && self.output.len() - sent < SEND_BUFFER_BYTES {
+            while farewell.is_none() && self.output.len() - sent < self.send_buffer {
                 match self.outbox.pop() {
                     Some(Outgoing::End { reason }) => farewell = Some(reason),
                     Some(item) => {
@@ -127,7 +129,7 @@ impl Connection {
                 return reason;
             }
             self.deliver().await;
-            let may_read = self.transport.message_bytes() < RECEIVE_BUFFER_BYTES as usize;
+            let may_read = self.transport.message_bytes() < self.receive_buffer.max(1) as usize;
             tokio::select! {
                 read = reader.read(&mut buffer), if may_read => match read {
                     Ok(0) => return "socket closed".to_owned(),
@@ -243,7 +245,7 @@ impl Connection {
             let Some(received) = self.transport.next_message() else { return };
             let Received { command, payload, raw_size } = received;
             self.traffic.note_received_message(Some(command), raw_size as u64);
-            let size = u32::try_from(raw_size).unwrap_or(u32::MAX).min(RECEIVE_BUFFER_BYTES);
+            let size = u32::try_from(raw_size).unwrap_or(u32::MAX).min(self.receive_buffer);
             let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(size).await else { return };
             let event = Event::Message { from: self.new.id, command, payload, _permit: permit };
             if self.events.send(event).await.is_err() {
@@ -251,13 +253,13 @@ impl Connection {
             }
             if is_request(command) {
                 // All permits are back when the manager has dealt with everything; then the answer counts among what waits to be sent.
-                let _ = self.room.acquire_many(RECEIVE_BUFFER_BYTES).await;
+                let _ = self.room.acquire_many(self.receive_buffer).await;
             }
         }
     }
 
     fn has_room_for_answers(&self) -> bool {
-        self.output.len() < SEND_BUFFER_BYTES && !self.outbox.is_full()
+        self.output.len() < self.send_buffer && !self.outbox.is_full()
     }
 }
 

@@ -4,7 +4,8 @@
 use crate::connection::Connection;
 use crate::event::Event;
 use crate::listen::Listen;
-use crate::{Events, Host, NetworkSettings};
+use crate::proxy::{Stream, Ways};
+use crate::{Buffers, Events, Host, NetworkSettings};
 use lydian_engine::Engine;
 use lydian_p2p::manager::{AttemptFailure, AttemptId, LookupId, NewPeer, PeerId, Target};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
@@ -12,12 +13,13 @@ use lydian_p2p::permissions::Whitelist;
 use lydian_p2p::{Traffic, TrafficTotals};
 use lydian_wire::transport::{Transport, V2Secrets};
 use lydian_wire::{Endpoint, NetAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Semaphore;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 
 /// Connections beyond those that may stay: to be refused, or in the place of one that is being ended.
 const ACCEPTED_SPARE: usize = 64;
@@ -30,7 +32,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) struct Dialer {
     magic: [u8; 4],
     v2: bool,
-    connect_timeout: Duration,
+    ways: Ways,
+    buffers: Buffers,
     whitelist: Whitelist,
     host: Arc<dyn Host>,
     events: Events,
@@ -52,7 +55,8 @@ impl Dialer {
         Dialer {
             magic: settings.manager.params.magic,
             v2: connect.v2,
-            connect_timeout: settings.connect_timeout,
+            ways: Ways::new(connect.proxies.clone(), settings.connect_timeout, Arc::clone(&host)),
+            buffers: settings.buffers,
             whitelist: settings.whitelist.clone(),
             host,
             events,
@@ -65,10 +69,14 @@ impl Dialer {
 
     /// An attempt, and the connection that comes of it.
     pub(crate) async fn connect(self: Arc<Self>, attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool) {
-        match dial(&target, self.connect_timeout).await {
-            Ok(stream) => self.converse(stream, Origin::Dialled { attempt, kind }, v2).await,
-            Err(reason) => {
-                let failure = AttemptFailure::Target { reason };
+        let endpoint = match &target {
+            Target::Endpoint(endpoint) => *endpoint,
+            // The proxy alone knows it.
+            Target::Name { .. } => Endpoint::default(),
+        };
+        match self.ways.find(&target).await {
+            Ok(stream) => self.converse(stream, endpoint, Origin::Dialled { attempt, kind }, v2).await,
+            Err(failure) => {
                 // Nobody to listen: the network is ending.
                 let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
             }
@@ -76,11 +84,11 @@ impl Dialer {
     }
 
     /// Somebody connected. Forgotten at once if there are far too many.
-    pub(crate) fn accept(self: &Arc<Self>, stream: TcpStream, place: Listen) {
+    pub(crate) fn accept(self: &Arc<Self>, stream: TcpStream, from: SocketAddr, place: Listen) {
         let Ok(room) = Arc::clone(&self.inbound).try_acquire_owned() else { return };
         let dialer = Arc::clone(self);
         tokio::spawn(async move {
-            dialer.converse(stream, Origin::Accepted(place), dialer.v2).await;
+            dialer.converse(Stream::Tcp(stream), from.into(), Origin::Accepted(place), dialer.v2).await;
             drop(room);
         });
     }
@@ -98,10 +106,10 @@ impl Dialer {
     }
 
     /// One connection from its beginning to its end.
-    async fn converse(&self, stream: TcpStream, origin: Origin, v2: bool) {
-        let (address, local) = match (stream.peer_addr(), stream.local_addr()) {
-            (Ok(address), Ok(local)) => (address, local),
-            (Err(error), _) | (_, Err(error)) => {
+    async fn converse(&self, stream: Stream, endpoint: Endpoint, origin: Origin, v2: bool) {
+        let local = match stream.local() {
+            Ok(local) => local,
+            Err(error) => {
                 if let Origin::Dialled { attempt, .. } = origin {
                     let failure = AttemptFailure::Target { reason: error.to_string() };
                     let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
@@ -109,11 +117,8 @@ impl Dialer {
                 return;
             }
         };
-        // Messages are small and wait for answers.
-        let _ = stream.set_nodelay(true);
         let id = PeerId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let secrets = || V2Secrets::generate(|bytes| self.host.fill_random(bytes));
-        let endpoint = Endpoint::from(address);
         let (kind, attempt, permissions, is_onion) = match origin {
             Origin::Dialled { attempt, kind: ConnectionKind::Manual } => {
                 (ConnectionKind::Manual, Some(attempt), self.whitelist.manual(&endpoint.addr), false)
@@ -137,12 +142,13 @@ impl Dialer {
             permissions,
             is_onion,
             attempt,
-            local: Endpoint::from(local),
+            local,
             v2,
             traffic: Arc::new(Traffic::new(Arc::clone(&self.totals))),
         };
         let (host, engine) = (Arc::clone(&self.host), Arc::clone(&self.engine));
-        Connection::new(new, transport, self.events.clone(), host, engine).run(stream).await;
+        let (reader, writer) = stream.split();
+        Connection::new(new, transport, self.events.clone(), host, engine, self.buffers).run(reader, writer).await;
     }
 }
 
@@ -151,16 +157,6 @@ impl Dialer {
 enum Origin {
     Dialled { attempt: AttemptId, kind: ConnectionKind },
     Accepted(Listen),
-}
-
-async fn dial(target: &Target, time: Duration) -> Result<TcpStream, String> {
-    let Target::Endpoint(endpoint) = target else { return Err("there is no proxy for names".to_owned()) };
-    let Some(address) = endpoint.socket_addr() else { return Err("there is no proxy for its network".to_owned()) };
-    match timeout(time, TcpStream::connect(address)).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("timeout".to_owned()),
-    }
 }
 
 /// Time passes.

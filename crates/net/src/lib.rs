@@ -18,6 +18,8 @@ mod handle;
 pub mod limits;
 mod listen;
 mod outbox;
+mod proxy;
+mod socks;
 mod store;
 mod validate;
 
@@ -57,6 +59,9 @@ const BLOCKS_QUEUED: usize = 16_384;
 /// Files that wait to be written.
 const SAVES_QUEUED: usize = 64;
 
+/// Bytes of messages of one peer that wait for the manager; more is not read: Core's default of `-maxreceivebuffer`.
+const RECEIVE_BUFFER_BYTES: usize = 5_000_000;
+
 /// For sockets to close at the end.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
 
@@ -78,10 +83,24 @@ pub struct NetworkSettings {
     pub whitelist: Whitelist,
     /// To open a connection: `-timeout`.
     pub connect_timeout: Duration,
+    pub buffers: Buffers,
     /// Where addresses, bans and anchors are kept from run to run; without it, they are not.
     pub data: Option<DataFolder>,
     /// Seconds: `-bantime`.
     pub ban_time: u64,
+}
+
+/// Bytes of one connection that wait at most: `-maxreceivebuffer` and `-maxsendbuffer`.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffers {
+    pub receive: usize,
+    pub send: usize,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Buffers { receive: RECEIVE_BUFFER_BYTES, send: limits::SEND_BUFFER_BYTES }
+    }
 }
 
 /// Why there is no network.

@@ -53,7 +53,7 @@ pub(crate) fn listen(place: Listen, dialer: &Arc<Dialer>) -> Result<Option<Socke
     tokio::spawn(async move {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => dialer.accept(stream, place),
+                Ok((stream, from)) => dialer.accept(stream, from, place),
                 // No file descriptors, for instance.
                 Err(_) => sleep(ACCEPT_PAUSE).await,
             }

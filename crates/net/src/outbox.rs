@@ -1,7 +1,6 @@
 //! What waits to be sent to one peer. Input: messages of the manager, stored blocks. Output: items for the connection's task, in order. The bytes that wait
 //! are counted, so that whoever reads from the peer can wait until they are fewer.
 
-use crate::limits::SEND_BUFFER_BYTES;
 use lydian_primitives::BlockHash;
 use lydian_wire::Message;
 use std::collections::VecDeque;
@@ -27,8 +26,9 @@ pub(crate) enum Outgoing {
 }
 
 /// The queue.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
+    bytes_max: usize,
     queue: Mutex<Queue>,
     /// Something was put in, or taken out.
     pub(crate) changed: Notify,
@@ -44,6 +44,11 @@ struct Queue {
 const ITEM_BYTES: usize = 1_000;
 
 impl Outbox {
+    /// Nothing waits; above so many bytes it is full.
+    pub(crate) fn new(bytes_max: usize) -> Outbox {
+        Outbox { bytes_max, queue: Mutex::default(), changed: Notify::new() }
+    }
+
     pub(crate) fn push(&self, item: Outgoing) {
         {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +67,7 @@ impl Outbox {
 
     /// Whether so much waits that nothing more should be read.
     pub(crate) fn is_full(&self) -> bool {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).bytes > SEND_BUFFER_BYTES
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).bytes > self.bytes_max
     }
 }
 
@@ -84,13 +89,14 @@ fn weight(item: &Outgoing) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::SEND_BUFFER_BYTES;
     use lydian_wire::BlockTransactions;
 
     /// limit: SEND_BUFFER_BYTES at
     /// limit: SEND_BUFFER_BYTES above
     #[test]
     fn nothing_is_read_while_too_much_waits() {
-        let outbox = Outbox::default();
+        let outbox = Outbox::new(SEND_BUFFER_BYTES);
         (0..SEND_BUFFER_BYTES / ITEM_BYTES).for_each(|_| outbox.push(Outgoing::Message(Message::Verack)));
         assert!(!outbox.is_full());
         outbox.push(Outgoing::Message(Message::Verack));

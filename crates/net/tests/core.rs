@@ -8,7 +8,7 @@
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::RealDisk;
 use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_net::{Host, Listen, NetworkSettings};
+use lydian_net::{Buffers, Host, Listen, NetworkSettings};
 use lydian_oracle::{Daemon, Scratch, or_skip};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
 use lydian_p2p::peer::Local;
@@ -79,7 +79,7 @@ fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
                 user_agent: b"/Satoshi:31.0.0/Lydian:0.1.0/".to_vec(),
                 ignores_transactions: true,
                 peer_timeout: Duration::from_secs(60),
-                advertised: None,
+                own: lydian_p2p::local_address::LocalAddresses::default(),
             },
             reachable: [Network::Ipv4, Network::Ipv6].into(),
             download_bytes: 64 << 20,
@@ -94,6 +94,7 @@ fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
         listen: vec![Listen::at("127.0.0.1:0".parse().unwrap())],
         whitelist: Whitelist::default(),
         connect_timeout: Duration::from_secs(5),
+        buffers: Buffers::default(),
         data: None,
         ban_time: 24 * 60 * 60,
     };

@@ -60,7 +60,7 @@ fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Networ
                 user_agent: b"/Lydian/".to_vec(),
                 ignores_transactions: true,
                 peer_timeout: Duration::from_secs(60),
-                advertised: None,
+                own: lydian_p2p::local_address::LocalAddresses::default(),
             },
             // Nobody is chosen here, and none of the addresses below could be dialled by chance.
             reachable: [].into(),
@@ -71,6 +71,7 @@ fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Networ
         listen: vec![Listen::at(listen.parse().unwrap())],
         whitelist: Whitelist::default(),
         connect_timeout: Duration::from_secs(5),
+        buffers: lydian_net::Buffers::default(),
         data: Some(DataFolder { disk, folder: folder.to_owned() }),
         ban_time: 24 * 60 * 60,
     };

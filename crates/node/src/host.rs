@@ -1,5 +1,6 @@
 //! What the host is: home, working directory, cores, terminal. Output: plain values, so that settings can be resolved against any host.
 
+use lydian_wire::NetAddr;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::env;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -38,6 +39,12 @@ impl Host {
     pub(crate) fn default_datadir(&self) -> Option<PathBuf> {
         self.home.as_ref().map(|home| home.join(".lydian"))
     }
+}
+
+/// Addresses of this machine's interfaces, but those that lead back to it: Core's `GetLocalAddresses`. None where the system does not tell.
+pub(crate) fn interfaces() -> Vec<NetAddr> {
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    all.iter().filter(|interface| !interface.is_loopback()).map(|interface| NetAddr::from(interface.ip())).collect()
 }
 
 fn lookup(name: &str) -> Option<IpAddr> {

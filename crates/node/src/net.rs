@@ -2,14 +2,16 @@
 //! random numbers are handed to it.
 
 use crate::clock::{mockable_now, now_nanos};
+use crate::host::interfaces;
 use crate::log::{Category, Log};
 use crate::run::Session;
 use crate::settings::Prune;
 use crate::settings::net::{Bind, NetSettings};
 use lydian_engine::{Engine, Observer};
-use lydian_net::{DataFolder, Host, Listen, Network, NetworkError, NetworkSettings, ValidationEnd};
+use lydian_net::{Buffers, DataFolder, Host, Listen, Network, NetworkError, NetworkSettings, ValidationEnd};
+use lydian_p2p::local_address::{LocalAddresses, LocalSettings};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
-use lydian_p2p::peer::Local;
+use lydian_p2p::peer::{Local, Permissions};
 use lydian_p2p::{Moment, UnixTime};
 use lydian_wire::Services;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -45,7 +47,7 @@ pub(crate) fn start(
                 user_agent: settings.net.user_agent.clone().into_bytes(),
                 ignores_transactions: true,
                 peer_timeout: settings.net.peer_timeout,
-                advertised: None,
+                own: own_addresses(&settings.net),
             },
             reachable: settings.net.reachable.clone(),
             download_bytes: DOWNLOAD_BYTES,
@@ -55,6 +57,7 @@ pub(crate) fn start(
         listen: settings.net.binds.iter().map(listen).collect(),
         whitelist: settings.net.whitelist.clone(),
         connect_timeout: settings.net.connect_timeout,
+        buffers: Buffers { receive: settings.net.receive_buffer_bytes, send: settings.net.send_buffer_bytes },
         data: Some(DataFolder { disk: Arc::clone(&session.disk), folder: settings.datadir.clone() }),
         ban_time: settings.net.ban_seconds,
     };
@@ -63,11 +66,6 @@ pub(crate) fn start(
         session.log.info(format!("Bound to {address}"));
     }
     Ok(network)
-}
-
-fn listen(bind: &Bind) -> Listen {
-    let Bind { address, permissions, is_onion, is_optional } = *bind;
-    Listen { address, permissions, is_onion, is_optional }
 }
 
 /// Whom to connect to.
@@ -86,9 +84,30 @@ fn connect(net: &NetSettings) -> ConnectSettings {
         default_port: net.default_port,
         v2: net.v2,
         is_network_active: net.is_active,
-        own: net.external.iter().copied().collect(),
+        proxies: net.proxies.clone(),
+        upload_target: net.upload_target,
+        dns_seeds: net.signet_seeds.clone(),
         ..ConnectSettings::default()
     }
+}
+
+fn listen(bind: &Bind) -> Listen {
+    let Bind { address, permissions, is_onion, is_optional } = *bind;
+    Listen { address, permissions, is_onion, is_optional }
+}
+
+/// Our own addresses, as far as settings and the machine tell.
+fn own_addresses(net: &NetSettings) -> LocalAddresses {
+    let is_told = |bind: &&Bind| !bind.is_onion && !bind.permissions.contains(Permissions::NO_BAN);
+    let settings = LocalSettings {
+        listens: !net.binds.is_empty(),
+        discover: net.discover,
+        port: net.listen_port,
+        external: net.external.clone(),
+        binds: net.binds.iter().filter(is_told).map(|bind| bind.address.into()).collect(),
+        interfaces: if net.discover_interfaces { interfaces() } else { Vec::new() },
+    };
+    LocalAddresses::new(&settings, &net.reachable)
 }
 
 /// Waits until the node is told to stop, or validation has come to an end by itself; calls `look` ten times a second.

@@ -155,6 +155,7 @@ mod tests {
             services: Services::NONE,
             permissions: Permissions::NONE,
             is_proxied: false,
+            is_onion: false,
             nonce: 1,
         };
         let mut peer = Peer::new(connection, NOW);

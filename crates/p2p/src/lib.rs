@@ -21,6 +21,7 @@ pub mod files;
 pub mod fixed_seeds;
 pub mod headers;
 pub mod limits;
+pub mod local_address;
 pub mod manager;
 pub mod outbound;
 pub mod peer;
@@ -30,6 +31,7 @@ pub mod seeding;
 mod time;
 mod time_offsets;
 pub mod traffic;
+pub mod upload;
 
 pub use addrman::AddrMan;
 pub use bans::Bans;

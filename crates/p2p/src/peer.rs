@@ -23,6 +23,7 @@ pub use keepalive::{PING_INTERVAL, TIMEOUT_INTERVAL};
 pub use kind::{ConnectionKind, Permissions};
 
 use crate::bans::Bans;
+use crate::local_address::LocalAddresses;
 use crate::time::Moment;
 use gossip::Gossip;
 use keepalive::Keepalive;
@@ -42,8 +43,8 @@ pub struct Local {
     pub ignores_transactions: bool,
     /// `-peertimeout`: what a handshake may take.
     pub peer_timeout: Duration,
-    /// Our own address, told to peers once a day, if we listen and know it.
-    pub advertised: Option<Endpoint>,
+    /// Our own addresses, of which peers are told one once a day, if we listen and know any.
+    pub own: LocalAddresses,
 }
 
 /// What a call needs of the world around it.
@@ -164,6 +165,8 @@ pub struct Connection {
     pub permissions: Permissions,
     /// The connection goes through a proxy to a name or network of its own: the peer's address is not told to it.
     pub is_proxied: bool,
+    /// It came through our onion service: its address is that of Tor.
+    pub is_onion: bool,
     /// Ours, random, different for each connection.
     pub nonce: u64,
 }

@@ -44,7 +44,7 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// Core's `GetProxy`.
+    /// Core's `GetProxy`: addresses of local networks are connected to directly.
     pub fn of(&self, network: Network) -> Option<&Proxy> {
         match network {
             Network::Ipv4 => self.ipv4.as_ref(),

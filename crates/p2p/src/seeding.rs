@@ -30,12 +30,14 @@ const FIXED_TIME: Duration = Duration::from_secs(60);
 const DAY_S: usize = 24 * 60 * 60;
 
 /// What the settings say.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SeedingSettings {
     /// `-dnsseed`
     pub dns: bool,
     /// `-forcednsseed`
     pub force_dns: bool,
+    /// Names to ask in place of Core's list.
+    pub names: Option<Vec<String>>,
     /// `-fixedseeds`
     pub fixed: bool,
     /// `-seednode` was given.
@@ -48,7 +50,7 @@ pub struct SeedingSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsSeed {
     /// As Core's list has it. If `host` has no address, or names are resolved by a proxy only: to be connected as an addr-fetch peer.
-    pub name: &'static str,
+    pub name: String,
     /// The name that is asked: with the services that the nodes should have.
     pub host: String,
     /// The source of its addresses for the address manager.
@@ -61,7 +63,7 @@ pub struct Seeding {
     settings: SeedingSettings,
     chain: Chain,
     started: Duration,
-    names: Vec<&'static str>,
+    names: Vec<String>,
     /// Names that may be asked without waiting.
     right_now: usize,
     wait_until: Option<Duration>,
@@ -78,18 +80,22 @@ impl Seeding {
         now: Moment,
         random: &mut ChaCha20Rng,
     ) -> Self {
-        let mut names = if settings.dns || settings.force_dns { dns_seeds(chain).to_vec() } else { Vec::new() };
+        let mut names = match settings.names.clone() {
+            _ if !settings.dns && !settings.force_dns => Vec::new(),
+            Some(names) => names,
+            None => dns_seeds(chain).iter().map(|name| (*name).to_owned()).collect(),
+        };
         draw::shuffle(&mut names, random);
         let right_now = if settings.force_dns || addrman.is_empty() { names.len() } else { 0 };
         let wait_until = settings.has_seednodes.then(|| now.elapsed + SEEDNODE_TIME);
         Seeding {
+            is_for_seednodes: settings.has_seednodes,
             settings,
             chain,
             started: now.elapsed,
             names,
             right_now,
             wait_until,
-            is_for_seednodes: settings.has_seednodes,
             is_fixed_used: false,
         }
     }
@@ -141,7 +147,7 @@ impl Seeding {
 }
 
 /// None for a name that no address can stand for.
-fn dns_seed(name: &'static str) -> Option<DnsSeed> {
+fn dns_seed(name: String) -> Option<DnsSeed> {
     let host = format!("x{:x}.{name}", SEEDS_SERVICES.0);
     let source = NetAddr::internal(&host)?;
     Some(DnsSeed { name, host, source })
@@ -160,8 +166,14 @@ mod tests {
     use super::*;
     use rand_chacha::rand_core::SeedableRng;
 
-    const SETTINGS: SeedingSettings =
-        SeedingSettings { dns: true, force_dns: false, fixed: true, has_seednodes: false, has_added_nodes: false };
+    const SETTINGS: SeedingSettings = SeedingSettings {
+        dns: true,
+        force_dns: false,
+        names: None,
+        fixed: true,
+        has_seednodes: false,
+        has_added_nodes: false,
+    };
 
     fn at(seconds: u64) -> Moment {
         Moment { elapsed: Duration::from_secs(seconds), unix: UnixTime(1_790_000_000 + seconds) }
@@ -211,8 +223,8 @@ mod tests {
         assert_eq!(asked(SeedingSettings { force_dns: true, ..SETTINGS }, &many, |_| 9), [(0, 7)]);
         assert_eq!(asked(SeedingSettings { dns: false, ..SETTINGS }, &none, |_| 0), []);
         let seednodes = SeedingSettings { has_seednodes: true, ..SETTINGS };
-        assert_eq!(asked(seednodes, &none, |_| 0), [(30, 7)]);
-        assert_eq!(asked(seednodes, &few, |_| 0), [(41, 3), (53, 3), (65, 1)]);
+        assert_eq!(asked(seednodes.clone(), &none, |_| 0), [(30, 7)]);
+        assert_eq!(asked(seednodes.clone(), &few, |_| 0), [(41, 3), (53, 3), (65, 1)]);
         assert_eq!(asked(seednodes, &few, |second| usize::from(second > 5) * 2), []);
     }
 

@@ -100,7 +100,7 @@ fn ask_ours(messages: &[Raw]) -> Said {
         user_agent: b"/Lydian:0.1.0/".to_vec(),
         ignores_transactions: true,
         peer_timeout: Duration::from_secs(60),
-        advertised: None,
+        own: lydian_p2p::local_address::LocalAddresses::default(),
     };
     let connection = Connection {
         kind: ConnectionKind::Inbound,
@@ -108,6 +108,7 @@ fn ask_ours(messages: &[Raw]) -> Said {
         services: Services::NONE,
         permissions: Permissions::NONE,
         is_proxied: false,
+        is_onion: false,
         nonce: 6,
     };
     let now = Moment { elapsed: Duration::ZERO, unix: UnixTime(1_790_000_000) };

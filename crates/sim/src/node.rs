@@ -66,7 +66,7 @@ impl Node {
                 user_agent: b"/Lydian/".to_vec(),
                 ignores_transactions: true,
                 peer_timeout: Duration::from_secs(60),
-                advertised: None,
+                own: lydian_p2p::local_address::LocalAddresses::default(),
             },
             reachable: [Network::Ipv4, Network::Ipv6].into(),
             download_bytes: DOWNLOAD_BYTES,

@@ -18,6 +18,7 @@ pub use save::SavedFile;
 use super::PeerManager;
 use crate::outbound::{OUTBOUND_INTERVAL, Outbound};
 use crate::peer::ConnectionKind;
+use crate::proxies::Proxies;
 use crate::seeding::{DnsSeed, Seeding};
 use lydian_wire::{Endpoint, NetAddr, Network, Services, TimedAddress};
 use operator::{Added, AddedRounds, SpecifiedRounds};
@@ -44,6 +45,8 @@ pub struct ConnectSettings {
     pub dns_seed: bool,
     /// `-forcednsseed`
     pub force_dns_seed: bool,
+    /// Names to ask in place of those that are known for the chain: `-signetseednode`.
+    pub dns_seeds: Option<Vec<String>>,
     /// `-fixedseeds`
     pub fixed_seeds: bool,
     /// `-dns`: names of peers may be resolved.
@@ -56,6 +59,10 @@ pub struct ConnectSettings {
     pub v2: bool,
     /// `-networkactive`
     pub is_network_active: bool,
+    /// `-proxy` and `-onion`
+    pub proxies: Proxies,
+    /// `-maxuploadtarget`, in bytes a day; 0: no limit.
+    pub upload_target: u64,
     /// Block-relay-only peers of the last run.
     pub anchors: Vec<TimedAddress>,
     /// Our own addresses, which are not dialled.
@@ -72,12 +79,15 @@ impl Default for ConnectSettings {
             seednodes: Vec::new(),
             dns_seed: false,
             force_dns_seed: false,
+            dns_seeds: None,
             fixed_seeds: false,
             resolves_names: true,
             has_name_proxy: false,
             default_port: 0,
             v2: true,
             is_network_active: true,
+            proxies: Proxies::default(),
+            upload_target: 0,
             anchors: Vec::new(),
             own: BTreeSet::new(),
         }

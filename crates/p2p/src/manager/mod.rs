@@ -28,9 +28,12 @@ pub use peer::PeerId;
 use crate::address_relay::{AnswerCache, Secret};
 use crate::download::{Download, DownloadPeer, DownloadSettings};
 use crate::headers::HeadersSyncParams;
+use crate::local_address::LocalAddress;
 use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
+use crate::proxies::Proxies;
 use crate::time::Moment;
 use crate::time_offsets::TimeOffsets;
+use crate::upload::{UploadInfo, UploadLimit};
 use crate::{AddrMan, Bans, Traffic, TrafficTotals};
 use connect::{Connector, Link};
 use lydian_chain::NodeId;
@@ -168,6 +171,7 @@ pub struct PeerManager {
     addrman: AddrMan,
     bans: Bans,
     traffic: Arc<TrafficTotals>,
+    upload: UploadLimit,
     time_offsets: TimeOffsets,
     /// Of our own connections whose handshake goes on.
     own_nonces: BTreeSet<u64>,
@@ -229,6 +233,7 @@ impl PeerManager {
             addrman,
             bans,
             traffic: Arc::default(),
+            upload: UploadLimit::new(settings.connect.upload_target),
             time_offsets: TimeOffsets::default(),
             own_nonces: BTreeSet::new(),
             secret,
@@ -270,6 +275,22 @@ impl PeerManager {
         &self.bans
     }
 
+    /// Our own addresses, as far as they are known.
+    pub fn local_addresses(&self) -> Vec<LocalAddress> {
+        self.settings.local.own.list()
+    }
+
+    /// What `-maxuploadtarget` leaves.
+    pub fn upload_info(&mut self) -> UploadInfo {
+        self.upload.note(self.traffic.sent(), self.now.unix);
+        self.upload.info(self.now.unix)
+    }
+
+    /// Through which proxies peers are reached.
+    pub fn proxies(&self) -> &Proxies {
+        &self.settings.connect.proxies
+    }
+
     /// A connection stands.
     pub fn connected(&mut self, new: NewPeer, now: Moment) {
         self.now = now;
@@ -288,7 +309,8 @@ impl PeerManager {
             endpoint: new.endpoint,
             services: link.address.services,
             permissions: new.permissions,
-            is_proxied: false,
+            is_proxied: self.settings.connect.proxies.is_proxy(&new.endpoint.addr),
+            is_onion: new.is_onion,
             nonce,
         };
         self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), new.traffic, link));
@@ -341,6 +363,7 @@ impl PeerManager {
             self.settle(id);
         }
         self.judge_requests_aside();
+        self.upload.note(self.traffic.sent(), now.unix);
         self.tend_connections();
         self.check_stale_tip();
         self.request_blocks();

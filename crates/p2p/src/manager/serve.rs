@@ -22,6 +22,9 @@ const BLOCKTXN_DEPTH_MAX: u32 = 10;
 /// A node that keeps the last blocks only gives no older ones: `NODE_NETWORK_LIMITED_MIN_BLOCKS` and two for races.
 const LIMITED_BLOCKS: u32 = 288 + 2;
 
+/// A block that is older may be refused when much was sent: Core's `HISTORICAL_BLOCK_AGE`.
+const HISTORICAL_BLOCK_SECONDS: i64 = 7 * 24 * 60 * 60;
+
 /// A branch that is older than that is nobody's business: Core's `STALE_RELAY_AGE_LIMIT`, in seconds.
 const STALE_BRANCH_SECONDS: i64 = 30 * 24 * 60 * 60;
 
@@ -104,6 +107,9 @@ impl PeerManager {
         if !is_allowed {
             return self.log(format!("ignoring request from peer={id} for old block that isn't in the main chain"));
         }
+        if self.is_beyond_upload_target(&info, item.kind) && !peer.may(Permissions::DOWNLOAD) {
+            return self.leave(id, "historical block serving limit reached");
+        }
         let depth = info.tip.height.0.saturating_sub(info.node.height.0);
         let is_limited = !self.settings.local.services.contains(Services::NETWORK);
         if is_limited && depth > LIMITED_BLOCKS && !peer.may(Permissions::NO_BAN) {
@@ -131,6 +137,14 @@ impl PeerManager {
             let tip = self.tip().hash;
             self.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, tip)]));
         }
+    }
+
+    /// Core's `OutboundTargetReached`: blocks of the last week are sent whatever `-maxuploadtarget` says.
+    fn is_beyond_upload_target(&self, info: &HeaderInfo, kind: InvType) -> bool {
+        let best = self.best_header();
+        let age = i64::from(best.time) - i64::from(info.node.header.time);
+        let is_historical = age > HISTORICAL_BLOCK_SECONDS || kind == InvType::FILTERED_BLOCK;
+        is_historical && self.upload.is_reached_for_historical_blocks(self.now.unix)
     }
 
     pub(super) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo) {

@@ -51,7 +51,8 @@ impl PeerManager {
                 self.addrman.good(&connection.endpoint, unix);
             }
             Event::TimeOffset(seconds) if !connection.kind.is_inbound() => self.time_offsets.add(seconds),
-            Event::SeenLocal(_) | Event::TimeOffset(_) => {}
+            Event::SeenLocal(endpoint) => self.settings.local.own.seen(&endpoint.addr),
+            Event::TimeOffset(_) => {}
             Event::Store(addresses) => {
                 self.addrman.add(&addresses, &connection.endpoint.addr, ADDR_TIME_PENALTY_S, unix);
             }

@@ -8,6 +8,7 @@ use super::{ConnectionKind, Context, DisconnectReason, Event, Peer, Permissions,
 use crate::discourage::RollingBloomFilter;
 use crate::draw;
 use crate::limits::{ADDR_TOKENS_MAX, ADDRESSES_TO_SEND_MAX};
+use crate::local_address::Told;
 use crate::time::{Moment, UnixTime};
 use lydian_wire::TimedAddress;
 use lydian_wire::message::Message;
@@ -209,7 +210,10 @@ impl Peer {
         if self.gossip.known.is_none() {
             return;
         }
-        if !context.is_initial_block_download && self.gossip.next_local_send.is_none_or(|next| next < now) {
+        if context.local.own.listens()
+            && !context.is_initial_block_download
+            && self.gossip.next_local_send.is_none_or(|next| next < now)
+        {
             self.send_own_address(context, out);
         }
         if now <= self.gossip.next_send {
@@ -231,18 +235,25 @@ impl Peer {
 
     /// The first time alone, so that a peer with few tokens sees it; later with others, once a day.
     fn send_own_address(&mut self, context: &mut Context<'_>, out: &mut Vec<Event>) {
-        let Some(endpoint) = context.local.advertised else { return };
-        let time = context.now.unix.to_u32();
-        let own = TimedAddress { time, services: context.local.services, endpoint };
-        let is_first = self.gossip.next_local_send.is_none();
+        let next = context.now.elapsed + draw::exponential(context.random, LOCAL_SEND_INTERVAL);
+        let is_first = self.gossip.next_local_send.replace(next).is_none();
         if !is_first {
             self.gossip.begin(context.random).reset(context.random);
+        }
+        let told = Told {
+            addr: self.connection.endpoint.addr,
+            sees: self.addr_local,
+            is_inbound: self.connection.kind.is_inbound(),
+            is_onion: self.connection.is_onion,
+        };
+        let Some(endpoint) = context.local.own.for_peer(&told, context.random) else { return };
+        let time = context.now.unix.to_u32();
+        let own = TimedAddress { time, services: context.local.services, endpoint };
+        if !is_first {
             self.push_addresses(&[own], context.random);
         } else if self.can_read(&own) {
             out.push(Event::Send(self.addr_message(vec![own])));
         }
-        self.gossip.next_local_send =
-            Some(context.now.elapsed + draw::exponential(context.random, LOCAL_SEND_INTERVAL));
     }
 
     fn addr_message(&self, addresses: Vec<TimedAddress>) -> Message {

@@ -4,6 +4,7 @@ use super::*;
 use crate::UnixTime;
 use crate::bans::DEFAULT_BAN_TIME_S;
 use crate::limits::{ADDR_TOKENS_MAX, ADDRESSES_TO_SEND_MAX};
+use crate::local_address::LocalSettings;
 use lydian_wire::NetAddr;
 use lydian_wire::message::{PROTOCOL_VERSION, SendCmpct, Version};
 use proptest::prelude::*;
@@ -31,7 +32,7 @@ impl World {
                 user_agent: b"/Lydian/".to_vec(),
                 ignores_transactions: true,
                 peer_timeout: Duration::from_secs(60),
-                advertised: None,
+                own: LocalAddresses::default(),
             },
             seconds: 0,
             is_near_tip: false,
@@ -71,6 +72,7 @@ impl World {
             services: Services::NETWORK,
             permissions,
             is_proxied: false,
+            is_onion: false,
             nonce: 99,
         };
         Peer::new(connection, self.now())
@@ -571,7 +573,10 @@ fn a_thousand_addresses_wait_at_most() {
 fn our_own_address_is_told_alone_first() {
     let mut world = World::new();
     let own = Endpoint::new(NetAddr::Ipv4([7, 7, 7, 7].into()), 8333);
-    world.local.advertised = Some(own);
+    world.local.own = LocalAddresses::new(
+        &LocalSettings { listens: true, external: vec![own], ..LocalSettings::default() },
+        &world.reachable,
+    );
     let mut peer = world.connected(ConnectionKind::OutboundFullRelay);
     peer.push_addresses(&[address(1, START)], &mut world.random);
     let out = world.tick(&mut peer);

@@ -72,7 +72,7 @@ impl Bench {
                 user_agent: b"/Satoshi:31.0.0/Lydian:0.1.0/".to_vec(),
                 ignores_transactions: true,
                 peer_timeout: Duration::from_secs(60),
-                advertised: None,
+                own: lydian_p2p::local_address::LocalAddresses::default(),
             },
             reachable: [Network::Ipv4, Network::Ipv6].into(),
             download_bytes: 64 << 20,

@@ -93,7 +93,8 @@ impl PeerManager {
     /// Core's questions before it dials an address that was chosen automatically.
     fn may_dial(&self, endpoint: &Endpoint) -> bool {
         let addr = &endpoint.addr;
-        !self.connector.settings.own.contains(endpoint)
+        !self.settings.local.own.contains(addr)
+            && !self.connector.settings.own.contains(endpoint)
             && !self.bans.is_discouraged(addr)
             && !self.bans.is_banned(addr, self.now.unix)
             && !self.is_connected_to_addr(addr)
@@ -128,7 +129,7 @@ impl PeerManager {
                 self.take_addresses(id, addresses.map(|addr| Endpoint { addr: *addr, port }).collect());
             }
             Some(Lookup::Seed(seed)) if addresses.is_empty() => {
-                self.connector.addr_fetches.push_back(seed.name.to_owned());
+                self.connector.addr_fetches.push_back(seed.name);
             }
             Some(Lookup::Seed(seed)) => {
                 let port = self.connector.settings.default_port;

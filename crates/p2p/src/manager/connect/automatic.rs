@@ -36,6 +36,7 @@ impl PeerManager {
         let seeding = SeedingSettings {
             dns: settings.dns_seed,
             force_dns: settings.force_dns_seed,
+            names: settings.dns_seeds.clone(),
             fixed: settings.fixed_seeds,
             has_seednodes: !settings.seednodes.is_empty(),
             has_added_nodes: !settings.added.is_empty(),
@@ -64,7 +65,7 @@ impl PeerManager {
     fn ask_seed(&mut self, seed: DnsSeed) {
         self.tell(format!("Loading addresses from DNS seed {}", seed.name));
         if self.connector.settings.has_name_proxy {
-            return self.connector.addr_fetches.push_back(seed.name.to_owned());
+            return self.connector.addr_fetches.push_back(seed.name);
         }
         let lookup = LookupId(self.connector.new_id());
         self.actions.push(Action::Resolve { lookup, host: seed.host.clone(), count_max: DNS_SEED_ADDRESSES_MAX });

@@ -1,0 +1,158 @@
+//! The way to a peer: straight, or through a proxy. Input: a target and the proxies there are. Output: a connection, or whose fault it is that there is none.
+//!
+//! Core's `ConnectDirectly` and `ConnectThroughProxy`. A proxy that cannot be reached is told in the log once, and once more when it is there again: what
+//! goes through it is tried all the time. Names go to the proxy as they are and are resolved by nobody else.
+
+use crate::{Host, socks};
+use lydian_p2p::manager::{AttemptFailure, Target};
+use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress};
+use lydian_wire::Endpoint;
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+/// Random bytes that begin all credentials of one run: Core's `PREFIX_BYTE_LENGTH`.
+const PREFIX_BYTES: usize = 8;
+
+/// A connection to a peer, one way or the other.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+impl Stream {
+    /// Our side; nothing for a socket in the file system.
+    pub(crate) fn local(&self) -> io::Result<Endpoint> {
+        match self {
+            Stream::Tcp(stream) => stream.local_addr().map(Endpoint::from),
+            Stream::Unix(_) => Ok(Endpoint::default()),
+        }
+    }
+
+    pub(crate) fn split(self) -> (Reader, Writer) {
+        match self {
+            Stream::Tcp(stream) => {
+                // Messages are small and wait for answers.
+                let _ = stream.set_nodelay(true);
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+            Stream::Unix(stream) => {
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+        }
+    }
+}
+
+/// Who finds ways.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    proxies: Proxies,
+    connect_timeout: Duration,
+    /// Begins all credentials, so that no other run shares its circuits.
+    prefix: String,
+    next_credentials: AtomicU64,
+    /// Proxies that could not be reached when they were needed last.
+    lost: Mutex<HashSet<String>>,
+    host: Arc<dyn Host>,
+}
+
+impl Ways {
+    pub(crate) fn new(proxies: Proxies, connect_timeout: Duration, host: Arc<dyn Host>) -> Ways {
+        let mut bytes = [0; PREFIX_BYTES];
+        host.fill_random(&mut bytes);
+        let mut prefix = String::new();
+        for byte in bytes {
+            // Into memory.
+            let _ = write!(prefix, "{byte:02x}");
+        }
+        Ways { proxies, connect_timeout, prefix, next_credentials: AtomicU64::new(0), lost: Mutex::default(), host }
+    }
+
+    /// A connection to the target.
+    pub(crate) async fn find(&self, target: &Target) -> Result<Stream, AttemptFailure> {
+        let failed = |reason: &str| AttemptFailure::Target { reason: reason.to_owned() };
+        match target {
+            Target::Name { host, port } => {
+                let proxy = self.proxies.name.as_ref().ok_or_else(|| failed("there is no proxy for names"))?;
+                self.through(proxy, host, *port).await
+            }
+            Target::Endpoint(endpoint) => match self.proxies.of(endpoint.addr.network()) {
+                Some(proxy) => self.through(proxy, &endpoint.addr.to_string(), endpoint.port).await,
+                None => {
+                    let address = endpoint.socket_addr().ok_or_else(|| failed("there is no proxy for its network"))?;
+                    let stream = self.direct(address).await.map_err(|reason| AttemptFailure::Target { reason })?;
+                    Ok(Stream::Tcp(stream))
+                }
+            },
+        }
+    }
+
+    async fn direct(&self, address: SocketAddr) -> Result<TcpStream, String> {
+        self.in_time(TcpStream::connect(address)).await
+    }
+
+    async fn in_time<S>(&self, opening: impl Future<Output = io::Result<S>>) -> Result<S, String> {
+        match timeout(self.connect_timeout, opening).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("timeout".to_owned()),
+        }
+    }
+
+    async fn through(&self, proxy: &Proxy, host: &str, port: u16) -> Result<Stream, AttemptFailure> {
+        let opened = match &proxy.address {
+            ProxyAddress::Tcp(endpoint) => match endpoint.socket_addr() {
+                Some(address) => self.direct(address).await.map(Stream::Tcp),
+                None => Err("it is on no network that can be connected to".to_owned()),
+            },
+            ProxyAddress::Unix(path) => self.in_time(UnixStream::connect::<&Path>(path)).await.map(Stream::Unix),
+        };
+        self.note(proxy, opened.as_ref().err());
+        let mut stream = opened.map_err(|reason| AttemptFailure::Proxy { reason })?;
+        let credentials = proxy.isolates_streams.then(|| {
+            let number = self.next_credentials.fetch_add(1, Ordering::Relaxed);
+            format!("{}-{number}", self.prefix)
+        });
+        let connected = match &mut stream {
+            Stream::Tcp(stream) => socks::connect(stream, host, port, credentials.as_deref()).await,
+            Stream::Unix(stream) => socks::connect(stream, host, port, credentials.as_deref()).await,
+        };
+        match connected {
+            Ok(()) => Ok(stream),
+            Err(error) => Err(AttemptFailure::Target { reason: format!("proxy {}: {error}", proxy.address) }),
+        }
+    }
+
+    /// Tells of a proxy that went, or came back.
+    fn note(&self, proxy: &Proxy, failure: Option<&String>) {
+        let name = proxy.address.to_string();
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            Some(reason) => {
+                if lost.insert(name.clone()) {
+                    let text = format!("Proxy {name} cannot be reached ({reason}): nobody is connected to through it");
+                    self.host.log(false, &text);
+                }
+            }
+            None => {
+                if lost.remove(&name) {
+                    self.host.log(false, &format!("Proxy {name} can be reached again"));
+                }
+            }
+        }
+    }
+}
