@@ -1,5 +1,6 @@
 //! RPC beside Bitcoin Core's: simple calls, batches, and full blocks in every form. Input: a generated chain whose last block is full. Output: a table of
-//! time and CPU time of the server for each call, and the time that reading the block from its file takes.
+//! time (the median) and CPU time of the server for each call; then a full block whose bytes the system does not have in memory, beside reading just these
+//! bytes from the disk.
 //!
 //! `cargo bench -p lydian-node --bench rpc` measures; in `cargo test` the same runs with a few calls each. One connection asks and waits for each
 //! answer, as most programs do. Answers must be equal. CPU time has a resolution of 10 ms.
@@ -65,7 +66,29 @@ fn main() {
     }
     let path = chain.path().join("blk00000.dat");
     let size = servers[0].result("getblock", &format!("[{tip}]"))["size"].as_u64().unwrap();
-    println!("{:28} {size:10} {:12.0}", "reading the block's bytes", read_micros(&path, size));
+    let times = if is_bench { 50 } else { 3 };
+    println!("{:28} {size:10} {:12.0}", "reading it from memory", read_micros(&path, size, times, &|| {}));
+    // Taken in where it lies, so that one file is to be forgotten.
+    let forget = || forget(&path);
+    println!("{:28} {size:10} {:12.0}", "reading it from the disk", read_micros(&path, size, times, &forget));
+    let body = call("getblock", &format!("[{tip},0]"));
+    println!(
+        "{:28} {size:10} {:12.0}",
+        "getblock 0 from the disk",
+        measure_after(&servers[0], &body, times, &forget).wall_us
+    );
+}
+
+/// Lets the system forget what it has of a file in memory.
+fn forget(path: &std::path::Path) {
+    let file = fs::File::open(path).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+}
+
+fn median(mut micros: Vec<f64>) -> f64 {
+    micros.sort_by(f64::total_cmp);
+    micros[micros.len() / 2]
 }
 
 struct Measured {
@@ -75,6 +98,11 @@ struct Measured {
 }
 
 fn measure(server: &Server, body: &str, count: u32) -> Measured {
+    measure_after(server, body, count, &|| {})
+}
+
+/// The same; `prepare` is done before each call and not measured.
+fn measure_after(server: &Server, body: &str, count: u32, prepare: &dyn Fn()) -> Measured {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
     stream.set_nodelay(true).unwrap();
     let mut reader = BufReader::with_capacity(1 << 16, &stream);
@@ -84,13 +112,16 @@ fn measure(server: &Server, body: &str, count: u32) -> Measured {
         read(&mut reader).unwrap()
     };
     let answer = ask().body;
-    let (start, cpu) = (Instant::now(), cpu_seconds(server));
+    let cpu = cpu_seconds(server);
+    let mut micros = Vec::new();
     for _ in 0..count {
+        prepare();
+        let start = Instant::now();
         assert_eq!(ask().body.len(), answer.len());
+        micros.push(start.elapsed().as_secs_f64() * 1e6);
     }
-    let (wall, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds(server) - cpu);
-    let each = |seconds: f64| seconds * 1e6 / f64::from(count);
-    Measured { answer, wall_us: each(wall), cpu_us: each(cpu) }
+    let cpu = cpu_seconds(server) - cpu;
+    Measured { answer, wall_us: median(micros), cpu_us: cpu * 1e6 / f64::from(count) }
 }
 
 /// CPU time that the program has taken.
@@ -101,17 +132,18 @@ fn cpu_seconds(server: &Server) -> f64 {
     fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / 100.0
 }
 
-/// So many bytes of the end of a file, which the system has in memory.
-fn read_micros(path: &std::path::Path, size: u64) -> f64 {
+/// So many bytes of the end of a file, in one read.
+fn read_micros(path: &std::path::Path, size: u64, times: u32, prepare: &dyn Fn()) -> f64 {
     use std::os::unix::fs::FileExt;
-    const TIMES: u32 = 50;
     let file = fs::File::open(path).unwrap();
     let end = file.metadata().unwrap().len();
-    let start = Instant::now();
-    for _ in 0..TIMES {
+    let read = |_| {
+        prepare();
+        let start = Instant::now();
         let mut bytes = vec![0; usize::try_from(size).unwrap()];
         file.read_exact_at(&mut bytes, end.saturating_sub(size)).unwrap();
         std::hint::black_box(&bytes);
-    }
-    start.elapsed().as_secs_f64() * 1e6 / f64::from(TIMES)
+        start.elapsed().as_secs_f64() * 1e6
+    };
+    median((0..times).map(read).collect())
 }
