@@ -5,7 +5,7 @@
 use crate::event::Event;
 use crate::outbox::{Outbox, Outgoing};
 use crate::proxy::{Reader, Writer};
-use crate::{Buffers, Events, Host};
+use crate::{Buffers, Events, Host, queues};
 use lydian_engine::Engine;
 use lydian_p2p::Traffic;
 use lydian_p2p::manager::NewPeer;
@@ -75,7 +75,7 @@ impl Connection {
             host,
             engine,
             outbox: Arc::new(Outbox::new(buffers.send)),
-            room: Arc::new(Semaphore::new(receive_buffer as usize)),
+            room: queues::room(receive_buffer),
             output: Vec::new(),
             framed: VecDeque::new(),
             sent_bytes: 0,
@@ -245,7 +245,7 @@ impl Connection {
             let Some(received) = self.transport.next_message() else { return };
             let Received { command, payload, raw_size } = received;
             self.traffic.note_received_message(Some(command), raw_size as u64);
-            let size = u32::try_from(raw_size).unwrap_or(u32::MAX).min(self.receive_buffer);
+            let size = queues::permits(raw_size, self.receive_buffer);
             let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(size).await else { return };
             let event = Event::Message { from: self.new.id, command, payload, _permit: permit };
             if self.events.send(event).await.is_err() {

@@ -19,6 +19,7 @@ pub mod limits;
 mod listen;
 mod outbox;
 mod proxy;
+mod queues;
 mod socks;
 mod store;
 mod validate;
@@ -49,18 +50,6 @@ use tokio::sync::mpsc;
 
 /// Threads that read and write sockets.
 const SOCKET_THREADS: usize = 2;
-
-/// Events that wait for the thread of the manager: who has more to tell waits.
-const EVENTS_QUEUED: usize = 1024;
-
-/// Blocks that wait to be stored. The download's window keeps them fewer; what is sent unasked beyond it is forgotten.
-const BLOCKS_QUEUED: usize = 16_384;
-
-/// Files that wait to be written.
-const SAVES_QUEUED: usize = 64;
-
-/// Bytes of messages of one peer that wait for the manager; more is not read: Core's default of `-maxreceivebuffer`.
-const RECEIVE_BUFFER_BYTES: usize = 5_000_000;
 
 /// For sockets to close at the end.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
@@ -99,7 +88,7 @@ pub struct Buffers {
 
 impl Default for Buffers {
     fn default() -> Self {
-        Buffers { receive: RECEIVE_BUFFER_BYTES, send: limits::SEND_BUFFER_BYTES }
+        Buffers { receive: limits::RECEIVE_BUFFER_BYTES, send: limits::SEND_BUFFER_BYTES }
     }
 }
 
@@ -165,7 +154,7 @@ impl Network {
             .enable_time()
             .build()
             .map_err(|error| NetworkError::Runtime { reason: error.to_string() })?;
-        let (events, incoming) = mpsc::channel(EVENTS_QUEUED);
+        let (events, incoming) = queues::events();
         let is_ending = Arc::new(AtomicBool::new(false));
         let manager = PeerManager::new(Arc::clone(engine), wishes, addrman, bans);
         let totals = Arc::clone(manager.traffic());
@@ -177,10 +166,10 @@ impl Network {
         runtime.spawn(dial::tick(events.clone()));
         let validator = Arc::new(Validator::new(Arc::clone(engine), observer, events.clone()));
         let own_events = events.clone();
-        let (blocks, to_store) = std::sync::mpsc::sync_channel(BLOCKS_QUEUED);
+        let (blocks, to_store) = queues::blocks();
         let storer = store::Storer::new(Arc::clone(engine), Arc::clone(&validator), Arc::clone(&host), events);
         let figures = Arc::<Figures>::default();
-        let (saves, to_save) = std::sync::mpsc::sync_channel(SAVES_QUEUED);
+        let (saves, to_save) = queues::saves();
         let (data, save_host) = (settings.data.clone(), Arc::clone(&host));
         let sockets = (dialer, runtime.handle().clone());
         let desk = Desk::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));

@@ -221,7 +221,8 @@ impl Guess {
             Guess::Blocks { bytes_each, .. } if *bytes_each == 0.0 => None,
             Guess::Blocks { count, bytes_each } => {
                 let each = megabytes_each_second(*bytes_each);
-                Some(format!("guess        {} blocks to come counted like the last, {each} MB each", commas(*count)))
+                let blocks = if *count == 1 { "block" } else { "blocks" };
+                Some(format!("guess        {} {blocks} to come counted like the last, {each} MB each", commas(*count)))
             }
             Guess::Transactions { total } => {
                 let total = whole(*total);

@@ -228,6 +228,10 @@ guess        1,000 blocks to come counted like the last, 0.10 MB each";
         bare.lines(&now, &late(&now))
             .ends_with("guess        1,100 blocks to come counted like the last, 0.13 MB each")
     );
+    bare.net.headers_height = 451;
+    assert!(
+        bare.lines(&now, &late(&now)).ends_with("guess        1 block to come counted like the last, 0.13 MB each")
+    );
     // What is here need not be guessed.
     let mut here = sync();
     here.net.waiting_blocks = 1_100;

@@ -1,0 +1,94 @@
+//! The bounded queues between connections, the manager and those who write: how much each holds stands in [`crate::limits`]. Who brings more waits, or is refused
+//! and told so. Cost: memory for what waits.
+
+use crate::event::Event;
+use crate::files::Save;
+use crate::limits::{BLOCKS_QUEUED, EVENTS_QUEUED, SAVES_QUEUED};
+use crate::store::Delivery;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use tokio::sync::{Semaphore, mpsc};
+
+/// From connections to the manager.
+pub(crate) fn events() -> (mpsc::Sender<Event>, mpsc::Receiver<Event>) {
+    mpsc::channel(EVENTS_QUEUED)
+}
+
+/// From the manager to who stores blocks.
+pub(crate) fn blocks() -> (SyncSender<Delivery>, Receiver<Delivery>) {
+    sync_channel(BLOCKS_QUEUED)
+}
+
+/// From the manager to who writes files.
+pub(crate) fn saves() -> (SyncSender<Save>, Receiver<Save>) {
+    sync_channel(SAVES_QUEUED)
+}
+
+/// Room for one peer's messages until the manager has dealt with them, one permit a byte.
+pub(crate) fn room(bytes: u32) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(bytes as usize))
+}
+
+/// What a message takes of that room. One that is larger than the room has it to itself.
+pub(crate) fn permits(message_bytes: usize, room_bytes: u32) -> u32 {
+    u32::try_from(message_bytes).unwrap_or(u32::MAX).min(room_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::RECEIVE_BUFFER_BYTES;
+    use lydian_p2p::manager::{PeerId, SavedFile};
+    use lydian_primitives::BlockHash;
+    use std::sync::mpsc::TrySendError;
+
+    /// limit: EVENTS_QUEUED at
+    /// limit: EVENTS_QUEUED above
+    #[test]
+    fn who_has_more_events_waits() {
+        let (events, mut incoming) = events();
+        (0..EVENTS_QUEUED).for_each(|_| events.try_send(Event::Tick).unwrap());
+        assert!(matches!(events.try_send(Event::Tick), Err(mpsc::error::TrySendError::Full(_))));
+        assert!(incoming.try_recv().is_ok() && events.try_send(Event::Tick).is_ok());
+    }
+
+    /// limit: BLOCKS_QUEUED at
+    /// limit: BLOCKS_QUEUED above
+    #[test]
+    fn blocks_above_the_bound_are_given_back() {
+        let (blocks, to_store) = blocks();
+        let delivery = |from| Delivery { from: PeerId(from), hash: BlockHash::ZERO, bytes: Vec::new() };
+        (0..BLOCKS_QUEUED as u64).for_each(|from| blocks.try_send(delivery(from)).unwrap());
+        let Err(TrySendError::Full(lost)) = blocks.try_send(delivery(u64::MAX)) else { panic!("no bound") };
+        assert_eq!(lost.from, PeerId(u64::MAX));
+        assert_eq!(to_store.recv().unwrap().from, PeerId(0));
+        blocks.try_send(delivery(1)).unwrap();
+    }
+
+    /// limit: SAVES_QUEUED at
+    /// limit: SAVES_QUEUED above
+    #[test]
+    fn who_has_more_to_save_waits() {
+        let (saves, _to_save) = saves();
+        let save = || (SavedFile::Bans, Vec::new());
+        (0..SAVES_QUEUED).for_each(|_| saves.try_send(save()).unwrap());
+        assert!(matches!(saves.try_send(save()), Err(TrySendError::Full(_))));
+    }
+
+    /// limit: RECEIVE_BUFFER_BYTES at
+    /// limit: RECEIVE_BUFFER_BYTES above
+    #[test]
+    fn a_peer_with_more_to_say_is_not_read_from() {
+        let limit = RECEIVE_BUFFER_BYTES;
+        let bytes = u32::try_from(limit).unwrap();
+        let room = room(bytes);
+        let take = |message: usize| Arc::clone(&room).try_acquire_many_owned(permits(message, bytes));
+        let (most, rest) = (take(limit - 1).unwrap(), take(1).unwrap());
+        assert!(take(1).is_err());
+        drop(rest);
+        // The largest message waits until everything before it is dealt with, and is not refused.
+        assert!(take(2 * limit).is_err());
+        drop(most);
+        assert!(take(2 * limit).is_ok() && take(limit).is_ok());
+    }
+}
