@@ -9,6 +9,7 @@
 use crate::addrman::AddrMan;
 use crate::draw;
 use crate::limits::{BLOCK_RELAY_PEERS_MAX, FULL_RELAY_PEERS_MAX};
+use crate::local_address::LocalAddresses;
 use crate::peer::{ConnectionKind, desirable_services};
 use crate::time::{Moment, UnixTime};
 use lydian_wire::{Endpoint, NetAddr, Network, TimedAddress};
@@ -57,7 +58,7 @@ pub struct Scene<'a> {
     pub attempts: &'a [(ConnectionKind, Endpoint)],
     pub reachable: &'a BTreeSet<Network>,
     /// Our own addresses.
-    pub own: &'a BTreeSet<Endpoint>,
+    pub own: &'a LocalAddresses,
     /// Peers that the operator asked for (`-addnode`), as he named them.
     pub added: &'a [&'a str],
     pub is_near_tip: bool,
@@ -217,7 +218,7 @@ fn is_standing(kind: ConnectionKind) -> bool {
 
 fn is_ours_to_dial(endpoint: &Endpoint, scene: &Scene<'_>) -> bool {
     let addr = &endpoint.addr;
-    addr.is_valid() && !scene.own.contains(endpoint) && scene.reachable.contains(&addr.network())
+    addr.is_valid() && !scene.own.contains(addr) && scene.reachable.contains(&addr.network())
 }
 
 /// A network that we could reach, know addresses of, and have no lasting full connection to. Core's `MaybePickPreferredNetwork`.

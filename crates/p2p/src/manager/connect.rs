@@ -22,7 +22,7 @@ use crate::proxies::Proxies;
 use crate::seeding::{DnsSeed, Seeding};
 use lydian_wire::{Endpoint, NetAddr, Network, Services, TimedAddress};
 use operator::{Added, AddedRounds, SpecifiedRounds};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Feelers at a time: Core's `MAX_FEELER_CONNECTIONS`.
@@ -65,8 +65,6 @@ pub struct ConnectSettings {
     pub upload_target: u64,
     /// Block-relay-only peers of the last run.
     pub anchors: Vec<TimedAddress>,
-    /// Our own addresses, which are not dialled.
-    pub own: BTreeSet<Endpoint>,
 }
 
 impl Default for ConnectSettings {
@@ -89,7 +87,6 @@ impl Default for ConnectSettings {
             proxies: Proxies::default(),
             upload_target: 0,
             anchors: Vec::new(),
-            own: BTreeSet::new(),
         }
     }
 }

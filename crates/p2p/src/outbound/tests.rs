@@ -1,6 +1,7 @@
 //! The order of connections, and whom an attacker cannot make us choose.
 
 use super::*;
+use crate::local_address::LocalSource;
 use lydian_wire::Services;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -11,7 +12,7 @@ struct World {
     connections: Vec<(ConnectionKind, Endpoint)>,
     attempts: Vec<(ConnectionKind, Endpoint)>,
     reachable: BTreeSet<Network>,
-    own: BTreeSet<Endpoint>,
+    own: LocalAddresses,
     added: Vec<String>,
     wants_extra_full_relay: bool,
     wants_extra_block_relay: bool,
@@ -27,7 +28,7 @@ impl World {
             connections: Vec::new(),
             attempts: Vec::new(),
             reachable: [Network::Ipv4, Network::Ipv6].into(),
-            own: BTreeSet::new(),
+            own: LocalAddresses::default(),
             added: Vec::new(),
             wants_extra_full_relay: false,
             wants_extra_block_relay: false,
@@ -147,7 +148,7 @@ fn anchors_come_first_if_they_are_of_use() {
     assert_eq!(world.connect(&mut outbound), [vec![FULL; 8], vec![BLOCKS]].concat());
     // An anchor of a group that we have a peer of, and one of ours.
     world.connections = vec![(ConnectionKind::Manual, address(1).endpoint)];
-    world.own.insert(address(2).endpoint);
+    world.own.add(address(2).endpoint, LocalSource::Manual);
     let mut outbound = world.outbound(125, &[address(1), address(2)]);
     assert_eq!(world.next(&mut outbound), None);
     assert_eq!(world.next(&mut outbound).map(|wish| wish.kind), Some(FULL));
@@ -216,7 +217,7 @@ fn odd_addresses_come_when_there_is_nothing_else() {
     assert!(chosen(&|_, one| one.endpoint.port = 22), "a bad port, after 50 draws");
     assert!(!chosen(&|_, one| one.services = Services::NETWORK), "no witnesses");
     assert!(!chosen(&|world, one| world.added.extend([one.endpoint.to_string()])));
-    assert!(!chosen(&|world, one| world.own.extend([one.endpoint])));
+    assert!(!chosen(&|world, one| world.own.add(one.endpoint, LocalSource::Manual)));
     assert!(!chosen(&|world, _| world.reachable.clear()));
     let mut world = World::new(7);
     world.fill(2);

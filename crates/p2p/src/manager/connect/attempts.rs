@@ -94,7 +94,6 @@ impl PeerManager {
     fn may_dial(&self, endpoint: &Endpoint) -> bool {
         let addr = &endpoint.addr;
         !self.settings.local.own.contains(addr)
-            && !self.connector.settings.own.contains(endpoint)
             && !self.bans.is_discouraged(addr)
             && !self.bans.is_banned(addr, self.now.unix)
             && !self.is_connected_to_addr(addr)

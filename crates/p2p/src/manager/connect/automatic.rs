@@ -144,7 +144,7 @@ impl PeerManager {
             connections: &connections,
             attempts: &attempts,
             reachable: &self.settings.reachable,
-            own: &self.connector.settings.own,
+            own: &self.settings.local.own,
             added: &added,
             is_near_tip,
             wants_extra_full_relay: self.tries_extra_peer,

@@ -1,0 +1,207 @@
+//! Nodes of ours that choose their peers and find each other by what they are told. Their addresses are of the internet, since no others are told on; a proxy
+//! of the test knows where on this machine each of them is, and refuses all others. The nodes' clock runs faster than the test's.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads the clock for its node"
+)]
+
+use lydian_consensus::{Chain, Params, U256};
+use lydian_disk::RealDisk;
+use lydian_engine::{Engine, InitialDownload, Layout, Settings, Unobserved};
+use lydian_net::{Buffers, Host, Listen, Network, NetworkSettings};
+use lydian_oracle::Scratch;
+use lydian_p2p::local_address::{LocalAddresses, LocalSettings};
+use lydian_p2p::manager::{ConnectSettings, ManagerSettings, PeerInfo};
+use lydian_p2p::peer::{ConnectionKind, Local};
+use lydian_p2p::permissions::Whitelist;
+use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress};
+use lydian_p2p::{Moment, UnixTime};
+use lydian_wire::{Endpoint, Network as Net, Services, TimedAddress};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Addresses are told on after half a minute, on average.
+const HASTE: u32 = 20;
+
+const SERVICES: Services = Services(1 | 1 << 3 | 1 << 10 | 1 << 11);
+
+#[derive(Debug)]
+struct FastHost {
+    began: Instant,
+    unix: u64,
+}
+
+impl Host for FastHost {
+    fn now(&self) -> Moment {
+        let elapsed = self.began.elapsed() * HASTE;
+        Moment { elapsed, unix: UnixTime(self.unix + elapsed.as_secs()) }
+    }
+
+    fn log(&self, _: bool, _: &str) {}
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        std::fs::File::open("/dev/urandom").unwrap().read_exact(bytes).unwrap();
+    }
+}
+
+/// Where on this machine who listens at an address of the internet.
+type Map = Arc<Mutex<BTreeMap<String, SocketAddr>>>;
+
+/// What was asked for that is nowhere.
+type Refused = Arc<Mutex<BTreeSet<String>>>;
+
+/// A SOCKS5 proxy without credentials.
+fn proxy(map: &Map, refused: &Refused) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (map, refused) = (Arc::clone(map), Arc::clone(refused));
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (map, refused) = (Arc::clone(&map), Arc::clone(&refused));
+            thread::spawn(move || serve(client.unwrap(), &map, &refused));
+        }
+    });
+    address
+}
+
+fn serve(mut client: TcpStream, map: &Map, refused: &Refused) -> Option<()> {
+    let mut head = [0; 2];
+    client.read_exact(&mut head).ok()?;
+    client.read_exact(&mut vec![0; usize::from(head[1])]).ok()?;
+    client.write_all(&[5, 0]).ok()?;
+    let mut request = [0; 5];
+    client.read_exact(&mut request).ok()?;
+    let mut name = vec![0; usize::from(request[4])];
+    client.read_exact(&mut name).ok()?;
+    client.read_exact(&mut [0; 2]).ok()?;
+    let name = String::from_utf8(name).ok()?;
+    let target = map.lock().unwrap().get(&name).copied();
+    let Some(server) = target.and_then(|target| TcpStream::connect(target).ok()) else {
+        refused.lock().unwrap().insert(name);
+        return client.write_all(&[5, 5, 0, 1, 0, 0, 0, 0, 0, 0]).ok();
+    };
+    client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).ok()?;
+    let (mut back, mut up) = (client.try_clone().ok()?, server.try_clone().ok()?);
+    thread::spawn(move || {
+        let _ = std::io::copy(&mut { server }, &mut back);
+        let _ = back.shutdown(Shutdown::Both);
+    });
+    let _ = std::io::copy(&mut client, &mut up);
+    let _ = up.shutdown(Shutdown::Both);
+    Some(())
+}
+
+struct Node {
+    network: Network,
+    _engine: Arc<Engine>,
+    _scratch: Scratch,
+}
+
+/// A node whose address is that of others, as they are told, and which knows `known`.
+fn node(address: &str, proxy: SocketAddr, map: &Map, known: &[&str]) -> Node {
+    let scratch = Scratch::new(&format!("gossip-{address}"));
+    let folder = scratch.path();
+    let layout =
+        Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
+    let params = Params::new(Chain::Regtest);
+    let opened = Engine::open(Arc::new(RealDisk), &layout, params.clone(), Settings::new(1), Vec::new()).unwrap();
+    let engine = Arc::new(opened.engine);
+    let own = Endpoint::parse(address, 18444).unwrap();
+    let reachable: BTreeSet<_> = [Net::Ipv4].into();
+    let own = LocalSettings { listens: true, port: own.port, external: vec![own], ..LocalSettings::default() };
+    let way = Some(Proxy { address: ProxyAddress::Tcp(Endpoint::from(proxy)), isolates_streams: false });
+    let settings = NetworkSettings {
+        manager: ManagerSettings {
+            params,
+            minimum_chain_work: U256::ZERO,
+            // Who catches up tells nobody of itself: the genesis block is new enough here.
+            initial_download: Arc::new(InitialDownload::new(U256::ZERO, i64::from(u32::MAX))),
+            blocks_only: false,
+            local: Local {
+                services: SERVICES,
+                user_agent: b"/Lydian/".to_vec(),
+                ignores_transactions: true,
+                peer_timeout: Duration::from_secs(600),
+                own: LocalAddresses::new(&own, &reachable),
+            },
+            reachable,
+            download_bytes: 1 << 20,
+            seed: [own.port.to_le_bytes()[0] ^ address.as_bytes()[3]; 32],
+            connect: ConnectSettings {
+                chooses_peers: true,
+                default_port: 18444,
+                proxies: Proxies { ipv4: way.clone(), ipv6: way.clone(), onion: None, cjdns: None, name: way },
+                has_name_proxy: true,
+                ..ConnectSettings::default()
+            },
+        },
+        listen: vec![Listen::at("127.0.0.1:0".parse().unwrap())],
+        whitelist: Whitelist::default(),
+        connect_timeout: Duration::from_secs(5),
+        buffers: Buffers::default(),
+        data: None,
+        ban_time: 24 * 60 * 60,
+    };
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let host = Arc::new(FastHost { began: Instant::now(), unix });
+    let network = Network::start(&engine, &settings, host, Arc::new(Unobserved)).unwrap();
+    map.lock().unwrap().insert(address.to_owned(), network.addresses()[0]);
+    let known: Vec<_> = known.iter().map(|text| Endpoint::parse(text, 18444).unwrap()).collect();
+    assert!(network.handle().ask(Box::new(move |manager, now| {
+        for endpoint in known {
+            let address = TimedAddress { time: now.unix.to_u32(), services: SERVICES, endpoint };
+            manager.addrman_mut().add(&[address], &endpoint.addr, 0, now.unix);
+        }
+    })));
+    Node { network, _engine: engine, _scratch: scratch }
+}
+
+impl Node {
+    fn peers(&self) -> Vec<PeerInfo> {
+        let (answer, answers) = sync_channel(1);
+        assert!(self.network.handle().ask(Box::new(move |manager, now| answer.send(manager.peers(now)).unwrap())));
+        answers.recv().unwrap().into_iter().filter(|peer| peer.version != 0).collect()
+    }
+
+    /// Whether it chose a peer at this address, to stay.
+    fn chose(&self, address: &str) -> bool {
+        let name = format!("{address}:18444");
+        let stays = [ConnectionKind::OutboundFullRelay, ConnectionKind::BlockRelayOnly];
+        self.peers().iter().any(|peer| peer.name == name && stays.contains(&peer.kind))
+    }
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// One is known to both others. They tell it of themselves, it tells each of the other, and all are connected with all; nobody else is dialled.
+///
+/// checklist: 84
+#[test]
+fn three_nodes_find_each_other() {
+    let (map, refused) = (Map::default(), Refused::default());
+    let proxy = proxy(&map, &refused);
+    let (first, second, third) = ("11.1.0.1", "12.2.0.1", "13.3.0.1");
+    let one = node(first, proxy, &map, &[]);
+    let two = node(second, proxy, &map, &[first]);
+    wait_until("the second finds the first", || two.chose(first));
+    wait_until("the first is told of the second, and chooses it", || one.chose(second));
+    let three = node(third, proxy, &map, &[first]);
+    wait_until("the third finds the first", || three.chose(first));
+    wait_until("the other two find each other", || two.chose(third) || three.chose(second));
+    assert_eq!(*refused.lock().unwrap(), BTreeSet::new(), "nobody is dialled who is not there");
+}
