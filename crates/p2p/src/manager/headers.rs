@@ -141,7 +141,10 @@ impl PeerManager {
     /// Announcements of the old kind. Core's answer to blocks among them is a question for headers.
     pub(super) fn take_inv(&mut self, id: PeerId, inventory: &[Inv]) {
         let mut unknown = None;
-        for item in inventory {
+        let Some(peer) = self.peers.get(&id) else { return };
+        let refuses_transactions = peer.talk.rejects_transactions(&self.settings.local);
+        let other_kind = if peer.talk.wtxid_relay { InvType::TX } else { InvType::WTX };
+        for item in inventory.iter().filter(|item| item.kind != other_kind) {
             if item.kind == InvType::BLOCK {
                 let hash = BlockHash(item.hash);
                 self.note_block(id, &hash);
@@ -149,7 +152,7 @@ impl PeerManager {
                 if !is_here && !self.is_requested(&hash) {
                     unknown = Some(hash);
                 }
-            } else if item.kind.is_gen_tx() {
+            } else if item.kind.is_gen_tx() && refuses_transactions {
                 // It was told in the version message that none are wanted.
                 return self.leave(id, "transaction inv sent in violation of protocol");
             }

@@ -9,7 +9,7 @@ use lydian_p2p::manager::{Action, BlockFate, ConnectSettings, ManagerSettings, N
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
 use lydian_p2p::{AddrMan, Bans, Moment, UnixTime};
 use lydian_primitives::{BlockHash, Header, RawBlock};
-use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct, Version};
+use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct, Version, block_size};
 use lydian_wire::{Endpoint, Inv, InvType, Message, NetAddr, Network, Services};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -147,21 +147,26 @@ impl Bench {
         permissions: Permissions,
         high_bandwidth: Option<bool>,
     ) -> PeerId {
-        self.connect_clock(kind, permissions, high_bandwidth, 0)
+        let id = self.greet(kind, permissions, |_| {});
+        if let Some(high_bandwidth) = high_bandwidth {
+            self.send(id, Message::SendCmpct(SendCmpct { high_bandwidth, version: CMPCTBLOCKS_VERSION }));
+        }
+        id
+    }
+
+    /// A peer that says of itself what the test likes.
+    pub(crate) fn connect_saying(&mut self, kind: ConnectionKind, change: impl FnOnce(&mut Version)) -> PeerId {
+        self.greet(kind, Permissions::NONE, change)
     }
 
     /// A peer whose clock is ahead.
     pub(crate) fn connect_at(&mut self, kind: ConnectionKind, ahead_s: i64) -> PeerId {
-        self.connect_clock(kind, Permissions::NONE, Some(false), ahead_s)
+        let id = self.greet(kind, Permissions::NONE, |version| version.time += ahead_s);
+        self.send(id, Message::SendCmpct(SendCmpct { high_bandwidth: false, version: CMPCTBLOCKS_VERSION }));
+        id
     }
 
-    fn connect_clock(
-        &mut self,
-        kind: ConnectionKind,
-        permissions: Permissions,
-        high_bandwidth: Option<bool>,
-        ahead_s: i64,
-    ) -> PeerId {
+    fn greet(&mut self, kind: ConnectionKind, permissions: Permissions, change: impl FnOnce(&mut Version)) -> PeerId {
         let id = PeerId(self.peers);
         self.peers += 1;
         let byte = u8::try_from(self.peers).unwrap();
@@ -171,10 +176,10 @@ impl Bench {
             NewPeer { id, kind, endpoint, permissions, is_onion: false, attempt, local, v2, traffic: Arc::default() };
         self.manager.connected(new, self.now());
         self.act();
-        let version = Version {
+        let mut version = Version {
             version: PROTOCOL_VERSION,
             services: Services::NETWORK | Services::WITNESS | Services::NETWORK_LIMITED,
-            time: self.unix() + ahead_s,
+            time: self.unix(),
             receiver_services: Services::NONE,
             receiver: Endpoint::new(NetAddr::Ipv4([8, 8, 8, 8].into()), 8333),
             nonce: 1_000 + id.0,
@@ -182,12 +187,10 @@ impl Bench {
             start_height: 0,
             relay: true,
         };
+        change(&mut version);
         self.send(id, Message::Version(Box::new(version)));
         self.send(id, Message::WtxidRelay);
         self.send(id, Message::Verack);
-        if let Some(high_bandwidth) = high_bandwidth {
-            self.send(id, Message::SendCmpct(SendCmpct { high_bandwidth, version: CMPCTBLOCKS_VERSION }));
-        }
         id
     }
 
@@ -268,7 +271,11 @@ impl Bench {
         }
     }
 
-    fn fate(&self, bytes: Vec<u8>) -> BlockFate {
+    fn fate(&self, mut bytes: Vec<u8>) -> BlockFate {
+        match block_size(&bytes) {
+            Ok(size) => bytes.truncate(size),
+            Err(error) => return BlockFate::Malformed { reason: error.to_string() },
+        }
         let block = match RawBlock::new(bytes).parse() {
             Ok(block) => block,
             Err(error) => return BlockFate::Malformed { reason: error.to_string() },

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench;
+mod blocks;
 mod chain;
 mod compact;
+mod floods;
 mod info;

@@ -1,0 +1,342 @@
+//! Blocks and headers of peers: which are taken, who is punished for which, and what one peer cannot do to another.
+
+use crate::bench::{Bench, START};
+use crate::chain::{Made, block_on, block_with, spend};
+use lydian_p2p::peer::{ConnectionKind, Permissions};
+use lydian_primitives::Header;
+use lydian_wire::{Command, InvType, Message};
+use std::time::Duration;
+
+/// The same header, other transactions.
+fn mutated(made: &Made) -> Vec<u8> {
+    let mut block = made.block.clone();
+    block.txs.push(spend(made.coins(), 200));
+    block.encode()
+}
+
+/// Valid by its header, and no coinbase pays to nobody.
+fn invalid_on(bench: &Bench, tag: u8) -> Made {
+    block_with(bench.tip(), tag, Vec::new(), |block| block.txs[0].outputs.clear())
+}
+
+/// So many empty blocks on the tip.
+fn branch(bench: &Bench, count: u32, tag: u8) -> Vec<Made> {
+    let mut parent = bench.tip();
+    let next = |_| {
+        let made = block_on(parent, tag, Vec::new());
+        parent = (made.hash, made.height, made.header().time + 1);
+        made
+    };
+    (0..count).map(next).collect()
+}
+
+fn headers(blocks: &[Made]) -> Vec<Header> {
+    blocks.iter().map(Made::header).collect()
+}
+
+/// One peer was asked for a block; another, which was not, sends other bytes under its header. The first answers while those wait to be looked at: its
+/// block is used, it is not asked again, and only the liar goes. (Its block was once dropped as a duplicate of the liar's.)
+/// checklist: 70
+#[test]
+fn other_bytes_do_not_displace_a_block() {
+    for honest_is_quick in [true, false] {
+        let mut bench = Bench::synced(3);
+        let honest = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+        let liar = bench.connect_synced(ConnectionKind::Inbound);
+        let made = block_on(bench.tip(), 1, Vec::new());
+        bench.announce(honest, &[made.header()]);
+        assert_eq!(bench.take_asked(honest).len(), 1);
+        bench.holds_back = true;
+        bench.send(liar, Message::Block(mutated(&made)));
+        if honest_is_quick {
+            bench.send(honest, Message::Block(made.bytes()));
+            assert_eq!(bench.deliveries.len(), 2, "both are looked at");
+        }
+        bench.store();
+        bench.store();
+        assert!(bench.is_discouraged(liar) && !bench.ended.contains_key(&honest));
+        bench.wait(Duration::from_secs(1));
+        assert!(bench.take_asked(honest).is_empty(), "it was asked already");
+        if !honest_is_quick {
+            bench.send(honest, Message::Block(made.bytes()));
+            bench.store();
+        }
+        assert_eq!(bench.tip_hash(), made.hash);
+    }
+}
+
+/// Who was asked and sends other bytes goes, and somebody else is asked.
+/// checklist: 70, 79
+#[test]
+fn a_liar_that_was_asked_is_replaced() {
+    let mut bench = Bench::synced(3);
+    let liar = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let honest = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let made = block_on(bench.tip(), 1, Vec::new());
+    bench.announce(liar, &[made.header()]);
+    bench.announce(honest, &[made.header()]);
+    assert_eq!((bench.take_asked(liar).len(), bench.take_asked(honest).len()), (1, 0));
+    bench.send(liar, Message::Block(mutated(&made)));
+    assert!(bench.is_discouraged(liar));
+    assert_eq!(bench.take_asked(honest).len(), 1);
+    bench.send(honest, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+}
+
+/// Bytes that are no block crash nothing and are nobody's offence; the block is asked of another.
+/// checklist: 77
+#[test]
+fn what_is_no_block_is_ignored() {
+    let mut bench = Bench::synced(3);
+    let (peer, other) = (
+        bench.connect_synced(ConnectionKind::OutboundFullRelay),
+        bench.connect_synced(ConnectionKind::OutboundFullRelay),
+    );
+    let made = block_on(bench.tip(), 1, Vec::new());
+    bench.announce(peer, &[made.header()]);
+    bench.announce(other, &[made.header()]);
+    let bytes = made.bytes();
+    for size in [0, 1, 79] {
+        bench.send(peer, Message::Block(bytes[..size].to_vec()));
+        assert!(bench.take_asked(other).is_empty(), "no header, so nothing is known of it");
+    }
+    for size in [80, 81, 82, bytes.len() - 1] {
+        bench.send(peer, Message::Block(bytes[..size].to_vec()));
+    }
+    assert_eq!(bench.take_asked(other).len(), 1);
+    // What follows a block is not looked at.
+    bench.send(other, Message::Block([&bytes[..], &[1, 2, 3]].concat()));
+    assert_eq!(bench.tip_hash(), made.hash);
+    assert!(bench.ended.is_empty());
+}
+
+/// Blocks that nobody asked for: those on chains with as much work as ours are kept, unless they are 289 above; headers of others are.
+#[test]
+fn blocks_that_nobody_asked_for() {
+    let mut bench = Bench::synced(20);
+    let peer = bench.connect_synced(ConnectionKind::Inbound);
+    let has_block =
+        |bench: &Bench, made: &Made| bench.engine.header_info(&made.hash).map(|info| info.node.block.is_some());
+    let parent = |bench: &Bench, index: usize| {
+        let made = &bench.chain[index];
+        (made.hash, made.height, made.header().time + 1)
+    };
+    let lower = block_on(parent(&bench, 10), 1, Vec::new());
+    let equal = block_on(parent(&bench, 18), 1, Vec::new());
+    let higher = block_on(bench.tip(), 1, Vec::new());
+    for made in [&lower, &equal, &higher] {
+        bench.send(peer, Message::Block(made.bytes()));
+    }
+    assert_eq!(has_block(&bench, &lower), Some(false));
+    assert_eq!((has_block(&bench, &equal), has_block(&bench, &higher)), (Some(true), Some(true)));
+    assert_eq!(bench.tip_hash(), higher.hash);
+    let far = branch(&bench, 289, 2);
+    bench.announce(peer, &headers(&far));
+    bench.send(peer, Message::Block(far[288].bytes()));
+    bench.send(peer, Message::Block(far[287].bytes()));
+    assert_eq!((has_block(&bench, &far[288]), has_block(&bench, &far[287])), (Some(false), Some(true)));
+    assert!(bench.ended.is_empty());
+    // Other bytes than the block's are an offence even if the block is of no use.
+    bench.send(peer, Message::Block(mutated(&lower)));
+    assert!(bench.is_discouraged(peer) && bench.has_logged("mutated block"));
+}
+
+/// What consensus forbids is punished, and nothing else: not a clock that is ahead, nor, from who connected to us, a block that is known to be bad;
+/// those that are trusted never.
+/// checklist: 79
+#[test]
+fn punished_is_what_consensus_forbids() {
+    let mut bench = Bench::synced(3);
+    let trusted = bench.connect_with(ConnectionKind::Inbound, Permissions::NO_BAN, None);
+    let manual = bench.connect(ConnectionKind::Manual);
+    let inbound = bench.connect(ConnectionKind::Inbound);
+    let bad = invalid_on(&bench, 1);
+    for peer in [trusted, manual] {
+        bench.send(peer, Message::Block(invalid_on(&bench, u8::try_from(peer.0).unwrap()).bytes()));
+        assert!(!bench.ended.contains_key(&peer), "{peer}");
+    }
+    assert!(bench.has_logged("not punishing noban or manually connected peer"));
+    bench.send(inbound, Message::Block(bad.bytes()));
+    assert!(bench.is_discouraged(inbound));
+    // A header on one that is known to be bad.
+    let spent = spend(bench.chain[0].coins(), 1);
+    let greedy = block_on(bench.tip(), 2, vec![spent]);
+    let relay = bench.connect(ConnectionKind::Inbound);
+    bench.send(relay, Message::Block(greedy.bytes()));
+    assert!(bench.is_discouraged(relay), "spends what is too young");
+    let child = block_on((greedy.hash, greedy.height, greedy.header().time + 1), 1, Vec::new());
+    let (inbound, outbound) =
+        (bench.connect(ConnectionKind::Inbound), bench.connect(ConnectionKind::OutboundFullRelay));
+    bench.announce(inbound, &[greedy.header()]);
+    assert!(!bench.ended.contains_key(&inbound), "it may follow other rules");
+    bench.announce(outbound, &[greedy.header()]);
+    assert!(bench.is_discouraged(outbound));
+    bench.announce(inbound, &[child.header()]);
+    assert!(bench.is_discouraged(inbound), "but builds on it");
+    // A clock that is ahead by more than two hours.
+    let (tip, height, _) = bench.tip();
+    let future = block_on((tip, height, START + 3 * 60 * 60), 3, Vec::new());
+    let peer = bench.connect(ConnectionKind::Inbound);
+    bench.announce(peer, &[future.header()]);
+    bench.send(peer, Message::Block(future.bytes()));
+    assert!(!bench.ended.contains_key(&peer));
+    assert!(bench.engine.header_info(&future.hash).is_none());
+    // A block without a parent.
+    let orphan = block_on((lydian_primitives::BlockHash([9; 32]), 7, START), 1, Vec::new());
+    bench.send(peer, Message::Block(orphan.bytes()));
+    assert!(bench.is_discouraged(peer));
+}
+
+/// Headers that do not connect are a reason to ask, ever again; headers that do not follow each other are an offence; a locator of 101 is answered, a longer
+/// one ends the connection and nothing else.
+/// checklist: 80
+#[test]
+fn headers_that_do_not_connect_and_locators() {
+    let mut bench = Bench::synced(3);
+    let peer = bench.connect_synced(ConnectionKind::Inbound);
+    let far = branch(&bench, 4, 1);
+    for _ in 0..20 {
+        bench.elapsed += Duration::from_secs(121);
+        bench.announce(peer, &[far[3].header()]);
+        assert!(bench.take_sent(peer).iter().any(|message| matches!(message, Message::GetHeaders(_))));
+    }
+    assert!(bench.ended.is_empty());
+    bench.announce(peer, &[far[0].header(), far[2].header()]);
+    assert!(bench.is_discouraged(peer) && bench.has_logged("non-continuous headers sequence"));
+    for (count, is_answered) in [(101, true), (102, false)] {
+        let peer = bench.connect(ConnectionKind::Inbound);
+        bench.take_sent(peer);
+        let locator = lydian_wire::Locator {
+            hashes: vec![bench.chain[0].hash; count],
+            stop: lydian_primitives::BlockHash([0; 32]),
+        };
+        bench.send(peer, Message::GetHeaders(locator));
+        let answered = bench
+            .take_sent(peer)
+            .iter()
+            .any(|message| matches!(message, Message::Headers(headers) if headers.len() == 2));
+        assert_eq!((answered, bench.ended.contains_key(&peer)), (is_answered, !is_answered), "{count}");
+        assert!(!bench.is_discouraged(peer));
+    }
+}
+
+/// A chain of little work is not kept, however it comes: by headers, by blocks, by compact blocks.
+/// checklist: 60
+#[test]
+fn nothing_of_a_chain_of_little_work_is_kept() {
+    let mut bench = Bench::with(|settings| settings.minimum_chain_work = lydian_consensus::U256::from_u64(200));
+    let peer = bench.connect(ConnectionKind::Inbound);
+    let chain = branch(&bench, 5, 1);
+    bench.announce(peer, &headers(&chain));
+    bench.send(peer, Message::Block(chain[0].bytes()));
+    let compact = lydian_wire::CompactBlock::new(&chain[0].parsed(), 1);
+    bench.send(peer, Message::CmpctBlock(Box::new(compact)));
+    assert_eq!(bench.engine.best_header_height().0, 0);
+    assert!(bench.has_logged("Ignoring low-work compact block") && bench.ended.is_empty());
+    // Of a node that is not there yet an outbound peer must have more.
+    let outbound = bench.connect(ConnectionKind::OutboundFullRelay);
+    bench.announce(outbound, &headers(&chain));
+    assert!(!bench.is_discouraged(outbound));
+}
+
+/// A tip that becomes old again does not make the node a new one: blocks are announced, and inbound peers asked.
+#[test]
+fn the_initial_download_ends_once() {
+    let mut bench = Bench::synced(3);
+    assert!(bench.has_logged("Leaving InitialBlockDownload (latching to false)"));
+    let peer = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, Some(false));
+    bench.send(peer, Message::SendHeaders);
+    let tip = bench.engine.tip_info().node.header;
+    bench.announce(peer, &[tip]);
+    bench.elapsed += Duration::from_secs(3 * 24 * 60 * 60);
+    let other = bench.connect(ConnectionKind::Inbound);
+    let made = block_on(bench.tip(), 1, Vec::new());
+    bench.take_sent(peer);
+    bench.send(other, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+    let sent = bench.take_sent(peer);
+    assert!(sent.contains(&Message::Headers(vec![made.header()])), "{sent:?}");
+    assert_eq!(bench.log.iter().filter(|line| line.contains("Leaving")).count(), 1);
+}
+
+/// Two blocks at one height: the other one is fetched too from who told of it, as Core does, so that what is built on it can be followed.
+#[test]
+fn the_rival_of_a_tip_is_fetched() {
+    let mut bench = Bench::synced(3);
+    let parent = bench.tip();
+    let (first, rival) = (block_on(parent, 1, Vec::new()), block_on(parent, 2, Vec::new()));
+    let (one, two) = (bench.connect_synced(ConnectionKind::Inbound), bench.connect_synced(ConnectionKind::Inbound));
+    bench.send(one, Message::Block(first.bytes()));
+    assert_eq!(bench.tip_hash(), first.hash);
+    bench.announce(two, &[rival.header()]);
+    assert_eq!(bench.take_asked(two), [(InvType::CMPCT_BLOCK, rival.hash)]);
+    bench.send(two, Message::Block(rival.bytes()));
+    assert_eq!(bench.tip_hash(), first.hash, "the first seen stays");
+    let child = block_on((rival.hash, rival.height, rival.header().time + 1), 1, Vec::new());
+    bench.announce(two, &[child.header()]);
+    bench.send(two, Message::Block(child.bytes()));
+    assert_eq!(bench.tip_hash(), child.hash);
+    // Who was asked beside the path and does not send goes after ten minutes.
+    let late = block_on(parent, 3, Vec::new());
+    let late_child = block_on((late.hash, late.height, late.header().time + 1), 3, Vec::new());
+    bench.announce(one, &[late.header(), late_child.header()]);
+    assert_eq!(bench.take_asked(one).len(), 2);
+    bench.elapsed += Duration::from_secs(601);
+    bench.wait(Duration::from_secs(1));
+    assert!(bench.ended[&one].contains("timeout downloading block"));
+}
+
+/// A large block on a slow link: as long as its bytes come, its sender is not given up, though others send.
+/// checklist: 71
+#[test]
+fn a_block_that_comes_slowly_is_no_stall() {
+    for is_told in [true, false] {
+        let mut bench = Bench::synced(3);
+        let slow = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+        let chain = branch(&bench, 2, 1);
+        bench.announce(slow, &headers(&chain));
+        assert_eq!(bench.take_asked(slow).len(), 2);
+        // What is late is asked of another too, which keeps the link alive.
+        let other = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+        bench.announce(other, &headers(&chain));
+        for _ in 0..150 {
+            bench.wait(Duration::from_millis(100));
+            bench.manager.progressed(other, 5_000, bench.now());
+            if is_told {
+                bench.manager.progressed(slow, 5_000, bench.now());
+            }
+        }
+        assert!(!bench.take_asked(other).is_empty() && !bench.ended.contains_key(&other));
+        assert_eq!(bench.ended.contains_key(&slow), !is_told, "{:?}", bench.ended);
+    }
+}
+
+/// Times at both ends of their range say nothing and overflow nothing.
+/// checklist: 61
+#[test]
+fn absurd_times_in_version_messages() {
+    for time in [i64::MIN, -1, 0, i64::MAX] {
+        let mut bench = Bench::synced(1);
+        let id = bench.connect_saying(ConnectionKind::Inbound, |version| version.time = time);
+        assert!(bench.ended.is_empty(), "{time}");
+        bench.wait(Duration::from_secs(1));
+        bench.send(id, Message::Ping(Some(3)));
+        assert!(bench.take_sent(id).contains(&Message::Pong(Some(3))));
+    }
+}
+
+/// Commands that are not known, a second version and a second verack are passed over; what comes before the handshake is over is not heard.
+/// checklist: 85
+#[test]
+fn messages_out_of_order() {
+    let mut bench = Bench::synced(1);
+    let peer = bench.connect(ConnectionKind::Inbound);
+    bench.take_sent(peer);
+    let unknown = Command::new("nosuchthing").unwrap();
+    bench.manager.received(peer, unknown, vec![1; 100], bench.now());
+    bench.send(peer, Message::Verack);
+    bench.send(peer, Message::Ping(Some(1)));
+    assert_eq!(bench.take_sent(peer), [Message::Pong(Some(1))]);
+    bench.send(peer, Message::WtxidRelay);
+    assert!(bench.ended.contains_key(&peer) && !bench.is_discouraged(peer));
+}
