@@ -35,3 +35,9 @@ pub(crate) const REMARKS_MAX: usize = 100;
 
 /// Bytes of the list of imported paths.
 pub(crate) const SOURCES_SIZE_MAX: u64 = 1 << 20;
+
+/// Bytes that one place of the program may write to `debug.log` in a window: Core's `RATELIMIT_MAX_BYTES`.
+pub(crate) const LOG_BYTES_PER_PLACE_MAX: usize = 1 << 20;
+
+/// The window: Core's `RATELIMIT_WINDOW`, an hour.
+pub(crate) const LOG_WINDOW_MICROS: u64 = 3_600_000_000;

@@ -2,11 +2,13 @@
 //!
 //! `2026-11-20T12:00:00Z message`; with a category or a level other than information `[validation] message`, `[warning] message`,
 //! `[validation:trace] message`. Invariants: one line is one write, so that lines of threads do not mix; a disk that fails takes the file
-//! away, never the node; no control character reaches a terminal. Before the log is opened, messages wait (at most
+//! away, never the node; no control character reaches a terminal; no place of the program fills the disk, whoever
+//! provokes it ([`rate`]). Before the log is opened, messages wait (at most
 //! [`LINES_WAITING_MAX`]). Cost: one system call a line.
 
 mod category;
 mod lines;
+mod rate;
 
 pub(crate) use category::{Categories, Category, Levels};
 pub(crate) use lines::{TipLine, iso8601, progress, update_tip};
@@ -15,9 +17,11 @@ use crate::clock::now_micros;
 use crate::limits::{LINES_WAITING_MAX, LOG_KEPT_BYTES, LOG_SHRINK_BYTES};
 use crate::settings::LogSettings;
 use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind};
+use rate::{Place, RateLimit, Verdict};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Write};
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,6 +45,7 @@ struct Sink {
     has_console: bool,
     is_open: bool,
     waiting: VecDeque<String>,
+    limit: RateLimit,
 }
 
 /// Of a message. The order is that of weight.
@@ -71,7 +76,15 @@ impl Log {
     /// A log that keeps its lines until it is opened.
     pub(crate) fn new(disk: Arc<dyn Disk>, settings: &LogSettings, has_console: bool) -> Log {
         let path = settings.file.clone().filter(|path| path != Path::new("/dev/null"));
-        let sink = Sink { disk, path, file: None, has_console, is_open: false, waiting: VecDeque::new() };
+        let sink = Sink {
+            disk,
+            path,
+            file: None,
+            has_console,
+            is_open: false,
+            waiting: VecDeque::new(),
+            limit: RateLimit::default(),
+        };
         Log {
             categories: AtomicU32::new(settings.categories.bits()),
             levels: settings.levels.clone(),
@@ -105,22 +118,30 @@ impl Log {
         self.wants_reopening.store(true, Ordering::Relaxed);
     }
 
+    #[track_caller]
     pub(crate) fn info(&self, message: impl fmt::Display) {
-        self.line(None, Level::Info, &message.to_string());
+        self.line(None, Level::Info, Some(Location::caller()), &message.to_string());
     }
 
+    /// A line that nobody can provoke, and that may come often.
+    pub(crate) fn info_unlimited(&self, message: impl fmt::Display) {
+        self.line(None, Level::Info, None, &message.to_string());
+    }
+
+    #[track_caller]
     pub(crate) fn warning(&self, message: impl fmt::Display) {
-        self.line(None, Level::Warning, &message.to_string());
+        self.line(None, Level::Warning, Some(Location::caller()), &message.to_string());
     }
 
+    #[track_caller]
     pub(crate) fn error(&self, message: impl fmt::Display) {
-        self.line(None, Level::Error, &message.to_string());
+        self.line(None, Level::Error, Some(Location::caller()), &message.to_string());
     }
 
     /// A line for those who asked for the category; the message is made only then.
     pub(crate) fn debug<T: fmt::Display>(&self, category: Category, message: impl FnOnce() -> T) {
         if self.categories().contains(category) && self.levels.of(category) <= Level::Debug {
-            self.line(Some(category), Level::Debug, &message().to_string());
+            self.line(Some(category), Level::Debug, None, &message().to_string());
         }
     }
 
@@ -140,8 +161,13 @@ impl Log {
         is_known
     }
 
-    fn line(&self, category: Option<Category>, level: Level, message: &str) {
-        let line = format!("{} {}{}\n", stamp(now_micros(), self.has_micros), prefix(category, level), escape(message));
+    fn line(&self, category: Option<Category>, level: Level, place: Option<Place>, message: &str) {
+        self.line_at(now_micros(), category, level, place, message);
+    }
+
+    fn line_at(&self, now: u64, category: Option<Category>, level: Level, place: Option<Place>, message: &str) {
+        let framed = |level, text: &str| format!("{} {}{text}\n", stamp(now, self.has_micros), prefix(category, level));
+        let line = framed(level, &escape(message));
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         if !sink.is_open {
             if sink.waiting.len() == LINES_WAITING_MAX {
@@ -155,16 +181,32 @@ impl Log {
         {
             sink.file = Some(file);
         }
-        sink.write(&line);
+        for told in sink.limit.turn(now) {
+            sink.write(&framed(Level::Warning, &told));
+        }
+        let verdict = place.map_or(Verdict::Write, |place| sink.limit.take(place, line.len()));
+        if let (Some(place), Verdict::WriteLast) = (place, verdict) {
+            sink.write(&framed(Level::Warning, &rate::warning(place)));
+        }
+        match verdict {
+            Verdict::Drop => sink.tell_console(&line),
+            // Core marks what is written while something is held back.
+            _ if sink.limit.is_suppressing() => sink.write(&format!("[*] {line}")),
+            _ => sink.write(&line),
+        }
     }
 }
 
 impl Sink {
-    fn write(&mut self, line: &str) {
+    fn tell_console(&self, line: &str) {
         if self.has_console {
             // Nobody is left to be told that nobody is left.
             let _ = io::stdout().lock().write_all(line.as_bytes());
         }
+    }
+
+    fn write(&mut self, line: &str) {
+        self.tell_console(line);
         // A log that cannot be written must not stop what it tells about.
         if self.file.as_mut().is_some_and(|file| file.write(line.as_bytes()).is_err()) {
             self.file = None;

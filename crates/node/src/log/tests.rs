@@ -1,6 +1,7 @@
 //! Lines, levels and the file of the log.
 
 use super::*;
+use crate::limits::{LOG_BYTES_PER_PLACE_MAX, LOG_WINDOW_MICROS};
 use lydian_consensus::{Chain, U256};
 use lydian_disk::{SimDisk, read_whole};
 use lydian_primitives::{BlockHash, Height};
@@ -163,4 +164,47 @@ fn a_log_that_has_grown_keeps_its_end() {
         assert!(after.ends_with(b"end"));
     }
     shrink_file(&disk, Path::new("/none")).unwrap();
+}
+
+#[track_caller]
+fn caller() -> rate::Place {
+    Location::caller()
+}
+
+fn elsewhere() -> rate::Place {
+    caller()
+}
+
+/// What can be provoked from outside again and again fills no disk: a place goes quiet after a megabyte, says so, and speaks again in the next hour. Others
+/// are not held back, nor is what somebody asked for.
+/// checklist: 73
+/// limit: LOG_BYTES_PER_PLACE_MAX at
+/// limit: LOG_BYTES_PER_PLACE_MAX above
+/// limit: LOG_WINDOW_MICROS at
+/// limit: LOG_WINDOW_MICROS above
+#[test]
+fn no_place_fills_the_disk() {
+    let disk = SimDisk::new(1);
+    let log = Log::new(Arc::new(disk.clone()), &settings("debug.log"), false);
+    log.open(false).unwrap();
+    let here = Location::caller();
+    let start = 1_790_000_000_000_000;
+    // A stamp of 20 characters, a space and the end of the line.
+    let message = "x".repeat(1024 - 22);
+    let say = |now, place| log.line_at(now, None, Level::Info, place, &message);
+    (0..1024).for_each(|_| say(start, Some(here)));
+    let full = text(&disk, "debug.log");
+    assert!(full.len() >= LOG_BYTES_PER_PLACE_MAX && !full.contains("Excessive"), "exactly a megabyte");
+    (0..10).for_each(|_| say(start, Some(here)));
+    let quiet = text(&disk, "debug.log");
+    assert!(quiet.contains("[warning] Excessive logging detected from") && quiet.len() < full.len() + 2_000);
+    log.line_at(start, None, Level::Info, None, "a tip");
+    log.line_at(start, None, Level::Info, Some(elsewhere()), "somebody else");
+    assert!(text(&disk, "debug.log").contains("somebody else"));
+    assert!(text(&disk, "debug.log").contains("[*] 2026-09-21T14:13:20Z a tip"));
+    say(start + LOG_WINDOW_MICROS - 1, Some(here));
+    assert!(!text(&disk, "debug.log").contains("Restarting"));
+    say(start + LOG_WINDOW_MICROS + 3_600_000_000_000, Some(here));
+    let again = text(&disk, "debug.log");
+    assert!(again.contains("bytes were dropped during the last 3600s") && again.ends_with(&format!("{message}\n")));
 }

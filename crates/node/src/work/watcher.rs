@@ -141,7 +141,7 @@ impl Watcher {
 
     fn tip(&self, tip: &TipUpdate) {
         let now = i64::from(now());
-        self.log.info(update_tip(&self.line(tip), self.chain, now));
+        self.log.info_unlimited(update_tip(&self.line(tip), self.chain, now));
         self.note_recent(tip, now);
         // Core tells nobody while it catches up.
         if !self.initial_download.is_on() && !tip.is_disconnect && !self.blocknotify.is_empty() {

@@ -1,0 +1,82 @@
+//! [`RateLimit`]: how much one place of the program may write to the file in an hour, so that nobody fills the disk by making it say the same again and again.
+//! Core's `LogRateLimiter`. Input: places, sizes of lines, the time. Output: whether a line is written, and what is to be said about that. Cost: one look-up a
+//! line; memory for each place that ever wrote, 100 bytes. It must never hold back what is not provoked from outside: debug lines, which somebody asked for,
+//! and new tips.
+
+use crate::limits::{LOG_BYTES_PER_PLACE_MAX, LOG_WINDOW_MICROS};
+use std::collections::HashMap;
+use std::panic::Location;
+
+/// Where in the program a line is made.
+pub(super) type Place = &'static Location<'static>;
+
+#[derive(Debug, Default)]
+pub(super) struct RateLimit {
+    began_micros: u64,
+    places: HashMap<(&'static str, u32), Written>,
+    is_suppressing: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Written {
+    bytes: usize,
+    dropped: usize,
+}
+
+/// What becomes of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    Write,
+    /// It is the last of this place, for now.
+    WriteLast,
+    Drop,
+}
+
+impl RateLimit {
+    pub(super) fn is_suppressing(&self) -> bool {
+        self.is_suppressing
+    }
+
+    pub(super) fn take(&mut self, place: Place, bytes: usize) -> Verdict {
+        let written = self.places.entry((place.file(), place.line())).or_default();
+        if written.dropped == 0 && written.bytes + bytes <= LOG_BYTES_PER_PLACE_MAX {
+            written.bytes += bytes;
+            return Verdict::Write;
+        }
+        self.is_suppressing = true;
+        let is_first = written.dropped == 0;
+        written.dropped += bytes;
+        if is_first { Verdict::WriteLast } else { Verdict::Drop }
+    }
+
+    /// A window ends after an hour: all may write again. Gives what was held back, in words.
+    pub(super) fn turn(&mut self, now_micros: u64) -> Vec<String> {
+        if now_micros.saturating_sub(self.began_micros) < LOG_WINDOW_MICROS {
+            return Vec::new();
+        }
+        self.began_micros = now_micros;
+        self.is_suppressing = false;
+        let held_back = |((file, line), written): ((&str, u32), Written)| {
+            (written.dropped > 0).then(|| {
+                let (dropped, seconds) = (written.dropped, LOG_WINDOW_MICROS / 1_000_000);
+                format!(
+                    "Restarting logging from {file}:{line}: {dropped} bytes were dropped during the last {seconds}s."
+                )
+            })
+        };
+        let mut lines: Vec<_> = self.places.drain().filter_map(held_back).collect();
+        lines.sort();
+        lines
+    }
+}
+
+/// What is said when a place goes quiet.
+pub(super) fn warning(place: Place) -> String {
+    format!(
+        "Excessive logging detected from {}:{}: >{LOG_BYTES_PER_PLACE_MAX} bytes logged during the last time window of {}s. Suppressing logging to disk from \
+         this source location until time window resets. Console logging unaffected. Last log entry.",
+        place.file(),
+        place.line(),
+        LOG_WINDOW_MICROS / 1_000_000
+    )
+}
