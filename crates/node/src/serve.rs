@@ -70,7 +70,6 @@ impl Serving {
                 Prune::OnRequest => PruneMode::OnRequest,
                 Prune::Target { bytes } => PruneMode::Target { bytes },
             },
-            proxies: settings.net.proxies.clone(),
             cache_bytes: settings.dbcache_bytes,
             check_blocks: i32::try_from(settings.checkblocks).unwrap_or(i32::MAX),
             check_level: i32::from(settings.checklevel),

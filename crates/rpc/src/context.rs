@@ -10,7 +10,6 @@ use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, TipUpdate};
 use lydian_p2p::Moment;
 use lydian_p2p::manager::{PeerManager, Question};
-use lydian_p2p::proxies::Proxies;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -79,7 +78,6 @@ pub struct NodeSettings {
     /// The node's only one.
     pub initial_download: Arc<InitialDownload>,
     pub prune: PruneMode,
-    pub proxies: Proxies,
     pub cache_bytes: u64,
     /// `-checkblocks` and `-checklevel`.
     pub check_blocks: i32,

@@ -14,3 +14,4 @@ mod peers;
 mod refusals;
 mod same;
 mod server;
+mod strange;

@@ -12,20 +12,20 @@ use std::time::{Duration, Instant};
 const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Both, and who they talk to.
-struct Net {
-    pair: Pair,
+pub(crate) struct Net {
+    pub(crate) pair: Pair,
     /// Where both listen.
-    ports: [u16; 2],
+    pub(crate) ports: [u16; 2],
     peer: Server,
     /// Where the peer listens.
     address: String,
 }
 
 impl Net {
-    fn start(test: &str, options: &[&str]) -> Option<Net> {
+    pub(crate) fn start(test: &str, options: &[&str]) -> Option<Net> {
         let built = or_skip(test, build::locate())?;
         let ports = [port(), port()];
         let listening = |port: u16| ["-listen=1".to_owned(), format!("-bind=0.0.0.0:{port}"), "-discover=0".to_owned()];
@@ -43,11 +43,11 @@ impl Net {
         Some(Net { pair, ports, peer, address: format!("127.0.0.1:{peer_port}") })
     }
 
-    fn both(&self) -> [&Server; 2] {
+    pub(crate) fn both(&self) -> [&Server; 2] {
         [&self.pair.lydian, &self.pair.core]
     }
 
-    fn ask(&self, method: &str, params: &Value) {
+    pub(crate) fn ask(&self, method: &str, params: &Value) {
         self.pair.ask(method, &params.to_string());
     }
 
@@ -419,10 +419,13 @@ fn networks_and_proxies() {
     for options in [
         &["-proxy=127.0.0.1:9050", "-uacomment=a", "-uacomment=b c"][..],
         &["-onion=127.0.0.1:9051", "-proxyrandomize=0", "-v2transport=0"],
-        &["-onlynet=ipv4", "-networkactive=0"],
+        &["-onlynet=ipv4", "-networkactive=0", "-externalip=1.2.3.4", "-externalip=5.6.7.8:99"],
+        &["-maxuploadtarget=1"],
+        &["-maxuploadtarget=2G", "-mocktime=1800000000"],
     ] {
         let Some(pair) = Pair::start("networks_and_proxies", options) else { return };
         pair.ask("getnetworkinfo", "[]");
+        pair.ask("getnettotals", "[]");
         let subversion =
             |server: &Server| server.result("getnetworkinfo", "[]")["subversion"].as_str().unwrap().to_owned();
         let (ours, cores) = (subversion(&pair.lydian), subversion(&pair.core));
@@ -441,4 +444,20 @@ fn networks_and_proxies() {
         }
         pair.comparison.finish();
     }
+}
+
+/// `help` lists the methods as Core does: those that we have not are few, and their names are known.
+#[test]
+fn the_network_in_help() {
+    let Some(pair) = Pair::start("the_network_in_help", &[]) else { return };
+    let section = |server: &Server| {
+        let help = server.result("help", "[]");
+        let lines = help.as_str().unwrap().lines().skip_while(|line| *line != "== Network ==").skip(1);
+        lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut cores = section(&pair.core);
+    // The map of autonomous systems is not ours to export.
+    cores.retain(|line| !line.starts_with("exportasmap"));
+    assert_eq!(section(&pair.lydian), cores);
+    assert!(cores.len() > 12, "{cores:?}");
 }

@@ -6,8 +6,9 @@ use crate::error::{RpcError, code};
 use crate::json::Amount;
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
 use lydian_p2p::Moment;
+use lydian_p2p::local_address::LocalAddress;
 use lydian_p2p::manager::PeerManager;
-use lydian_p2p::proxies::Proxies;
+use lydian_p2p::upload::UploadInfo;
 use lydian_wire::Network;
 use lydian_wire::message::PROTOCOL_VERSION;
 use serde::Serialize;
@@ -121,20 +122,26 @@ struct UploadTarget {
     time_left_in_cycle: u64,
 }
 
+impl UploadTarget {
+    fn of(info: &UploadInfo) -> UploadTarget {
+        UploadTarget {
+            timeframe: info.timeframe_s,
+            target: info.target,
+            target_reached: info.is_reached,
+            serve_historical_blocks: info.serves_historical_blocks,
+            bytes_left_in_cycle: info.bytes_left,
+            time_left_in_cycle: info.time_left_s,
+        }
+    }
+}
+
 fn getnettotals(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let timemillis = call.context.host.unix_micros() / 1_000;
     let totals = ask(call.context, move |manager, _| NetTotals {
         totalbytesrecv: manager.traffic().received(),
         totalbytessent: manager.traffic().sent(),
         timemillis,
-        uploadtarget: UploadTarget {
-            timeframe: 24 * 60 * 60,
-            target: 0,
-            target_reached: false,
-            serve_historical_blocks: true,
-            bytes_left_in_cycle: 0,
-            time_left_in_cycle: 0,
-        },
+        uploadtarget: UploadTarget::of(&manager.upload_info()),
     })?;
     answer(out, &totals)
 }
@@ -155,7 +162,7 @@ struct NetworkInfo {
     networks: Vec<NetworkState>,
     relayfee: Amount,
     incrementalfee: Amount,
-    localaddresses: Vec<LocalAddress>,
+    localaddresses: Vec<LocalAnswer>,
     warnings: [String; 0],
 }
 
@@ -169,18 +176,24 @@ struct NetworkState {
 }
 
 #[derive(Debug, Serialize)]
-struct LocalAddress {
+struct LocalAnswer {
     address: String,
     port: u16,
     score: i32,
 }
 
-fn getnetworkinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let proxies = call.context.settings.proxies.clone();
-    answer(out, &ask(call.context, move |manager, now| network_info(manager, &proxies, now))?)
+impl LocalAnswer {
+    fn of(known: &LocalAddress) -> LocalAnswer {
+        let LocalAddress { endpoint, score } = known;
+        LocalAnswer { address: endpoint.addr.to_string(), port: endpoint.port, score: *score }
+    }
 }
 
-fn network_info(manager: &PeerManager, proxies: &Proxies, now: Moment) -> NetworkInfo {
+fn getnetworkinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    answer(out, &ask(call.context, |manager, now| network_info(manager, now))?)
+}
+
+fn network_info(manager: &PeerManager, now: Moment) -> NetworkInfo {
     let (local, peers) = (manager.local(), manager.peers(now));
     let connections_in = peers.iter().filter(|peer| peer.kind.is_inbound()).count();
     NetworkInfo {
@@ -195,10 +208,10 @@ fn network_info(manager: &PeerManager, proxies: &Proxies, now: Moment) -> Networ
         connections: peers.len(),
         connections_in,
         connections_out: peers.len() - connections_in,
-        networks: NETWORKS.iter().map(|network| network_state(manager, proxies, *network)).collect(),
+        networks: NETWORKS.iter().map(|network| network_state(manager, *network)).collect(),
         relayfee: RELAY_FEE,
         incrementalfee: RELAY_FEE,
-        localaddresses: Vec::new(),
+        localaddresses: manager.local_addresses().iter().map(LocalAnswer::of).collect(),
         warnings: [],
     }
 }
@@ -206,8 +219,8 @@ fn network_info(manager: &PeerManager, proxies: &Proxies, now: Moment) -> Networ
 /// Those that addresses belong to, in Core's order.
 pub(super) const NETWORKS: [Network; 5] = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::I2p, Network::Cjdns];
 
-fn network_state(manager: &PeerManager, proxies: &Proxies, network: Network) -> NetworkState {
-    let proxy = proxies.of(network);
+fn network_state(manager: &PeerManager, network: Network) -> NetworkState {
+    let proxy = manager.proxies().of(network);
     let reachable = manager.reachable().contains(&network);
     NetworkState {
         name: network.name(),

@@ -47,7 +47,6 @@ pub(crate) fn context() -> Context {
         minimum_chain_work: U256::ZERO,
         initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
         prune: PruneMode::Never,
-        proxies: lydian_p2p::proxies::Proxies::default(),
         cache_bytes: 1 << 20,
         check_blocks: 6,
         check_level: 3,
