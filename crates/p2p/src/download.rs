@@ -11,7 +11,7 @@
 //!   validation is. It is never disconnected for being slow; only for sending nothing at all while others do.
 //!
 //! Invariants: a block is delivered once; nobody is asked for a block outside its chain, nor, if it keeps only the last blocks, for old ones; at most
-//! [`REQUESTS_PER_BLOCK_MAX`](crate::limits::REQUESTS_PER_BLOCK_MAX) peers are asked for a block. Cost: a few microseconds a block.
+//! [`REQUESTS_PER_BLOCK_MAX`](crate::limits::REQUESTS_PER_BLOCK_MAX) peers are asked for a block at a time. Cost: a few microseconds a block.
 
 mod chain;
 mod path;

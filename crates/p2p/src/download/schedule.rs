@@ -155,7 +155,11 @@ impl Download {
             let (here, missing) = self.path.bytes_below(height, below);
             below = Some((height, here, missing));
             let Some(slot) = self.path.slot(height) else { continue };
-            if slot.asked.len() >= REQUESTS_PER_BLOCK_MAX {
+            // Who is silent gives its place to another: else a few of them together could keep a block from everybody.
+            let is_silent = |id: &DownloadPeer| self.peers.get(id).is_none_or(|peer| peer.is_suspect(now));
+            let silent = slot.asked.iter().copied().find(is_silent);
+            let is_full = slot.asked.len() >= REQUESTS_PER_BLOCK_MAX;
+            if is_full && silent.is_none() {
                 continue;
             }
             // When validation will want it: what is below must be validated, and must come before.
@@ -169,7 +173,7 @@ impl Download {
             let (size, hash) = (slot.size, slot.hash);
             // The few requests must not all be spent on slow peers, nor on those who have sent nothing yet.
             let is_last = slot.asked.len() + 1 >= REQUESTS_PER_BLOCK_MAX;
-            let is_lost = slot.asked.iter().all(|id| self.peers.get(id).is_none_or(|peer| peer.is_suspect(now)));
+            let is_lost = slot.asked.iter().all(is_silent);
             let is_good = |id: &DownloadPeer, peer: &super::Peer| match peer.rate() {
                 Some(_) => good.contains(id) || !self.has_any(&good, height),
                 None => is_lost || (rates.is_empty() && !is_last),
@@ -183,6 +187,8 @@ impl Download {
             if let Some(peer) = self.peers.get_mut(&id) {
                 peer.request(height, hash, size, now);
                 self.path.add_request(height, id);
+                // Its own list keeps the request, so that its silence counts.
+                silent.filter(|_| is_full).into_iter().for_each(|silent| self.path.forget_request(height, silent));
                 self.stats.rescues += 1;
                 round.0.entry(id).or_default().push(height);
             }

@@ -288,10 +288,17 @@ fn at_most_three_are_asked_for_a_block() {
             download.set_peer_chain(DownloadPeer(second.into()), chain);
         }
         asked.extend(requests(&download.poll(now)));
+        assert!(download.asked(&wanted(0, 0).hash).len() <= REQUESTS_PER_BLOCK_MAX);
     }
-    assert_eq!(asked.len(), REQUESTS_PER_BLOCK_MAX);
-    // One of them leaves: another is asked.
-    download.remove_peer(DownloadPeer(asked[0].0));
+    // All of them are silent, and each gave its place to the next: nobody was asked twice.
+    assert_eq!((asked.len(), download.asked(&wanted(0, 0).hash).len()), (10, REQUESTS_PER_BLOCK_MAX));
+    asked.sort_unstable_by_key(|(peer, _)| *peer);
+    assert!(asked.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    // One of those who are asked now leaves, and another comes.
+    let leaves = download.asked(&wanted(0, 0).hash)[0];
+    download.remove_peer(leaves);
+    download.add_peer(DownloadPeer(11), PeerLimits::default(), SECOND * 101);
+    download.set_peer_chain(DownloadPeer(11), chain);
     assert_eq!(requests(&download.poll(SECOND * 101)).len(), 1);
 }
 
