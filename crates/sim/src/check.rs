@@ -4,6 +4,8 @@ use crate::actor::Verdict;
 use crate::cast::{Plot, cast};
 use crate::ground::ground;
 use crate::link::SEND_BUFFER_BYTES;
+use crate::node::DOWNLOAD_BYTES;
+use lydian_p2p::limits::{BLOCKS_IN_FLIGHT_PER_PEER_MAX, HEADERS_COUNT_MAX};
 use lydian_primitives::BlockHash;
 use lydian_wire::limits::MESSAGE_SIZE_MAX;
 use std::time::Duration;
@@ -13,6 +15,13 @@ const AFTERMATH: Duration = Duration::from_secs(3);
 
 /// Bytes that the node may hold for one connection: what waits to go out, and one message more, each way.
 const LINK_BYTES_MAX: usize = SEND_BUFFER_BYTES + 2 * MESSAGE_SIZE_MAX;
+
+/// Headers that wait for their chain's work: the buffer of regtest, and one message.
+const HEADERS_BUFFERED_MAX: usize = 7_017 + HEADERS_COUNT_MAX;
+
+/// Bytes of blocks that are here and not validated, or asked for: the window, and one block more.
+#[allow(clippy::cast_possible_truncation, reason = "a constant of some millions")]
+const BLOCK_BYTES_MAX: usize = DOWNLOAD_BYTES as usize + MESSAGE_SIZE_MAX;
 
 /// What became of a seed.
 #[derive(Debug)]
@@ -81,12 +90,19 @@ fn failures(plot: &Plot, reached: Option<Duration>) -> Vec<String> {
         let coins = world.node.engine.utxo_hashes().unwrap().hash_serialized_3;
         must(coins == ground().coins_at(&wanted.hash), &|| "the coins are not those of the honest chain".to_owned());
     }
+    must(!world.has_twin_groups, &|| "two peers that were chosen are of one group".to_owned());
     must(world.most.link_bytes <= LINK_BYTES_MAX, &|| {
         format!("{} bytes were held for one connection", world.most.link_bytes)
     });
     must(world.most.burst_bytes <= MESSAGE_SIZE_MAX, &|| {
         format!("one message made the node want to send {} bytes", world.most.burst_bytes)
     });
+    failures.extend(held(plot));
+    let mut must = |holds: bool, what: &dyn Fn() -> String| {
+        if !holds {
+            failures.push(what());
+        }
+    };
     for (index, actor) in world.actors.iter().enumerate() {
         let body = &actor.body;
         let is_discouraged = world.node.manager.bans().is_discouraged(&body.endpoint.addr);
@@ -104,4 +120,27 @@ fn failures(plot: &Plot, reached: Option<Duration>) -> Vec<String> {
         }
     }
     failures
+}
+
+/// Entries of the address tables: all places of both.
+const ADDRESSES_MAX: usize = (1024 + 256) * 64;
+
+/// Blocks whose sender is remembered: those of all chains of the world, at most.
+const SOURCES_MAX: usize = 1_000;
+
+/// What of the manager's memory is beyond its bounds.
+fn held(plot: &Plot) -> Vec<String> {
+    let (held, peers) = (plot.world.most.held, plot.world.most.links);
+    let bounds = [
+        ("peers", held.peers, peers),
+        ("addresses", held.addresses, ADDRESSES_MAX),
+        ("sources", held.sources, SOURCES_MAX),
+        ("blocks in flight", held.in_flight, peers * BLOCKS_IN_FLIGHT_PER_PEER_MAX),
+        ("headers in buffers", held.buffered_headers, peers * HEADERS_BUFFERED_MAX),
+        ("bytes of blocks", usize::try_from(held.block_bytes).unwrap(), BLOCK_BYTES_MAX),
+        ("nonces", held.nonces, peers),
+        ("actions", held.actions, 0),
+    ];
+    let beyond = bounds.into_iter().filter(|(_, most, bound)| most > bound);
+    beyond.map(|(what, most, bound)| format!("{most} {what} were held, at most {bound} should be")).collect()
 }

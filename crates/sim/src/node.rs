@@ -45,7 +45,7 @@ pub struct Delivery {
 }
 
 impl Node {
-    pub fn new(seed: u64, minimum_chain_work: U256) -> Node {
+    pub fn new(seed: u64, minimum_chain_work: U256, connect: ConnectSettings) -> Node {
         let root = PathBuf::from("node");
         let layout =
             Layout { blocks: root.join("blocks"), index: root.join("blocks/index"), coins: root.join("chainstate") };
@@ -71,7 +71,7 @@ impl Node {
             reachable: [Network::Ipv4, Network::Ipv6].into(),
             download_bytes: DOWNLOAD_BYTES,
             seed: bytes,
-            connect: ConnectSettings::default(),
+            connect,
         };
         let addrman = AddrMan::new(&mut random);
         let bans = Bans::new(lydian_p2p::bans::DEFAULT_BAN_TIME_S, &mut random);

@@ -13,6 +13,7 @@ mod connect;
 mod fetch;
 mod figures;
 mod headers;
+mod held;
 mod info;
 mod peer;
 mod serve;
@@ -22,6 +23,7 @@ mod timers;
 
 pub use connect::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId, SavedFile, Target};
 pub use figures::{Presync, SyncFigures};
+pub use held::Held;
 pub use info::{PeerInfo, Question};
 pub use peer::PeerId;
 

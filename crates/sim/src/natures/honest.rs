@@ -4,6 +4,7 @@ use crate::actor::{Body, Nature, Shown, Stage};
 use std::time::Duration;
 
 /// Changes of the chain that it shows, each with its moment, counted from the one before.
+#[derive(Default)]
 pub struct Honest {
     changes: Vec<(Duration, Shown)>,
     next: usize,

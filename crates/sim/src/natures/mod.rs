@@ -16,4 +16,4 @@ pub use honest::Honest;
 pub use limits::{Limit, Limits};
 pub use lying::{Lie, Lying};
 pub use stalling::{Stall, Stalling};
-pub use storming::{Poisoning, Storming};
+pub use storming::{Poisoning, Storming, attacker_addresses, is_attackers};

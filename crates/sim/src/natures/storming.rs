@@ -2,7 +2,8 @@
 
 use super::limits::addresses;
 use crate::actor::{Body, Deed, Nature, Stage};
-use lydian_wire::Message;
+use lydian_lab::rng::Random;
+use lydian_wire::{Endpoint, Message, NetAddr, Services, TimedAddress};
 use std::time::Duration;
 
 /// Comes and goes.
@@ -47,17 +48,45 @@ impl Nature for Storming {
 #[derive(Debug)]
 pub struct Poisoning {
     left: u32,
+    /// The addresses are all its own.
+    is_eclipse: bool,
+}
+
+/// Groups of addresses that the attacker has, and the first byte of all of them.
+const ATTACKER_GROUPS: u64 = 24;
+const ATTACKER_BYTE: u64 = 60;
+
+/// Whether the address is the attacker's.
+pub fn is_attackers(addr: &NetAddr) -> bool {
+    matches!(addr, NetAddr::Ipv4(ip) if u64::from(ip.octets()[0]) == ATTACKER_BYTE)
+}
+
+/// Addresses of the attacker's, all of which answer.
+pub fn attacker_addresses(count: usize, random: &mut Random, time: u32) -> Vec<TimedAddress> {
+    let mut address = || {
+        let (group, host) = (random.below(ATTACKER_GROUPS), random.between(1, 0xfffe));
+        let number = u32::try_from(ATTACKER_BYTE << 24 | group << 16 | host).unwrap();
+        let endpoint = Endpoint::new(NetAddr::Ipv4(number.into()), 8333);
+        TimedAddress { time, services: Services::NETWORK | Services::WITNESS, endpoint }
+    };
+    (0..count).map(|_| address()).collect()
 }
 
 impl Poisoning {
     pub fn new(messages: u32) -> Poisoning {
-        Poisoning { left: messages }
+        Poisoning { left: messages, is_eclipse: false }
+    }
+
+    pub fn of_attacker(messages: u32) -> Poisoning {
+        Poisoning { left: messages, is_eclipse: true }
     }
 
     fn feed(&mut self, stage: &mut Stage<'_>) {
         if self.left > 0 {
             self.left -= 1;
-            let addresses = addresses(1_000, stage);
+            let time = u32::try_from(stage.unix).unwrap();
+            let addresses =
+                if self.is_eclipse { attacker_addresses(1_000, stage.random, time) } else { addresses(1_000, stage) };
             stage.send(Message::AddrV2(addresses));
             stage.wake(Duration::from_millis(100), 0);
         }

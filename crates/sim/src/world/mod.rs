@@ -4,14 +4,19 @@
 //! Invariants: time goes on only from one event to the next; everything follows from the seed. Cost: some microseconds an event, ten events a virtual second
 //! where nothing happens. Must never: read a clock, start a thread.
 
+mod dial;
+
+pub use dial::ATTACKER_HEIGHT;
+
 use crate::actor::{Actor, Deed, Stage};
 use crate::ground::{NOW, ground};
 use crate::link::{Link, Outgoing, Step, Wire};
 use crate::node::{Delivery, Node};
+use dial::Dial;
 use lydian_consensus::U256;
 use lydian_hash::SipHasher;
 use lydian_lab::rng::Random;
-use lydian_p2p::manager::{Action, BlockFate, NewPeer, PeerId};
+use lydian_p2p::manager::{Action, AttemptId, BlockFate, ConnectSettings, Held, NewPeer, PeerId};
 use lydian_p2p::{Moment, UnixTime};
 use lydian_wire::{Endpoint, Message};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +43,8 @@ enum Event {
     Step(PeerId, Step),
     Wake(usize, u32),
     Connect(usize),
+    /// An attempt of the node's is over.
+    Dialled(Dial),
     /// The peer closed the connection, and the node sees it.
     PeerClosed(PeerId),
     /// The node closed it, and the peer sees it.
@@ -65,6 +72,10 @@ pub struct Most {
     pub burst_bytes: usize,
     /// Bytes of blocks that wait to be stored.
     pub blocks_bytes: usize,
+    /// Connections, those whose end has not come to the node included.
+    pub links: usize,
+    /// Of what the manager counts: each the most.
+    pub held: Held,
 }
 
 /// The world.
@@ -75,6 +86,8 @@ pub struct World {
     pub actors: Vec<Actor>,
     pub dropped: Vec<Dropped>,
     pub most: Most,
+    /// Two peers that the node chose were of one group at some time.
+    pub has_twin_groups: bool,
     /// What the node says, if it is to be kept.
     pub log: Vec<String>,
     is_logged: bool,
@@ -92,13 +105,14 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(seed: u64, minimum_chain_work: U256, is_logged: bool) -> World {
+    pub fn new(seed: u64, minimum_chain_work: U256, connect: ConnectSettings, is_logged: bool) -> World {
         let mut world = World {
             now: Duration::ZERO,
-            node: Node::new(seed, minimum_chain_work),
+            node: Node::new(seed, minimum_chain_work, connect),
             actors: Vec::new(),
             dropped: Vec::new(),
             most: Most::default(),
+            has_twin_groups: false,
             log: Vec::new(),
             is_logged,
             wires: Vec::new(),
@@ -117,12 +131,18 @@ impl World {
 
     /// A peer that connects after a while.
     pub fn add(&mut self, actor: Actor, wire: Wire, after: Duration) -> usize {
+        let index = self.enter(actor, wire);
+        self.at(after, Event::Connect(index));
+        index
+    }
+
+    /// A peer that waits until it is dialled.
+    pub fn enter(&mut self, actor: Actor, wire: Wire) -> usize {
         self.actors.push(actor);
         self.wires.push(wire);
         self.standing.push(None);
         let index = self.actors.len() - 1;
         self.play(index, Actor::begin);
-        self.at(after, Event::Connect(index));
         index
     }
 
@@ -154,7 +174,8 @@ impl World {
             Event::Tick => self.tick(),
             Event::Step(id, step) => self.link_step(id, step),
             Event::Wake(actor, what) => self.play(actor, |actor, stage| actor.woken(what, stage)),
-            Event::Connect(actor) => self.connect(actor),
+            Event::Connect(actor) => self.stand(actor, None),
+            Event::Dialled(dial) => self.dialled(dial),
             Event::PeerClosed(id) => self.close(id, None),
             Event::NodeClosed(actor) => self.play(actor, |actor, stage| actor.closed(stage)),
             Event::Farewell(id) => self.finish(id),
@@ -182,6 +203,7 @@ impl World {
             Event::Step(id, Step::PeerMaySend) => hasher.write_u64(word(4, id.0)),
             Event::Wake(actor, what) => hasher.write_u64(word(5, *actor as u64)).write_u64(u64::from(*what)),
             Event::Connect(actor) => hasher.write_u64(word(6, *actor as u64)),
+            Event::Dialled(dial) => hasher.write_u64(word(12, dial.attempt.0)),
             Event::PeerClosed(id) => hasher.write_u64(word(7, id.0)),
             Event::NodeClosed(actor) => hasher.write_u64(word(8, *actor as u64)),
             Event::Farewell(id) => hasher.write_u64(word(9, id.0)),
@@ -192,13 +214,30 @@ impl World {
     }
 
     fn tick(&mut self) {
+        self.measure();
         let now = self.moment();
         self.node.manager.chain_changed(now);
         self.node.manager.tick(now);
         self.at(TICK, Event::Tick);
     }
 
-    fn connect(&mut self, index: usize) {
+    fn measure(&mut self) {
+        self.most.links = self.most.links.max(self.links.len());
+        let (now, most) = (self.node.manager.held(), &mut self.most.held);
+        *most = Held {
+            peers: most.peers.max(now.peers),
+            addresses: most.addresses.max(now.addresses),
+            sources: most.sources.max(now.sources),
+            in_flight: most.in_flight.max(now.in_flight),
+            buffered_headers: most.buffered_headers.max(now.buffered_headers),
+            block_bytes: most.block_bytes.max(now.block_bytes),
+            nonces: most.nonces.max(now.nonces),
+            actions: most.actions.max(now.actions),
+        };
+    }
+
+    /// A connection stands.
+    fn stand(&mut self, index: usize, attempt: Option<AttemptId>) {
         if self.standing[index].is_some() {
             return;
         }
@@ -218,9 +257,9 @@ impl World {
             endpoint,
             permissions,
             is_onion: false,
-            attempt: None,
+            attempt,
             local: Endpoint::default(),
-            v2: true,
+            v2: self.wires[index].is_v2,
             traffic: Arc::default(),
         };
         self.node.manager.connected(new, now);
@@ -373,8 +412,9 @@ impl World {
                 self.node.manager.block_stored(from, &hash, &BlockFate::TooEarly, now);
             }
             Action::Log { text, .. } => self.say(|_| text),
-            // Who connects is the seed's choice; files are nobody's here.
-            Action::Connect { .. } | Action::Resolve { .. } | Action::Save { .. } => {}
+            // There are no names here, and files are nobody's.
+            Action::Connect { attempt, kind, target, v2 } => self.dial(attempt, kind, &target, v2),
+            Action::Resolve { .. } | Action::Save { .. } => {}
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! There is always an honest peer that the node connects to. The others are whatever the seed wants: more honest ones, and villains of all kinds.
 
+mod eclipse;
+
 use crate::actor::{Actor, Nature, Shown, Verdict};
 use crate::ground::{HONEST_HEIGHT, RIVAL_FORK, ground};
 use crate::link::Wire;
@@ -12,6 +14,7 @@ use crate::natures::{
 use crate::world::World;
 use lydian_consensus::U256;
 use lydian_lab::rng::Random;
+use lydian_p2p::manager::ConnectSettings;
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_wire::{Endpoint, NetAddr};
 use std::sync::Arc;
@@ -32,11 +35,14 @@ pub struct Plot {
 
 /// The cast of a seed.
 pub fn cast(seed: u64, is_logged: bool) -> Plot {
-    let world = World::new(seed, U256::ZERO, is_logged);
+    if seed % 5 == 4 {
+        return eclipse::eclipse(seed, is_logged);
+    }
+    let world = World::new(seed, U256::ZERO, ConnectSettings::default(), is_logged);
     let mut random = Random::new(seed, "cast");
     let is_reorganised = random.chance(400);
     let end = Shown::all(if is_reorganised { &ground().rival } else { &ground().honest });
-    let mut plot = Plot { world, end, deadline: Duration::from_secs(120), random, faults_left: Bad::ALL.to_vec() };
+    let mut plot = Plot::new(world, end, Duration::from_secs(120), random);
     plot.honest(ConnectionKind::OutboundFullRelay);
     for _ in 0..plot.random.below(4) {
         let kind = plot.kind();
@@ -49,6 +55,10 @@ pub fn cast(seed: u64, is_logged: bool) -> Plot {
 }
 
 impl Plot {
+    fn new(world: World, end: Shown, deadline: Duration, random: Random) -> Plot {
+        Plot { world, end, deadline, random, faults_left: Bad::ALL.to_vec() }
+    }
+
     fn honest(&mut self, kind: ConnectionKind) {
         let random = &mut self.random;
         let chain = &ground().honest;
