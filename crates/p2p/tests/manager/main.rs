@@ -8,3 +8,4 @@ mod chain;
 mod compact;
 mod floods;
 mod info;
+mod options;
