@@ -41,3 +41,6 @@ pub(crate) const LOG_BYTES_PER_PLACE_MAX: usize = 1 << 20;
 
 /// The window: Core's `RATELIMIT_WINDOW`, an hour.
 pub(crate) const LOG_WINDOW_MICROS: u64 = 3_600_000_000;
+
+/// Bytes of what this node calls itself, comments of `-uacomment` included: Core's `MAX_SUBVERSION_LENGTH`.
+pub(crate) const USER_AGENT_LENGTH_MAX: usize = 256;

@@ -17,6 +17,7 @@ pub(crate) use problem::NetProblem;
 use super::error::SettingsError;
 use super::raw::Given;
 use crate::host::Host;
+use crate::limits::USER_AGENT_LENGTH_MAX;
 use address::Names;
 use interaction::Interaction;
 use lydian_consensus::Chain;
@@ -28,9 +29,6 @@ use std::time::Duration;
 
 /// Clients compare the first part as a version; the second says who it really is. Comments follow it.
 const USER_AGENT: &str = concat!("/Satoshi:31.0.0/Lydian:", env!("CARGO_PKG_VERSION"));
-
-/// Core's `MAX_SUBVERSION_LENGTH`.
-pub(crate) const USER_AGENT_LENGTH_MAX: usize = 256;
 
 /// Core's `MAX_ADDNODE_CONNECTIONS`.
 const ADDED_PEERS_MAX: u64 = 8;
@@ -117,13 +115,8 @@ impl NetSettings {
         let names = Names { lookup: options.switch("dns", true).then_some(host.lookup) };
         reach::check_ports(given)?;
         bind::check_ports(given)?;
-        let reachable = reach::networks(given)?;
         let user_agent = user_agent(given)?;
-        let has_clearnet = reachable.contains(&Network::Ipv4) || reachable.contains(&Network::Ipv6);
-        if given.is_set("dnsseed") && dns_seed && !has_clearnet {
-            return Err(given.problem("dnsseed", NetProblem::DnsSeedUnreachable));
-        }
-        let (proxies, reachable) = reach::proxies(given, reachable, &names)?;
+        let (proxies, reachable) = ways(given, dns_seed, &names)?;
         let with_cjdns = reachable.contains(&Network::Cjdns);
         let port_or_default = port.unwrap_or(default_port);
         let listen_port = bind::listen_port(given, port_or_default);
@@ -131,8 +124,7 @@ impl NetSettings {
         let binds = bind::binds(given, port_or_default, port.is_some(), with_cjdns, listens, &mut warnings)?;
         let discover = options.switch("discover", true);
         let is_everywhere = bind_count == 0 || binds.iter().any(|bind| bind.address.ip().is_unspecified());
-        let ranges =
-            given.net_list("whitelist", |text| WhiteRange::parse(text, with_cjdns).map_err(NetProblem::Permission))?;
+        let whitelist = whitelist(given, &options, with_cjdns)?;
         let reachable = reach::without_i2p(given, reachable)?;
         Ok(NetSettings {
             connect: connect(given)?,
@@ -144,11 +136,7 @@ impl NetSettings {
             v2: options.switch("v2transport", true),
             connections_max,
             ban_seconds: given.integer("bantime")?.map_or(24 * 60 * 60, |seconds| u64::try_from(seconds).unwrap_or(1)),
-            whitelist: Whitelist {
-                ranges,
-                relay: options.switch("whitelistrelay", true),
-                force_relay: options.switch("whitelistforcerelay", false),
-            },
+            whitelist,
             reachable,
             proxies,
             external,
@@ -177,6 +165,26 @@ impl NetSettings {
         let has_peers = self.connect.as_ref().is_none_or(|connect| !connect.is_empty());
         has_peers || !self.added.is_empty() || !self.binds.is_empty()
     }
+}
+
+/// What can be reached, and how.
+fn ways(given: &Given<'_>, dns_seed: bool, names: &Names) -> Result<(Proxies, BTreeSet<Network>), SettingsError> {
+    let reachable = reach::networks(given)?;
+    let has_clearnet = reachable.contains(&Network::Ipv4) || reachable.contains(&Network::Ipv6);
+    if given.is_set("dnsseed") && dns_seed && !has_clearnet {
+        return Err(given.problem("dnsseed", NetProblem::DnsSeedUnreachable));
+    }
+    reach::proxies(given, reachable, names)
+}
+
+fn whitelist(given: &Given<'_>, options: &Interaction, with_cjdns: bool) -> Result<Whitelist, SettingsError> {
+    let ranges =
+        given.net_list("whitelist", |text| WhiteRange::parse(text, with_cjdns).map_err(NetProblem::Permission))?;
+    Ok(Whitelist {
+        ranges,
+        relay: options.switch("whitelistrelay", true),
+        force_relay: options.switch("whitelistforcerelay", false),
+    })
 }
 
 /// Core's `nDefaultPort`.

@@ -1,6 +1,6 @@
 //! [`NetProblem`]: what is wrong with the settings of connections, in Bitcoin Core's words. One sentence each.
 
-use super::USER_AGENT_LENGTH_MAX;
+use crate::limits::USER_AGENT_LENGTH_MAX;
 use lydian_p2p::permissions::PermissionError;
 use std::fmt;
 

@@ -1,6 +1,7 @@
 //! Options of connections: what they do to each other, what is refused and in which words. Values by Core 31.99.
 
 use crate::host::Host;
+use crate::limits::USER_AGENT_LENGTH_MAX;
 use crate::settings::{Settings, SettingsError, load, split};
 use lydian_disk::{Disk, SimDisk};
 use lydian_p2p::proxies::Proxies;
@@ -195,9 +196,9 @@ fn comments_in_the_user_agent() {
     assert!(plain.starts_with("/Satoshi:31.0.0/Lydian:") && plain.ends_with('/'), "{plain}");
     let with = agent(&["-uacomment=one, two", "-uacomment=three"]);
     assert_eq!(with, format!("{}(one, two; three)/", plain.strip_suffix('/').unwrap()));
-    let room = super::USER_AGENT_LENGTH_MAX - plain.len() - 2;
+    let room = USER_AGENT_LENGTH_MAX - plain.len() - 2;
     let comment = |length: usize| format!("-uacomment={}", "x".repeat(length));
-    assert_eq!(agent(&[&comment(room)]).len(), super::USER_AGENT_LENGTH_MAX);
+    assert_eq!(agent(&[&comment(room)]).len(), USER_AGENT_LENGTH_MAX);
     assert_eq!(
         refused(&[&comment(room + 1)]),
         "Total length of network version string (257) exceeds maximum length (256). Reduce the number or size of uacomments."
