@@ -230,13 +230,23 @@ fn connections_by_hand() {
     net.pair.comparison.finish();
 }
 
-/// `addconnection`, of every kind, until there is no room.
+/// `addconnection`, until there is no room.
 fn connections_of_a_kind(net: &Net) {
     net.ask("addconnection", &json!([net.address, " outbound-full-relay ", true]));
     net.wait_for_peers(1);
     net.wait("it is of its kind", |server| {
         server.result("getpeerinfo", "[]")[0]["connection_type"] == "outbound-full-relay"
     });
+    // Two block-relay-only ones have room; each goes to another address of the one peer.
+    let port = net.address.rsplit(':').next().unwrap();
+    for (host, peers) in [(2, 2), (3, 3), (4, 3)] {
+        net.ask("addconnection", &json!([format!("127.0.0.{host}:{port}"), "block-relay-only", host == 2]));
+        net.wait_for_peers(peers);
+    }
+    net.ask("getnetworkinfo", &json!([]));
+    // One that has done its work is gone.
+    net.ask("addconnection", &json!([format!("127.0.0.5:{port}"), "feeler", true]));
+    net.wait_for_peers(3);
     net.ask("setnetworkactive", &json!([false]));
     net.wait_for_peers(0);
     net.ask("setnetworkactive", &json!([true]));
