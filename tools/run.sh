@@ -62,6 +62,7 @@ if ! kill -0 "$server_pid" 2>/dev/null; then
 fi
 
 echo "A second node syncs $blocks blocks from the server at 127.0.0.1:$port, every script checked ..."
+ended=
 started=$(date +%s.%N)
 "$bin/lydian" -regtest "-datadir=$node" "-connect=127.0.0.1:$port" -listen=0 "-rpcport=$rpcport" -assumevalid=0 -printtoconsole=0 </dev/null &
 node_pid=$!
@@ -69,15 +70,18 @@ synced=
 while kill -0 "$node_pid" 2>/dev/null && [ -z "$is_stopped" ]; do
   if grep -q "UpdateTip: new best=.* height=$blocks " "$node/regtest/debug.log" 2>/dev/null; then
     synced=1
+    ended=$(date +%s.%N)
     break
   fi
   sleep 0.1
 done
 
 if [ -n "$synced" ]; then
+  # The display of a sync has several lines and draws over what stands there; that of a node in step has one.
+  [ ! -t 2 ] || sleep 2
   cat <<TEXT
 
-Synced in $(awk -v a="$started" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }') s. The node stays up${seconds:+ for $seconds s}; Ctrl-C stops it and its server. Its data directory is
+Synced in $(awk -v a="$started" -v b="$ended" 'BEGIN { printf "%.1f", b - a }') s. The node stays up${seconds:+ for $seconds s}; Ctrl-C stops it and its server. Its data directory is
 $node. In another terminal:
   cli="$bin/lydian-cli -regtest -datadir=$node -rpcport=$rpcport"
   \$cli -getinfo

@@ -135,5 +135,5 @@ fn source(kind: &str, server: SocketAddrV4, shapes: &[Shape], proxies: &mut Vec<
         proxies.push(proxy);
     }
     let names: Vec<String> = shapes.iter().map(Shape::to_string).collect();
-    Ok(Source { name: format!("{kind}, {} peers: {}", peers.len(), names.join(", ")), peers })
+    Ok(Source { name: format!("{kind} by {} ({})", peers.len(), names.join(", ")), peers })
 }
