@@ -1,13 +1,40 @@
-//! What the script targets share: a spend made of a fuzzer's bytes.
+//! What targets share: for scripts a spend made of a fuzzer's bytes, for files of peers a frame, for RPC a node around it.
 //!
-//! Input: any bytes. Output: a case whose transaction parses and whose flags are legal. Half of the inputs choose what the
+//! Input: any bytes. Output, for scripts: a case whose transaction parses and whose flags are legal. Half of the inputs choose what the
 //! generator of the judge's tests makes, with keys and signatures; the others are scripts and witness themselves.
 
 #![forbid(unsafe_code)]
 
+pub mod rpc;
+
+use lydian_hash::sha256d;
 use lydian_oracle::generate::{Case, Random, random_case, random_flags};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+/// Regtest's.
+pub const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
+
+/// The same random numbers each time.
+pub fn random() -> ChaCha20Rng {
+    ChaCha20Rng::from_seed([7; 32])
+}
+
+/// A file of peers: magic, content, checksum. If the first byte is odd, what follows it as it is.
+pub fn framed(bytes: &[u8]) -> Vec<u8> {
+    match bytes.split_first() {
+        Some((mode, content)) if mode % 2 == 0 => {
+            let mut file = [&MAGIC[..], content].concat();
+            let checksum = sha256d(&file);
+            file.extend_from_slice(&checksum);
+            file
+        }
+        Some((_, file)) => file.to_vec(),
+        None => Vec::new(),
+    }
+}
 
 /// The spend that these bytes stand for.
 pub fn case(bytes: &[u8]) -> Case {

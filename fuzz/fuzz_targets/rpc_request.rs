@@ -1,0 +1,31 @@
+//! The body of a request of any bytes, before the node is ready and after: an answer that is JSON, of a status that Core has. The first byte chooses. Methods
+//! that wait or end the node are asked of a node that ends already, or are left out.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use lydian_fuzz::rpc::{cold, warm};
+use lydian_rpc::exec::execute;
+use lydian_rpc::{Method, Whitelist, table};
+
+/// All methods but the one that sleeps as long as it is told.
+fn find(name: &str) -> Option<&'static Method> {
+    table::find(name).filter(|method| method.name != "stop")
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, body)) = bytes.split_first() else { return };
+    let is_warm = first % 4 != 0;
+    let context = if is_warm { warm() } else { cold() };
+    let reply = execute(context, find, &Whitelist::default(), "user", body);
+    assert!([200, 204, 400, 404, 500].contains(&reply.status), "{}", reply.status);
+    assert_eq!(reply.body.is_some(), reply.status != 204);
+    let Some(answer) = reply.body else { return };
+    let answer: serde_json::Value = serde_json::from_slice(&answer).expect("an answer is JSON");
+    let answers = answer.as_array().cloned().unwrap_or(vec![answer]);
+    for answer in answers {
+        let is_answer = answer.get("result").is_some() || answer.get("error").is_some();
+        assert!(is_answer, "{answer}");
+        // Nothing is answered before the engine is there.
+        assert!(is_warm || !answer["error"].is_null(), "{answer}");
+    }
+});
