@@ -186,6 +186,8 @@ mod tests {
         assert_eq!(ask("a.example", Some("me-0"), &six).0, Ok(()), "a proxy that wants no credentials");
     }
 
+    /// Answers of every length, the longest name of 255 bytes among them: lengths are without sign and inside the buffer (CVE-2017-18350).
+    /// checklist: 75
     #[test]
     fn every_answer_that_is_none_is_an_error() {
         for (answers, expected) in [
