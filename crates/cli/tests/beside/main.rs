@@ -149,6 +149,7 @@ fn the_same_words_about_lydian() {
             "{} is missing",
             lydian.display()
         );
+        eprintln!("not run: the_same_words_about_lydian: {} is missing", lydian.display());
         return;
     }
     let Some(mut pair) = Pair::new("cli-lydian") else { return };
