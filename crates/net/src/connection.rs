@@ -101,7 +101,6 @@ impl Connection {
     async fn converse(&mut self, mut reader: Reader, mut writer: Writer) -> String {
         let mut buffer = vec![0; READ_BYTES];
         let mut sent = 0;
-        let mut farewell = None;
         if self.transport.kind() == TransportKind::V1 {
             self.traffic.note_transport(TransportKind::V1, None);
         }
@@ -111,22 +110,15 @@ impl Connection {
                 self.output.drain(..sent);
                 sent = 0;
             }
-            while farewell.is_none() && self.output.len() - sent < self.send_buffer {
-                match self.outbox.pop() {
-                    Some(Outgoing::End { reason }) => farewell = Some(reason),
-                    Some(item) => {
-                        if let Err(reason) = self.send(item).await {
-                            farewell = Some(reason);
-                        }
-                    }
-                    None => break,
-                }
+            // Also if nothing goes out: who takes nothing must not keep its place for that.
+            if self.outbox.is_ending() {
+                return self.end(&mut writer, sent, None).await;
             }
-            if let Some(reason) = farewell {
-                if timeout(FAREWELL_TIME, writer.write_all(&self.output[sent..])).await.is_ok_and(|sent| sent.is_ok()) {
-                    self.count_sent(self.output.len() - sent);
+            while self.output.len() - sent < self.send_buffer {
+                let Some(item) = self.outbox.pop() else { break };
+                if let Err(reason) = self.send(item).await {
+                    return self.end(&mut writer, sent, Some(reason)).await;
                 }
-                return reason;
             }
             self.deliver().await;
             let may_read = self.transport.message_bytes() < self.receive_buffer.max(1) as usize;
@@ -156,6 +148,27 @@ impl Connection {
                 () = self.outbox.changed.notified() => {}
             }
         }
+    }
+
+    /// Sends what waits before the end, as far as the peer takes it in time; or, where the end came from here, what waits for the socket. The reason of the end.
+    async fn end(&mut self, writer: &mut Writer, sent: usize, reason: Option<String>) -> String {
+        self.output.drain(..sent);
+        let mut reason = reason;
+        let farewell = async {
+            while writer.write_all(&self.output).await.is_ok() {
+                self.count_sent(self.output.len());
+                self.output.clear();
+                if reason.is_some() {
+                    return;
+                }
+                match self.outbox.pop() {
+                    Some(item) => reason = self.send(item).await.err(),
+                    None => return,
+                }
+            }
+        };
+        let _ = timeout(FAREWELL_TIME, farewell).await;
+        reason.or_else(|| self.outbox.take_end()).unwrap_or_default()
     }
 
     fn count_sent(&mut self, count: usize) {
@@ -266,4 +279,76 @@ impl Connection {
 /// Messages whose answers may be much larger than they are.
 fn is_request(command: Command) -> bool {
     matches!(command, Command::GETDATA | Command::GETBLOCKTXN | Command::GETHEADERS | Command::GETBLOCKS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_consensus::{Chain, Params};
+    use lydian_disk::SimDisk;
+    use lydian_engine::{Layout, Settings};
+    use lydian_p2p::Moment;
+    use lydian_p2p::manager::PeerId;
+    use lydian_p2p::peer::{ConnectionKind, Permissions};
+    use lydian_wire::Endpoint;
+    use std::path::PathBuf;
+    use tokio::io::duplex;
+    use tokio::sync::mpsc;
+
+    #[derive(Debug)]
+    struct Still;
+
+    impl Host for Still {
+        fn now(&self) -> Moment {
+            Moment::default()
+        }
+
+        fn log(&self, _: bool, _: &str) {}
+
+        fn fill_random(&self, bytes: &mut [u8]) {
+            bytes.fill(1);
+        }
+    }
+
+    fn engine() -> Arc<Engine> {
+        let root = PathBuf::from("node");
+        let layout = Layout { blocks: root.join("blocks"), index: root.join("index"), coins: root.join("coins") };
+        let (disk, params) = (Arc::new(SimDisk::new(1)), Params::new(Chain::Regtest));
+        Arc::new(Engine::open(disk, &layout, params, Settings::new(1), Vec::new()).unwrap().engine)
+    }
+
+    /// Who takes nothing of what it is sent, and so much of that waits that no more is framed, is sent away all the same.
+    #[test]
+    fn who_takes_nothing_is_sent_away() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let new = NewPeer {
+                id: PeerId(7),
+                kind: ConnectionKind::Inbound,
+                endpoint: Endpoint::default(),
+                permissions: Permissions::NONE,
+                is_onion: false,
+                attempt: None,
+                local: Endpoint::default(),
+                v2: false,
+                traffic: Arc::default(),
+            };
+            let (events, mut incoming) = mpsc::channel(16);
+            let transport = Transport::v1([1, 2, 3, 4]);
+            let buffers = Buffers { receive: 1000, send: 1000 };
+            let connection = Connection::new(new, transport, events, Arc::new(Still), engine(), buffers);
+            let ((ours, _theirs), (quiet, _speaker)) = (duplex(64), duplex(64));
+            let running = tokio::spawn(connection.run(Box::new(quiet), Box::new(ours)));
+            let Some(Event::Connected { outbox, .. }) = incoming.recv().await else { panic!("no connection") };
+            let many = || Outgoing::Message(Message::Unknown { command: Command::TX, payload: vec![0; 2000] });
+            (0..3).for_each(|_| outbox.push(many()));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            outbox.push(Outgoing::End { reason: "enough".to_owned() });
+            let ended = timeout(FAREWELL_TIME * 4, incoming.recv()).await;
+            assert!(
+                matches!(ended, Ok(Some(Event::Disconnected { peer: PeerId(7), reason, .. })) if reason == "enough")
+            );
+            running.await.unwrap();
+        });
+    }
 }

@@ -38,6 +38,7 @@ pub(crate) struct Outbox {
 struct Queue {
     items: VecDeque<Outgoing>,
     bytes: usize,
+    is_ending: bool,
 }
 
 /// What a queued item counts for beside its bytes: most are small, and a block is read only when its turn comes.
@@ -53,6 +54,7 @@ impl Outbox {
         {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             queue.bytes += weight(&item);
+            queue.is_ending |= matches!(item, Outgoing::End { .. });
             queue.items.push_back(item);
         }
         self.changed.notify_one();
@@ -63,6 +65,22 @@ impl Outbox {
         let item = queue.items.pop_front()?;
         queue.bytes -= weight(&item);
         Some(item)
+    }
+
+    /// Whether the connection is to end, however much waits before that.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_ending
+    }
+
+    /// Why it ends; what waits before that is dropped.
+    pub(crate) fn take_end(&self) -> Option<String> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let items = std::mem::take(&mut queue.items);
+        queue.bytes = 0;
+        items.into_iter().find_map(|item| match item {
+            Outgoing::End { reason } => Some(reason),
+            _ => None,
+        })
     }
 
     /// Whether so much waits that nothing more should be read.
