@@ -212,6 +212,8 @@ impl Download {
         }
         for peer in self.peers.values_mut() {
             peer.chain.common = peer.chain.common.min(height);
+            // What it failed to send is not on the path any more.
+            peer.lowest = peer.lowest.min(Height(height.0.saturating_add(1)));
         }
     }
 
@@ -300,14 +302,14 @@ impl Download {
         self.forget_request(peer, block);
     }
 
-    /// The peer says that it has not the block (`notfound`), or sent bytes that are not the block's: it is not asked for it again, nor for
-    /// older ones.
+    /// The peer says that it has not the block (`notfound`), or sent bytes that are not the block's: for ten minutes it is not asked for
+    /// it again, nor for older ones.
     pub fn failed(&mut self, peer: DownloadPeer, block: &BlockHash) {
         let Some(height) = self.path.find(block) else { return };
         self.path.forget_request(height, peer);
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.cancel(block);
-            peer.lowest = peer.lowest.max(Height(height.0 + 1));
+            peer.lacks(height);
         }
     }
 
@@ -316,7 +318,7 @@ impl Download {
         let Some(height) = self.path.find(block) else { return };
         self.path.clear_here(height);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer)) {
-            peer.lowest = peer.lowest.max(Height(height.0 + 1));
+            peer.lacks(height);
         }
     }
 
@@ -332,6 +334,7 @@ impl Download {
 
     /// What is to be done now. To be asked after every other call, and ten times a second while blocks are on their way.
     pub fn poll(&mut self, now: Duration) -> Vec<DownloadAction> {
+        self.peers.values_mut().for_each(|peer| peer.forgive(now));
         self.give_up(now);
         self.assign(now);
         self.rescue(now);

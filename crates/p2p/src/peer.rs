@@ -110,6 +110,8 @@ pub enum DisconnectReason {
     ConnectedToSelf,
     FeelerCompleted,
     AddrFetchCompleted,
+    /// It was asked for addresses and told none.
+    AddrFetchTimeout,
     /// This message may come before `verack` only.
     AfterVerack {
         command: Command,

@@ -6,6 +6,7 @@
 //! `bytes_in_flight` is the sum of the requests. Cost: a step a request.
 
 use super::{DownloadPeer, PeerChain, PeerLimits};
+use crate::limits::BLOCK_TIMEOUT;
 use lydian_primitives::{BlockHash, Height};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -54,6 +55,8 @@ pub(super) struct Peer {
     pub(super) chain: PeerChain,
     /// It has nothing below, it said.
     pub(super) lowest: Height,
+    /// When that was first looked at.
+    lowest_since: Option<Duration>,
     requests: VecDeque<Request>,
     bytes_in_flight: u64,
     /// Bytes of the block that is coming.
@@ -72,6 +75,7 @@ impl Peer {
             limits,
             chain: PeerChain::default(),
             lowest: Height(0),
+            lowest_since: None,
             requests: VecDeque::new(),
             bytes_in_flight: 0,
             partial: 0,
@@ -91,6 +95,19 @@ impl Peer {
     pub(super) fn range(&self) -> RangeInclusive<Height> {
         let range = self.chain.range(self.limits.is_limited);
         self.lowest.max(*range.start())..=*range.end()
+    }
+
+    /// It has neither this block nor older ones, it seems.
+    pub(super) fn lacks(&mut self, height: Height) {
+        self.lowest = self.lowest.max(Height(height.0.saturating_add(1)));
+        self.lowest_since = None;
+    }
+
+    /// It may have by now what it had not: nobody else may be there to be asked.
+    pub(super) fn forgive(&mut self, now: Duration) {
+        if self.lowest > Height(0) && now.saturating_sub(*self.lowest_since.get_or_insert(now)) > BLOCK_TIMEOUT {
+            (self.lowest, self.lowest_since) = (Height(0), None);
+        }
     }
 
     pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {

@@ -4,7 +4,7 @@ use super::{PeerId, PeerManager};
 use crate::time::Moment;
 use lydian_chain::{HeaderTree, NodeId};
 use lydian_primitives::BlockHash;
-use lydian_wire::{Inv, InvType, Message};
+use lydian_wire::{CompactBlock, Inv, InvType, Message};
 
 /// Blocks told of at once; who lacks more asks: Core's `MAX_BLOCKS_TO_ANNOUNCE`.
 const ANNOUNCED_BLOCKS_MAX: usize = 8;
@@ -24,7 +24,8 @@ impl PeerManager {
             self.forget_sources();
             if !self.is_initial_download() {
                 let ids: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
-                ids.into_iter().for_each(|id| self.announce(id, &fresh));
+                let mut compact = None;
+                ids.into_iter().for_each(|id| self.announce(id, &fresh, &mut compact));
             }
         }
         self.request_blocks();
@@ -55,7 +56,8 @@ impl PeerManager {
         })
     }
 
-    fn announce(&mut self, id: PeerId, fresh: &[NodeId]) {
+    /// `compact`: the last block as a compact one, made once for all.
+    fn announce(&mut self, id: PeerId, fresh: &[NodeId], compact: &mut Option<CompactBlock>) {
         let Some(peer) = self.peers.get(&id) else { return };
         let Some(last) = fresh.last().copied() else { return };
         let knows = |tree: &HeaderTree, block: NodeId| {
@@ -75,7 +77,7 @@ impl PeerManager {
         let info = self.engine.with_tree(|tree| *tree.hash(last));
         match self.engine.header_info(&info) {
             Some(info) if connects && unknown.len() == 1 && wants_compact && (prefers_headers || fresh.len() == 1) => {
-                self.send_compact(id, &info);
+                self.send_compact(id, &info, compact);
                 self.with(id, |peer| peer.best_header_sent = Some(last));
             }
             Some(_) if connects && prefers_headers => {

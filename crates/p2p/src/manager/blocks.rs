@@ -5,7 +5,7 @@ use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimi
 use crate::headers::anti_dos_work;
 use crate::limits::{BLOCK_TIMEOUT, COMPACT_BLOCKS_PER_PEER_MAX, REQUESTS_PER_BLOCK_MAX};
 use crate::time::UnixTime;
-use lydian_chain::NodeId;
+use lydian_chain::{HeaderTree, NodeId};
 use lydian_consensus::U256;
 use lydian_consensus::pow::block_proof;
 use lydian_primitives::{BlockHash, HEADER_SIZE, HashedHeader, Header, Height};
@@ -66,8 +66,13 @@ impl PeerManager {
             let is_known = tree.find(hash).is_some();
             Some((parent.height, work, is_known, is_known || work >= anti_dos_work(tree, minimum)))
         });
-        // The engine says what Core says of a block without a parent.
-        let Some((parent_height, work, is_known, is_enough)) = found else { return true };
+        let Some((parent_height, work, is_known, is_enough)) = found else {
+            // Whatever else is wrong with it, Core punishes it; so it need not wait, with others like it, to be looked at.
+            if self.is_the_block(bytes).is_some() {
+                self.misbehaving(id, &format!("block {hash} without a parent"));
+            }
+            return false;
+        };
         match self.is_the_block(bytes) {
             Some(true) => {}
             Some(false) => {
@@ -332,8 +337,7 @@ impl PeerManager {
         let best = self.target();
         let (engine, now, end) = (self.engine.clone(), self.now.elapsed, self.path_end);
         let wanted = engine.with_tree(|tree| {
-            let tip = tree.tip();
-            let fork = tree.fork(tip, best);
+            let fork = stored_end(tree, best);
             (tree.node(best).chain_work >= minimum).then(|| {
                 let (common, fork_height) = (tree.fork(end, best), tree.height(fork));
                 (best, common, tree.height(common), fork, fork_height)
@@ -424,4 +428,26 @@ impl PeerManager {
     pub(super) fn tip_age(&self) -> i64 {
         self.now.unix.since(UnixTime::from(self.tip().time))
     }
+}
+
+/// Up to where nothing of the way to `best` has to be fetched for now: where it leaves the active chain, or the last of the stored blocks from there on that are
+/// too few to be activated. Those wait for more of the branch and not for validation, so that they must not fill the window.
+fn stored_end(tree: &HeaderTree, best: NodeId) -> NodeId {
+    let (tip, fork) = (tree.tip(), tree.fork(tree.tip(), best));
+    if fork == tip {
+        return tip;
+    }
+    let work = tree.node(tip).chain_work;
+    let is_waiting = |id: &NodeId| {
+        let node = tree.node(*id);
+        node.block.is_some() && node.chain_work <= work
+    };
+    let mut end = fork;
+    for height in tree.height(fork).0 + 1..=tree.height(best).0 {
+        match tree.ancestor(best, Height(height)).filter(is_waiting) {
+            Some(next) => end = next,
+            None => break,
+        }
+    }
+    end
 }

@@ -350,6 +350,7 @@ impl PeerManager {
     /// Some bytes of a message came, and more are to come: a block that is large on a link that is slow is no stall. May be told now and then only.
     pub fn progressed(&mut self, id: PeerId, bytes: u64, now: Moment) {
         self.now = now;
+        self.with(id, |peer| peer.talk.note_received(now));
         if self.peers.get(&id).is_some_and(|peer| !peer.in_flight.is_empty()) {
             self.download.progress(DownloadPeer(id.0), bytes, now.elapsed);
         }
@@ -398,6 +399,9 @@ impl PeerManager {
             && !peer.is_leaving
         {
             peer.is_leaving = true;
+            // What it was asked for is asked of others at once: its socket may take a while to close.
+            (peer.in_flight, peer.partials) = Default::default();
+            self.forget_downloads(id);
             self.actions.push(Action::Disconnect { peer: id, reason: reason.into() });
         }
     }

@@ -147,14 +147,17 @@ impl PeerManager {
         is_historical && self.upload.is_reached_for_historical_blocks(self.now.unix)
     }
 
-    pub(super) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo) {
-        match self.engine.block(info) {
-            Ok(Some(block)) => {
-                let compact = CompactBlock::new(&block, self.random.next_u64());
-                self.send(id, Message::CmpctBlock(Box::new(compact)));
+    /// Reads the block unless that was done for another peer: with the same nonce, as Core does it.
+    pub(super) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo, made: &mut Option<CompactBlock>) {
+        if made.is_none() {
+            match self.engine.block(info) {
+                Ok(Some(block)) => *made = Some(CompactBlock::new(&block, self.random.next_u64())),
+                Ok(None) => return self.leave(id, "block was pruned before it could be read"),
+                Err(error) => return self.leave(id, format!("cannot load block from disk: {error}")),
             }
-            Ok(None) => self.leave(id, "block was pruned before it could be read"),
-            Err(error) => self.leave(id, format!("cannot load block from disk: {error}")),
+        }
+        if let Some(compact) = made.clone() {
+            self.send(id, Message::CmpctBlock(Box::new(compact)));
         }
     }
 

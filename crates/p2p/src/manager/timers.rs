@@ -82,6 +82,10 @@ impl PeerManager {
                 (peer.sync_started, peer.headers_deadline) = (false, None);
             } else {
                 self.leave(id, "timeout downloading headers");
+                // One at a time: the network itself may stand still, and then nobody has what is waited for.
+                let later = now.elapsed + HEADERS_TIMEOUT_BASE;
+                let deadlines = self.peers.values_mut().filter_map(|peer| peer.headers_deadline.as_mut());
+                deadlines.for_each(|deadline| *deadline = later.max(*deadline));
             }
         }
     }

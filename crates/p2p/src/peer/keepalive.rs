@@ -3,7 +3,7 @@
 //! Core's `MaybeSendPing`, `ProcessPong` and `InactivityCheck`. Invariant: one ping at a time; only its own nonce answers it, so that a peer which
 //! answers early, or something else, gains no better time.
 
-use super::{Context, DisconnectReason, Event, Peer};
+use super::{ConnectionKind, Context, DisconnectReason, Event, Peer};
 use crate::time::Moment;
 use lydian_wire::message::{BIP0031_VERSION, Message};
 use rand_chacha::rand_core::Rng;
@@ -13,6 +13,9 @@ use std::time::Duration;
 pub const PING_INTERVAL: Duration = Duration::from_secs(2 * 60);
 /// Core's `TIMEOUT_INTERVAL`: silence after which a connection is over.
 pub const TIMEOUT_INTERVAL: Duration = Duration::from_secs(20 * 60);
+
+/// For a peer that is asked for addresses and nothing else: ten of Core's `AVG_ADDRESS_BROADCAST_INTERVAL`.
+const ADDR_FETCH_TIME: Duration = Duration::from_secs(10 * 30);
 
 /// What is known of the way to the peer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,6 +108,10 @@ impl Peer {
     /// Why the connection is over by now.
     pub(super) fn overdue(&self, context: &Context<'_>) -> Option<DisconnectReason> {
         let now = context.now;
+        let is_fetch = self.connection.kind == ConnectionKind::AddrFetch;
+        if is_fetch && self.is_connected && self.connected_for(now) > ADDR_FETCH_TIME {
+            return Some(DisconnectReason::AddrFetchTimeout);
+        }
         if self.connected_for(now) <= context.local.peer_timeout {
             return None;
         }

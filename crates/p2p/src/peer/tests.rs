@@ -456,6 +456,13 @@ fn silence_ends_a_connection() {
     };
     check(&silent(true), 20 * 60, DisconnectReason::ReceiveTimeout);
     check(&silent(false), 20 * 60, DisconnectReason::SendTimeout);
+    // It is there for addresses only, and takes a place until it has sent some.
+    let fetch = |world: &mut World| {
+        let mut peer = world.connected(ConnectionKind::AddrFetch);
+        peer.note_sent(world.now());
+        peer
+    };
+    check(&fetch, 5 * 60, DisconnectReason::AddrFetchTimeout);
 }
 
 /// limit: ADDR_TOKENS_MAX at

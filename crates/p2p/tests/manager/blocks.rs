@@ -2,9 +2,11 @@
 
 use crate::bench::{Bench, START};
 use crate::chain::{Made, block_on, block_with, spend};
+use lydian_engine::{Cancel, Unobserved};
+use lydian_p2p::manager::{Action, PeerId};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
-use lydian_primitives::Header;
-use lydian_wire::{Command, InvType, Message};
+use lydian_primitives::{BlockHash, Header};
+use lydian_wire::{Command, Inv, InvType, Message};
 use std::time::Duration;
 
 /// The same header, other transactions.
@@ -339,4 +341,111 @@ fn messages_out_of_order() {
     assert_eq!(bench.take_sent(peer), [Message::Pong(Some(1))]);
     bench.send(peer, Message::WtxidRelay);
     assert!(bench.ended.contains_key(&peer) && !bench.is_discouraged(peer));
+}
+
+/// What a peer was asked for it sends, over and over.
+fn serve(bench: &mut Bench, peer: PeerId, blocks: &[Made]) {
+    loop {
+        let asked = bench.take_asked(peer);
+        if asked.is_empty() {
+            return;
+        }
+        for (_, hash) in asked {
+            let made = blocks.iter().find(|made| made.hash == hash).unwrap();
+            bench.send(peer, Message::Block(made.bytes()));
+        }
+    }
+}
+
+/// A branch that leaves our chain further down than the window of the download holds blocks: nothing of it can be activated before more of it is here than
+/// fits in, and it is activated all the same.
+#[test]
+fn a_reorganisation_deeper_than_the_window() {
+    let mut bench = Bench::with(|settings| settings.download_bytes = 1000);
+    bench.grow(5);
+    let (own, rival) = (branch(&bench, 20, 6), branch(&bench, 30, 7));
+    let unix = i64::try_from(bench.now().unix.0).unwrap();
+    for made in &own {
+        bench.engine.store_block(made.parsed(), unix).unwrap().unwrap();
+    }
+    bench.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    assert_eq!(bench.tip_hash(), own[19].hash);
+    let peer = bench.connect(ConnectionKind::Manual);
+    bench.announce(peer, &headers(&rival));
+    serve(&mut bench, peer, &rival);
+    assert_eq!(bench.tip_hash(), rival[29].hash);
+    // And back again, to the rest of a chain that was there before.
+    let back = branch(&bench, 4, 8);
+    bench.announce(peer, &headers(&back));
+    serve(&mut bench, peer, &back);
+    assert_eq!(bench.tip_hash(), back[3].hash);
+}
+
+/// The only peer has a block not yet, it says. It is asked for another one at that height at once, and for the same one later.
+#[test]
+fn what_a_peer_has_not_it_may_have_later() {
+    let mut bench = Bench::synced(3);
+    let peer = bench.connect_synced(ConnectionKind::Manual);
+    let (first, second) = (block_on(bench.tip(), 1, Vec::new()), branch(&bench, 2, 2));
+    let not_found = |made: &Made| Message::NotFound(vec![Inv::block(InvType::WITNESS_BLOCK, made.hash)]);
+    bench.announce(peer, &[first.header()]);
+    assert_eq!(bench.take_asked(peer).len(), 1);
+    bench.send(peer, not_found(&first));
+    bench.wait(Duration::from_secs(60));
+    assert!(bench.take_asked(peer).is_empty());
+    bench.announce(peer, &headers(&second));
+    let asked: Vec<_> = bench.take_asked(peer).into_iter().map(|(_, hash)| hash).collect();
+    assert_eq!(asked, [second[0].hash, second[1].hash]);
+    bench.send(peer, not_found(&second[0]));
+    bench.send(peer, Message::Block(second[1].bytes()));
+    bench.wait(Duration::from_secs(11 * 60));
+    assert!(bench.take_asked(peer).iter().any(|(_, hash)| *hash == second[0].hash));
+    bench.send(peer, Message::Block(second[0].bytes()));
+    assert_eq!(bench.tip_hash(), second[1].hash);
+    assert!(bench.ended.is_empty());
+}
+
+/// What has no parent costs a place among the blocks that wait for the disk in no case, and its sender the connection.
+/// checklist: 70
+#[test]
+fn blocks_without_a_parent_do_not_queue() {
+    let mut bench = Bench::synced(3);
+    bench.holds_back = true;
+    let peer = bench.connect_synced(ConnectionKind::Inbound);
+    let nowhere = block_on((BlockHash([9; 32]), 7, START), 1, Vec::new());
+    let bytes = nowhere.bytes();
+    bench.send(peer, Message::Block(bytes[..bytes.len() - 1].to_vec()));
+    assert!(bench.ended.is_empty() && bench.deliveries.is_empty(), "what cannot be read is nobody's offence");
+    bench.send(peer, Message::Block(bytes));
+    assert!(bench.is_discouraged(peer) && bench.deliveries.is_empty());
+}
+
+/// Who is sent away may take its time to go: what it was asked for is asked of others before.
+#[test]
+fn what_a_peer_owes_that_is_sent_away_is_asked_of_others() {
+    let mut bench = Bench::synced(3);
+    let bad = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let good = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let made = block_on(bench.tip(), 1, Vec::new());
+    bench.announce(bad, &[made.header()]);
+    bench.announce(good, &[made.header()]);
+    assert_eq!((bench.take_asked(bad).len(), bench.take_asked(good).len()), (1, 0));
+    let broken = Message::Headers(vec![made.header(), made.header()]);
+    bench.manager.received(bad, broken.command(), broken.payload(), bench.now());
+    bench.manager.tick(bench.now());
+    let actions = bench.manager.take_actions();
+    assert!(actions.iter().any(|action| matches!(action, Action::Disconnect { peer, .. } if *peer == bad)));
+    let asks = |action: &Action| matches!(action, Action::Send { to, message: Message::GetData(_) } if *to == good);
+    assert!(actions.iter().any(asks), "{actions:?}");
+}
+
+/// Nobody has headers of today, since there are none: peers are given up for that one after the other, as in Core, and not all at once.
+#[test]
+fn a_network_that_stands_still_keeps_its_peers() {
+    let mut bench = Bench::synced(3);
+    bench.elapsed += Duration::from_secs(2 * 24 * 60 * 60);
+    let peers = [(); 4].map(|()| bench.connect_synced(ConnectionKind::OutboundFullRelay));
+    bench.wait(Duration::from_secs(17 * 60));
+    assert_eq!(bench.ended.len(), 1, "{:?}", bench.ended);
+    assert!(peers.iter().any(|peer| bench.ended.get(peer).is_some_and(|reason| reason.contains("headers"))));
 }
