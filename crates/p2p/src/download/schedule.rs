@@ -72,15 +72,17 @@ impl Download {
         let active = self.peers.iter().filter(|(_, peer)| !peer.is_suspect(now));
         let mut order: Vec<_> = active.map(|(id, peer)| (peer.time_for(size, now), *id)).collect();
         order.sort_unstable();
-        let soonest = order.first().map_or(Duration::ZERO, |(time, _)| *time);
         let mut round = Round::default();
-        for (time, id) in order {
+        for (time, id) in order.iter().copied() {
             let is_slow = !good.contains(&id);
+            // A block is left to others only if they have it: else nobody would be asked for it.
+            let first = self.path.free_from(Height(0)).next().unwrap_or_default();
+            let soonest = order.iter().find(|(_, other)| self.peers.get(other).is_some_and(|peer| peer.has(first)));
+            let soonest = soonest.map_or(time, |(time, _)| *time);
             // What others fetch before this peer's first block comes is theirs.
             let ahead = time.saturating_sub(soonest).as_secs_f64() * total;
             let is_resting = is_slow && ahead > window * WINDOW_PART && self.is_resting(id, now);
             let ahead = to_count(ahead.min(window / 2.0) / f64::from(size.max(1)));
-            let first = self.path.free_from(Height(0)).next().unwrap_or_default();
             let mut from = Height(first.0.saturating_add(ahead));
             while let Some(height) = self.choose(id, from, is_slow.then_some(&good), is_resting) {
                 if !self.ask(id, height, is_slow, now) {

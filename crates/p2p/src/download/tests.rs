@@ -233,6 +233,28 @@ fn nobody_is_asked_for_what_it_has_not() {
     assert_eq!(requests(&download.poll(SECOND))[0], (2, wanted(0, 0).hash));
 }
 
+/// A block is not left to a peer that has it not, though that one is idle: the only one who has the blocks is asked for them in their order.
+#[test]
+fn nothing_is_left_to_a_peer_that_has_it_not() {
+    let mut download = Download::new(DownloadSettings { window_bytes: 4 * MB }, Height(0));
+    download.extend_path(&(0..400).map(|at| wanted(at, 1_000_000)).collect::<Vec<_>>());
+    for (peer, common) in [(0, 0), (1, 400)] {
+        download.add_peer(DownloadPeer(peer), PeerLimits::default(), Duration::ZERO);
+        download.set_peer_chain(DownloadPeer(peer), PeerChain { best: Height(400), common: Height(common) });
+    }
+    let mut now = Duration::ZERO;
+    let mut asked = std::collections::VecDeque::from(requests(&download.poll(now)));
+    for at in 0..400 {
+        let (peer, block) = asked.pop_front().unwrap();
+        assert_eq!((peer, block), (1, wanted(at, 0).hash), "height {}", at + 1);
+        now += Duration::from_millis(15);
+        let _ = download.arrived(DownloadPeer(1), &block, 260, now);
+        download.stored(&block);
+        download.set_validated(Height(at + 1), now);
+        asked.extend(requests(&download.poll(now)));
+    }
+}
+
 /// The path is cut and goes on otherwise: what was asked for above is taken back, what is below stays, and goes below what was validated too.
 #[test]
 fn the_path_may_change() {
