@@ -138,6 +138,8 @@ pub struct Body {
     /// Addresses for who asks.
     pub addresses: Vec<TimedAddress>,
     pub verdict: Verdict,
+    /// It does not understand v2.
+    pub knows_v1_only: bool,
     pub is_ready: bool,
     wants_headers: bool,
     is_version_sent: bool,
@@ -236,6 +238,7 @@ impl Actor {
             shown: Shown::all(&ground().honest),
             addresses: Vec::new(),
             verdict: Verdict::Spared,
+            knows_v1_only: false,
             is_ready: false,
             wants_headers: false,
             is_version_sent: false,

@@ -48,6 +48,8 @@ pub struct Made {
 pub struct Chain {
     blocks: Vec<Arc<Made>>,
     heights: HashMap<BlockHash, u32>,
+    /// Seconds since 1970 of the first block.
+    begin: u32,
 }
 
 /// What is wrong with a block.
@@ -84,10 +86,15 @@ impl std::fmt::Debug for Chain {
 
 impl Chain {
     pub fn genesis() -> Chain {
+        Chain::beginning(CHAIN_BEGIN)
+    }
+
+    /// The genesis block, on which blocks of other times are put.
+    pub fn beginning(begin: u32) -> Chain {
         let block = params().genesis_block().parse().unwrap();
         let bytes = params().genesis_block().as_bytes().to_vec();
         let made = Made { hash: block.hash(), header: *block.header(), height: 0, bytes, coinbase: None };
-        Chain { heights: [(made.hash, 0)].into(), blocks: vec![Arc::new(made)] }
+        Chain { heights: [(made.hash, 0)].into(), blocks: vec![Arc::new(made)], begin }
     }
 
     pub fn tip(&self) -> &Made {
@@ -119,7 +126,7 @@ impl Chain {
     /// The blocks up to a height.
     pub fn cut(&self, height: u32) -> Chain {
         let blocks = self.blocks[..=usize::try_from(height).unwrap()].to_vec();
-        Chain { heights: blocks.iter().map(|made| (made.hash, made.height)).collect(), blocks }
+        Chain { heights: blocks.iter().map(|made| (made.hash, made.height)).collect(), blocks, begin: self.begin }
     }
 
     /// `count` more blocks; those of other tags differ. From the first mature coinbase on, each spends and signs.
@@ -197,7 +204,7 @@ impl Chain {
             version: 0x2000_0000,
             prev_block: self.tip().hash,
             merkle_root: [0; 32],
-            time: CHAIN_BEGIN + height * SPACING,
+            time: self.begin + height * SPACING,
             bits: BITS,
             nonce: 0,
         };

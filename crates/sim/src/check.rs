@@ -2,7 +2,6 @@
 
 use crate::actor::Verdict;
 use crate::cast::{Plot, cast};
-use crate::ground::ground;
 use crate::link::SEND_BUFFER_BYTES;
 use crate::node::DOWNLOAD_BYTES;
 use lydian_p2p::limits::{BLOCKS_IN_FLIGHT_PER_PEER_MAX, HEADERS_COUNT_MAX};
@@ -34,7 +33,21 @@ pub struct Report {
     /// How long the world lived.
     pub lived: Duration,
     pub failures: Vec<String>,
+    pub met: Met,
     pub log: Vec<String>,
+}
+
+/// What a world came to, so that none of it is missing from all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Met {
+    /// Peers that had to go for another.
+    pub evicted: usize,
+    /// Peers tried again with v1.
+    pub retries: usize,
+    /// Parts of long messages that the manager was told of.
+    pub progress: usize,
+    /// Headers that waited in the second pass, at most.
+    pub buffered_headers: usize,
 }
 
 /// Runs a seed.
@@ -64,7 +77,14 @@ pub fn run(seed: u64, is_logged: bool) -> Report {
         plot.world.log.extend(peers.iter().map(|peer| format!("{peer:?}")));
     }
     let (trace, lived) = (plot.world.trace(), plot.world.now);
-    Report { seed, trace, reached, lived, failures, log: plot.world.log }
+    let world = plot.world;
+    let met = Met {
+        evicted: world.dropped.iter().filter(|dropped| dropped.reason == "evicted for another").count(),
+        retries: world.retries,
+        progress: world.progress,
+        buffered_headers: world.most.held.buffered_headers,
+    };
+    Report { seed, trace, reached, lived, failures, met, log: world.log }
 }
 
 fn tip(plot: &Plot) -> BlockHash {
@@ -88,9 +108,12 @@ fn failures(plot: &Plot, reached: Option<Duration>) -> Vec<String> {
     }
     if reached.is_some() {
         let coins = world.node.engine.utxo_hashes().unwrap().hash_serialized_3;
-        must(coins == ground().coins_at(&wanted.hash), &|| "the coins are not those of the honest chain".to_owned());
+        must(coins == plot.coins, &|| "the coins are not those of the honest chain".to_owned());
     }
     must(!world.has_twin_groups, &|| "two peers that were chosen are of one group".to_owned());
+    must(world.most.inbound <= plot.inbound_max, &|| {
+        format!("{} inbound peers at once, and room for {}", world.most.inbound, plot.inbound_max)
+    });
     must(world.most.link_bytes <= LINK_BYTES_MAX, &|| {
         format!("{} bytes were held for one connection", world.most.link_bytes)
     });

@@ -62,8 +62,8 @@ impl Ground {
     }
 
     /// The hash of the coins after a block: `hash_serialized_3`.
-    pub fn coins_at(&self, block: &BlockHash) -> [u8; 32] {
-        self.coins[block]
+    pub fn coins_of(&self, block: &BlockHash) -> Option<[u8; 32]> {
+        self.coins.get(block).copied()
     }
 }
 

@@ -13,10 +13,11 @@ pub mod cast;
 pub mod chain;
 pub mod check;
 pub mod ground;
+pub mod heavy;
 pub mod link;
 pub mod natures;
 pub mod node;
 pub mod world;
 
-pub use check::{Report, run};
+pub use check::{Met, Report, run};
 pub use ground::ground;

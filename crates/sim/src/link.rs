@@ -22,6 +22,10 @@ const WIRE_WINDOW: usize = 256 << 10;
 /// Bytes sent at once, at most.
 const CHUNK_MAX: u64 = 64 << 10;
 
+/// How much of a long message has to have come, and how long it has to have been, until the node tells its manager: `lydian_net`'s.
+const PROGRESS_BYTES: usize = 4 << 10;
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
 /// Something that waits to be sent by the node.
 #[derive(Debug)]
 pub enum Outgoing {
@@ -79,12 +83,25 @@ pub struct Link {
     pub is_deaf: bool,
     /// The node wants it to end once everything is sent.
     pub farewell: Option<String>,
+    /// Bytes of the message on its way of which the manager was told, and when.
+    progress: (usize, Duration),
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug)]
+pub struct Side {
+    /// By number.
+    pub actor: usize,
+    pub is_inbound: bool,
+    /// It does not understand v2, and ends a connection that begins so.
+    pub knows_v1_only: bool,
 }
 
 impl Link {
-    pub fn new(id: PeerId, actor: usize, wire: Wire, is_inbound: bool, magic: [u8; 4], random: &mut Random) -> Link {
+    pub fn new(id: PeerId, side: Side, wire: Wire, magic: [u8; 4], random: &mut Random) -> Link {
         let mut secrets = || V2Secrets::generate(|bytes| random.fill(bytes));
-        let (node, peer) = match (wire.is_v2, is_inbound) {
+        let (node, peer) = match (wire.is_v2, side.is_inbound) {
+            (true, false) if side.knows_v1_only => (Transport::v2_initiator(magic, secrets()), Transport::v1(magic)),
             // The node listens for both.
             (false, true) => (Transport::v2_responder(magic, secrets()), Transport::v1(magic)),
             (false, false) => (Transport::v1(magic), Transport::v1(magic)),
@@ -93,7 +110,7 @@ impl Link {
         };
         Link {
             id,
-            actor,
+            actor: side.actor,
             wire,
             node,
             peer,
@@ -109,6 +126,7 @@ impl Link {
             error: None,
             is_deaf: false,
             farewell: None,
+            progress: (0, Duration::ZERO),
         }
     }
 
@@ -207,6 +225,18 @@ impl Link {
             // Messages before an error count.
             self.error = result.err().map(|error| error.to_string());
         }
+    }
+
+    /// How much more of a long message has come, if it is time to tell.
+    pub fn progress(&mut self, now: Duration) -> Option<u64> {
+        let (buffered, (told, at)) = (self.node.buffered_size(), self.progress);
+        let told = if buffered < told { 0 } else { told };
+        self.progress.0 = told;
+        if buffered - told < PROGRESS_BYTES || now.saturating_sub(at) < PROGRESS_INTERVAL {
+            return None;
+        }
+        self.progress = (buffered, now);
+        Some((buffered - told) as u64)
     }
 
     /// Bytes past the peer's transport, as they are.

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it did")]
 
-use lydian_sim::{Report, run};
+use lydian_sim::{Met, Report, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +38,13 @@ fn the_node_comes_through_every_seed() {
     let lived: Duration = reports.iter().map(|report| report.lived).sum();
     let slowest = reports.iter().filter_map(|report| Some((report.reached?, report.seed))).max();
     eprintln!("{count} seeds, {} s of their time, the honest chain last at {slowest:?}", lived.as_secs());
+    let met = reports.iter().fold(Met::default(), |sum, report| Met {
+        evicted: sum.evicted + report.met.evicted,
+        retries: sum.retries + report.met.retries,
+        progress: sum.progress + report.met.progress,
+        buffered_headers: sum.buffered_headers.max(report.met.buffered_headers),
+    });
+    eprintln!("{met:?}");
     let mut failed: Vec<_> = reports.iter().filter(|report| !report.failures.is_empty()).collect();
     failed.sort_by_key(|report| report.seed);
     for report in failed.iter().take(20) {
@@ -50,11 +57,14 @@ fn the_node_comes_through_every_seed() {
         seeds.len(),
         seeds[0]
     );
+    if count >= SEEDS {
+        assert!(met.evicted > 0 && met.retries > 0 && met.progress > 0 && met.buffered_headers > 7_017, "{met:?}");
+    }
 }
 
 #[test]
 fn a_seed_does_the_same_again() {
-    for seed in [0, 1, 2, 17] {
+    for seed in [0, 1, 2, 7, 13, 17] {
         let (once, again) = (run(seed, true), run(seed, true));
         let differ = once.log.iter().zip(&again.log).find(|(a, b)| a != b);
         assert_eq!(once.trace, again.trace, "seed {seed}: {differ:?}");
@@ -70,7 +80,7 @@ fn attempt(seed: u64) -> Report {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         let failures = vec![format!("a panic: {}", text.unwrap_or_default())];
-        Report { seed, trace: 0, reached: None, lived: Duration::ZERO, failures, log: Vec::new() }
+        Report { seed, trace: 0, reached: None, lived: Duration::ZERO, failures, met: Met::default(), log: Vec::new() }
     })
 }
 

@@ -64,6 +64,7 @@ pub(super) fn eclipse(seed: u64, is_logged: bool) -> Plot {
     for endpoint in honest {
         let mut actor = Actor::new("honest", endpoint, ConnectionKind::OutboundFullRelay, Box::new(Honest::default()));
         actor.body.verdict = Verdict::Honest;
+        actor.body.knows_v1_only = plot.random.chance(400);
         let wire = Wire { is_shredded: false, ..plot.wire() };
         plot.world.enter(actor, wire);
     }

@@ -2,14 +2,17 @@
 //!
 //! There is always an honest peer that the node connects to. The others are whatever the seed wants: more honest ones, and villains of all kinds.
 
+mod crowd;
 mod eclipse;
+mod long;
 
 use crate::actor::{Actor, Nature, Shown, Verdict};
+use crate::chain::Fault;
 use crate::ground::{HONEST_HEIGHT, RIVAL_FORK, ground};
 use crate::link::Wire;
 use crate::natures::{
-    Bad, BadBlocks, Cut, Cutting, Flood, Flooding, Honest, Lie, Limit, Limits, Lying, Poisoning, Stall, Stalling,
-    Storming,
+    Bad, BadBlocks, Cut, Cutting, Flood, Flooding, Honest, Lie, Limit, Limits, Lying, Poisoning, Repeating, Stall,
+    Stalling, Storming,
 };
 use crate::world::World;
 use lydian_consensus::U256;
@@ -18,6 +21,7 @@ use lydian_p2p::manager::ConnectSettings;
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_wire::{Endpoint, NetAddr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A world and its end.
@@ -28,6 +32,10 @@ pub struct Plot {
     pub end: Shown,
     /// By when.
     pub deadline: Duration,
+    /// Hash of the coins in the end.
+    pub coins: [u8; 32],
+    /// Places for those who connect.
+    pub inbound_max: usize,
     random: Random,
     /// Chains with a bad block are shown by one peer each: who shows one again is punished or not by who came first.
     faults_left: Vec<Bad>,
@@ -37,6 +45,11 @@ pub struct Plot {
 pub fn cast(seed: u64, is_logged: bool) -> Plot {
     if seed % 5 == 4 {
         return eclipse::eclipse(seed, is_logged);
+    }
+    match seed % 25 {
+        7 => return long::long(seed, is_logged),
+        13 => return crowd::crowd(seed, is_logged),
+        _ => {}
     }
     let world = World::new(seed, U256::ZERO, ConnectSettings::default(), is_logged);
     let mut random = Random::new(seed, "cast");
@@ -56,7 +69,8 @@ pub fn cast(seed: u64, is_logged: bool) -> Plot {
 
 impl Plot {
     fn new(world: World, end: Shown, deadline: Duration, random: Random) -> Plot {
-        Plot { world, end, deadline, random, faults_left: Bad::ALL.to_vec() }
+        let coins = ground().coins_of(&end.tip().hash).unwrap_or_default();
+        Plot { world, end, deadline, coins, inbound_max: usize::MAX, random, faults_left: Bad::ALL.to_vec() }
     }
 
     fn honest(&mut self, kind: ConnectionKind) {
@@ -101,7 +115,11 @@ impl Plot {
             4 => ("cutting", Box::new(Cutting::new(Cut::ALL[random.index(Cut::ALL.len())])), true),
             5 if !self.faults_left.is_empty() => {
                 let bad = self.faults_left.swap_remove(random.index(self.faults_left.len()));
-                ("bad blocks", Box::new(BadBlocks::new(bad)), false)
+                let nature = BadBlocks::new(bad);
+                if let Bad::Chain(fault) = bad {
+                    self.repeaters(fault, nature.is_found());
+                }
+                ("bad blocks", Box::new(nature), false)
             }
             6 => {
                 let stay = Duration::from_millis(random.between(1, 2_000));
@@ -115,6 +133,16 @@ impl Plot {
             actor.body.permissions = Permissions::NO_BAN;
         }
         self.enter(actor, wants_v1);
+    }
+
+    /// Peers that send a bad block again when it is known.
+    fn repeaters(&mut self, fault: Fault, is_found: &Arc<AtomicBool>) {
+        for kind in [ConnectionKind::Inbound, ConnectionKind::OutboundFullRelay] {
+            if self.random.chance(400) {
+                let actor = self.actor("repeating", kind, Box::new(Repeating::new(fault, is_found)));
+                self.enter(actor, false);
+            }
+        }
     }
 
     /// Large messages go over fast wires, and addresses over connections that take them.

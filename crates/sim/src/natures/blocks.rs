@@ -5,6 +5,7 @@ use crate::chain::Fault;
 use lydian_primitives::{BlockHash, HEADER_SIZE, Header};
 use lydian_wire::Message;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Which blocks.
@@ -48,11 +49,19 @@ pub struct BadBlocks {
     bad: Bad,
     next: u32,
     has_more: bool,
+    /// Whether it was sent away for what it did.
+    is_found: Arc<AtomicBool>,
 }
 
 impl BadBlocks {
     pub fn new(bad: Bad) -> BadBlocks {
-        BadBlocks { bad, next: 1, has_more: matches!(bad, Bad::Unasked | Bad::Chain(_)) }
+        let has_more = matches!(bad, Bad::Unasked | Bad::Chain(_));
+        BadBlocks { bad, next: 1, has_more, is_found: Arc::default() }
+    }
+
+    /// Set when it was sent away for what it did.
+    pub fn is_found(&self) -> &Arc<AtomicBool> {
+        &self.is_found
     }
 
     fn push(&mut self, body: &Body, stage: &mut Stage<'_>) {
@@ -134,7 +143,8 @@ impl Nature for BadBlocks {
         self.push(body, stage);
     }
 
-    fn closed(&mut self, _: &mut Body, _: &mut Stage<'_>) {
+    fn closed(&mut self, body: &mut Body, _: &mut Stage<'_>) {
+        self.is_found.store(body.verdict == Verdict::Discouraged, Ordering::Relaxed);
         self.has_more = false;
     }
 

@@ -10,7 +10,7 @@ pub use dial::ATTACKER_HEIGHT;
 
 use crate::actor::{Actor, Deed, Stage};
 use crate::ground::{NOW, ground};
-use crate::link::{Link, Outgoing, Step, Wire};
+use crate::link::{Link, Outgoing, Side, Step, Wire};
 use crate::node::{Delivery, Node};
 use dial::Dial;
 use lydian_consensus::U256;
@@ -74,6 +74,8 @@ pub struct Most {
     pub blocks_bytes: usize,
     /// Connections, those whose end has not come to the node included.
     pub links: usize,
+    /// Peers that connected to the node and were not told to go.
+    pub inbound: usize,
     /// Of what the manager counts: each the most.
     pub held: Held,
 }
@@ -86,6 +88,10 @@ pub struct World {
     pub actors: Vec<Actor>,
     pub dropped: Vec<Dropped>,
     pub most: Most,
+    /// Peers that are to be tried again with v1.
+    pub retries: usize,
+    /// How often the manager was told of a part of a long message.
+    pub progress: usize,
     /// Two peers that the node chose were of one group at some time.
     pub has_twin_groups: bool,
     /// What the node says, if it is to be kept.
@@ -112,6 +118,8 @@ impl World {
             actors: Vec::new(),
             dropped: Vec::new(),
             most: Most::default(),
+            retries: 0,
+            progress: 0,
             has_twin_groups: false,
             log: Vec::new(),
             is_logged,
@@ -223,6 +231,9 @@ impl World {
 
     fn measure(&mut self) {
         self.most.links = self.most.links.max(self.links.len());
+        let stays = |link: &&Link| link.farewell.is_none() && self.actors[link.actor].body.kind.is_inbound();
+        // One whose end has not come to the node yet counts: it holds a place.
+        self.most.inbound = self.most.inbound.max(self.links.values().filter(stays).count());
         let (now, most) = (self.node.manager.held(), &mut self.most.held);
         *most = Held {
             peers: most.peers.max(now.peers),
@@ -246,7 +257,8 @@ impl World {
         let id = PeerId(self.next_peer);
         self.next_peer += 1;
         let magic = self.node.engine.params().magic;
-        let link = Link::new(id, index, self.wires[index], kind.is_inbound(), magic, &mut self.random);
+        let side = Side { actor: index, is_inbound: kind.is_inbound(), knows_v1_only: body.knows_v1_only };
+        let link = Link::new(id, side, self.wires[index], magic, &mut self.random);
         self.links.insert(id, link);
         self.standing[index] = Some(id);
         self.touched.insert(id);
@@ -282,7 +294,11 @@ impl World {
                     let message = decoded.unwrap_or_else(|error| panic!("the node sends what cannot be read: {error}"));
                     self.play(actor, |actor, stage| actor.message(&message, stage));
                 }
-                assert!(is_read, "the node sends bytes that are no messages to peer={id}");
+                if !is_read {
+                    let knows = !self.actors[actor].body.knows_v1_only;
+                    assert!(!knows, "the node sends bytes that are no messages to peer={id}");
+                    self.carry_out_deed(actor, Deed::Close);
+                }
             }
         }
     }
@@ -362,7 +378,14 @@ impl World {
         loop {
             let Some(link) = self.links.get_mut(&id) else { return };
             match link.read() {
-                Ok(None) => return,
+                Ok(None) => {
+                    if let Some(bytes) = link.progress(self.now) {
+                        let now = self.moment();
+                        self.progress += 1;
+                        self.node.manager.progressed(id, bytes, now);
+                    }
+                    return;
+                }
                 Ok(Some(received)) => {
                     let held = link.held_bytes();
                     let now = self.moment();
@@ -447,6 +470,10 @@ impl World {
             }
         }
         let now = self.moment();
+        if link.node.should_reconnect_v1() {
+            self.retries += 1;
+            self.node.manager.retry_with_v1(id);
+        }
         self.node.manager.disconnected(id, now);
         self.act();
     }
