@@ -477,6 +477,49 @@ fn a_report_wakes_everybody_who_waits() {
     });
 }
 
+/// Work that ends, and comes again after somebody was told that there is none: as blocks do while a run ends.
+struct Latecomer;
+
+#[derive(Default)]
+struct Arrivals {
+    is_told: bool,
+    late: usize,
+}
+
+impl Crew for Latecomer {
+    type State = Arrivals;
+    type Work = ();
+    type Report = ();
+    type Error = DiskFull;
+    type Rest = Retired;
+
+    fn next(&self, state: &mut Arrivals) -> Step<()> {
+        if !state.is_told || state.late > 3 {
+            state.is_told = true;
+            return Step::Done;
+        }
+        state.late += 1;
+        Step::Work(())
+    }
+
+    fn perform(&self, (): ()) -> Result<(), DiskFull> {
+        Ok(())
+    }
+
+    fn enter(&self, _: &mut Arrivals, (): ()) -> Option<Retired> {
+        None
+    }
+}
+
+/// Else the run would go on with those who are left, perhaps one of all workers: blocks that come late are the next run's.
+#[test]
+fn nobody_goes_on_alone() {
+    check_orders(|| {
+        let arrivals = work_off(&Latecomer, Arrivals::default(), 3);
+        assert_eq!(arrivals.map(|arrivals| arrivals.late), Ok(0));
+    });
+}
+
 /// The true windows over a true store of coins: what one partition finds and brings in goes from worker to worker.
 struct HandOver<'a> {
     story: &'a Story,

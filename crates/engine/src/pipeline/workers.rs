@@ -3,7 +3,7 @@
 //! Input: a [`Crew`], which says what to do next, does it and enters what came of it. Output: the state after everything is
 //! done, or the first error. Every question and every report holds the one lock, every work none. Invariants: a worker that
 //! waits is woken by the next report, by an error and by a panic, so all of them return whatever happens to one; after an
-//! error or a panic nothing is begun; a panic goes on in the caller once every worker has returned. Nobody waits with a
+//! error or a panic nothing is begun, nor after anybody was told that nothing is left; a panic goes on in the caller once every worker has returned. Nobody waits with a
 //! time-out: while one waits another works (the crew's promise), and looks for itself whether the run is cancelled. Cost: two
 //! lockings for each work. It must never know what the work is.
 //!
@@ -19,7 +19,7 @@ pub(super) enum Step<W> {
     Work(W),
     /// Nothing now; somebody works, and the report will change that.
     Wait,
-    /// Nothing any more.
+    /// Nothing any more: nobody is asked again, so that no run goes on with a part of its workers.
     Done,
 }
 
@@ -53,7 +53,7 @@ pub(super) trait Crew: Sync {
 /// # Panics
 /// If a worker does.
 pub(super) fn work_off<C: Crew>(crew: &C, state: C::State, workers: usize) -> Result<C::State, C::Error> {
-    let desk = Desk { crew, board: Mutex::new(Board { state, end: None }), wake: Condvar::new() };
+    let desk = Desk { crew, board: Mutex::new(Board { state, end: None, is_over: false }), wake: Condvar::new() };
     scope(|scope| {
         for _ in 1..workers {
             scope.spawn(|| desk.work());
@@ -77,6 +77,8 @@ struct Desk<'a, C: Crew> {
 struct Board<C: Crew> {
     state: C::State,
     end: Option<End<C::Error>>,
+    /// Somebody was told that nothing is left.
+    is_over: bool,
 }
 
 /// Why nothing more is begun.
@@ -103,9 +105,9 @@ impl<C: Crew> Desk<'_, C> {
 
     fn take_turns(&self) {
         let mut board = self.lock();
-        while board.end.is_none() {
+        while board.end.is_none() && !board.is_over {
             match self.crew.next(&mut board.state) {
-                Step::Done => return,
+                Step::Done => board.is_over = true,
                 Step::Wait => {
                     board = self.crew.wait(|| self.wake.wait(board).unwrap_or_else(PoisonError::into_inner));
                 }
