@@ -5,20 +5,18 @@
     reason = "a test fails by panicking, and reads the clock for its node"
 )]
 
-use lydian_consensus::{Chain, Params, U256};
-use lydian_disk::RealDisk;
-use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_net::{Buffers, Host, Listen, NetworkSettings};
+#[allow(dead_code, reason = "each test file uses its part")]
+mod support;
+
+use lydian_engine::{Engine, Unobserved};
+use lydian_net::Host;
 use lydian_oracle::{Daemon, Scratch, or_skip};
-use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
-use lydian_p2p::peer::Local;
-use lydian_p2p::permissions::Whitelist;
-use lydian_p2p::{Moment, UnixTime};
-use lydian_wire::{Network, Services};
+use lydian_p2p::Moment;
+use lydian_p2p::manager::ConnectSettings;
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Whoever owns these coins has lost them.
 const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
@@ -35,8 +33,7 @@ struct TestHost {
 
 impl Host for TestHost {
     fn now(&self) -> Moment {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        Moment { elapsed: self.began.elapsed(), unix: UnixTime(unix) }
+        support::moment(self.began)
     }
 
     fn log(&self, _: bool, text: &str) {
@@ -47,8 +44,7 @@ impl Host for TestHost {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        use std::io::Read;
-        std::fs::File::open("/dev/urandom").unwrap().read_exact(bytes).unwrap();
+        support::fill_random(bytes);
     }
 }
 
@@ -61,43 +57,13 @@ struct Node {
 
 fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
     let scratch = Scratch::new(name);
-    let folder = scratch.path();
-    let layout =
-        Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
-    let params = Params::new(Chain::Regtest);
-    let disk = Arc::new(RealDisk);
-    let opened = Engine::open(disk, &layout, params.clone(), Settings::new(2), Vec::new()).unwrap();
-    let engine = Arc::new(opened.engine);
-    let settings = NetworkSettings {
-        manager: ManagerSettings {
-            params,
-            minimum_chain_work: U256::ZERO,
-            initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
-            blocks_only: false,
-            local: Local {
-                services: Services::NETWORK | Services::WITNESS | Services::NETWORK_LIMITED | Services::P2P_V2,
-                user_agent: b"/Satoshi:31.0.0/Lydian:0.1.0/".to_vec(),
-                ignores_transactions: true,
-                peer_timeout: Duration::from_secs(60),
-                own: lydian_p2p::local_address::LocalAddresses::default(),
-            },
-            reachable: [Network::Ipv4, Network::Ipv6].into(),
-            download_bytes: 64 << 20,
-            seed: [7; 32],
-            connect: ConnectSettings {
-                specified: connect.to_vec(),
-                default_port: 18444,
-                v2,
-                ..ConnectSettings::default()
-            },
-        },
-        listen: vec![Listen::at("127.0.0.1:0".parse().unwrap())],
-        whitelist: Whitelist::default(),
-        connect_timeout: Duration::from_secs(5),
-        buffers: Buffers::default(),
-        data: None,
-        ban_time: 24 * 60 * 60,
-    };
+    let engine = support::engine(scratch.path(), 2);
+    let settings = support::settings(ConnectSettings {
+        specified: connect.to_vec(),
+        default_port: 18444,
+        v2,
+        ..ConnectSettings::default()
+    });
     let host = Arc::new(TestHost { began: Instant::now(), name });
     let network = lydian_net::Network::start(&engine, &settings, host, Arc::new(Unobserved)).unwrap();
     Node { engine, network, _scratch: scratch }

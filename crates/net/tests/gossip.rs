@@ -6,25 +6,26 @@
     reason = "a test fails by panicking, and reads the clock for its node"
 )]
 
-use lydian_consensus::{Chain, Params, U256};
-use lydian_disk::RealDisk;
-use lydian_engine::{Engine, InitialDownload, Layout, Settings, Unobserved};
-use lydian_net::{Buffers, Host, Listen, Network, NetworkSettings};
+#[allow(dead_code, reason = "each test file uses its part")]
+mod support;
+
+use lydian_consensus::U256;
+use lydian_engine::{Engine, InitialDownload, Unobserved};
+use lydian_net::{Host, Network};
 use lydian_oracle::Scratch;
 use lydian_p2p::local_address::{LocalAddresses, LocalSettings};
-use lydian_p2p::manager::{ConnectSettings, ManagerSettings, PeerInfo};
-use lydian_p2p::peer::{ConnectionKind, Local};
-use lydian_p2p::permissions::Whitelist;
+use lydian_p2p::manager::{ConnectSettings, PeerInfo};
+use lydian_p2p::peer::ConnectionKind;
 use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress};
 use lydian_p2p::{Moment, UnixTime};
 use lydian_wire::{Endpoint, Network as Net, Services, TimedAddress};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -49,7 +50,7 @@ impl Host for FastHost {
     fn log(&self, _: bool, _: &str) {}
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        std::fs::File::open("/dev/urandom").unwrap().read_exact(bytes).unwrap();
+        support::fill_random(bytes);
     }
 }
 
@@ -90,14 +91,7 @@ fn serve(mut client: TcpStream, map: &Map, refused: &Refused) -> Option<()> {
         return client.write_all(&[5, 5, 0, 1, 0, 0, 0, 0, 0, 0]).ok();
     };
     client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).ok()?;
-    let (mut back, mut up) = (client.try_clone().ok()?, server.try_clone().ok()?);
-    thread::spawn(move || {
-        let _ = std::io::copy(&mut { server }, &mut back);
-        let _ = back.shutdown(Shutdown::Both);
-    });
-    let _ = std::io::copy(&mut client, &mut up);
-    let _ = up.shutdown(Shutdown::Both);
-    Some(())
+    support::join(client, server)
 }
 
 struct Node {
@@ -109,49 +103,26 @@ struct Node {
 /// A node whose address is that of others, as they are told, and which knows `known`.
 fn node(address: &str, proxy: SocketAddr, map: &Map, known: &[&str]) -> Node {
     let scratch = Scratch::new(&format!("gossip-{address}"));
-    let folder = scratch.path();
-    let layout =
-        Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
-    let params = Params::new(Chain::Regtest);
-    let opened = Engine::open(Arc::new(RealDisk), &layout, params.clone(), Settings::new(1), Vec::new()).unwrap();
-    let engine = Arc::new(opened.engine);
+    let engine = support::engine(scratch.path(), 1);
     let own = Endpoint::parse(address, 18444).unwrap();
     let reachable: BTreeSet<_> = [Net::Ipv4].into();
     let own = LocalSettings { listens: true, port: own.port, external: vec![own], ..LocalSettings::default() };
     let way = Some(Proxy { address: ProxyAddress::Tcp(Endpoint::from(proxy)), isolates_streams: false });
-    let settings = NetworkSettings {
-        manager: ManagerSettings {
-            params,
-            minimum_chain_work: U256::ZERO,
-            // Who catches up tells nobody of itself: the genesis block is new enough here.
-            initial_download: Arc::new(InitialDownload::new(U256::ZERO, i64::from(u32::MAX))),
-            blocks_only: false,
-            local: Local {
-                services: SERVICES,
-                user_agent: b"/Lydian/".to_vec(),
-                ignores_transactions: true,
-                peer_timeout: Duration::from_secs(600),
-                own: LocalAddresses::new(&own, &reachable),
-            },
-            reachable,
-            download_bytes: 1 << 20,
-            seed: [own.port.to_le_bytes()[0] ^ address.as_bytes()[3]; 32],
-            connect: ConnectSettings {
-                chooses_peers: true,
-                default_port: 18444,
-                proxies: Proxies { ipv4: way.clone(), ipv6: way.clone(), onion: None, cjdns: None, name: way },
-                has_name_proxy: true,
-                ..ConnectSettings::default()
-            },
-        },
-        listen: vec![Listen::at("127.0.0.1:0".parse().unwrap())],
-        whitelist: Whitelist::default(),
-        connect_timeout: Duration::from_secs(5),
-        buffers: Buffers::default(),
-        data: None,
-        ban_time: 24 * 60 * 60,
-    };
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let mut settings = support::settings(ConnectSettings {
+        chooses_peers: true,
+        default_port: 18444,
+        proxies: Proxies { ipv4: way.clone(), ipv6: way.clone(), onion: None, cjdns: None, name: way },
+        has_name_proxy: true,
+        ..ConnectSettings::default()
+    });
+    let manager = &mut settings.manager;
+    // Who catches up tells nobody of itself: the genesis block is new enough here.
+    manager.initial_download = Arc::new(InitialDownload::new(U256::ZERO, i64::from(u32::MAX)));
+    manager.local.peer_timeout = Duration::from_secs(600);
+    manager.local.own = LocalAddresses::new(&own, &reachable);
+    manager.seed = [own.port.to_le_bytes()[0] ^ address.as_bytes()[3]; 32];
+    manager.reachable = reachable;
+    let unix = support::unix_seconds();
     let host = Arc::new(FastHost { began: Instant::now(), unix });
     let network = Network::start(&engine, &settings, host, Arc::new(Unobserved)).unwrap();
     map.lock().unwrap().insert(address.to_owned(), network.addresses()[0]);

@@ -5,20 +5,20 @@
     reason = "a test fails by panicking, and reads the clock for its node"
 )]
 
-use lydian_consensus::{Chain, Params, U256};
+#[allow(dead_code, reason = "each test file uses its part")]
+mod support;
+
 use lydian_disk::RealDisk;
-use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_net::{DataFolder, Host, Listen, Network, NetworkError, NetworkSettings};
+use lydian_engine::Unobserved;
+use lydian_net::{DataFolder, Host, Listen, Network, NetworkError};
 use lydian_oracle::Scratch;
-use lydian_p2p::manager::{ConnectSettings, ManagerSettings, PeerManager};
-use lydian_p2p::peer::Local;
-use lydian_p2p::permissions::Whitelist;
-use lydian_p2p::{Moment, UnixTime};
+use lydian_p2p::Moment;
+use lydian_p2p::manager::{ConnectSettings, PeerManager};
 use lydian_wire::{Endpoint, NetAddr, Services, TimedAddress};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -30,51 +30,23 @@ struct TestHost {
 
 impl Host for TestHost {
     fn now(&self) -> Moment {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        Moment { elapsed: self.began.elapsed(), unix: UnixTime(unix) }
+        support::moment(self.began)
     }
 
     fn log(&self, _: bool, _: &str) {}
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        use std::io::Read;
-        std::fs::File::open("/dev/urandom").unwrap().read_exact(bytes).unwrap();
+        support::fill_random(bytes);
     }
 }
 
 fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Network, NetworkError> {
-    let layout =
-        Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
-    let params = Params::new(Chain::Regtest);
-    let disk = Arc::new(RealDisk);
-    let opened = Engine::open(Arc::<RealDisk>::clone(&disk), &layout, params.clone(), Settings::new(1), Vec::new());
-    let engine = Arc::new(opened.unwrap().engine);
-    let settings = NetworkSettings {
-        manager: ManagerSettings {
-            params,
-            minimum_chain_work: U256::ZERO,
-            initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
-            blocks_only: false,
-            local: Local {
-                services: Services::NETWORK | Services::WITNESS | Services::P2P_V2,
-                user_agent: b"/Lydian/".to_vec(),
-                ignores_transactions: true,
-                peer_timeout: Duration::from_secs(60),
-                own: lydian_p2p::local_address::LocalAddresses::default(),
-            },
-            // Nobody is chosen here, and none of the addresses below could be dialled by chance.
-            reachable: [].into(),
-            download_bytes: 1 << 20,
-            seed: [7; 32],
-            connect,
-        },
-        listen: vec![Listen::at(listen.parse().unwrap())],
-        whitelist: Whitelist::default(),
-        connect_timeout: Duration::from_secs(5),
-        buffers: lydian_net::Buffers::default(),
-        data: Some(DataFolder { disk, folder: folder.to_owned() }),
-        ban_time: 24 * 60 * 60,
-    };
+    let engine = support::engine(folder, 1);
+    let mut settings = support::settings(connect);
+    // Nobody is chosen here, and none of the addresses below could be dialled by chance.
+    settings.manager.reachable.clear();
+    settings.listen = vec![Listen::at(listen.parse().unwrap())];
+    settings.data = Some(DataFolder { disk: Arc::new(RealDisk), folder: folder.to_owned() });
     Network::start(&engine, &settings, Arc::new(TestHost { began: Instant::now() }), Arc::new(Unobserved))
 }
 

@@ -5,24 +5,24 @@
     reason = "a test fails by panicking, and reads the clock for its node"
 )]
 
-use lydian_consensus::{Chain, Params, U256};
-use lydian_disk::RealDisk;
-use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_net::{Buffers, Host, Listen, NetworkSettings};
+#[allow(dead_code, reason = "each test file uses its part")]
+mod support;
+
+use lydian_engine::{Engine, Unobserved};
+use lydian_net::{Host, Listen};
 use lydian_oracle::Scratch;
-use lydian_p2p::local_address::LocalAddresses;
-use lydian_p2p::manager::{ConnectSettings, ManagerSettings, PeerInfo};
-use lydian_p2p::peer::{Local, Permissions};
+use lydian_p2p::Moment;
+use lydian_p2p::manager::{ConnectSettings, PeerInfo};
+use lydian_p2p::peer::Permissions;
 use lydian_p2p::permissions::{WhiteRange, Whitelist};
 use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress};
-use lydian_p2p::{Moment, UnixTime};
-use lydian_wire::{Endpoint, Network, Services};
+use lydian_wire::{Endpoint, Network};
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,8 +38,7 @@ struct TestHost {
 
 impl Host for TestHost {
     fn now(&self) -> Moment {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        Moment { elapsed: self.began.elapsed(), unix: UnixTime(unix) }
+        support::moment(self.began)
     }
 
     fn log(&self, is_debug: bool, text: &str) {
@@ -49,7 +48,7 @@ impl Host for TestHost {
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {
-        std::fs::File::open("/dev/urandom").unwrap().read_exact(bytes).unwrap();
+        support::fill_random(bytes);
     }
 }
 
@@ -62,37 +61,10 @@ struct Node {
 
 fn node(name: &str, listen: Vec<Listen>, connect: ConnectSettings, whitelist: Whitelist) -> Node {
     let scratch = Scratch::new(name);
-    let folder = scratch.path();
-    let layout =
-        Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
-    let params = Params::new(Chain::Regtest);
-    let opened = Engine::open(Arc::new(RealDisk), &layout, params.clone(), Settings::new(1), Vec::new()).unwrap();
-    let engine = Arc::new(opened.engine);
-    let settings = NetworkSettings {
-        manager: ManagerSettings {
-            params,
-            minimum_chain_work: U256::ZERO,
-            initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
-            blocks_only: false,
-            local: Local {
-                services: Services::NETWORK | Services::WITNESS | Services::NETWORK_LIMITED | Services::P2P_V2,
-                user_agent: b"/Lydian/".to_vec(),
-                ignores_transactions: true,
-                peer_timeout: Duration::from_secs(60),
-                own: LocalAddresses::default(),
-            },
-            reachable: [Network::Ipv4, Network::Ipv6, Network::TorV3].into(),
-            download_bytes: 64 << 20,
-            seed: [7; 32],
-            connect: ConnectSettings { default_port: 18444, ..connect },
-        },
-        listen,
-        whitelist,
-        connect_timeout: Duration::from_secs(5),
-        buffers: Buffers::default(),
-        data: None,
-        ban_time: 24 * 60 * 60,
-    };
+    let engine = support::engine(scratch.path(), 1);
+    let mut settings = support::settings(ConnectSettings { default_port: 18444, ..connect });
+    settings.manager.reachable.insert(Network::TorV3);
+    (settings.listen, settings.whitelist) = (listen, whitelist);
     let host = Arc::new(TestHost { began: Instant::now(), told: Mutex::default() });
     let network =
         lydian_net::Network::start(&engine, &settings, Arc::<TestHost>::clone(&host), Arc::new(Unobserved)).unwrap();
@@ -149,14 +121,7 @@ fn proxy(target: SocketAddr, wants_credentials: bool) -> (SocketAddr, Receiver<A
                 // Nobody waits any more: the test is over.
                 tell.send(request).ok()?;
                 let server = TcpStream::connect(target).ok()?;
-                let (mut back, mut up) = (client.try_clone().ok()?, server.try_clone().ok()?);
-                thread::spawn(move || {
-                    let _ = std::io::copy(&mut { server }, &mut back);
-                    let _ = back.shutdown(Shutdown::Both);
-                });
-                let _ = std::io::copy(&mut client, &mut up);
-                let _ = up.shutdown(Shutdown::Both);
-                Some(())
+                support::join(client, server)
             });
         }
     });

@@ -1,0 +1,81 @@
+//! What the tests of the network share: an engine of regtest in a folder, settings to start from, clock and random numbers, two streams joined.
+
+use lydian_consensus::{Chain, Params, U256};
+use lydian_disk::RealDisk;
+use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT};
+use lydian_net::{Buffers, Listen, NetworkSettings};
+use lydian_p2p::local_address::LocalAddresses;
+use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
+use lydian_p2p::peer::Local;
+use lydian_p2p::permissions::Whitelist;
+use lydian_p2p::{Moment, UnixTime};
+use lydian_wire::{Network, Services};
+use std::io::Read;
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// An engine in an empty folder, or in one that was used before.
+pub(crate) fn engine(folder: &Path, workers: usize) -> Arc<Engine> {
+    let layout =
+        Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
+    let params = Params::new(Chain::Regtest);
+    let opened = Engine::open(Arc::new(RealDisk), &layout, params, Settings::new(workers), Vec::new()).unwrap();
+    Arc::new(opened.engine)
+}
+
+/// A node that serves everything, listens on a port of the system's choice, and connects as it is told.
+pub(crate) fn settings(connect: ConnectSettings) -> NetworkSettings {
+    NetworkSettings {
+        manager: ManagerSettings {
+            params: Params::new(Chain::Regtest),
+            minimum_chain_work: U256::ZERO,
+            initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
+            blocks_only: false,
+            local: Local {
+                services: Services::NETWORK | Services::WITNESS | Services::NETWORK_LIMITED | Services::P2P_V2,
+                user_agent: b"/Satoshi:31.0.0/Lydian:0.1.0/".to_vec(),
+                ignores_transactions: true,
+                peer_timeout: Duration::from_secs(60),
+                own: LocalAddresses::default(),
+            },
+            reachable: [Network::Ipv4, Network::Ipv6].into(),
+            download_bytes: 64 << 20,
+            seed: [7; 32],
+            connect,
+        },
+        listen: vec![Listen::at("127.0.0.1:0".parse().unwrap())],
+        whitelist: Whitelist::default(),
+        connect_timeout: Duration::from_secs(5),
+        buffers: Buffers::default(),
+        data: None,
+        ban_time: 24 * 60 * 60,
+    }
+}
+
+pub(crate) fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// The true time, of a node that began then.
+pub(crate) fn moment(began: Instant) -> Moment {
+    Moment { elapsed: began.elapsed(), unix: UnixTime(unix_seconds()) }
+}
+
+pub(crate) fn fill_random(bytes: &mut [u8]) {
+    std::fs::File::open("/dev/urandom").unwrap().read_exact(bytes).unwrap();
+}
+
+/// What one says the other hears, until one of them ends.
+pub(crate) fn join(mut client: TcpStream, server: TcpStream) -> Option<()> {
+    let (mut back, mut up) = (client.try_clone().ok()?, server.try_clone().ok()?);
+    thread::spawn(move || {
+        let _ = std::io::copy(&mut { server }, &mut back);
+        let _ = back.shutdown(Shutdown::Both);
+    });
+    let _ = std::io::copy(&mut client, &mut up);
+    let _ = up.shutdown(Shutdown::Both);
+    Some(())
+}
