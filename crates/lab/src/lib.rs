@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assemble;
+pub mod electrum;
 pub mod engine_times;
 pub mod error;
 pub mod files;
@@ -16,8 +17,8 @@ pub mod peers;
 pub mod plan;
 pub mod presets;
 pub mod regtest;
-pub mod reindex;
 pub mod rng;
+pub mod runs;
 pub mod stats;
 pub mod sync;
 pub mod wallet;

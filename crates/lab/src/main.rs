@@ -4,9 +4,6 @@
 #![forbid(unsafe_code)]
 
 mod cli;
-mod cli_reindex;
-mod cli_runs;
-mod cli_sync;
 
 use clap::Parser;
 use std::io::Write;

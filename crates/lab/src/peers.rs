@@ -6,9 +6,9 @@
 //! of one core for btcd.
 
 use crate::error::LabError;
-use crate::reindex::adapter::ask;
-use crate::reindex::adapters::{BTCD_FOLDER, BTCD_PROGRAM, BTCD_VERSION, KNOTS_FOLDER, adapter, cache_folder};
-use crate::reindex::system::{create_dir, read_proc, remove_dir};
+use crate::runs::adapter::ask;
+use crate::runs::adapters::{BTCD_FOLDER, BTCD_PROGRAM, BTCD_VERSION, KNOTS_FOLDER, adapter, cache_folder};
+use crate::runs::system::{create_dir, read_proc, remove_dir};
 use lydian_disk::{Disk, RealDisk};
 use std::path::{Path, PathBuf};
 use std::process::Command;

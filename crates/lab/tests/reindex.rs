@@ -10,11 +10,11 @@
 use lydian_lab::LabError;
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::{empty, mainnet_mix};
-use lydian_lab::reindex::adapter::{Adapter, Job};
-use lydian_lab::reindex::adapters::Bitcoind;
-use lydian_lab::reindex::chain_files::ChainFiles;
-use lydian_lab::reindex::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
-use lydian_lab::reindex::{Comparison, Contender, Servers, system, to_markdown};
+use lydian_lab::runs::adapter::{Adapter, Job};
+use lydian_lab::runs::adapters::Bitcoind;
+use lydian_lab::runs::chain_files::ChainFiles;
+use lydian_lab::runs::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
+use lydian_lab::runs::{Comparison, Contender, Servers, system, to_markdown};
 use lydian_oracle::{Daemon, Scratch, or_skip};
 use std::path::Path;
 use std::process::Command;

@@ -7,8 +7,8 @@
 )]
 
 use lydian_lab::presets::empty;
-use lydian_lab::reindex::chain_files::ChainFiles;
-use lydian_lab::reindex::results::{Outcome, Results};
+use lydian_lab::runs::chain_files::ChainFiles;
+use lydian_lab::runs::results::{Outcome, Results};
 use lydian_oracle::Scratch;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

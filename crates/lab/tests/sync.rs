@@ -9,11 +9,11 @@
 
 use lydian_lab::LabError;
 use lydian_lab::presets::empty;
-use lydian_lab::reindex::adapter::{Adapter, Job};
-use lydian_lab::reindex::adapters::Absent;
-use lydian_lab::reindex::chain_files::ChainFiles;
-use lydian_lab::reindex::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
-use lydian_lab::reindex::{Comparison, Contender, Servers, Source, to_markdown};
+use lydian_lab::runs::adapter::{Adapter, Job};
+use lydian_lab::runs::adapters::Absent;
+use lydian_lab::runs::chain_files::ChainFiles;
+use lydian_lab::runs::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
+use lydian_lab::runs::{Comparison, Contender, Servers, Source, to_markdown};
 use lydian_oracle::Scratch;
 use std::path::Path;
 use std::process::Command;
@@ -178,7 +178,7 @@ fn a_server_counts_as_ours_and_its_end_ends_the_runs() {
     server.wait().unwrap();
     // Others may be at work on this machine too, so only the difference is sure.
     assert!(share(&others) > share(&ours) || share(&others) > 0.5, "{} {}", share(&others), share(&ours));
-    let began = lydian_lab::reindex::system::now();
+    let began = lydian_lab::runs::system::now();
     let results = bench.run(vec![("waits", Box::new(Asked { script: "sleep 60".into() }))], with);
     assert!(began.elapsed() < Duration::from_millis(1_900), "{:?}", began.elapsed());
     assert_eq!(results.runs[0].reason.as_deref(), Some("the server that gave the chain ended"));

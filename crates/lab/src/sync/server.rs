@@ -4,11 +4,11 @@
 //! started again to serve, so that nobody syncs from a node that is still at work. Cost: one reindex. Must never: outlive the value, or look for peers.
 
 use crate::error::LabError;
-use crate::reindex::adapter::{Adapter, Job};
-use crate::reindex::chain_files::ChainFiles;
-use crate::reindex::measure::{End, Guard, measure};
-use crate::reindex::results::{NodeFacts, Settings};
-use crate::reindex::{Folder, arguments_of, capture, log_end, rpc, system};
+use crate::runs::adapter::{Adapter, Job};
+use crate::runs::chain_files::ChainFiles;
+use crate::runs::measure::{End, Guard, measure};
+use crate::runs::results::{NodeFacts, Settings};
+use crate::runs::{Folder, arguments_of, capture, log_end, rpc, system};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::process::CommandExt;
@@ -79,6 +79,8 @@ impl Server {
             arguments: arguments_of(&command),
             source: None,
             cannot: None,
+            notes: adapter.notes(),
+            validity: None,
         };
         let mut server = Server { process: Running::start(command, &output)?, port, facts, _folder: folder };
         let is_there = server.wait(recipe, &job, &output)?;

@@ -6,7 +6,7 @@
 //! of a connection that lasts, or hold more than [`QUEUE_BYTES_MAX`] on one way.
 
 use crate::error::LabError;
-use crate::reindex::system::now;
+use crate::runs::system::now;
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};

@@ -1,8 +1,8 @@
 //! btcd 0.25. It asks for blocks by `getblocks` and `inv`, as Core no longer does, and tells no hash of its UTXO set.
 
 use crate::process::{ADDRESS, OTHER_ADDRESS, Running, agree, job, lydian, scratch};
-use lydian_lab::reindex::adapters::Btcd;
-use lydian_lab::reindex::rpc::free_port;
+use lydian_lab::runs::adapters::Btcd;
+use lydian_lab::runs::rpc::free_port;
 use lydian_oracle::Scratch;
 use serde_json::json;
 

@@ -1,9 +1,9 @@
 //! Bitcoin Knots, which `make test-peers` installs: by v1 and by v2, with equal UTXO hashes at every step.
 
 use crate::process::{ADDRESS, OTHER_ADDRESS, Running, agree, job, lydian, scratch};
-use lydian_lab::reindex::adapter::Adapter;
-use lydian_lab::reindex::adapters::Knots;
-use lydian_lab::reindex::rpc::{Server, free_port};
+use lydian_lab::runs::adapter::Adapter;
+use lydian_lab::runs::adapters::Knots;
+use lydian_lab::runs::rpc::{Server, free_port};
 use lydian_oracle::Scratch;
 use serde_json::json;
 

@@ -3,11 +3,11 @@
 use crate::process::{program, scratch};
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::mainnet_mix;
-use lydian_lab::reindex::adapter::Adapter;
-use lydian_lab::reindex::adapters::{Bitcoind, Btcd, Lydian};
-use lydian_lab::reindex::chain_files::ChainFiles;
-use lydian_lab::reindex::results::{Cache, Experiment, Outcome, Settings};
-use lydian_lab::reindex::{Comparison, Contender, Servers, Source, to_markdown};
+use lydian_lab::runs::adapter::Adapter;
+use lydian_lab::runs::adapters::{Bitcoind, Btcd, Lydian};
+use lydian_lab::runs::chain_files::ChainFiles;
+use lydian_lab::runs::results::{Cache, Experiment, Outcome, Settings};
+use lydian_lab::runs::{Comparison, Contender, Servers, Source, to_markdown};
 use lydian_lab::sync::server::Recipe;
 use lydian_lab::sync::{Proxy, Server, Shape};
 use lydian_oracle::{Daemon, or_skip};

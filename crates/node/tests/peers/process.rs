@@ -1,8 +1,8 @@
 //! Nodes as processes with an RPC server and a port, killed with the test.
 
-use lydian_lab::reindex::adapter::Job;
-use lydian_lab::reindex::chain_files::network;
-use lydian_lab::reindex::rpc::{Server, free_port};
+use lydian_lab::runs::adapter::Job;
+use lydian_lab::runs::chain_files::network;
+use lydian_lab::runs::rpc::{Server, free_port};
 use lydian_oracle::Scratch;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;

@@ -2,8 +2,8 @@
 //! runner records each of its runs as failed with that sentence, so that it is never silently missing from a table.
 
 use crate::error::LabError;
-use crate::reindex::adapter::{Adapter, Job};
-use crate::reindex::results::Answer;
+use crate::runs::adapter::{Adapter, Job};
+use crate::runs::results::Answer;
 use std::path::Path;
 use std::process::Command;
 

@@ -121,6 +121,8 @@ impl Comparison<'_> {
                 arguments: command.as_ref().map_or(Vec::new(), arguments_of),
                 source: contender.source.as_ref().map(|source| source.name.clone()),
                 cannot: cannot.map(str::to_owned),
+                notes: adapter.notes(),
+                validity: None,
             }
         };
         let nodes = self.contenders.iter().map(facts).collect();
@@ -139,6 +141,7 @@ impl Comparison<'_> {
             floor: self.floor.clone(),
             nodes,
             servers: self.servers.facts.clone(),
+            left_out: Vec::new(),
             expected: None,
             is_agreed: false,
             runs: Vec::new(),
@@ -269,6 +272,10 @@ impl Comparison<'_> {
             cache_emptied_by: None,
             outcome,
             reason,
+            exit_code: match measured.end {
+                End::Exited { code } => Some(code),
+                _ => None,
+            },
             log_end: None,
             tip_seconds: tip.map(|seconds| rounded((seconds - measured.started).max(0.0))),
             wall_seconds: rounded(measured.wall_seconds),
@@ -277,6 +284,8 @@ impl Comparison<'_> {
             peak_rss_bytes: measured.peak_rss_bytes,
             io: measured.io,
             disk_bytes: system::disk_bytes(&job.data),
+            network: None,
+            stages: Vec::new(),
             is_disturbed: measured.machine.is_disturbed(),
             machine: measured.machine,
             answer: None,

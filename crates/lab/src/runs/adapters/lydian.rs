@@ -4,8 +4,8 @@
 
 use super::found;
 use crate::error::LabError;
-use crate::reindex::adapter::{Adapter, Job, ask};
-use crate::reindex::results::Answer;
+use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::results::Answer;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

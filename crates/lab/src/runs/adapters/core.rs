@@ -4,9 +4,9 @@
 //! no new blocks and an RPC server on loopback. Must never: run beside the measurement.
 
 use crate::error::LabError;
-use crate::reindex::adapter::Job;
-use crate::reindex::results::Answer;
-use crate::reindex::{log, rpc};
+use crate::runs::adapter::Job;
+use crate::runs::results::Answer;
+use crate::runs::{log, rpc};
 use serde_json::{Value, json};
 use std::process::{Child, Command};
 use std::time::Duration;

@@ -4,8 +4,8 @@
 
 use super::{cache_folder, core, found};
 use crate::error::LabError;
-use crate::reindex::adapter::{Adapter, Job, ask};
-use crate::reindex::results::Answer;
+use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::results::Answer;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

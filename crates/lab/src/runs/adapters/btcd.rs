@@ -6,9 +6,9 @@
 
 use super::{cache_folder, found};
 use crate::error::LabError;
-use crate::reindex::adapter::{Adapter, Job, ask};
-use crate::reindex::results::{Answer, Experiment};
-use crate::reindex::rpc::Server;
+use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::results::{Answer, Experiment};
+use crate::runs::rpc::Server;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -3,12 +3,12 @@
 //! Input: arguments. Output: the table. The servers are started before the first run, one of each kind that is asked for, and all contenders take
 //! the chain from the same one unless told otherwise.
 
+use crate::cli::runs::{Bench, Plan, RunArgs, contenders, pairs};
 use crate::cli::{Report, say};
-use crate::cli_runs::{Bench, Plan, RunArgs, contenders, pairs};
 use lydian_lab::LabError;
-use lydian_lab::reindex::adapters::{KINDS, adapter};
-use lydian_lab::reindex::results::{Cache, Experiment};
-use lydian_lab::reindex::{Contender, Servers, Source};
+use lydian_lab::runs::adapters::{KINDS, adapter};
+use lydian_lab::runs::results::{Cache, Experiment};
+use lydian_lab::runs::{Contender, Servers, Source};
 use lydian_lab::sync::server::Recipe;
 use lydian_lab::sync::{Proxy, Server, Shape};
 use std::net::SocketAddrV4;

@@ -68,7 +68,7 @@ fn as_f64(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reindex::results::ChainFacts;
+    use crate::runs::results::ChainFacts;
 
     fn chain(checks: Option<u64>) -> ChainFacts {
         ChainFacts {
@@ -80,6 +80,7 @@ mod tests {
             tip: String::new(),
             transactions: None,
             inputs: None,
+            outputs: None,
             ecdsa_verifications: checks,
             schnorr_verifications: checks,
             tweak_checks: checks,

@@ -1,7 +1,11 @@
-//! The command line of `lydian-lab`.
+//! The command line of `lydian-lab`: one file a command, or two that share much.
 
-use crate::cli_reindex::{ReindexArgs, reindex};
-use crate::cli_sync::{SyncArgs, sync};
+mod reindex;
+mod runs;
+mod sync;
+
+use crate::cli::reindex::{ReindexArgs, reindex};
+use crate::cli::sync::{SyncArgs, sync};
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
 use lydian_lab::limits_cmd::{self, LimitsSettings};
@@ -9,7 +13,7 @@ use lydian_lab::peers;
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
 use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg, worst};
-use lydian_lab::reindex::chain_files::check_counts;
+use lydian_lab::runs::chain_files::check_counts;
 use std::io::Write;
 use std::path::PathBuf;
 

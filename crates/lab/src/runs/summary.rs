@@ -54,6 +54,7 @@ fn figures(results: &Results, runs: &[&Run]) -> Option<Figures> {
         read_bytes: over(|run| as_f64(run.io.read_bytes))?,
         write_bytes: over(|run| as_f64(run.io.write_bytes))?,
         disk_bytes: over(|run| as_f64(run.disk_bytes))?,
+        received_bytes: known(|run| run.network.map(|network| as_f64(network.received))),
         idle_share: known(|run| run.machine.idle_share),
         blocks_per_second: rate(f64::from(results.chain.height))?,
         inputs_per_second: results.chain.inputs.and_then(|inputs| rate(as_f64(inputs))),

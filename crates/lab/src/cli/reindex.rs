@@ -1,10 +1,10 @@
 //! The command line of `lydian-lab reindex`. Input: arguments. Output: the table; what it shares with `sync` is in `cli_runs.rs`.
 
 use crate::cli::Report;
-use crate::cli_runs::{Bench, Plan, RunArgs, contenders};
+use crate::cli::runs::{Bench, Plan, RunArgs, contenders};
 use lydian_lab::LabError;
-use lydian_lab::reindex::Servers;
-use lydian_lab::reindex::results::{Cache, Experiment};
+use lydian_lab::runs::Servers;
+use lydian_lab::runs::results::{Cache, Experiment};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReindexArgs {

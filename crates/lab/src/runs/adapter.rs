@@ -6,6 +6,7 @@
 
 use super::chain_files::Network;
 use super::results::{Answer, Experiment};
+use super::rpc::Server;
 use crate::error::LabError;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
@@ -49,6 +50,21 @@ pub trait Adapter: Debug + Sync {
     /// For the same: tells it to end.
     fn stop(&self, _job: &Job) -> Result<(), LabError> {
         Ok(())
+    }
+
+    /// Starts it on the data directory of the job, in which nothing may lie yet, without peers, so that blocks can be handed to it by RPC; `None`: it takes none.
+    fn offline(&self, _job: &Job) -> Option<Command> {
+        None
+    }
+
+    /// Where the node of [`Adapter::offline`] answers `submitblock` and `getbestblockhash`; `None` as long as it does not.
+    fn rpc(&self, _job: &Job) -> Option<Server> {
+        None
+    }
+
+    /// What a reader of its figures must know, a sentence each: no taproot, settings that mean something else.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The node's own log.

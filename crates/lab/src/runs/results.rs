@@ -27,6 +27,9 @@ pub struct Results {
     pub nodes: Vec<NodeFacts>,
     /// Who gave the chain; of a sync.
     pub servers: Vec<NodeFacts>,
+    /// Systems of the published benchmarks that took no part, so that no table is silent about them.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
     /// What every run had to end with; `None` when nothing told and no two nodes agreed.
     pub expected: Option<Answer>,
     /// All runs that ended gave the expected answer, and there was one.
@@ -43,6 +46,17 @@ pub enum Experiment {
     Reindex,
     /// A peer on loopback, or several.
     Sync,
+}
+
+/// A system that took no part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// As people call it: `Gocoin`.
+    pub name: String,
+    /// What it is or what is missing here: one sentence.
+    pub reason: String,
+    /// Where that is written; `None` when the reason is this machine.
+    pub source: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,6 +89,8 @@ pub struct ChainFacts {
     pub tip: String,
     pub transactions: Option<u64>,
     pub inputs: Option<u64>,
+    #[serde(default)]
+    pub outputs: Option<u64>,
     pub ecdsa_verifications: Option<u64>,
     pub schnorr_verifications: Option<u64>,
     pub tweak_checks: Option<u64>,
@@ -110,6 +126,43 @@ pub struct NodeFacts {
     pub source: Option<String>,
     /// Why it takes no part: what the node is, not what is missing here.
     pub cannot: Option<String>,
+    /// What a reader of its figures must know: no taproot, no UTXO hash, settings that mean something else.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Which broken rules it accepts; `None` where nobody asked it.
+    #[serde(default)]
+    pub validity: Option<Validity>,
+}
+
+/// What a node did with blocks that each break one rule, above the heights at which its regtest enforces them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validity {
+    /// Over the blocks in the order in which they were given.
+    pub sha256: String,
+    pub cases: Vec<Case>,
+    /// Why there are no cases, or not all.
+    pub reason: Option<String>,
+}
+
+/// One broken block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// As in the chain's expectations: `taproot-key-path-false-signature`.
+    pub name: String,
+    /// What it breaks, for people, also the column of a table: `Schnorr key path`.
+    pub rule: String,
+    pub height: u32,
+    /// `true`: the node took the block.
+    pub is_accepted: bool,
+    /// What it said of the block.
+    pub said: String,
+}
+
+impl Validity {
+    /// The rules whose broken blocks it took, for a table: `not validating: Schnorr key path, tapscript`.
+    pub fn not_validated(&self) -> Vec<&str> {
+        self.cases.iter().filter(|case| case.is_accepted).map(|case| case.rule.as_str()).collect()
+    }
 }
 
 /// What a node says after the measurement.
@@ -152,6 +205,9 @@ pub struct Run {
     pub outcome: Outcome,
     /// Why it does not count.
     pub reason: Option<String>,
+    /// `None` when a signal ended it, or the lab.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
     /// The end of its log, where it does not count.
     pub log_end: Option<String>,
     /// To the log line with the tip, where the node has such lines.
@@ -164,6 +220,12 @@ pub struct Run {
     pub io: Io,
     /// The data directory at the end, block files included.
     pub disk_bytes: u64,
+    /// Of a sync whose server counts what it sends.
+    #[serde(default)]
+    pub network: Option<NetworkBytes>,
+    /// CPU by stage, of a node that tells it.
+    #[serde(default)]
+    pub stages: Vec<Stage>,
     pub machine: Machine,
     /// Others used more than 5 % of the machine, or nobody could tell.
     pub is_disturbed: bool,
@@ -181,6 +243,7 @@ impl Run {
             cache_emptied_by: None,
             outcome: Outcome::Failed,
             reason: Some(reason),
+            exit_code: None,
             log_end: None,
             tip_seconds: None,
             wall_seconds: 0.0,
@@ -189,12 +252,29 @@ impl Run {
             peak_rss_bytes: 0,
             io: Io::default(),
             disk_bytes: 0,
+            network: None,
+            stages: Vec::new(),
             machine: Machine::default(),
             is_disturbed: false,
             answer: None,
             samples: Vec::new(),
         }
     }
+}
+
+/// Of one run, as its server counted them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkBytes {
+    /// From the server to the node.
+    pub received: u64,
+    pub sent: u64,
+}
+
+/// What one stage of a node's pipeline cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    pub name: String,
+    pub cpu_seconds: f64,
 }
 
 /// How the machine's time went during a run; `None` where the system does not tell.
@@ -272,6 +352,8 @@ pub struct Figures {
     pub read_bytes: Spread,
     pub write_bytes: Spread,
     pub disk_bytes: Spread,
+    #[serde(default)]
+    pub received_bytes: Option<Spread>,
     pub idle_share: Option<Spread>,
     pub blocks_per_second: f64,
     pub inputs_per_second: Option<f64>,
@@ -336,7 +418,7 @@ fn agreed(runs: &[Run], nodes: usize) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reindex::to_markdown;
+    use crate::runs::to_markdown;
 
     const DOCUMENT: &str = include_str!("../../../../docs/formats/lab-results.md");
 
