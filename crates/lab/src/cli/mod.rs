@@ -1,15 +1,16 @@
 //! The command line of `lydian-lab`: one file a command, or two that share much.
 
+mod peers;
 mod reindex;
 mod runs;
 mod sync;
 
+use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::reindex::{ReindexArgs, reindex};
 use crate::cli::sync::{SyncArgs, sync};
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
 use lydian_lab::limits_cmd::{self, LimitsSettings};
-use lydian_lab::peers;
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
 use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg, worst};
@@ -37,18 +38,6 @@ enum Command {
     Sync(SyncArgs),
     /// Brings other nodes into the cache folder.
     Peers(PeersArgs),
-}
-
-#[derive(Debug, clap::Args)]
-struct PeersArgs {
-    #[command(subcommand)]
-    command: PeersCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum PeersCommand {
-    /// Installs a node if it is not there yet: knots or btcd.
-    Install { name: String },
 }
 
 #[derive(Debug, clap::Args)]
@@ -132,9 +121,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Limits(args) => limits(args).map(Report::from),
         Command::Reindex(args) => reindex(args),
         Command::Sync(args) => sync(args),
-        Command::Peers(PeersArgs { command: PeersCommand::Install { name } }) => {
-            peers::install(name, &mut say).map(|version| Report::from(format!("{version}\n")))
-        }
+        Command::Peers(args) => peers(args),
     }
 }
 

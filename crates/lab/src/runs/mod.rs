@@ -19,6 +19,7 @@ pub mod results;
 pub mod rpc;
 pub mod summary;
 pub mod system;
+pub mod systems;
 
 pub use machine::{floor, machine_facts};
 pub use summary::to_markdown;

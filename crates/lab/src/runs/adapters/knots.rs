@@ -1,6 +1,6 @@
 //! Bitcoin Knots: Debian's package, unpacked with its own C library into the cache folder, or any binary by path.
 //!
-//! Input: perhaps a path. Output: an adapter. `lydian-lab peers install knots` brings the package (`peers.rs`). Must never: install anything here.
+//! Input: perhaps a path. Output: an adapter. `lydian-lab peers install knots` brings the package (`peers/knots.rs`). Must never: install anything here.
 
 use super::{cache_folder, core, found};
 use crate::error::LabError;

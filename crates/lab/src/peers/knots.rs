@@ -1,13 +1,12 @@
-//! `lydian-lab peers install NAME`: other nodes, brought from the package sources that this machine already uses.
+//! Bitcoin Knots: Debian's package of the unstable release with the C library of that release, so that it runs on an older system.
 //!
-//! Input: a name. Output: the node in the cache folder. btcd is built from its Go module, whose sums Go checks, with Go's own caches. Knots is Debian's package of the unstable release with the C library of that release, so
-//! that it runs on an older system; apt works in a folder of its own with an empty list of installed packages. Must never: change anything of the
-//! system's own apt or dpkg, or leave half an installation behind. Cost: about 27 MB of download for Knots, ten seconds
-//! of one core for btcd.
+//! Input: nothing. Output: the package and its libraries, unpacked in the cache folder. apt works in a folder of its own with an empty list of installed
+//! packages. Must never: change anything of the system's own apt or dpkg. Cost: about 27 MB of download.
 
+use super::Unfinished;
 use crate::error::LabError;
 use crate::runs::adapter::ask;
-use crate::runs::adapters::{BTCD_FOLDER, BTCD_PROGRAM, BTCD_VERSION, KNOTS_FOLDER, adapter, cache_folder};
+use crate::runs::adapters::KNOTS_FOLDER;
 use crate::runs::system::{create_dir, read_proc, remove_dir};
 use lydian_disk::{Disk, RealDisk};
 use std::path::{Path, PathBuf};
@@ -19,62 +18,21 @@ const SOURCE_FOLDER: &str = "/etc/apt/sources.list.d";
 const SOURCE_FILE: &str = "/etc/apt/sources.list";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Installs the node if it is not there yet, and returns its version.
-pub fn install(name: &str, say: &mut dyn FnMut(&str)) -> Result<String, LabError> {
-    let fetch = match name {
-        "knots" => knots,
-        "btcd" => btcd,
-        _ => {
-            let text =
-                format!("peers install: {name} cannot be installed; knots and btcd can (`make judge` builds bitcoind)");
-            return Err(LabError::Usage(text));
-        }
-    };
-    if let Ok(version) = adapter(name, None).and_then(|node| node.version()) {
-        return Ok(version);
-    }
-    fetch(say)?;
-    adapter(name, None)?.version()
-}
-
-/// Built beside its final place, so that what is there is whole.
-fn btcd(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
-    let (folder, unfinished) = (cache_folder().join(BTCD_FOLDER), cache_folder().join(format!("{BTCD_FOLDER}.new")));
-    remove_dir(&unfinished)?;
-    create_dir(&unfinished)?;
-    say(&format!("building btcd {BTCD_VERSION} with go"));
-    let mut command = Command::new("go");
-    // Outside a checkout there is nothing to stamp.
-    command.env("GOBIN", &unfinished).env("GOFLAGS", "-buildvcs=false").current_dir(&unfinished);
-    command.arg("install").arg(format!("github.com/btcsuite/btcd@{BTCD_VERSION}"));
-    ask(command)?;
-    if !unfinished.join(BTCD_PROGRAM).is_file() {
-        return Err(LabError::program("go install", format!("{} holds no {BTCD_PROGRAM}", unfinished.display())));
-    }
-    finish(&unfinished, &folder)
-}
-
-fn finish(unfinished: &Path, folder: &Path) -> Result<(), LabError> {
-    remove_dir(folder)?;
-    std::fs::rename(unfinished, folder).map_err(|error| LabError::io("rename", unfinished, error))
-}
-
-fn knots(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     let mirror = debian_mirror(&source_texts())
         .ok_or_else(|| LabError::Usage("peers install: no source of Debian packages is set up here".into()))?;
-    let (folder, unfinished) = (cache_folder().join(KNOTS_FOLDER), cache_folder().join(format!("{KNOTS_FOLDER}.new")));
-    remove_dir(&unfinished)?;
+    let unfinished = Unfinished::new(KNOTS_FOLDER)?;
     say(&format!("downloading {PACKAGE} and its libraries of Debian {RELEASE}"));
-    let packages = download(&unfinished, &mirror)?;
-    let root = unfinished.join("root");
+    let packages = download(unfinished.path(), &mirror)?;
+    let root = unfinished.path().join("root");
     create_dir(&root)?;
     for package in &packages {
         let mut command = Command::new("dpkg");
         command.arg("-x").arg(package).arg(&root);
         ask(command)?;
     }
-    remove_dir(&unfinished.join("apt"))?;
-    finish(&unfinished, &folder)
+    remove_dir(&unfinished.path().join("apt"))?;
+    unfinished.finish()
 }
 
 /// Lets apt choose and fetch what the package needs, as if nothing were installed.
@@ -137,12 +95,6 @@ mod tests {
         let lines = "deb-src http://a.example/debian x main\ndeb [arch=amd64] https://b.example/debian bookworm main\n";
         assert_eq!(debian_mirror(lines).as_deref(), Some("https://b.example/debian"));
         assert_eq!(debian_mirror("deb http://mirror.example/ubuntu noble main\n"), None);
-    }
-
-    #[test]
-    fn only_what_can_be_installed_is() {
-        let error = install("bcoin", &mut |_| ()).unwrap_err().to_string();
-        assert!(error.contains("bcoin cannot be installed"), "{error}");
     }
 
     #[test]

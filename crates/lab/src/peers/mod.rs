@@ -1,0 +1,135 @@
+//! `lydian-lab peers install NAME...`: other systems, brought from the package sources that this machine already uses; one small file each.
+//!
+//! Input: names. Output: programs in the cache folder, and their versions. What is made is made beside its final place and moved there whole. Must
+//! never: change anything of the system's own packages, or leave half an installation where a whole one is expected.
+
+mod btcd;
+mod knots;
+
+use crate::error::LabError;
+use crate::runs::adapters::{adapter, cache_folder};
+use crate::runs::system::{create_dir, remove_dir};
+use crate::runs::systems;
+use std::path::{Path, PathBuf};
+
+/// Brings a system into the cache folder, whatever is there already.
+pub type Install = fn(say: &mut dyn FnMut(&str)) -> Result<(), LabError>;
+
+/// How one system comes here.
+#[derive(Clone, Copy, Debug)]
+pub struct Installer {
+    /// As in the table of systems.
+    pub kind: &'static str,
+    pub install: Install,
+    /// What the installed program says of itself; [`LabError::NotInstalled`] when it is not here.
+    pub version: fn() -> Result<String, LabError>,
+}
+
+/// One line a system.
+pub const INSTALLERS: &[Installer] = &[
+    Installer { kind: "knots", install: knots::fetch, version: || of_node("knots") },
+    Installer { kind: "btcd", install: btcd::fetch, version: || of_node("btcd") },
+];
+
+/// Installs a system if it is not there yet, and returns its version.
+pub fn install(name: &str, say: &mut dyn FnMut(&str)) -> Result<String, LabError> {
+    let installer = installer(name)?;
+    if let Ok(version) = (installer.version)() {
+        return Ok(version);
+    }
+    (installer.install)(say)?;
+    (installer.version)()
+}
+
+/// The same for several. An unknown name is an error before anything is fetched; one that fails does not keep the others from coming.
+pub fn install_all(names: &[String], say: &mut dyn FnMut(&str)) -> Result<Vec<Installed>, LabError> {
+    for name in names {
+        installer(name)?;
+    }
+    Ok(names.iter().map(|name| Installed { name: name.clone(), version: install(name, say) }).collect())
+}
+
+/// What came of one name.
+#[derive(Debug)]
+pub struct Installed {
+    pub name: String,
+    pub version: Result<String, LabError>,
+}
+
+fn installer(name: &str) -> Result<&'static Installer, LabError> {
+    INSTALLERS.iter().find(|installer| installer.kind == name).ok_or_else(|| {
+        let known: Vec<&str> = INSTALLERS.iter().map(|installer| installer.kind).collect();
+        let why = systems::of(name).map_or_else(
+            || format!("peers install: {name} is no system that the lab knows"),
+            |system| format!("peers install: {name} cannot be installed: {}", system.how.text(system.kind)),
+        );
+        LabError::Usage(format!("{why}; these can be installed: {}", known.join(", ")))
+    })
+}
+
+fn of_node(kind: &str) -> Result<String, LabError> {
+    adapter(kind, None)?.version()
+}
+
+/// A folder beside the final one, which it replaces when it is whole.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    path: PathBuf,
+    last: PathBuf,
+}
+
+impl Unfinished {
+    /// Empty, for what will be `name` below the cache folder.
+    pub(crate) fn new(name: &str) -> Result<Unfinished, LabError> {
+        let (path, last) = (cache_folder().join(format!("{name}.new")), cache_folder().join(name));
+        remove_dir(&path)?;
+        create_dir(&path)?;
+        Ok(Unfinished { path, last })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the installing program, which said that all is well, must have brought.
+    pub(crate) fn must_hold(&self, program: &str, file: &str) -> Result<(), LabError> {
+        match self.path.join(file).is_file() {
+            true => Ok(()),
+            false => Err(LabError::program(program, format!("{} holds no {file}", self.path.display()))),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), LabError> {
+        remove_dir(&self.last)?;
+        std::fs::rename(&self.path, &self.last).map_err(|error| LabError::io("rename", &self.path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::systems::{How, SYSTEMS, System};
+
+    #[test]
+    fn only_what_can_be_installed_is() {
+        let error = install("gocoin", &mut |_| ()).unwrap_err().to_string();
+        assert!(
+            error.contains("gocoin cannot be installed") && error.contains("github.com/piotrnar/gocoin"),
+            "{error}"
+        );
+        let names = ["knots".to_owned(), "bitcion".to_owned()];
+        let error = install_all(&names, &mut |_| panic!("nothing may be fetched")).unwrap_err().to_string();
+        assert!(error.contains("bitcion is no system") && error.contains("knots, btcd"), "{error}");
+    }
+
+    #[test]
+    fn every_installer_has_its_system() {
+        for installer in INSTALLERS {
+            let is_his = |system: &&System| system.kind == installer.kind && matches!(system.how, How::Install(_));
+            assert_eq!(SYSTEMS.iter().filter(is_his).count(), 1, "{}", installer.kind);
+        }
+        for system in SYSTEMS.iter().filter(|system| matches!(system.how, How::Install(_))) {
+            assert!(INSTALLERS.iter().any(|installer| installer.kind == system.kind), "{}", system.kind);
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Every system of the published benchmarks, one entry each: what it is called, how it comes here, what forces it to validate everything, and what it
+//! cannot take part in and where that is written.
+//!
+//! Input: nothing. Output: a table, from which the names of `--nodes`, `peers list`, the reasons in results and the table of `docs/lab.md` come. Must never:
+//! lack a system that an article measured.
+
+use super::results::{Experiment, LeftOut};
+
+/// What a system is measured as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Validates the chain: `reindex`, `sync`.
+    Node,
+    /// Answers wallets beside a node: `electrum`.
+    Electrum,
+}
+
+/// How a system comes here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// `lydian-lab peers install KIND` brings it from the package source named.
+    Install(&'static str),
+    /// The build that the tests judge by.
+    Judge,
+    /// Built with the lab and looked for beside it.
+    Beside,
+    /// In no package registry: the user builds it from the project's address and gives the path.
+    Path(&'static str),
+    /// There is nothing to run.
+    Nothing(&'static str),
+}
+
+/// What an entry of [`System::cannot`] keeps a system from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bar {
+    Reindex,
+    Sync,
+    Electrum,
+    /// Nothing: it runs, and a reader of its figures must know.
+    Note,
+}
+
+/// Something a system cannot do.
+#[derive(Clone, Copy, Debug)]
+pub struct Cannot {
+    pub bar: Bar,
+    /// One sentence without its full stop.
+    pub reason: &'static str,
+    /// A repository and file, or an article.
+    pub source: &'static str,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct System {
+    /// The name in `--nodes` or `--servers`.
+    pub kind: &'static str,
+    /// As people call it.
+    pub title: &'static str,
+    pub role: Role,
+    pub how: How,
+    /// The settings with which the lab makes it validate everything.
+    pub validation: &'static str,
+    pub cannot: &'static [Cannot],
+}
+
+const fn cannot(bar: Bar, reason: &'static str, source: &'static str) -> Cannot {
+    Cannot { bar, reason, source }
+}
+
+/// In the order of the tables: ours last.
+pub const SYSTEMS: &[System] = &[
+    System {
+        kind: "bitcoind",
+        title: "Bitcoin Core",
+        role: Role::Node,
+        how: How::Judge,
+        validation: "-assumevalid=0",
+        cannot: &[],
+    },
+    System {
+        kind: "knots",
+        title: "Bitcoin Knots",
+        role: Role::Node,
+        how: How::Install("Debian's unstable release"),
+        validation: "-assumevalid=0",
+        cannot: &[],
+    },
+    System {
+        kind: "btcd",
+        title: "btcd",
+        role: Role::Node,
+        how: How::Install("its Go module"),
+        validation: "--nocheckpoints; it has no assumevalid",
+        cannot: &[cannot(
+            Bar::Reindex,
+            "btcd rebuilds nothing from block files, and deletes its regtest database at each start",
+            "btcsuite/btcd: blockdb.go",
+        )],
+    },
+    System {
+        kind: "bcoin",
+        title: "bcoin",
+        role: Role::Node,
+        how: How::Path("npmjs.com/package/bcoin"),
+        validation: "--checkpoints=false",
+        cannot: &[
+            cannot(Bar::Reindex, "bcoin rebuilds nothing from Core's block files", "bcoin-org/bcoin: bin/node"),
+            cannot(
+                Bar::Note,
+                "does not validate taproot: its spends cost it nothing",
+                "bcoin-org/bcoin: pull request 1063",
+            ),
+        ],
+    },
+    System {
+        kind: "mako",
+        title: "Mako",
+        role: Role::Node,
+        how: How::Path("github.com/chjj/mako"),
+        validation: "-checkpoints=0",
+        cannot: &[
+            cannot(Bar::Reindex, "Mako rebuilds nothing from Core's block files", "chjj/mako: README.md"),
+            cannot(Bar::Note, "does not validate taproot: its spends cost it nothing", "chjj/mako: README.md"),
+        ],
+    },
+    System {
+        kind: "gocoin",
+        title: "Gocoin",
+        role: Role::Node,
+        how: How::Path("github.com/piotrnar/gocoin"),
+        validation: "LastTrustedBlock at the genesis block",
+        cannot: &[
+            cannot(Bar::Reindex, "Gocoin has no regtest", "piotrnar/gocoin: client/common/config.go"),
+            cannot(Bar::Sync, "Gocoin has no regtest", "piotrnar/gocoin: client/common/config.go"),
+        ],
+    },
+    System {
+        kind: "libbitcoin",
+        title: "libbitcoin",
+        role: Role::Node,
+        how: How::Path("github.com/libbitcoin/libbitcoin-server"),
+        validation: "milestone at the genesis block",
+        cannot: &[cannot(
+            Bar::Reindex,
+            "libbitcoin rebuilds nothing from Core's block files",
+            "libbitcoin/libbitcoin-node: src/settings.cpp",
+        )],
+    },
+    System {
+        kind: "floresta",
+        title: "Floresta",
+        role: Role::Node,
+        how: How::Path("crates.io/crates/florestad"),
+        validation: "--no-assume-utreexo and no assumevalid",
+        cannot: &[
+            cannot(
+                Bar::Reindex,
+                "Floresta keeps no blocks and reads no block files",
+                "getfloresta/Floresta: README.md",
+            ),
+            cannot(Bar::Sync, "Floresta syncs from utreexo peers alone", "getfloresta/Floresta: README.md"),
+        ],
+    },
+    System {
+        kind: "parity",
+        title: "Parity Bitcoin",
+        role: Role::Node,
+        how: How::Path("github.com/paritytech/parity-bitcoin"),
+        validation: "--verification-level=full",
+        cannot: &[cannot(
+            Bar::Note,
+            "left by its makers in 2020; does not validate taproot: its spends cost it nothing",
+            "paritytech/parity-bitcoin: script/src/flags.rs",
+        )],
+    },
+    System {
+        kind: "stratis",
+        title: "Stratis",
+        role: Role::Node,
+        how: How::Path("github.com/stratisproject/StratisBitcoinFullNode"),
+        validation: "-assumevalid=0 -checkpoints=0",
+        cannot: &[],
+    },
+    System {
+        kind: "blockcore",
+        title: "Blockcore",
+        role: Role::Node,
+        how: How::Path("github.com/block-core/blockcore"),
+        validation: "-assumevalid=0 -checkpoints=0",
+        cannot: &[],
+    },
+    System {
+        kind: "zebra",
+        title: "Zebra BTC",
+        role: Role::Node,
+        how: How::Path("github.com/preston-evans98/zebra-btc"),
+        validation: "none: it validates no scripts",
+        cannot: &[
+            cannot(
+                Bar::Reindex,
+                "Zebra BTC was left before it could validate a chain",
+                "preston-evans98/zebra-btc: README.md",
+            ),
+            cannot(
+                Bar::Sync,
+                "Zebra BTC was left before it could validate a chain",
+                "preston-evans98/zebra-btc: README.md",
+            ),
+        ],
+    },
+    System {
+        kind: "lydian",
+        title: "Lydian",
+        role: Role::Node,
+        how: How::Beside,
+        validation: "-assumevalid=0",
+        cannot: &[],
+    },
+    System {
+        kind: "electrs",
+        title: "electrs",
+        role: Role::Electrum,
+        how: How::Path("crates.io/crates/electrs"),
+        validation: "",
+        cannot: &[],
+    },
+    System {
+        kind: "electrumx",
+        title: "ElectrumX",
+        role: Role::Electrum,
+        how: How::Path("pypi.org/project/e-x"),
+        validation: "",
+        cannot: &[],
+    },
+    System {
+        kind: "esplora",
+        title: "Esplora's electrs",
+        role: Role::Electrum,
+        how: How::Path("github.com/Blockstream/electrs"),
+        validation: "",
+        cannot: &[],
+    },
+    System {
+        kind: "fulcrum",
+        title: "Fulcrum",
+        role: Role::Electrum,
+        how: How::Path("github.com/cculianu/Fulcrum"),
+        validation: "",
+        cannot: &[],
+    },
+    System {
+        kind: "lydian",
+        title: "Lydian",
+        role: Role::Electrum,
+        how: How::Nothing("Lydian has no Electrum server yet"),
+        validation: "",
+        cannot: &[cannot(Bar::Electrum, "Lydian has no Electrum server yet", "this project: README.md")],
+    },
+];
+
+/// The first of that name; a node before a server.
+pub fn of(kind: &str) -> Option<&'static System> {
+    SYSTEMS.iter().find(|system| system.kind == kind)
+}
+
+/// The names of one role, in the order of the table.
+pub fn kinds(role: Role) -> Vec<&'static str> {
+    SYSTEMS.iter().filter(|system| system.role == role).map(|system| system.kind).collect()
+}
+
+impl How {
+    /// For people: what to do.
+    pub fn text(self, kind: &str) -> String {
+        match self {
+            How::Install(_) => format!("`lydian-lab peers install {kind}`"),
+            How::Judge => "`make judge` builds it".to_owned(),
+            How::Beside => "`make build` puts it beside lydian-lab".to_owned(),
+            How::Path(address) => format!("in no package registry; build it from {address} and give its path"),
+            How::Nothing(reason) => reason.to_owned(),
+        }
+    }
+}
+
+impl System {
+    /// Why it takes no part.
+    pub fn bar(&self, bar: Bar) -> Option<&'static Cannot> {
+        self.cannot.iter().find(|cannot| cannot.bar == bar)
+    }
+
+    /// The sentence for [`super::adapter::Adapter::cannot`].
+    pub fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
+        let bar = match experiment {
+            Experiment::Reindex => Bar::Reindex,
+            Experiment::Sync => Bar::Sync,
+        };
+        self.bar(bar).map(|cannot| cannot.reason)
+    }
+
+    /// The sentences for [`super::adapter::Adapter::notes`].
+    pub fn notes(&self) -> Vec<String> {
+        let notes = self.cannot.iter().filter(|cannot| cannot.bar == Bar::Note);
+        notes.map(|cannot| cannot.reason.to_owned()).collect()
+    }
+
+    /// For the results: why it is not in their table.
+    pub fn left_out(&self, bar: Bar) -> LeftOut {
+        match self.bar(bar) {
+            Some(cannot) => LeftOut {
+                name: self.title.to_owned(),
+                reason: cannot.reason.to_owned(),
+                source: Some(cannot.source.to_owned()),
+            },
+            None => LeftOut { name: self.title.to_owned(), reason: self.how.text(self.kind), source: None },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The list: whoever appears in a published benchmark.
+    const PUBLISHED: &[(&str, Role)] = &[
+        ("Bitcoin Core", Role::Node),
+        ("Bitcoin Knots", Role::Node),
+        ("btcd", Role::Node),
+        ("bcoin", Role::Node),
+        ("Mako", Role::Node),
+        ("Gocoin", Role::Node),
+        ("libbitcoin", Role::Node),
+        ("Floresta", Role::Node),
+        ("Lydian", Role::Node),
+        ("Parity Bitcoin", Role::Node),
+        ("Stratis", Role::Node),
+        ("Blockcore", Role::Node),
+        ("Zebra BTC", Role::Node),
+        ("electrs", Role::Electrum),
+        ("ElectrumX", Role::Electrum),
+        ("Esplora's electrs", Role::Electrum),
+        ("Fulcrum", Role::Electrum),
+        ("Lydian", Role::Electrum),
+    ];
+
+    #[test]
+    fn nobody_is_silently_absent() {
+        for &(title, role) in PUBLISHED {
+            let found = SYSTEMS.iter().filter(|system| (system.title, system.role) == (title, role)).count();
+            assert_eq!(found, 1, "{title} {role:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique_in_a_role_and_sentences_whole() {
+        for (index, system) in SYSTEMS.iter().enumerate() {
+            let is_same = |other: &&System| (other.kind, other.role) == (system.kind, system.role);
+            assert_eq!(SYSTEMS.iter().position(|other| is_same(&other)), Some(index), "{}", system.kind);
+            assert!(system.role == Role::Electrum || !system.validation.is_empty(), "{}", system.kind);
+            for cannot in system.cannot {
+                assert!(cannot.reason.len() > 10 && !cannot.reason.ends_with('.'), "{}", cannot.reason);
+                assert!(cannot.source.contains(':') || cannot.source.contains('/'), "{}", cannot.source);
+            }
+        }
+    }
+
+    #[test]
+    fn left_out_tells_the_bar_first_and_else_how_to_get_it() {
+        let gocoin = of("gocoin").unwrap().left_out(Bar::Sync);
+        assert_eq!(gocoin.reason, "Gocoin has no regtest");
+        assert!(gocoin.source.unwrap().starts_with("piotrnar/gocoin"));
+        let mako = of("mako").unwrap().left_out(Bar::Sync);
+        assert!(mako.reason.contains("github.com/chjj/mako") && mako.source.is_none(), "{}", mako.reason);
+        assert_eq!(of("lydian").unwrap().role, Role::Node);
+    }
+}
