@@ -21,3 +21,9 @@ pub const CHAIN_FILE_SIZE_MAX: u64 = 256 << 20;
 
 /// An answer of a node's RPC server.
 pub const RPC_ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// A line of an Electrum server: a history of 47,000 transactions takes 5 MB.
+pub const ELECTRUM_LINE_BYTES_MAX: usize = 32 << 20;
+
+/// A result file of `lydian-lab electrum` that is read again.
+pub const ELECTRUM_RESULTS_BYTES_MAX: u64 = 256 << 20;

@@ -1,11 +1,17 @@
 //! The result of an Electrum comparison: the types of the JSON file.
 //!
 //! Input: builds and queries as they end. Output: one document. Figures of the many scripts stand in columns beside [`ElectrumResults::scripts`], so that
-//! a file of 3,000 scripts and four servers stays below a megabyte. Invariant: every column is as long as the list of scripts. Format:
+//! a file of 3,000 scripts and four servers stays small. Invariant: every column is as long as the list of scripts, or of [`Query::heights`]. Format:
 //! `docs/formats/lab-electrum.md`, whose example a test reads and writes.
 
+use crate::error::LabError;
+use crate::limits::ELECTRUM_RESULTS_BYTES_MAX;
 use crate::runs::results::{ChainFacts, Lab, LeftOut, MachineFacts, NetworkBytes, NodeFacts, Sample};
+use lydian_disk::{RealDisk, read_whole};
 use serde::{Deserialize, Serialize};
+use serde_json::ser::Formatter;
+use std::io;
+use std::path::Path;
 
 /// Changes when a field changes its meaning or goes.
 pub const FORMAT: u32 = 1;
@@ -45,7 +51,12 @@ pub struct ElectrumSettings {
     pub load_seconds: u32,
     /// Scripts in one batch of the wallet load.
     pub batch: u32,
+    /// Of one answer, or one batch.
     pub timeout_seconds: u64,
+    /// All passes of one query of one server take about this long at most; scripts and passes that no longer fit are left out, and [`Query`] says so.
+    pub query_seconds_max: u64,
+    /// The newest version of the protocol that servers are asked for.
+    pub protocol_max: String,
     /// How the page cache was emptied before the first pass: `drop_caches`, `posix_fadvise`, or not at all.
     pub cache_emptied_by: Option<String>,
 }
@@ -69,6 +80,8 @@ pub struct ServerResults {
     pub failure: Option<String>,
     pub log_end: Option<String>,
     pub build: Option<Build>,
+    /// The highest while it answered.
+    pub serving_peak_rss_bytes: Option<u64>,
     pub queries: Vec<Query>,
     pub loads: Vec<Load>,
     pub wallet: Option<WalletLoad>,
@@ -101,11 +114,19 @@ pub struct Query {
     pub name: String,
     /// The method: `blockchain.scripthash.get_balance`.
     pub method: String,
-    /// Milliseconds of the first pass, in the order of the scripts; `None`: no answer, or an error.
+    /// What the columns stand for where it is not the scripts: heights of first headers, or of blocks.
+    pub heights: Vec<u32>,
+    /// Milliseconds of the first pass, in the order of the scripts; `None`: not asked, no answer, or an error.
     pub cold_ms: Vec<Option<f64>>,
     /// The median of the other passes.
     pub warm_ms: Vec<Option<f64>>,
-    /// SHA-256 over the answers in the order of the scripts, written in one form for all servers.
+    /// Other passes over all that were asked; fewer than in the settings where time was short.
+    pub passes: u32,
+    /// Scripts left out because time was short.
+    pub not_asked: u32,
+    /// Answers that are not those that follow from the blocks.
+    pub wrong: u32,
+    /// SHA-256 over the answers in the order of the scripts, written in one form for all servers; `None` when one is missing.
     pub answer_sha256: Option<String>,
     /// The first few errors, in the server's words.
     pub errors: Vec<String>,
@@ -142,4 +163,97 @@ pub struct Difference {
     pub what: String,
     /// Server and its answer, shortened.
     pub answers: Vec<(String, String)>,
+}
+
+impl ElectrumResults {
+    /// Objects one field a line, lists on one line.
+    pub fn to_json(&self) -> String {
+        let mut out = Vec::new();
+        let mut writer = serde_json::Serializer::with_formatter(&mut out, ListsInline::default());
+        // Writing into memory does not fail.
+        let _ = self.serialize(&mut writer);
+        out.push(b'\n');
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// Of a file written by [`ElectrumResults::to_json`], this version or an earlier one of the same format.
+    pub fn read(path: &Path) -> Result<ElectrumResults, LabError> {
+        let bytes = read_whole(&RealDisk, path, ELECTRUM_RESULTS_BYTES_MAX)?;
+        ElectrumResults::parse(&bytes).map_err(|reason| LabError::Usage(format!("{}: {reason}", path.display())))
+    }
+
+    fn parse(bytes: &[u8]) -> Result<ElectrumResults, String> {
+        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
+        let experiment = value.get("experiment").and_then(serde_json::Value::as_str).unwrap_or("none");
+        if experiment != EXPERIMENT {
+            return Err(format!("the results of another experiment ({experiment}), not of `lydian-lab electrum`"));
+        }
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {}
+            Some(format) => return Err(format!("format {format}, this lab reads format {FORMAT}")),
+            None => return Err("it does not say its format".to_owned()),
+        }
+        let results: ElectrumResults = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let scripts = results.scripts.len();
+        for server in &results.servers {
+            for query in &server.queries {
+                let columns = if query.heights.is_empty() { scripts } else { query.heights.len() };
+                if query.cold_ms.len() != columns || query.warm_ms.len() != columns {
+                    let name = &server.facts.name;
+                    return Err(format!("{name}, {}: the columns have not {columns} entries", query.name));
+                }
+            }
+        }
+        Ok(results)
+    }
+}
+
+/// Two blanks a level, and a list of numbers on one line.
+#[derive(Default)]
+struct ListsInline {
+    depth: usize,
+    has_fields: bool,
+}
+
+impl ListsInline {
+    fn line<W: ?Sized + io::Write>(&self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b"\n")?;
+        (0..self.depth).try_for_each(|_| writer.write_all(b"  "))
+    }
+}
+
+impl Formatter for ListsInline {
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.depth += 1;
+        self.has_fields = false;
+        writer.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.depth = self.depth.saturating_sub(1);
+        if self.has_fields {
+            self.line(writer)?;
+        }
+        writer.write_all(b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        if !is_first {
+            writer.write_all(b",")?;
+        }
+        self.line(writer)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.has_fields = true;
+        Ok(())
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        writer.write_all(if is_first { b"" } else { b", " })
+    }
 }
