@@ -10,6 +10,7 @@ pub mod electrum;
 pub mod engine_times;
 pub mod error;
 pub mod files;
+pub mod history;
 pub mod limits;
 pub mod limits_cmd;
 pub mod parallel;
