@@ -1,5 +1,6 @@
 //! What can go wrong in the lab: wrong use, files, other programs.
 
+use crate::runs::{Difference, ResultsFault};
 use lydian_disk::DiskError;
 use std::fmt;
 use std::io;
@@ -17,6 +18,10 @@ pub enum LabError {
     Program { program: String, reason: String },
     /// A node that could be measured is not here; the sentence names what brings it.
     NotInstalled(String),
+    /// A file of results that cannot be used.
+    Results { path: PathBuf, fault: ResultsFault },
+    /// A comparison cannot go on with earlier results.
+    Resume(Difference),
     /// Another lab is measuring on this machine.
     Busy { lock: PathBuf },
 }
@@ -44,6 +49,8 @@ impl fmt::Display for LabError {
             LabError::Disk(error) => error.fmt(f),
             LabError::Io { action, path, reason } => write!(f, "cannot {action} {}: {reason}", path.display()),
             LabError::Program { program, reason } => write!(f, "{program}: {reason}"),
+            LabError::Results { path, fault } => write!(f, "{}: {fault}", path.display()),
+            LabError::Resume(difference) => difference.fmt(f),
             LabError::Busy { lock } => write!(
                 f,
                 "another lydian-lab is measuring on this machine (it holds {}); wait until it has ended",
@@ -61,6 +68,8 @@ impl std::error::Error for LabError {
             | LabError::NotInstalled(_)
             | LabError::Io { .. }
             | LabError::Program { .. }
+            | LabError::Results { .. }
+            | LabError::Resume(_)
             | LabError::Busy { .. } => None,
         }
     }

@@ -27,3 +27,9 @@ pub const ELECTRUM_LINE_BYTES_MAX: usize = 32 << 20;
 
 /// A result file of `lydian-lab electrum` that is read again.
 pub const ELECTRUM_RESULTS_BYTES_MAX: u64 = 256 << 20;
+
+/// What is read at once of a log that a node is writing, to tell its height.
+pub const TAIL_BYTES_MAX: u64 = 64 << 10;
+
+/// A file of results: thirty runs with all their samples have some 15 MB.
+pub const RESULTS_BYTES_MAX: u64 = 64 << 20;

@@ -14,7 +14,7 @@ use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::Bitcoind;
 use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
-use lydian_lab::runs::{Comparison, Contender, Servers, system, to_markdown};
+use lydian_lab::runs::{Comparison, Contender, More, Servers, system, to_markdown};
 use lydian_oracle::{Daemon, Scratch, or_skip};
 use std::path::Path;
 use std::process::Command;
@@ -69,7 +69,14 @@ impl Bench {
         let folder = scratch.path().join("chain");
         empty::write(3, &folder).unwrap();
         let chain = ChainFiles::open(&folder, None).unwrap();
-        let settings = Settings { runs: 1, threads: 2, cache_mib: 4, timeout_seconds: 60, memory_max_bytes: 1 << 40 };
+        let settings = Settings {
+            runs: 1,
+            threads: 2,
+            cache_mib: 4,
+            timeout_seconds: 60,
+            memory_max_bytes: 1 << 40,
+            disk_free_min_bytes: 0,
+        };
         Bench { scratch, chain, settings, interrupted: Arc::new(AtomicBool::new(false)) }
     }
 
@@ -101,6 +108,7 @@ impl Bench {
             work: &work,
             command_line: vec!["test".into()],
             interrupted: &self.interrupted,
+            more: More::default(),
         };
         let results = comparison.run(&mut |_, _| Ok(())).unwrap();
         assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "nothing of a run stays");
@@ -300,11 +308,19 @@ fn core_rebuilds_a_small_chain_and_counts() {
         contenders: &[core("bitcoind"), broken],
         caches: &[Cache::Warm, Cache::Cold],
         may_drop_caches: false,
-        settings: Settings { runs: 1, threads: 2, cache_mib: 100, timeout_seconds: 300, memory_max_bytes: 1 << 40 },
+        settings: Settings {
+            runs: 1,
+            threads: 2,
+            cache_mib: 100,
+            timeout_seconds: 300,
+            memory_max_bytes: 1 << 40,
+            disk_free_min_bytes: 0,
+        },
         floor: None,
         work: &work,
         command_line: Vec::new(),
         interrupted: &AtomicBool::new(false),
+        more: More::default(),
     };
     let results = comparison.run(&mut |_, _| Ok(())).unwrap();
     let expected = [Outcome::Counted, Outcome::Failed, Outcome::Counted, Outcome::Failed];

@@ -13,7 +13,7 @@ use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::Absent;
 use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
-use lydian_lab::runs::{Comparison, Contender, Servers, Source, to_markdown};
+use lydian_lab::runs::{Comparison, Contender, More, Servers, Source, to_markdown};
 use lydian_oracle::Scratch;
 use std::path::Path;
 use std::process::Command;
@@ -92,7 +92,7 @@ impl Bench {
     }
 
     fn run(&self, nodes: Vec<(&str, Box<dyn Adapter>)>, pids: Vec<u32>) -> Results {
-        let source = Source { name: "here".into(), peers: vec!["127.0.0.1:7".parse().unwrap()] };
+        let source = Source { name: "here".into(), peers: vec!["127.0.0.1:7".parse().unwrap()], counter: None };
         let contenders: Vec<Contender> = nodes
             .into_iter()
             .map(|(name, adapter)| Contender {
@@ -111,11 +111,19 @@ impl Bench {
             contenders: &contenders,
             caches: &[Cache::Warm],
             may_drop_caches: false,
-            settings: Settings { runs: 1, threads: 2, cache_mib: 4, timeout_seconds: 2, memory_max_bytes: 1 << 40 },
+            settings: Settings {
+                runs: 1,
+                threads: 2,
+                cache_mib: 4,
+                timeout_seconds: 2,
+                memory_max_bytes: 1 << 40,
+                disk_free_min_bytes: 0,
+            },
             floor: None,
             work: &work,
             command_line: vec!["test".into()],
             interrupted: &AtomicBool::new(false),
+            more: More::default(),
         };
         let results = comparison.run(&mut |_, _| Ok(())).unwrap();
         assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "nothing of a run stays");

@@ -1,6 +1,7 @@
 //! The command line of `lydian-lab`: one file a command, or two that share much.
 
 mod peers;
+mod progress;
 mod reindex;
 mod runs;
 mod sync;

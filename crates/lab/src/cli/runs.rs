@@ -3,6 +3,7 @@
 //! Input: arguments. Output: a comparison that runs, the Markdown table, the JSON file as runs end. Exit code 0 when every run counts, 1 when one does not,
 //! 130 after a Ctrl-C, which ends the run that is on and keeps those before it.
 
+use crate::cli::progress::Shown;
 use crate::cli::{Preset, Report, per_mille, say};
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
@@ -13,7 +14,7 @@ use lydian_lab::runs::chain_cache::{self, ensure};
 use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::lock::{Lock, lock};
 use lydian_lab::runs::results::{Cache, Experiment, Outcome, Results, Run, Settings};
-use lydian_lab::runs::{Comparison, Contender, Servers, floor, machine_facts, to_markdown};
+use lydian_lab::runs::{Comparison, Contender, More, Servers, floor, left_out, machine_facts, to_markdown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MEMORY_SHARE_PER_CENT: u64 = 90;
 /// Where the system does not tell how much there is.
 const MEMORY_MAX_BYTES: u64 = 1 << 40;
+/// Unless the user says otherwise.
+const DISK_FREE_MIN_MIB: u64 = 1_024;
 const EXIT_NOT_COUNTED: u8 = 1;
 const EXIT_INTERRUPTED: u8 = 130;
 
@@ -68,9 +71,16 @@ pub(crate) struct RunArgs {
     /// A node that uses more memory is ended; its run does not count [default: 90 % of the machine's].
     #[arg(long)]
     memory_max_mib: Option<u64>,
+    /// A node that leaves less of the disk free on which it works is ended; its run does not count.
+    #[arg(long, default_value_t = DISK_FREE_MIN_MIB)]
+    disk_free_min_mib: u64,
     /// The results as JSON, written anew after every run.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Goes on with this file of results, by default that of --out: runs in it that count are kept, the missing ones are made, and those that failed
+    /// are made again. Everything else must be as it was.
+    #[arg(long, num_args = 0..=1, default_missing_value = "")]
+    resume: Option<PathBuf>,
     /// Folder in which the nodes work [default: in the cache folder].
     #[arg(long)]
     work: Option<PathBuf>,
@@ -83,6 +93,7 @@ pub(crate) struct Bench {
     pub(crate) settings: Settings,
     pub(crate) work: PathBuf,
     pub(crate) interrupted: Arc<AtomicBool>,
+    earlier: Option<Results>,
     _lock: Lock,
 }
 
@@ -102,6 +113,7 @@ impl Bench {
         let cache = cache_folder();
         let lock = lock(&cache)?;
         let settings = settings(args)?;
+        let earlier = args.resume_from()?.map(Results::read).transpose()?;
         let chain = chain(args, &cache)?;
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -110,12 +122,18 @@ impl Bench {
         }
         let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
         RealDisk.create_dir(&work)?;
-        Ok(Bench { chain, settings, work, interrupted, _lock: lock })
+        Ok(Bench { chain, settings, work, interrupted, earlier, _lock: lock })
     }
 
     pub(crate) fn compare(&self, args: &RunArgs, plan: Plan<'_>) -> Result<Report, LabError> {
-        say("measuring this machine");
-        let floor = floor(&self.chain.facts, self.settings.threads)?;
+        let floor = match self.earlier.as_ref().and_then(|earlier| earlier.floor.clone()) {
+            Some(earlier) => Some(earlier),
+            None => {
+                say("measuring this machine");
+                floor(&self.chain.facts, self.settings.threads)?
+            }
+        };
+        let progress = Shown::new();
         let comparison = Comparison {
             experiment: plan.experiment,
             servers: plan.servers,
@@ -128,28 +146,57 @@ impl Bench {
             work: &self.work,
             command_line: std::env::args().collect(),
             interrupted: &self.interrupted,
+            more: More {
+                left_out: left_out(&args.nodes, plan.experiment),
+                earlier: self.earlier.as_ref(),
+                progress: Some(&progress),
+                ..More::default()
+            },
         };
         let results = comparison.run(&mut |results, run| {
             say(&line_of(run));
             save(args, results)
         })?;
         save(args, &results)?;
-        Ok(report(&results, self.interrupted.load(Ordering::Relaxed)))
+        let is_interrupted = self.interrupted.load(Ordering::Relaxed);
+        Ok(report(&results, is_interrupted.then(|| args.how_to_go_on())))
     }
 }
 
-pub(crate) fn report(results: &Results, is_interrupted: bool) -> Report {
+impl RunArgs {
+    fn out(&self) -> Option<&Path> {
+        self.out.as_deref().or_else(|| self.resume.as_deref().filter(|path| !path.as_os_str().is_empty()))
+    }
+
+    fn resume_from(&self) -> Result<Option<&Path>, LabError> {
+        match (&self.resume, &self.out) {
+            (None, _) => Ok(None),
+            (Some(path), _) if !path.as_os_str().is_empty() => Ok(Some(path)),
+            (Some(_), Some(out)) => Ok(Some(out)),
+            (Some(_), None) => Err(LabError::Usage("--resume: name the file of results, or give it as --out".into())),
+        }
+    }
+
+    fn how_to_go_on(&self) -> String {
+        match self.out() {
+            Some(path) => format!("the same command with --resume {} goes on with them", path.display()),
+            None => "they are in no file: with --out FILE they would be, and --resume could go on with them".to_owned(),
+        }
+    }
+}
+
+pub(crate) fn report(results: &Results, interrupted: Option<String>) -> Report {
     let mut text = to_markdown(results);
     let is_all_right = results.is_agreed && results.runs.iter().all(|run| run.outcome == Outcome::Counted);
-    if is_interrupted {
-        text.push_str("Interrupted: the runs before are above.\n");
+    if let Some(how_to_go_on) = interrupted {
+        text.push_str(&format!("Interrupted: the runs before are above; {how_to_go_on}.\n"));
         return Report { text, exit_code: EXIT_INTERRUPTED };
     }
     Report { text, exit_code: if is_all_right { 0 } else { EXIT_NOT_COUNTED } }
 }
 
 fn save(args: &RunArgs, results: &Results) -> Result<(), LabError> {
-    match &args.out {
+    match args.out() {
         Some(path) => Ok(RealDisk.write_whole(path, results.to_json().as_bytes())?),
         None => Ok(()),
     }
@@ -222,6 +269,7 @@ fn settings(args: &RunArgs) -> Result<Settings, LabError> {
         cache_mib: args.dbcache,
         timeout_seconds: args.timeout_seconds,
         memory_max_bytes: args.memory_max_mib.map_or(share, |mib| mib.saturating_mul(1 << 20)),
+        disk_free_min_bytes: args.disk_free_min_mib.saturating_mul(1 << 20),
     })
 }
 

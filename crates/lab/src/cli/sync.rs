@@ -11,7 +11,6 @@ use lydian_lab::runs::results::{Cache, Experiment};
 use lydian_lab::runs::{Contender, Servers, Source};
 use lydian_lab::sync::server::Recipe;
 use lydian_lab::sync::{Proxy, Server, Shape};
-use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
 /// Peers of one contender.
@@ -58,8 +57,8 @@ pub(crate) fn sync(args: &SyncArgs) -> Result<Report, LabError> {
             servers.push(server);
         }
         let server = servers.iter().find(|server| server.facts().name == *kind);
-        if let Some(address) = server.map(Server::address) {
-            contender.source = Some(source(kind, address, shapes, &mut proxies)?);
+        if let Some(server) = server {
+            contender.source = Some(source(kind, server, shapes, &mut proxies)?);
         }
     }
     let beside = Servers {
@@ -124,16 +123,17 @@ fn start(args: &SyncArgs, bench: &Bench, kind: &str, number: usize) -> Result<Op
 }
 
 /// Straight to the server where no shapes are wanted.
-fn source(kind: &str, server: SocketAddrV4, shapes: &[Shape], proxies: &mut Vec<Proxy>) -> Result<Source, LabError> {
+fn source(kind: &str, server: &Server, shapes: &[Shape], proxies: &mut Vec<Proxy>) -> Result<Source, LabError> {
+    let (address, counter) = (server.address(), server.counter());
     if shapes.is_empty() {
-        return Ok(Source { name: kind.to_owned(), peers: vec![server] });
+        return Ok(Source { name: kind.to_owned(), peers: vec![address], counter });
     }
     let mut peers = Vec::new();
     for &shape in shapes {
-        let proxy = Proxy::start(server, shape)?;
+        let proxy = Proxy::start(address, shape)?;
         peers.push(proxy.address());
         proxies.push(proxy);
     }
     let names: Vec<String> = shapes.iter().map(Shape::to_string).collect();
-    Ok(Source { name: format!("{kind} by {} ({})", peers.len(), names.join(", ")), peers })
+    Ok(Source { name: format!("{kind} by {} ({})", peers.len(), names.join(", ")), peers, counter })
 }

@@ -5,7 +5,7 @@
 //! few times a second and told to stop.
 
 use super::chain_files::Network;
-use super::results::{Answer, Experiment};
+use super::results::{Answer, Experiment, Stage};
 use super::rpc::Server;
 use crate::error::LabError;
 use std::ffi::{OsStr, OsString};
@@ -64,6 +64,16 @@ pub trait Adapter: Debug + Sync {
 
     /// What a reader of its figures must know, a sentence each: no taproot, settings that mean something else.
     fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Why it cannot take a chain of this network; `None` when it can.
+    fn refuses(&self, _network: &Network) -> Option<String> {
+        None
+    }
+
+    /// After a run that reached its end: the CPU time of each stage of its pipeline, from a node that tells it.
+    fn stages(&self, _job: &Job) -> Vec<Stage> {
         Vec::new()
     }
 

@@ -4,6 +4,7 @@
 //! every 50 ms to nodes that want to be asked, none to the others. Must never: outlive the run.
 
 use super::adapter::{Adapter, Job};
+use super::progress::Live;
 use super::results::Answer;
 use super::system;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,17 +24,17 @@ pub(super) struct Kept {
     pub(super) end: Option<(f64, Answer)>,
 }
 
-pub(super) fn keep<T>(adapter: &dyn Adapter, job: &Job, run: impl FnOnce() -> T) -> (T, Kept) {
+pub(super) fn keep<T>(adapter: &dyn Adapter, job: &Job, live: &Live, run: impl FnOnce() -> T) -> (T, Kept) {
     let has_ended = AtomicBool::new(false);
     thread::scope(|scope| {
-        let keeper = scope.spawn(|| watch(adapter, job, &has_ended));
+        let keeper = scope.spawn(|| watch(adapter, job, live, &has_ended));
         let given = run();
         has_ended.store(true, Ordering::Relaxed);
         (given, keeper.join().unwrap_or_default())
     })
 }
 
-fn watch(adapter: &dyn Adapter, job: &Job, has_ended: &AtomicBool) -> Kept {
+fn watch(adapter: &dyn Adapter, job: &Job, live: &Live, has_ended: &AtomicBool) -> Kept {
     let mut kept = Kept::default();
     while let Some(tip) = adapter.tip(job) {
         kept.is_asked = true;
@@ -44,6 +45,7 @@ fn watch(adapter: &dyn Adapter, job: &Job, has_ended: &AtomicBool) -> Kept {
             && kept.end.is_none()
         {
             let now = system::unix_seconds();
+            live.hear(answer.height);
             if kept.heights.last().is_none_or(|(_, height)| *height != answer.height) {
                 kept.heights.push((now, answer.height));
             }

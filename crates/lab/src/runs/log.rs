@@ -3,7 +3,7 @@
 //! Input: the log of a run. Output: the time of day of every `UpdateTip` line with its height and hash, and the last lines for a message. Cost:
 //! one pass over the file, a bounded line in memory. Lines of another form, and lines too long, are passed over.
 
-use crate::limits::LOG_LINE_BYTES_MAX;
+use crate::limits::{LOG_LINE_BYTES_MAX, TAIL_BYTES_MAX};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -29,6 +29,43 @@ pub fn tip_lines(path: &Path) -> Vec<TipLine> {
             Ok(0) | Err(_) => return found,
             Ok(_) => found.extend(tip_line(&String::from_utf8_lossy(&line))),
         }
+    }
+}
+
+/// Follows the log of a node that runs.
+#[derive(Debug)]
+pub struct Tail<'a> {
+    path: &'a Path,
+    /// Up to which it was read.
+    offset: u64,
+    height: Option<u32>,
+}
+
+impl<'a> Tail<'a> {
+    pub fn new(path: &'a Path) -> Tail<'a> {
+        Tail { path, offset: 0, height: None }
+    }
+
+    /// The height of the last `UpdateTip` line; `None` as long as there is none. Cost: what was written since the last call, at most
+    /// [`TAIL_BYTES_MAX`] of it.
+    pub fn height(&mut self) -> Option<u32> {
+        // What cannot be read now is read the next time.
+        self.height = self.new_height().ok().flatten().or(self.height);
+        self.height
+    }
+
+    fn new_height(&mut self) -> std::io::Result<Option<u32>> {
+        let mut file = OpenOptions::new().read(true).open(self.path)?;
+        let size = file.seek(SeekFrom::End(0))?;
+        let from = self.offset.max(size.saturating_sub(TAIL_BYTES_MAX)).min(size);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES_MAX).read_to_end(&mut bytes)?;
+        // The last line may be half written: it comes again.
+        let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |index| index + 1);
+        self.offset = from + whole as u64;
+        let text = String::from_utf8_lossy(bytes.get(..whole).unwrap_or_default());
+        Ok(text.lines().rev().find_map(tip_line).map(|line| line.height))
     }
 }
 
@@ -108,6 +145,35 @@ mod tests {
         assert_eq!(tip_line("2026-11-21T04:44:25Z Shutdown done"), None);
         assert_eq!(tip_line("UpdateTip: new best=00ff height=1"), None);
         assert_eq!(tip_line("2026-11-21T04:44:25Z UpdateTip: new best=00ff height=-1"), None);
+    }
+
+    /// limit: TAIL_BYTES_MAX at
+    /// limit: TAIL_BYTES_MAX above
+    #[test]
+    fn a_tail_reads_what_is_new() {
+        let path = std::env::temp_dir().join(format!("lydian-lab-tail-{}", std::process::id()));
+        let mut tail = Tail::new(&path);
+        assert_eq!(tail.height(), None, "no log yet");
+        let line = |height: u32| format!("2026-11-21T04:44:25Z UpdateTip: new best=aa height={height} x\n");
+        let mut text = line(1) + &line(2) + "2026-11-21T04:44:25Z UpdateTip: new best=aa height=3";
+        std::fs::write(&path, &text).unwrap();
+        assert_eq!(tail.height(), Some(2), "the third is half written");
+        assert_eq!(tail.height(), Some(2), "nothing new");
+        text += "7 x\n";
+        std::fs::write(&path, &text).unwrap();
+        assert_eq!(tail.height(), Some(37));
+        // So much new text that the line is the first that is read, and one byte more, which cuts it.
+        let blanks = |count: u64| " ".repeat(usize::try_from(count).unwrap() - 1) + "\n";
+        text += &line(40);
+        let room = TAIL_BYTES_MAX - line(40).len() as u64;
+        std::fs::write(&path, text.clone() + &blanks(room)).unwrap();
+        assert_eq!(Tail::new(&path).height(), Some(40));
+        std::fs::write(&path, text + &blanks(room + 1)).unwrap();
+        assert_eq!(Tail::new(&path).height(), None);
+        // A log that begins anew is shorter than what was read of it.
+        std::fs::write(&path, line(5)).unwrap();
+        assert_eq!(tail.height(), Some(37));
+        std::fs::remove_file(&path).unwrap();
     }
 
     /// limit: LOG_LINE_BYTES_MAX at

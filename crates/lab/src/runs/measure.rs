@@ -30,6 +30,8 @@ pub struct Guard<'a> {
     pub timeout: Duration,
     /// Resident memory of it and its children.
     pub memory_max_bytes: u64,
+    /// What must stay free on the disk of the folder.
+    pub disk_free_min_bytes: u64,
     pub interrupted: &'a AtomicBool,
     /// Processes that work for this one beside it: what they use is not what others use, and without them it is not let run on.
     pub servers: &'a [u32],
@@ -41,6 +43,7 @@ pub enum End {
     Killed { signal: i32 },
     TimedOut,
     MemoryExceeded,
+    DiskFull,
     ServerEnded,
     Interrupted,
 }
@@ -153,6 +156,9 @@ impl<'a> Watcher<'a> {
             }
             if is_look && guard.servers.iter().any(|&pid| system::has_ended(pid)) {
                 return Some(End::ServerEnded);
+            }
+            if is_look && system::disk_free_bytes(self.folder).is_some_and(|free| free < guard.disk_free_min_bytes) {
+                return Some(End::DiskFull);
             }
             if rss_bytes > guard.memory_max_bytes {
                 return Some(End::MemoryExceeded);

@@ -10,25 +10,34 @@ pub mod adapters;
 pub mod chain_cache;
 pub mod chain_files;
 mod keeper;
+mod left_out;
 pub mod lock;
 pub mod log;
 pub mod machine;
 pub mod measure;
 pub mod procfs;
+pub mod progress;
+mod read;
+mod record;
 pub mod results;
+pub mod resume;
 pub mod rpc;
 pub mod summary;
 pub mod system;
 pub mod systems;
 
+pub use left_out::left_out;
 pub use machine::{floor, machine_facts};
+pub use read::ResultsFault;
+pub use resume::Difference;
 pub use summary::to_markdown;
 
 use adapter::{Adapter, Job};
 use chain_files::ChainFiles;
-use keeper::{Kept, keep};
-use measure::{End, Guard, Measured, measure};
-use results::{Cache, Experiment, FORMAT, Floor, Lab, NodeFacts, Outcome, Results, Run, Settings, rounded};
+use keeper::keep;
+use measure::{End, Guard, measure};
+use progress::{Live, Plan, Progress, Step};
+use results::{Cache, Experiment, FORMAT, Floor, Lab, LeftOut, NodeFacts, Results, Run, Settings, Validity};
 use std::fs::OpenOptions;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
@@ -58,6 +67,8 @@ pub struct Source {
     /// As the results tell it.
     pub name: String,
     pub peers: Vec<SocketAddrV4>,
+    /// Where the server tells how many bytes it sent and received.
+    pub counter: Option<rpc::Server>,
 }
 
 /// Who gives the chain in a sync: processes that run beside every contender.
@@ -83,30 +94,80 @@ pub struct Comparison<'a> {
     pub work: &'a Path,
     pub command_line: Vec<String>,
     pub interrupted: &'a AtomicBool,
+    pub more: More<'a>,
+}
+
+/// What a comparison can do without.
+#[derive(Clone, Default)]
+pub struct More<'a> {
+    /// Systems that take no part, for the table.
+    pub left_out: Vec<LeftOut>,
+    /// An earlier file of the same comparison ([`resume::check`]): its runs that count are kept and not made again.
+    pub earlier: Option<&'a Results>,
+    pub progress: Option<&'a dyn Progress>,
+    /// Asked once of every node that is here, after all runs: which broken blocks it takes.
+    pub examine: Option<&'a dyn Fn(&Contender) -> Validity>,
+}
+
+impl std::fmt::Debug for More<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("More").field("left_out", &self.left_out).field("earlier", &self.earlier).finish_non_exhaustive()
+    }
 }
 
 impl Comparison<'_> {
     /// Runs the contenders in turn. After each run `done` gets what there is so far. An interruption ends it and keeps the finished runs.
     pub fn run(&self, done: &mut dyn FnMut(&Results, &Run) -> Result<(), LabError>) -> Result<Results, LabError> {
         let mut results = self.begin()?;
+        if let Some(earlier) = self.more.earlier {
+            results.runs = resume::kept(earlier, &results, self.caches).map_err(LabError::Resume)?;
+            results.take_over(earlier);
+        }
+        let steps: Vec<(&Contender, Step)> = self.steps(&results.runs);
+        let names = steps.iter().map(|(_, step)| step.clone()).collect();
+        let mut plan = Plan::new(names, &results.runs, self.chain.facts.height);
+        for (contender, step) in &steps {
+            let Some(run) = self.one(contender, step, &plan)? else {
+                results.settle(self.chain.answer.as_ref());
+                return Ok(results);
+            };
+            plan.ended(&run);
+            results.runs.push(run);
+            let mut so_far = results.clone();
+            so_far.settle(self.chain.answer.as_ref());
+            if let Some(run) = so_far.runs.last() {
+                done(&so_far, run)?;
+            }
+        }
+        self.examine(&mut results);
+        results.settle(self.chain.answer.as_ref());
+        Ok(results)
+    }
+
+    /// The runs to be made, in their order: A B C, A B C, first in one state of the cache, then in the other.
+    fn steps(&self, kept: &[Run]) -> Vec<(&Contender, Step)> {
+        let of = self.settings.runs;
+        let mut steps = Vec::new();
         for &cache in self.caches {
-            for number in 1..=self.settings.runs {
+            for number in 1..=of {
                 for contender in self.contenders.iter().filter(|one| one.adapter.cannot(self.experiment).is_none()) {
-                    let Some(run) = self.one(contender, number, cache)? else {
-                        results.settle(self.chain.answer.as_ref());
-                        return Ok(results);
-                    };
-                    results.runs.push(run);
-                    let mut so_far = results.clone();
-                    so_far.settle(self.chain.answer.as_ref());
-                    if let Some(run) = so_far.runs.last() {
-                        done(&so_far, run)?;
+                    if resume::find(kept, &contender.name, number, cache).is_none() {
+                        steps.push((contender, Step { node: contender.name.clone(), cache, number, of }));
                     }
                 }
             }
         }
-        results.settle(self.chain.answer.as_ref());
-        Ok(results)
+        steps
+    }
+
+    fn examine(&self, results: &mut Results) {
+        let Some(examine) = self.more.examine else { return };
+        for (contender, node) in self.contenders.iter().zip(&mut results.nodes) {
+            let is_over = self.interrupted.load(Ordering::Relaxed);
+            if !is_over && node.validity.is_none() && contender.adapter.absent().is_none() {
+                node.validity = Some(examine(contender));
+            }
+        }
     }
 
     fn begin(&self) -> Result<Results, LabError> {
@@ -126,7 +187,7 @@ impl Comparison<'_> {
                 validity: None,
             }
         };
-        let nodes = self.contenders.iter().map(facts).collect();
+        let nodes: Vec<NodeFacts> = self.contenders.iter().map(facts).collect();
         Ok(Results {
             format: FORMAT,
             lab: Lab {
@@ -142,7 +203,7 @@ impl Comparison<'_> {
             floor: self.floor.clone(),
             nodes,
             servers: self.servers.facts.clone(),
-            left_out: Vec::new(),
+            left_out: self.more.left_out.clone(),
             expected: None,
             is_agreed: false,
             runs: Vec::new(),
@@ -172,38 +233,44 @@ impl Comparison<'_> {
     }
 
     /// `None` when it was interrupted.
-    fn one(&self, contender: &Contender, number: u32, cache: Cache) -> Result<Option<Run>, LabError> {
+    fn one(&self, contender: &Contender, step: &Step, plan: &Plan) -> Result<Option<Run>, LabError> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let adapter = contender.adapter.as_ref();
-        if let Some(reason) = adapter.absent() {
-            return Ok(Some(Run::not_started(&contender.name, number, cache, reason.to_owned())));
+        let not_started = |reason: String| Ok(Some(Run::not_started(&step.node, step.number, step.cache, reason)));
+        if let Some(reason) = adapter.absent().map(str::to_owned).or_else(|| adapter.refuses(self.chain.network)) {
+            return not_started(reason);
         }
         let folder = Folder::new(&self.work.join("run"))?;
         let job = Job { rpc_port: rpc::free_port()?, ..self.job(&folder.0.join("data"), contender) };
-        let emptied_by = self.prepare(&job, &folder.0, cache)?;
+        let emptied_by = match self.prepare(&job, &folder.0, step.cache) {
+            Ok(emptied_by) => emptied_by,
+            Err(error) => return not_started(format!("its data directory cannot be made: {error}")),
+        };
         let output = folder.0.join("output.txt");
         let mut command = self.command(contender, &job);
         capture(&mut command, &output)?;
-        let guard = Guard {
-            timeout: Duration::from_secs(self.settings.timeout_seconds),
-            memory_max_bytes: self.settings.memory_max_bytes,
-            interrupted: self.interrupted,
-            servers: &self.servers.pids,
-        };
-        let (measured, kept) = keep(adapter, &job, || measure(command, &job.data, &guard));
+        let guard = self.guard();
+        let counter = contender.source.as_ref().and_then(|source| source.counter.as_ref());
+        let before = counter.and_then(rpc::Server::net_totals);
+        let live = Live::new(adapter.log(&job));
+        let runs = || keep(adapter, &job, &live, || measure(command, &job.data, &guard));
+        let (measured, kept) = plan.watch(self.more.progress, &live, runs);
+        let after = counter.and_then(rpc::Server::net_totals);
         let measured = match measured {
             Ok(measured) => measured,
-            Err(error) => return Ok(Some(Run::not_started(&contender.name, number, cache, error.to_string()))),
+            Err(error) => return not_started(error.to_string()),
         };
         if measured.end == End::Interrupted {
             return Ok(None);
         }
-        let mut run = self.record(contender, number, cache, &job, measured, &kept);
+        let mut run = self.record(contender, step, &job, measured, &kept);
         run.cache_emptied_by = emptied_by.map(str::to_owned);
+        run.network = record::network_between(before, after);
         run.log_end = Some(log_end(&adapter.log(&job), &output));
         if run.reason.is_none() {
+            run.stages = adapter.stages(&job);
             match (kept.is_asked, kept.end) {
                 (true, Some((_, answer))) => run.answer = Some(answer),
                 (true, None) => run.reason = Some("it ended before the tip".to_owned()),
@@ -216,6 +283,16 @@ impl Comparison<'_> {
         Ok(Some(run))
     }
 
+    fn guard(&self) -> Guard<'_> {
+        Guard {
+            timeout: Duration::from_secs(self.settings.timeout_seconds),
+            memory_max_bytes: self.settings.memory_max_bytes,
+            disk_free_min_bytes: self.settings.disk_free_min_bytes,
+            interrupted: self.interrupted,
+            servers: &self.servers.pids,
+        }
+    }
+
     /// Makes the data directory. Returns how the cache was emptied.
     fn prepare(&self, job: &Job, folder: &Path, cache: Cache) -> Result<Option<&'static str>, LabError> {
         let blocks = job.chain_folder().join("blocks");
@@ -225,7 +302,9 @@ impl Comparison<'_> {
         }
         self.chain.copy_to(&blocks)?;
         Ok(match cache {
-            Cache::Cold if self.may_drop_caches && system::drop_caches() => Some("drop_caches"),
+            Cache::Cold if self.may_drop_caches && system::drop_caches(Path::new(system::DROP_CACHES)) => {
+                Some("drop_caches")
+            }
             Cache::Cold => {
                 system::forget_files(folder);
                 Some("posix_fadvise")
@@ -235,82 +314,6 @@ impl Comparison<'_> {
                 None
             }
         })
-    }
-
-    fn record(
-        &self,
-        contender: &Contender,
-        number: u32,
-        cache: Cache,
-        job: &Job,
-        measured: Measured,
-        kept: &Kept,
-    ) -> Run {
-        let tips = log::tip_lines(&contender.adapter.log(job));
-        let heights: Vec<(f64, u32)> = match kept.is_asked {
-            true => kept.heights.clone(),
-            false => tips.iter().map(|tip| (tip.unix_seconds, tip.height)).collect(),
-        };
-        let mut samples = measured.samples;
-        let mut reached = heights.iter().peekable();
-        let mut height = None;
-        for sample in &mut samples {
-            while let Some((_, now)) = reached.next_if(|(seconds, _)| *seconds <= measured.started + sample.seconds) {
-                height = Some(*now);
-            }
-            sample.height = height;
-        }
-        let is_tip = |height: u32, hash: &str| height == job.height && hash == self.chain.facts.tip;
-        let told =
-            kept.end.as_ref().filter(|(_, answer)| is_tip(answer.height, &answer.tip)).map(|(seconds, _)| *seconds);
-        let logged = tips.iter().find(|line| is_tip(line.height, &line.hash)).map(|line| line.unix_seconds);
-        let tip = told.or(logged);
-        let (outcome, reason) = self.verdict(measured.end);
-        Run {
-            node: contender.name.clone(),
-            number,
-            cache,
-            cache_emptied_by: None,
-            outcome,
-            reason,
-            exit_code: match measured.end {
-                End::Exited { code } => Some(code),
-                _ => None,
-            },
-            log_end: None,
-            tip_seconds: tip.map(|seconds| rounded((seconds - measured.started).max(0.0))),
-            wall_seconds: rounded(measured.wall_seconds),
-            user_seconds: rounded(measured.user_seconds),
-            system_seconds: rounded(measured.system_seconds),
-            peak_rss_bytes: measured.peak_rss_bytes,
-            io: measured.io,
-            disk_bytes: system::disk_bytes(&job.data),
-            network: None,
-            stages: Vec::new(),
-            is_disturbed: measured.machine.is_disturbed(),
-            machine: measured.machine,
-            answer: None,
-            samples,
-        }
-    }
-
-    /// What its end alone tells: no reason where the answer decides.
-    fn verdict(&self, end: End) -> (Outcome, Option<String>) {
-        match end {
-            End::Exited { code: 0 } => (Outcome::Failed, None),
-            End::Exited { code } => (Outcome::Failed, Some(format!("it ended with exit code {code}"))),
-            End::Killed { signal } => (Outcome::Failed, Some(format!("it was killed by signal {signal}"))),
-            End::TimedOut => {
-                let seconds = self.settings.timeout_seconds;
-                (Outcome::TimedOut, Some(format!("it did not end within {seconds} s and was killed")))
-            }
-            End::MemoryExceeded => {
-                let limit = self.settings.memory_max_bytes;
-                (Outcome::MemoryExceeded, Some(format!("it used more than {limit} bytes of memory and was killed")))
-            }
-            End::ServerEnded => (Outcome::Failed, Some("the server that gave the chain ended".into())),
-            End::Interrupted => (Outcome::Failed, Some("it was interrupted".into())),
-        }
     }
 }
 

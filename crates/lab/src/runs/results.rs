@@ -103,6 +103,9 @@ pub struct Settings {
     pub cache_mib: u64,
     pub timeout_seconds: u64,
     pub memory_max_bytes: u64,
+    /// A node that leaves less of the disk free is ended.
+    #[serde(default)]
+    pub disk_free_min_bytes: u64,
 }
 
 /// What no node that checks signatures one at a time can go below: (verifications + tweak checks) x measured time / threads.
@@ -192,6 +195,8 @@ pub enum Outcome {
     Failed,
     TimedOut,
     MemoryExceeded,
+    /// It left too little of the disk free.
+    DiskFull,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -366,6 +371,15 @@ pub struct Figures {
 impl Results {
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// What an earlier part of the same comparison knows and this one need not find again.
+    pub(super) fn take_over(&mut self, earlier: &Results) {
+        self.started = earlier.started;
+        self.floor = earlier.floor.clone().or_else(|| self.floor.take());
+        for (node, was) in self.nodes.iter_mut().zip(&earlier.nodes).filter(|(node, was)| node.version == was.version) {
+            node.validity = was.validity.clone();
+        }
     }
 
     /// Decides what was expected if nobody foretold it, which runs count, and makes the summary.

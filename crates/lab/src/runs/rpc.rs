@@ -4,6 +4,7 @@
 //! loopback, repeat a call by itself, or read an answer without bound.
 
 use super::adapter::Job;
+use super::results::NetworkBytes;
 use super::system::read_proc;
 use crate::error::LabError;
 use crate::limits::RPC_ANSWER_BYTES_MAX;
@@ -39,6 +40,12 @@ impl Server {
             Some(error) => Err(failed(error.to_string())),
             None => Err(failed(first_line(&answer))),
         }
+    }
+
+    /// What it has received from its peers and sent to them since it began; `None` from a node that does not tell.
+    pub fn net_totals(&self) -> Option<NetworkBytes> {
+        let totals = self.call("getnettotals", &json!([])).ok()?;
+        Some(NetworkBytes { received: totals["totalbytesrecv"].as_u64()?, sent: totals["totalbytessent"].as_u64()? })
     }
 
     /// HTTP 1.0: the server ends the connection behind its answer.

@@ -5,6 +5,9 @@
 use super::results::{Cache, Figures, Outcome, Results, Run, Spread, Summary, rounded};
 use std::fmt::Write;
 
+/// Of the table.
+const COLUMNS: usize = 16;
+
 /// One entry a node and state of the cache, in the order of the first runs.
 pub fn summarise(results: &Results) -> Vec<Summary> {
     let mut summaries: Vec<Summary> = Vec::new();
@@ -67,17 +70,22 @@ fn figures(results: &Results, runs: &[&Run]) -> Option<Figures> {
 /// The table, with what went wrong and what it is about below it.
 pub fn to_markdown(results: &Results) -> String {
     let mut text = String::from(
-        "| node | runs | wall s | to tip s | CPU s | RSS MB | read MB | written MB | blocks/s | inputs/s | wall ratio | CPU ratio | wall / floor |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        "| node | runs | wall s | to tip s | CPU s | idle | RSS MB | read MB | written MB | disk MB | received MB | blocks/s | inputs/s | wall ratio | CPU ratio | wall / floor |\n",
     );
+    let _ = writeln!(text, "|{}", "---|".repeat(COLUMNS));
     for summary in &results.summary {
         // Writing into a string cannot fail.
         let _ = writeln!(text, "{}", row(summary));
     }
     for node in &results.nodes {
         if let Some(reason) = &node.cannot {
-            let _ = writeln!(text, "| {} | cannot |{} {reason} |", node.name, " - |".repeat(10));
+            let _ = writeln!(text, "| {} | cannot |{} {reason} |", node.name, " - |".repeat(COLUMNS - 3));
         }
+    }
+    for left in &results.left_out {
+        let source = left.source.as_ref().map_or(String::new(), |source| format!(" ({source})"));
+        let dashes = " - |".repeat(COLUMNS - 3);
+        let _ = writeln!(text, "| {} | left out |{dashes} {}{source} |", left.name, left.reason);
     }
     text.push('\n');
     for line in remarks(results) {
@@ -99,7 +107,7 @@ fn row(summary: &Summary) -> String {
         let _ = write!(runs, ", {} disturbed", summary.runs_disturbed);
     }
     let head = format!("| {}{cache} | {runs} |", summary.node);
-    let Some(figures) = &summary.figures else { return format!("{head}{}", " - |".repeat(11)) };
+    let Some(figures) = &summary.figures else { return format!("{head}{}", " - |".repeat(COLUMNS - 2)) };
     let spread = |spread: &Spread| format!("{:.2} [{:.2}-{:.2}]", spread.median, spread.min, spread.max);
     let megabytes = |spread: &Spread| format!("{:.0}", spread.median / 1e6);
     let optional = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
@@ -107,9 +115,12 @@ fn row(summary: &Summary) -> String {
         spread(&figures.wall_seconds),
         figures.tip_seconds.as_ref().map_or("-".into(), spread),
         spread(&figures.cpu_seconds),
+        figures.idle_share.map_or("-".into(), |share| format!("{:.0} %", share.median * 100.0)),
         megabytes(&figures.peak_rss_bytes),
         megabytes(&figures.read_bytes),
         megabytes(&figures.write_bytes),
+        megabytes(&figures.disk_bytes),
+        figures.received_bytes.as_ref().map_or("-".into(), megabytes),
         format!("{:.0}", figures.blocks_per_second),
         figures.inputs_per_second.map_or("-".into(), |rate| format!("{rate:.0}")),
         optional(figures.wall_ratio),
@@ -141,7 +152,15 @@ fn remarks(results: &Results) -> Vec<String> {
         if let Some(source) = &node.source {
             lines.push(format!("{} has the chain from {source}.", node.name));
         }
+        lines.extend(node.notes.iter().map(|note| format!("{}: {note}", node.name)));
     }
+    if results.runs.iter().any(|run| run.cache_emptied_by.as_deref() == Some("posix_fadvise")) {
+        lines.push(
+            "Cold: only the files of the run left the system's cache (posix_fadvise), without the right or the wish to empty it."
+                .into(),
+        );
+    }
+    lines.extend(results.nodes.iter().filter_map(|node| stages(results, &node.name)));
     for server in &results.servers {
         lines.push(format!("Server {}: {}.", server.name, server.version));
     }
@@ -173,6 +192,21 @@ fn remarks(results: &Results) -> Vec<String> {
         );
     }
     lines
+}
+
+/// `lydian's CPU by stage: settle 12.3 s, fund 1.0 s`, the median over the runs that count, the largest first.
+fn stages(results: &Results, node: &str) -> Option<String> {
+    let counts = |run: &&Run| run.node == node && run.outcome == Outcome::Counted && !run.stages.is_empty();
+    let runs: Vec<&Run> = results.runs.iter().filter(counts).collect();
+    let mut medians: Vec<(&str, f64)> = Vec::new();
+    for stage in &runs.first()?.stages {
+        let of_run =
+            |run: &&Run| run.stages.iter().find(|other| other.name == stage.name).map(|stage| stage.cpu_seconds);
+        medians.push((&stage.name, Spread::of(runs.iter().filter_map(of_run).collect())?.median));
+    }
+    medians.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let parts: Vec<String> = medians.iter().map(|(name, seconds)| format!("{name} {seconds:.2} s")).collect();
+    Some(format!("{node}'s CPU by stage: {}.", parts.join(", ")))
 }
 
 fn ratio(value: f64, of: f64) -> Option<f64> {

@@ -91,6 +91,12 @@ pub fn disk_bytes(folder: &Path) -> u64 {
     files_below(folder).iter().filter_map(|path| path.symlink_metadata().ok()).map(|meta| meta.blocks() * 512).sum()
 }
 
+/// What a user may still write on the disk of this folder.
+pub fn disk_free_bytes(folder: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(folder).ok()?;
+    stat.f_bavail.checked_mul(stat.f_frsize)
+}
+
 /// Every file below a folder; links are not followed.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
@@ -108,11 +114,14 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Empties the system's cache of files, where we may.
-pub fn drop_caches() -> bool {
+/// Where the system's cache of files is emptied.
+pub const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// Empties the system's cache of files, where we may; `control` is [`DROP_CACHES`].
+pub fn drop_caches(control: &Path) -> bool {
     rustix::fs::sync();
     let drop = |mut file: std::fs::File| io::Write::write_all(&mut file, b"3\n");
-    OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches").and_then(drop).is_ok()
+    OpenOptions::new().write(true).open(control).and_then(drop).is_ok()
 }
 
 /// Lets the cache forget the files below a folder, which are on the disk already.

@@ -29,6 +29,7 @@ pub struct Server {
     process: Running,
     port: u16,
     facts: NodeFacts,
+    job: Job,
     _folder: Folder,
 }
 
@@ -82,8 +83,8 @@ impl Server {
             notes: adapter.notes(),
             validity: None,
         };
-        let mut server = Server { process: Running::start(command, &output)?, port, facts, _folder: folder };
-        let is_there = server.wait(recipe, &job, &output)?;
+        let mut server = Server { process: Running::start(command, &output)?, port, facts, job, _folder: folder };
+        let is_there = server.wait(recipe, &output)?;
         Ok(is_there.then_some(server))
     }
 
@@ -95,11 +96,16 @@ impl Server {
         self.process.0.id()
     }
 
+    /// Where it tells how many bytes it sent and received.
+    pub fn counter(&self) -> Option<rpc::Server> {
+        rpc::Server::with_cookie(&self.job)
+    }
+
     pub fn facts(&self) -> &NodeFacts {
         &self.facts
     }
 
-    fn wait(&mut self, recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabError> {
+    fn wait(&mut self, recipe: &Recipe<'_>, output: &Path) -> Result<bool, LabError> {
         let name = recipe.name;
         let tip = Value::from(recipe.chain.facts.tip.clone());
         for _ in 0..POLLS_MAX {
@@ -111,8 +117,7 @@ impl Server {
                 break;
             }
             // Until it is up it refuses the connection, or answers -28.
-            let best =
-                rpc::Server::with_cookie(job).and_then(|server| server.call("getbestblockhash", &json!([])).ok());
+            let best = self.counter().and_then(|server| server.call("getbestblockhash", &json!([])).ok());
             match best {
                 Some(best) if best == tip => {
                     std::thread::sleep(SETTLES);
@@ -125,7 +130,7 @@ impl Server {
                 None => {}
             }
         }
-        let said = log_end(&recipe.adapter.log(job), output);
+        let said = log_end(&recipe.adapter.log(&self.job), output);
         Err(LabError::program(name, format!("the server does not answer; it says:\n{said}")))
     }
 }
@@ -137,6 +142,7 @@ fn validate(recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabEr
     let guard = Guard {
         timeout: Duration::from_secs(recipe.settings.timeout_seconds),
         memory_max_bytes: recipe.settings.memory_max_bytes,
+        disk_free_min_bytes: recipe.settings.disk_free_min_bytes,
         interrupted: recipe.interrupted,
         servers: &[],
     };

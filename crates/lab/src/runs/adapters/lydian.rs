@@ -5,7 +5,7 @@
 use super::found;
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
-use crate::runs::results::Answer;
+use crate::runs::results::{Answer, Stage, rounded};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,6 +73,10 @@ impl Adapter for Lydian {
         Some(command)
     }
 
+    fn stages(&self, job: &Job) -> Vec<Stage> {
+        self.ask(job, "info").map_or(Vec::new(), |info| stages_of(&info))
+    }
+
     fn answer(&self, job: &Job) -> Result<Answer, LabError> {
         let (info, set) = (self.ask(job, "info")?, self.ask(job, "utxohash")?);
         answer_of(&info, &set)
@@ -98,6 +102,15 @@ fn answer_of(info: &Value, set: &Value) -> Result<Answer, LabError> {
     Ok(Answer { height, tip: hash, coins: set["coins"].as_u64(), utxo_hash })
 }
 
+/// Of `lydian info --json`; without those that use no CPU, which only wait.
+fn stages_of(info: &Value) -> Vec<Stage> {
+    let stage = |stage: &Value| {
+        let cpu_seconds = stage["cpu_seconds"].as_f64().filter(|seconds| *seconds > 0.0)?;
+        Some(Stage { name: stage["stage"].as_str()?.to_owned(), cpu_seconds: rounded(cpu_seconds) })
+    };
+    info["run"]["stages"].as_array().map_or(Vec::new(), |stages| stages.iter().filter_map(stage).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,5 +128,15 @@ mod tests {
             assert!(answer_of(&info, &other).is_err(), "{name}");
         }
         assert!(answer_of(&json!({}), &set).is_err());
+    }
+
+    #[test]
+    fn stages_are_those_that_used_cpu() {
+        let stage = |name: &str, cpu: f64| json!({"stage": name, "wall_seconds": 9.0, "cpu_seconds": cpu});
+        let info = json!({"run": {"stages": [stage("read", 0.25), stage("wait", 0.0), stage("settle", 3.5)]}});
+        let found = stages_of(&info);
+        let names: Vec<(&str, f64)> = found.iter().map(|stage| (stage.name.as_str(), stage.cpu_seconds)).collect();
+        assert_eq!(names, [("read", 0.25), ("settle", 3.5)]);
+        assert!(stages_of(&json!({"run": null})).is_empty());
     }
 }

@@ -1,0 +1,44 @@
+//! Which systems of the published benchmarks a comparison leaves out, and why, so that its table is silent about nobody.
+//!
+//! Input: the names of the contenders, the experiment. Output: one entry a node that is not among them. Must never: leave out a reason.
+
+use super::results::{Experiment, LeftOut};
+use super::systems::{Bar, Role, SYSTEMS, System};
+
+/// `names` are those of `--nodes`, with or without a label.
+pub fn left_out(names: &[String], experiment: Experiment) -> Vec<LeftOut> {
+    let bar = match experiment {
+        Experiment::Reindex => Bar::Reindex,
+        Experiment::Sync => Bar::Sync,
+    };
+    let takes_part = |system: &System| names.iter().any(|name| name.split(':').next() == Some(system.kind));
+    let absent = SYSTEMS.iter().filter(|system| system.role == Role::Node && !takes_part(system));
+    absent
+        .map(|system| match system.bar(bar) {
+            Some(_) => system.left_out(bar),
+            None => LeftOut {
+                name: system.title.to_owned(),
+                reason: format!("it was not among --nodes; {}", system.how.text(system.kind)),
+                source: None,
+            },
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_not_there_is_named_with_a_reason() {
+        let names: Vec<String> = ["bitcoind", "lydian", "lydian:old"].map(str::to_owned).into();
+        let found = left_out(&names, Experiment::Reindex);
+        let nodes = SYSTEMS.iter().filter(|system| system.role == Role::Node).count();
+        assert_eq!(found.len(), nodes - 2);
+        let reason = |name: &str| found.iter().find(|left| left.name == name).map(|left| left.reason.as_str());
+        assert_eq!(reason("Lydian"), None);
+        assert!(reason("Bitcoin Knots").is_some_and(|reason| reason.starts_with("it was not among --nodes")));
+        assert!(reason("btcd").is_some_and(|reason| reason.contains("block files")), "what it is comes first");
+        assert!(found.iter().all(|left| !left.reason.is_empty()));
+    }
+}
