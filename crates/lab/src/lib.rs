@@ -17,6 +17,7 @@ pub mod parallel;
 pub mod peers;
 pub mod plan;
 pub mod presets;
+pub mod project;
 pub mod regtest;
 pub mod rng;
 pub mod runs;

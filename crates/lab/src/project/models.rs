@@ -1,0 +1,169 @@
+//! The models of one node: what explains its times, and what each says of the target.
+//!
+//! Input: its chains, the target's counts; output: models with their projection. Kept are those that leave no more unexplained than the best one half
+//! as much again, or than the runs spread. With one chain: each kind of work alone; the checks at libsecp256k1's measured price with the rest by one
+//! kind of work, where the node took at least that price; stages, where the node tells them.
+
+use super::fit::{BYTE, CHECK, COLUMNS, Fit, INPUT, NAMES, OUTPUT, Row, fits};
+use super::mainnet::{Range, TargetCounts};
+use super::{Measured, Prices};
+use serde::Serialize;
+
+/// Unexplained shares below this are noise of the clock.
+const RESIDUAL_NOISE: f64 = 0.005;
+const RESIDUAL_FACTOR: f64 = 1.5;
+/// Beginnings of the names of stages whose work is the checks.
+const CHECK_STAGES: [&str; 5] = ["signature", "verify", "lane", "referee", "rerun"];
+
+/// One explanation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Model {
+    /// How it was found: `least squares`, `one kind of work`, `checks at the reference's price`, `stages`.
+    pub kind: &'static str,
+    pub terms: Vec<Term>,
+    /// What the model leaves unexplained of the measured times, as a share.
+    pub residual: f64,
+    pub cpu_seconds: Range,
+}
+
+/// One cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Term {
+    /// `check`, `input`, `output`, `byte`, `block` or `start`.
+    pub of: &'static str,
+    pub nanoseconds: f64,
+}
+
+impl Model {
+    /// `24,100 ns x checks + 7,000 ns x inputs`.
+    pub fn formula(&self) -> String {
+        let term = |term: &Term| match term.of {
+            "start" => format!("{:.2} s", term.nanoseconds / 1e9),
+            "byte" => format!("{:.3} ns x bytes", term.nanoseconds),
+            of => format!("{:.1} ns x {of}s", term.nanoseconds),
+        };
+        self.terms.iter().map(term).collect::<Vec<_>>().join(" + ")
+    }
+}
+
+/// The kept models, that with the least unexplained first, and remarks on how they were found.
+pub(super) fn models(measured: &[Measured], counts: &TargetCounts) -> (Vec<Model>, Vec<String>) {
+    let mut notes = Vec::new();
+    let unknown = Prices { ecdsa_seconds: 0.0, schnorr: 1.0, tweak: 1.0 };
+    let prices = measured.iter().find_map(|row| row.prices).unwrap_or(unknown);
+    if measured.iter().all(|row| row.prices.is_none()) {
+        notes.push("no measured price of a check: Schnorr and tweak checks are counted like ECDSA checks".to_owned());
+    }
+    let rows: Vec<Row> = measured.iter().map(|row| row_of(row, prices)).collect();
+    if rows.iter().any(|row| row.counts.get(OUTPUT).copied().flatten().is_none()) {
+        notes.push("results without the chain's outputs: no model has a cost of outputs".to_owned());
+    }
+    let target = target_of(counts, prices);
+    let mut chains: Vec<&str> = measured.iter().map(|row| row.sha256.as_str()).collect();
+    chains.sort_unstable();
+    chains.dedup();
+    let mut models: Vec<Model> = kept(fits(&rows), measured)
+        .iter()
+        .map(|fit| model(if chains.len() > 1 { "least squares" } else { "one kind of work" }, fit, &target))
+        .collect();
+    if chains.len() == 1 {
+        notes.push(
+            "one chain alone cannot tell the kinds of work apart: the bounds hold what each of them alone would mean"
+                .to_owned(),
+        );
+    }
+    let Some(largest) = measured.iter().max_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds)) else {
+        return (models, notes);
+    };
+    let by_stages = stages(largest, prices, &target);
+    if by_stages.is_empty() {
+        models.extend(at_price(largest, prices, &target, chains.len()));
+    } else {
+        notes.push(
+            "the node tells its CPU by stage: signatures go with the checks, the rest with one kind of work".to_owned(),
+        );
+        models.retain(|model| model.kind == "least squares");
+        models.extend(by_stages);
+    }
+    (models, notes)
+}
+
+fn row_of(row: &Measured, prices: Prices) -> Row {
+    let counts = &row.counts;
+    let checks = counts.ecdsa + counts.schnorr * prices.schnorr + counts.tweaks * prices.tweak;
+    let counts =
+        [Some(1.0), Some(counts.blocks), Some(checks), Some(counts.inputs), counts.outputs, Some(counts.bytes)];
+    Row { counts, seconds: row.cpu_seconds }
+}
+
+/// The target's counts in the columns of a row.
+fn target_of(counts: &TargetCounts, prices: Prices) -> [Range; COLUMNS] {
+    let (all, share, tweaks) =
+        (counts.range("verifications"), counts.range("schnorr_share"), counts.range("tweak_checks"));
+    let checks =
+        |all: f64, share: f64, tweaks: f64| all * (1.0 - share + share * prices.schnorr) + tweaks * prices.tweak;
+    let (dear, cheap) = if prices.schnorr > 1.0 { (share.high, share.low) } else { (share.low, share.high) };
+    let checks = Range {
+        low: checks(all.low, cheap, tweaks.low),
+        middle: checks(all.middle, share.middle, tweaks.middle),
+        high: checks(all.high, dear, tweaks.high),
+    };
+    let blocks = Range::exactly(f64::from(counts.target.height));
+    [Range::exactly(1.0), blocks, checks, counts.range("inputs"), counts.range("outputs"), counts.range("bytes")]
+}
+
+fn kept(fits: Vec<Fit>, measured: &[Measured]) -> Vec<Fit> {
+    let noise = measured.iter().map(|row| row.noise).fold(RESIDUAL_NOISE, f64::max);
+    let best = fits.first().map_or(0.0, |fit| fit.residual);
+    fits.into_iter().filter(|fit| fit.residual <= (best * RESIDUAL_FACTOR).max(noise)).collect()
+}
+
+fn model(kind: &'static str, fit: &Fit, target: &[Range; COLUMNS]) -> Model {
+    let mut cpu_seconds = Range::default();
+    let mut terms = Vec::new();
+    for ((cost, range), of) in fit.each.iter().zip(target).zip(NAMES) {
+        if *cost > 0.0 {
+            terms.push(Term { of, nanoseconds: cost * 1e9 });
+            cpu_seconds.low += cost * range.low;
+            cpu_seconds.middle += cost * range.middle;
+            cpu_seconds.high += cost * range.high;
+        }
+    }
+    Model { kind, terms, residual: fit.residual, cpu_seconds }
+}
+
+/// Checks at the price of one at a time, and what is left by one kind of work: of a node that took at least that price.
+fn at_price(row: &Measured, prices: Prices, target: &[Range; COLUMNS], chains: usize) -> Vec<Model> {
+    let seconds = row_of(row, prices).counts.get(CHECK).copied().flatten().unwrap_or(0.0) * prices.ecdsa_seconds;
+    if chains > 1 || seconds <= 0.0 || row.cpu_seconds < seconds {
+        return Vec::new();
+    }
+    split("checks at the reference's price", row, prices, target, seconds)
+}
+
+/// The stages that check signatures by the checks, all else by one kind of work.
+fn stages(row: &Measured, prices: Prices, target: &[Range; COLUMNS]) -> Vec<Model> {
+    let is_check = |name: &str| CHECK_STAGES.iter().any(|start| name.to_lowercase().starts_with(start));
+    let seconds: f64 = row.stages.iter().filter(|stage| is_check(&stage.name)).map(|stage| stage.cpu_seconds).sum();
+    if seconds <= 0.0 || seconds > row.cpu_seconds {
+        return Vec::new();
+    }
+    split("stages", row, prices, target, seconds)
+}
+
+/// `seconds` by the checks; the rest by inputs, outputs or bytes, one model each.
+fn split(kind: &'static str, row: &Measured, prices: Prices, target: &[Range; COLUMNS], seconds: f64) -> Vec<Model> {
+    let counts = row_of(row, prices).counts;
+    let count = |column: usize| counts.get(column).copied().flatten().filter(|&count| count > 0.0);
+    let Some(checks) = count(CHECK) else { return Vec::new() };
+    let rest = row.cpu_seconds - seconds;
+    [INPUT, OUTPUT, BYTE]
+        .into_iter()
+        .filter_map(|column| {
+            let mut each = [0.0; COLUMNS];
+            *each.get_mut(CHECK)? = seconds / checks;
+            *each.get_mut(column)? = rest / count(column)?;
+            Some(model(kind, &Fit { each, residual: 0.0 }, target))
+        })
+        .collect()
+}

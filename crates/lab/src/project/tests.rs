@@ -1,0 +1,239 @@
+use super::*;
+use crate::runs::results::{ChainFacts, Floor, Lab, MachineFacts, NodeFacts, Settings, Spread, Summary};
+
+const FLOOR: Floor = Floor { ecdsa_ns: 25_000.0, schnorr_ns: 25_500.0, tweak_ns: 18_000.0, threads: 2, seconds: 8.0 };
+
+/// Blocks, ECDSA, Schnorr, tweaks, inputs, outputs, bytes.
+type Chain = (&'static str, u32, [u64; 6]);
+
+const CHAINS: [Chain; 7] = [
+    ("empty", 2016, [0, 0, 0, 0, 2016, 460_000]),
+    ("mainnet-mix", 550, [524_297, 147_582, 25_427, 586_370, 1_100_000, 158_599_228]),
+    ("worst", 460, [2_100_000, 5_000, 300_000, 60_000, 200_000, 50_000_000]),
+    ("reuse", 2190, [600_000, 10_000, 1_000, 700_000, 1_900_000, 138_000_000]),
+    ("one", 700, [10_000, 500_000, 0, 510_000, 90_000, 90_000_000]),
+    ("two", 4000, [20_000, 10_000, 0, 30_000, 1_000_000, 40_000_000]),
+    ("three", 100, [300_000, 0, 0, 900_000, 100_000, 400_000_000]),
+];
+
+/// What a made-up node takes for a chain.
+#[derive(Clone, Copy)]
+struct Node {
+    start: f64,
+    check: f64,
+    input: f64,
+    output: f64,
+    byte: f64,
+}
+
+impl Node {
+    fn seconds(&self, [ecdsa, schnorr, tweaks, inputs, outputs, bytes]: [f64; 6]) -> f64 {
+        let checks = ecdsa + schnorr * FLOOR.schnorr_ns / FLOOR.ecdsa_ns + tweaks * FLOOR.tweak_ns / FLOOR.ecdsa_ns;
+        self.start + self.check * checks + self.input * inputs + self.output * outputs + self.byte * bytes
+    }
+}
+
+const NODE: Node = Node { start: 0.05, check: 26e-6, input: 6e-6, output: 2e-6, byte: 4e-9 };
+
+fn results((preset, height, counts): Chain, node: &Node) -> Results {
+    let [ecdsa, schnorr, tweaks, inputs, outputs, bytes] = counts;
+    let seconds = node.seconds(counts.map(as_f64));
+    let is_empty = preset == "empty";
+    let known = |count: u64| (!is_empty).then_some(count);
+    let spread = Spread { median: seconds, min: seconds, max: seconds };
+    let wall = Spread { median: seconds * 0.55, min: seconds * 0.55, max: seconds * 0.55 };
+    Results {
+        format: 1,
+        lab: Lab { version: "0".into(), commit: None, command_line: Vec::new() },
+        experiment: Experiment::Reindex,
+        started: 0.0,
+        machine: MachineFacts {
+            cpu: "made up".into(),
+            cores: 2,
+            memory_bytes: None,
+            kernel: "-".into(),
+            filesystem: None,
+        },
+        chain: ChainFacts {
+            preset: Some(preset.into()),
+            network: "regtest".into(),
+            sha256: preset.into(),
+            file_bytes: bytes,
+            height,
+            tip: "00".into(),
+            transactions: known(1),
+            inputs: known(inputs),
+            outputs: known(outputs),
+            ecdsa_verifications: known(ecdsa),
+            schnorr_verifications: known(schnorr),
+            tweak_checks: known(tweaks),
+        },
+        settings: Settings { runs: 3, threads: 2, cache_mib: 1, timeout_seconds: 1, memory_max_bytes: 1 },
+        floor: (!is_empty).then(|| FLOOR.clone()),
+        nodes: vec![NodeFacts {
+            name: "made-up".into(),
+            program: "made-up".into(),
+            version: "1".into(),
+            arguments: Vec::new(),
+            source: None,
+            cannot: None,
+            notes: Vec::new(),
+            validity: None,
+        }],
+        servers: Vec::new(),
+        left_out: Vec::new(),
+        expected: None,
+        is_agreed: true,
+        runs: Vec::new(),
+        summary: vec![Summary {
+            node: "made-up".into(),
+            cache: Cache::Warm,
+            runs_counted: 3,
+            runs_disturbed: 0,
+            runs_not_counted: 0,
+            figures: Some(Figures {
+                wall_seconds: wall,
+                tip_seconds: None,
+                cpu_seconds: spread,
+                peak_rss_bytes: spread,
+                read_bytes: spread,
+                write_bytes: spread,
+                disk_bytes: spread,
+                received_bytes: None,
+                idle_share: None,
+                blocks_per_second: 1.0,
+                inputs_per_second: None,
+                wall_ratio: None,
+                cpu_ratio: None,
+                floor_ratio: None,
+            }),
+        }],
+    }
+}
+
+fn target() -> Target {
+    Target::parse("mainnet@928000").unwrap()
+}
+
+/// What the node truly takes at the middle counts of the target.
+fn truth(node: &Node) -> f64 {
+    let counts = TargetCounts::of(&target());
+    let all = counts.range("verifications").middle;
+    let schnorr = all * counts.range("schnorr_share").middle;
+    let middle = |name: &str| counts.range(name).middle;
+    node.seconds([all - schnorr, schnorr, middle("tweak_checks"), middle("inputs"), middle("outputs"), middle("bytes")])
+}
+
+fn projected(chains: &[Chain], node: &Node, cores: Option<usize>) -> NodeProjection {
+    let all: Vec<Results> = chains.iter().map(|chain| results(*chain, node)).collect();
+    let projection = project(&all, &target(), &Options { cores }).unwrap();
+    assert_eq!(projection.refused, []);
+    projection.nodes.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_made_up_node_with_known_costs_is_recovered() {
+    let node = projected(&CHAINS, &NODE, None);
+    let (best, truth) = (&node.models[0], truth(&NODE));
+    assert!(best.residual < 1e-6, "{best:?}");
+    assert!((best.cpu_seconds.middle / truth - 1.0).abs() < 1e-3, "{} {truth}", best.cpu_seconds.middle);
+    assert!((node.cpu_seconds.middle / truth - 1.0).abs() < 0.05, "{:?} {truth}", node.cpu_seconds);
+    assert!(node.cpu_seconds.low < truth && truth < node.cpu_seconds.high);
+    let check = best.terms.iter().find(|term| term.of == "check").unwrap();
+    assert!((check.nanoseconds - 26_000.0).abs() < 30.0, "{check:?}");
+}
+
+#[test]
+fn one_chain_gives_bounds_instead_of_precision() {
+    let node = projected(&CHAINS[1..2], &NODE, None);
+    let truth = truth(&NODE);
+    assert!(node.cpu_seconds.low < truth && truth < node.cpu_seconds.high, "{:?} {truth}", node.cpu_seconds);
+    assert!(node.cpu_seconds.high / node.cpu_seconds.low > 1.3, "{:?}", node.cpu_seconds);
+    assert!(node.models.iter().any(|model| model.kind == "one kind of work"));
+    assert!(node.models.iter().any(|model| model.kind == "checks at the reference's price"));
+    assert!(node.notes.iter().any(|note| note.contains("one chain alone")));
+    // A node in lanes took less than the reference's price: that model is not for it.
+    let lanes = projected(&CHAINS[1..2], &Node { check: 4e-6, ..NODE }, None);
+    assert!(lanes.models.iter().all(|model| model.kind == "one kind of work"));
+}
+
+#[test]
+fn more_chains_narrow_the_bounds() {
+    let width = |node: &NodeProjection| node.cpu_seconds.high / node.cpu_seconds.low;
+    let (one, all) = (projected(&CHAINS[1..2], &NODE, None), projected(&CHAINS, &NODE, None));
+    assert!(width(&all) < width(&one), "{:?} {:?}", all.cpu_seconds, one.cpu_seconds);
+}
+
+#[test]
+fn stages_that_a_node_tells_separate_the_checks() {
+    let mut with_stages = results(CHAINS[1], &NODE);
+    let counts = CHAINS[1].2.map(as_f64);
+    let signatures = Node { start: 0.0, input: 0.0, output: 0.0, byte: 0.0, ..NODE }.seconds(counts);
+    let mut run = crate::runs::results::Run::not_started("made-up", 1, Cache::Warm, String::new());
+    run.outcome = Outcome::Counted;
+    let stage = |name: &str, cpu_seconds: f64| Stage { name: name.into(), cpu_seconds };
+    run.stages = vec![stage("Signatures", signatures), stage("apply", 1.0)];
+    with_stages.runs.push(run);
+    let projection = project(&[with_stages], &target(), &Options::default()).unwrap();
+    let node = &projection.nodes[0];
+    assert_eq!(node.models.len(), 3);
+    assert!(node.models.iter().all(|model| model.kind == "stages"));
+    let check = &node.models[0].terms[0];
+    assert!((check.nanoseconds - 26_000.0).abs() < 1e-6, "{check:?}");
+    let truth = truth(&NODE);
+    assert!(node.cpu_seconds.low < truth && truth < node.cpu_seconds.high);
+}
+
+#[test]
+fn cores_are_an_assumption_and_said_to_be_one() {
+    let measured = projected(&CHAINS, &NODE, None);
+    assert_eq!((measured.cores, measured.notes.iter().any(|note| note.contains("assumed"))), (2, false));
+    assert!((measured.wall_seconds.middle / measured.cpu_seconds.middle - 0.55).abs() < 1e-9);
+    let many = projected(&CHAINS, &NODE, Some(16));
+    assert!(many.notes.iter().any(|note| note.contains("assumed") && note.contains("2 cores to 16")));
+    // 0.55 of the CPU time on two cores: a tenth is serial. On 16 as busy as those: 0.06875; by Amdahl 0.15625.
+    assert!((many.wall_seconds.low / many.cpu_seconds.low - 0.06875).abs() < 1e-9);
+    assert!((many.wall_seconds.high / many.cpu_seconds.high - 0.15625).abs() < 1e-9);
+}
+
+#[test]
+fn what_cannot_be_projected_is_refused_with_the_reason() {
+    assert!(project(&[], &target(), &Options::default()).unwrap_err().to_string().contains("no results"));
+    let mut other = results(CHAINS[0], &NODE);
+    other.machine.cpu = "another".into();
+    let error = project(&[results(CHAINS[1], &NODE), other], &target(), &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("results of two machines, made up (2) and another (2)"), "{error}");
+    let refused = |result: Results| {
+        let projection = project(&[result], &target(), &Options::default()).unwrap();
+        assert_eq!(projection.nodes, []);
+        projection.refused[0].reason.clone()
+    };
+    let mut failed = results(CHAINS[1], &NODE);
+    failed.summary[0].figures = None;
+    assert!(refused(failed).contains("no run on mainnet-mix counts"));
+    let mut unknown = results(CHAINS[1], &NODE);
+    unknown.chain.preset = None;
+    unknown.chain.inputs = None;
+    assert!(refused(unknown).contains("the results on files do not say how many inputs"));
+    assert!(refused(results(CHAINS[0], &NODE)).contains("no chain with inputs"));
+}
+
+#[test]
+fn the_text_says_that_nothing_in_it_was_measured() {
+    let all: Vec<Results> = CHAINS.iter().map(|chain| results(*chain, &NODE)).collect();
+    let projection = project(&all, &target(), &Options { cores: Some(6) }).unwrap();
+    let text = projection.to_markdown();
+    assert!(text.starts_with("PROJECTION, not a measurement: mainnet up to height 928000"));
+    for words in [
+        "| made-up | reindex on empty, mainnet-mix,",
+        "ns x checks",
+        "Not in it:",
+        "173 million coins",
+        "schnorr_share",
+    ] {
+        assert!(text.contains(words), "{words} not in\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&projection.to_json()).unwrap();
+    assert_eq!(json["kind"], "projection");
+    assert!(json["nodes"][0]["cpu_seconds"]["low"].as_f64().unwrap() > 0.0);
+}
