@@ -9,10 +9,12 @@ use crate::plan::{PlannedBlock, PlannedOutput, PlannedTx};
 use crate::regtest::VOTED_ACTIVATION_HEIGHT;
 use crate::rng::Random;
 use crate::wallet::script::{OP_RETURN, Script};
-use crate::wallet::{Spending, Wallet, sign_input};
+use crate::wallet::{Lock, Opened, Spending, Wallet, sign_input};
 use lydian_hash::{merkle_root, sha256d};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, Header, OutPoint, Txid, write_compact_size};
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// Block version with which older nodes count votes for BIP9 deployments on all bits the lab cares for.
 pub const BLOCK_VERSION: i32 = 0x2000_0007;
@@ -87,11 +89,18 @@ pub struct Assembler {
     tip: BlockHash,
     /// By the number of the transaction in the chain.
     txids: Vec<Txid>,
+    /// Locks that come again and again, opened once.
+    known: HashMap<Lock, Opened>,
 }
 
 impl Assembler {
     pub fn new(wallet: Wallet, threads: usize, genesis: BlockHash) -> Assembler {
-        Assembler { wallet, threads, tip: genesis, txids: Vec::new() }
+        Assembler { wallet, threads, tip: genesis, txids: Vec::new(), known: HashMap::new() }
+    }
+
+    /// Opens these locks now, since they will be used many times: saves the public keys, changes no byte.
+    pub fn remember(&mut self, locks: impl Iterator<Item = Lock>) {
+        self.known.extend(locks.map(|lock| (lock, self.wallet.open(lock))));
     }
 
     pub fn tip(&self) -> BlockHash {
@@ -123,7 +132,7 @@ impl Assembler {
     fn output(&self, output: &PlannedOutput) -> MutOutput {
         match *output {
             PlannedOutput::Pay { lock, value } => {
-                MutOutput { value: Amount(value), script_pubkey: self.wallet.script_pubkey(lock) }
+                MutOutput { value: Amount(value), script_pubkey: self.open(lock).script_pubkey.clone() }
             }
             PlannedOutput::Data { size, number } => {
                 let mut data = vec![0; usize::from(size)];
@@ -134,8 +143,12 @@ impl Assembler {
         }
     }
 
+    fn open(&self, lock: Lock) -> Cow<'_, Opened> {
+        self.known.get(&lock).map_or_else(|| Cow::Owned(self.wallet.open(lock)), Cow::Borrowed)
+    }
+
     fn tx(&self, planned: &PlannedTx, outputs: &[MutOutput]) -> MadeTx {
-        let opened: Vec<_> = planned.inputs.iter().map(|input| self.wallet.open(input.coin.lock)).collect();
+        let opened: Vec<_> = planned.inputs.iter().map(|input| self.open(input.coin.lock)).collect();
         let spent: Vec<_> = planned
             .inputs
             .iter()

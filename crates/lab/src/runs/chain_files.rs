@@ -114,6 +114,18 @@ impl ChainFiles {
         Ok(ChainFiles { files, network, facts, last_time: scan.last_time, answer })
     }
 
+    /// Shows the bytes of every block to `visit`, in the order of the files.
+    pub fn each_block(&self, visit: &mut dyn FnMut(&[u8]) -> Result<(), LabError>) -> Result<(), LabError> {
+        let folder = self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
+        let key = xor_key(folder)?;
+        for path in self.files.iter().filter(|path| !path.ends_with("xor.dat")) {
+            let mut bytes = read_whole(&RealDisk, path, CHAIN_FILE_SIZE_MAX)?;
+            unhide(&mut bytes, &key);
+            (Records { bytes: &bytes, magic: self.network.magic }).try_for_each(&mut *visit)?;
+        }
+        Ok(())
+    }
+
     /// Copies the files into a folder, which is made, and waits until they are on the disk.
     pub fn copy_to(&self, folder: &Path) -> Result<(), LabError> {
         create_dir(folder)?;
@@ -193,6 +205,10 @@ fn xor_key(folder: &Path) -> Result<Vec<u8>, LabError> {
     Err(LabError::Usage(format!("{} has {} bytes, not {XOR_KEY_SIZE}", path.display(), key.len())))
 }
 
+fn unhide(bytes: &mut [u8], key: &[u8]) {
+    bytes.iter_mut().zip(key.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
+}
+
 /// One pass over the files.
 struct Scan {
     network: Option<&'static Network>,
@@ -214,9 +230,7 @@ impl Scan {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         self.hasher.update(name.as_bytes()).update(&[0]).update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
         self.bytes += bytes.len() as u64;
-        if !key.is_empty() {
-            bytes.iter_mut().zip(key.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
-        }
+        unhide(&mut bytes, key);
         let magic = bytes.first_chunk::<4>().copied().unwrap_or_default();
         let found = NETWORKS.iter().find(|network| network.magic == magic);
         self.network = self.network.or(found);
