@@ -10,6 +10,13 @@ pub const CHAIN_BLOCKS_MAX: u32 = 90_000;
 /// blocks that all signal.
 pub const FULL_BLOCK_HEIGHT_MIN: u32 = crate::regtest::VOTED_ACTIVATION_HEIGHT + 1;
 
+/// Scripts of the preset `reuse`: more would lock up what the subsidies of regtest pay for.
+pub const REUSE_SCRIPTS_MAX: u32 = 10_000;
+
+/// Transactions of a fat script of the preset `reuse`.
+pub const REUSE_FAT_MIN: u32 = 100;
+pub const REUSE_FAT_MAX: u32 = 200_000;
+
 /// Samples kept of one run; when they are full, every second one goes.
 pub const SAMPLES_MAX: usize = 2_400;
 

@@ -3,18 +3,20 @@
 mod peers;
 mod progress;
 mod reindex;
+mod reuse;
 mod runs;
 mod sync;
 
 use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::reindex::{ReindexArgs, reindex};
+use crate::cli::reuse::ReuseArgs;
 use crate::cli::sync::{SyncArgs, sync};
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
 use lydian_lab::limits_cmd::{self, LimitsSettings};
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
-use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg, worst};
+use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg, reuse as reuse_preset, worst};
 use lydian_lab::runs::chain_files::check_counts;
 use std::io::Write;
 use std::path::PathBuf;
@@ -79,6 +81,8 @@ struct ChainArgs {
     /// Share of the outputs that pay a key used before, 0 to 1.
     #[arg(long, default_value_t = 0.0)]
     reuse: f64,
+    #[command(flatten)]
+    reused: ReuseArgs,
     /// Folder to write; it must not hold a chain yet.
     #[arg(long)]
     out: PathBuf,
@@ -99,6 +103,8 @@ pub(crate) enum Preset {
     Reorg,
     /// Blocks with nothing but a coinbase; only --blocks applies.
     Empty,
+    /// Scripts that are paid and spent again and again, for Electrum servers; --scripts, --fat and --seed apply.
+    Reuse,
 }
 
 /// What a command ends with.
@@ -153,6 +159,9 @@ fn chain(args: &ChainArgs) -> Result<String, LabError> {
         Preset::Worst => worst::write(args.seed, threads, &args.out).map(|lines| summary(&lines)),
         Preset::Reorg => reorg::write(&args.out).map(|lines| summary(&lines)),
         Preset::Empty => empty::write(args.blocks, &args.out),
+        Preset::Reuse => {
+            reuse_preset::write(args.reused.settings(args.seed), threads, &args.out).map(|stats| stats.to_json())
+        }
         Preset::MainnetMix => mainnet_mix::write(settings, threads, &args.out).map(|stats| stats.to_json()),
     }
 }

@@ -4,6 +4,7 @@
 //! 130 after a Ctrl-C, which ends the run that is on and keeps those before it.
 
 use crate::cli::progress::Shown;
+use crate::cli::reuse::ReuseArgs;
 use crate::cli::{Preset, Report, per_mille, say};
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
@@ -33,7 +34,7 @@ pub(crate) struct RunArgs {
     /// Folder with block files; its network is told by their magic.
     #[arg(long, conflicts_with = "preset", required_unless_present = "preset")]
     chain: Option<PathBuf>,
-    /// A chain of the lab, made once and kept in the cache folder: mainnet-mix, worst or empty.
+    /// A chain of the lab, made once and kept in the cache folder: mainnet-mix, worst, empty or reuse.
     #[arg(long, value_enum)]
     preset: Option<Preset>,
     /// Blocks above the genesis block.
@@ -47,6 +48,8 @@ pub(crate) struct RunArgs {
     /// Share of the outputs that pay a key used before, 0 to 1.
     #[arg(long, default_value_t = 0.0)]
     reuse: f64,
+    #[command(flatten)]
+    reused: ReuseArgs,
     /// lydian, bitcoind, knots or btcd; `KIND:LABEL` for a second build of one kind. Ratios are to the first.
     #[arg(long, value_delimiter = ',', default_value = "lydian,bitcoind")]
     pub(crate) nodes: Vec<String>,
@@ -247,9 +250,9 @@ fn chain(args: &RunArgs, cache: &Path) -> Result<ChainFiles, LabError> {
         Some(Preset::MainnetMix) => chain_cache::Preset::MainnetMix(mix),
         Some(Preset::Worst) => chain_cache::Preset::Worst { seed: args.seed },
         Some(Preset::Empty) => chain_cache::Preset::Empty { blocks: args.blocks },
+        Some(Preset::Reuse) => chain_cache::Preset::Reuse(args.reused.settings(args.seed)),
         Some(Preset::Invalid | Preset::Reorg) | None => {
-            let text =
-                "--preset: chains with branches or refused blocks are for tests; take mainnet-mix, worst or empty";
+            let text = "--preset: chains with branches or refused blocks are for tests; take mainnet-mix, worst, empty or reuse";
             return Err(LabError::Usage(text.into()));
         }
     };

@@ -3,4 +3,7 @@
 //! Input: a chain with address reuse, servers, settings. Output: what each server's index cost to build, how long each query of each script took, loads of
 //! many connections, and where answers differ. Must never: count an answer that nobody compared.
 
+pub mod expected;
 pub mod results;
+pub mod targets;
+pub mod walk;

@@ -6,4 +6,5 @@ pub mod ledger;
 pub mod mainnet_mix;
 pub mod maker;
 pub mod reorg;
+pub mod reuse;
 pub mod worst;

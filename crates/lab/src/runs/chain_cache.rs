@@ -9,6 +9,7 @@ use super::system::{create_dir, remove_dir};
 use crate::error::LabError;
 use crate::limits::CHAIN_FILE_SIZE_MAX;
 use crate::plan::MixSettings;
+use crate::presets::reuse::{self, ReuseSettings};
 use crate::presets::{empty, mainnet_mix, worst};
 use lydian_disk::{Disk, RealDisk, read_whole};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub enum Preset {
     MainnetMix(MixSettings),
     Worst { seed: u64 },
     Empty { blocks: u32 },
+    Reuse(ReuseSettings),
 }
 
 impl Preset {
@@ -35,6 +37,9 @@ impl Preset {
             }
             Preset::Worst { seed } => format!("worst-seed{seed}-v{version}"),
             Preset::Empty { blocks } => format!("empty-{blocks}-v{version}"),
+            Preset::Reuse(ReuseSettings { seed, scripts, fat_spent, fat_kept }) => {
+                format!("reuse-{scripts}-fat{fat_spent}-{fat_kept}-seed{seed}-v{version}")
+            }
         }
     }
 
@@ -43,6 +48,7 @@ impl Preset {
             Preset::MainnetMix(settings) => mainnet_mix::write(settings, threads, folder).map(|_| ()),
             Preset::Worst { seed } => worst::write(seed, threads, folder).map(|_| ()),
             Preset::Empty { blocks } => empty::write(blocks, folder).map(|_| ()),
+            Preset::Reuse(settings) => reuse::write(settings, threads, folder).map(|_| ()),
         }
     }
 }
@@ -95,6 +101,7 @@ mod tests {
 
     const MIX_SHA256: &str = "3f2b76878bb77932870c6e04e2297537cb49a070f126aad9286b0fdbb5ee39b8";
     const EMPTY_SHA256: &str = "4f9f12cbdc3947fb45fccabd45736e5640b0d5eef9c3a4ef469f784acf390833";
+    const REUSE_SHA256: &str = "40f6a4e557bebe14ec648af91479dcc055eaf2a2556322498e63d2a33c45e411";
 
     /// When this fails the presets give other bytes than before: raise GENERATOR_VERSION and note the new hashes.
     #[test]
@@ -102,8 +109,10 @@ mod tests {
         let cache = scratch("version");
         let sha256 = |preset| ensure(preset, &cache, 2, &mut |_| ()).unwrap().1.facts.sha256;
         let mix = MixSettings { blocks: 434, full: 1, seed: 1, reuse_per_mille: 200 };
-        let found = (GENERATOR_VERSION, sha256(Preset::MainnetMix(mix)), sha256(Preset::Empty { blocks: 20 }));
-        assert_eq!(found, (1, MIX_SHA256.to_owned(), EMPTY_SHA256.to_owned()));
+        let reuse = ReuseSettings { seed: 1, scripts: 20, fat_spent: 100, fat_kept: 100 };
+        let presets = [Preset::MainnetMix(mix), Preset::Empty { blocks: 20 }, Preset::Reuse(reuse)];
+        let found = (GENERATOR_VERSION, presets.map(sha256));
+        assert_eq!(found, (1, [MIX_SHA256, EMPTY_SHA256, REUSE_SHA256].map(str::to_owned)));
         std::fs::remove_dir_all(&cache).unwrap();
     }
 
@@ -127,6 +136,7 @@ mod tests {
     #[test]
     fn whatever_changes_the_bytes_is_in_the_name() {
         let mix = MixSettings { blocks: 550, full: 100, seed: 1, reuse_per_mille: 0 };
+        let reuse = ReuseSettings::default();
         let others = [
             Preset::MainnetMix(MixSettings { blocks: 551, ..mix }),
             Preset::MainnetMix(MixSettings { full: 99, ..mix }),
@@ -136,6 +146,11 @@ mod tests {
             Preset::Worst { seed: 2 },
             Preset::Empty { blocks: 550 },
             Preset::Empty { blocks: 551 },
+            Preset::Reuse(reuse),
+            Preset::Reuse(ReuseSettings { seed: 2, ..reuse }),
+            Preset::Reuse(ReuseSettings { scripts: 2, ..reuse }),
+            Preset::Reuse(ReuseSettings { fat_spent: 0, ..reuse }),
+            Preset::Reuse(ReuseSettings { fat_kept: 0, ..reuse }),
             Preset::MainnetMix(mix),
         ];
         let names: std::collections::BTreeSet<String> = others.iter().map(Preset::key).collect();
