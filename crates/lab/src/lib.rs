@@ -13,6 +13,8 @@ pub mod files;
 pub mod history;
 pub mod limits;
 pub mod limits_cmd;
+#[cfg(test)]
+mod made_up;
 pub mod parallel;
 pub mod peers;
 pub mod plan;

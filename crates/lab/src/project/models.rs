@@ -14,6 +14,8 @@ const RESIDUAL_NOISE: f64 = 0.005;
 const RESIDUAL_FACTOR: f64 = 1.5;
 /// Beginnings of the names of stages whose work is the checks.
 const CHECK_STAGES: [&str; 5] = ["signature", "verify", "lane", "referee", "rerun"];
+/// Those whose work is the bytes.
+const BYTE_STAGES: [&str; 3] = ["read", "parse", "hash"];
 
 /// One explanation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,7 +82,7 @@ pub(super) fn models(measured: &[Measured], counts: &TargetCounts) -> (Vec<Model
         models.extend(at_price(largest, prices, &target, chains.len()));
     } else {
         notes.push(
-            "the node tells its CPU by stage: signatures go with the checks, the rest with one kind of work".to_owned(),
+            "the node tells its CPU by stage: signatures go with the checks, reading and parsing with the bytes, the rest with one kind of work".to_owned(),
         );
         models.retain(|model| model.kind == "least squares");
         models.extend(by_stages);
@@ -138,32 +140,39 @@ fn at_price(row: &Measured, prices: Prices, target: &[Range; COLUMNS], chains: u
     if chains > 1 || seconds <= 0.0 || row.cpu_seconds < seconds {
         return Vec::new();
     }
-    split("checks at the reference's price", row, prices, target, seconds)
+    split("checks at the reference's price", row, prices, target, (seconds, 0.0))
 }
 
-/// The stages that check signatures by the checks, all else by one kind of work.
+/// Stages that check signatures by the checks, those that read by the bytes, all else by one kind of work.
 fn stages(row: &Measured, prices: Prices, target: &[Range; COLUMNS]) -> Vec<Model> {
-    let is_check = |name: &str| CHECK_STAGES.iter().any(|start| name.to_lowercase().starts_with(start));
-    let seconds: f64 = row.stages.iter().filter(|stage| is_check(&stage.name)).map(|stage| stage.cpu_seconds).sum();
-    if seconds <= 0.0 || seconds > row.cpu_seconds {
+    let of = |starts: &[&str]| -> f64 {
+        let is_it = |name: &str| starts.iter().any(|start| name.to_lowercase().starts_with(start));
+        row.stages.iter().filter(|stage| is_it(&stage.name)).map(|stage| stage.cpu_seconds).sum()
+    };
+    let (checks, bytes) = (of(&CHECK_STAGES), of(&BYTE_STAGES));
+    if checks <= 0.0 || checks + bytes > row.cpu_seconds {
         return Vec::new();
     }
-    split("stages", row, prices, target, seconds)
+    split("stages", row, prices, target, (checks, bytes))
 }
 
-/// `seconds` by the checks; the rest by inputs, outputs or bytes, one model each.
-fn split(kind: &'static str, row: &Measured, prices: Prices, target: &[Range; COLUMNS], seconds: f64) -> Vec<Model> {
+/// So many seconds by the checks and by the bytes; the rest by inputs, outputs or bytes, one model each.
+fn split(
+    kind: &'static str,
+    row: &Measured,
+    prices: Prices,
+    target: &[Range; COLUMNS],
+    (checks, bytes): (f64, f64),
+) -> Vec<Model> {
     let counts = row_of(row, prices).counts;
     let count = |column: usize| counts.get(column).copied().flatten().filter(|&count| count > 0.0);
-    let Some(checks) = count(CHECK) else { return Vec::new() };
-    let rest = row.cpu_seconds - seconds;
-    [INPUT, OUTPUT, BYTE]
-        .into_iter()
-        .filter_map(|column| {
-            let mut each = [0.0; COLUMNS];
-            *each.get_mut(CHECK)? = seconds / checks;
-            *each.get_mut(column)? = rest / count(column)?;
-            Some(model(kind, &Fit { each, residual: 0.0 }, target))
-        })
-        .collect()
+    let rest = row.cpu_seconds - checks - bytes;
+    let one = |column: usize| {
+        let mut each = [0.0; COLUMNS];
+        for (column, seconds) in [(CHECK, checks), (BYTE, bytes), (column, rest)] {
+            *each.get_mut(column)? += seconds / count(column)?;
+        }
+        Some(model(kind, &Fit { each, residual: 0.0 }, target))
+    };
+    [INPUT, OUTPUT, BYTE].into_iter().filter_map(one).collect()
 }

@@ -1,7 +1,9 @@
 use super::*;
-use crate::runs::results::{ChainFacts, Floor, Lab, MachineFacts, NodeFacts, Settings, Spread, Summary};
+use crate::made_up::{self, Took};
 
-const FLOOR: Floor = Floor { ecdsa_ns: 25_000.0, schnorr_ns: 25_500.0, tweak_ns: 18_000.0, threads: 2, seconds: 8.0 };
+const ECDSA_NS: f64 = 25_000.0;
+const SCHNORR_NS: f64 = 25_500.0;
+const TWEAK_NS: f64 = 18_000.0;
 
 /// Blocks, ECDSA, Schnorr, tweaks, inputs, outputs, bytes.
 type Chain = (&'static str, u32, [u64; 6]);
@@ -28,87 +30,17 @@ struct Node {
 
 impl Node {
     fn seconds(&self, [ecdsa, schnorr, tweaks, inputs, outputs, bytes]: [f64; 6]) -> f64 {
-        let checks = ecdsa + schnorr * FLOOR.schnorr_ns / FLOOR.ecdsa_ns + tweaks * FLOOR.tweak_ns / FLOOR.ecdsa_ns;
+        let checks = ecdsa + schnorr * SCHNORR_NS / ECDSA_NS + tweaks * TWEAK_NS / ECDSA_NS;
         self.start + self.check * checks + self.input * inputs + self.output * outputs + self.byte * bytes
     }
 }
 
 const NODE: Node = Node { start: 0.05, check: 26e-6, input: 6e-6, output: 2e-6, byte: 4e-9 };
 
+/// CPU to the microsecond, as in a file of results.
 fn results((preset, height, counts): Chain, node: &Node) -> Results {
-    let [ecdsa, schnorr, tweaks, inputs, outputs, bytes] = counts;
     let seconds = node.seconds(counts.map(as_f64));
-    let is_empty = preset == "empty";
-    let known = |count: u64| (!is_empty).then_some(count);
-    let spread = Spread { median: seconds, min: seconds, max: seconds };
-    let wall = Spread { median: seconds * 0.55, min: seconds * 0.55, max: seconds * 0.55 };
-    Results {
-        format: 1,
-        lab: Lab { version: "0".into(), commit: None, command_line: Vec::new() },
-        experiment: Experiment::Reindex,
-        started: 0.0,
-        machine: MachineFacts {
-            cpu: "made up".into(),
-            cores: 2,
-            memory_bytes: None,
-            kernel: "-".into(),
-            filesystem: None,
-        },
-        chain: ChainFacts {
-            preset: Some(preset.into()),
-            network: "regtest".into(),
-            sha256: preset.into(),
-            file_bytes: bytes,
-            height,
-            tip: "00".into(),
-            transactions: known(1),
-            inputs: known(inputs),
-            outputs: known(outputs),
-            ecdsa_verifications: known(ecdsa),
-            schnorr_verifications: known(schnorr),
-            tweak_checks: known(tweaks),
-        },
-        settings: Settings { runs: 3, threads: 2, cache_mib: 1, timeout_seconds: 1, memory_max_bytes: 1 },
-        floor: (!is_empty).then(|| FLOOR.clone()),
-        nodes: vec![NodeFacts {
-            name: "made-up".into(),
-            program: "made-up".into(),
-            version: "1".into(),
-            arguments: Vec::new(),
-            source: None,
-            cannot: None,
-            notes: Vec::new(),
-            validity: None,
-        }],
-        servers: Vec::new(),
-        left_out: Vec::new(),
-        expected: None,
-        is_agreed: true,
-        runs: Vec::new(),
-        summary: vec![Summary {
-            node: "made-up".into(),
-            cache: Cache::Warm,
-            runs_counted: 3,
-            runs_disturbed: 0,
-            runs_not_counted: 0,
-            figures: Some(Figures {
-                wall_seconds: wall,
-                tip_seconds: None,
-                cpu_seconds: spread,
-                peak_rss_bytes: spread,
-                read_bytes: spread,
-                write_bytes: spread,
-                disk_bytes: spread,
-                received_bytes: None,
-                idle_share: None,
-                blocks_per_second: 1.0,
-                inputs_per_second: None,
-                wall_ratio: None,
-                cpu_ratio: None,
-                floor_ratio: None,
-            }),
-        }],
-    }
+    made_up::results(preset, height, counts, &[Took::new("made-up", seconds * 0.55, seconds)])
 }
 
 fn target() -> Target {
@@ -169,11 +101,8 @@ fn stages_that_a_node_tells_separate_the_checks() {
     let mut with_stages = results(CHAINS[1], &NODE);
     let counts = CHAINS[1].2.map(as_f64);
     let signatures = Node { start: 0.0, input: 0.0, output: 0.0, byte: 0.0, ..NODE }.seconds(counts);
-    let mut run = crate::runs::results::Run::not_started("made-up", 1, Cache::Warm, String::new());
-    run.outcome = Outcome::Counted;
     let stage = |name: &str, cpu_seconds: f64| Stage { name: name.into(), cpu_seconds };
-    run.stages = vec![stage("Signatures", signatures), stage("apply", 1.0)];
-    with_stages.runs.push(run);
+    with_stages.runs[0].stages = vec![stage("Signatures", signatures), stage("parse", 0.6), stage("apply", 1.0)];
     let projection = project(&[with_stages], &target(), &Options::default()).unwrap();
     let node = &projection.nodes[0];
     assert_eq!(node.models.len(), 3);
