@@ -11,6 +11,7 @@ pub mod engine_times;
 pub mod error;
 pub mod files;
 pub mod history;
+pub mod lab_toml;
 pub mod limits;
 pub mod limits_cmd;
 #[cfg(test)]

@@ -40,3 +40,6 @@ pub const TAIL_BYTES_MAX: u64 = 64 << 10;
 
 /// A file of results: thirty runs with all their samples have some 15 MB.
 pub const RESULTS_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes of a `lab.toml`.
+pub const LAB_TOML_BYTES_MAX: u64 = 1 << 20;

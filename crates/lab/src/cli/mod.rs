@@ -13,6 +13,7 @@ use crate::cli::reuse::ReuseArgs;
 use crate::cli::sync::{SyncArgs, sync};
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
+use lydian_lab::lab_toml::{self, LabFile};
 use lydian_lab::limits_cmd::{self, LimitsSettings};
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
@@ -25,6 +26,9 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "lydian-lab", version)]
 pub(crate) struct Cli {
+    /// Paths of programs, their arguments, and forks [default: ./lab.toml, then ~/.config/lydian/lab.toml].
+    #[arg(long, global = true, value_name = "LAB.TOML")]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -123,6 +127,7 @@ impl From<String> for Report {
 
 /// Runs the command and returns what to print.
 pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
+    lab_toml::activate(LabFile::load(cli.config.as_deref())?);
     match &cli.command {
         Command::Chain(args) => chain(args).map(Report::from),
         Command::Limits(args) => limits(args).map(Report::from),

@@ -1,11 +1,12 @@
 //! The command line of `lydian-lab peers`: what can be measured here, and bringing what is missing.
 //!
-//! Input: names. Output: versions, one a line. Exit code 1 when one of several could not be installed; the others are there then.
+//! Input: names. Output: the list, or versions, one a line. Exit code 1 when one of several could not be installed; the others are there then.
 
 use crate::cli::{Report, say};
 use clap::Subcommand;
 use lydian_lab::LabError;
-use lydian_lab::peers::{Installed, install_all};
+use lydian_lab::lab_toml;
+use lydian_lab::peers::{Installed, install_all, list};
 
 const EXIT_FAILED: u8 = 1;
 
@@ -17,6 +18,15 @@ pub(crate) struct PeersArgs {
 
 #[derive(Debug, Subcommand)]
 enum PeersCommand {
+    /// Lists every system of the published benchmarks and every fork of lab.toml: version, what measures it, how to get it, what it cannot.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Only what is not measured here, or not with everything, and why.
+        #[arg(long, conflicts_with = "json")]
+        left_out: bool,
+    },
     /// Installs systems that are not there yet into the cache folder.
     Install {
         #[arg(required = true, value_name = "NAME")]
@@ -26,6 +36,15 @@ enum PeersCommand {
 
 pub(crate) fn peers(args: &PeersArgs) -> Result<Report, LabError> {
     match &args.command {
+        PeersCommand::List { json, left_out } => {
+            let entries = list::list(lab_toml::active());
+            let columns = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+            Ok(Report::from(match (json, left_out) {
+                (true, _) => list::to_json(&entries),
+                (_, true) => list::left_out(&entries),
+                _ => list::to_text(&entries, columns),
+            }))
+        }
         PeersCommand::Install { names } => install_all(names, &mut say).map(|installed| report(&installed)),
     }
 }

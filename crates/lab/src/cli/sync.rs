@@ -6,7 +6,7 @@
 use crate::cli::runs::{Bench, Plan, RunArgs, contenders, pairs};
 use crate::cli::{Report, say};
 use lydian_lab::LabError;
-use lydian_lab::runs::adapters::{KINDS, adapter};
+use lydian_lab::runs::adapters::{adapter, kinds};
 use lydian_lab::runs::results::{Cache, Experiment};
 use lydian_lab::runs::{Contender, Servers, Source};
 use lydian_lab::sync::server::Recipe;
@@ -105,7 +105,7 @@ fn server_kinds(args: &SyncArgs, contenders: &[Contender]) -> Result<Vec<String>
 }
 
 fn start(args: &SyncArgs, bench: &Bench, kind: &str, number: usize) -> Result<Option<Server>, LabError> {
-    let kinds: Vec<String> = KINDS.iter().map(|&kind| kind.to_owned()).collect();
+    let kinds: Vec<String> = kinds().into_iter().map(str::to_owned).collect();
     let paths = pairs("--server-path", &args.server_path, &kinds)?;
     let path = paths.iter().rfind(|(name, _)| name == kind).map(|(_, path)| PathBuf::from(path));
     let adapter = adapter(kind, path.as_deref())?;

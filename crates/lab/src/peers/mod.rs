@@ -5,6 +5,7 @@
 
 mod btcd;
 mod knots;
+pub mod list;
 
 use crate::error::LabError;
 use crate::runs::adapters::{adapter, cache_folder};

@@ -275,7 +275,7 @@ impl How {
             How::Install(_) => format!("`lydian-lab peers install {kind}`"),
             How::Judge => "`make judge` builds it".to_owned(),
             How::Beside => "`make build` puts it beside lydian-lab".to_owned(),
-            How::Path(address) => format!("in no package registry; build it from {address} and give its path"),
+            How::Path(address) => format!("build it from {address} and name its path in lab.toml"),
             How::Nothing(reason) => reason.to_owned(),
         }
     }

@@ -6,6 +6,7 @@
 mod absent;
 mod bitcoind;
 mod btcd;
+mod configured;
 mod core;
 mod knots;
 mod lydian;
@@ -13,30 +14,56 @@ mod lydian;
 pub use absent::Absent;
 pub use bitcoind::Bitcoind;
 pub use btcd::{Btcd, FOLDER as BTCD_FOLDER, PROGRAM as BTCD_PROGRAM, VERSION as BTCD_VERSION};
+pub use configured::Configured;
 pub use knots::{FOLDER as KNOTS_FOLDER, Knots};
 pub use lydian::Lydian;
 
 use super::adapter::Adapter;
+use super::systems::{self, Role};
 use crate::error::LabError;
+use crate::lab_toml::{self, LabFile};
 use std::path::{Path, PathBuf};
 
-/// Names of the kinds, for messages.
-pub const KINDS: &[&str] = &["lydian", "bitcoind", "knots", "btcd"];
+/// Names of the nodes, those that `lab.toml` adds at the end.
+pub fn kinds() -> Vec<&'static str> {
+    let forks = lab_toml::active().forks().iter().map(|fork| fork.name.as_str());
+    systems::kinds(Role::Node).into_iter().chain(forks).collect()
+}
 
-/// `name` is a kind, or a kind and a label as in `lydian:old`, so that two builds of one node can be compared.
+/// `name` is a kind, or a kind and a label as in `lydian:old`, so that two builds of one node can be compared. A path given goes before that of
+/// `lab.toml`, and this before the usual place.
 pub fn adapter(name: &str, path: Option<&Path>) -> Result<Box<dyn Adapter>, LabError> {
+    adapter_with(name, path, lab_toml::active())
+}
+
+/// The same with a `lab.toml` of the caller's.
+pub fn adapter_with(name: &str, path: Option<&Path>, file: &LabFile) -> Result<Box<dyn Adapter>, LabError> {
     let kind = name.split(':').next().unwrap_or(name);
     if let Some(path) = path
         && !path.is_file()
     {
         return Err(LabError::Usage(format!("--node-path {name}={}: there is no such file", path.display())));
     }
+    let (base, path, args) = match file.fork(kind) {
+        Some(fork) => (fork.base, path.or(Some(&fork.path)), fork.args.as_slice()),
+        None => (kind, path.or_else(|| file.path_of(kind)), file.args_of(kind)),
+    };
+    let plain = known(base, path)
+        .ok_or_else(|| LabError::Usage(format!("--nodes: {name} is none of {}", kinds().join(", "))))??;
+    Ok(if args.is_empty() { plain } else { Box::new(Configured::new(plain, args)) })
+}
+
+/// One line a kind; `None`: there is no such node.
+fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, LabError>> {
+    fn boxed<A: Adapter + 'static>(found: Result<A, LabError>) -> Option<Result<Box<dyn Adapter>, LabError>> {
+        Some(found.map(|adapter| Box::new(adapter) as Box<dyn Adapter>))
+    }
     match kind {
-        "lydian" => Ok(Box::new(Lydian::locate(path)?)),
-        "bitcoind" => Ok(Box::new(Bitcoind::locate(path)?)),
-        "btcd" => Ok(Box::new(Btcd::locate(path)?)),
-        "knots" => Ok(Box::new(Knots::locate(path)?)),
-        _ => Err(LabError::Usage(format!("--nodes: {name} is none of {}", KINDS.join(", ")))),
+        "lydian" => boxed(Lydian::locate(path)),
+        "bitcoind" => boxed(Bitcoind::locate(path)),
+        "btcd" => boxed(Btcd::locate(path)),
+        "knots" => boxed(Knots::locate(path)),
+        _ => None,
     }
 }
 
@@ -59,4 +86,26 @@ pub fn cache_folder() -> PathBuf {
 fn found(path: Option<&Path>, ours: &[PathBuf], hint: &str) -> Result<PathBuf, LabError> {
     let there = path.map(Path::to_path_buf).or_else(|| ours.iter().find(|path| path.is_file()).cloned());
     there.ok_or_else(|| LabError::NotInstalled(hint.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_given_goes_before_that_of_the_file() {
+        let ours = std::env::current_exe().unwrap();
+        let (one, other) = (ours.display().to_string(), "/bin/sh");
+        let text = format!(
+            "[paths]\nbtcd = {one:?}\n[[fork]]\nname = \"mine\"\nbase = \"core\"\npath = {one:?}\nargs = [\"-x\"]\n"
+        );
+        let file = LabFile::parse(&text, Path::new("lab.toml")).unwrap();
+        let program = |name: &str, path: Option<&str>| {
+            adapter_with(name, path.map(Path::new), &file).unwrap().program().display().to_string()
+        };
+        assert_eq!((program("btcd", None), program("btcd:old", Some(other))), (one.clone(), other.to_owned()));
+        assert_eq!((program("mine", None), program("mine:old", Some(other))), (one, other.to_owned()));
+        let error = adapter_with("theirs", None, &file).unwrap_err().to_string();
+        assert!(error.starts_with("--nodes: theirs is none of bitcoind, knots"), "{error}");
+    }
 }

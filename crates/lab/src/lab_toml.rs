@@ -1,0 +1,291 @@
+//! `lab.toml`: where programs lie that no package registry holds, what each is started with beside the lab's own settings, and forks of a node.
+//!
+//! Input: the file given by `--config`, else `lab.toml` in the current folder, else `~/.config/lydian/lab.toml`; without any of them everything is empty.
+//! Output: paths and arguments by name, and one more node for each `[[fork]]`. Invariants: what is accepted names known systems, files that are there, and no name
+//! twice; an error names file and line. Must never: be looked for by the library itself, so that tests do not depend on a user's file.
+
+use crate::error::LabError;
+use crate::limits::LAB_TOML_BYTES_MAX;
+use crate::runs::systems::{self, How, Role, SYSTEMS};
+use lydian_disk::{RealDisk, read_whole};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use toml::Spanned;
+
+const FILE: &str = "lab.toml";
+/// What people call the base of a fork of Bitcoin Core.
+const CORE: &str = "core";
+const BITCOIND: &str = "bitcoind";
+
+/// One node more, made from one that the lab knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fork {
+    /// Its name in `--nodes`, in results and in tables.
+    pub name: String,
+    /// The kind whose options it takes.
+    pub base: &'static str,
+    pub path: PathBuf,
+    /// For every start.
+    pub args: Vec<String>,
+}
+
+/// What the file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabFile {
+    /// `None` where there is no file.
+    pub path: Option<PathBuf>,
+    paths: BTreeMap<String, PathBuf>,
+    args: BTreeMap<String, Vec<String>>,
+    forks: Vec<Fork>,
+}
+
+static ACTIVE: OnceLock<LabFile> = OnceLock::new();
+static EMPTY: LabFile = LabFile { path: None, paths: BTreeMap::new(), args: BTreeMap::new(), forks: Vec::new() };
+
+/// The file that this process goes by: nothing, until a program has called [`activate`].
+pub fn active() -> &'static LabFile {
+    ACTIVE.get().unwrap_or(&EMPTY)
+}
+
+/// Once, by the program, before any adapter is made; a second file is not taken.
+pub fn activate(file: LabFile) {
+    let _ = ACTIVE.set(file);
+}
+
+impl LabFile {
+    /// The file given, which must be there, or the first of the usual places.
+    pub fn load(given: Option<&Path>) -> Result<LabFile, LabError> {
+        let path = match given {
+            Some(path) if !path.is_file() => {
+                return Err(LabError::Usage(format!("--config {}: there is no such file", path.display())));
+            }
+            Some(path) => path.to_owned(),
+            None => match places().into_iter().find(|path| path.is_file()) {
+                Some(path) => path,
+                None => return Ok(LabFile::default()),
+            },
+        };
+        let bytes = read_whole(&RealDisk, &path, LAB_TOML_BYTES_MAX)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| LabError::Usage(format!("{}: it is not UTF-8 text", path.display())))?;
+        LabFile::parse(&text, &path)
+    }
+
+    /// Of a program, and where its programs lie: relative paths are from the folder of the file.
+    pub fn parse(text: &str, path: &Path) -> Result<LabFile, LabError> {
+        let at = |offset: usize, what: &str| {
+            let line = text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1;
+            LabError::Usage(format!("{}:{line}: {what}", path.display()))
+        };
+        let form: Form = toml::from_str(text)
+            .map_err(|error| at(error.span().map_or(0, |span| span.start), error.message().trim()))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let reader = Reader { at: &at, folder };
+        let mut file = LabFile { path: Some(path.to_owned()), ..LabFile::default() };
+        for fork in form.fork {
+            let fork = reader.fork(fork, &file)?;
+            file.forks.push(fork);
+        }
+        for (name, value) in form.paths {
+            reader.known(&name)?;
+            file.paths.insert(name.into_inner(), reader.file(&value)?);
+        }
+        for (name, value) in form.args {
+            reader.startable(&name)?;
+            file.args.insert(name.into_inner(), value);
+        }
+        Ok(file)
+    }
+
+    /// Where the program of this kind lies.
+    pub fn path_of(&self, kind: &str) -> Option<&Path> {
+        self.paths.get(kind).map(PathBuf::as_path)
+    }
+
+    /// What every start of this kind gets.
+    pub fn args_of(&self, kind: &str) -> &[String] {
+        self.args.get(kind).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn forks(&self) -> &[Fork] {
+        &self.forks
+    }
+
+    pub fn fork(&self, name: &str) -> Option<&Fork> {
+        self.forks.iter().find(|fork| fork.name == name)
+    }
+}
+
+/// Where the file is looked for.
+fn places() -> Vec<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
+    [Some(PathBuf::from(FILE)), home.map(|folder| folder.join("lydian").join(FILE))].into_iter().flatten().collect()
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    #[serde(default)]
+    paths: BTreeMap<Spanned<String>, Spanned<PathBuf>>,
+    #[serde(default)]
+    args: BTreeMap<Spanned<String>, Vec<String>>,
+    #[serde(default)]
+    fork: Vec<ForkForm>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForkForm {
+    name: Spanned<String>,
+    base: Spanned<String>,
+    path: Spanned<PathBuf>,
+    #[serde(default)]
+    args: Vec<String>,
+}
+
+struct Reader<'a> {
+    /// An error at this byte.
+    at: &'a dyn Fn(usize, &str) -> LabError,
+    folder: &'a Path,
+}
+
+impl Reader<'_> {
+    /// A name of the table that a program belongs to.
+    fn known(&self, name: &Spanned<String>) -> Result<(), LabError> {
+        let has_program = |system: &&systems::System| !matches!(system.how, How::Nothing(_));
+        if SYSTEMS.iter().filter(has_program).any(|system| system.kind == name.get_ref()) {
+            return Ok(());
+        }
+        let known: Vec<&str> = SYSTEMS.iter().filter(has_program).map(|system| system.kind).collect();
+        Err((self.at)(name.span().start, &format!("{} is none of {}", name.get_ref(), known.join(", "))))
+    }
+
+    /// A name of the table that the lab starts as a node.
+    fn startable(&self, name: &Spanned<String>) -> Result<(), LabError> {
+        let kinds = systems::kinds(Role::Node);
+        if kinds.contains(&name.get_ref().as_str()) {
+            return Ok(());
+        }
+        let text = format!("{} is none of {}; a fork has its `args` in its entry", name.get_ref(), kinds.join(", "));
+        Err((self.at)(name.span().start, &text))
+    }
+
+    fn file(&self, path: &Spanned<PathBuf>) -> Result<PathBuf, LabError> {
+        let full = self.folder.join(path.get_ref());
+        if full.is_file() {
+            return Ok(full);
+        }
+        Err((self.at)(path.span().start, &format!("there is no such file: {}", full.display())))
+    }
+
+    fn fork(&self, form: ForkForm, file: &LabFile) -> Result<Fork, LabError> {
+        let name = form.name.get_ref();
+        let wrong = |what: String| Err((self.at)(form.name.span().start, &what));
+        // It stands in `KIND:LABEL`, in `NAME=VALUE`, in lists and in file names.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if name.is_empty() || !name.bytes().all(is_plain) {
+            return wrong(format!("fork {name:?}: a name is made of letters, digits, - and _"));
+        }
+        if name == CORE || SYSTEMS.iter().any(|system| system.kind == name) {
+            return wrong(format!("fork {name}: the lab has a system of that name; choose another"));
+        }
+        if file.fork(name).is_some() {
+            return wrong(format!("fork {name}: a fork of that name stands above"));
+        }
+        let base = if form.base.get_ref() == CORE { BITCOIND } else { form.base.get_ref().as_str() };
+        let Some(base) = systems::kinds(Role::Node).into_iter().find(|kind| *kind == base) else {
+            let kinds = systems::kinds(Role::Node).join(", ");
+            let text = format!("fork {name}: base = {base:?} is none of {CORE}, {kinds}");
+            return Err((self.at)(form.base.span().start, &text));
+        };
+        Ok(Fork { name: name.clone(), base, path: self.file(&form.path)?, args: form.args })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_disk::Disk;
+
+    fn parse(text: &str) -> Result<LabFile, String> {
+        LabFile::parse(text, Path::new("dir/lab.toml")).map_err(|error| error.to_string())
+    }
+
+    fn refused(text: &str, line: u32, word: &str) {
+        let error = parse(text).unwrap_err();
+        assert!(error.starts_with(&format!("dir/lab.toml:{line}: ")) && error.contains(word), "{text}\n{error}");
+    }
+
+    /// A file that is there on every machine that runs the tests.
+    fn program() -> String {
+        std::env::current_exe().unwrap().display().to_string()
+    }
+
+    #[test]
+    fn paths_arguments_and_forks() {
+        let text = format!(
+            "[paths]\ngocoin = {0:?}\nfulcrum = {0:?}\n[args]\nknots = [\"-blocksxor=0\"]\n\
+             [[fork]]\nname = \"b3chaind\"\nbase = \"core\"\npath = {0:?}\nargs = [\"-x=1\"]\n\
+             [[fork]]\nname = \"mine\"\nbase = \"lydian\"\npath = {0:?}\n",
+            program()
+        );
+        let file = parse(&text).unwrap();
+        assert_eq!(file.path_of("gocoin"), Some(Path::new(&program())));
+        assert_eq!((file.path_of("mako"), file.args_of("knots")), (None, ["-blocksxor=0".to_owned()].as_slice()));
+        let fork = file.fork("b3chaind").unwrap();
+        assert_eq!((fork.base, fork.args.as_slice()), ("bitcoind", ["-x=1".to_owned()].as_slice()));
+        assert_eq!(file.forks().len(), 2);
+        assert_eq!(parse("").unwrap().forks(), []);
+    }
+
+    #[test]
+    fn errors_name_file_and_line() {
+        refused("[paths]\n\nbitcion = \"x\"\n", 3, "bitcion is none of bitcoind, knots");
+        refused("[paths]\ngocoin = \"not-there\"\n", 2, "there is no such file: dir/not-there");
+        refused("[path]\n", 1, "unknown field `path`");
+        refused("[paths]\ngocoin = 7\n", 2, "invalid type");
+        refused("[paths]\ngocoin = \"a\"\ngocoin = \"b\"\n", 3, "duplicate key");
+        refused("[args]\nelectrs = []\n", 2, "electrs is none of bitcoind");
+        refused("\n[[fork]\n", 2, "");
+    }
+
+    #[test]
+    fn forks_have_names_of_their_own() {
+        let fork = |name: &str, more: &str| format!("[[fork]]\nname = {name:?}\npath = {:?}\n{more}\n", program());
+        let core = "base = \"core\"";
+        refused(&fork("bitcoind", core), 2, "the lab has a system of that name");
+        refused(&fork("core", core), 2, "the lab has a system of that name");
+        refused(&fork("a:b", core), 2, "letters, digits");
+        refused(&fork("", core), 2, "letters, digits");
+        refused(&(fork("twice", core) + &fork("twice", core)), 6, "stands above");
+        refused(&fork("x", "base = \"electrs\""), 4, "none of core, bitcoind");
+        refused(&fork("x", "base = \"core\"\narg = []"), 5, "unknown field `arg`");
+        refused(&fork("x", ""), 1, "missing field `base`");
+    }
+
+    /// limit: LAB_TOML_BYTES_MAX at
+    /// limit: LAB_TOML_BYTES_MAX above
+    #[test]
+    fn a_file_has_a_limit() {
+        let scratch = lydian_oracle::Scratch::new("lab-toml");
+        RealDisk.create_dir(scratch.path()).unwrap();
+        let path = scratch.path().join("lab.toml");
+        let write = |bytes: Vec<u8>| RealDisk.write_whole(&path, &bytes).unwrap();
+        let limit = usize::try_from(LAB_TOML_BYTES_MAX).unwrap();
+        write(vec![b'\n'; limit]);
+        assert_eq!(LabFile::load(Some(&path)).unwrap().path.as_deref(), Some(path.as_path()));
+        write(vec![b'\n'; limit + 1]);
+        assert!(LabFile::load(Some(&path)).is_err());
+        write(vec![0xff]);
+        assert!(LabFile::load(Some(&path)).unwrap_err().to_string().contains("not UTF-8"));
+    }
+
+    #[test]
+    fn a_file_that_is_asked_for_must_be_there() {
+        let error = LabFile::load(Some(Path::new("/not/there.toml"))).unwrap_err().to_string();
+        assert_eq!(error, "--config /not/there.toml: there is no such file");
+    }
+}

@@ -1,0 +1,84 @@
+//! A fork of Bitcoin Core by one entry in `lab.toml`: Core's own program under another name validates a small chain, through the command line; and
+//! where the file is looked for.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads its own files"
+)]
+
+use lydian_lab::presets::empty;
+use lydian_lab::runs::adapter::Adapter;
+use lydian_lab::runs::adapters::Bitcoind;
+use lydian_lab::runs::results::{Outcome, Results};
+use lydian_oracle::{Daemon, Scratch, or_skip};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The lab in a folder, with caches and settings of its own.
+fn lab(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lydian-lab"));
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.env("XDG_CACHE_HOME", folder.join("cache")).env("XDG_CONFIG_HOME", folder.join("config"));
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const ENTRY: &str =
+    "[[fork]]\nname = \"b3chaind\"\nbase = \"core\"\npath = \"bin/b3chaind\"\nargs = [\"-uacomment=b3chain\"]\n";
+
+#[test]
+fn a_fork_of_core_by_one_entry() {
+    if or_skip("fork of Core", Daemon::start(&[])).is_none() {
+        return;
+    }
+    let scratch = Scratch::new("fork-core");
+    let folder = scratch.path();
+    empty::write(20, &folder.join("chain")).unwrap();
+    std::fs::create_dir_all(folder.join("bin")).unwrap();
+    let core = Bitcoind::locate(None).unwrap();
+    std::os::unix::fs::symlink(core.program(), folder.join("bin/b3chaind")).unwrap();
+    std::fs::write(folder.join("lab.toml"), ENTRY).unwrap();
+
+    let run = ["reindex", "--chain", "chain", "--nodes", "b3chaind", "--runs", "1", "--out", "results.json"];
+    let output = lab(folder, &run);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(text(&output.stdout).contains("b3chaind"), "{}", text(&output.stdout));
+    let results: Results = serde_json::from_slice(&std::fs::read(folder.join("results.json")).unwrap()).unwrap();
+    let node = &results.nodes[0];
+    assert_eq!(node.name, "b3chaind");
+    assert!(node.program.ends_with("bin/b3chaind") && node.version.contains("version"), "{node:?}");
+    assert!(node.arguments.contains(&"-uacomment=b3chain".to_owned()), "{:?}", node.arguments);
+    assert_eq!(results.runs[0].outcome, Outcome::Counted);
+    assert!(results.runs[0].answer.as_ref().unwrap().utxo_hash.is_some());
+
+    let list = lab(folder, &["peers", "list"]);
+    assert!(text(&list.stdout).contains("b3chaind"), "{}", text(&list.stdout));
+}
+
+#[test]
+fn the_file_is_looked_for_in_three_places_and_its_errors_are_told() {
+    let scratch = Scratch::new("fork-places");
+    let folder = scratch.path();
+    std::fs::create_dir_all(folder.join("config/lydian")).unwrap();
+    let refusal = |arguments: &[&str]| {
+        let output = lab(folder, arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+        text(&output.stderr)
+    };
+    // Each place goes before the one that was tried above it.
+    std::fs::write(folder.join("config/lydian/lab.toml"), "\nuser = 1\n").unwrap();
+    let said = refusal(&["peers", "list"]);
+    assert!(said.contains("config/lydian/lab.toml:2: unknown field `user`"), "{said}");
+    std::fs::write(folder.join("lab.toml"), "[paths]\nhere = \"x\"\n").unwrap();
+    let said = refusal(&["peers", "list"]);
+    assert!(said.contains("lab.toml:2: here is none of bitcoind") && !said.contains("config/"), "{said}");
+    std::fs::write(folder.join("given.toml"), ENTRY).unwrap();
+    let said = refusal(&["peers", "list", "--config", "given.toml"]);
+    assert!(said.contains("given.toml:4: there is no such file: bin/b3chaind"), "{said}");
+    let said = refusal(&["--config", "none.toml", "peers", "list"]);
+    assert!(said.contains("--config none.toml: there is no such file"), "{said}");
+}
