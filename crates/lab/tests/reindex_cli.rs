@@ -122,7 +122,7 @@ fn what_cannot_be_is_one_sentence() {
     let bench = Bench::new("usage");
     let node = format!("lydian={}", bench.node("node", ":", 5));
     let cases: &[(&[&str], &str)] = &[
-        (&["--nodes", "bcoin"], "--nodes: bcoin is none of lydian, bitcoind, knots, btcd"),
+        (&["--nodes", "bitcion"], "--nodes: bitcion is none of bitcoind, knots, btcd, bcoin"),
         (&["--nodes", "lydian,lydian", "--node-path", &node], "lydian twice"),
         (&["--nodes", "lydian", "--node-path", "lydian=absent"], "there is no such file"),
         (&["--nodes", "lydian", "--node-path", "bitcoind=x"], "expected NAME=VALUE with a name of --nodes"),

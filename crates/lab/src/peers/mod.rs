@@ -3,15 +3,20 @@
 //! Input: names. Output: programs in the cache folder, and their versions. What is made is made beside its final place and moved there whole. Must
 //! never: change anything of the system's own packages, or leave half an installation where a whole one is expected.
 
+mod bcoin;
 mod btcd;
+pub mod electrs;
+pub mod electrumx;
 mod knots;
 pub mod list;
 
 use crate::error::LabError;
+use crate::runs::adapter::ask;
 use crate::runs::adapters::{adapter, cache_folder};
 use crate::runs::system::{create_dir, remove_dir};
 use crate::runs::systems;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Brings a system into the cache folder, whatever is there already.
 pub type Install = fn(say: &mut dyn FnMut(&str)) -> Result<(), LabError>;
@@ -30,6 +35,9 @@ pub struct Installer {
 pub const INSTALLERS: &[Installer] = &[
     Installer { kind: "knots", install: knots::fetch, version: || of_node("knots") },
     Installer { kind: "btcd", install: btcd::fetch, version: || of_node("btcd") },
+    Installer { kind: "bcoin", install: bcoin::fetch, version: || of_node("bcoin") },
+    Installer { kind: "electrs", install: electrs::fetch, version: electrs::version },
+    Installer { kind: "electrumx", install: electrumx::fetch, version: electrumx::version },
 ];
 
 /// Installs a system if it is not there yet, and returns its version.
@@ -70,6 +78,15 @@ fn installer(name: &str) -> Result<&'static Installer, LabError> {
 
 fn of_node(kind: &str) -> Result<String, LabError> {
     adapter(kind, None)?.version()
+}
+
+/// A tool without which an installation would fail in a way that does not say so.
+fn needs(tool: &str, argument: &str, from: &str) -> Result<(), LabError> {
+    let mut command = Command::new(tool);
+    command.arg(argument);
+    let missing =
+        |error| LabError::NotInstalled(format!("{tool} is needed and does not run: get it from {from} ({error})"));
+    ask(command).map(|_| ()).map_err(missing)
 }
 
 /// A folder beside the final one, which it replaces when it is whole.
@@ -121,6 +138,17 @@ mod tests {
         let names = ["knots".to_owned(), "bitcion".to_owned()];
         let error = install_all(&names, &mut |_| panic!("nothing may be fetched")).unwrap_err().to_string();
         assert!(error.contains("bitcion is no system") && error.contains("knots, btcd"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_source() {
+        let error = needs("no-such-tool-anywhere", "--version", "Debian's package none").unwrap_err().to_string();
+        assert!(
+            error.contains("no-such-tool-anywhere is needed") && error.contains("Debian's package none"),
+            "{error}"
+        );
+        needs("sh", "-c", "anywhere").unwrap_err();
+        needs("true", "--version", "coreutils").unwrap();
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub const SYSTEMS: &[System] = &[
         kind: "bcoin",
         title: "bcoin",
         role: Role::Node,
-        how: How::Path("npmjs.com/package/bcoin"),
+        how: How::Install("its npm package"),
         validation: "--checkpoints=false",
         cannot: &[
             cannot(Bar::Reindex, "bcoin rebuilds nothing from Core's block files", "bcoin-org/bcoin: bin/node"),
@@ -150,7 +150,7 @@ pub const SYSTEMS: &[System] = &[
         kind: "floresta",
         title: "Floresta",
         role: Role::Node,
-        how: How::Path("crates.io/crates/florestad"),
+        how: How::Path("github.com/getfloresta/Floresta (the crate florestad 0.8.0 only prints `Hello, world!`)"),
         validation: "--no-assume-utreexo and no assumevalid",
         cannot: &[
             cannot(
@@ -220,7 +220,7 @@ pub const SYSTEMS: &[System] = &[
         kind: "electrs",
         title: "electrs",
         role: Role::Electrum,
-        how: How::Path("crates.io/crates/electrs"),
+        how: How::Install("its crate"),
         validation: "",
         cannot: &[],
     },
@@ -228,7 +228,7 @@ pub const SYSTEMS: &[System] = &[
         kind: "electrumx",
         title: "ElectrumX",
         role: Role::Electrum,
-        how: How::Path("pypi.org/project/e-x"),
+        how: How::Install("its PyPI package"),
         validation: "",
         cannot: &[],
     },

@@ -4,6 +4,7 @@
 //! there names the command that brings it.
 
 mod absent;
+mod bcoin;
 mod bitcoind;
 mod btcd;
 mod configured;
@@ -12,6 +13,7 @@ mod knots;
 mod lydian;
 
 pub use absent::Absent;
+pub use bcoin::{Bcoin, FOLDER as BCOIN_FOLDER, NODE as BCOIN_NODE, SCRIPT as BCOIN_SCRIPT, VERSION as BCOIN_VERSION};
 pub use bitcoind::Bitcoind;
 pub use btcd::{Btcd, FOLDER as BTCD_FOLDER, PROGRAM as BTCD_PROGRAM, VERSION as BTCD_VERSION};
 pub use configured::Configured;
@@ -62,6 +64,7 @@ fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, Lab
         "lydian" => boxed(Lydian::locate(path)),
         "bitcoind" => boxed(Bitcoind::locate(path)),
         "btcd" => boxed(Btcd::locate(path)),
+        "bcoin" => boxed(Bcoin::locate(path)),
         "knots" => boxed(Knots::locate(path)),
         _ => None,
     }

@@ -1,0 +1,48 @@
+//! electrs: built from its crate, whose sums cargo checks, with the dependencies that its authors locked.
+//!
+//! Input: nothing. Output: the program in the cache folder. Cost: twenty minutes of one core, most of it RocksDB. It needs cargo, clang and libclang.
+
+use super::{Unfinished, needs};
+use crate::error::LabError;
+use crate::runs::adapter::ask;
+use crate::runs::adapters::cache_folder;
+use crate::runs::system::remove_dir;
+use std::path::PathBuf;
+use std::process::Command;
+
+const VERSION: &str = "0.12.0";
+const FOLDER: &str = "electrs-0.12.0";
+const PROGRAM: &str = "bin/electrs";
+
+/// Whether it is there or not.
+pub fn program() -> PathBuf {
+    cache_folder().join(FOLDER).join(PROGRAM)
+}
+
+pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+    needs("cargo", "--version", "rustup.rs")?;
+    needs("clang", "--version", "Debian's packages clang and libclang-dev")?;
+    let unfinished = Unfinished::new(FOLDER)?;
+    say(&format!("building electrs {VERSION} with cargo: some ten minutes"));
+    let mut command = Command::new("cargo");
+    command.args(["install", "electrs", "--version", VERSION, "--locked", "--root"]).arg(unfinished.path());
+    // Built among its own, whatever the caller's cargo is at work on; no older compiler of the checkout.
+    command.arg("--target-dir").arg(unfinished.path().join("target")).current_dir(unfinished.path());
+    ask(command)?;
+    unfinished.must_hold("cargo install", PROGRAM)?;
+    remove_dir(&unfinished.path().join("target"))?;
+    unfinished.finish()
+}
+
+/// As it says itself.
+pub(super) fn version() -> Result<String, LabError> {
+    let program = program();
+    if !program.is_file() {
+        return Err(LabError::NotInstalled(
+            "electrs: it is not installed; `lydian-lab peers install electrs` does it".into(),
+        ));
+    }
+    let mut command = Command::new(program);
+    command.arg("--version");
+    Ok(format!("electrs {}", ask(command)?.trim()))
+}

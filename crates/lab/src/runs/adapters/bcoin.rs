@@ -1,0 +1,159 @@
+//! bcoin: its npm package with a Node of the years in which it was made, both in the cache folder, or its `bin/node` by path, which then finds the Node of the system.
+//!
+//! Input: perhaps a path. Output: an adapter. Full validation: `--checkpoints=false`; it has no assumevalid. Scripts are checked by as many workers as
+//! `-par` names; the rest is one thread. It does not end by itself, so it is asked for its tip and told to stop there. It rebuilds nothing from Core's
+//! block files, tells no hash of its UTXO set and knows no taproot. On regtest it counts votes for segwit from genesis on, so that it is active at height
+//! 432, where the lab's chains begin to use it; strict DER begins at 1,251 and CHECKLOCKTIMEVERIFY at 1,351, the height in the coinbase is never asked
+//! for (`lib/protocol/networks.js`). Its settings come from the command line alone: variables named `BCOIN_...` and the user's file stay out.
+
+use super::{cache_folder, found};
+use crate::error::LabError;
+use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::results::{Answer, Experiment};
+use crate::runs::rpc::Server;
+use crate::runs::systems;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Of the npm package.
+pub const VERSION: &str = "1.0.2";
+/// Below the cache folder.
+pub const FOLDER: &str = "bcoin-1.0.2";
+/// Below [`FOLDER`].
+pub const SCRIPT: &str = "bcoin/node_modules/bcoin/bin/node";
+/// Below [`FOLDER`]: the interpreter.
+pub const NODE: &str = "node/node_modules/node/bin/node";
+
+/// Of its RPC server, which listens on loopback while a run lasts; any user name will do.
+const CREDENTIALS: &str = "x:lab";
+const API_KEY: &str = "--api-key=lab";
+/// Nobody listens there. Without `--only` it would look for peers at the port of regtest.
+const NOBODY: &str = "--only=127.0.0.1:1";
+
+#[derive(Debug)]
+pub struct Bcoin {
+    script: PathBuf,
+    /// For the package; a script by path starts by itself.
+    interpreter: Option<PathBuf>,
+}
+
+impl Bcoin {
+    pub fn locate(path: Option<&Path>) -> Result<Bcoin, LabError> {
+        let folder = cache_folder().join(FOLDER);
+        let hint =
+            "bcoin: it is not installed; `lydian-lab peers install bcoin` does it, or give --node-path bcoin=PATH";
+        let script = found(path, &[folder.join(SCRIPT)], hint)?;
+        Ok(Bcoin { script, interpreter: path.is_none().then(|| folder.join(NODE)) })
+    }
+
+    /// The program without anything of the user's environment but where programs are.
+    fn clean(&self, mut command: Command) -> Command {
+        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        if self.interpreter.is_some() {
+            command.arg(&self.script);
+        }
+        command
+    }
+
+    fn start(&self) -> &Path {
+        self.interpreter.as_deref().unwrap_or(&self.script)
+    }
+
+    /// Data and log in the data directory, RPC on loopback.
+    fn command(&self, job: &Job) -> Command {
+        let mut command = self.clean(job.command(self.start()));
+        let mut prefix = OsString::from("--prefix=");
+        prefix.push(&job.data);
+        command.arg(format!("--network={}", job.network.name)).arg(prefix);
+        command.args(["--checkpoints=false", "--no-wallet=true", "--listen=false"]);
+        command.args(["--log-console=false", "--log-level=info", "--http-host=127.0.0.1", API_KEY]);
+        command.arg(format!("--http-port={}", job.rpc_port)).arg(format!("--cache-size={}", job.cache_mib));
+        command.arg("--workers=true").arg(format!("--workers-size={}", job.threads));
+        command
+    }
+
+    fn server(job: &Job) -> Server {
+        Server { port: job.rpc_port, credentials: CREDENTIALS.to_owned() }
+    }
+}
+
+impl Adapter for Bcoin {
+    fn program(&self) -> &Path {
+        &self.script
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        let mut command = self.clean(Command::new(self.start()));
+        command.arg("--version");
+        Ok(format!("bcoin {}", ask(command)?.lines().next().unwrap_or_default()))
+    }
+
+    fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
+        systems::of("bcoin")?.cannot(experiment)
+    }
+
+    fn reindex(&self, job: &Job) -> Command {
+        self.command(job)
+    }
+
+    fn sync(&self, job: &Job) -> Command {
+        let mut command = self.command(job);
+        let peers: Vec<String> = job.peers.iter().map(ToString::to_string).collect();
+        command.arg(format!("--only={}", peers.join(","))).args(&job.more);
+        command
+    }
+
+    fn offline(&self, job: &Job) -> Option<Command> {
+        let mut command = self.command(job);
+        command.arg(NOBODY).args(&job.more);
+        Some(command)
+    }
+
+    fn rpc(&self, job: &Job) -> Option<Server> {
+        let server = Bcoin::server(job);
+        server.call("getbestblockhash", &json!([])).ok().map(|_| server)
+    }
+
+    fn tip(&self, job: &Job) -> Option<Result<Answer, LabError>> {
+        let info = Bcoin::server(job).call("getblockchaininfo", &json!([]));
+        Some(info.and_then(|info| answer_of(&info)))
+    }
+
+    fn stop(&self, job: &Job) -> Result<(), LabError> {
+        Bcoin::server(job).call("stop", &json!([])).map(|_| ())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        systems::of("bcoin").map_or(Vec::new(), systems::System::notes)
+    }
+
+    fn log(&self, job: &Job) -> PathBuf {
+        job.log()
+    }
+
+    fn answer(&self, _: &Job) -> Result<Answer, LabError> {
+        Err(LabError::program("bcoin", "it is asked while it runs"))
+    }
+}
+
+/// Of `getblockchaininfo`, which tells height and hash at one moment.
+fn answer_of(info: &Value) -> Result<Answer, LabError> {
+    let height = info["blocks"].as_u64().and_then(|height| u32::try_from(height).ok());
+    let known = height.zip(info["bestblockhash"].as_str());
+    let (height, tip) = known.ok_or_else(|| LabError::program("bcoin", format!("unexpected answer: {info}")))?;
+    Ok(Answer { height, tip: tip.to_owned(), coins: None, utxo_hash: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tip_needs_both_fields() {
+        let answer = answer_of(&json!({"bestblockhash": "aa", "blocks": 7, "headers": 9})).unwrap();
+        assert_eq!((answer.height, answer.tip.as_str(), answer.utxo_hash), (7, "aa", None));
+        assert!(answer_of(&json!({"bestblockhash": "aa"})).is_err() && answer_of(&json!({"blocks": 7})).is_err());
+    }
+}
