@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assemble;
+pub mod compare;
 pub mod electrum;
 pub mod engine_times;
 pub mod error;

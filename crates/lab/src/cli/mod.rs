@@ -1,13 +1,17 @@
 //! The command line of `lydian-lab`: one file a command, or two that share much.
 
+mod compare;
 mod peers;
 mod progress;
+mod project;
 mod reindex;
 mod reuse;
 mod runs;
 mod sync;
 
+use crate::cli::compare::{CompareArgs, compare};
 use crate::cli::peers::{PeersArgs, peers};
+use crate::cli::project::{ProjectArgs, project};
 use crate::cli::reindex::{ReindexArgs, reindex};
 use crate::cli::reuse::ReuseArgs;
 use crate::cli::sync::{SyncArgs, sync};
@@ -43,6 +47,10 @@ enum Command {
     Reindex(ReindexArgs),
     /// Lets nodes take the same chain from the same peer in turn, every script checked, each a whole process, and compares them.
     Sync(SyncArgs),
+    /// Compares two results of the same experiment: what became slower or larger, noise taken into account.
+    Compare(CompareArgs),
+    /// Projects measured costs to mainnet at a height, with bounds and the formula; never a measurement.
+    Project(ProjectArgs),
     /// Brings other nodes into the cache folder.
     Peers(PeersArgs),
 }
@@ -133,6 +141,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Limits(args) => limits(args).map(Report::from),
         Command::Reindex(args) => reindex(args),
         Command::Sync(args) => sync(args),
+        Command::Compare(args) => compare(args),
+        Command::Project(args) => project(args),
         Command::Peers(args) => peers(args),
     }
 }

@@ -90,12 +90,12 @@ impl TargetCounts {
             let grows = name != "schnorr_share";
             let growth =
                 |from: u32| if grows { transactions(target.height).middle / transactions(from).middle } else { 1.0 };
-            let first = anchors.first();
+            let nearest = anchors.iter().min_by_key(|anchor| anchor.height.abs_diff(target.height));
             Quantity {
                 name: name.clone(),
                 range: interpolated(anchors, target.height, growth),
-                source: first.map(|anchor| anchor.source.clone()).unwrap_or_default(),
-                note: anchors.last().and_then(|anchor| anchor.note.clone()),
+                source: nearest.map(|anchor| anchor.source.clone()).unwrap_or_default(),
+                note: nearest.and_then(|anchor| anchor.note.clone()),
             }
         });
         TargetCounts { target: target.clone(), quantities: quantities.collect() }
@@ -197,6 +197,8 @@ mod tests {
         assert_eq!(counts.range("bytes").middle, 7.07e11);
         assert_eq!(counts.range("verifications"), Range { low: 3.238e9, middle: 3.238e9, high: 3.465e9 });
         assert_eq!(counts.range("nothing"), Range::default());
+        let of = |name: &str| counts.quantities.iter().find(|quantity| quantity.name == name).unwrap();
+        assert!(of("bytes").source.contains("2025") && of("verifications").note.as_ref().unwrap().contains("3.238 bn"));
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn of_node(text: &mut String, node: &NodeProjection) {
     for row in &node.measured {
         let _ = writeln!(
             text,
-            "* measured on {}: {:.2} s of CPU, {:.2} s of wall time, {} runs, {} threads, +-{:.1} %",
+            "* measured on {}: {:.2} s of CPU, {:.2} s of wall time, runs: {}, threads: {}, +-{:.1} %",
             row.chain,
             row.cpu_seconds,
             row.wall_seconds,

@@ -1,0 +1,35 @@
+//! The command line of `lydian-lab project`. Input: files of results and a target. Output: the projection as Markdown or JSON, to stdout: it is never
+//! written into a file of results. Exit code 1 when no node could be projected.
+
+use crate::cli::Report;
+use lydian_lab::LabError;
+use lydian_lab::project::{Options, Target, project as project_results};
+use lydian_lab::runs::results::Results;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProjectArgs {
+    /// Results of `reindex` or `sync` on this machine; several chains of different mix tell the costs apart.
+    #[arg(required = true)]
+    results: Vec<PathBuf>,
+    /// NETWORK@HEIGHT.
+    #[arg(long, default_value = "mainnet@928000")]
+    to: String,
+    /// Cores of the machine that is asked about, an assumption where they are not those of the runs.
+    #[arg(long)]
+    cores: Option<usize>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn project(args: &ProjectArgs) -> Result<Report, LabError> {
+    let target = Target::parse(&args.to)?;
+    if args.cores == Some(0) {
+        return Err(LabError::Usage("--cores 0: at least one".into()));
+    }
+    let results = args.results.iter().map(|path| Results::read(path)).collect::<Result<Vec<Results>, LabError>>()?;
+    let projection = project_results(&results, &target, &Options { cores: args.cores })?;
+    let text = if args.json { projection.to_json() } else { projection.to_markdown() };
+    Ok(Report { text, exit_code: u8::from(projection.nodes.is_empty()) })
+}
