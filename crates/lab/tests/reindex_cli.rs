@@ -55,7 +55,7 @@ impl Bench {
     fn lab(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lydian-lab"));
         command.arg("reindex").args(arguments).arg("--out").arg(self.0.path().join("results.json"));
-        command.env("XDG_CACHE_HOME", self.0.path().join("cache"));
+        command.env("XDG_CACHE_HOME", self.0.path().join("cache")).env("XDG_CONFIG_HOME", self.0.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -30,14 +30,21 @@ impl Server {
     }
 
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, LabError> {
+        self.call_as("1.0", method, params)
+    }
+
+    /// With the version of JSON-RPC that a server insists on.
+    pub fn call_as(&self, version: &str, method: &str, params: &Value) -> Result<Value, LabError> {
         let failed = |reason: String| LabError::program(format!("RPC {method}"), reason);
-        let answer = self.post(&json!({ "jsonrpc": "1.0", "method": method, "params": params, "id": 0 }).to_string());
+        let answer = self.post(&json!({ "jsonrpc": version, "method": method, "params": params, "id": 0 }).to_string());
         let answer = answer.map_err(|error| failed(error.to_string()))?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         let mut body: Value = serde_json::from_str(body).map_err(|_| failed(first_line(&answer)))?;
         match body.get("error") {
             Some(Value::Null) => Ok(body["result"].take()),
             Some(error) => Err(failed(error.to_string())),
+            // Version 2.0 has one of the two.
+            None if body.get("result").is_some() => Ok(body["result"].take()),
             None => Err(failed(first_line(&answer))),
         }
     }
@@ -121,6 +128,7 @@ mod tests {
         assert_eq!(result.unwrap(), json!(7));
         assert!(asked.contains("Authorization: Basic Zm9vYmFyOg==\r\n"), "{asked}");
         assert!(asked.contains(r#""method":"getblockcount""#), "{asked}");
+        assert_eq!(ask(answer(r#"{"jsonrpc":"2.0","result":7,"id":0}"#)).0.unwrap(), json!(7));
         let error = ask(answer(r#"{"result":null,"error":{"code":-28,"message":"Loading"},"id":0}"#)).0.unwrap_err();
         assert!(error.to_string().contains("Loading"), "{error}");
         let error = ask(b"HTTP/1.1 401 Unauthorized\r\n\r\n".to_vec()).0.unwrap_err();

@@ -67,6 +67,8 @@ const fn cannot(bar: Bar, reason: &'static str, source: &'static str) -> Cannot 
     Cannot { bar, reason, source }
 }
 
+const ZEBRA: &str = "it was left before it checked scripts or kept coins, and it has no regtest";
+
 /// In the order of the tables: ours last.
 pub const SYSTEMS: &[System] = &[
     System {
@@ -167,45 +169,76 @@ pub const SYSTEMS: &[System] = &[
         role: Role::Node,
         how: How::Path("github.com/paritytech/parity-bitcoin"),
         validation: "--verification-level=full",
-        cannot: &[cannot(
-            Bar::Note,
-            "left by its makers in 2020; does not validate taproot: its spends cost it nothing",
-            "paritytech/parity-bitcoin: script/src/flags.rs",
-        )],
+        cannot: &[
+            cannot(
+                Bar::Sync,
+                "on regtest it takes segwit for impossible and asks its peers for blocks without witnesses",
+                "paritytech/parity-bitcoin: network/src/consensus.rs, is_segwit_possible",
+            ),
+            cannot(
+                Bar::Note,
+                "its makers have left it, and it does not validate taproot: such spends cost it nothing",
+                "paritytech/parity-bitcoin: script/src/flags.rs",
+            ),
+        ],
     },
     System {
         kind: "stratis",
         title: "Stratis",
         role: Role::Node,
         how: How::Path("github.com/stratisproject/StratisBitcoinFullNode"),
-        validation: "-assumevalid=0 -checkpoints=0",
-        cannot: &[],
+        validation: "-checkpoints=0; on regtest it assumes nothing valid",
+        cannot: &[
+            cannot(
+                Bar::Reindex,
+                "it keeps blocks in a database of its own and reads no block files of Core's",
+                "stratisproject/StratisBitcoinFullNode: src/Stratis.Bitcoin.Features.BlockStore",
+            ),
+            cannot(
+                Bar::Note,
+                "archived by its makers, and it does not validate taproot: such spends cost it nothing",
+                "stratisproject/StratisBitcoinFullNode: src/Stratis.Bitcoin.Networks/Deployments/BitcoinBIP9Deployments.cs",
+            ),
+            cannot(
+                Bar::Note,
+                "its regtest lets the deployment of CSV time out, so that relative locks go unchecked",
+                "stratisproject/StratisBitcoinFullNode: src/Stratis.Bitcoin.Networks/BitcoinRegTest.cs",
+            ),
+        ],
     },
     System {
         kind: "blockcore",
         title: "Blockcore",
         role: Role::Node,
         how: How::Path("github.com/block-core/blockcore"),
-        validation: "-assumevalid=0 -checkpoints=0",
-        cannot: &[],
+        validation: "-checkpoints=0; on regtest it assumes nothing valid",
+        cannot: &[
+            cannot(
+                Bar::Reindex,
+                "it keeps blocks in a database of its own and reads no block files of Core's",
+                "block-core/blockcore: src/Features/Blockcore.Features.BlockStore/Repository",
+            ),
+            cannot(
+                Bar::Note,
+                "does not validate taproot: such spends cost it nothing",
+                "block-core/blockcore: src/Networks/Blockcore.Networks.Bitcoin/Deployments/BitcoinBIP9Deployments.cs",
+            ),
+            cannot(
+                Bar::Note,
+                "its regtest lets the deployment of CSV time out, so that relative locks go unchecked",
+                "block-core/blockcore: src/Networks/Blockcore.Networks.Bitcoin/BitcoinRegTest.cs",
+            ),
+        ],
     },
     System {
         kind: "zebra",
         title: "Zebra BTC",
         role: Role::Node,
         how: How::Path("github.com/preston-evans98/zebra-btc"),
-        validation: "none: it validates no scripts",
+        validation: "none: it checks no scripts",
         cannot: &[
-            cannot(
-                Bar::Reindex,
-                "Zebra BTC was left before it could validate a chain",
-                "preston-evans98/zebra-btc: README.md",
-            ),
-            cannot(
-                Bar::Sync,
-                "Zebra BTC was left before it could validate a chain",
-                "preston-evans98/zebra-btc: README.md",
-            ),
+            cannot(Bar::Reindex, ZEBRA, "preston-evans98/zebra-btc: README.md, zebra-chain/src/parameters/network.rs"),
+            cannot(Bar::Sync, ZEBRA, "preston-evans98/zebra-btc: README.md, zebra-chain/src/parameters/network.rs"),
         ],
     },
     System {
@@ -263,6 +296,36 @@ pub fn of(kind: &str) -> Option<&'static System> {
     SYSTEMS.iter().find(|system| system.kind == kind)
 }
 
+/// For a message: what is missing, and what brings it.
+pub fn how(kind: &str) -> String {
+    of(kind).map_or_else(String::new, |system| format!("{kind}: it is not here; {}", system.how.text(kind)))
+}
+
+/// Why a node takes no part, for its adapter.
+pub fn kept_from(kind: &str, experiment: Experiment) -> Option<&'static str> {
+    of(kind)?.cannot(experiment)
+}
+
+/// What a reader of a node's figures must know, for its adapter.
+pub fn notes(kind: &str) -> Vec<String> {
+    of(kind).map_or_else(Vec::new, System::notes)
+}
+
+/// The nodes of the table that are not among these names, for the results.
+pub fn left_out(names: &[String], experiment: Experiment) -> Vec<LeftOut> {
+    let bar = bar_of(experiment);
+    let is_there = |system: &System| names.iter().any(|name| name.split(':').next() == Some(system.kind));
+    let absent = SYSTEMS.iter().filter(|system| system.role == Role::Node && !is_there(system));
+    absent.map(|system| system.left_out(bar)).collect()
+}
+
+fn bar_of(experiment: Experiment) -> Bar {
+    match experiment {
+        Experiment::Reindex => Bar::Reindex,
+        Experiment::Sync => Bar::Sync,
+    }
+}
+
 /// The names of one role, in the order of the table.
 pub fn kinds(role: Role) -> Vec<&'static str> {
     SYSTEMS.iter().filter(|system| system.role == role).map(|system| system.kind).collect()
@@ -289,11 +352,7 @@ impl System {
 
     /// The sentence for [`super::adapter::Adapter::cannot`].
     pub fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
-        let bar = match experiment {
-            Experiment::Reindex => Bar::Reindex,
-            Experiment::Sync => Bar::Sync,
-        };
-        self.bar(bar).map(|cannot| cannot.reason)
+        self.bar(bar_of(experiment)).map(|cannot| cannot.reason)
     }
 
     /// The sentences for [`super::adapter::Adapter::notes`].

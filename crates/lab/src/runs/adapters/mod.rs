@@ -6,19 +6,28 @@
 mod absent;
 mod bcoin;
 mod bitcoind;
+mod blockcore;
 mod btcd;
 mod configured;
 mod core;
+mod dotnet;
 mod knots;
 mod lydian;
+mod parity;
+mod stratis;
+mod zebra;
 
 pub use absent::Absent;
 pub use bcoin::{Bcoin, FOLDER as BCOIN_FOLDER, NODE as BCOIN_NODE, SCRIPT as BCOIN_SCRIPT, VERSION as BCOIN_VERSION};
 pub use bitcoind::Bitcoind;
+pub use blockcore::Blockcore;
 pub use btcd::{Btcd, FOLDER as BTCD_FOLDER, PROGRAM as BTCD_PROGRAM, VERSION as BTCD_VERSION};
 pub use configured::Configured;
 pub use knots::{FOLDER as KNOTS_FOLDER, Knots};
 pub use lydian::Lydian;
+pub use parity::Parity;
+pub use stratis::Stratis;
+pub use zebra::Zebra;
 
 use super::adapter::Adapter;
 use super::systems::{self, Role};
@@ -66,6 +75,10 @@ fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, Lab
         "btcd" => boxed(Btcd::locate(path)),
         "bcoin" => boxed(Bcoin::locate(path)),
         "knots" => boxed(Knots::locate(path)),
+        "parity" => boxed(Parity::locate(path)),
+        "stratis" => boxed(Stratis::locate(path)),
+        "blockcore" => boxed(Blockcore::locate(path)),
+        "zebra" => boxed(Zebra::locate(path)),
         _ => None,
     }
 }
