@@ -23,6 +23,7 @@ pub mod plan;
 pub mod presets;
 pub mod project;
 pub mod regtest;
+pub mod report;
 pub mod rng;
 pub mod runs;
 pub mod stats;

@@ -26,6 +26,9 @@ pub const LOG_LINE_BYTES_MAX: u64 = 4_096;
 /// A block file of a chain to be measured, and each file beside it: Core's own are at most 128 MiB and what it allocates ahead.
 pub const CHAIN_FILE_SIZE_MAX: u64 = 256 << 20;
 
+/// Files of results on one page.
+pub const REPORT_FILES_MAX: usize = 64;
+
 /// An answer of a node's RPC server.
 pub const RPC_ANSWER_BYTES_MAX: u64 = 1 << 20;
 

@@ -5,6 +5,7 @@ mod peers;
 mod progress;
 mod project;
 mod reindex;
+mod report;
 mod reuse;
 mod runs;
 mod sync;
@@ -13,6 +14,7 @@ use crate::cli::compare::{CompareArgs, compare};
 use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::project::{ProjectArgs, project};
 use crate::cli::reindex::{ReindexArgs, reindex};
+use crate::cli::report::{ReportArgs, report};
 use crate::cli::reuse::ReuseArgs;
 use crate::cli::sync::{SyncArgs, sync};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -51,6 +53,8 @@ enum Command {
     Compare(CompareArgs),
     /// Projects measured costs to mainnet at a height, with bounds and the formula; never a measurement.
     Project(ProjectArgs),
+    /// Makes one self-contained page of results, with charts; beside it the same as Markdown.
+    Report(ReportArgs),
     /// Brings other nodes into the cache folder.
     Peers(PeersArgs),
 }
@@ -144,6 +148,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Compare(args) => compare(args),
         Command::Project(args) => project(args),
         Command::Peers(args) => peers(args),
+        Command::Report(args) => report(args),
     }
 }
 

@@ -1,0 +1,164 @@
+//! The report: one self-contained page of HTML, the same as Markdown, and each chart as a file of its own.
+//!
+//! Input: files of results. Output: `index.html`, `report.md` and `*.svg` in a folder. Invariants: a run that does not count has no bar, no line and no
+//! dot, but its reason; who took no part stands in every table with the reason; the same results give the same bytes. Cost: memory and time grow with the
+//! files, about a second for 3,000 scripts. Must never: name anything outside the page but sources to follow, or write outside the folder.
+
+mod charts;
+mod document;
+mod electrum;
+mod input;
+mod markdown;
+mod page;
+mod runs;
+mod style;
+mod tables;
+mod words;
+
+pub use input::Input;
+
+use crate::error::LabError;
+use crate::limits::REPORT_FILES_MAX;
+use document::{Document, Section};
+use lydian_disk::{Disk, RealDisk};
+use std::path::{Path, PathBuf};
+use style::{NODE_TONES, Tone};
+
+/// Writes the report of the inputs into a folder, which is made if need be; returns the files, the page first.
+pub fn write(inputs: &[Input], out: &Path) -> Result<Vec<PathBuf>, LabError> {
+    if inputs.is_empty() || inputs.len() > REPORT_FILES_MAX {
+        return Err(LabError::Usage(format!("a report is made of 1 to {REPORT_FILES_MAX} files of results")));
+    }
+    let document = document(inputs);
+    RealDisk.create_dir(out)?;
+    let mut written = Vec::new();
+    let mut put = |name: String, text: String| -> Result<(), LabError> {
+        let path = out.join(name);
+        RealDisk.write_whole(&path, text.as_bytes())?;
+        written.push(path);
+        Ok(())
+    };
+    put("index.html".into(), page::to_html(&document))?;
+    put("report.md".into(), markdown::to_markdown(&document))?;
+    for chart in document.charts() {
+        put(format!("{}.svg", chart.id), chart.file())?;
+    }
+    Ok(written)
+}
+
+/// One chain under one experiment: what may stand side by side.
+#[derive(Debug)]
+struct Group<'a> {
+    id: String,
+    key: (&'static str, &'a str),
+    inputs: Vec<&'a Input>,
+}
+
+fn document(inputs: &[Input]) -> Document {
+    let colors = Colors::of(inputs);
+    let groups = groups(inputs);
+    let sections: Vec<Section> = groups.iter().map(|group| section(group, &colors)).collect();
+    let first = sections.iter().find_map(|section| section.answer.clone());
+    let headline = first.unwrap_or_else(|| "No run counts: see the reasons below".into());
+    Document { headline, lead: lead(inputs), sections }
+}
+
+fn groups(inputs: &[Input]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for input in inputs {
+        let key = input.key();
+        if let Some(group) = groups.iter_mut().find(|group| group.key == key) {
+            group.inputs.push(input);
+            continue;
+        }
+        let number = groups.iter().filter(|group| group.key.0 == key.0).count() + 1;
+        groups.push(Group { id: format!("{}-{number}", key.0), key, inputs: vec![input] });
+    }
+    groups
+}
+
+/// Files of one group stay apart within it: figures of different minutes are not to be compared.
+fn section(group: &Group<'_>, colors: &Colors) -> Section {
+    let mut section = Section { id: group.id.clone(), ..Section::default() };
+    for (input, number) in group.inputs.iter().zip(1..) {
+        let id = if group.inputs.len() > 1 { format!("{}-{number}", group.id) } else { group.id.clone() };
+        let (title, answer, blocks) = match input {
+            Input::Runs(results) => runs::part(results, &id, colors),
+            Input::Electrum(results) => electrum::part(results, &id, colors),
+        };
+        section.title = title;
+        section.answer = section.answer.or_else(|| answer.clone());
+        if group.inputs.len() > 1 {
+            section.blocks.push(document::Block::Heading(input.heading(number)));
+        }
+        section.blocks.extend(answer.map(document::Block::Text));
+        section.blocks.extend(blocks);
+    }
+    section
+}
+
+/// Machines and days.
+fn lead(inputs: &[Input]) -> Vec<String> {
+    let mut machines: Vec<String> = inputs.iter().map(|input| tables::machine(input.machine())).collect();
+    machines.dedup();
+    let starts = || inputs.iter().map(Input::started);
+    let (from, to) = (starts().fold(f64::INFINITY, f64::min), starts().fold(f64::NEG_INFINITY, f64::max));
+    let (from, to) = (words::date(from), words::date(to));
+    let when = if from == to { from } else { format!("{from} to {to}") };
+    vec![format!("Measured on {} ({when}).", words::list(&machines))]
+}
+
+impl Input {
+    fn key(&self) -> (&'static str, &str) {
+        match self {
+            Input::Runs(results) => (tables::experiment(results.experiment), &results.chain.sha256),
+            Input::Electrum(results) => (crate::electrum::results::EXPERIMENT, &results.chain.sha256),
+        }
+    }
+
+    fn machine(&self) -> &crate::runs::results::MachineFacts {
+        match self {
+            Input::Runs(results) => &results.machine,
+            Input::Electrum(results) => &results.machine,
+        }
+    }
+
+    fn started(&self) -> f64 {
+        match self {
+            Input::Runs(results) => results.started,
+            Input::Electrum(results) => results.started,
+        }
+    }
+
+    fn heading(&self, number: usize) -> String {
+        format!("Measurement {number}, {}", words::date(self.started()))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Input::Runs(results) => results.nodes.iter().map(|node| node.name.as_str()).collect(),
+            Input::Electrum(results) => results.servers.iter().map(|server| server.facts.name.as_str()).collect(),
+        }
+    }
+}
+
+/// Which node has which colour, over the whole page: ours first, then in the order in which they come.
+#[derive(Clone, Debug)]
+struct Colors(Vec<String>);
+
+impl Colors {
+    fn of(inputs: &[Input]) -> Colors {
+        let mut names = vec!["lydian".to_owned()];
+        for name in inputs.iter().flat_map(Input::names) {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        Colors(names)
+    }
+
+    fn tone(&self, name: &str) -> Tone {
+        let index = self.0.iter().position(|known| known == name);
+        Tone::Node(index.and_then(|index| u8::try_from(index).ok()).unwrap_or(NODE_TONES))
+    }
+}
