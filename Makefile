@@ -69,7 +69,7 @@ generate: ## write the documents that are generated from tables
 	$(TOOL) -p xtask -- generate
 
 generated: generate
-	@git diff --exit-code -- docs || { echo "docs: generated files differ from their tables: run 'make generate' and commit"; exit 1; }
+	@git diff --exit-code -- docs README.md || { echo "docs: generated files differ from their tables: run 'make generate' and commit"; exit 1; }
 
 test-peers: judge ## tests against other nodes as processes
 	@tools/peers.sh

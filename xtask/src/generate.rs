@@ -1,8 +1,9 @@
 //! The documents that are made from tables.
 //!
-//! Input: tables of this program and the checkout; output: files under `docs/`, written only when their text changes. CI runs this and refuses a
+//! Input: tables of this program and the checkout; output: files under `docs/` and the marked numbers of README.md, written only when their text changes. CI runs this and refuses a
 //! checkout in which something changed. A new document is one line in `DOCUMENTS`.
 
+use crate::figures::{Numbers, has_numbers, rewritten};
 use crate::layers::{ALL, BESIDE, LAYERS, OPEN};
 use crate::tidy::{Row, checklist_rows, checklist_tests};
 use crate::tree::Tree;
@@ -23,12 +24,29 @@ const DOCUMENTS: &[Document] = &[
 pub(crate) fn run(tree: &Tree) -> Result<(), String> {
     for document in DOCUMENTS {
         let text = (document.make)(tree)?;
-        if tree.text(document.path) != Some(text.as_str()) {
-            std::fs::write(document.path, text).map_err(|error| format!("{}: {error}", document.path))?;
-            println!("generate: wrote {}", document.path);
-        }
+        write(tree, document.path, &text)?;
+    }
+    numbers(tree)
+}
+
+fn write(tree: &Tree, path: &str, text: &str) -> Result<(), String> {
+    if tree.text(path) != Some(text) {
+        std::fs::write(path, text).map_err(|error| format!("{path}: {error}"))?;
+        println!("generate: wrote {path}");
     }
     Ok(())
+}
+
+/// Every marked number; what cannot be made is told when all else is written.
+fn numbers(tree: &Tree) -> Result<(), String> {
+    let numbers = Numbers::of(tree);
+    let mut wrong = Vec::new();
+    for (file, text) in tree.texts().filter(|(file, _)| has_numbers(&file.path)) {
+        let (new, problems) = rewritten(text, &numbers);
+        write(tree, &file.path, &new)?;
+        wrong.extend(problems.iter().map(|problem| format!("{}:{}: {}", file.path, problem.line, problem.message)));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 fn crates() -> String {

@@ -1,8 +1,8 @@
 //! House rules and generated documents.
 //!
 //! `cargo run -p xtask -- tidy` prints every breach of a house rule as `file:line: message` and their count, exit code 1 if there is any;
-//! `cargo run -p xtask -- generate` writes the documents of `docs/` that are made from tables. Input: the files git knows in the checkout
-//! and `cargo metadata`. Invariant: `tidy` changes nothing, `generate` writes under `docs/` only. Cost: about a second. It must
+//! `cargo run -p xtask -- generate` writes the documents of `docs/` that are made from tables, and the numbers that come from results. Input: the files git knows in the checkout
+//! and `cargo metadata`. Invariant: `tidy` changes nothing, `generate` writes under `docs/` and README.md only. Cost: about a second. It must
 //! never need a crate of the product: a checkout whose crates do not compile can still be tidied.
 #![forbid(unsafe_code)]
 #![allow(
@@ -14,6 +14,7 @@
 
 use std::process::ExitCode;
 
+mod figures;
 mod generate;
 mod layers;
 mod metadata;

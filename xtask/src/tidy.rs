@@ -14,6 +14,7 @@ mod crate_roots;
 mod dead_files;
 mod dependencies;
 mod doc_lines;
+mod figures;
 mod file_size;
 mod functions;
 mod head_docs;
@@ -61,6 +62,7 @@ const CHECKS: &[Check] = &[
     Check { name: "rules", run: |tree, _| rules::check(tree) },
     Check { name: "checklist", run: |tree, _| checklist::check(tree) },
     Check { name: "dead files", run: dead_files::check },
+    Check { name: "figures", run: |tree, _| figures::check(tree) },
     Check { name: "places", run: |tree, _| places::check(tree) },
     Check { name: "dependencies", run: dependencies::check },
     Check { name: "licences", run: |_, metadata| licences::check(metadata) },
