@@ -23,11 +23,11 @@ use lydian_primitives::{Block, OutPoint, RawBlock, to_hex};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, Weak};
 
 const SMALL: ReuseSettings = ReuseSettings { seed: 7, scripts: 60, fat_spent: 200, fat_kept: 470 };
 
-/// The small chain in a folder, made once on two threads.
+/// The small chain in a folder.
 struct Small {
     scratch: Scratch,
     stats: Stats,
@@ -36,22 +36,31 @@ struct Small {
     blocks: Vec<Block>,
 }
 
-fn small() -> &'static Small {
-    static SMALL_CHAIN: OnceLock<Small> = OnceLock::new();
-    SMALL_CHAIN.get_or_init(|| {
+/// Made once for all tests that run at the same time; the last of them takes the folder away.
+fn small() -> Arc<Small> {
+    static SHARED: Mutex<Weak<Small>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap();
+    shared.upgrade().unwrap_or_else(|| {
+        let made = Arc::new(Small::made());
+        *shared = Arc::downgrade(&made);
+        made
+    })
+}
+
+impl Small {
+    fn made() -> Small {
         let scratch = Scratch::new("reuse");
         let stats = reuse::write(SMALL, 2, scratch.path()).unwrap();
         let chain = ChainFiles::open(scratch.path(), None).unwrap();
         let targets = Targets::of_chain(scratch.path()).unwrap();
         let mut blocks = Vec::new();
-        chain
-            .each_block(&mut |bytes| {
-                blocks.push(RawBlock::new(bytes).parse().unwrap());
-                Ok(())
-            })
-            .unwrap();
+        let take = &mut |bytes: &[u8]| {
+            blocks.push(RawBlock::new(bytes).parse().unwrap());
+            Ok(())
+        };
+        chain.each_block(take).unwrap();
         Small { scratch, stats, chain, targets, blocks }
-    })
+    }
 }
 
 /// What a script has, counted without a thought for speed: (height, txid) of what touches it, and (height, txid, vout, value) of what is left.
@@ -95,9 +104,10 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
         Ok(())
     };
     let (stats, targets) = reuse::generate(SMALL, 1, sink).unwrap();
-    let two: Vec<&[u8]> = small().blocks.iter().map(Block::as_bytes).collect();
+    let small = small();
+    let two: Vec<&[u8]> = small.blocks.iter().map(Block::as_bytes).collect();
     assert!(one == two, "threads changed the chain");
-    assert_eq!((stats.tip, targets), (small().stats.tip.clone(), small().targets.clone()));
+    assert_eq!((stats.tip, targets), (small.stats.tip.clone(), small.targets.clone()));
     let mut other = Planner::new(ReuseSettings { seed: 8, ..SMALL }).unwrap();
     assert!(other.next_block().unwrap().is_some());
     assert_ne!(other.stories()[0].lock.kind, Kind::P2trScript);
@@ -105,7 +115,8 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 
 #[test]
 fn scripts_and_answers_are_those_of_a_naive_count() {
-    let Small { targets, chain, blocks, .. } = small();
+    let small = small();
+    let Small { targets, chain, blocks, .. } = &*small;
     let naive = naive(blocks);
     let expected = Expected::of(chain, targets).unwrap();
     assert_eq!(targets.scripts.len(), 62);
@@ -127,7 +138,8 @@ fn scripts_and_answers_are_those_of_a_naive_count() {
 /// Coins spent in the block that makes them, several scripts in one transaction, blocks of very different size, transactions over the whole chain.
 #[test]
 fn the_small_chain_is_as_mixed_as_the_large_one() {
-    let Small { stats, blocks, targets, chain, .. } = small();
+    let small = small();
+    let Small { stats, blocks, targets, chain, .. } = &*small;
     assert_eq!((stats.height, chain.facts.height), (SMALL.blocks(), SMALL.blocks()));
     assert!(stats.same_block_spends > 0 && stats.tweak_checks > 0, "{stats:?}");
     let counts: Vec<usize> = blocks[433..].iter().map(Block::tx_count).collect();
@@ -187,7 +199,8 @@ fn the_full_chain_has_the_shape_promised() {
 
 #[test]
 fn any_chain_gives_its_most_used_scripts() {
-    let Small { scratch, targets, .. } = small();
+    let small = small();
+    let Small { scratch, targets, .. } = &*small;
     let mut most = targets.scripts.clone();
     most.sort_by_key(|target| std::cmp::Reverse((target.transactions, target.scripthash.clone())));
     most.truncate(20);
@@ -206,13 +219,14 @@ fn a_target_has_the_hash_of_its_script() {
     assert_eq!(scripthash(&script), "8b01df4e368ea28f8dc0423bcf7a4923e3a12d307c875e47a0cfbf90b5c39161");
     let folder = Scratch::new("reuse-targets");
     std::fs::create_dir_all(folder.path()).unwrap();
-    let text = std::fs::read_to_string(small().scratch.path().join(TARGETS_FILE)).unwrap();
+    let small = small();
+    let text = std::fs::read_to_string(small.scratch.path().join(TARGETS_FILE)).unwrap();
     let of = |text: &str| {
         std::fs::write(folder.path().join(TARGETS_FILE), text).unwrap();
         Targets::of_chain(folder.path())
     };
-    assert_eq!(of(&text).unwrap(), small().targets);
-    let first = &small().targets.scripts[0];
+    assert_eq!(of(&text).unwrap(), small.targets);
+    let first = &small.targets.scripts[0];
     assert!(
         of(&text.replace(&first.scripthash, &"0".repeat(64))).unwrap_err().to_string().contains("hash of its script")
     );
@@ -224,7 +238,8 @@ fn a_target_has_the_hash_of_its_script() {
 /// Every branch leads to the root in the header; headers are those of the blocks.
 #[test]
 fn merkle_branches_lead_to_the_root() {
-    let Small { chain, blocks, .. } = small();
+    let small = small();
+    let Small { chain, blocks, .. } = &*small;
     let expected = Expected::of(chain, &Targets::default()).unwrap();
     let largest = expected.largest_block() as usize;
     assert_eq!(Some(blocks[largest].tx_count()), blocks.iter().map(Block::tx_count).max());
@@ -256,7 +271,8 @@ fn merkle_branches_lead_to_the_root() {
 
 #[test]
 fn the_plain_validator_takes_the_chain() {
-    let Small { stats, blocks, .. } = small();
+    let small = small();
+    let Small { stats, blocks, .. } = &*small;
     let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
     for block in &blocks[1..] {
         let accepted = validator.accept_block(block.clone(), CASES_NOW).unwrap();
@@ -270,7 +286,8 @@ fn the_plain_validator_takes_the_chain() {
 /// Core ends with the tip and the UTXO set that the lab foretells, and finds the same coins of scripts.
 #[test]
 fn core_takes_the_chain_and_finds_the_same_coins() {
-    let Small { scratch, stats, chain, targets, .. } = small();
+    let small = small();
+    let Small { scratch, stats, chain, targets, .. } = &*small;
     let load = format!("-loadblock={}", scratch.path().join("blk00000.dat").display());
     let Some(mut daemon) = or_skip("reuse preset", Daemon::start(&["-par=2", &load])) else { return };
     for _ in 0..600 {
