@@ -15,6 +15,7 @@ pub mod history;
 pub mod lab_toml;
 pub mod limits;
 pub mod limits_cmd;
+mod limits_io;
 #[cfg(test)]
 mod made_up;
 pub mod parallel;

@@ -1,22 +1,22 @@
 //! `lydian-lab limits`: what this machine can do, so that a figure of a node can be held against it.
 //!
 //! Input: how long and how large. Output: medians of several rounds with their spread. Measured: checks of each engine
-//! (keys parsed, every key fresh), SHA-256 by kernel, sequential disk. One core, but for the line of all cores.
+//! (keys parsed, every key fresh), SHA-256 by kernel, disk and loopback (`limits_io.rs`). One core, but for the line of all cores.
 //! Must never: be quoted without the spread; machines are shared.
 
 use crate::engine_times::{CheckCounts, EngineTimes, Samples, measure_engines};
 use crate::error::LabError;
+use crate::limits_io::{DiskTimes, LoopbackTimes};
 use crate::parallel;
 use crate::wallet::{Wallet, taproot_output};
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference};
-use lydian_disk::{Disk, DiskError, RealDisk};
 use lydian_hash::{Message as HashMessage, Sha256, kernels, sha256, sha256d_64_with, sha256d_many_with};
 use secp256k1::{Message, ecdsa, schnorr};
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::hint::black_box;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Settings of the measurement.
@@ -71,6 +71,11 @@ pub struct Limits {
     pub disk_write_gigabytes_per_second: Option<Measure>,
     /// The file was just written: the system's memory may answer.
     pub disk_read_gigabytes_per_second: Option<Measure>,
+    /// One page after the other, anywhere in the file, which the system's memory was told to forget.
+    pub disk_random_read_us: Option<Measure>,
+    pub loopback_gigabytes_per_second: Measure,
+    /// One byte there and one back.
+    pub loopback_round_trip_us: Measure,
 }
 
 /// Measures everything.
@@ -79,8 +84,9 @@ pub fn measure(settings: &LimitsSettings) -> Result<Limits, LabError> {
     let times = times_of(settings, &samples);
     let disk = match settings.disk_bytes {
         0 => None,
-        bytes => Some(disk(&settings.folder, bytes, settings.rounds)?),
+        bytes => Some(DiskTimes::measure(&settings.folder, bytes, settings.rounds)?),
     };
+    let loopback = LoopbackTimes::measure(settings.rounds)?;
     Ok(Limits {
         cpu: cpu_model(),
         cores: parallel::default_threads(),
@@ -95,8 +101,11 @@ pub fn measure(settings: &LimitsSettings) -> Result<Limits, LabError> {
         chain: settings.chain,
         hashes: hashes(settings.rounds),
         disk_bytes: settings.disk_bytes,
-        disk_write_gigabytes_per_second: disk.map(|(write, _)| write),
-        disk_read_gigabytes_per_second: disk.map(|(_, read)| read),
+        disk_write_gigabytes_per_second: disk.map(|disk| disk.write),
+        disk_read_gigabytes_per_second: disk.map(|disk| disk.read),
+        disk_random_read_us: disk.map(|disk| disk.random_read_us),
+        loopback_gigabytes_per_second: loopback.gigabytes_per_second,
+        loopback_round_trip_us: loopback.round_trip_us,
     })
 }
 
@@ -191,6 +200,11 @@ impl Limits {
         if let Some(read) = &self.disk_read_gigabytes_per_second {
             line("disk, sequential read (cached or not)", read, "GB/s");
         }
+        if let Some(read) = &self.disk_random_read_us {
+            line("disk, one page read anywhere (4 KiB, one at a time)", read, "us");
+        }
+        line("loopback, one connection", &self.loopback_gigabytes_per_second, "GB/s");
+        line("loopback, one byte there and back", &self.loopback_round_trip_us, "us");
         if let Some(reference) = self.engines.last() {
             lines.extend(self.engines.iter().flat_map(|engine| engine.lines(reference)));
         }
@@ -204,7 +218,7 @@ pub(crate) fn as_f64(count: u64) -> f64 {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
-fn seconds_of(work: impl FnOnce()) -> f64 {
+pub(crate) fn seconds_of(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().max(Duration::from_nanos(1)).as_secs_f64()
@@ -306,38 +320,6 @@ fn hashes(rounds: usize) -> Vec<HashMeasure> {
     found
 }
 
-/// Gigabytes per second of writing (with sync) and reading a file of this size.
-fn disk(folder: &Path, bytes: u64, rounds: usize) -> Result<(Measure, Measure), LabError> {
-    let path = folder.join(format!("lydian-lab-limits-{}.tmp", std::process::id()));
-    let mut buffer = vec![0xc3; 1 << 20];
-    let blocks = bytes.div_ceil(1 << 20);
-    let gigabytes = as_f64(blocks << 20) / 1e9;
-    let mut rates = (Vec::new(), Vec::new());
-    let mut outcome = Ok(());
-    for _ in 0..rounds {
-        rates.0.push(gigabytes / seconds_of(|| outcome = write_file(&path, &buffer, blocks)));
-        if outcome.is_ok() {
-            rates.1.push(gigabytes / seconds_of(|| outcome = read_file(&path, &mut buffer, blocks)));
-        }
-        // Should it stay, the next round would append to it; the measurement stands all the same.
-        let _ = std::fs::remove_file(&path);
-        outcome.clone()?;
-    }
-    Ok((Measure::of(rates.0), Measure::of(rates.1)))
-}
-
-fn write_file(path: &Path, buffer: &[u8], blocks: u64) -> Result<(), DiskError> {
-    let mut file = RealDisk.append(path)?;
-    (0..blocks).try_for_each(|_| file.write(buffer))?;
-    file.sync()
-}
-
-fn read_file(path: &Path, buffer: &mut [u8], blocks: u64) -> Result<(), DiskError> {
-    let file = RealDisk.open(path)?;
-    let size = buffer.len() as u64;
-    (0..blocks).try_for_each(|block| file.read_at(block * size, black_box(&mut *buffer)))
-}
-
 /// The first model name the system gives, where it gives one.
 fn cpu_model() -> String {
     let mut text = String::new();
@@ -364,7 +346,13 @@ mod tests {
         }
         assert_eq!(limits.hashes.iter().filter(|hash| hash.is_chosen).count(), 3);
         assert!(limits.disk_write_gigabytes_per_second.is_some_and(|rate| rate.median > 0.0));
-        assert!(limits.to_text().contains("ECDSA check, one core"));
+        for measure in [limits.loopback_gigabytes_per_second, limits.loopback_round_trip_us] {
+            assert!(measure.min > 0.0 && measure.max < 1e6, "{measure:?}");
+        }
+        assert!(limits.disk_random_read_us.is_some_and(|read| read.min > 0.0 && read.max < 1e7));
+        for words in ["ECDSA check, one core", "one page read anywhere", "loopback, one byte there and back"] {
+            assert!(limits.to_text().contains(words), "{words}");
+        }
         let json: serde_json::Value = serde_json::from_str(&limits.to_json()).unwrap();
         assert!(json["schnorr_ns"]["median"].as_f64().unwrap() > 0.0);
         // Every engine of this machine, with every figure.

@@ -133,6 +133,15 @@ fn what_cannot_be_is_one_sentence() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text(&output.stderr).contains(sentence), "{arguments:?}: {}", text(&output.stderr));
     }
+    let damaged = bench.0.path().join("damaged.json");
+    std::fs::write(&damaged, "{").unwrap();
+    for (path, sentence) in
+        [("absent.json", "absent.json: there is no such file"), (damaged.to_str().unwrap(), "cut off")]
+    {
+        let output = bench.compare(&["--nodes", "lydian", "--node-path", &node, "--resume", path]);
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        assert!(text(&output.stderr).contains(sentence), "{path}: {}", text(&output.stderr));
+    }
     let reorg = bench.lab(&["--preset", "reorg", "--nodes", "lydian", "--node-path", &node]).output().unwrap();
     assert!(text(&reorg.stderr).contains("chains with branches"), "{}", text(&reorg.stderr));
 }
@@ -210,6 +219,23 @@ fn a_second_lab_is_refused_and_an_interrupted_one_keeps_its_runs() {
     assert_eq!(runs.iter().map(|run| run.node.as_str()).collect::<Vec<_>>(), ["lydian"]);
     let work: &Path = &bench.0.path().join("cache/lydian/work");
     assert_eq!(std::fs::read_dir(work).unwrap().count(), 0, "the folder of the run is gone");
+    let said = text(&output.stdout);
+    assert!(said.contains("--resume") && said.contains("results.json goes on with them"), "{said}");
+    let kept = runs[0].clone();
+    // The slow one has become quick; what is missing is run, in turn, and nothing else.
+    bench.node("slow", ":", 5);
+    let other = bench.compare(&[&nodes[..], &["--resume", "--runs", "2"]].concat());
+    assert_eq!(other.status.code(), Some(2));
+    assert!(text(&other.stderr).contains("--resume: not the same settings: before 3 runs"), "{}", text(&other.stderr));
+    let resumed = bench.compare(&[&nodes[..], &["--resume"]].concat());
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed.stderr));
+    let said = text(&resumed.stderr);
+    assert!(said.contains("lydian:slow run 1 of 3 begins (1 of 5 to be made)"), "{said}");
+    let runs = bench.results().runs;
+    let numbers: Vec<(&str, u32)> = runs.iter().map(|run| (run.node.as_str(), run.number)).collect();
+    let round = |number| [("lydian", number), ("lydian:slow", number)];
+    assert_eq!(numbers, [round(1), round(2), round(3)].concat());
+    assert_eq!(runs[0], kept);
     // The lock went with the process.
     let after = bench.compare(&["--nodes", "lydian", "--node-path", &quick, "--runs", "1"]);
     assert_eq!(after.status.code(), Some(0), "{}", text(&after.stderr));

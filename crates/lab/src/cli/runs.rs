@@ -82,8 +82,9 @@ pub(crate) struct RunArgs {
     out: Option<PathBuf>,
     /// Goes on with this file of results, by default that of --out: runs in it that count are kept, the missing ones are made, and those that failed
     /// are made again. Everything else must be as it was.
-    #[arg(long, num_args = 0..=1, default_missing_value = "")]
-    resume: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    #[allow(clippy::option_option, reason = "absent, alone, or with a file")]
+    resume: Option<Option<PathBuf>>,
     /// Folder in which the nodes work [default: in the cache folder].
     #[arg(long)]
     work: Option<PathBuf>,
@@ -168,15 +169,16 @@ impl Bench {
 
 impl RunArgs {
     fn out(&self) -> Option<&Path> {
-        self.out.as_deref().or_else(|| self.resume.as_deref().filter(|path| !path.as_os_str().is_empty()))
+        self.out.as_deref().or(self.resume.as_ref().and_then(|path| path.as_deref()))
     }
 
     fn resume_from(&self) -> Result<Option<&Path>, LabError> {
         match (&self.resume, &self.out) {
             (None, _) => Ok(None),
-            (Some(path), _) if !path.as_os_str().is_empty() => Ok(Some(path)),
-            (Some(_), Some(out)) => Ok(Some(out)),
-            (Some(_), None) => Err(LabError::Usage("--resume: name the file of results, or give it as --out".into())),
+            (Some(Some(path)), _) | (Some(None), Some(path)) => Ok(Some(path)),
+            (Some(None), None) => {
+                Err(LabError::Usage("--resume: name the file of results, or give it as --out".into()))
+            }
         }
     }
 

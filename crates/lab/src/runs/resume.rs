@@ -31,20 +31,20 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, advice) = match self.what {
-            What::Experiment => ("the experiment", "take the command of the earlier runs"),
-            What::Chain => ("the chain", "give the chain of the earlier runs"),
-            What::Settings => ("the settings", "give those of the earlier runs"),
-            What::Machine => ("the machine", "measure there"),
-            What::Nodes => ("the nodes", "give --nodes as before"),
-            What::Version => ("a node's version", "give its earlier build with --node-path"),
-            What::Arguments => ("a node's program or arguments", "give those of the earlier runs"),
-            What::Server => ("the server", "give the same --server"),
-            What::Caches => ("the state of the cache", "give --cache as before"),
+            What::Experiment => ("experiment", "take the command of the earlier runs"),
+            What::Chain => ("chain", "give that of the earlier runs"),
+            What::Settings => ("settings", "give those of the earlier runs"),
+            What::Machine => ("machine", "measure where the earlier runs were made"),
+            What::Nodes => ("nodes", "give --nodes as before"),
+            What::Version => ("version of a node", "give its earlier build with --node-path"),
+            What::Arguments => ("program and arguments of a node", "give those of the earlier runs"),
+            What::Server => ("server", "give --server as before"),
+            What::Caches => ("state of the cache", "give --cache as before"),
         };
         let (was, is) = (&self.was, &self.is);
         write!(
             f,
-            "--resume: {what} differs: earlier {was}, now {is}; {advice}, or measure anew without --resume and with another --out"
+            "--resume: not the same {what}: before {was}, now {is}; {advice}, or measure anew, without --resume and into another file"
         )
     }
 }
@@ -182,7 +182,7 @@ mod tests {
             let mut fresh = example();
             change(&mut fresh);
             let difference = kept(&example(), &fresh, &[Cache::Warm]).unwrap_err();
-            assert!(difference.to_string().contains("earlier") && difference.was != difference.is, "{difference}");
+            assert!(difference.to_string().contains("not the same") && difference.was != difference.is, "{difference}");
             difference.what
         };
         assert_eq!(what(|fresh| fresh.experiment = super::super::results::Experiment::Sync), What::Experiment);

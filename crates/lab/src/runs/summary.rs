@@ -205,7 +205,12 @@ fn stages(results: &Results, node: &str) -> Option<String> {
         medians.push((&stage.name, Spread::of(runs.iter().filter_map(of_run).collect())?.median));
     }
     medians.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let parts: Vec<String> = medians.iter().map(|(name, seconds)| format!("{name} {seconds:.2} s")).collect();
+    // Less is none in a table of hundredths.
+    let parts: Vec<String> = medians
+        .iter()
+        .filter(|(_, seconds)| *seconds >= 0.005)
+        .map(|(name, seconds)| format!("{name} {seconds:.2} s"))
+        .collect();
     Some(format!("{node}'s CPU by stage: {}.", parts.join(", ")))
 }
 

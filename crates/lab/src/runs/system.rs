@@ -161,3 +161,21 @@ pub fn remove_dir(path: &Path) -> Result<(), LabError> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_right_the_cache_is_not_emptied_and_nothing_fails() {
+        // Neither a place that is not there nor a folder can be written.
+        assert!(!drop_caches(Path::new("/proc/sys/vm/no_such_control")));
+        assert!(!drop_caches(&std::env::temp_dir()));
+    }
+
+    #[test]
+    fn a_disk_has_room_and_what_is_no_folder_has_none() {
+        assert!(disk_free_bytes(&std::env::temp_dir()).is_some_and(|bytes| bytes > 0));
+        assert_eq!(disk_free_bytes(Path::new("/no/such/folder")), None);
+    }
+}

@@ -7,6 +7,7 @@
 use super::{cache_folder, found};
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::chain_files::Network;
 use crate::runs::results::{Answer, Experiment};
 use crate::runs::rpc::Server;
 use serde_json::{Value, json};
@@ -75,6 +76,11 @@ impl Adapter for Btcd {
             }
             Experiment::Sync => None,
         }
+    }
+
+    fn refuses(&self, network: &Network) -> Option<String> {
+        let sentence = format!("btcd is started on regtest here, and the chain is of {}", network.name);
+        (network.name != "regtest").then_some(sentence)
     }
 
     fn reindex(&self, job: &Job) -> Command {

@@ -1,0 +1,151 @@
+//! Nodes that are not what they say: shell scripts in place of a node, and one that takes every block it is given.
+//!
+//! Input: a script and the answer it is to give. Output: adapters for the runner. Each test file that includes this uses a part of it.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use lydian_lab::LabError;
+use lydian_lab::runs::adapter::{Adapter, Job};
+use lydian_lab::runs::chain_files::Network;
+use lydian_lab::runs::results::{Answer, Stage};
+use lydian_lab::runs::rpc::Server;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+
+/// Ends well and gives the answer, after its script.
+#[derive(Clone, Debug)]
+pub(crate) struct Fake {
+    pub(crate) script: String,
+    pub(crate) answer: Answer,
+    /// The program that runs the script.
+    pub(crate) shell: &'static str,
+    pub(crate) networks: &'static [&'static str],
+    pub(crate) stages: Vec<Stage>,
+}
+
+impl Fake {
+    pub(crate) fn new(script: &str, answer: &Answer) -> Fake {
+        Fake { script: script.into(), answer: answer.clone(), shell: "sh", networks: &["regtest"], stages: Vec::new() }
+    }
+}
+
+impl Adapter for Fake {
+    fn program(&self) -> &Path {
+        Path::new(self.shell)
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        Ok("fake 1".into())
+    }
+
+    /// `$1` is the data directory, `$2` the log.
+    fn reindex(&self, job: &Job) -> Command {
+        let mut command = job.command(self.shell);
+        command.args(["-c", &self.script, "sh"]).arg(&job.data).arg(job.log());
+        command
+    }
+
+    fn sync(&self, job: &Job) -> Command {
+        self.reindex(job)
+    }
+
+    fn refuses(&self, network: &Network) -> Option<String> {
+        (!self.networks.contains(&network.name)).then(|| format!("it knows nothing of {}", network.name))
+    }
+
+    fn stages(&self, _: &Job) -> Vec<Stage> {
+        self.stages.clone()
+    }
+
+    fn answer(&self, _: &Job) -> Result<Answer, LabError> {
+        Ok(self.answer.clone())
+    }
+}
+
+/// Gives the right tip and the right UTXO set without having looked at a single script: runs alone cannot catch it. Offline it takes every block that it
+/// is given, whatever is wrong with it, and tells it as its tip.
+#[derive(Debug)]
+pub(crate) struct Gullible(pub(crate) Fake);
+
+impl Adapter for Gullible {
+    fn program(&self) -> &Path {
+        self.0.program()
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        Ok("gullible 1".into())
+    }
+
+    fn reindex(&self, job: &Job) -> Command {
+        self.0.reindex(job)
+    }
+
+    fn sync(&self, job: &Job) -> Command {
+        self.0.sync(job)
+    }
+
+    fn offline(&self, job: &Job) -> Option<Command> {
+        let genesis = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
+        let mut tip = genesis.to_owned();
+        serve(job.rpc_port, move |method, params| match method {
+            "submitblock" => {
+                tip = hash_of(params[0].as_str().unwrap());
+                Value::Null
+            }
+            _ => json!(tip),
+        });
+        let mut command = job.command("sh");
+        command.args(["-c", "sleep 600"]);
+        Some(command)
+    }
+
+    fn rpc(&self, job: &Job) -> Option<Server> {
+        Some(Server { port: job.rpc_port, credentials: "a:b".into() })
+    }
+
+    fn answer(&self, job: &Job) -> Result<Answer, LabError> {
+        self.0.answer(job)
+    }
+}
+
+/// Of a block in hexadecimal, as people read it.
+fn hash_of(block: &str) -> String {
+    let byte = |index: usize| u8::from_str_radix(&block[2 * index..2 * index + 2], 16).unwrap();
+    let header: Vec<u8> = (0..80).map(byte).collect();
+    lydian_primitives::Header::parse(header.first_chunk::<80>().unwrap()).hash().to_string()
+}
+
+/// An RPC server in the test itself, one answer a connection; it ends with the process. Port 0 takes a free one; returns which.
+pub(crate) fn serve(port: u16, mut answer: impl FnMut(&str, &Value) -> Value + Send + 'static) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let Some(question) = question(&mut stream) else { continue };
+            let result = answer(question["method"].as_str().unwrap(), &question["params"]);
+            let body = json!({ "result": result, "error": null, "id": 0 }).to_string();
+            // One that asks and goes away is no harm.
+            let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{body}").as_bytes());
+        }
+    });
+    port
+}
+
+fn question(stream: &mut TcpStream) -> Option<Value> {
+    let mut bytes = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let size = stream.read(&mut buffer).ok().filter(|size| *size > 0)?;
+        bytes.extend_from_slice(&buffer[..size]);
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((_, body)) = text.split_once("\r\n\r\n")
+            && let Ok(question) = serde_json::from_str(body)
+        {
+            return Some(question);
+        }
+    }
+}
