@@ -7,6 +7,7 @@ use clap::Subcommand;
 use lydian_lab::LabError;
 use lydian_lab::lab_toml;
 use lydian_lab::peers::{Installed, install_all, list};
+use lydian_lab::runs::systems;
 
 const EXIT_FAILED: u8 = 1;
 
@@ -26,6 +27,9 @@ enum PeersCommand {
         /// Only what is not measured here, or not with everything, and why.
         #[arg(long, conflicts_with = "json")]
         left_out: bool,
+        /// The table of systems as it stands in docs/lab.md, whatever is here.
+        #[arg(long, conflicts_with_all = ["json", "left_out"])]
+        markdown: bool,
     },
     /// Installs systems that are not there yet into the cache folder.
     Install {
@@ -36,7 +40,8 @@ enum PeersCommand {
 
 pub(crate) fn peers(args: &PeersArgs) -> Result<Report, LabError> {
     match &args.command {
-        PeersCommand::List { json, left_out } => {
+        PeersCommand::List { markdown: true, .. } => Ok(Report::from(systems::to_markdown())),
+        PeersCommand::List { json, left_out, .. } => {
             let entries = list::list(lab_toml::active());
             let columns = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
             Ok(Report::from(match (json, left_out) {

@@ -15,6 +15,7 @@ use lydian_lab::runs::chain_cache::{self, ensure};
 use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::lock::{Lock, lock};
 use lydian_lab::runs::results::{Cache, Experiment, Outcome, Results, Run, Settings};
+use lydian_lab::runs::systems;
 use lydian_lab::runs::{Comparison, Contender, More, Servers, floor, left_out, machine_facts, to_markdown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,8 +51,7 @@ pub(crate) struct RunArgs {
     reuse: f64,
     #[command(flatten)]
     reused: ReuseArgs,
-    /// lydian, bitcoind, knots or btcd; `KIND:LABEL` for a second build of one kind. Ratios are to the first.
-    #[arg(long, value_delimiter = ',', default_value = "lydian,bitcoind")]
+    #[arg(long, value_delimiter = ',', default_value = "lydian,bitcoind", help = nodes_help())]
     pub(crate) nodes: Vec<String>,
     /// NAME=PATH: the program of a node.
     #[arg(long)]
@@ -224,6 +224,12 @@ pub(crate) fn contenders(args: &RunArgs) -> Result<Vec<Contender>, LabError> {
         found.push(Contender { name: name.clone(), adapter, more: of(name, &arguments), source: None });
     }
     Ok(found)
+}
+
+/// From the table of systems; forks of lab.toml are not known yet when help is written.
+fn nodes_help() -> String {
+    let kinds = systems::kinds(systems::Role::Node).join(", ");
+    format!("{kinds}, or a fork of lab.toml; KIND:LABEL for a second build of one kind. Ratios are to the first")
 }
 
 /// NAME=VALUE, of names that take part.

@@ -291,6 +291,27 @@ pub const SYSTEMS: &[System] = &[
     },
 ];
 
+/// The table of `docs/lab.md`, which `lydian-lab peers list --markdown` prints.
+pub fn to_markdown() -> String {
+    let head = "| name | system | how it comes here | validates everything by | what it cannot, and what its figures then mean |\n";
+    let mut text = head.to_owned() + "|---|---|---|---|---|\n";
+    for system in SYSTEMS {
+        let role = if system.role == Role::Electrum { " (Electrum server)" } else { "" };
+        let how = match system.how {
+            How::Install(source) => format!("`peers install {}`, from {source}", system.kind),
+            How::Judge => "`make judge`".to_owned(),
+            How::Beside => "`make build`".to_owned(),
+            How::Path(address) => format!("built from {address}; its path in `lab.toml`"),
+            How::Nothing(_) => "-".to_owned(),
+        };
+        let validation = if system.validation.is_empty() { "-" } else { system.validation };
+        let cannot: Vec<String> = system.cannot.iter().map(Cannot::in_markdown).collect();
+        let cannot = if cannot.is_empty() { "-".to_owned() } else { cannot.join("; ") };
+        text.push_str(&format!("| `{}` | {}{role} | {how} | {validation} | {cannot} |\n", system.kind, system.title));
+    }
+    text
+}
+
 /// The first of that name; a node before a server.
 pub fn of(kind: &str) -> Option<&'static System> {
     SYSTEMS.iter().find(|system| system.kind == kind)
@@ -309,14 +330,6 @@ pub fn kept_from(kind: &str, experiment: Experiment) -> Option<&'static str> {
 /// What a reader of a node's figures must know, for its adapter.
 pub fn notes(kind: &str) -> Vec<String> {
     of(kind).map_or_else(Vec::new, System::notes)
-}
-
-/// The nodes of the table that are not among these names, for the results.
-pub fn left_out(names: &[String], experiment: Experiment) -> Vec<LeftOut> {
-    let bar = bar_of(experiment);
-    let is_there = |system: &System| names.iter().any(|name| name.split(':').next() == Some(system.kind));
-    let absent = SYSTEMS.iter().filter(|system| system.role == Role::Node && !is_there(system));
-    absent.map(|system| system.left_out(bar)).collect()
 }
 
 fn bar_of(experiment: Experiment) -> Bar {
@@ -341,6 +354,18 @@ impl How {
             How::Path(address) => format!("build it from {address} and name its path in lab.toml"),
             How::Nothing(reason) => reason.to_owned(),
         }
+    }
+}
+
+impl Cannot {
+    fn in_markdown(&self) -> String {
+        let head = match self.bar {
+            Bar::Reindex => "no `reindex`: ",
+            Bar::Sync => "no `sync`: ",
+            Bar::Electrum => "no `electrum`: ",
+            Bar::Note => "",
+        };
+        format!("{head}{} ({})", self.reason, self.source)
     }
 }
 
@@ -377,6 +402,8 @@ impl System {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_disk::{RealDisk, read_whole};
+    use std::path::Path;
 
     /// The list: whoever appears in a published benchmark.
     const PUBLISHED: &[(&str, Role)] = &[
@@ -419,6 +446,15 @@ mod tests {
                 assert!(cannot.source.contains(':') || cannot.source.contains('/'), "{}", cannot.source);
             }
         }
+    }
+
+    #[test]
+    fn the_document_has_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab.md");
+        let document = String::from_utf8(read_whole(&RealDisk, Path::new(path), 1 << 20).unwrap()).unwrap();
+        let after = document.split_once("<!-- systems: `lydian-lab peers list --markdown` -->\n").unwrap().1;
+        let table = after.split_once("<!-- end of systems -->").unwrap().0;
+        assert_eq!(table.trim(), to_markdown().trim(), "put there what `lydian-lab peers list --markdown` prints");
     }
 
     #[test]
