@@ -1,6 +1,7 @@
 //! The command line of `lydian-lab`: one file a command, or two that share much.
 
 mod compare;
+mod electrum;
 mod peers;
 mod progress;
 mod project;
@@ -11,6 +12,7 @@ mod runs;
 mod sync;
 
 use crate::cli::compare::{CompareArgs, compare};
+use crate::cli::electrum::{ElectrumArgs, electrum};
 use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::project::{ProjectArgs, project};
 use crate::cli::reindex::{ReindexArgs, reindex};
@@ -55,6 +57,8 @@ enum Command {
     Project(ProjectArgs),
     /// Makes one self-contained page of results, with charts; beside it the same as Markdown.
     Report(ReportArgs),
+    /// Asks Electrum servers on the same chain the same questions in turn, compares their answers, and measures them.
+    Electrum(ElectrumArgs),
     /// Brings other nodes into the cache folder.
     Peers(PeersArgs),
 }
@@ -147,6 +151,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Sync(args) => sync(args),
         Command::Compare(args) => compare(args),
         Command::Project(args) => project(args),
+        Command::Electrum(args) => electrum(args),
         Command::Peers(args) => peers(args),
         Command::Report(args) => report(args),
     }

@@ -1,9 +1,301 @@
 //! `lydian-lab electrum`: Electrum servers on the same chain beside the same node, in turn, asked as Casa's report asked them, and answers compared.
 //!
 //! Input: a chain with address reuse, servers, settings. Output: what each server's index cost to build, how long each query of each script took, loads of
-//! many connections, and where answers differ. Must never: count an answer that nobody compared.
+//! many connections, and where answers differ. A server that fails is recorded with the end of its log, what it gave before is kept, and the others go
+//! on. Must never: count an answer that nobody compared, or run two servers at once.
 
+pub mod adapter;
+pub mod adapters;
+pub mod build;
+pub mod client;
+pub mod compare;
+pub mod daemon;
 pub mod expected;
+pub mod load;
+pub mod postings;
+pub mod process;
+pub mod protocol;
+pub mod queries;
 pub mod results;
+mod session;
+pub mod table;
 pub mod targets;
+#[cfg(test)]
+mod tests_with_a_server;
 pub mod walk;
+pub mod wallet;
+
+pub use table::to_markdown;
+
+use crate::error::LabError;
+use crate::rng::Random;
+use crate::runs::adapter::Adapter;
+use crate::runs::chain_files::ChainFiles;
+use crate::runs::results::{Lab, LeftOut, NodeFacts};
+use crate::runs::systems::{Bar, Role, SYSTEMS, System};
+use crate::runs::{Folder, arguments_of, machine, machine_facts, rpc, system};
+use adapter::{DaemonPlace, ElectrumServer, ServerJob};
+use compare::{Compared, DIFFERENCES_MAX, Digests};
+use daemon::{Daemon, Recipe};
+use expected::Expected;
+use results::{EXPERIMENT, ElectrumResults, ElectrumSettings, FORMAT, ScriptFacts, ServerResults};
+use session::{Asked, Session};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use targets::{Target, Targets};
+
+/// More transactions than the scripts of a wallet: such a script is fat, and left out of loads.
+pub const WALLET_TRANSACTIONS_MAX: u32 = 999;
+/// Fat scripts stand at every so many places of the order, the first of them behind scripts that warm a server up.
+const FAT_STEP: usize = 10;
+
+/// A server with the name that the results give it.
+#[derive(Debug)]
+pub struct Contender {
+    pub name: String,
+    pub server: Box<dyn ElectrumServer>,
+    /// Arguments for this server alone.
+    pub more: Vec<String>,
+}
+
+/// What a comparison consists of.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    pub chain: &'a ChainFiles,
+    pub targets: &'a Targets,
+    pub daemon: &'a dyn Adapter,
+    pub contenders: &'a [Contender],
+    pub left_out: Vec<LeftOut>,
+    pub settings: ElectrumSettings,
+    /// Of the order of the scripts.
+    pub seed: u64,
+    pub threads: usize,
+    /// Until an index is built.
+    pub build_timeout: Duration,
+    /// Before a cold pass everybody's files may leave the cache, not those of the server and the node alone.
+    pub may_drop_caches: bool,
+    /// Everything lies below it; the folder for the comparison is made and removed there.
+    pub work: &'a Path,
+    pub command_line: Vec<String>,
+    pub interrupted: &'a AtomicBool,
+}
+
+impl Comparison<'_> {
+    /// Takes the servers in turn. After each `done` gets what there is so far. An interruption ends it and keeps what has ended.
+    pub fn run(
+        &self,
+        say: &mut dyn FnMut(&str),
+        done: &mut dyn FnMut(&ElectrumResults) -> Result<(), LabError>,
+    ) -> Result<ElectrumResults, LabError> {
+        let folder = Folder::new(&self.work.join("electrum"))?;
+        let targets = in_order(self.targets, self.seed);
+        say("computing the right answers from the blocks");
+        let expected = Expected::of(self.chain, &targets)?;
+        say("the node below the servers validates the chain and builds its indexes");
+        let recipe = Recipe {
+            adapter: self.daemon,
+            chain: self.chain,
+            arguments: self.daemon_arguments(),
+            threads: self.threads,
+            folder: &folder.0.join("node"),
+            timeout: self.build_timeout,
+            interrupted: self.interrupted,
+        };
+        let Some(daemon) = Daemon::start(&recipe)? else {
+            return Err(LabError::Usage("interrupted before the first server".to_owned()));
+        };
+        let asked = Asked::new(&targets, &expected, postings::postings(self.chain)?);
+        drop(expected);
+        let mut results = self.begin(&targets, &daemon);
+        let mut answers: Vec<(String, [Digests; 3])> = Vec::new();
+        for contender in self.contenders {
+            if self.interrupted.load(Ordering::Relaxed) {
+                break;
+            }
+            let (server, digests) = self.one(contender, &asked, &daemon, &folder.0, &mut results, say)?;
+            results.servers.push(server);
+            answers.extend(digests.map(|digests| (contender.name.clone(), digests)));
+            settle(&mut results, &asked, &answers);
+            done(&results)?;
+        }
+        Ok(results)
+    }
+
+    /// Of all servers that take part, each once.
+    fn daemon_arguments(&self) -> Vec<String> {
+        let mut arguments: Vec<String> = Vec::new();
+        for argument in self.contenders.iter().flat_map(|contender| contender.server.daemon_arguments()) {
+            if !arguments.iter().any(|known| known == argument) {
+                arguments.push((*argument).to_owned());
+            }
+        }
+        arguments
+    }
+
+    fn begin(&self, targets: &Targets, daemon: &Daemon) -> ElectrumResults {
+        let fact = |target: &Target| ScriptFacts {
+            scripthash: target.scripthash.clone(),
+            transactions: target.transactions,
+            utxos: target.utxos,
+        };
+        ElectrumResults {
+            format: FORMAT,
+            lab: Lab {
+                version: env!("CARGO_PKG_VERSION").into(),
+                commit: machine::commit(),
+                command_line: self.command_line.clone(),
+            },
+            experiment: EXPERIMENT.to_owned(),
+            started: system::unix_seconds(),
+            machine: machine_facts(self.work),
+            chain: self.chain.facts.clone(),
+            settings: self.settings.clone(),
+            daemon: daemon.facts().clone(),
+            servers: Vec::new(),
+            left_out: self.left_out.clone(),
+            scripts: targets.scripts.iter().map(fact).collect(),
+            differences: Vec::new(),
+            is_agreed: false,
+        }
+    }
+
+    /// Everything of one server. The second is what it answered, if it came to that.
+    fn one(
+        &self,
+        contender: &Contender,
+        asked: &Asked<'_>,
+        daemon: &Daemon,
+        folder: &Path,
+        so_far: &mut ElectrumResults,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(ServerResults, Option<[Digests; 3]>), LabError> {
+        let mut results = ServerResults::new(facts(contender));
+        if let Some(reason) = contender.server.cannot().or(contender.server.absent()) {
+            say(&format!("{}: {reason}", contender.name));
+            results.failure = Some(reason.to_owned());
+            return Ok((results, None));
+        }
+        let folder = Folder::new(&folder.join("server"))?;
+        let job = job(&folder.0, daemon.place()?, contender)?;
+        let Some(mut session) = Session::new(self, contender, asked, daemon, job, say) else {
+            return Err(LabError::Usage("there are no scripts to ask for".to_owned()));
+        };
+        session.run(&mut results);
+        if let Some(way) = session.emptied_by {
+            so_far.settings.cache_emptied_by = Some(way.to_owned());
+        }
+        Ok((results, Some(session.into_digests())))
+    }
+}
+
+/// The servers of the published comparisons that are not among these names, with or without a label.
+pub fn left_out(names: &[String]) -> Vec<LeftOut> {
+    let takes_part = |system: &System| names.iter().any(|name| name.split(':').next() == Some(system.kind));
+    let absent = SYSTEMS.iter().filter(|system| system.role == Role::Electrum && !takes_part(system));
+    absent
+        .map(|system| match system.bar(Bar::Electrum) {
+            Some(_) => system.left_out(Bar::Electrum),
+            None => LeftOut {
+                name: system.title.to_owned(),
+                reason: format!("it was not among --servers; {}", system.how.text(system.kind)),
+                source: None,
+            },
+        })
+        .collect()
+}
+
+/// The same scripts in the order of the seed, fat ones early, so that a pass that ends for lack of time has seen them, and any other script as likely as the next.
+fn in_order(targets: &Targets, seed: u64) -> Targets {
+    let mut random = Random::new(seed, "electrum order");
+    let (mut fat, mut scripts): (Vec<Target>, Vec<Target>) =
+        targets.scripts.iter().cloned().partition(|target| target.transactions > WALLET_TRANSACTIONS_MAX);
+    for last in (1..scripts.len()).rev() {
+        scripts.swap(last, random.index(last + 1));
+    }
+    fat.sort_by_key(|target| target.transactions);
+    for (number, target) in fat.into_iter().enumerate() {
+        scripts.insert(((number + 1) * FAT_STEP).min(scripts.len()), target);
+    }
+    Targets { scripts }
+}
+
+fn facts(contender: &Contender) -> NodeFacts {
+    let server = contender.server.as_ref();
+    NodeFacts {
+        name: contender.name.clone(),
+        program: server.program().display().to_string(),
+        version: server.version().unwrap_or_else(|error| format!("not told: {error}")),
+        arguments: contender.more.clone(),
+        source: None,
+        cannot: server.cannot().map(str::to_owned),
+        notes: server.notes(),
+        validity: None,
+    }
+}
+
+fn job(folder: &Path, daemon: DaemonPlace, contender: &Contender) -> Result<ServerJob, LabError> {
+    let folder: PathBuf = folder.to_path_buf();
+    let other_ports = [rpc::free_port()?, rpc::free_port()?];
+    Ok(ServerJob { folder, port: rpc::free_port()?, other_ports, daemon, more: contender.more.clone() })
+}
+
+/// Differences and agreement of all servers so far.
+fn settle(results: &mut ElectrumResults, asked: &Asked<'_>, answers: &[(String, [Digests; 3])]) {
+    let whats: Vec<String> = results.scripts.iter().map(|script| script.scripthash.clone()).collect();
+    results.differences.clear();
+    for (number, query) in protocol::SCRIPT_QUERIES.into_iter().enumerate() {
+        let servers: Vec<(&str, &Digests)> =
+            answers.iter().filter_map(|(name, digests)| Some((name.as_str(), digests.get(number)?))).collect();
+        let compared =
+            Compared { query: query.name(), whats: &whats, expected: &asked.expected[number], servers: &servers };
+        let left = DIFFERENCES_MAX - results.differences.len();
+        results.differences.extend(compared.differences(left));
+    }
+    let queries = || results.servers.iter().flat_map(|server| &server.queries);
+    results.is_agreed = queries().next().is_some() && queries().all(|query| query.wrong == 0);
+}
+
+/// For the results: what a server was started with.
+fn arguments_for(command: &std::process::Command, job: &ServerJob) -> Vec<String> {
+    let places = [(job.folder.display().to_string(), "FOLDER"), (job.daemon.data.display().to_string(), "NODE")];
+    let secret = (job.daemon.password.clone(), "PASSWORD");
+    let hidden: Vec<_> = places.into_iter().chain([secret]).filter(|(text, _)| !text.is_empty()).collect();
+    let shown = |text: String| hidden.iter().fold(text, |text, (part, name)| text.replace(part, name));
+    let variables = command.get_envs().filter_map(|(name, value)| {
+        let (name, value) = (name.to_string_lossy(), value?.to_string_lossy());
+        let is_setting = name != "PATH" && name != "HOME";
+        is_setting.then(|| format!("{name}={value}"))
+    });
+    variables.chain(arguments_of(command)).map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_not_there_is_named_with_a_reason() {
+        let found = left_out(&["electrs".to_owned(), "electrumx:old".to_owned()]);
+        let reason = |name: &str| found.iter().find(|left| left.name == name).map(|left| left.reason.as_str());
+        assert_eq!((found.len(), reason("electrs"), reason("ElectrumX")), (3, None, None));
+        assert!(reason("Fulcrum").is_some_and(|reason| reason.starts_with("it was not among --servers")));
+        assert!(reason("Lydian").is_some_and(|reason| reason.contains("no Electrum server")));
+    }
+
+    #[test]
+    fn the_order_follows_from_the_seed_and_has_fat_scripts_early() {
+        let target = |number: u32| {
+            let transactions = if number >= 98 { number * 100 } else { number };
+            Target::new(number.to_le_bytes().to_vec(), transactions, 0)
+        };
+        let targets = Targets { scripts: (0..100).map(target).collect() };
+        let order = in_order(&targets, 1);
+        assert_eq!(order, in_order(&targets, 1));
+        assert_ne!(order, in_order(&targets, 2));
+        assert_eq!((order.scripts[10].transactions, order.scripts[20].transactions), (9_800, 9_900));
+        let mut sorted = order.scripts.clone();
+        sorted.sort_by_key(|target| target.transactions);
+        assert_eq!(sorted, targets.scripts, "each once");
+    }
+}

@@ -6,7 +6,7 @@
 
 use crate::error::LabError;
 use crate::limits::ELECTRUM_RESULTS_BYTES_MAX;
-use crate::runs::results::{ChainFacts, Lab, LeftOut, MachineFacts, NetworkBytes, NodeFacts, Sample};
+use crate::runs::results::{ChainFacts, Lab, LeftOut, Machine, MachineFacts, NetworkBytes, NodeFacts, Sample};
 use lydian_disk::{RealDisk, read_whole};
 use serde::{Deserialize, Serialize};
 use serde_json::ser::Formatter;
@@ -38,7 +38,7 @@ pub struct ElectrumResults {
     /// In the order in which they were asked for.
     pub scripts: Vec<ScriptFacts>,
     pub differences: Vec<Difference>,
-    /// All servers that answered gave the same answers.
+    /// All answers of all servers are those that follow from the blocks; lists of coins in any order.
     pub is_agreed: bool,
 }
 
@@ -85,6 +85,29 @@ pub struct ServerResults {
     pub queries: Vec<Query>,
     pub loads: Vec<Load>,
     pub wallet: Option<WalletLoad>,
+    /// How the machine's time went while it was asked; the node's is what server and node below it used.
+    pub machine: Machine,
+    /// What went wrong first in a load or the wallet, in words.
+    pub notes: Vec<String>,
+}
+
+impl ServerResults {
+    /// Before anything is known.
+    pub fn new(facts: NodeFacts) -> ServerResults {
+        ServerResults {
+            facts,
+            protocol: None,
+            failure: None,
+            log_end: None,
+            build: None,
+            serving_peak_rss_bytes: None,
+            queries: Vec::new(),
+            loads: Vec::new(),
+            wallet: None,
+            machine: Machine::default(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// From the server's start on an empty index to the tip.
@@ -126,7 +149,9 @@ pub struct Query {
     pub not_asked: u32,
     /// Answers that are not those that follow from the blocks.
     pub wrong: u32,
-    /// SHA-256 over the answers in the order of the scripts, written in one form for all servers; `None` when one is missing.
+    /// Lists of coins with the right entries in another order than the protocol's.
+    pub misordered: u32,
+    /// SHA-256 over the SHA-256 of each answer, written in one form for all servers and lists of coins sorted, in the order of the scripts; `None` when one is missing.
     pub answer_sha256: Option<String>,
     /// The first few errors, in the server's words.
     pub errors: Vec<String>,
@@ -255,5 +280,94 @@ impl Formatter for ListsInline {
 
     fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
         writer.write_all(if is_first { b"" } else { b", " })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests read and write their own files")]
+mod tests {
+    use super::*;
+    use crate::electrum::to_markdown;
+    use serde_json::Value;
+
+    const DOCUMENT: &str = include_str!("../../../../docs/formats/lab-electrum.md");
+
+    fn printed() -> &'static str {
+        let (_, rest) = DOCUMENT.split_once("```json\n").unwrap();
+        rest.split_once("```").unwrap().0
+    }
+
+    fn example() -> ElectrumResults {
+        ElectrumResults::parse(printed().as_bytes()).unwrap()
+    }
+
+    /// Read and written again the example is the same to the byte, and every field of it has a word in the document or in that of the other experiments.
+    #[test]
+    fn the_example_of_the_document_round_trips() {
+        assert_eq!(example().to_json(), printed(), "{}", example().to_json());
+        let others = include_str!("../../../../docs/formats/lab-results.md");
+        let mut names = Vec::new();
+        names_in(&serde_json::from_str(printed()).unwrap(), &mut names);
+        names.retain(|name| ![DOCUMENT, others].iter().any(|text| text.contains(&format!("`{name}`"))));
+        assert!(names.is_empty(), "fields without a word about them: {names:?}");
+    }
+
+    fn names_in(value: &Value, names: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    names.push(name.clone());
+                    names_in(value, names);
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| names_in(value, names)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_table_of_the_document_is_that_of_its_example() {
+        let (_, table) = DOCUMENT.split_once("```text\n").unwrap();
+        let table = table.split_once("```").unwrap().0;
+        assert_eq!(to_markdown(&example()), table, "{}", to_markdown(&example()));
+    }
+
+    #[test]
+    fn what_is_no_such_file_is_told() {
+        let change = |from: &str, to: &str| {
+            let text = printed().replacen(from, to, 1);
+            assert_ne!(text, printed(), "{from}");
+            ElectrumResults::parse(text.as_bytes()).unwrap_err()
+        };
+        assert_eq!(change("\"format\": 1", "\"format\": 2"), "format 2, this lab reads format 1");
+        assert!(
+            change("\"experiment\": \"electrum\"", "\"experiment\": \"sync\"").contains("another experiment (sync)")
+        );
+        assert!(change("\"is_agreed\"", "\"is_greed\"").contains("is_agreed"));
+        assert!(change("\"cold_ms\": [", "\"cold_ms\": [1.0, ").contains("electrs, balance: the columns"));
+        assert!(ElectrumResults::parse(&printed().as_bytes()[..200]).unwrap_err().starts_with("not JSON"));
+        assert!(ElectrumResults::parse(b"{}").unwrap_err().contains("another experiment (none)"));
+    }
+
+    /// limit: ELECTRUM_RESULTS_BYTES_MAX at
+    /// limit: ELECTRUM_RESULTS_BYTES_MAX above
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        let folder = std::env::temp_dir().join(format!("lydian-lab-electrum-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("results.json");
+        std::fs::write(&path, printed()).unwrap();
+        assert_eq!(ElectrumResults::read(&path).unwrap(), example());
+        // The rest are zeros, of which a file has none on the disk.
+        let of_size = |size: u64| {
+            let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            file.set_len(size).unwrap();
+            ElectrumResults::read(&path).unwrap_err().to_string()
+        };
+        assert!(of_size(ELECTRUM_RESULTS_BYTES_MAX).contains("not JSON"));
+        assert!(!of_size(ELECTRUM_RESULTS_BYTES_MAX + 1).contains("not JSON"));
+        let missing = ElectrumResults::read(&folder.join("absent")).unwrap_err().to_string();
+        assert!(missing.contains("absent"), "{missing}");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

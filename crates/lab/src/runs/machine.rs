@@ -30,7 +30,7 @@ pub fn machine_facts(work: &Path) -> MachineFacts {
 }
 
 /// Of the checkout in which the program was built, if it still lies there.
-pub(super) fn commit() -> Option<String> {
+pub(crate) fn commit() -> Option<String> {
     let program = std::env::current_exe().ok()?;
     let git = |arguments: &[&str]| {
         let mut command = Command::new("git");

@@ -107,13 +107,7 @@ pub(crate) fn electrum() -> ElectrumResults {
     servers.push(ServerResults {
         failure: Some("it ended with exit code 1 before it answered".into()),
         log_end: Some(HOSTILE.into()),
-        build: None,
-        serving_peak_rss_bytes: None,
-        queries: Vec::new(),
-        loads: Vec::new(),
-        wallet: None,
-        protocol: None,
-        facts: facts("esplora", "electrs 0.4.1"),
+        ..ServerResults::new(facts("esplora", "electrs 0.4.1"))
     });
     let no_server =
         NodeFacts { cannot: Some("Lydian has no Electrum server yet".into()), ..facts("lydian", "lydian 0.1.0") };
@@ -173,6 +167,7 @@ fn server(name: &str, each: f64, per: f64, scripts: &[ScriptFacts]) -> ServerRes
         passes: 9,
         not_asked: 0,
         wrong: 0,
+        misordered: 0,
         answer_sha256: Some("5d".repeat(32)),
         errors: Vec::new(),
     };
@@ -212,5 +207,6 @@ fn server(name: &str, each: f64, per: f64, scripts: &[ScriptFacts]) -> ServerRes
         ],
         loads: [1, 8, 64, 512].map(load).to_vec(),
         wallet: Some(WalletLoad { scripts: 3_000, batch: 100, seconds: each * 2.0, errors: 0 }),
+        ..ServerResults::new(facts(name, ""))
     }
 }

@@ -1,0 +1,249 @@
+//! The command line of `lydian-lab electrum`: the chain, the servers, the passes.
+//!
+//! Input: arguments. Output: the Markdown tables, the JSON file after each server. Exit code 0 when every server that can run here gave every answer and all were right, 1
+//! when not, 130 after a Ctrl-C, which keeps what has ended.
+
+use crate::cli::reuse::ReuseArgs;
+use crate::cli::{Preset, Report, per_mille, say};
+use lydian_disk::{Disk, RealDisk};
+use lydian_lab::LabError;
+use lydian_lab::electrum::adapters::server;
+use lydian_lab::electrum::client::{PROTOCOL_MAX, PROTOCOL_MIN};
+use lydian_lab::electrum::results::{ElectrumResults, ElectrumSettings};
+use lydian_lab::electrum::targets::{TARGETS_FILE, Targets};
+use lydian_lab::electrum::{Comparison, Contender, left_out, to_markdown};
+use lydian_lab::lab_toml;
+use lydian_lab::parallel;
+use lydian_lab::plan::MixSettings;
+use lydian_lab::runs::adapters::{adapter, cache_folder};
+use lydian_lab::runs::chain_cache::{self, ensure};
+use lydian_lab::runs::chain_files::ChainFiles;
+use lydian_lab::runs::lock::lock;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const EXIT_NOT_RIGHT: u8 = 1;
+const EXIT_INTERRUPTED: u8 = 130;
+/// Of one load; more would be a test of the lab's own threads.
+const CONNECTIONS_MAX: u32 = 4_096;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ElectrumArgs {
+    /// Folder with a chain of the lab.
+    #[arg(long, conflicts_with = "preset", required_unless_present = "preset")]
+    chain: Option<PathBuf>,
+    /// A chain of the lab, made once and kept in the cache folder.
+    #[arg(long, value_enum)]
+    preset: Option<Preset>,
+    /// Of mainnet-mix: blocks above the genesis block.
+    #[arg(long, default_value_t = 550)]
+    blocks: u32,
+    /// Of mainnet-mix: the last of them that are near the weight limit.
+    #[arg(long, default_value_t = 100)]
+    full: u32,
+    /// Of the chain, and of the order of the scripts.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Of mainnet-mix: share of the outputs that pay a key used before, 0 to 1.
+    #[arg(long, default_value_t = 0.2)]
+    reuse: f64,
+    #[command(flatten)]
+    reused: ReuseArgs,
+    /// electrs, electrumx, fulcrum, esplora or lydian; `KIND:LABEL` for a second build of one kind.
+    #[arg(long, value_delimiter = ',', default_value = "electrs,electrumx,fulcrum,esplora,lydian")]
+    servers: Vec<String>,
+    /// NAME=PATH: the program of a server.
+    #[arg(long)]
+    server_path: Vec<String>,
+    /// NAME=ARGUMENT: one more argument for a server; for electrumx NAME=VARIABLE=VALUE of its environment.
+    #[arg(long, allow_hyphen_values = true)]
+    server_arg: Vec<String>,
+    /// The node below the servers: a `bitcoind` [default: the build that the tests use].
+    #[arg(long)]
+    node_path: Option<PathBuf>,
+    /// Ask for this many of the chain's scripts only, evenly spread.
+    #[arg(long)]
+    ask: Option<usize>,
+    /// Passes after the first, cold one.
+    #[arg(long, default_value_t = 9)]
+    passes: u32,
+    /// Loads of that many connections.
+    #[arg(long, value_delimiter = ',', default_value = "1,8,64,512")]
+    connections: Vec<u32>,
+    /// How long each load lasts; 0 leaves loads out.
+    #[arg(long, default_value_t = 10)]
+    load_seconds: u32,
+    /// Scripts in one message of the wallet.
+    #[arg(long, default_value_t = 100)]
+    batch: u32,
+    /// Of one answer, or one batch.
+    #[arg(long, default_value_t = 120)]
+    timeout_seconds: u64,
+    /// All passes of one query of one server take about this long at most; the results say what was left out.
+    #[arg(long, default_value_t = 300)]
+    query_seconds: u64,
+    /// Until an index is built.
+    #[arg(long, default_value_t = 3_600)]
+    build_seconds: u64,
+    /// The newest version of the protocol to ask for, 1.4 to 1.7. From 1.7 on scripts have no hash, and methods other names.
+    #[arg(long, default_value = "1.6")]
+    protocol_max: String,
+    /// Before a cold pass only the files of the server and the node leave the system's cache, nobody else's.
+    #[arg(long)]
+    keep_system_cache: bool,
+    /// The results as JSON, written anew after every server.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Folder in which node and servers work [default: in the cache folder].
+    #[arg(long)]
+    work: Option<PathBuf>,
+}
+
+pub(crate) fn electrum(args: &ElectrumArgs) -> Result<Report, LabError> {
+    let settings = settings(args)?;
+    let contenders = contenders(args)?;
+    let node = adapter("bitcoind", args.node_path.as_deref())?;
+    let cache = cache_folder();
+    let _lock = lock(&cache)?;
+    let (folder, chain) = chain(args, &cache)?;
+    let targets = targets(args, &folder)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))
+            .map_err(|error| LabError::Usage(format!("cannot listen to signals: {error}")))?;
+    }
+    let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
+    RealDisk.create_dir(&work)?;
+    let comparison = Comparison {
+        chain: &chain,
+        targets: &targets,
+        daemon: node.as_ref(),
+        contenders: &contenders,
+        left_out: left_out(&args.servers),
+        settings,
+        seed: args.seed,
+        threads: parallel::default_threads(),
+        build_timeout: Duration::from_secs(args.build_seconds),
+        may_drop_caches: !args.keep_system_cache,
+        work: &work,
+        command_line: std::env::args().collect(),
+        interrupted: &interrupted,
+    };
+    let results = comparison.run(&mut say, &mut |results| save(args, results))?;
+    save(args, &results)?;
+    Ok(report(&contenders, &results, interrupted.load(Ordering::Relaxed)))
+}
+
+fn report(contenders: &[Contender], results: &ElectrumResults, is_interrupted: bool) -> Report {
+    let mut text = to_markdown(results);
+    if is_interrupted {
+        text.push_str("Interrupted: what had ended before is above.\n");
+        return Report { text, exit_code: EXIT_INTERRUPTED };
+    }
+    // Of a server that cannot take part by what it is, or that is not here, nobody expects figures: the default names all that there are.
+    let is_here = |name: &str| {
+        let found = contenders.iter().find(|contender| contender.name == name);
+        found.is_some_and(|contender| contender.server.cannot().is_none() && contender.server.absent().is_none())
+    };
+    let is_whole = results.servers.iter().all(|server| server.failure.is_none() || !is_here(&server.facts.name));
+    Report { text, exit_code: if is_whole && results.is_agreed { 0 } else { EXIT_NOT_RIGHT } }
+}
+
+fn save(args: &ElectrumArgs, results: &ElectrumResults) -> Result<(), LabError> {
+    match &args.out {
+        Some(path) => Ok(RealDisk.write_whole(path, results.to_json().as_bytes())?),
+        None => Ok(()),
+    }
+}
+
+fn settings(args: &ElectrumArgs) -> Result<ElectrumSettings, LabError> {
+    let usage = |text: String| Err(LabError::Usage(text));
+    let connections = if args.load_seconds == 0 { Vec::new() } else { args.connections.clone() };
+    if connections.iter().any(|count| !(1..=CONNECTIONS_MAX).contains(count)) {
+        return usage(format!("--connections: each is between 1 and {CONNECTIONS_MAX}"));
+    }
+    if args.batch == 0 || args.timeout_seconds == 0 || args.query_seconds == 0 || args.build_seconds == 0 {
+        return usage("--batch, --timeout-seconds, --query-seconds and --build-seconds are at least 1".to_owned());
+    }
+    if !["1.4", "1.4.2", "1.4.5", "1.6", "1.7"].contains(&args.protocol_max.as_str()) {
+        return usage(format!(
+            "--protocol-max: versions from {PROTOCOL_MIN} to {PROTOCOL_MAX} are known, not {}",
+            args.protocol_max
+        ));
+    }
+    Ok(ElectrumSettings {
+        passes: args.passes,
+        connections,
+        load_seconds: args.load_seconds,
+        batch: args.batch,
+        timeout_seconds: args.timeout_seconds,
+        query_seconds_max: args.query_seconds,
+        protocol_max: args.protocol_max.clone(),
+        cache_emptied_by: None,
+    })
+}
+
+fn contenders(args: &ElectrumArgs) -> Result<Vec<Contender>, LabError> {
+    let paths = super::runs::pairs("--server-path", &args.server_path, &args.servers)?;
+    let more = super::runs::pairs("--server-arg", &args.server_arg, &args.servers)?;
+    let of = |name: &str, pairs: &[(String, String)]| {
+        pairs.iter().filter(|(server, _)| server == name).map(|(_, value)| value.clone()).collect::<Vec<_>>()
+    };
+    let mut found: Vec<Contender> = Vec::new();
+    for name in &args.servers {
+        if found.iter().any(|contender| contender.name == *name) {
+            return Err(LabError::Usage(format!(
+                "--servers: {name} twice; a label tells them apart, as in {name}:old"
+            )));
+        }
+        let path = of(name, &paths).pop().map(PathBuf::from);
+        let kind = name.split(':').next().unwrap_or(name);
+        let more = lab_toml::active().args_of(kind).iter().cloned().chain(of(name, &more)).collect();
+        found.push(Contender { name: name.clone(), server: server(name, path.as_deref())?, more });
+    }
+    Ok(found)
+}
+
+fn chain(args: &ElectrumArgs, cache: &Path) -> Result<(PathBuf, ChainFiles), LabError> {
+    if let Some(folder) = &args.chain {
+        say("reading the chain");
+        return Ok((folder.clone(), ChainFiles::open(folder, None)?));
+    }
+    let mix =
+        MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille: per_mille(args.reuse)? };
+    let preset = match args.preset {
+        Some(Preset::Reuse) => chain_cache::Preset::Reuse(args.reused.settings(args.seed)),
+        Some(Preset::MainnetMix) => chain_cache::Preset::MainnetMix(mix),
+        _ => {
+            return Err(LabError::Usage(
+                "--preset: reuse or mainnet-mix; no other chain has scripts that are used again".into(),
+            ));
+        }
+    };
+    ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut say)
+}
+
+/// Those written beside the chain, else its most used scripts.
+fn targets(args: &ElectrumArgs, folder: &Path) -> Result<Targets, LabError> {
+    const SAMPLED: usize = 3_000;
+    let mut targets = match RealDisk.kind(&folder.join(TARGETS_FILE)) {
+        Ok(_) => Targets::of_chain(folder)?,
+        Err(_) => Targets::sample(folder, args.ask.unwrap_or(SAMPLED))?,
+    };
+    if let Some(count) = args.ask {
+        thin(&mut targets, count);
+    }
+    Ok(targets)
+}
+
+/// Evenly spread over those that there are, by their number of transactions, so that each class keeps its share and the largest stays.
+fn thin(targets: &mut Targets, count: usize) {
+    let all = targets.scripts.len();
+    if count == 0 || count >= all {
+        return;
+    }
+    targets.scripts.sort_by(|a, b| (b.transactions, &a.scripthash).cmp(&(a.transactions, &b.scripthash)));
+    targets.scripts = (0..count).filter_map(|place| targets.scripts.get(place * all / count).cloned()).collect();
+}

@@ -1,0 +1,88 @@
+//! ElectrumX (spesmilo), Python: installed into a virtual environment in the cache folder, or any `electrumx_server` by path.
+//!
+//! Input: perhaps a path. Output: an adapter. All its settings are environment variables. Limits of cost are switched off, as an owner does for his own
+//! server. As shipped it pads answers and holds those under 1,024 bytes for up to a second once a connection has got 1,024 bytes; there is no setting
+//! for it, so the lab goes on over a new connection before that. Must never: install anything here.
+
+use super::found;
+use crate::electrum::adapter::{ElectrumServer, ServerJob};
+use crate::error::LabError;
+use crate::runs::adapter::ask;
+use crate::runs::adapters::cache_folder;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Of the Python package `e-x`, below the cache folder.
+const PROGRAM: &str = "electrumx-2.0.0/bin/electrumx_server";
+const HINT: &str =
+    "it is not installed; `lydian-lab peers install electrumx` does it, or give --server-path electrumx=PATH";
+/// Small answers are held from 1,024 bytes on; the next must not be the first of them.
+const BYTES_PER_CONNECTION: usize = 512;
+
+#[derive(Debug)]
+pub struct ElectrumX {
+    program: PathBuf,
+}
+
+impl ElectrumX {
+    pub fn locate(path: Option<&Path>) -> Result<ElectrumX, String> {
+        Ok(ElectrumX { program: found(path, &cache_folder().join(PROGRAM), HINT)? })
+    }
+}
+
+impl ElectrumServer for ElectrumX {
+    fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The server itself does not tell; the Python beside it does.
+    fn version(&self) -> Result<String, LabError> {
+        let mut command = Command::new(self.program.with_file_name("python"));
+        command.args(["-c", "import electrumx, sys; print(electrumx.version, 'with Python', sys.version.split()[0])"]);
+        Ok(ask(command)?.trim().to_owned())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec![
+            "ElectrumX as shipped holds answers under 1,024 bytes for up to a second (traffic padding, no setting for it) on a connection that has got 1,024 bytes. \
+             Single queries are therefore asked on connections that are still below; loads keep their connections and show the delay"
+                .to_owned(),
+            "its raw blocks stay in the node; it needs the node's indexes txindex and txospenderindex".to_owned(),
+        ]
+    }
+
+    fn daemon_arguments(&self) -> &'static [&'static str] {
+        &["-txindex=1", "-txospenderindex=1"]
+    }
+
+    fn start(&self, job: &ServerJob) -> Result<Command, LabError> {
+        let daemon = &job.daemon;
+        let index = self.index_folder(job);
+        crate::runs::system::create_dir(&index)?;
+        let mut command = job.command(&self.program);
+        // Whatever stands in the user's environment would be a setting.
+        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("HOME", &job.folder);
+        command.env("COIN", "Bitcoin").env("NET", network_of(daemon.network.name));
+        command.env("DB_ENGINE", "leveldb").env("DB_DIRECTORY", index);
+        let url = format!("http://{}:{}@127.0.0.1:{}/", daemon.user, daemon.password, daemon.rpc_port);
+        command.env("DAEMON_URL", url);
+        command.env("SERVICES", format!("tcp://127.0.0.1:{},rpc://127.0.0.1:{}", job.port, job.other_ports[0]));
+        command.env("PEER_DISCOVERY", "off").env("PEER_ANNOUNCE", "");
+        command.env("COST_SOFT_LIMIT", "0").env("COST_HARD_LIMIT", "0").env("ALLOW_ROOT", "1");
+        // NAME=VALUE: more of the environment.
+        command.envs(job.more.iter().filter_map(|pair| pair.split_once('=')));
+        Ok(command)
+    }
+
+    fn bytes_per_connection(&self) -> Option<usize> {
+        Some(BYTES_PER_CONNECTION)
+    }
+}
+
+fn network_of(name: &str) -> &str {
+    match name {
+        "main" => "mainnet",
+        "test" => "testnet",
+        other => other,
+    }
+}

@@ -1,0 +1,58 @@
+//! The Electrum servers we can measure, by the name in `--servers`.
+//!
+//! Input: `KIND` or `KIND:LABEL` and perhaps a path, else the one of `lab.toml`. Output: an adapter; of a server that is not here one that names what brings it. Cost: a look at some
+//! files. Must never: install anything.
+
+mod absent;
+mod electrs;
+mod electrumx;
+mod esplora;
+mod fulcrum;
+mod lydian;
+
+pub use absent::Absent;
+pub use electrs::Electrs;
+pub use electrumx::ElectrumX;
+pub use esplora::Esplora;
+pub use fulcrum::Fulcrum;
+pub use lydian::Lydian;
+
+use super::adapter::ElectrumServer;
+use crate::error::LabError;
+use crate::lab_toml;
+use std::path::{Path, PathBuf};
+
+/// Names of the kinds, for messages.
+pub const KINDS: &[&str] = &["electrs", "electrumx", "fulcrum", "esplora", "lydian"];
+
+/// `name` is a kind, or a kind and a label as in `electrs:old`, so that two builds of one server can be compared.
+pub fn server(name: &str, path: Option<&Path>) -> Result<Box<dyn ElectrumServer>, LabError> {
+    let kind = name.split(':').next().unwrap_or(name);
+    let path = path.or_else(|| lab_toml::active().path_of(kind));
+    if let Some(path) = path
+        && !path.is_file()
+    {
+        return Ok(Box::new(Absent::new(format!("{}: there is no such file", path.display()))));
+    }
+    Ok(match kind {
+        "electrs" => boxed(Electrs::locate(path)),
+        "electrumx" => boxed(ElectrumX::locate(path)),
+        "fulcrum" => boxed(Fulcrum::locate(path)),
+        "esplora" => boxed(Esplora::locate(path)),
+        "lydian" => Box::new(Lydian),
+        _ => return Err(LabError::Usage(format!("--servers: {name} is none of {}", KINDS.join(", ")))),
+    })
+}
+
+fn boxed<S: ElectrumServer + 'static>(found: Result<S, String>) -> Box<dyn ElectrumServer> {
+    match found {
+        Ok(server) => Box::new(server),
+        Err(reason) => Box::new(Absent::new(reason)),
+    }
+}
+
+/// The path given, else ours if it is there.
+fn found(path: Option<&Path>, ours: &Path, hint: &str) -> Result<PathBuf, String> {
+    let there = path.map(Path::to_path_buf).or_else(|| ours.is_file().then(|| ours.to_path_buf()));
+    there.ok_or_else(|| hint.to_owned())
+}

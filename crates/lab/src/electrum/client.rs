@@ -1,0 +1,300 @@
+//! A client of Electrum servers: JSON-RPC, a line a message, over TCP on loopback.
+//!
+//! Input: an address, methods and parameters. Output: the line that answers, with the time from the first byte sent to the last byte received, or an error
+//! that names server and method. Invariants: the handshake comes first; a line is bounded; nothing waits longer than the time-out, however slowly bytes
+//! come; after an error other than [`Fault::Refused`] the connection is of no more use. Cost: the line in memory. Must never: panic on what a server sends.
+
+use crate::limits::ELECTRUM_LINE_BYTES_MAX;
+use crate::runs::system;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::time::{Duration, Instant};
+
+/// The oldest version we ask for.
+pub const PROTOCOL_MIN: &str = "1.4";
+/// The newest: from it on scripts are asked for by themselves instead of by their hash.
+pub const PROTOCOL_MAX: &str = "1.7";
+const NAME: &str = "lydian-lab";
+const READ_BYTES: usize = 1 << 16;
+/// Of what a server says in an error, for a message.
+const SAID_CHARS_MAX: usize = 300;
+
+/// What went wrong with one question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientError {
+    pub server: String,
+    pub method: String,
+    pub fault: Fault,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nobody listens, or the connection broke.
+    Connection(String),
+    /// The server ended the connection.
+    Disconnected,
+    TimedOut {
+        seconds: u64,
+    },
+    LineTooLong {
+        limit: usize,
+    },
+    NotJson(String),
+    /// JSON, and not an answer to the question.
+    Unexpected(String),
+    /// The server's own error; the connection goes on.
+    Refused {
+        code: i64,
+        message: String,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Connection(reason) => write!(f, "the connection failed: {reason}"),
+            Fault::Disconnected => f.write_str("the server ended the connection"),
+            Fault::TimedOut { seconds } => write!(f, "no whole answer within {seconds} s"),
+            Fault::LineTooLong { limit } => write!(f, "a line of more than {limit} bytes"),
+            Fault::NotJson(reason) => write!(f, "the answer is not JSON: {reason}"),
+            Fault::Unexpected(text) => write!(f, "not an answer to the question: {text}"),
+            Fault::Refused { code, message } => write!(f, "error {code}: {message}"),
+        }
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}: {}", self.server, self.method, self.fault)
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+/// Whom to talk to, and how.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// For messages.
+    pub name: String,
+    pub port: u16,
+    /// Of a whole answer.
+    pub timeout: Duration,
+    /// [`PROTOCOL_MAX`] or an older one.
+    pub protocol_max: String,
+}
+
+/// An answer as it came: one line without its end.
+#[derive(Debug)]
+pub struct Answer<'a> {
+    pub line: &'a [u8],
+    pub milliseconds: f64,
+}
+
+/// A connection whose handshake is done.
+#[derive(Debug)]
+pub struct Client {
+    place: Place,
+    stream: TcpStream,
+    /// The last line and what came behind it.
+    buffer: Vec<u8>,
+    /// Of `buffer`: where the unread part begins.
+    consumed: usize,
+    /// What the server calls itself.
+    pub software: String,
+    /// As agreed on.
+    pub protocol: String,
+}
+
+impl Client {
+    pub fn connect(place: &Place) -> Result<Client, ClientError> {
+        let failed = |error: std::io::Error| place.error("connect", Fault::Connection(error.to_string()));
+        let address = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, place.port));
+        let stream = TcpStream::connect_timeout(&address, place.timeout).map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        stream.set_write_timeout(Some(place.timeout)).map_err(failed)?;
+        let (software, protocol) = (String::new(), String::new());
+        let mut client = Client { place: place.clone(), stream, buffer: Vec::new(), consumed: 0, software, protocol };
+        let versions = json!([NAME, [PROTOCOL_MIN, place.protocol_max]]);
+        let agreed = client.call("server.version", &versions)?;
+        match (agreed[0].as_str(), agreed[1].as_str()) {
+            (Some(software), Some(protocol)) => {
+                client.software = software.to_owned();
+                client.protocol = protocol.to_owned();
+                Ok(client)
+            }
+            _ => Err(place.error("server.version", Fault::Unexpected(shortened(&agreed.to_string())))),
+        }
+    }
+
+    /// The result of a question.
+    pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, ClientError> {
+        let request = request(method, params);
+        let line = self.ask(method, &request)?.line.to_vec();
+        result_of(&line).map_err(|fault| self.place.error(method, fault))
+    }
+
+    /// Sends a request of [`request`] and waits for the line that answers it; notifications before it are passed over. The answer may be an error of the
+    /// server: [`result_of`] tells.
+    pub fn ask(&mut self, method: &str, request: &[u8]) -> Result<Answer<'_>, ClientError> {
+        let start = system::now();
+        self.send(request).and_then(|()| self.receive(start)).map_err(|fault| self.place.error(method, fault))?;
+        let milliseconds = start.elapsed().as_secs_f64() * 1e3;
+        Ok(Answer { line: self.line(), milliseconds })
+    }
+
+    /// Asks the same method with many parameters in one message. Answers come in the order of the questions, however the server sends them.
+    pub fn batch(&mut self, method: &str, params: &[Value]) -> Result<Vec<Result<Value, Fault>>, ClientError> {
+        let calls = params.iter().enumerate();
+        let calls: Vec<Value> =
+            calls.map(|(id, params)| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).collect();
+        let mut message = Value::Array(calls).to_string().into_bytes();
+        message.push(b'\n');
+        self.exchange(&message, params.len()).map_err(|fault| self.place.error(method, fault))
+    }
+
+    fn exchange(&mut self, message: &[u8], count: usize) -> Result<Vec<Result<Value, Fault>>, Fault> {
+        let start = system::now();
+        self.send(message)?;
+        let mut answers: HashMap<usize, Result<Value, Fault>> = HashMap::new();
+        while answers.len() < count {
+            self.receive(start)?;
+            let line = parse(self.line())?;
+            let messages = match line {
+                Value::Array(messages) => messages,
+                message => vec![message],
+            };
+            for mut message in messages {
+                let id = message["id"].as_u64().and_then(|id| usize::try_from(id).ok()).filter(|&id| id < count);
+                match (id, outcome(&mut message)) {
+                    (Some(id), outcome) => drop(answers.insert(id, outcome)),
+                    (None, Err(fault)) => return Err(fault),
+                    (None, Ok(_)) => return Err(Fault::Unexpected("an answer to no question of the batch".into())),
+                }
+            }
+        }
+        Ok((0..count).filter_map(|id| answers.remove(&id)).collect())
+    }
+
+    fn send(&mut self, message: &[u8]) -> Result<(), Fault> {
+        self.stream.write_all(message).map_err(|error| self.broken(&error))
+    }
+
+    /// Until a line that is no notification is whole; the clock of the time-out runs from `start`.
+    fn receive(&mut self, start: Instant) -> Result<(), Fault> {
+        loop {
+            self.next_line(start)?;
+            if !is_notification(self.line()) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_line(&mut self, start: Instant) -> Result<(), Fault> {
+        self.buffer.drain(..self.consumed);
+        self.consumed = 0;
+        let mut searched = 0;
+        loop {
+            if let Some(end) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
+                self.consumed = searched + end + 1;
+                return match self.consumed - 1 > ELECTRUM_LINE_BYTES_MAX {
+                    true => Err(Fault::LineTooLong { limit: ELECTRUM_LINE_BYTES_MAX }),
+                    false => Ok(()),
+                };
+            }
+            searched = self.buffer.len();
+            if searched > ELECTRUM_LINE_BYTES_MAX {
+                return Err(Fault::LineTooLong { limit: ELECTRUM_LINE_BYTES_MAX });
+            }
+            self.read_more(start)?;
+        }
+    }
+
+    fn read_more(&mut self, start: Instant) -> Result<(), Fault> {
+        let left = self.place.timeout.checked_sub(start.elapsed()).filter(|left| !left.is_zero());
+        let left = left.ok_or_else(|| self.late())?;
+        self.stream.set_read_timeout(Some(left)).map_err(|error| self.broken(&error))?;
+        let filled = self.buffer.len();
+        self.buffer.resize(filled + READ_BYTES, 0);
+        let read = self.stream.read(&mut self.buffer[filled..]);
+        self.buffer.truncate(filled + read.as_ref().map_or(0, |&size| size));
+        match read {
+            Ok(0) => Err(Fault::Disconnected),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+
+    fn line(&self) -> &[u8] {
+        self.buffer.get(..self.consumed.saturating_sub(1)).unwrap_or_default()
+    }
+
+    fn late(&self) -> Fault {
+        Fault::TimedOut { seconds: self.place.timeout.as_secs() }
+    }
+
+    fn broken(&self, error: &std::io::Error) -> Fault {
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => self.late(),
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Fault::Disconnected,
+            _ => Fault::Connection(error.to_string()),
+        }
+    }
+}
+
+impl Place {
+    pub fn error(&self, method: &str, fault: Fault) -> ClientError {
+        ClientError { server: self.name.clone(), method: method.to_owned(), fault }
+    }
+}
+
+/// A question as it is sent. All have the same id: on a connection one is open at a time, and equal questions get equal answers.
+pub fn request(method: &str, params: &Value) -> Vec<u8> {
+    let mut line = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params}).to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+/// What a line of [`Client::ask`] says.
+pub fn result_of(line: &[u8]) -> Result<Value, Fault> {
+    outcome(&mut parse(line)?)
+}
+
+fn outcome(message: &mut Value) -> Result<Value, Fault> {
+    match message.get("error") {
+        Some(Value::Null) | None => {}
+        Some(error) => {
+            // An object in JSON-RPC 2.0; some send a bare text.
+            let message = error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned);
+            return Err(Fault::Refused { code: error["code"].as_i64().unwrap_or(0), message: shortened(&message) });
+        }
+    }
+    match message.get_mut("result") {
+        Some(result) => Ok(result.take()),
+        None => Err(Fault::Unexpected(shortened(&message.to_string()))),
+    }
+}
+
+fn parse(line: &[u8]) -> Result<Value, Fault> {
+    serde_json::from_slice(line).map_err(|error| Fault::NotJson(error.to_string()))
+}
+
+/// A message with a method is a notification. Answers are not parsed for that: only a line that has the word at all, outside what an answer of many scripts may
+/// hold (hashes, numbers), is looked at closely.
+fn is_notification(line: &[u8]) -> bool {
+    const WORD: &[u8] = b"\"method\"";
+    const LOOK_BYTES: usize = 4_096;
+    let head = line.get(..LOOK_BYTES).unwrap_or(line);
+    head.windows(WORD.len()).any(|window| window == WORD)
+        && parse(line).is_ok_and(|message| message.get("method").is_some() && message.get("result").is_none())
+}
+
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SAID_CHARS_MAX) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

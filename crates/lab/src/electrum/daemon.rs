@@ -1,0 +1,198 @@
+//! The node below the servers: one Bitcoin Core with the chain validated and its own indexes built before the first server starts.
+//!
+//! Input: an adapter, a chain, the arguments that the servers want. Output: a running node on loopback. It validates the block files itself, to its own clean
+//! end, and is started again; its indexes are built before anybody is measured, and their size is told apart. Must never: look for peers, or outlive
+//! the value.
+
+use super::adapter::DaemonPlace;
+use super::process::Process;
+use crate::error::LabError;
+use crate::runs::adapter::{Adapter, Job};
+use crate::runs::chain_files::ChainFiles;
+use crate::runs::measure::{End, Guard, measure};
+use crate::runs::results::NodeFacts;
+use crate::runs::{Folder, arguments_of, capture, log_end, rpc, system};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const POLL: Duration = Duration::from_millis(100);
+const CACHE_MIB: u64 = 1_000;
+/// The blocks of our chains are old: without this the node believes that it is still at its first download, and servers wait for it to end.
+const OLD_TIP: &str = "-maxtipage=1000000000";
+
+/// What the node is made of.
+#[derive(Debug)]
+pub struct Recipe<'a> {
+    pub adapter: &'a dyn Adapter,
+    pub chain: &'a ChainFiles,
+    /// Of all servers together.
+    pub arguments: Vec<String>,
+    pub threads: usize,
+    /// Made for it, and removed with it.
+    pub folder: &'a Path,
+    /// Of each of its steps.
+    pub timeout: Duration,
+    pub interrupted: &'a AtomicBool,
+}
+
+/// Dropped, it is killed and its folder removed.
+#[derive(Debug)]
+pub struct Daemon {
+    process: Process,
+    job: Job,
+    p2p_port: u16,
+    facts: NodeFacts,
+    _folder: Folder,
+}
+
+impl Daemon {
+    /// Waits until the chain and its indexes are there. `None` after an interruption.
+    pub fn start(recipe: &Recipe<'_>) -> Result<Option<Daemon>, LabError> {
+        let folder = Folder::new(recipe.folder)?;
+        let mut more = vec![OLD_TIP.to_owned()];
+        more.extend(recipe.arguments.iter().cloned());
+        let job = Job {
+            data: folder.0.join("data"),
+            network: recipe.chain.network,
+            height: recipe.chain.facts.height,
+            threads: recipe.threads,
+            cache_mib: CACHE_MIB,
+            peers: Vec::new(),
+            time: None,
+            rpc_port: rpc::free_port()?,
+            more,
+        };
+        let p2p_port = rpc::free_port()?;
+        let Some(command) = recipe.adapter.serve(&job, p2p_port) else {
+            return Err(LabError::Usage("this node cannot stand below an Electrum server".to_owned()));
+        };
+        let output = folder.0.join("output.txt");
+        recipe.chain.copy_to(&job.chain_folder().join("blocks"))?;
+        if !validate(recipe, &job, &output)? {
+            return Ok(None);
+        }
+        let data = job.data.display().to_string();
+        let facts = NodeFacts {
+            name: "bitcoind".to_owned(),
+            program: recipe.adapter.program().display().to_string(),
+            version: recipe.adapter.version()?,
+            arguments: arguments_of(&command).into_iter().map(|text| text.replace(&data, "DATADIR")).collect(),
+            source: None,
+            cannot: None,
+            notes: recipe.adapter.notes(),
+            validity: None,
+        };
+        let process = Process::start(command, &output)?;
+        let daemon = Daemon { process, job, p2p_port, facts, _folder: folder };
+        Ok(daemon.wait(recipe, &output)?.then_some(daemon))
+    }
+
+    pub fn facts(&self) -> &NodeFacts {
+        &self.facts
+    }
+
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    pub fn data(&self) -> &Path {
+        &self.job.data
+    }
+
+    pub fn call(&self, method: &str, params: &Value) -> Result<Value, LabError> {
+        self.rpc().ok_or_else(|| LabError::program("bitcoind", "its RPC cookie is gone"))?.call(method, params)
+    }
+
+    pub fn place(&self) -> Result<DaemonPlace, LabError> {
+        let server = self.rpc().ok_or_else(|| LabError::program("bitcoind", "its RPC cookie is gone"))?;
+        let (user, password) = server.credentials.split_once(':').unwrap_or((server.credentials.as_str(), ""));
+        Ok(DaemonPlace {
+            data: self.job.data.clone(),
+            network: self.job.network,
+            rpc_port: self.job.rpc_port,
+            p2p_port: self.p2p_port,
+            user: user.to_owned(),
+            password: password.to_owned(),
+            cookie: self.job.cookie(),
+        })
+    }
+
+    /// Bytes of the node's own indexes that these arguments ask for.
+    pub fn index_bytes(&self, arguments: &[&str]) -> u64 {
+        let folder_of = |argument: &&str| -> Option<PathBuf> {
+            let name = argument.strip_prefix('-')?.strip_suffix("=1")?;
+            Some(self.job.chain_folder().join("indexes").join(name)).filter(|folder| folder.is_dir())
+        };
+        arguments.iter().filter_map(folder_of).map(|folder| system::disk_bytes(&folder)).sum()
+    }
+
+    fn rpc(&self) -> Option<rpc::Server> {
+        rpc::Server::with_cookie(&self.job)
+    }
+
+    /// Until it ends where the chain ends and each of its indexes says that it is whole.
+    fn wait(&self, recipe: &Recipe<'_>, output: &Path) -> Result<bool, LabError> {
+        let tip = Value::from(recipe.chain.facts.tip.clone());
+        let start = system::now();
+        while start.elapsed() < recipe.timeout && !self.process.has_ended() {
+            std::thread::sleep(POLL);
+            if recipe.interrupted.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let Some(server) = self.rpc() else { continue };
+            let Ok(best) = server.call("getbestblockhash", &json!([])) else { continue };
+            if best != tip {
+                let reason = format!("the node below the servers ends the chain at {best}, expected was {tip}");
+                return Err(LabError::program("bitcoind", reason));
+            }
+            if server
+                .call("getindexinfo", &json!([]))
+                .is_ok_and(|indexes| are_built(&indexes, recipe.chain.facts.height))
+            {
+                return Ok(true);
+            }
+        }
+        let said = log_end(&recipe.adapter.log(&self.job), output);
+        Err(LabError::program("bitcoind", format!("the node below the servers does not get ready; it says:\n{said}")))
+    }
+}
+
+fn are_built(indexes: &Value, height: u32) -> bool {
+    let is_built = |index: &Value| index["synced"] == true && index["best_block_height"] == height;
+    indexes.as_object().is_some_and(|indexes| indexes.values().all(is_built))
+}
+
+/// `false` after an interruption.
+fn validate(recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabError> {
+    let mut command = recipe.adapter.reindex(job);
+    capture(&mut command, output)?;
+    let guard = Guard {
+        timeout: recipe.timeout,
+        memory_max_bytes: u64::MAX,
+        disk_free_min_bytes: 0,
+        interrupted: recipe.interrupted,
+        servers: &[],
+    };
+    match measure(command, &job.data, &guard)?.end {
+        End::Exited { code: 0 } => Ok(true),
+        End::Interrupted => Ok(false),
+        end => {
+            let said = log_end(&recipe.adapter.log(job), output);
+            Err(LabError::program("bitcoind", format!("it does not validate the chain ({end:?}); it says:\n{said}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_built_at_the_height_of_the_tip() {
+        let index = |synced, height| json!({"txindex": {"synced": synced, "best_block_height": height}});
+        assert!(are_built(&index(true, 7), 7) && are_built(&json!({}), 7));
+        assert!(!are_built(&index(false, 7), 7) && !are_built(&index(true, 6), 7) && !are_built(&json!(null), 7));
+    }
+}

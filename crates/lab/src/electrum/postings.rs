@@ -1,0 +1,33 @@
+//! How many pairs of script and transaction a chain holds: what an index by script has at least to know, and what its size is divided by.
+//!
+//! Input: a chain. Output: the count; a transaction that pays a script twice, or spends from it and pays it, is one pair. Cost: one pass over the blocks, 50 bytes
+//! a coin in memory. Scripts are told apart by 64 bits of their hash.
+
+use super::walk::walk;
+use crate::error::LabError;
+use crate::runs::chain_files::ChainFiles;
+use lydian_primitives::OutPoint;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+pub fn postings(chain: &ChainFiles) -> Result<u64, LabError> {
+    let mut coins: HashMap<OutPoint, u64> = HashMap::new();
+    let mut count = 0_u64;
+    walk(chain, &mut |block| {
+        for (index, tx) in block.txs().enumerate() {
+            let mut scripts: Vec<u64> =
+                tx.inputs().skip(usize::from(index == 0)).filter_map(|input| coins.remove(&input.prevout)).collect();
+            for (outpoint, output) in block.coins(&tx) {
+                let mut hasher = DefaultHasher::new();
+                output.script_pubkey.hash(&mut hasher);
+                coins.insert(outpoint, hasher.finish());
+                scripts.push(hasher.finish());
+            }
+            scripts.sort_unstable();
+            scripts.dedup();
+            count += scripts.len() as u64;
+        }
+        Ok(())
+    })?;
+    Ok(count)
+}

@@ -1,0 +1,343 @@
+//! One query after the other over one connection: a first, cold pass, then warm ones, each answer compared.
+//!
+//! Input: a server, questions with the answers that follow from the blocks. Output: the columns of [`Query`]. The clock runs from the first byte sent to the last
+//! received; reading JSON and comparing lie outside. Invariant: a time stands in a column only if the answer was an answer: of the first pass the canonical
+//! form is kept and compared with the expected one, and every later answer must be the same again. Cost: bounded by the time budget, whatever the server does.
+
+use super::client::{Client, ClientError, Fault, Place, request, result_of};
+use super::compare::{Digest, Digests, Order, misordered, sha256_of, wrong};
+use super::results::{ElectrumSettings, Query};
+use crate::error::LabError;
+use crate::runs::system;
+use lydian_hash::sha256;
+use serde_json::Value;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// In the results, of each query.
+const ERRORS_MAX: usize = 5;
+/// An answer that took longer is asked for [`SLOW_PASSES`] more times at most.
+const SLOW_MS: f64 = 500.0;
+const SLOW_PASSES: usize = 3;
+/// Answers that time out one after another before a server counts as hanging.
+const TIMEOUTS_MAX: u32 = 3;
+/// Of the budget, for the first pass.
+const COLD_SHARE: u32 = 2;
+
+/// Why a server's work ends early.
+#[derive(Debug)]
+pub enum Stop {
+    Interrupted,
+    Failed(String),
+}
+
+impl From<LabError> for Stop {
+    fn from(error: LabError) -> Stop {
+        Stop::Failed(error.to_string())
+    }
+}
+
+impl From<ClientError> for Stop {
+    fn from(error: ClientError) -> Stop {
+        Stop::Failed(error.to_string())
+    }
+}
+
+/// What is asked, and how its answers are read.
+pub struct Questions<'a> {
+    /// As the results name the query.
+    pub name: &'a str,
+    pub method: String,
+    pub params: Vec<Value>,
+    /// Of a result, the form in which it is compared.
+    pub canonical: &'a dyn Fn(&Value) -> Result<Value, Fault>,
+    pub order: Order,
+    pub expected: &'a [Digest],
+    pub heights: Vec<u32>,
+}
+
+impl Debug for Questions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} questions of {}", self.params.len(), self.method)
+    }
+}
+
+/// What is kept of the answers beside their times.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    pub digests: Digests,
+    /// Of the bytes as they came, without blanks: what the same server says the next time.
+    pub raw: Vec<Option<[u8; 32]>>,
+}
+
+/// Asks, over a new connection where the old one failed or the server wants it so.
+#[derive(Debug)]
+pub struct Asker {
+    place: Place,
+    client: Option<Client>,
+    /// See `ElectrumServer::bytes_per_connection`.
+    bytes_max: Option<usize>,
+    bytes: usize,
+}
+
+/// One answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub milliseconds: f64,
+    pub line: Vec<u8>,
+    pub raw: [u8; 32],
+}
+
+impl Asker {
+    pub fn new(place: Place, bytes_max: Option<usize>) -> Asker {
+        Asker { place, client: None, bytes_max, bytes: 0 }
+    }
+
+    pub fn client(&mut self) -> Result<&mut Client, ClientError> {
+        if self.client.is_none() || self.bytes_max.is_some_and(|most| self.bytes >= most) {
+            // The old one first: some servers count connections.
+            self.client = None;
+            self.client = Some(Client::connect(&self.place)?);
+            self.bytes = 0;
+        }
+        self.client.as_mut().ok_or_else(|| self.place.error("connect", Fault::Disconnected))
+    }
+
+    /// After a line that was no answer nobody knows to which question the next one belongs.
+    fn distrust(&mut self, fault: &Fault) {
+        if !matches!(fault, Fault::Refused { .. }) {
+            self.client = None;
+        }
+    }
+
+    pub fn ask(&mut self, method: &str, request: &[u8]) -> Result<Reply, ClientError> {
+        let asked = self.client()?.ask(method, request).map(|answer| {
+            let squeezed = squeezed(answer.line);
+            (
+                squeezed.len(),
+                Reply { milliseconds: answer.milliseconds, line: answer.line.to_vec(), raw: sha256(&squeezed) },
+            )
+        });
+        match asked {
+            Ok((bytes, reply)) => {
+                self.bytes += bytes;
+                Ok(reply)
+            }
+            Err(error) => {
+                self.client = None;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Servers may fill a line up with blanks; texts in an answer have none that matter.
+pub fn squeezed(line: &[u8]) -> Vec<u8> {
+    line.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
+}
+
+/// A query while it is asked.
+struct Run<'a> {
+    questions: &'a Questions<'a>,
+    settings: &'a ElectrumSettings,
+    interrupted: &'a AtomicBool,
+    start: Instant,
+    requests: Vec<Vec<u8>>,
+    query: Query,
+    answers: Answers,
+    /// Milliseconds of each question's later passes.
+    warm: Vec<Vec<f64>>,
+    timeouts: u32,
+}
+
+/// All passes, as far as they come. `keep` sees each canonical answer of the first.
+pub fn ask_all(
+    asker: &mut Asker,
+    questions: &Questions<'_>,
+    settings: &ElectrumSettings,
+    interrupted: &AtomicBool,
+    keep: &mut dyn FnMut(usize, &Value),
+) -> (Query, Answers, Result<(), Stop>) {
+    let mut run = Run::new(questions, settings, interrupted);
+    let done = run.cold(asker, keep).and_then(|()| run.warm(asker));
+    run.finish();
+    (run.query, run.answers, done)
+}
+
+impl<'a> Run<'a> {
+    fn new(questions: &'a Questions<'a>, settings: &'a ElectrumSettings, interrupted: &'a AtomicBool) -> Run<'a> {
+        let count = questions.params.len();
+        let query = Query {
+            name: questions.name.to_owned(),
+            method: questions.method.clone(),
+            heights: questions.heights.clone(),
+            cold_ms: vec![None; count],
+            warm_ms: vec![None; count],
+            passes: 0,
+            not_asked: 0,
+            wrong: 0,
+            misordered: 0,
+            answer_sha256: None,
+            errors: Vec::new(),
+        };
+        Run {
+            requests: questions.params.iter().map(|params| request(&questions.method, params)).collect(),
+            questions,
+            settings,
+            interrupted,
+            start: system::now(),
+            query,
+            answers: Answers { digests: vec![None; count], raw: vec![None; count] },
+            warm: vec![Vec::new(); count],
+            timeouts: 0,
+        }
+    }
+
+    fn budget(&self) -> Duration {
+        Duration::from_secs(self.settings.query_seconds_max)
+    }
+
+    fn cold(&mut self, asker: &mut Asker, keep: &mut dyn FnMut(usize, &Value)) -> Result<(), Stop> {
+        for index in 0..self.requests.len() {
+            if self.start.elapsed() > self.budget() / COLD_SHARE {
+                self.query.not_asked = u32::try_from(self.requests.len() - index).unwrap_or(u32::MAX);
+                break;
+            }
+            let Some(reply) = self.one(asker, index)? else { continue };
+            let canonical = result_of(&reply.line).and_then(|result| (self.questions.canonical)(&result));
+            match canonical {
+                Ok(canonical) => {
+                    keep(index, &canonical);
+                    self.query.cold_ms[index] = Some(to_microseconds(reply.milliseconds));
+                    self.answers.digests[index] = Some(Digest::of(&canonical, self.questions.order));
+                    self.answers.raw[index] = Some(reply.raw);
+                }
+                Err(fault) => {
+                    asker.distrust(&fault);
+                    self.note(fault.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn warm(&mut self, asker: &mut Asker) -> Result<(), Stop> {
+        for pass in 0..self.settings.passes {
+            let begun = self.start.elapsed();
+            for index in 0..self.requests.len() {
+                let is_slow =
+                    self.warm[index].last().or(self.query.cold_ms[index].as_ref()).is_some_and(|&ms| ms > SLOW_MS);
+                if self.answers.raw[index].is_none() || (is_slow && self.warm[index].len() >= SLOW_PASSES) {
+                    continue;
+                }
+                let Some(reply) = self.one(asker, index)? else { continue };
+                if self.is_same(asker, index, &reply) {
+                    self.warm[index].push(reply.milliseconds);
+                }
+            }
+            self.query.passes = pass + 1;
+            let last = self.start.elapsed().saturating_sub(begun);
+            if self.start.elapsed() + last > self.budget() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// `None`: the error is noted and the next question may go on.
+    fn one(&mut self, asker: &mut Asker, index: usize) -> Result<Option<Reply>, Stop> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(Stop::Interrupted);
+        }
+        let error = match asker.ask(&self.questions.method, &self.requests[index]) {
+            Ok(reply) => {
+                self.timeouts = 0;
+                return Ok(Some(reply));
+            }
+            Err(error) => error,
+        };
+        match &error.fault {
+            // The next question makes a new connection; when that fails the server is gone.
+            Fault::Connection(_) => return Err(error.into()),
+            Fault::TimedOut { .. } => {
+                self.timeouts += 1;
+                if self.timeouts >= TIMEOUTS_MAX {
+                    return Err(Stop::Failed(format!("{error}, {TIMEOUTS_MAX} times one after another")));
+                }
+            }
+            _ => {}
+        }
+        self.note(error.to_string());
+        Ok(None)
+    }
+
+    /// As in the first pass: byte for byte but for blanks, else after reading it.
+    fn is_same(&mut self, asker: &mut Asker, index: usize, reply: &Reply) -> bool {
+        if self.answers.raw[index] == Some(reply.raw) {
+            return true;
+        }
+        let canonical = result_of(&reply.line).and_then(|result| (self.questions.canonical)(&result));
+        let again = canonical.as_ref().map(|canonical| Digest::of(canonical, self.questions.order).content);
+        let before = self.answers.digests[index].as_ref().map(|digest| digest.content);
+        let is_same = again.is_ok_and(|again| Some(again) == before);
+        if !is_same {
+            canonical.as_ref().inspect_err(|fault| asker.distrust(fault)).ok();
+            let what = &self.questions.params[index];
+            let reason = canonical.err().map_or("it is another one than before".to_owned(), |fault| fault.to_string());
+            self.note(format!("a later answer to {what}: {reason}"));
+        }
+        is_same
+    }
+
+    fn note(&mut self, error: String) {
+        if self.query.errors.len() < ERRORS_MAX && !self.query.errors.contains(&error) {
+            self.query.errors.push(error);
+        }
+    }
+
+    fn finish(&mut self) {
+        for (times, median) in self.warm.iter_mut().zip(&mut self.query.warm_ms) {
+            times.sort_by(f64::total_cmp);
+            *median = percentile(times, 50).map(to_microseconds);
+        }
+        self.query.answer_sha256 = sha256_of(&self.answers.digests);
+        self.query.misordered = misordered(&self.answers.digests, self.questions.expected);
+        self.query.wrong = wrong(&self.answers.digests, self.questions.expected);
+    }
+}
+
+/// Of sorted values: the one below which (or at which) that share of them lies, by the nearest rank; the median of an even number lies between the middle ones.
+pub fn percentile(sorted: &[f64], per_cent: usize) -> Option<f64> {
+    let count = sorted.len();
+    if per_cent == 50 && count.is_multiple_of(2) {
+        return Some(f64::midpoint(*sorted.get((count / 2).checked_sub(1)?)?, *sorted.get(count / 2)?));
+    }
+    sorted.get((count * per_cent).div_ceil(100).max(1) - 1).copied()
+}
+
+/// Milliseconds to a thousandth: finer than anything measured here.
+pub fn to_microseconds(milliseconds: f64) -> f64 {
+    (milliseconds * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_by_nearest_rank() {
+        let values: Vec<f64> = (1..=200).map(f64::from).collect();
+        assert_eq!(percentile(&values, 50), Some(100.5));
+        assert_eq!(percentile(&values, 99), Some(198.0));
+        assert_eq!(percentile(&values, 100), Some(200.0));
+        assert_eq!(percentile(&values[..9], 50), Some(5.0));
+        assert_eq!(percentile(&values[..1], 99), Some(1.0));
+        assert_eq!((percentile(&[], 50), percentile(&[], 99)), (None, None));
+    }
+
+    #[test]
+    fn blanks_do_not_count() {
+        assert_eq!(squeezed(b"{\"a\": [1, 2]   }"), b"{\"a\":[1,2]}");
+    }
+}

@@ -1,0 +1,358 @@
+//! One server from its empty index to its end: built, started anew for each query of the scripts so that its first pass is cold, asked, loaded, stopped.
+//!
+//! Input: a contender, the questions with their right answers. Output: its results, as far as it came. Must never: leave a process behind.
+
+use super::adapter::ServerJob;
+use super::build::{Setup, build};
+use super::client::Fault;
+use super::compare::{Digest, Digests, Order};
+use super::daemon::Daemon;
+use super::expected::Expected;
+use super::load::{self, load};
+use super::process::{Process, Shares};
+use super::protocol::{SCRIPT_QUERIES, ScriptQuery, headers_of, script_params, status_of};
+use super::queries::{Answers, Asker, Questions, Stop, ask_all};
+use super::results::ServerResults;
+use super::targets::Targets;
+use super::wallet::wallet;
+use super::{Comparison, Contender, WALLET_TRANSACTIONS_MAX, arguments_for};
+use crate::rng::Random;
+use crate::runs::system;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// Headers in one question, as wallets ask.
+const HEADERS: u32 = 2_016;
+/// Places of the chain from which they are asked.
+const HEADER_STARTS: u32 = 5;
+/// Blocks of which a proof is asked; the largest is one of them.
+const MERKLE_BLOCKS: usize = 20;
+
+/// What all servers are asked, and the right answers.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) targets: &'a Targets,
+    /// Of balance, history, UTXO list.
+    pub(super) expected: [Vec<Digest>; 3],
+    headers: HeightQuestions,
+    merkle: HeightQuestions,
+    postings: u64,
+}
+
+#[derive(Debug, Default)]
+struct HeightQuestions {
+    heights: Vec<u32>,
+    params: Vec<Value>,
+    expected: Vec<Digest>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(targets: &'a Targets, expected: &Expected, postings: u64) -> Asked<'a> {
+        let scripts = 0..targets.scripts.len();
+        let digests = |query: ScriptQuery| -> Vec<Digest> {
+            let of = |at| match query {
+                ScriptQuery::Balance => expected.balance(at),
+                ScriptQuery::History => expected.history(at),
+                ScriptQuery::Utxos => expected.utxos(at),
+            };
+            scripts.clone().map(|at| Digest::of(&of(at), query.order())).collect()
+        };
+        let (headers, merkle) = (header_questions(expected), merkle_questions(expected));
+        Asked { targets, expected: SCRIPT_QUERIES.map(digests), headers, merkle, postings }
+    }
+}
+
+fn header_questions(expected: &Expected) -> HeightQuestions {
+    let last = (expected.tip_height() + 1).saturating_sub(HEADERS);
+    let starts: BTreeSet<u32> = (0..HEADER_STARTS)
+        .map(|step| u64::from(last) * u64::from(step) / u64::from(HEADER_STARTS - 1))
+        .filter_map(|start| u32::try_from(start).ok())
+        .collect();
+    let mut questions = HeightQuestions::default();
+    for start in starts {
+        questions.heights.push(start);
+        questions.params.push(json!([start, HEADERS]));
+        questions.expected.push(Digest::of(&Value::from(expected.headers(start, HEADERS)), Order::Counts));
+    }
+    questions
+}
+
+fn merkle_questions(expected: &Expected) -> HeightQuestions {
+    let mut random = Random::new(1, "electrum merkle");
+    let mut heights = BTreeSet::from([expected.largest_block()]);
+    for _ in 1..MERKLE_BLOCKS {
+        heights.insert(u32::try_from(random.between(1, u64::from(expected.tip_height().max(1)))).unwrap_or(1));
+    }
+    let mut questions = HeightQuestions::default();
+    for height in heights {
+        let txids = expected.block_txids(height);
+        let Some(txid) = txids.get(random.index(txids.len())) else { continue };
+        let Some(proof) = expected.merkle(txid, height) else { continue };
+        questions.heights.push(height);
+        questions.params.push(json!([txid, height]));
+        questions.expected.push(Digest::of(&proof, Order::Counts));
+    }
+    questions
+}
+
+/// The proof's own fields.
+fn merkle_of(result: &Value) -> Result<Value, Fault> {
+    let pick = |name: &str| result.get(name).cloned().ok_or_else(|| Fault::Unexpected(format!("no `{name}` in it")));
+    Ok(json!({ "block_height": pick("block_height")?, "merkle": pick("merkle")?, "pos": pick("pos")? }))
+}
+
+pub(super) struct Session<'a> {
+    comparison: &'a Comparison<'a>,
+    asked: &'a Asked<'a>,
+    daemon: &'a Daemon,
+    setup: Setup<'a>,
+    say: &'a mut dyn FnMut(&str),
+    answers: [Answers; 3],
+    /// That follow from the histories it gave.
+    statuses: Vec<Option<Option<String>>>,
+    protocol: String,
+    /// Of the server while it was asked.
+    asked_cpu_seconds: f64,
+    /// How the cache was emptied.
+    pub(super) emptied_by: Option<&'static str>,
+}
+
+impl<'a> Session<'a> {
+    /// `None` without scripts.
+    pub(super) fn new(
+        comparison: &'a Comparison<'a>,
+        contender: &'a Contender,
+        asked: &'a Asked<'a>,
+        daemon: &'a Daemon,
+        job: ServerJob,
+        say: &'a mut dyn FnMut(&str),
+    ) -> Option<Session<'a>> {
+        let target = asked.targets.scripts.iter().min_by_key(|target| target.transactions)?;
+        let setup = Setup {
+            name: &contender.name,
+            server: contender.server.as_ref(),
+            job,
+            daemon,
+            height: comparison.chain.facts.height,
+            target,
+            timeout: comparison.build_timeout,
+            protocol_max: &comparison.settings.protocol_max,
+            interrupted: comparison.interrupted,
+        };
+        let (answers, protocol) = (Default::default(), String::new());
+        let statuses = vec![None; asked.targets.scripts.len()];
+        Some(Session {
+            comparison,
+            asked,
+            daemon,
+            setup,
+            say,
+            answers,
+            statuses,
+            protocol,
+            asked_cpu_seconds: 0.0,
+            emptied_by: None,
+        })
+    }
+
+    /// Whatever happens, the results say how far it came and why no further.
+    pub(super) fn run(&mut self, results: &mut ServerResults) {
+        let reason = match self.all(results) {
+            Ok(()) => return,
+            Err(Stop::Interrupted) => "interrupted".to_owned(),
+            Err(Stop::Failed(reason)) => reason,
+        };
+        self.tell(&reason);
+        results.failure = Some(reason);
+        results.log_end = Some(self.setup.log_end());
+    }
+
+    pub(super) fn into_digests(self) -> [Digests; 3] {
+        self.answers.map(|answers| answers.digests)
+    }
+
+    fn tell(&mut self, text: &str) {
+        (self.say)(&format!("{}: {text}", self.setup.name));
+    }
+
+    fn all(&mut self, results: &mut ServerResults) -> Result<(), Stop> {
+        results.facts.arguments = arguments_for(&self.setup.server.start(&self.setup.job)?, &self.setup.job);
+        self.tell("builds its index");
+        let (build, protocol) = build(&self.setup, self.asked.postings)?;
+        let (seconds, mib) = (build.wall_seconds, build.index_bytes >> 20);
+        self.tell(&format!("built in {seconds:.1} s, {mib} MiB; speaks {protocol}"));
+        results.build = Some(build);
+        results.protocol = Some(protocol.clone());
+        self.protocol = protocol;
+        let shares = Shares::now();
+        let daemon_before = self.daemon.process().used().cpu_seconds;
+        let mut process = None;
+        let mut asked = Ok(());
+        for query in SCRIPT_QUERIES {
+            asked = self
+                .end(&mut process, results)
+                .and_then(|()| self.cold_start(&mut process))
+                .and_then(|()| self.query(query, results));
+            if asked.is_err() {
+                break;
+            }
+        }
+        let asked = asked.and_then(|()| self.rest(results));
+        let ended = self.end(&mut process, results);
+        let daemon = self.daemon.process().used().cpu_seconds - daemon_before;
+        results.machine = shares.until_now(self.asked_cpu_seconds + daemon);
+        asked.and(ended)
+    }
+
+    fn end(&mut self, process: &mut Option<Process>, results: &mut ServerResults) -> Result<(), Stop> {
+        let Some(mut running) = process.take() else { return Ok(()) };
+        let used = running.used();
+        self.asked_cpu_seconds += used.cpu_seconds;
+        let peak = Some(used.peak_rss_bytes).filter(|&peak| peak > 0);
+        results.serving_peak_rss_bytes = results.serving_peak_rss_bytes.max(peak);
+        if running.has_ended() {
+            return Err(Stop::Failed("it ended while it was asked".to_owned()));
+        }
+        Ok(self.setup.stop(&mut running)?)
+    }
+
+    /// On the index that is there, with nothing of it or of the node's files in the system's cache.
+    fn cold_start(&mut self, process: &mut Option<Process>) -> Result<(), Stop> {
+        self.emptied_by =
+            Some(match self.comparison.may_drop_caches && system::drop_caches(Path::new(system::DROP_CACHES)) {
+                true => "drop_caches",
+                false => {
+                    system::forget_files(&self.setup.job.folder);
+                    system::forget_files(self.daemon.data());
+                    "posix_fadvise"
+                }
+            });
+        let started = self.setup.start()?;
+        let ready = self.setup.wait(&started);
+        *process = Some(started);
+        ready.map(drop)
+    }
+
+    fn asker(&self) -> Asker {
+        let timeout = Duration::from_secs(self.comparison.settings.timeout_seconds);
+        Asker::new(self.setup.place(timeout), self.setup.server.bytes_per_connection())
+    }
+
+    fn query(&mut self, query: ScriptQuery, results: &mut ServerResults) -> Result<(), Stop> {
+        let place = SCRIPT_QUERIES.iter().position(|&one| one == query).unwrap_or(0);
+        let scripts = &self.asked.targets.scripts;
+        let canonical = |result: &Value| query.canonical(result);
+        let questions = Questions {
+            name: query.name(),
+            method: query.method(&self.protocol),
+            params: scripts.iter().map(|target| script_params(target, &self.protocol)).collect(),
+            canonical: &canonical,
+            order: query.order(),
+            expected: &self.asked.expected[place],
+            heights: Vec::new(),
+        };
+        let mut statuses = std::mem::take(&mut self.statuses);
+        let mut keep = |index: usize, canonical: &Value| {
+            if let Some(status) = statuses.get_mut(index).filter(|_| query == ScriptQuery::History) {
+                *status = Some(status_of(canonical));
+            }
+        };
+        let answers = self.ask(&questions, &mut keep, results);
+        self.statuses = statuses;
+        self.answers[place] = answers?;
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        questions: &Questions<'_>,
+        keep: &mut dyn FnMut(usize, &Value),
+        results: &mut ServerResults,
+    ) -> Result<Answers, Stop> {
+        let settings = &self.comparison.settings;
+        let mut asker = self.asker();
+        // A client that does not even get its handshake done says why.
+        asker.client()?;
+        let (query, answers, done) = ask_all(&mut asker, questions, settings, self.comparison.interrupted, keep);
+        let asked = questions.params.len() - usize::try_from(query.not_asked).unwrap_or(0);
+        let text = format!(
+            "{}: {asked} of {} asked, {} passes more, {} wrong, {} in another order{}",
+            query.name,
+            questions.params.len(),
+            query.passes,
+            query.wrong,
+            query.misordered,
+            query.errors.first().map_or(String::new(), |error| format!("; {error}"))
+        );
+        self.tell(&text);
+        results.queries.push(query);
+        done.map(|()| answers)
+    }
+
+    /// Headers, proofs, loads, the wallet.
+    fn rest(&mut self, results: &mut ServerResults) -> Result<(), Stop> {
+        let headers = |result: &Value| headers_of(result).map(Value::from);
+        self.heights("headers", "blockchain.block.headers", &headers, &self.asked.headers, results)?;
+        self.heights("merkle", "blockchain.transaction.get_merkle", &merkle_of, &self.asked.merkle, results)?;
+        self.loads(results)?;
+        self.tell("a wallet subscribes to all scripts");
+        let settings = &self.comparison.settings;
+        let place = self.setup.place(Duration::from_secs(settings.timeout_seconds));
+        let scripts = &self.asked.targets.scripts;
+        match wallet(&place, scripts, &self.statuses, settings.batch, self.comparison.interrupted) {
+            Ok((wallet, error)) => {
+                results.wallet = Some(wallet);
+                results.notes.extend(error.map(|error| format!("wallet: {error}")));
+            }
+            Err(error) => results.notes.push(format!("wallet: {error}")),
+        }
+        self.stop_if_interrupted()
+    }
+
+    fn heights(
+        &mut self,
+        name: &str,
+        method: &str,
+        canonical: &dyn Fn(&Value) -> Result<Value, Fault>,
+        questions: &HeightQuestions,
+        results: &mut ServerResults,
+    ) -> Result<(), Stop> {
+        let questions = Questions {
+            name,
+            method: method.to_owned(),
+            params: questions.params.clone(),
+            canonical,
+            order: Order::Counts,
+            expected: &questions.expected,
+            heights: questions.heights.clone(),
+        };
+        self.ask(&questions, &mut |_, _| (), results).map(drop)
+    }
+
+    fn loads(&mut self, results: &mut ServerResults) -> Result<(), Stop> {
+        let settings = &self.comparison.settings;
+        let place = self.setup.place(Duration::from_secs(settings.timeout_seconds));
+        let scripts = &self.asked.targets.scripts;
+        let questions = load::Questions::new(scripts, &self.answers, &self.protocol, WALLET_TRANSACTIONS_MAX);
+        for &connections in &settings.connections {
+            let duration = Duration::from_secs(u64::from(settings.load_seconds));
+            let (done, error) = load(&place, &questions, connections, duration, self.comparison.interrupted);
+            if let Some(load) = &done {
+                let text =
+                    format!("{connections} connections: {:.0} requests/s, p99 {:.1} ms", load.per_second, load.p99_ms);
+                self.tell(&text);
+            }
+            results.loads.extend(done);
+            results.notes.extend(error.map(|error| format!("{connections} connections: {error}")));
+            self.stop_if_interrupted()?;
+        }
+        Ok(())
+    }
+
+    fn stop_if_interrupted(&self) -> Result<(), Stop> {
+        use std::sync::atomic::Ordering;
+        if self.comparison.interrupted.load(Ordering::Relaxed) { Err(Stop::Interrupted) } else { Ok(()) }
+    }
+}
