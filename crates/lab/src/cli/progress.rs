@@ -40,11 +40,11 @@ impl Progress for Shown {
 
     fn goes(&self, at: &Moment<'_>) {
         if let Some(bar) = &self.0 {
+            // Draws by itself, but not after an end.
             bar.set_message(goes(at));
             if bar.is_finished() {
                 bar.reset();
             }
-            bar.tick();
         }
     }
 
@@ -61,12 +61,12 @@ fn begins(at: &Moment<'_>) -> String {
     format!("{} begins ({} of {} to be made){}", name(at), at.position, at.steps, all_left(at))
 }
 
-/// `knots run 2 of 3, 12 s, height 431 of 550, 78 %, 3 s left; 12 s left of all`
+/// `knots run 2 of 3, 12 s, height 431 of 550, 15 %, 3 s left; 12 s left of all`
 fn goes(at: &Moment<'_>) -> String {
     let mut text = format!("{}, {}", name(at), clock(at.elapsed_seconds));
     if let Some(height) = at.height {
-        let share = f64::from(height) / f64::from(at.height_end.max(1)) * 100.0;
-        text += &format!(", height {height} of {}, {:.0} %", at.height_end, share.min(100.0).floor());
+        let share = at.share.unwrap_or(0.0) * 100.0;
+        text += &format!(", height {height} of {}, {:.0} %", at.height_end, share.floor());
     }
     if let Some(left) = at.left_seconds {
         text += &format!(", {} left", clock(left));
@@ -111,10 +111,11 @@ mod tests {
             elapsed_seconds: 12.2,
             height: Some(431),
             height_end: 550,
+            share: Some(0.1599),
             left_seconds: Some(3.4),
             all_left_seconds: Some(185.0),
         };
-        let line = "knots cold run 2 of 3, 12 s, height 431 of 550, 78 %, 3 s left; 3:05 min left of all";
+        let line = "knots cold run 2 of 3, 12 s, height 431 of 550, 15 %, 3 s left; 3:05 min left of all";
         assert_eq!(goes(&at), line);
         assert_eq!(begins(&at), "knots cold run 2 of 3 begins (5 of 6 to be made); 3:05 min left of all");
         (at.height, at.left_seconds, at.all_left_seconds) = (None, None, None);

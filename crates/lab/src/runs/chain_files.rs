@@ -57,6 +57,8 @@ pub struct ChainFiles {
     pub facts: ChainFacts,
     /// The latest time in a header, in seconds since 1970.
     pub last_time: u32,
+    /// Bytes of the blocks up to each height: how far a node is, better than its height. Empty where the tip does not stand on a genesis block.
+    pub bytes_at: Vec<u64>,
     /// `None` for files of others and for chains with branches.
     pub answer: Option<Answer>,
 }
@@ -91,6 +93,7 @@ impl ChainFiles {
         let sha256 = lydian_primitives::to_hex(&scan.hasher.finalize());
         let computed = scan.walk.and_then(Walk::into_answer);
         let (best_height, best_tip) = scan.tree.best().ok_or_else(|| not_a_chain(folder))?;
+        let bytes_at = scan.tree.bytes_to(best_tip);
         let stats = stats.unwrap_or_default();
         let facts = ChainFacts {
             network: network.name.into(),
@@ -111,7 +114,7 @@ impl ChainFiles {
         if !key.is_empty() {
             files.push(folder.join("xor.dat"));
         }
-        Ok(ChainFiles { files, network, facts, last_time: scan.last_time, answer })
+        Ok(ChainFiles { files, network, facts, last_time: scan.last_time, bytes_at, answer })
     }
 
     /// Shows the bytes of every block to `visit`, in the order of the files.
@@ -245,7 +248,7 @@ impl Scan {
         let Some(header) = block.first_chunk::<HEADER_SIZE>() else { return };
         let header = Header::parse(header);
         self.last_time = self.last_time.max(header.time);
-        self.tree.add(&header);
+        self.tree.add(&header, block.len() as u64);
         if let Some(walk) = self.walk.take() {
             self.walk = walk.connect(block);
         }
@@ -284,16 +287,34 @@ impl<'a> Iterator for Records<'a> {
 /// Headers by hash; the tip is the highest, the first seen of several. (Work is not added up: foreign chains of one network hardly differ.)
 #[derive(Default)]
 struct Tree {
-    parents: HashMap<BlockHash, BlockHash>,
+    /// Its parent, and how many bytes the block has.
+    blocks: HashMap<BlockHash, (BlockHash, u64)>,
     order: Vec<BlockHash>,
 }
 
 impl Tree {
-    fn add(&mut self, header: &Header) {
+    fn add(&mut self, header: &Header, bytes: u64) {
         let hash = header.hash();
-        if self.parents.insert(hash, header.prev_block).is_none() {
+        if self.blocks.insert(hash, (header.prev_block, bytes)).is_none() {
             self.order.push(hash);
         }
+    }
+
+    /// Of the branch that ends there, from the genesis block on.
+    fn bytes_to(&self, tip: BlockHash) -> Vec<u64> {
+        let mut sizes = Vec::new();
+        let mut at = tip;
+        while let Some(&(parent, bytes)) = self.blocks.get(&at) {
+            sizes.push(bytes);
+            at = parent;
+        }
+        let mut sum = 0;
+        let mut sums: Vec<u64> = sizes.into_iter().rev().collect();
+        sums.iter_mut().for_each(|bytes| {
+            sum += *bytes;
+            *bytes = sum;
+        });
+        sums
     }
 
     /// Height and hash; the height counts from a block whose parent is all zero, the genesis block.
@@ -308,9 +329,9 @@ impl Tree {
                     break known;
                 }
                 path.push(at);
-                match self.parents.get(&at) {
-                    Some(parent) if parent.0 == [0; 32] => break Some(u32::MAX),
-                    Some(&parent) => at = parent,
+                match self.blocks.get(&at) {
+                    Some((parent, _)) if parent.0 == [0; 32] => break Some(u32::MAX),
+                    Some(&(parent, _)) => at = parent,
                     None => break None,
                 }
             };

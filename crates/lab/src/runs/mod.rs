@@ -125,7 +125,7 @@ impl Comparison<'_> {
         }
         let steps: Vec<(&Contender, Step)> = self.steps(&results.runs);
         let names = steps.iter().map(|(_, step)| step.clone()).collect();
-        let mut plan = Plan::new(names, &results.runs, self.chain.facts.height);
+        let mut plan = Plan::new(names, &results.runs, self.chain.facts.height, &self.chain.bytes_at);
         for (contender, step) in &steps {
             let Some(run) = self.one(contender, step, &plan)? else {
                 results.settle(self.chain.answer.as_ref());

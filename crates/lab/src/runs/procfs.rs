@@ -86,6 +86,11 @@ pub fn memory(status: &str) -> Option<Memory> {
     Some(Memory { rss_bytes: kib_value(status, "VmRSS")?, peak_bytes: kib_value(status, "VmHWM")? })
 }
 
+/// `/proc/PID/task/TID/children`; whatever is no number is passed over.
+pub fn children(text: &str) -> Vec<u32> {
+    text.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
 pub fn machine_times(stat: &str) -> Option<MachineTimes> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks = fields.split_ascii_whitespace().map(|field| field.parse::<u64>().ok()).collect::<Option<Vec<_>>>()?;
@@ -146,6 +151,32 @@ mod tests {
         assert_eq!(process_times(&liar), Some(times));
         for end in [0, 4, 14, 16, 60] {
             assert_eq!(process_times(&zombie[..end]), None, "{end}");
+        }
+    }
+
+    /// Whole files of a real node in the middle of its work, as Linux gave them.
+    #[test]
+    fn recorded_files_are_read() {
+        const STAT: &str = include_str!("../../tests/vectors/proc/process-stat.txt");
+        const IO: &str = include_str!("../../tests/vectors/proc/process-io.txt");
+        const STATUS: &str = include_str!("../../tests/vectors/proc/process-status.txt");
+        const CHILDREN: &str = include_str!("../../tests/vectors/proc/task-children.txt");
+        const MACHINE: &str = include_str!("../../tests/vectors/proc/machine-stat.txt");
+        let times = ProcessTimes { state: 'S', parent: 19_377, own_ticks: 103, children_ticks: 0 };
+        assert_eq!(process_times(STAT), Some(times));
+        let expected =
+            Io { rchar: 16_991_536, wchar: 939_033, read_bytes: 0, write_bytes: 806_912, cancelled_write_bytes: 8_192 };
+        assert_eq!(io(IO), Some(expected));
+        assert_eq!(memory(STATUS), Some(Memory { rss_bytes: 65_544 << 10, peak_bytes: 65_544 << 10 }));
+        assert_eq!(machine_times(MACHINE), Some(MachineTimes { total: 9_534_162, idle: 2_498_485, steal: 4_695 }));
+        assert_eq!(children(CHILDREN), [19_376]);
+        assert!(children("").is_empty() && children("1 x -2 99999999999").len() == 1);
+        // Cut off anywhere before its last number, a file gives nothing or the same.
+        for end in 0..STAT.trim_end().len() {
+            assert!(process_times(&STAT[..end]).is_none_or(|found| found == times), "{end}");
+        }
+        for end in 0..IO.trim_end().len() - 4 {
+            assert_eq!(io(&IO[..end]), None, "{end}");
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Between two moments.
 const PERIOD: Duration = Duration::from_millis(250);
-/// Below this share of the height nothing is concluded from it.
+/// Below this share nothing is concluded from it.
 const SHARE_MIN: f64 = 0.02;
 
 /// Who shows moments.
@@ -52,6 +52,8 @@ pub struct Moment<'a> {
     pub elapsed_seconds: f64,
     pub height: Option<u32>,
     pub height_end: u32,
+    /// Of the bytes of the chain's blocks, those up to the height.
+    pub share: Option<f64>,
     /// Of this run.
     pub left_seconds: Option<f64>,
     /// Of the whole comparison.
@@ -66,12 +68,14 @@ pub(super) struct Plan {
     /// Of each node the wall seconds of its runs.
     times: Vec<(String, f64)>,
     height_end: u32,
+    /// [`super::chain_files::ChainFiles::bytes_at`].
+    bytes_at: Vec<u64>,
 }
 
 impl Plan {
-    pub(super) fn new(steps: Vec<Step>, kept: &[Run], height_end: u32) -> Plan {
+    pub(super) fn new(steps: Vec<Step>, kept: &[Run], height_end: u32, bytes_at: &[u64]) -> Plan {
         let times = kept.iter().map(|run| (run.node.clone(), run.wall_seconds)).collect();
-        Plan { steps, ended: 0, times, height_end }
+        Plan { steps, ended: 0, times, height_end, bytes_at: bytes_at.to_vec() }
     }
 
     pub(super) fn ended(&mut self, run: &Run) {
@@ -111,7 +115,8 @@ impl Plan {
 
     fn moment(&self, elapsed_seconds: f64, height: Option<u32>) -> Option<Moment<'_>> {
         let step = self.steps.get(self.ended)?;
-        let left_seconds = self.left(&step.node, elapsed_seconds, height);
+        let share = height.map(|height| self.share(height));
+        let left_seconds = self.left(&step.node, elapsed_seconds, share);
         let whole = left_seconds.map(|left| left + elapsed_seconds);
         let later =
             self.steps.iter().skip(self.ended + 1).map(|step| self.mean(&step.node).or(self.mean_of_all()).or(whole));
@@ -123,18 +128,26 @@ impl Plan {
             elapsed_seconds,
             height,
             height_end: self.height_end,
+            share,
             left_seconds,
             all_left_seconds,
         })
     }
 
-    /// By the node's earlier runs as long as this one is not slower; else by its height.
-    fn left(&self, node: &str, elapsed_seconds: f64, height: Option<u32>) -> Option<f64> {
+    #[allow(clippy::cast_precision_loss, reason = "bytes of a chain lie below 2^52")]
+    fn share(&self, height: u32) -> f64 {
+        let at = usize::try_from(height).ok().and_then(|height| self.bytes_at.get(height));
+        match at.zip(self.bytes_at.last()) {
+            Some((&bytes, &whole)) => bytes as f64 / whole.max(1) as f64,
+            None => (f64::from(height) / f64::from(self.height_end.max(1))).min(1.0),
+        }
+    }
+
+    /// By the node's earlier runs as long as this one is not slower; else by the share it has done.
+    fn left(&self, node: &str, elapsed_seconds: f64, share: Option<f64>) -> Option<f64> {
         let by_runs = self.mean(node).map(|mean| mean - elapsed_seconds).filter(|left| *left > 0.0);
-        let share = height.map(|height| f64::from(height) / f64::from(self.height_end.max(1)));
-        let by_height =
-            share.filter(|share| *share >= SHARE_MIN).map(|share| elapsed_seconds * (1.0 / share.min(1.0) - 1.0));
-        by_runs.or(by_height)
+        let by_share = share.filter(|share| *share >= SHARE_MIN).map(|share| elapsed_seconds * (1.0 / share - 1.0));
+        by_runs.or(by_share)
     }
 
     fn mean(&self, node: &str) -> Option<f64> {
@@ -193,7 +206,7 @@ mod tests {
     #[test]
     fn time_left_comes_from_earlier_runs_or_from_the_height() {
         let steps = vec![step("a", 1), step("b", 1), step("a", 2), step("b", 2)];
-        let mut plan = Plan::new(steps, &[], 100);
+        let mut plan = Plan::new(steps, &[], 100, &[]);
         assert_eq!(left(&plan, 1.0, None), (None, None), "nobody knows");
         assert_eq!(left(&plan, 1.0, Some(1)), (None, None), "too early to tell");
         // A quarter in 5 s: 15 s to go, and three more of 20 s.
@@ -215,8 +228,18 @@ mod tests {
 
     #[test]
     fn runs_that_were_kept_count_too() {
-        let plan = Plan::new(vec![step("a", 2)], &[took("a", 8.0)], 10);
+        let plan = Plan::new(vec![step("a", 2)], &[took("a", 8.0)], 10, &[]);
         assert_eq!(left(&plan, 2.0, None), (Some(6.0), Some(6.0)));
         assert_eq!(left(&plan, 2.0, Some(10)), (Some(6.0), Some(6.0)));
+    }
+
+    /// A chain whose last block is most of it.
+    #[test]
+    fn a_share_is_one_of_bytes() {
+        let plan = Plan::new(vec![step("a", 1)], &[], 3, &[100, 200, 300, 1_000]);
+        assert_eq!(left(&plan, 6.0, Some(2)).0, Some(14.0));
+        assert_eq!(plan.moment(6.0, Some(2)).unwrap().share, Some(0.3));
+        assert_eq!(left(&plan, 6.0, Some(3)).0, Some(0.0));
+        assert_eq!(plan.moment(6.0, Some(9)).unwrap().share, Some(1.0), "higher than the chain");
     }
 }

@@ -61,7 +61,7 @@ pub fn family(root: u32) -> Vec<u32> {
         let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
         for task in tasks.flatten() {
             let children = read_proc(&format!("{}/children", task.path().display())).unwrap_or_default();
-            found.extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            found.extend(procfs::children(&children));
         }
     }
     found
