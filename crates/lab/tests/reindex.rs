@@ -225,6 +225,17 @@ fn growing_memory_is_seen_and_stopped() {
     assert!(results.runs[0].wall_seconds < 40.0);
 }
 
+/// bcoin's workers are told to end and not waited for: a third of its time was in nobody's sums.
+#[test]
+fn work_of_children_left_behind_is_counted() {
+    let bench = Bench::new("orphans");
+    let script = "(while :; do :; done) & sleep 1";
+    let results = bench.run(vec![("leaves", bench.good(script))], &[Cache::Warm]);
+    let run = &results.runs[0];
+    assert_eq!(run.outcome, Outcome::Counted);
+    assert!(run.user_seconds > 0.1, "{run:?}");
+}
+
 /// Children count: what a shell's `dd` and `gzip` use is what the node used.
 #[test]
 fn work_of_children_and_bytes_are_counted() {

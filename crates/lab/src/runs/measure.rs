@@ -2,7 +2,8 @@
 //!
 //! Input: a command and a guard. Output: how it ended, wall time, CPU, memory, bytes, samples over time, and what the machine did meanwhile.
 //! Exact figures come at the end: the process is seen ended before it is waited for, so that `/proc/PID/io` still answers; CPU and the highest
-//! resident memory come from `wait4`. The process leads a group of its own: a Ctrl-C does not reach it, and nothing of it survives. Cost: forty glances
+//! resident memory come from `wait4`; the time of workers that the process left behind without waiting for them is read before they are gone, and counts as
+//! user time. The process leads a group of its own: a Ctrl-C does not reach it, and nothing of it survives. Cost: forty glances
 //! a second at one file, and four looks, each some file reads a thread. Must never: let a process outlive the call.
 
 use super::procfs::{Io, MachineTimes};
@@ -67,6 +68,7 @@ pub struct Measured {
 pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>) -> Result<Measured, LabError> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.process_group(0);
+    system::adopt_orphans();
     let before = Shares::now(guard.servers);
     // What the child's record inherits from us at the moment it becomes another program.
     let inherited = system::process_memory(std::process::id()).map_or(0, |memory| memory.peak_bytes);
@@ -84,8 +86,10 @@ pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>
     let io = system::process_io(pid).unwrap_or(watcher.last_io);
     // The leader has ended; whatever it left behind goes now.
     system::kill_group(pid);
+    // Workers that it did not wait for are in nobody's sums yet.
+    let orphans_seconds = seconds_of(system::reap_orphans(pid));
     let (status, usage) = reap(child, &program)?;
-    let (user_seconds, system_seconds) = (usage.utime.as_secs_f64(), usage.stime.as_secs_f64());
+    let (user_seconds, system_seconds) = (usage.utime.as_secs_f64() + orphans_seconds, usage.stime.as_secs_f64());
     let machine = before.until_now(user_seconds + system_seconds, guard.servers);
     let own_peak = if usage.maxrss > inherited { usage.maxrss } else { 0 };
     Ok(Measured {

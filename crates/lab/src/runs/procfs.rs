@@ -11,6 +11,8 @@ use std::ops::AddAssign;
 pub struct ProcessTimes {
     pub state: char,
     pub parent: u32,
+    /// Its process group, named by its leader.
+    pub group: u32,
     /// User and system time of its threads.
     pub own_ticks: u64,
     /// The same of its children that have ended and been waited for.
@@ -66,6 +68,7 @@ pub fn process_times(stat: &str) -> Option<ProcessTimes> {
     Some(ProcessTimes {
         state: fields.first()?.chars().next()?,
         parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
         own_ticks: number(11)? + number(12)?,
         children_ticks: number(13)? + number(14)?,
     })
@@ -145,7 +148,7 @@ mod tests {
     #[test]
     fn a_process_is_read_from_its_last_bracket() {
         let zombie = "8972 (python3) Z 8931 8922 992 0 -1 4227148 12489 0 0 0 30 4 7 2 20 0 1 0 1096083 0 0 18446744073709551615 0 0\n";
-        let times = ProcessTimes { state: 'Z', parent: 8931, own_ticks: 34, children_ticks: 9 };
+        let times = ProcessTimes { state: 'Z', parent: 8931, group: 8922, own_ticks: 34, children_ticks: 9 };
         assert_eq!(process_times(zombie), Some(times));
         let liar = zombie.replace("(python3)", "(a) S 1 2 3) b)");
         assert_eq!(process_times(&liar), Some(times));

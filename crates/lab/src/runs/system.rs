@@ -79,11 +79,50 @@ pub fn wait_for_end(pid: u32) {
     while matches!(ended(), Err(rustix::io::Errno::INTR)) {}
 }
 
+/// The program and its arguments, with spaces between; of a process that has ended nothing.
+pub fn command_line(pid: u32) -> Option<String> {
+    read_proc(&format!("/proc/{pid}/cmdline")).map(|line| line.replace('\0', " "))
+}
+
+/// Asks a process to end.
+pub fn terminate(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
+    }
+}
+
 /// Kills a whole process group. One that is gone already is fine.
 pub fn kill_group(leader: u32) {
     if let Some(pid) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(pid, Signal::KILL);
     }
+}
+
+/// From now on a process whose parent ends becomes our child, so that what it used can still be read. Where that is refused, such a process is lost.
+pub fn adopt_orphans() {
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+/// After [`kill_group`], the leader not waited for: clock ticks of those of its group that are our children by now, with the children that they waited for.
+/// They are waited for; the leader is not.
+pub fn reap_orphans(leader: u32) -> u64 {
+    let own = std::process::id();
+    let mut ticks = 0;
+    for pid in all_processes() {
+        let is_orphan = |times: &ProcessTimes| (times.group, times.parent) == (leader, own) && pid != leader;
+        if process_times(pid).as_ref().is_some_and(is_orphan) {
+            wait_for_end(pid);
+            ticks += process_times(pid).map_or(0, |times| times.own_ticks + times.children_ticks);
+            let id = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            let _ = rustix::process::waitpid(id, rustix::process::WaitOptions::empty());
+        }
+    }
+    ticks
+}
+
+fn all_processes() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Bytes that the files below a folder occupy. Files that go while we look are not counted.
