@@ -16,6 +16,9 @@ use std::time::Duration;
 /// An answer over a large UTXO set takes minutes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 
+/// Of a reading; the head of an answer fits into it.
+const CHUNK_BYTES: usize = 16_384;
+
 #[derive(Clone, Debug)]
 pub struct Server {
     pub port: u16,
@@ -55,7 +58,7 @@ impl Server {
         Some(NetworkBytes { received: totals["totalbytesrecv"].as_u64()?, sent: totals["totalbytessent"].as_u64()? })
     }
 
-    /// HTTP 1.0: the server ends the connection behind its answer.
+    /// HTTP 1.0: the server ends the connection behind its answer, or says that it keeps it and how long the answer is.
     fn post(&self, body: &str) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port))?;
         stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
@@ -68,11 +71,29 @@ impl Server {
         );
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
-        if stream.take(RPC_ANSWER_BYTES_MAX + 1).read_to_end(&mut answer)? as u64 > RPC_ANSWER_BYTES_MAX {
+        let mut limited = stream.take(RPC_ANSWER_BYTES_MAX + 1);
+        let mut chunk = vec![0; CHUNK_BYTES];
+        while !is_whole(&answer) {
+            match limited.read(&mut chunk)? {
+                0 => break,
+                size => answer.extend_from_slice(&chunk[..size]),
+            }
+        }
+        if answer.len() as u64 > RPC_ANSWER_BYTES_MAX {
             return Err(std::io::Error::other("the answer is too long"));
         }
         Ok(String::from_utf8_lossy(&answer).into_owned())
     }
+}
+
+/// Whether nothing more will come on a connection that the server keeps.
+fn is_whole(answer: &[u8]) -> bool {
+    let start = &answer[..answer.len().min(CHUNK_BYTES)];
+    let Some(end) = start.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&start[..end]).to_ascii_lowercase();
+    let value = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    let length = value("content-length").and_then(|length| length.parse::<usize>().ok());
+    value("connection") == Some("keep-alive") && length.is_some_and(|length| answer.len() - end - 4 >= length)
 }
 
 /// A port of loopback that was free a moment ago.
@@ -133,6 +154,14 @@ mod tests {
         assert!(error.to_string().contains("Loading"), "{error}");
         let error = ask(b"HTTP/1.1 401 Unauthorized\r\n\r\n".to_vec()).0.unwrap_err();
         assert!(error.to_string().contains("401"), "{error}");
+    }
+
+    #[test]
+    fn a_kept_connection_ends_with_the_length() {
+        let head = b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n";
+        assert!(!is_whole(head) && !is_whole(&[head, &b"1234"[..]].concat()) && !is_whole(&head[..30]));
+        assert!(is_whole(&[head, &b"12345"[..]].concat()));
+        assert!(!is_whole(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1"), "the other end tells");
     }
 
     /// limit: RPC_ANSWER_BYTES_MAX at
