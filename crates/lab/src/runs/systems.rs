@@ -93,11 +93,19 @@ pub const SYSTEMS: &[System] = &[
         role: Role::Node,
         how: How::Install("its Go module"),
         validation: "--nocheckpoints; it has no assumevalid",
-        cannot: &[cannot(
-            Bar::Reindex,
-            "btcd rebuilds nothing from block files, and deletes its regtest database at each start",
-            "btcsuite/btcd: blockdb.go",
-        )],
+        cannot: &[
+            cannot(
+                Bar::Reindex,
+                "btcd rebuilds nothing from block files, and deletes its regtest database at each start",
+                "btcsuite/btcd: blockdb.go",
+            ),
+            cannot(
+                Bar::Note,
+                "has no -par: its threads are set by GOMAXPROCS, for all its work",
+                "btcsuite/btcd: config.go",
+            ),
+            cannot(Bar::Note, "tells no hash of its UTXO set", "btcsuite/btcd: rpcserver.go"),
+        ],
     },
     System {
         kind: "bcoin",
@@ -112,6 +120,12 @@ pub const SYSTEMS: &[System] = &[
                 "does not validate taproot: its spends cost it nothing",
                 "bcoin-org/bcoin: pull request 1063",
             ),
+            cannot(
+                Bar::Note,
+                "strict DER signatures from height 1,251 and CHECKLOCKTIMEVERIFY from 1,351 on its regtest, the height in the coinbase never",
+                "bcoin-org/bcoin: lib/protocol/networks.js",
+            ),
+            cannot(Bar::Note, "tells no hash of its UTXO set", "bcoin-org/bcoin: lib/node/rpc.js"),
         ],
     },
     System {
@@ -123,6 +137,7 @@ pub const SYSTEMS: &[System] = &[
         cannot: &[
             cannot(Bar::Reindex, "Mako rebuilds nothing from Core's block files", "chjj/mako: README.md"),
             cannot(Bar::Note, "does not validate taproot: its spends cost it nothing", "chjj/mako: README.md"),
+            cannot(Bar::Note, "its cache ends at 2,048 MiB", "chjj/mako: src/base/config.c"),
         ],
     },
     System {
@@ -142,11 +157,18 @@ pub const SYSTEMS: &[System] = &[
         role: Role::Node,
         how: How::Path("github.com/libbitcoin/libbitcoin-server"),
         validation: "milestone at the genesis block",
-        cannot: &[cannot(
-            Bar::Reindex,
-            "libbitcoin rebuilds nothing from Core's block files",
-            "libbitcoin/libbitcoin-node: src/settings.cpp",
-        )],
+        cannot: &[
+            cannot(
+                Bar::Reindex,
+                "libbitcoin rebuilds nothing from Core's block files",
+                "libbitcoin/libbitcoin-node: src/settings.cpp",
+            ),
+            cannot(
+                Bar::Note,
+                "the lab's settings for it come from its sources and were not tried with the program",
+                "libbitcoin/libbitcoin-server: src/parser.cpp",
+            ),
+        ],
     },
     System {
         kind: "floresta",
@@ -160,7 +182,11 @@ pub const SYSTEMS: &[System] = &[
                 "Floresta keeps no blocks and reads no block files",
                 "getfloresta/Floresta: README.md",
             ),
-            cannot(Bar::Sync, "Floresta syncs from utreexo peers alone", "getfloresta/Floresta: README.md"),
+            cannot(
+                Bar::Sync,
+                "Floresta needs a peer that sends utreexo proofs with each block, and no server of the lab does",
+                "getfloresta/Floresta: README.md",
+            ),
         ],
     },
     System {

@@ -6,13 +6,13 @@
 //! 432, where the lab's chains begin to use it; strict DER begins at 1,251 and CHECKLOCKTIMEVERIFY at 1,351, the height in the coinbase is never asked
 //! for (`lib/protocol/networks.js`). Its settings come from the command line alone: variables named `BCOIN_...` and the user's file stay out.
 
-use super::{cache_folder, found};
+use super::{asked, cache_folder, found};
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
 use crate::runs::results::{Answer, Experiment};
 use crate::runs::rpc::Server;
 use crate::runs::systems;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,6 +31,8 @@ const CREDENTIALS: &str = "x:lab";
 const API_KEY: &str = "--api-key=lab";
 /// Nobody listens there. Without `--only` it would look for peers at the port of regtest.
 const NOBODY: &str = "--only=127.0.0.1:1";
+
+const KIND: &str = "bcoin";
 
 #[derive(Debug)]
 pub struct Bcoin {
@@ -91,7 +93,7 @@ impl Adapter for Bcoin {
     }
 
     fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
-        systems::of("bcoin")?.cannot(experiment)
+        systems::kept_from(KIND, experiment)
     }
 
     fn reindex(&self, job: &Job) -> Command {
@@ -118,7 +120,7 @@ impl Adapter for Bcoin {
 
     fn tip(&self, job: &Job) -> Option<Result<Answer, LabError>> {
         let info = Bcoin::server(job).call("getblockchaininfo", &json!([]));
-        Some(info.and_then(|info| answer_of(&info)))
+        Some(info.and_then(|info| asked::tip_of(KIND, &info)))
     }
 
     fn stop(&self, job: &Job) -> Result<(), LabError> {
@@ -126,7 +128,7 @@ impl Adapter for Bcoin {
     }
 
     fn notes(&self) -> Vec<String> {
-        systems::of("bcoin").map_or(Vec::new(), systems::System::notes)
+        systems::notes(KIND)
     }
 
     fn log(&self, job: &Job) -> PathBuf {
@@ -134,26 +136,6 @@ impl Adapter for Bcoin {
     }
 
     fn answer(&self, _: &Job) -> Result<Answer, LabError> {
-        Err(LabError::program("bcoin", "it is asked while it runs"))
-    }
-}
-
-/// Of `getblockchaininfo`, which tells height and hash at one moment.
-fn answer_of(info: &Value) -> Result<Answer, LabError> {
-    let height = info["blocks"].as_u64().and_then(|height| u32::try_from(height).ok());
-    let known = height.zip(info["bestblockhash"].as_str());
-    let (height, tip) = known.ok_or_else(|| LabError::program("bcoin", format!("unexpected answer: {info}")))?;
-    Ok(Answer { height, tip: tip.to_owned(), coins: None, utxo_hash: None })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tip_needs_both_fields() {
-        let answer = answer_of(&json!({"bestblockhash": "aa", "blocks": 7, "headers": 9})).unwrap();
-        assert_eq!((answer.height, answer.tip.as_str(), answer.utxo_hash), (7, "aa", None));
-        assert!(answer_of(&json!({"bestblockhash": "aa"})).is_err() && answer_of(&json!({"blocks": 7})).is_err());
+        Err(LabError::program(KIND, "it is asked while it runs"))
     }
 }

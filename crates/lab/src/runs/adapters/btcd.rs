@@ -10,6 +10,7 @@ use crate::runs::adapter::{Adapter, Job, ask};
 use crate::runs::chain_files::Network;
 use crate::runs::results::{Answer, Experiment};
 use crate::runs::rpc::Server;
+use crate::runs::systems;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -103,6 +104,10 @@ impl Adapter for Btcd {
 
     fn stop(&self, job: &Job) -> Result<(), LabError> {
         Btcd::server(job).call("stop", &json!([])).map(|_| ())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        systems::notes("btcd")
     }
 
     fn log(&self, job: &Job) -> PathBuf {

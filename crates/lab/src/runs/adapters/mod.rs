@@ -4,6 +4,7 @@
 //! there names the command that brings it.
 
 mod absent;
+mod asked;
 mod bcoin;
 mod bitcoind;
 mod blockcore;
@@ -11,8 +12,12 @@ mod btcd;
 mod configured;
 mod core;
 mod dotnet;
+mod floresta;
+mod gocoin;
 mod knots;
+mod libbitcoin;
 mod lydian;
+mod mako;
 mod parity;
 mod stratis;
 mod zebra;
@@ -23,8 +28,12 @@ pub use bitcoind::Bitcoind;
 pub use blockcore::Blockcore;
 pub use btcd::{Btcd, FOLDER as BTCD_FOLDER, PROGRAM as BTCD_PROGRAM, VERSION as BTCD_VERSION};
 pub use configured::Configured;
+pub use floresta::Floresta;
+pub use gocoin::Gocoin;
 pub use knots::{FOLDER as KNOTS_FOLDER, Knots};
+pub use libbitcoin::Libbitcoin;
 pub use lydian::Lydian;
+pub use mako::Mako;
 pub use parity::Parity;
 pub use stratis::Stratis;
 pub use zebra::Zebra;
@@ -74,6 +83,10 @@ fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, Lab
         "bitcoind" => boxed(Bitcoind::locate(path)),
         "btcd" => boxed(Btcd::locate(path)),
         "bcoin" => boxed(Bcoin::locate(path)),
+        "mako" => boxed(Mako::locate(path)),
+        "gocoin" => boxed(Gocoin::locate(path)),
+        "libbitcoin" => boxed(Libbitcoin::locate(path)),
+        "floresta" => boxed(Floresta::locate(path)),
         "knots" => boxed(Knots::locate(path)),
         "parity" => boxed(Parity::locate(path)),
         "stratis" => boxed(Stratis::locate(path)),

@@ -1,0 +1,71 @@
+//! What nodes have in common that do not end by themselves: the answer that tells their tip, and the signal that ends those that cannot be told to by RPC.
+//!
+//! Input: an answer; a job. Output: a tip; a process that has been asked to end. Must never: signal a process that this program did not start.
+
+use crate::error::LabError;
+use crate::runs::adapter::Job;
+use crate::runs::results::Answer;
+use crate::runs::system;
+use serde_json::Value;
+
+/// Of `getblockchaininfo`, which tells height and hash at one moment.
+pub(super) fn tip_of(node: &str, info: &Value) -> Result<Answer, LabError> {
+    let height = info["blocks"].as_u64().and_then(|height| u32::try_from(height).ok());
+    let known = height.zip(info["bestblockhash"].as_str());
+    let (height, tip) = known.ok_or_else(|| LabError::program(node, format!("unexpected answer: {info}")))?;
+    Ok(Answer { height, tip: tip.to_owned(), coins: None, utxo_hash: None })
+}
+
+/// SIGTERM to the one of our descendants whose command line names the data directory of the job, which no other has.
+pub(super) fn end_by_signal(node: &str, job: &Job) -> Result<(), LabError> {
+    let data = job.data.display().to_string();
+    let is_its = |pid: &u32| system::command_line(*pid).is_some_and(|line| line.contains(&data));
+    let family = system::family(std::process::id());
+    let pid = family.into_iter().filter(|pid| *pid != std::process::id()).find(is_its);
+    match pid {
+        Some(pid) => {
+            system::terminate(pid);
+            Ok(())
+        }
+        None => Err(LabError::program(node, "no process of the lab has its data directory")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::chain_files::network;
+    use serde_json::json;
+    use std::process::Command;
+
+    #[test]
+    fn a_tip_needs_both_fields() {
+        let answer = tip_of("it", &json!({"bestblockhash": "aa", "blocks": 7, "headers": 9})).unwrap();
+        assert_eq!((answer.height, answer.tip.as_str(), answer.utxo_hash), (7, "aa", None));
+        let one = [json!({"bestblockhash": "aa"}), json!({"blocks": 7}), json!({"blocks": -1, "bestblockhash": "aa"})];
+        assert!(one.iter().all(|info| tip_of("it", info).is_err()));
+    }
+
+    #[test]
+    fn the_signal_meets_the_process_of_the_job_alone() {
+        let start = |data: &str| Command::new("sh").args(["-c", "while :; do sleep 0.1; done", data]).spawn().unwrap();
+        let (mut other, mut its) = (start("/nowhere/of-another"), start("/nowhere/of-this-job"));
+        let job = Job {
+            data: "/nowhere/of-this-job".into(),
+            network: network("regtest").unwrap(),
+            height: 1,
+            threads: 1,
+            cache_mib: 1,
+            peers: Vec::new(),
+            time: None,
+            rpc_port: 0,
+            more: Vec::new(),
+        };
+        end_by_signal("it", &job).unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&its.wait().unwrap()), Some(15));
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(end_by_signal("it", &job).unwrap_err().to_string().contains("data directory"));
+    }
+}

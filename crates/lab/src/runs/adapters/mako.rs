@@ -1,0 +1,90 @@
+//! Mako: `makod` by path, or below `PATH` in `lab.toml`; no package registry has it.
+//!
+//! Input: a path. Output: an adapter. Its options are Bitcoin Core's in form (`src/base/config.c`); one that it does not know ends it. Full validation:
+//! `-checkpoints=0`; it has no assumevalid. It does not end by itself: its RPC tells the tip (`getblockchaininfo`), but its `stop` and `submitblock` are
+//! empty (`src/node/rpc.c`), so it is ended by a signal and takes no blocks by hand. It rebuilds nothing from block files, tells no hash of its UTXO set and
+//! knows no taproot (README.md). It says 0.0.0 of every version: name the commit in the label, as in `mako:41ef104`. Written from commit 41ef104.
+
+use super::{asked, found};
+use crate::error::LabError;
+use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::results::{Answer, Experiment};
+use crate::runs::rpc::Server;
+use crate::runs::systems;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `-dbcache` outside of it ends the program.
+const CACHE_MIB_MIN: u64 = 8;
+const CACHE_MIB_MAX: u64 = 2_048;
+/// `-par` above it ends the program.
+const THREADS_MAX: usize = 15;
+const USER: &str = "lab";
+const PASSWORD: &str = "lab";
+
+const KIND: &str = "mako";
+
+#[derive(Debug)]
+pub struct Mako {
+    program: PathBuf,
+}
+
+impl Mako {
+    pub fn locate(path: Option<&Path>) -> Result<Mako, LabError> {
+        let hint = "mako: in no package registry; build it from github.com/chjj/mako and give --node-path mako=PATH of its makod";
+        Ok(Mako { program: found(path, &[], hint)? })
+    }
+
+    fn server(job: &Job) -> Server {
+        Server { port: job.rpc_port, credentials: format!("{USER}:{PASSWORD}") }
+    }
+}
+
+impl Adapter for Mako {
+    fn program(&self) -> &Path {
+        &self.program
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        let mut command = Command::new(&self.program);
+        command.arg("-version");
+        Ok(format!("Mako {}", ask(command)?.lines().next().unwrap_or_default()))
+    }
+
+    fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
+        systems::kept_from(KIND, experiment)
+    }
+
+    fn reindex(&self, job: &Job) -> Command {
+        self.sync(job)
+    }
+
+    fn sync(&self, job: &Job) -> Command {
+        let mut command = job.command(&self.program);
+        command.args(job.place()).args(["-checkpoints=0", "-listen=0", "-discover=0", "-disablewallet=1"]);
+        command.args(job.peers.iter().map(|peer| format!("-connect={peer}"))).arg("-loglevel=info");
+        command.arg(format!("-rpcbind=127.0.0.1:{}", job.rpc_port)).arg(format!("-rpcport={}", job.rpc_port));
+        command.arg(format!("-rpcuser={USER}")).arg(format!("-rpcpassword={PASSWORD}"));
+        command.arg(format!("-dbcache={}", job.cache_mib.clamp(CACHE_MIB_MIN, CACHE_MIB_MAX)));
+        command.arg(format!("-par={}", job.threads.clamp(1, THREADS_MAX))).args(&job.more);
+        command
+    }
+
+    fn tip(&self, job: &Job) -> Option<Result<Answer, LabError>> {
+        let info = Mako::server(job).call("getblockchaininfo", &json!([]));
+        Some(info.and_then(|info| asked::tip_of(KIND, &info)))
+    }
+
+    fn stop(&self, job: &Job) -> Result<(), LabError> {
+        asked::end_by_signal(KIND, job)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        systems::notes(KIND)
+    }
+
+    fn answer(&self, _: &Job) -> Result<Answer, LabError> {
+        Err(LabError::program(KIND, "it is asked while it runs"))
+    }
+}

@@ -1,0 +1,189 @@
+//! Adapters of nodes made by others: how each is started, held against a program that writes down what it was given; and bcoin itself.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use lydian_lab::runs::adapter::{Adapter, Job};
+use lydian_lab::runs::adapters::adapter;
+use lydian_lab::runs::chain_files::network;
+use lydian_lab::runs::results::{Experiment, Results};
+use lydian_oracle::Scratch;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program that writes down its arguments, one a line, and the variables it was given.
+const RECORDS: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"$0.args\"\nenv > \"$0.env\"\n[ \"$1\" = -version ] && echo 0.0.0\n[ \"$1\" = --version ] && echo 9.9\nexit 0\n";
+
+struct Bench {
+    scratch: Scratch,
+    program: PathBuf,
+}
+
+impl Bench {
+    fn new(name: &str) -> Bench {
+        let scratch = Scratch::new(&format!("lab-rivals-{name}"));
+        let program = scratch.path().join("program");
+        lydian_disk::Disk::write_whole(&lydian_disk::RealDisk, &program, RECORDS.as_bytes()).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        Bench { scratch, program }
+    }
+
+    fn node(&self, kind: &str) -> Box<dyn Adapter> {
+        adapter(kind, Some(&self.program)).unwrap()
+    }
+
+    fn job(&self, rpc_port: u16) -> Job {
+        let data = self.scratch.path().join("data");
+        std::fs::create_dir_all(&data).unwrap();
+        Job {
+            data,
+            network: network("regtest").unwrap(),
+            height: 440,
+            threads: 2,
+            cache_mib: 4_000,
+            peers: vec!["127.0.0.1:29811".parse().unwrap()],
+            time: None,
+            rpc_port,
+            more: vec!["--added-by-the-user".into()],
+        }
+    }
+
+    /// What the program was given.
+    fn given(&self, mut command: Command) -> Vec<String> {
+        assert!(command.status().unwrap().success());
+        self.written("args").lines().map(str::to_owned).collect()
+    }
+
+    fn written(&self, end: &str) -> String {
+        read(&self.program.with_extension(end))
+    }
+}
+
+fn read(path: &Path) -> String {
+    lydian_lab::runs::system::read_proc(&path.to_string_lossy()).unwrap()
+}
+
+fn holds(given: &[String], expected: &[&str]) {
+    for option in expected {
+        assert!(given.iter().any(|one| one == option), "{option} is not in {given:?}");
+    }
+}
+
+#[test]
+fn bcoin_checks_every_script_and_meets_its_peer_alone() {
+    let bench = Bench::new("bcoin");
+    let (node, job) = (bench.node("bcoin"), bench.job(18_443));
+    let given = bench.given(node.sync(&job));
+    let prefix = format!("--prefix={}", job.data.display());
+    let every = ["--checkpoints=false", "--network=regtest", &prefix, "--listen=false", "--no-wallet=true"];
+    holds(&given, &every);
+    holds(&given, &["--only=127.0.0.1:29811", "--http-host=127.0.0.1", "--http-port=18443", "--api-key=lab"]);
+    holds(&given, &["--workers=true", "--workers-size=2", "--cache-size=4000", "--added-by-the-user"]);
+    let names: Vec<String> = bench.written("env").lines().map(|line| line.split('=').next().unwrap().into()).collect();
+    assert!(!names.iter().any(|name| name == "HOME" || name.starts_with("BCOIN")), "{names:?}");
+    let offline = bench.given(node.offline(&job).unwrap());
+    holds(&offline, &["--only=127.0.0.1:1"]);
+    assert!(!offline.iter().any(|one| one.contains("29811")), "{offline:?}");
+    assert_eq!(node.version().unwrap(), "bcoin 9.9");
+    assert!(node.cannot(Experiment::Reindex).is_some() && node.cannot(Experiment::Sync).is_none());
+    assert!(node.notes().iter().any(|note| note.contains("taproot")), "{:?}", node.notes());
+}
+
+#[test]
+fn mako_gets_no_value_that_would_end_it() {
+    let bench = Bench::new("mako");
+    let node = bench.node("mako");
+    let mut job = bench.job(18_443);
+    job.threads = 64;
+    let given = bench.given(node.sync(&job));
+    let data = format!("-datadir={}", job.data.display());
+    holds(&given, &[&data, "-chain=regtest", "-checkpoints=0", "-listen=0", "-connect=127.0.0.1:29811"]);
+    holds(&given, &["-dbcache=2048", "-par=15", "-rpcport=18443", "-rpcbind=127.0.0.1:18443", "--added-by-the-user"]);
+    assert_eq!(node.version().unwrap(), "Mako 0.0.0");
+    assert!(node.offline(&job).is_none(), "its submitblock does nothing");
+}
+
+#[test]
+fn libbitcoin_becomes_the_program_after_its_settings_are_written() {
+    let bench = Bench::new("libbitcoin");
+    let (node, job) = (bench.node("libbitcoin"), bench.job(18_443));
+    let given = bench.given(node.sync(&job));
+    let file = job.data.join("lab.cfg");
+    assert_eq!(given, ["--config".to_owned(), file.display().to_string(), "--added-by-the-user".to_owned()]);
+    let settings = read(&file);
+    let genesis = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
+    for line in [
+        &format!("milestone = {genesis}:0"),
+        "identifier = 3669344250",
+        "peer = 127.0.0.1:29811",
+        "bind = 127.0.0.1:18443",
+        "threads = 2",
+        "retarget = false",
+    ] {
+        assert!(settings.lines().any(|one| one == line), "{line} is not in\n{settings}");
+    }
+    let block = settings.lines().find_map(|line| line.strip_prefix("genesis_block = ")).unwrap();
+    assert_eq!(block_hash(block), genesis);
+    assert!(node.refuses(network("main").unwrap()).is_some() && node.refuses(job.network).is_none());
+}
+
+/// Of the block in hexadecimal digits, as people write it.
+fn block_hash(digits: &str) -> String {
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    let header: Vec<u8> = (0..160).step_by(2).map(byte).collect();
+    let mut hash = lydian_hash::sha256d(&header);
+    hash.reverse();
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// No program is needed to say so, and none is started.
+#[test]
+fn those_that_cannot_say_why() {
+    for (kind, word) in [("gocoin", "regtest"), ("floresta", "utreexo")] {
+        let node = adapter(kind, None).unwrap();
+        assert!(node.cannot(Experiment::Sync).unwrap().contains(word), "{kind}");
+        assert!(node.cannot(Experiment::Reindex).is_some() && node.version().is_err(), "{kind}");
+    }
+}
+
+/// Mako keeps a connection open for the next question, although it is asked not to.
+#[test]
+fn a_tip_comes_over_a_connection_that_stays_open() {
+    let bench = Bench::new("tip");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let job = bench.job(listener.local_addr().unwrap().port());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = vec![0; 4_096];
+        let size = stream.read(&mut asked).unwrap();
+        let body = r#"{"result":{"blocks":440,"bestblockhash":"aa"},"error":null,"id":0}"#;
+        let head = format!("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        // Until the other end goes.
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+        String::from_utf8_lossy(&asked[..size]).into_owned()
+    });
+    let answer = bench.node("mako").tip(&job).unwrap().unwrap();
+    assert_eq!((answer.height, answer.tip.as_str()), (440, "aa"));
+    assert!(server.join().unwrap().contains("getblockchaininfo"));
+}
+
+/// The real one, from Core, by the command that people use.
+#[test]
+#[ignore = "needs bcoin and Core: `lydian-lab peers install bcoin`, `make judge`, then cargo test -p lydian-lab --test rivals -- --ignored"]
+fn bcoin_reaches_the_tip() {
+    let scratch = Scratch::new("lab-bcoin");
+    let out = scratch.path().join("results.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lydian-lab"));
+    command.args(["sync", "--preset", "mainnet-mix", "--blocks", "440", "--full", "2", "--nodes", "bcoin"]);
+    command.args(["--server", "bitcoind", "--runs", "1", "--out"]).arg(&out);
+    assert!(command.status().unwrap().success());
+    let results: Results = serde_json::from_str(&read(&out)).unwrap();
+    let run = &results.runs[0];
+    assert_eq!(run.outcome, lydian_lab::runs::results::Outcome::Counted, "{run:?}");
+    assert_eq!((run.exit_code, results.nodes[0].version.as_str()), (Some(0), "bcoin 1.0.2"));
+    let seen = run.samples.last().map_or(0.0, |sample| sample.cpu_seconds);
+    let counted = run.user_seconds + run.system_seconds;
+    assert!(counted > 0.9 * seen, "{counted} s of CPU counted, {seen} s seen: its workers count too");
+}
