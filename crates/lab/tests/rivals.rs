@@ -11,22 +11,29 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A program that writes down its arguments, one a line, and the variables it was given.
 const RECORDS: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"$0.args\"\nenv > \"$0.env\"\n[ \"$1\" = -version ] && echo 0.0.0\n[ \"$1\" = --version ] && echo 9.9\nexit 0\n";
 
+/// A program that is being written while another test starts one would be busy for a moment: the child has its file open.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 struct Bench {
+    _alone: MutexGuard<'static, ()>,
     scratch: Scratch,
     program: PathBuf,
 }
 
 impl Bench {
     fn new(name: &str) -> Bench {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = Scratch::new(&format!("lab-rivals-{name}"));
+        std::fs::create_dir_all(scratch.path()).unwrap();
         let program = scratch.path().join("program");
         lydian_disk::Disk::write_whole(&lydian_disk::RealDisk, &program, RECORDS.as_bytes()).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-        Bench { scratch, program }
+        Bench { _alone: alone, scratch, program }
     }
 
     fn node(&self, kind: &str) -> Box<dyn Adapter> {

@@ -55,7 +55,11 @@ fn entry(system: &System, name: &str, title: &str, file: &LabFile) -> Entry {
     let found = match system.role {
         Role::Node => adapter_with(name, None, file).and_then(|node| match node.absent() {
             Some(reason) => Err(LabError::NotInstalled(reason.to_owned())),
-            None => Ok(node.version().unwrap_or_else(|error| format!("of a version that it does not tell: {error}"))),
+            None => match node.version() {
+                // One that takes part in nothing needs no program.
+                Err(LabError::NotInstalled(reason)) => Err(LabError::NotInstalled(reason)),
+                told => Ok(told.unwrap_or_else(|error| format!("of a version that it does not tell: {error}"))),
+            },
         }),
         Role::Electrum => server_version(system, file),
     };
