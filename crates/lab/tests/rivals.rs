@@ -181,6 +181,7 @@ fn a_tip_comes_over_a_connection_that_stays_open() {
 #[ignore = "needs bcoin and Core: `lydian-lab peers install bcoin`, `make judge`, then cargo test -p lydian-lab --test rivals -- --ignored"]
 fn bcoin_reaches_the_tip() {
     let scratch = Scratch::new("lab-bcoin");
+    std::fs::create_dir_all(scratch.path()).unwrap();
     let out = scratch.path().join("results.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_lydian-lab"));
     command.args(["sync", "--preset", "mainnet-mix", "--blocks", "440", "--full", "2", "--nodes", "bcoin"]);
