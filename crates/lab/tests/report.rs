@@ -61,13 +61,18 @@ fn the_report_says_what_was_measured_and_what_was_not() {
     ] {
         is_there(text);
     }
+    let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+    let lines: Vec<&str> = markdown.lines().collect();
+    for two in lines.windows(2).filter(|two| two.iter().all(|line| line.starts_with('|'))) {
+        assert_eq!(bars(two[0]), bars(two[1]), "rows of different lengths: {two:#?}");
+    }
     for path in written.iter().filter(|path| path.extension().is_some_and(|end| end == "svg")) {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(markdown.contains(&format!("({name})")), "{name} is not in the Markdown");
         let svg = read(path);
         assert!(svg.starts_with("<svg xmlns=") && svg.contains("<title>") && svg.contains("<desc>"), "{name}");
     }
-    assert!(written.len() == 20, "{written:?}");
+    assert!(written.len() == 24, "{written:?}");
 }
 
 /// Nothing is fetched and nothing runs: no address but in links to follow and in the names of XML, and foreign text is text.

@@ -77,6 +77,8 @@ pub(super) struct Cell {
     /// Smaller, behind or below the text: a spread.
     pub(super) note: Option<String>,
     pub(super) mark: Mark,
+    /// Where it is from, for readers who want to look.
+    pub(super) link: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -144,6 +144,7 @@ fn times_table(results: &ElectrumResults, name: &str, title: String) -> Table {
         "#p99 ms",
         "#max ms",
         "#unanswered",
+        "#wrong",
         "answers",
     ];
     let mut table = Table::new(format!("{title}, milliseconds."), &columns);

@@ -88,6 +88,10 @@ fn table(text: &mut String, table: &Table) {
 
 fn cell(cell: &Cell) -> String {
     let text = plain(&cell.text);
+    let text = match cell.link.as_deref().filter(|link| is_link(link)) {
+        Some(link) => format!("[{text}]({link})"),
+        None => text,
+    };
     let text = if cell.mark == Mark::Bad { format!("**{text}**") } else { text };
     cell.note.as_deref().map_or_else(|| text.clone(), |note| format!("{text} ({})", plain(note)))
 }

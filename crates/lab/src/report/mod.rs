@@ -7,6 +7,7 @@
 mod charts;
 mod document;
 mod electrum;
+mod history;
 mod input;
 mod markdown;
 mod page;
@@ -19,6 +20,7 @@ pub use input::Input;
 
 use crate::error::LabError;
 use crate::limits::REPORT_FILES_MAX;
+use crate::runs::results::Results;
 use document::{Document, Section};
 use lydian_disk::{Disk, RealDisk};
 use std::path::{Path, PathBuf};
@@ -57,8 +59,13 @@ struct Group<'a> {
 fn document(inputs: &[Input]) -> Document {
     let colors = Colors::of(inputs);
     let groups = groups(inputs);
-    let sections: Vec<Section> = groups.iter().map(|group| section(group, &colors)).collect();
+    let mut sections: Vec<Section> = groups.iter().map(|group| section(group, &colors)).collect();
     let first = sections.iter().find_map(|section| section.answer.clone());
+    let runs: Vec<Results> = inputs.iter().filter_map(Input::runs).cloned().collect();
+    for mut section in history::projection(&runs, &colors).into_iter().chain([history::published(&colors)]) {
+        section.blocks.splice(0..0, section.answer.clone().map(document::Block::Text));
+        sections.push(section);
+    }
     let headline = first.unwrap_or_else(|| "No run counts: see the reasons below".into());
     Document { headline, lead: lead(inputs), sections }
 }
@@ -104,8 +111,14 @@ fn lead(inputs: &[Input]) -> Vec<String> {
     let starts = || inputs.iter().map(Input::started);
     let (from, to) = (starts().fold(f64::INFINITY, f64::min), starts().fold(f64::NEG_INFINITY, f64::max));
     let (from, to) = (words::date(from), words::date(to));
-    let when = if from == to { from } else { format!("{from} to {to}") };
-    vec![format!("Measured on {} ({when}).", words::list(&machines))]
+    let when = match (from.split_once(' '), to.split_once(' ')) {
+        _ if from == to => from,
+        (Some((day, time)), Some((other, until))) if day == other => {
+            format!("{day}, {} to {until}", time.trim_end_matches(" UTC"))
+        }
+        _ => format!("{from} to {to}"),
+    };
+    vec![format!("Measured on {}, {when}.", words::list(&machines))]
 }
 
 impl Input {
@@ -134,10 +147,24 @@ impl Input {
         format!("Measurement {number}, {}", words::date(self.started()))
     }
 
+    fn runs(&self) -> Option<&Results> {
+        match self {
+            Input::Runs(results) => Some(results),
+            Input::Electrum(_) => None,
+        }
+    }
+
+    /// Those that are drawn.
     fn names(&self) -> Vec<&str> {
         match self {
-            Input::Runs(results) => results.nodes.iter().map(|node| node.name.as_str()).collect(),
-            Input::Electrum(results) => results.servers.iter().map(|server| server.facts.name.as_str()).collect(),
+            Input::Runs(results) => {
+                let drawn = results.summary.iter().filter(|summary| summary.figures.is_some());
+                drawn.map(|summary| summary.node.as_str()).collect()
+            }
+            Input::Electrum(results) => {
+                let drawn = results.servers.iter().filter(|server| !server.queries.is_empty());
+                drawn.map(|server| server.facts.name.as_str()).collect()
+            }
         }
     }
 }

@@ -108,7 +108,7 @@ fn chart(html: &mut String, chart: &Chart, caption: &str) {
 fn table(html: &mut String, table: &Table) {
     let _ = write!(
         html,
-        "<div class=\"box\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">\n<table>\n<caption>{0}</caption>\n<thead><tr>",
+        "<p class=\"caption\" aria-hidden=\"true\">{0}</p>\n<div class=\"box\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">\n<table>\n<thead><tr>",
         escape(&table.caption)
     );
     for column in &table.columns {
@@ -147,7 +147,12 @@ fn cells_of(html: &mut String, table: &Table, cells: &[Cell]) {
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{}\"", class.trim()) };
         let note = cell.note.as_deref().map(|note| format!("<small>{}</small>", escape(note)));
         let end = if index == 0 { "th" } else { "td" };
-        let _ = write!(html, "<{tag}{class}>{}{}</{end}>", escape(&cell.text), note.unwrap_or_default());
+        let text = escape(&cell.text);
+        let text = match cell.link.as_deref().filter(|link| is_link(link)) {
+            Some(link) => format!("<a href=\"{}\" rel=\"noreferrer\">{text}</a>", escape(link)),
+            None => text,
+        };
+        let _ = write!(html, "<{tag}{class}>{text}{}</{end}>", note.unwrap_or_default());
     }
     html.push_str("</tr>\n");
 }

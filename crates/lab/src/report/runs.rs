@@ -79,7 +79,7 @@ fn method(results: &Results) -> String {
     };
     let settings = &results.settings;
     format!(
-        "{from}, every script checked, {} run{} each in turn, {} threads and {} MiB of cache; bars are medians, whiskers the least and the largest.",
+        "{from}, every script checked, {} run{} each in turn, {} threads and {}\u{a0}MiB of cache; bars are medians, whiskers the least and the largest.",
         settings.runs,
         if settings.runs == 1 { "" } else { "s" },
         settings.threads,
@@ -156,22 +156,20 @@ fn table(results: &Results, ranked: &[&Summary]) -> Table {
         "node",
         "#runs",
         "#wall s",
-        "#to tip s",
+        "#wall ratio",
+        "#wall / floor",
         "#CPU s",
+        "#CPU ratio",
+        "#to tip s",
         "#peak memory MB",
         "#read MB",
         "#written MB",
         "#disk MB",
-        "#blocks/s",
-        "#inputs/s",
-        "#idle %",
-        "#wall ratio",
-        "#CPU ratio",
-        "#wall / floor",
     ];
     if is_sync {
-        columns.insert(9, "#received MB");
+        columns.push("#received MB");
     }
+    columns.extend(["#blocks/s", "#inputs/s", "#idle %"]);
     let mut table = Table::new(
         "Medians; least and largest below. Ratios are to the first node named on the command line.",
         &columns,
@@ -210,8 +208,11 @@ fn cells(results: &Results, summary: &Summary, is_sync: bool, count: usize) -> V
         name,
         runs,
         tables::spread(&figures.wall_seconds, digits(figures)),
-        figures.tip_seconds.as_ref().map_or_else(Cell::none, |tip| tables::spread(tip, digits(figures))),
+        optional(figures.wall_ratio),
+        optional(figures.floor_ratio),
         tables::spread(&figures.cpu_seconds, digits(figures)),
+        optional(figures.cpu_ratio),
+        figures.tip_seconds.as_ref().map_or_else(Cell::none, |tip| tables::spread(tip, digits(figures))),
         tables::megabytes(&figures.peak_rss_bytes),
         tables::megabytes(&figures.read_bytes),
         tables::megabytes(&figures.write_bytes),
@@ -224,9 +225,6 @@ fn cells(results: &Results, summary: &Summary, is_sync: bool, count: usize) -> V
         Cell::new(words::whole(figures.blocks_per_second)),
         Cell::or_none(figures.inputs_per_second.map(words::whole)),
         Cell::or_none(figures.idle_share.as_ref().map(|idle| format!("{:.1}", idle.median * 100.0))),
-        optional(figures.wall_ratio),
-        optional(figures.cpu_ratio),
-        optional(figures.floor_ratio),
     ]);
     cells
 }

@@ -4,6 +4,7 @@
 //! lies within its picture with the widest font that a reader is likely to have; text is at least 11.5 pixels high in a picture as wide as a phone.
 //! Must never: tell nodes apart by colour alone where words fit.
 
+pub(super) mod hours;
 pub(super) mod lines;
 pub(super) mod ranking;
 pub(super) mod scatter;

@@ -119,7 +119,7 @@ fn bars_of(canvas: &Canvas<'_>, top: f64, tone: Tone, figures: &BarFigures, x_of
     canvas.bar((x_of(0.0), top), (x_of(wall.median).max(x_of(0.0) + 1.0), top + 18.0), tone, 1.0);
     canvas.bar((x_of(0.0), top + 22.0), (x_of(cpu.median).max(x_of(0.0) + 1.0), top + 30.0), tone, 0.45);
     for (spread, y) in [(wall, top + 9.0), (cpu, top + 26.0)] {
-        if spread.max - spread.min > (wall.median + cpu.median) * 1e-3 {
+        if x_of(spread.max) - x_of(spread.min) >= 3.0 {
             canvas.line((x_of(spread.min), y), (x_of(spread.max), y), Tone::Ink, 1.5);
             canvas.line((x_of(spread.min), y - 4.0), (x_of(spread.min), y + 4.0), Tone::Ink, 1.5);
             canvas.line((x_of(spread.max), y - 4.0), (x_of(spread.max), y + 4.0), Tone::Ink, 1.5);
