@@ -24,7 +24,7 @@ FUZZ_SECONDS ?= 60
 CRASH_KILLS ?= 1000
 CRASH_RUNS ?= 5000
 
-.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests btcd tests generated generate test-peers bench bench-large fuzz crash clean-cache
+.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large fuzz crash clean-cache
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -38,7 +38,7 @@ build: setup ## target/release/lydian, target/release/lydian-cli and target/rele
 run: build ## sync a chain like mainnet's from a second node over loopback, every script checked, and stay up; Ctrl-C stops both
 	@tools/run.sh
 
-test: setup format clippy tidy fuzz-lock judge fullblocktests btcd tests generated ## everything CI checks
+test: setup format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated ## everything CI checks
 
 format:
 	cargo fmt --all -- --check
@@ -62,8 +62,11 @@ fullblocktests: ## dump btcd's full-block tests for our test that replays them
 btcd: ## build btcd from its Go module, a peer of the tests
 	@$(TOOL) -p lydian-lab --bin lydian-lab -- peers install btcd || echo "btcd: its tests do not run"
 
+browser: ## Chromium, in which a test looks at the lab's report
+	@tools/setup.sh browser || echo "browser: the report's page is not looked at"
+
 tests:
-	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
+	LYDIAN_REQUIRE_BROWSER=$(if $(shell command -v chromium chromium-browser google-chrome google-chrome-stable | head -1),1) LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
 
 generate: ## write the documents that are generated from tables
 	$(TOOL) -p xtask -- generate

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Finds the system packages that builds and tests need and that this machine lacks; installs them with apt when root, names the command
-# otherwise. Input: nothing. Exit 1 when something is still missing. Never touches a package that is there.
+# otherwise. Input: nothing, or `browser` for the one package that only the test of the report's page needs. Exit 1 when something is
+# still missing. Never touches a package that is there.
 set -eu
 
 missing=()
@@ -10,17 +11,22 @@ need() { # PACKAGE TEST...: the package is missing when the test fails
   "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 have_boost() { compgen -G '/usr/include/boost/version.hpp' || compgen -G '/usr/local/include/boost/version.hpp'; }
+have_browser() { command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable; }
 have_libevent() { compgen -G '/usr/include/event2/event.h' || compgen -G '/usr/local/include/event2/event.h'; }
 
 command -v cargo >/dev/null || { echo "setup: cargo is missing; install Rust 1.95 or newer with rustup first" >&2; exit 1; }
-need git command -v git
-need g++ command -v g++
-need cmake command -v cmake
-need ninja-build command -v ninja
-need pkg-config command -v pkg-config
-need libboost-dev have_boost
-need libevent-dev have_libevent
-need golang-go command -v go
+if [ "${1:-}" = browser ]; then
+  need chromium have_browser
+else
+  need git command -v git
+  need g++ command -v g++
+  need cmake command -v cmake
+  need ninja-build command -v ninja
+  need pkg-config command -v pkg-config
+  need libboost-dev have_boost
+  need libevent-dev have_libevent
+  need golang-go command -v go
+fi
 
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
