@@ -4,7 +4,7 @@
 //! every marked number as the files have it. A marker is a comment of Markdown, so that nobody sees it:
 //!
 //!     <!-- lab: FILE NODE FIGURE -->2.05<!-- / -->
-//!     <!-- lab: FILE NODE FIGURE / NODE .3 -->0.146<!-- / -->      a ratio of two nodes; so many decimals
+//!     <!-- lab: FILE NODE FIGURE / NODE .3 -->0.146<!-- / -->      a ratio of two nodes (or `/ FILE NODE`); so many decimals
 //!     <!-- lab-table: FILE FIGURE... -->  lines of a table  <!-- / -->
 //!
 //! FILE is the name without `.json`; NODE is one of its summary (`lydian(cold)` for cold runs), or `chain`, `machine`, `settings` or `floor`; FIGURE a field of it, of which
@@ -120,17 +120,30 @@ fn number(words: &[&str], numbers: &Numbers) -> Result<String, String> {
     };
     match words {
         [file, node, figure] => shown(&find(numbers.file(file)?, node, figure)?, figure, decimals),
-        [file, node, figure, "/", other] => {
-            let value =
-                |node| find(numbers.file(file)?, node, figure)?.as_f64().ok_or("a ratio is of numbers".to_owned());
-            let (above, below) = (value(node)?, value(other)?);
-            if below == 0.0 {
-                return Err(format!("{figure} of {other} is 0"));
-            }
-            Ok(format!("{:.*}", decimals.unwrap_or(2), above / below))
+        [file, node, figure, "/", other] => ratio(numbers, figure, (file, node), (file, other), decimals),
+        [file, node, figure, "/", other_file, other] => {
+            ratio(numbers, figure, (file, node), (other_file, other), decimals)
         }
         _ => Err("FILE NODE FIGURE is what it takes, then `/ NODE` and decimals such as `.2`".to_owned()),
     }
+}
+
+/// One node's figure over another's.
+fn ratio(
+    numbers: &Numbers,
+    figure: &str,
+    above: (&str, &str),
+    below: (&str, &str),
+    decimals: Option<usize>,
+) -> Result<String, String> {
+    let value = |(file, node): (&str, &str)| {
+        find(numbers.file(file)?, node, figure)?.as_f64().ok_or_else(|| "a ratio is of numbers".to_owned())
+    };
+    let (above, divisor) = (value(above)?, value(below)?);
+    if divisor == 0.0 {
+        return Err(format!("{figure} of {} is 0", below.1));
+    }
+    Ok(format!("{:.*}", decimals.unwrap_or(2), above / divisor))
 }
 
 /// A figure of a node, or a field of the file.
@@ -288,6 +301,7 @@ mod tests {
             ("mix bitcoind peak_rss_bytes", "1,599"),
             ("mix lydian wall_seconds / bitcoind .3", "0.146"),
             ("mix bitcoind wall_seconds / lydian .1", "6.8"),
+            ("mix bitcoind wall_seconds / mix lydian .1", "6.8"),
             ("mix lydian inputs_per_second", "285,645"),
             ("mix chain inputs", "586,370"),
             ("mix chain preset", "mainnet-mix"),

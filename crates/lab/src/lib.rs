@@ -29,6 +29,7 @@ pub mod rng;
 pub mod runs;
 pub mod stats;
 pub mod sync;
+pub mod thin;
 pub mod wallet;
 
 pub use error::LabError;

@@ -10,6 +10,7 @@ mod report;
 mod reuse;
 mod runs;
 mod sync;
+mod thin;
 
 use crate::cli::compare::{CompareArgs, compare};
 use crate::cli::electrum::{ElectrumArgs, electrum};
@@ -19,6 +20,7 @@ use crate::cli::reindex::{ReindexArgs, reindex};
 use crate::cli::report::{ReportArgs, report};
 use crate::cli::reuse::ReuseArgs;
 use crate::cli::sync::{SyncArgs, sync};
+use crate::cli::thin::{ThinArgs, thin};
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
 use lydian_lab::lab_toml::{self, LabFile};
@@ -53,6 +55,8 @@ enum Command {
     Sync(SyncArgs),
     /// Compares two results of the same experiment: what became slower or larger, noise taken into account.
     Compare(CompareArgs),
+    /// Makes files of results small enough to be kept: fewer samples, no paths of this machine; the figures stay.
+    Thin(ThinArgs),
     /// Projects measured costs to mainnet at a height, with bounds and the formula; never a measurement.
     Project(ProjectArgs),
     /// Makes one self-contained page of results, with charts; beside it the same as Markdown.
@@ -152,6 +156,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Compare(args) => compare(args),
         Command::Project(args) => project(args),
         Command::Electrum(args) => electrum(args),
+        Command::Thin(args) => thin(args),
         Command::Peers(args) => peers(args),
         Command::Report(args) => report(args),
     }

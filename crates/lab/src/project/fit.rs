@@ -21,13 +21,15 @@ const PIVOT_MIN: f64 = 1e-6;
 pub(super) struct Row {
     pub(super) counts: [Option<f64>; COLUMNS],
     pub(super) seconds: f64,
+    /// How much its relative error counts: 1, less where the runs spread.
+    pub(super) weight: f64,
 }
 
 /// Seconds of one of each; 0 for columns that a model does without.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fit {
     pub(super) each: [f64; COLUMNS],
-    /// Root of the mean square of what is unexplained, as a share of the time.
+    /// Root of the mean square of what is unexplained, as a share of the time, by the rows' weights.
     pub(super) residual: f64,
 }
 
@@ -43,10 +45,12 @@ fn fit(rows: &[Row], set: u32) -> Option<Fit> {
     if columns.len() > rows.len() || columns.iter().all(|&column| column < WORK) {
         return None;
     }
-    // Each row over its time: the right side becomes 1.
+    // Each row over its time: the right side becomes its weight.
     let matrix: Option<Vec<Vec<f64>>> = rows
         .iter()
-        .map(|row| columns.iter().map(|&column| Some(row.counts.get(column).copied()?? / row.seconds)).collect())
+        .map(|row| {
+            columns.iter().map(|&column| Some(row.counts.get(column).copied()?? / row.seconds * row.weight)).collect()
+        })
         .collect();
     let matrix = matrix?;
     let scales: Vec<f64> = (0..columns.len()).map(|at| length(matrix.iter().map(|row| value(row, at)))).collect();
@@ -55,11 +59,13 @@ fn fit(rows: &[Row], set: u32) -> Option<Fit> {
     }
     let scaled: Vec<Vec<f64>> =
         matrix.iter().map(|row| row.iter().zip(&scales).map(|(value, scale)| value / scale).collect()).collect();
-    let solution = solve(normal(&scaled))?;
+    let rights: Vec<f64> = rows.iter().map(|row| row.weight).collect();
+    let solution = solve(normal(&scaled, &rights))?;
     if solution.iter().any(|&cost| cost <= 0.0) {
         return None;
     }
-    let unexplained = scaled.iter().map(|row| 1.0 - row.iter().zip(&solution).map(|(a, x)| a * x).sum::<f64>());
+    let explained = scaled.iter().map(|row| row.iter().zip(&solution).map(|(a, x)| a * x).sum::<f64>());
+    let unexplained = rights.iter().zip(explained).map(|(right, explained)| right - explained);
     let mut each = [0.0; COLUMNS];
     for ((&column, cost), scale) in columns.iter().zip(&solution).zip(&scales) {
         if let Some(slot) = each.get_mut(column) {
@@ -78,11 +84,11 @@ fn length(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The normal equations, the right side as last column.
-fn normal(matrix: &[Vec<f64>]) -> Vec<Vec<f64>> {
+fn normal(matrix: &[Vec<f64>], rights: &[f64]) -> Vec<Vec<f64>> {
     let columns = matrix.first().map_or(0, Vec::len);
     let product = |a: usize, b: usize| matrix.iter().map(|row| value(row, a) * value(row, b)).sum::<f64>();
     let line = |a: usize| {
-        let right: f64 = matrix.iter().map(|row| value(row, a)).sum();
+        let right: f64 = matrix.iter().zip(rights).map(|(row, right)| value(row, a) * right).sum();
         (0..columns).map(|b| product(a, b)).chain([right]).collect()
     };
     (0..columns).map(line).collect()
@@ -119,7 +125,7 @@ mod tests {
 
     fn row(counts: [f64; COLUMNS], costs: &[f64; COLUMNS]) -> Row {
         let seconds = counts.iter().zip(costs).map(|(count, cost)| count * cost).sum();
-        Row { counts: counts.map(Some), seconds }
+        Row { counts: counts.map(Some), seconds, weight: 1.0 }
     }
 
     const CHAINS: [[f64; COLUMNS]; 7] = [

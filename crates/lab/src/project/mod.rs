@@ -267,7 +267,9 @@ fn of_node(measured: &[Measured], counts: &TargetCounts, options: &Options) -> R
     if models.is_empty() {
         return Err("no sum of costs explains the measured times".to_owned());
     }
-    let noise = measured.iter().map(|row| row.noise).fold(0.0, f64::max);
+    // By seconds: a short chain's runs may spread by much and say little.
+    let seconds: f64 = measured.iter().map(|row| row.cpu_seconds).sum();
+    let noise = measured.iter().map(|row| row.noise * row.cpu_seconds).sum::<f64>() / seconds;
     let low = models.iter().map(|model| model.cpu_seconds.low).fold(f64::INFINITY, f64::min);
     let high = models.iter().map(|model| model.cpu_seconds.high).fold(0.0, f64::max);
     let cpu_seconds = Range { low, middle: middle(&models), high }.widened(noise);

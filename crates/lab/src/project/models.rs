@@ -1,7 +1,7 @@
 //! The models of one node: what explains its times, and what each says of the target.
 //!
 //! Input: its chains, the target's counts; output: models with their projection. Kept are those that leave no more unexplained than the best one half
-//! as much again, or than the runs spread. With one chain: each kind of work alone; the checks at libsecp256k1's measured price with the rest by one
+//! as much again, or than the runs spread (a chain whose runs spread weighs less). With one chain: each kind of work alone; the checks at libsecp256k1's measured price with the rest by one
 //! kind of work, where the node took at least that price; stages, where the node tells them.
 
 use super::fit::{BYTE, CHECK, COLUMNS, Fit, INPUT, NAMES, OUTPUT, Row, fits};
@@ -64,7 +64,7 @@ pub(super) fn models(measured: &[Measured], counts: &TargetCounts) -> (Vec<Model
     let mut chains: Vec<&str> = measured.iter().map(|row| row.sha256.as_str()).collect();
     chains.sort_unstable();
     chains.dedup();
-    let mut models: Vec<Model> = kept(fits(&rows), measured)
+    let mut models: Vec<Model> = kept(fits(&rows))
         .iter()
         .map(|fit| model(if chains.len() > 1 { "least squares" } else { "one kind of work" }, fit, &target))
         .collect();
@@ -95,7 +95,7 @@ fn row_of(row: &Measured, prices: Prices) -> Row {
     let checks = counts.ecdsa + counts.schnorr * prices.schnorr + counts.tweaks * prices.tweak;
     let counts =
         [Some(1.0), Some(counts.blocks), Some(checks), Some(counts.inputs), counts.outputs, Some(counts.bytes)];
-    Row { counts, seconds: row.cpu_seconds }
+    Row { counts, seconds: row.cpu_seconds, weight: RESIDUAL_NOISE / row.noise.max(RESIDUAL_NOISE) }
 }
 
 /// The target's counts in the columns of a row.
@@ -114,10 +114,9 @@ fn target_of(counts: &TargetCounts, prices: Prices) -> [Range; COLUMNS] {
     [Range::exactly(1.0), blocks, checks, counts.range("inputs"), counts.range("outputs"), counts.range("bytes")]
 }
 
-fn kept(fits: Vec<Fit>, measured: &[Measured]) -> Vec<Fit> {
-    let noise = measured.iter().map(|row| row.noise).fold(RESIDUAL_NOISE, f64::max);
+fn kept(fits: Vec<Fit>) -> Vec<Fit> {
     let best = fits.first().map_or(0.0, |fit| fit.residual);
-    fits.into_iter().filter(|fit| fit.residual <= (best * RESIDUAL_FACTOR).max(noise)).collect()
+    fits.into_iter().filter(|fit| fit.residual <= (best * RESIDUAL_FACTOR).max(RESIDUAL_NOISE)).collect()
 }
 
 fn model(kind: &'static str, fit: &Fit, target: &[Range; COLUMNS]) -> Model {

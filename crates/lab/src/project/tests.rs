@@ -166,3 +166,16 @@ fn the_text_says_that_nothing_in_it_was_measured() {
     assert_eq!(json["kind"], "projection");
     assert!(json["nodes"][0]["cpu_seconds"]["low"].as_f64().unwrap() > 0.0);
 }
+
+/// Runs of the empty chain take hundredths of a second and spread by a quarter: that must not spread to the projection.
+#[test]
+fn a_short_chain_whose_runs_spread_hardly_widens_the_bounds() {
+    let quiet: Vec<Results> = CHAINS.iter().map(|chain| results(*chain, &NODE)).collect();
+    let mut noisy = quiet.clone();
+    let spread = &mut noisy[0].summary[0].figures.as_mut().unwrap().cpu_seconds;
+    (spread.min, spread.max) = (spread.median * 0.75, spread.median * 1.25);
+    let of = |all: &[Results]| project(all, &target(), &Options::default()).unwrap().nodes[0].cpu_seconds;
+    let (quiet, noisy) = (of(&quiet), of(&noisy));
+    assert!((noisy.high / quiet.high - 1.0).abs() < 0.02, "{quiet:?} {noisy:?}");
+    assert!((noisy.low / quiet.low - 1.0).abs() < 0.02, "{quiet:?} {noisy:?}");
+}

@@ -208,6 +208,7 @@ impl Comparison<'_> {
             is_agreed: false,
             runs: Vec::new(),
             summary: Vec::new(),
+            thinned: None,
         })
     }
 

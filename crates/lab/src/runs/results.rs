@@ -36,6 +36,9 @@ pub struct Results {
     pub is_agreed: bool,
     pub runs: Vec<Run>,
     pub summary: Vec<Summary>,
+    /// What `lydian-lab thin` left out; `None` in a file as it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinned: Option<String>,
 }
 
 /// Where the nodes have the chain from.

@@ -1,0 +1,35 @@
+//! The command line of `lydian-lab thin`. Input: files of results, a folder. Output: a smaller file of the same name for each, and what was left out.
+
+use crate::cli::Report;
+use lydian_disk::{Disk, RealDisk};
+use lydian_lab::LabError;
+use lydian_lab::runs::results::Results;
+use lydian_lab::thin::{SAMPLES_DEFAULT, thin as thin_results};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ThinArgs {
+    /// Results of `reindex` or `sync`.
+    #[arg(required = true)]
+    results: Vec<PathBuf>,
+    /// Where the small files go; files of the same names there are replaced.
+    #[arg(long)]
+    out: PathBuf,
+    /// Samples of each run that stay.
+    #[arg(long, default_value_t = SAMPLES_DEFAULT)]
+    samples: usize,
+}
+
+pub(crate) fn thin(args: &ThinArgs) -> Result<Report, LabError> {
+    RealDisk.create_dir(&args.out)?;
+    let mut text = String::new();
+    for path in &args.results {
+        let small = thin_results(&Results::read(path)?, args.samples);
+        let name = path.file_name().ok_or_else(|| LabError::Usage(format!("{}: no name of a file", path.display())))?;
+        let json = small.to_json();
+        RealDisk.write_whole(&args.out.join(name), json.as_bytes())?;
+        let what = small.thinned.unwrap_or_default();
+        text += &format!("{}: {} bytes; {what}\n", args.out.join(name).display(), json.len());
+    }
+    Ok(Report::from(text))
+}

@@ -1,0 +1,122 @@
+//! Results made small enough to be kept with the project.
+//!
+//! Input: results; output: the same with fewer samples and without this machine's folders, and a sentence that says so. Invariant: no figure, answer, verdict or
+//! reason changes; the first and the last sample of a run stay. Must never: thin a file in silence.
+
+use crate::runs::results::Results;
+
+/// Samples of a run that stay unless told otherwise: enough for a chart.
+pub const SAMPLES_DEFAULT: usize = 40;
+
+/// Keeps at most `samples` of each run, evenly spread.
+pub fn thin(results: &Results, samples: usize) -> Results {
+    let mut small = results.clone();
+    let (mut before, mut after) = (0, 0);
+    for run in &mut small.runs {
+        before += run.samples.len();
+        run.samples = kept(run.samples.len(), samples).filter_map(|at| run.samples.get(at).copied()).collect();
+        after += run.samples.len();
+        run.log_end = run.log_end.take().map(|log| without_folders(&log));
+        run.reason = run.reason.take().map(|reason| without_folders(&reason));
+    }
+    for node in small.nodes.iter_mut().chain(&mut small.servers) {
+        node.program = without_folders(&node.program);
+        for text in node.arguments.iter_mut().chain(&mut node.notes).chain(&mut node.cannot).chain(&mut node.source) {
+            *text = without_folders(text);
+        }
+    }
+    for text in &mut small.lab.command_line {
+        *text = without_folders(text);
+    }
+    for left in &mut small.left_out {
+        left.reason = without_folders(&left.reason);
+    }
+    let text = format!("{after} of {before} samples are kept, and paths by their last part");
+    small.thinned = Some(results.thinned.as_ref().map_or(text.clone(), |earlier| format!("{earlier}; then {text}")));
+    small
+}
+
+/// Places of `wanted` out of `all`, the first and the last among them.
+fn kept(all: usize, wanted: usize) -> impl Iterator<Item = usize> {
+    let count = wanted.min(all);
+    (0..count).map(move |index| if count > 1 { index * (all - 1) / (count - 1) } else { all.saturating_sub(1) })
+}
+
+/// Absolute paths by their last part: where they lay says nothing to others.
+fn without_folders(text: &str) -> String {
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '~');
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('/') {
+        let (before, path) = rest.split_at(at);
+        let end = path.find(|c| !is_inside(c)).unwrap_or(path.len());
+        let (path, after) = path.split_at(end);
+        // Part of a word before it: a relative path, an address, a fraction.
+        let is_absolute =
+            before.chars().next_back().or(out.chars().next_back()).is_none_or(|c| !is_inside(c) && c != ':');
+        let folders = path.trim_end_matches('/').matches('/').count();
+        out.push_str(before);
+        out.push_str(match path.trim_end_matches('/').rsplit_once('/') {
+            Some((_, name)) if is_absolute && folders > 1 => name,
+            _ => path,
+        });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up::{self, Took};
+    use crate::runs::results::Sample;
+
+    #[test]
+    fn paths_are_named_by_their_last_part_and_all_else_stays() {
+        for (text, expected) in [
+            ("/a/b/target/release/lydian", "lydian"),
+            ("cannot read \"/var/x/blocks/blk00000.dat\": gone", "cannot read \"blk00000.dat\": gone"),
+            ("-datadir=/var/x/data -par=2", "-datadir=data -par=2"),
+            (
+                "https://example.org/a/b 1/2 and/or target/release/lydian-lab",
+                "https://example.org/a/b 1/2 and/or target/release/lydian-lab",
+            ),
+            ("/dev", "/dev"),
+            ("DATADIR/blocks", "DATADIR/blocks"),
+            ("/a/b/ /c/d", "b d"),
+            ("", ""),
+        ] {
+            assert_eq!(without_folders(text), expected);
+        }
+    }
+
+    #[test]
+    fn samples_are_spread_evenly_from_the_first_to_the_last() {
+        let places = |all, wanted| kept(all, wanted).collect::<Vec<_>>();
+        assert_eq!(places(101, 5), [0, 25, 50, 75, 100]);
+        assert_eq!(places(3, 5), [0, 1, 2]);
+        assert_eq!(places(9, 1), [8]);
+        assert_eq!(places(9, 0), [0usize; 0]);
+        assert_eq!(places(0, 5), [0usize; 0]);
+    }
+
+    #[test]
+    fn no_figure_changes_and_the_file_says_what_is_missing() {
+        let mut results = made_up::results("mainnet-mix", 550, [1; 6], &[Took::new("lydian", 2.0, 4.0)]);
+        results.runs[0].samples = (0..100).map(|at| Sample { seconds: f64::from(at), ..Sample::default() }).collect();
+        results.runs[0].log_end = Some("end of /var/x/debug.log".into());
+        results.nodes[0].program = "/var/x/lydian".into();
+        let small = thin(&results, 10);
+        assert_eq!((&small.summary, small.runs[0].samples.len()), (&results.summary, 10));
+        assert_eq!(small.runs[0].samples.last(), results.runs[0].samples.last());
+        assert_eq!(
+            (small.nodes[0].program.as_str(), small.runs[0].log_end.as_deref()),
+            ("lydian", Some("end of debug.log"))
+        );
+        assert_eq!(small.thinned.as_deref(), Some("10 of 100 samples are kept, and paths by their last part"));
+        assert!(thin(&small, 5).thinned.unwrap().contains("; then 5 of 10"));
+        let back = Results::parse(small.to_json().as_bytes()).unwrap();
+        assert_eq!(back, small);
+    }
+}
