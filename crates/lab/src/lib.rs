@@ -30,6 +30,7 @@ pub mod runs;
 pub mod stats;
 pub mod sync;
 pub mod thin;
+pub mod validity;
 pub mod wallet;
 
 pub use error::LabError;

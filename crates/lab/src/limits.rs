@@ -46,3 +46,6 @@ pub const RESULTS_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of a `lab.toml`.
 pub const LAB_TOML_BYTES_MAX: u64 = 1 << 20;
+
+/// What a node said of one broken block; the rest is cut.
+pub const SAID_CHARS_MAX: usize = 1_000;

@@ -11,6 +11,7 @@ mod reuse;
 mod runs;
 mod sync;
 mod thin;
+mod validity;
 
 use crate::cli::compare::{CompareArgs, compare};
 use crate::cli::electrum::{ElectrumArgs, electrum};
@@ -21,6 +22,7 @@ use crate::cli::report::{ReportArgs, report};
 use crate::cli::reuse::ReuseArgs;
 use crate::cli::sync::{SyncArgs, sync};
 use crate::cli::thin::{ThinArgs, thin};
+use crate::cli::validity::{ValidityArgs, validity};
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_lab::LabError;
 use lydian_lab::lab_toml::{self, LabFile};
@@ -63,6 +65,8 @@ enum Command {
     Report(ReportArgs),
     /// Asks Electrum servers on the same chain the same questions in turn, compares their answers, and measures them.
     Electrum(ElectrumArgs),
+    /// Gives nodes blocks that break one rule each, and tells which they accept.
+    Validity(ValidityArgs),
     /// Brings other nodes into the cache folder.
     Peers(PeersArgs),
 }
@@ -157,6 +161,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Project(args) => project(args),
         Command::Electrum(args) => electrum(args),
         Command::Thin(args) => thin(args),
+        Command::Validity(args) => validity(args),
         Command::Peers(args) => peers(args),
         Command::Report(args) => report(args),
     }

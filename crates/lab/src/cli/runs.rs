@@ -10,17 +10,21 @@ use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
 use lydian_lab::parallel;
 use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::validity;
 use lydian_lab::runs::adapters::{adapter_or_absent, cache_folder};
 use lydian_lab::runs::chain_cache::{self, ensure};
 use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::lock::{Lock, lock};
-use lydian_lab::runs::results::{Cache, Experiment, Outcome, Results, Run, Settings};
+use lydian_lab::runs::results::{Cache, Experiment, Outcome, Results, Run, Settings, Validity};
 use lydian_lab::runs::systems;
 use lydian_lab::runs::{Comparison, Contender, More, Servers, floor, left_out, machine_facts, to_markdown};
+use lydian_lab::validity::{Patience, Terms, examine};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Of the chain of broken blocks.
+pub(crate) const VALIDITY_SEED: u64 = 1;
 /// Of the machine's memory; a node that wants more would end in swapping or in the kernel's hands.
 const MEMORY_SHARE_PER_CENT: u64 = 90;
 /// Where the system does not tell how much there is.
@@ -85,6 +89,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     #[allow(clippy::option_option, reason = "absent, alone, or with a file")]
     resume: Option<Option<PathBuf>>,
+    /// Do not ask the nodes, after all runs, which broken blocks they take.
+    #[arg(long)]
+    no_validity: bool,
     /// Folder in which the nodes work [default: in the cache folder].
     #[arg(long)]
     work: Option<PathBuf>,
@@ -138,6 +145,21 @@ impl Bench {
             }
         };
         let progress = Shown::new();
+        let suite = (!args.no_validity).then(|| validity::make(VALIDITY_SEED));
+        let folder = self.work.join("validity");
+        let terms = suite.as_ref().map(|suite| Terms {
+            suite,
+            folder: &folder,
+            threads: self.settings.threads,
+            patience: Patience::default(),
+            interrupted: &self.interrupted,
+        });
+        let ask = terms.as_ref().map(|terms| {
+            move |contender: &Contender| {
+                say(&format!("asking {} which broken blocks it takes", contender.name));
+                examine(contender, terms)
+            }
+        });
         let comparison = Comparison {
             experiment: plan.experiment,
             servers: plan.servers,
@@ -154,7 +176,7 @@ impl Bench {
                 left_out: left_out(&args.nodes, plan.experiment),
                 earlier: self.earlier.as_ref(),
                 progress: Some(&progress),
-                ..More::default()
+                examine: ask.as_ref().map(|ask| ask as &dyn Fn(&Contender) -> Validity),
             },
         };
         let results = comparison.run(&mut |results, run| {
@@ -209,13 +231,18 @@ fn save(args: &RunArgs, results: &Results) -> Result<(), LabError> {
 
 /// The nodes by their names, each with what the user gave for it.
 pub(crate) fn contenders(args: &RunArgs) -> Result<Vec<Contender>, LabError> {
-    let paths = pairs("--node-path", &args.node_path, &args.nodes)?;
-    let arguments = pairs("--node-arg", &args.node_arg, &args.nodes)?;
+    named(&args.nodes, &args.node_path, &args.node_arg)
+}
+
+/// The same from the values of the three options.
+pub(crate) fn named(nodes: &[String], paths: &[String], arguments: &[String]) -> Result<Vec<Contender>, LabError> {
+    let paths = pairs("--node-path", paths, nodes)?;
+    let arguments = pairs("--node-arg", arguments, nodes)?;
     let of = |name: &str, pairs: &[(String, String)]| {
         pairs.iter().filter(|(node, _)| node == name).map(|(_, value)| value.clone()).collect::<Vec<_>>()
     };
     let mut found: Vec<Contender> = Vec::new();
-    for name in &args.nodes {
+    for name in nodes {
         if found.iter().any(|contender| contender.name == *name) {
             return Err(LabError::Usage(format!("--nodes: {name} twice; a label tells them apart, as in {name}:old")));
         }

@@ -7,4 +7,5 @@ pub mod mainnet_mix;
 pub mod maker;
 pub mod reorg;
 pub mod reuse;
+pub mod validity;
 pub mod worst;

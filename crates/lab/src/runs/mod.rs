@@ -165,7 +165,9 @@ impl Comparison<'_> {
         for (contender, node) in self.contenders.iter().zip(&mut results.nodes) {
             let is_over = self.interrupted.load(Ordering::Relaxed);
             if !is_over && node.validity.is_none() && contender.adapter.absent().is_none() {
-                node.validity = Some(examine(contender));
+                let validity = examine(contender);
+                // What was interrupted is asked again when the comparison goes on.
+                node.validity = (!self.interrupted.load(Ordering::Relaxed)).then_some(validity);
             }
         }
     }

@@ -9,7 +9,7 @@ use super::system::read_proc;
 use crate::error::LabError;
 use crate::limits::RPC_ANSWER_BYTES_MAX;
 use serde_json::{Value, json};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -38,9 +38,21 @@ impl Server {
 
     /// With the version of JSON-RPC that a server insists on.
     pub fn call_as(&self, version: &str, method: &str, params: &Value) -> Result<Value, LabError> {
+        self.ask(version, method, params, ANSWER_TIMEOUT)
+    }
+
+    /// Fails when the server takes the question or gives an answer more slowly.
+    pub fn call_within(&self, method: &str, params: &Value, timeout: Duration) -> Result<Value, LabError> {
+        self.ask("1.0", method, params, timeout)
+    }
+
+    fn ask(&self, version: &str, method: &str, params: &Value, timeout: Duration) -> Result<Value, LabError> {
         let failed = |reason: String| LabError::program(format!("RPC {method}"), reason);
-        let answer = self.post(&json!({ "jsonrpc": version, "method": method, "params": params, "id": 0 }).to_string());
-        let answer = answer.map_err(|error| failed(error.to_string()))?;
+        let question = json!({ "jsonrpc": version, "method": method, "params": params, "id": 0 }).to_string();
+        let answer = self.post(&question, timeout).map_err(|error| {
+            let is_late = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+            failed(if is_late { format!("no answer within {timeout:?}") } else { error.to_string() })
+        })?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         let mut body: Value = serde_json::from_str(body).map_err(|_| failed(first_line(&answer)))?;
         match body.get("error") {
@@ -58,14 +70,16 @@ impl Server {
         Some(NetworkBytes { received: totals["totalbytesrecv"].as_u64()?, sent: totals["totalbytessent"].as_u64()? })
     }
 
-    /// HTTP 1.0: the server ends the connection behind its answer, or says that it keeps it and how long the answer is.
-    fn post(&self, body: &str) -> std::io::Result<String> {
+    /// HTTP 1.0: the server ends the connection behind its answer, or says that it keeps it and how long the answer is. It is asked to keep it, since Core
+    /// takes 50 ms to end it.
+    fn post(&self, body: &str, timeout: Duration) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port))?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
         let authorization = base64(self.credentials.as_bytes());
         // In one piece, so that the server reads it in one.
         let request = format!(
-            "POST / HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\nAuthorization: Basic {authorization}\r\n\
+            "POST / HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\nAuthorization: Basic {authorization}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );

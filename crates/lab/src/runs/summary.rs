@@ -3,6 +3,7 @@
 //! Input: results. Output: the summary; a table for people. Must never: put a run into a figure that does not count.
 
 use super::results::{Cache, Figures, Outcome, Results, Run, Spread, Summary, rounded};
+use crate::validity;
 use std::fmt::Write;
 
 /// Of the table.
@@ -75,7 +76,7 @@ pub fn to_markdown(results: &Results) -> String {
     let _ = writeln!(text, "|{}", "---|".repeat(COLUMNS));
     for summary in &results.summary {
         // Writing into a string cannot fail.
-        let _ = writeln!(text, "{}", row(summary));
+        let _ = writeln!(text, "{}", row(results, summary));
     }
     for node in &results.nodes {
         if let Some(reason) = &node.cannot {
@@ -94,7 +95,10 @@ pub fn to_markdown(results: &Results) -> String {
     text
 }
 
-fn row(summary: &Summary) -> String {
+fn row(results: &Results, summary: &Summary) -> String {
+    let node = results.nodes.iter().find(|node| node.name == summary.node);
+    let missing = node.and_then(|node| validity::missing(node.validity.as_ref()?));
+    let mark = missing.map_or(String::new(), |missing| format!(", NOT VALIDATING {missing}"));
     let cache = match summary.cache {
         Cache::Warm => "",
         Cache::Cold => " (cold)",
@@ -106,7 +110,7 @@ fn row(summary: &Summary) -> String {
     if summary.runs_disturbed > 0 {
         let _ = write!(runs, ", {} disturbed", summary.runs_disturbed);
     }
-    let head = format!("| {}{cache} | {runs} |", summary.node);
+    let head = format!("| {}{cache}{mark} | {runs} |", summary.node);
     let Some(figures) = &summary.figures else { return format!("{head}{}", " - |".repeat(COLUMNS - 2)) };
     let spread = |spread: &Spread| format!("{:.2} [{:.2}-{:.2}]", spread.median, spread.min, spread.max);
     let megabytes = |spread: &Spread| format!("{:.0}", spread.median / 1e6);
@@ -152,6 +156,7 @@ fn remarks(results: &Results) -> Vec<String> {
         if let Some(source) = &node.source {
             lines.push(format!("{} has the chain from {source}.", node.name));
         }
+        lines.extend(validity::line_of(node));
         lines.extend(node.notes.iter().map(|note| format!("{}: {note}", node.name)));
     }
     if results.runs.iter().any(|run| run.cache_emptied_by.as_deref() == Some("posix_fadvise")) {

@@ -107,7 +107,12 @@ fn heights(bench: &mut Bench) -> Result<(), LabError> {
 }
 
 /// Grows a script of one output by what is missing; the lengths of lengths make a second step needed.
-fn fit(block: &mut MutBlock, target: usize, size: impl Fn(&MutBlock) -> usize, grow: impl Fn(&mut MutBlock, usize)) {
+pub(in crate::presets) fn fit(
+    block: &mut MutBlock,
+    target: usize,
+    size: impl Fn(&MutBlock) -> usize,
+    grow: impl Fn(&mut MutBlock, usize),
+) {
     let mut pad = 0;
     for _ in 0..8 {
         grow(block, pad);
@@ -124,7 +129,7 @@ fn base_size(block: &MutBlock) -> usize {
         + block.txs.iter().map(|tx| tx.encode_stripped().len()).sum::<usize>()
 }
 
-fn weight(block: &MutBlock) -> usize {
+pub(in crate::presets) fn weight(block: &MutBlock) -> usize {
     3 * base_size(block) + block.encode().len()
 }
 

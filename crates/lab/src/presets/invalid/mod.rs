@@ -15,6 +15,10 @@ mod taproot;
 mod tx;
 mod witness;
 
+pub(super) use block::{fit, weight};
+pub(super) use script_case::{ScriptCase, Signing, Unlocked};
+pub(super) use taproot::leaf_of;
+
 use super::ledger::{ACCEPT, Expectation, Ledger, write_summary};
 use super::maker::{Maker, TRUE_SCRIPT, free_tx, output, seal};
 use crate::error::LabError;
@@ -122,6 +126,11 @@ impl Bench {
     }
 }
 
+/// Every way in which a script fails.
+pub(super) fn script_cases(wallet: &Wallet) -> Vec<ScriptCase> {
+    [legacy::cases, witness::cases, taproot::cases].map(|cases| cases(wallet)).concat()
+}
+
 /// Writes the cases into a folder.
 pub fn write(seed: u64, folder: &Path) -> Result<Vec<Expectation>, LabError> {
     let ledger = Ledger::new(folder, CASES_NOW)?;
@@ -136,7 +145,7 @@ pub fn write(seed: u64, folder: &Path) -> Result<Vec<Expectation>, LabError> {
     coins::cases(&mut bench)?;
     bench.stock()?;
     sigops::cases(&mut bench)?;
-    let scripts = [legacy::cases, witness::cases, taproot::cases].map(|cases| cases(&bench.wallet)).concat();
+    let scripts = script_cases(&bench.wallet);
     script_case::record(&mut bench, &scripts)?;
     let mut lines = bench.ledger.finish()?;
     write_summary(folder, "invalid", seed, &bench.maker, &lines)?;

@@ -7,7 +7,7 @@ use crate::error::LabError;
 use crate::presets::maker::{FreeCoin, TRUE_SCRIPT, free_tx, output};
 use crate::wallet::{LEAF_VERSION_TAPSCRIPT, Spending, ecdsa_signature, leaf_hash, legacy_message, schnorr_signature};
 use lydian_primitives::OutPoint;
-use lydian_primitives::build::MutTx;
+use lydian_primitives::build::{MutOutput, MutTx};
 use secp256k1::Keypair;
 use std::rc::Rc;
 
@@ -15,21 +15,21 @@ use std::rc::Rc;
 const VALUE: i64 = 20_000;
 
 /// scriptSig and witness of the input.
-pub(super) type Unlocked = (Vec<u8>, Vec<Vec<u8>>);
+pub(in crate::presets) type Unlocked = (Vec<u8>, Vec<Vec<u8>>);
 type Unlock = Rc<dyn Fn(&Signing<'_>) -> Unlocked>;
 
 /// The transaction to be signed; the coin is its only input.
-pub(super) struct Signing<'a> {
-    pub(super) tx: &'a MutTx,
+pub(in crate::presets) struct Signing<'a> {
+    pub(in crate::presets) tx: &'a MutTx,
     spent: &'a [(i64, Vec<u8>)],
 }
 
 impl Signing<'_> {
-    pub(super) fn legacy(&self, key: &Keypair, script_code: &[u8]) -> Vec<u8> {
+    pub(in crate::presets) fn legacy(&self, key: &Keypair, script_code: &[u8]) -> Vec<u8> {
         ecdsa_signature(key, legacy_message(self.tx, 0, script_code))
     }
 
-    pub(super) fn segwit_v0(&self, key: &Keypair, script_code: &[u8]) -> Vec<u8> {
+    pub(in crate::presets) fn segwit_v0(&self, key: &Keypair, script_code: &[u8]) -> Vec<u8> {
         ecdsa_signature(key, Spending::new(self.spent).segwit_v0(self.tx, 0, script_code))
     }
 
@@ -44,7 +44,7 @@ impl Signing<'_> {
 }
 
 #[derive(Clone)]
-pub(super) struct ScriptCase {
+pub(in crate::presets) struct ScriptCase {
     name: String,
     /// Core's words for the script error.
     error: &'static str,
@@ -56,7 +56,7 @@ pub(super) struct ScriptCase {
 }
 
 impl ScriptCase {
-    pub(super) fn new(
+    pub(in crate::presets) fn new(
         name: &str,
         error: &'static str,
         script_pubkey: Vec<u8>,
@@ -74,7 +74,7 @@ impl ScriptCase {
     }
 
     /// How the same coin is spent rightly.
-    pub(super) fn twin(mut self, good: impl Fn(&Signing<'_>) -> Unlocked + 'static) -> ScriptCase {
+    pub(in crate::presets) fn twin(mut self, good: impl Fn(&Signing<'_>) -> Unlocked + 'static) -> ScriptCase {
         self.good = Some(Rc::new(good));
         self
     }
@@ -82,6 +82,28 @@ impl ScriptCase {
     pub(super) fn locked(mut self, lock_time: u32, sequence: u32) -> ScriptCase {
         (self.lock_time, self.sequence) = (lock_time, sequence);
         self
+    }
+
+    pub(in crate::presets) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What Core's `submitblock` says of a block with the wrong spend.
+    pub(in crate::presets) fn reason(&self) -> String {
+        format!("block-script-verify-flag-failed ({})", self.error)
+    }
+
+    /// The coin.
+    pub(in crate::presets) fn coin(&self) -> MutOutput {
+        output(VALUE, &self.script_pubkey)
+    }
+
+    pub(in crate::presets) fn bad_spend(&self, outpoint: OutPoint) -> MutTx {
+        self.spend(outpoint, &self.bad)
+    }
+
+    pub(in crate::presets) fn good_spend(&self, outpoint: OutPoint) -> Option<MutTx> {
+        self.good.as_ref().map(|unlock| self.spend(outpoint, unlock))
     }
 
     fn spend(&self, outpoint: OutPoint, unlock: &Unlock) -> MutTx {
@@ -99,17 +121,16 @@ impl ScriptCase {
 
 pub(super) fn record(bench: &mut Bench, cases: &[ScriptCase]) -> Result<(), LabError> {
     let Some(coin) = bench.maker.rich_coin() else { return Ok(()) };
-    let outputs = cases.iter().map(|case| output(VALUE, &case.script_pubkey)).collect();
+    let outputs = cases.iter().map(ScriptCase::coin).collect();
     let funding = free_tx(&[coin], outputs);
     let txid = funding.txid();
     bench.twin("chain", "", vec![funding], |_| ())?;
     let mut good = Vec::new();
     for (vout, case) in (0..).zip(cases) {
         let outpoint = OutPoint { txid, vout };
-        let reason = format!("block-script-verify-flag-failed ({})", case.error);
-        let bad = case.spend(outpoint, &case.bad);
-        bench.broken(&case.name, "block-script-verify-flag-failed", &reason, vec![bad], |_| ())?;
-        good.extend(case.good.as_ref().map(|unlock| case.spend(outpoint, unlock)));
+        let bad = case.bad_spend(outpoint);
+        bench.broken(&case.name, "block-script-verify-flag-failed", &case.reason(), vec![bad], |_| ())?;
+        good.extend(case.good_spend(outpoint));
     }
     bench.twin("every-script-spent-rightly", "block-script-verify-flag-failed", good, |_| ())
 }

@@ -25,7 +25,7 @@ pub(super) fn cases(wallet: &Wallet) -> Vec<ScriptCase> {
 }
 
 /// A tree of one leaf.
-pub(super) fn leaf_of(internal: &Keypair, script: Vec<u8>) -> Opened {
+pub(in crate::presets) fn leaf_of(internal: &Keypair, script: Vec<u8>) -> Opened {
     open_leaf(internal, *internal, script)
 }
 

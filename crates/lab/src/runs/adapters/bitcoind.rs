@@ -6,6 +6,7 @@ use super::{cache_folder, core, found};
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
 use crate::runs::results::Answer;
+use crate::runs::rpc::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -49,6 +50,14 @@ impl Adapter for Bitcoind {
 
     fn serve(&self, job: &Job, port: u16) -> Option<Command> {
         Some(core::serve(job.command(&self.program), job, port))
+    }
+
+    fn offline(&self, job: &Job) -> Option<Command> {
+        Some(core::offline(job.command(&self.program), job))
+    }
+
+    fn rpc(&self, job: &Job) -> Option<Server> {
+        Server::with_cookie(job)
     }
 
     fn answer(&self, job: &Job) -> Result<Answer, LabError> {

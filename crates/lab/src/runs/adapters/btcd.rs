@@ -97,6 +97,17 @@ impl Adapter for Btcd {
         command
     }
 
+    fn offline(&self, job: &Job) -> Option<Command> {
+        let mut command = self.command(job);
+        command.env("GOMAXPROCS", job.threads.to_string());
+        command.arg("--nolisten").arg(format!("--utxocachemaxsize={}", job.cache_mib)).args(&job.more);
+        Some(command)
+    }
+
+    fn rpc(&self, job: &Job) -> Option<Server> {
+        Some(Btcd::server(job))
+    }
+
     fn tip(&self, job: &Job) -> Option<Result<Answer, LabError>> {
         let server = Btcd::server(job);
         Some(server.call("getbestblock", &json!([])).and_then(|best| answer_of(&best)))

@@ -62,6 +62,14 @@ pub(super) fn serve(mut command: Command, job: &Job, port: u16) -> Command {
     command
 }
 
+/// No peers and no blocks yet; blocks come by RPC, and every script of them is checked.
+pub(super) fn offline(mut command: Command, job: &Job) -> Command {
+    command.args(job.place()).args(OFFLINE).args(QUIET).arg("-assumevalid=0");
+    command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
+    command.args(asked(job)).args(&job.more);
+    command
+}
+
 /// Starts the program once more and asks it.
 pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError> {
     command.args(job.place()).args(OFFLINE).args(QUIET);

@@ -6,6 +6,7 @@ use super::found;
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
 use crate::runs::results::{Answer, Stage, rounded};
+use crate::runs::rpc::Server;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,6 +76,20 @@ impl Adapter for Lydian {
 
     fn stages(&self, job: &Job) -> Vec<Stage> {
         self.ask(job, "info").map_or(Vec::new(), |info| stages_of(&info))
+    }
+
+    fn offline(&self, job: &Job) -> Option<Command> {
+        let mut command = job.command(&self.program);
+        command.args(job.place()).args(["-listen=0", "-connect=0", "-assumevalid=0", "-printtoconsole=0"]);
+        command.arg("-server=1").arg(format!("-rpcport={}", job.rpc_port));
+        command.arg(format!("-rpccookiefile={}", job.cookie().display()));
+        command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
+        command.args(&job.more);
+        Some(command)
+    }
+
+    fn rpc(&self, job: &Job) -> Option<Server> {
+        Server::with_cookie(job)
     }
 
     fn answer(&self, job: &Job) -> Result<Answer, LabError> {

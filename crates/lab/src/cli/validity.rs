@@ -1,0 +1,82 @@
+//! The command line of `lydian-lab validity`: which broken rules each node accepts, without any measurement.
+//!
+//! Input: names of nodes. Output: a table, and a JSON file. Exit code 0 when every node refuses every block it was asked for, 1 when one does not or cannot be
+//! asked, 130 after a Ctrl-C.
+
+use crate::cli::runs::{VALIDITY_SEED, named};
+use crate::cli::{Report, say};
+use lydian_disk::{Disk, RealDisk};
+use lydian_lab::LabError;
+use lydian_lab::parallel::default_threads;
+use lydian_lab::presets::validity::make;
+use lydian_lab::runs::adapters::cache_folder;
+use lydian_lab::runs::lock::lock;
+use lydian_lab::validity::{Document, Patience, Terms, line_of, to_markdown};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const EXIT_NOT_VALIDATING: u8 = 1;
+const EXIT_INTERRUPTED: u8 = 130;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ValidityArgs {
+    /// Kinds as in `reindex`; `KIND:LABEL` for a second build of one kind.
+    #[arg(long, value_delimiter = ',', default_value = "lydian,bitcoind")]
+    nodes: Vec<String>,
+    /// NAME=PATH: the program of a node.
+    #[arg(long)]
+    node_path: Vec<String>,
+    /// NAME=ARGUMENT: one more argument for a node.
+    #[arg(long, allow_hyphen_values = true)]
+    node_arg: Vec<String>,
+    /// Script threads of each node [default: all cores].
+    #[arg(long)]
+    par: Option<usize>,
+    /// A node that takes longer for all blocks is ended.
+    #[arg(long, default_value_t = 600)]
+    timeout_seconds: u64,
+    /// What each node did as JSON.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Folder in which the nodes work [default: in the cache folder].
+    #[arg(long)]
+    work: Option<PathBuf>,
+}
+
+pub(crate) fn validity(args: &ValidityArgs) -> Result<Report, LabError> {
+    let contenders = named(&args.nodes, &args.node_path, &args.node_arg)?;
+    let cache = cache_folder();
+    let _lock = lock(&cache)?;
+    let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
+    RealDisk.create_dir(&work)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))
+            .map_err(|error| LabError::Usage(format!("cannot listen to signals: {error}")))?;
+    }
+    let suite = make(VALIDITY_SEED);
+    let terms = Terms {
+        suite: &suite,
+        folder: &work.join("validity"),
+        threads: args.par.unwrap_or_else(default_threads),
+        patience: Patience { total: Duration::from_secs(args.timeout_seconds), ..Patience::default() },
+        interrupted: &interrupted,
+    };
+    let document = Document::make(&contenders, &terms, std::env::args().collect(), &mut |node| {
+        say(&line_of(node).unwrap_or_default());
+    });
+    if let Some(path) = &args.out {
+        RealDisk.write_whole(path, document.to_json().as_bytes())?;
+    }
+    let text = to_markdown(&document.nodes);
+    let exit_code = if interrupted.load(Ordering::Relaxed) {
+        EXIT_INTERRUPTED
+    } else if document.is_all_refused() {
+        0
+    } else {
+        EXIT_NOT_VALIDATING
+    };
+    Ok(Report { text, exit_code })
+}

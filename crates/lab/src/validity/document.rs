@@ -1,0 +1,106 @@
+//! What `lydian-lab validity` writes: the rules, and for each node which broken blocks it took. Format: `docs/formats/lab-results.md`.
+
+use super::{Terms, examine};
+use crate::presets::validity::Suite;
+use crate::runs::results::{Lab, MachineFacts, NodeFacts, Validity};
+use crate::runs::{Contender, arguments_of, machine, system};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::Ordering;
+
+/// Changes when a field changes its meaning or goes.
+const FORMAT: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    pub format: u32,
+    pub lab: Lab,
+    /// `validity`.
+    pub experiment: String,
+    /// Seconds since 1970.
+    pub started: f64,
+    pub machine: MachineFacts,
+    /// Over the blocks in the order in which they were given.
+    pub sha256: String,
+    pub rules: Vec<Question>,
+    /// `validity` of each is there.
+    pub nodes: Vec<NodeFacts>,
+}
+
+/// A broken rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    pub name: String,
+    pub rule: String,
+    pub height: u32,
+    /// The change of the rules that made it one; `None`: it was always there.
+    pub since: Option<String>,
+    /// What Bitcoin Core says of the block.
+    pub core_says: String,
+}
+
+impl Document {
+    /// Asks one node after the other; `done` hears of each. An interruption keeps those before it.
+    pub fn make(
+        contenders: &[Contender],
+        terms: &Terms<'_>,
+        command_line: Vec<String>,
+        done: &mut dyn FnMut(&NodeFacts),
+    ) -> Document {
+        let mut document = Document {
+            format: FORMAT,
+            lab: Lab { version: env!("CARGO_PKG_VERSION").into(), commit: machine::commit(), command_line },
+            experiment: "validity".into(),
+            started: system::unix_seconds(),
+            machine: machine::machine_facts(terms.folder.parent().unwrap_or(terms.folder)),
+            sha256: terms.suite.sha256.clone(),
+            rules: questions(terms.suite),
+            nodes: Vec::new(),
+        };
+        for contender in contenders {
+            let facts = facts(contender, terms);
+            if terms.interrupted.load(Ordering::Relaxed) {
+                break;
+            }
+            done(&facts);
+            document.nodes.push(facts);
+        }
+        document
+    }
+
+    /// Every node was asked, and took nothing.
+    pub fn is_all_refused(&self) -> bool {
+        let refuses = |validity: &Validity| !validity.cases.is_empty() && validity.not_validated().is_empty();
+        self.nodes.iter().all(|node| node.validity.as_ref().is_some_and(refuses))
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+fn questions(suite: &Suite) -> Vec<Question> {
+    let question = |group: &crate::presets::validity::Group| Question {
+        name: group.case.rule.name.into(),
+        rule: group.case.rule.title.into(),
+        height: group.height,
+        since: group.case.rule.since.map(|since| since.to_string()),
+        core_says: group.case.reason.clone(),
+    };
+    suite.groups.iter().map(question).collect()
+}
+
+fn facts(contender: &Contender, terms: &Terms<'_>) -> NodeFacts {
+    let adapter = contender.adapter.as_ref();
+    let job = super::job(contender, terms, std::path::Path::new("DATADIR"), 0);
+    let command = adapter.absent().is_none().then(|| job.and_then(|job| adapter.offline(&job))).flatten();
+    NodeFacts {
+        name: contender.name.clone(),
+        program: adapter.program().display().to_string(),
+        version: adapter.version().unwrap_or_else(|error| format!("not told: {error}")),
+        arguments: command.as_ref().map_or(Vec::new(), arguments_of),
+        source: None,
+        cannot: None,
+        notes: adapter.notes(),
+        validity: Some(examine(contender, terms)),
+    }
+}

@@ -1,0 +1,126 @@
+//! Validity for people: a line a node, a line a rule, and the mark beside a node's time.
+//!
+//! Input: what nodes did. Output: Markdown. Invariant: a node is said to refuse everything only when it was asked for every rule that it has.
+
+use crate::presets::validity::{RULES, rule_of};
+use crate::runs::results::{Case, NodeFacts, Validity};
+use std::fmt::Write;
+
+/// A table of all rules, what each node does with them, and a line a node below it.
+pub fn to_markdown(nodes: &[NodeFacts]) -> String {
+    let mut text = String::from("| broken rule |");
+    let known: Vec<(&NodeFacts, &Validity)> =
+        nodes.iter().filter_map(|node| Some((node, node.validity.as_ref()?))).collect();
+    // Writing into a string cannot fail.
+    known.iter().for_each(|(node, _)| {
+        let _ = write!(text, " {} |", node.name);
+    });
+    let _ = writeln!(text, "\n|---|{}", "---|".repeat(known.len()));
+    for rule in RULES {
+        let _ = write!(text, "| {} |", rule.title);
+        for (_, validity) in &known {
+            let cell = match validity.cases.iter().find(|case| case.name == rule.name) {
+                Some(Case { is_accepted: true, .. }) => "TAKES IT",
+                Some(_) => "refuses",
+                None => "-",
+            };
+            let _ = write!(text, " {cell} |");
+        }
+        text.push('\n');
+    }
+    text.push('\n');
+    nodes.iter().filter_map(line_of).for_each(|line| {
+        let _ = writeln!(text, "{line}");
+    });
+    text
+}
+
+/// What is to be said of a node; `None` where nobody asked it.
+pub fn line_of(node: &NodeFacts) -> Option<String> {
+    let validity = node.validity.as_ref()?;
+    let (name, asked) = (&node.name, validity.cases.len());
+    let reason = validity.reason.as_ref().map_or(String::new(), |reason| format!(" Not all is known: {reason}."));
+    if asked == 0 {
+        return Some(format!("{name}: which broken rules it accepts is not known: {}.", validity.reason.as_deref()?));
+    }
+    Some(match missing(validity) {
+        None => format!("{name} refuses all {asked} broken blocks.{reason}"),
+        Some(missing) => {
+            let taken = validity.cases.iter().filter(|case| case.is_accepted).count();
+            format!("NOT VALIDATING: {name} takes {taken} of {asked} broken blocks: {missing}.{reason}")
+        }
+    })
+}
+
+/// What it does not validate, `taproot, MINIMALIF in tapscript`: a deployment where it takes every block that breaks it, else rule by rule. `None` where it
+/// took nothing.
+pub fn missing(validity: &Validity) -> Option<String> {
+    let since = |case: &Case| rule_of(&case.name).and_then(|rule| rule.since);
+    let mut words: Vec<String> = Vec::new();
+    for case in validity.cases.iter().filter(|case| case.is_accepted) {
+        let deployment = since(case);
+        let alike: Vec<&Case> =
+            validity.cases.iter().filter(|other| deployment.is_some() && since(other) == deployment).collect();
+        let is_whole = alike.len() > 1 && alike.iter().all(|other| other.is_accepted);
+        let word = deployment.filter(|_| is_whole).map_or(case.rule.clone(), |deployment| deployment.to_string());
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets::validity::Deployment;
+
+    fn node(taken: impl Fn(&str) -> bool, reason: Option<&str>) -> NodeFacts {
+        let case = |rule: &crate::presets::validity::Rule| Case {
+            name: rule.name.into(),
+            rule: rule.title.into(),
+            height: 1_401,
+            is_accepted: taken(rule.name),
+            said: "no".into(),
+        };
+        let validity = Validity {
+            sha256: String::new(),
+            cases: RULES.iter().map(case).collect(),
+            reason: reason.map(str::to_owned),
+        };
+        NodeFacts {
+            name: "node".into(),
+            program: String::new(),
+            version: String::new(),
+            arguments: Vec::new(),
+            source: None,
+            cannot: None,
+            notes: Vec::new(),
+            validity: Some(validity),
+        }
+    }
+
+    #[test]
+    fn a_node_that_refuses_all_is_told_apart_from_one_that_does_not_know_taproot() {
+        let all = RULES.len();
+        let good = node(|_| false, None);
+        assert_eq!(line_of(&good), Some(format!("node refuses all {all} broken blocks.")));
+        let old = node(|name| rule_of(name).unwrap().since == Some(Deployment::Taproot), None);
+        assert_eq!(missing(old.validity.as_ref().unwrap()).unwrap(), "taproot");
+        assert!(to_markdown(&[old]).contains("| tapscript signature budget | TAKES IT |\n"));
+        let one = node(|name| name == "tapscript-if-on-2" || name == "weight-4000001", None);
+        let line = line_of(&one).unwrap();
+        assert!(line.ends_with(&format!("2 of {all} broken blocks: MINIMALIF in tapscript, block weight.")), "{line}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        let part = node(|_| false, Some("it died"));
+        assert!(line_of(&part).unwrap().ends_with("Not all is known: it died."));
+        let mut none = node(|_| false, Some("it takes no blocks by RPC"));
+        none.validity.as_mut().unwrap().cases.clear();
+        assert!(line_of(&none).unwrap().contains("not known: it takes no blocks by RPC"));
+        none.validity = None;
+        assert_eq!(line_of(&none), None);
+    }
+}
