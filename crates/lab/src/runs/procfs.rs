@@ -165,7 +165,7 @@ mod tests {
         const STATUS: &str = include_str!("../../tests/vectors/proc/process-status.txt");
         const CHILDREN: &str = include_str!("../../tests/vectors/proc/task-children.txt");
         const MACHINE: &str = include_str!("../../tests/vectors/proc/machine-stat.txt");
-        let times = ProcessTimes { state: 'S', parent: 19_377, own_ticks: 103, children_ticks: 0 };
+        let times = ProcessTimes { state: 'S', parent: 19_377, group: 19_377, own_ticks: 103, children_ticks: 0 };
         assert_eq!(process_times(STAT), Some(times));
         let expected =
             Io { rchar: 16_991_536, wchar: 939_033, read_bytes: 0, write_bytes: 806_912, cancelled_write_bytes: 8_192 };
