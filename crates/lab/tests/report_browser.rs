@@ -85,13 +85,13 @@ struct Browser<'a> {
 }
 
 impl Browser<'_> {
-    fn run(&self, size: (u32, u32), what: &str, page: &Path) -> String {
+    fn run(&self, size: (u32, u32), what: &[&str], page: &Path) -> String {
         let output = Command::new(&self.program)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"])
             .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
             .arg(format!("--user-data-dir={}", self.scratch.path().join("profile").display()))
             .arg(format!("--window-size={},{}", size.0, size.1))
-            .arg(what)
+            .args(what)
             .arg(format!("file://{}", page.canonicalize().unwrap().display()))
             .stdin(Stdio::null())
             .stderr(Stdio::null())
@@ -101,14 +101,16 @@ impl Browser<'_> {
     }
 
     /// What to do with a page, and what the browser says of it.
-    fn show(&self, width: u32, what: &str, page: &Path) -> String {
+    fn show(&self, width: u32, what: &[&str], page: &Path) -> String {
         let frame = page.with_extension("frame.html");
         std::fs::write(&frame, framed(width, page)).unwrap();
         self.run((width, 3_000), what, &frame)
     }
 
-    fn probe(&self, width: u32, page: &Path) -> serde_json::Value {
-        let dump = self.show(width, "--dump-dom", page);
+    /// `system`: the scheme of the reader's system.
+    fn probe(&self, width: u32, system: &str, page: &Path) -> serde_json::Value {
+        let dark: &[&str] = if system == "dark" { &["--force-dark-mode"] } else { &[] };
+        let dump = self.show(width, &[&["--dump-dom"], dark].concat(), page);
         let answer = dump.split_once("PROBE").and_then(|(_, rest)| rest.split_once("END"));
         let answer = answer.unwrap_or_else(|| panic!("the browser gave no answer: {dump:.300}")).0;
         serde_json::from_str(&answer.replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")).unwrap()
@@ -117,7 +119,7 @@ impl Browser<'_> {
     /// Bytes of the picture, which stays where pictures are kept.
     fn picture(&self, width: u32, name: &str, page: &Path) -> Vec<u8> {
         let path = self.shots.join(format!("{name}.png"));
-        self.show(width, &format!("--screenshot={}", path.display()), page);
+        self.show(width, &[&format!("--screenshot={}", path.display())], page);
         std::fs::read(&path).unwrap()
     }
 }
@@ -129,7 +131,7 @@ fn size_of(png: &[u8]) -> (u32, u32) {
     (number(16), number(20))
 }
 
-/// The page with another scheme chosen by its switch, or as the browser's own when `scheme` is `auto`.
+/// The page with a scheme chosen by its switch; `auto` is that of the reader's system.
 fn with_scheme(page: &str, scheme: &str) -> String {
     let chosen = page.replacen("id=\"scheme-auto\" checked", "id=\"scheme-auto\"", 1);
     let from = format!("id=\"scheme-{scheme}\"");
@@ -161,16 +163,24 @@ fn a_browser_shows_the_report_whole_on_phones_and_screens_in_light_and_dark() {
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
     assert!(page.contains(policy));
     let probed = page.replacen(policy, "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'", 1);
-    let probed = probed.replacen("</head>", &format!("{PROBE}</head>"), 1);
+    let probed = probed.replace("<details>", "<details open>").replacen("</head>", &format!("{PROBE}</head>"), 1);
     let file = |name: &str, text: &str| {
         let path = scratch.path().join(format!("{name}.html"));
         std::fs::write(&path, text).unwrap();
         path
     };
     let blank = file("blank", "<!doctype html><meta name=viewport content='width=device-width'><title>blank</title>");
-    for (width, scheme) in [(390, "light"), (390, "dark"), (1_280, "light"), (1_280, "dark")] {
+    // The scheme that the switch says, and that of the reader's system.
+    for (width, switch, system) in [
+        (390, "light", "light"),
+        (390, "auto", "dark"),
+        (1_280, "auto", "light"),
+        (1_280, "dark", "light"),
+        (1_280, "light", "dark"),
+    ] {
+        let scheme = if switch == "auto" { system } else { switch };
         let name = format!("{width}-{scheme}");
-        let answer = browser.probe(width, &file("probe", &with_scheme(&probed, scheme)));
+        let answer = browser.probe(width, system, &file("probe", &with_scheme(&probed, switch)));
         assert_eq!(answer["width"], width, "{name}: another width than asked for");
         assert!(answer["scroll"].as_u64() <= Some(width.into()), "{name}: {answer}");
         for finding in ["wide", "empty", "outside", "overlaps"] {

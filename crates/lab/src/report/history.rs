@@ -70,7 +70,7 @@ fn chart(history: &History, edition: &Edition, colors: &Colors) -> super::charts
         hours: entry.hours(),
         bounds: None,
         is_measured: entry.outcome == Outcome::Finished,
-        remark: if entry.outcome == Outcome::Projected { "(expected by it)".into() } else { String::new() },
+        remark: if entry.outcome == Outcome::Projected { "(expected)".into() } else { String::new() },
     };
     let rows: Vec<Hours> = history.entries(edition.year).iter().map(of).collect();
     let floor = edition.floor.as_ref().map(|floor| floor.hours.value);

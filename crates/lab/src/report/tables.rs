@@ -181,7 +181,6 @@ fn verdict(node: &NodeFacts, rule: &str) -> Cell {
 
 /// Which lab measured what, and how to do it again.
 pub(super) fn provenance(lab: &Lab, machine: &MachineFacts, chain: &ChainFacts, started: f64) -> Vec<(String, String)> {
-    let count = |value: Option<u64>| value.map_or_else(|| "not counted".to_owned(), words::count);
     let fact = |name: &str, value: String| (name.to_owned(), value);
     vec![
         fact("Command", lab.command_line.join(" ")),
@@ -194,21 +193,25 @@ pub(super) fn provenance(lab: &Lab, machine: &MachineFacts, chain: &ChainFacts, 
             "Chain",
             format!("{} ({}), {}", self::chain(chain), chain.network, words::bytes(words::as_f64(chain.file_bytes))),
         ),
-        fact(
-            "In it",
-            format!(
-                "{} transactions, {} inputs, {} outputs, {} ECDSA and {} Schnorr verifications, {} tweak checks",
-                count(chain.transactions),
-                count(chain.inputs),
-                count(chain.outputs),
-                count(chain.ecdsa_verifications),
-                count(chain.schnorr_verifications),
-                count(chain.tweak_checks)
-            ),
-        ),
+        fact("In it", contents(chain)),
         fact("Tip", format!("{}, height {}", chain.tip, chain.height)),
         fact("SHA-256 of the files", chain.sha256.clone()),
     ]
+}
+
+/// What was counted of a chain.
+fn contents(chain: &ChainFacts) -> String {
+    let counts = [
+        (chain.transactions, "transactions"),
+        (chain.inputs, "inputs"),
+        (chain.outputs, "outputs"),
+        (chain.ecdsa_verifications, "ECDSA verifications"),
+        (chain.schnorr_verifications, "Schnorr verifications"),
+        (chain.tweak_checks, "tweak checks"),
+    ];
+    let known: Vec<String> =
+        counts.iter().filter_map(|(count, of)| Some(format!("{} {of}", words::count((*count)?)))).collect();
+    if known.is_empty() { "nobody counted".into() } else { words::list(&known) }
 }
 
 /// Versions and arguments.

@@ -21,13 +21,14 @@ pub(in super::super) struct Hours {
 /// `floor` in hours.
 pub(in super::super) fn chart(id: String, title: String, floor: Option<f64>, rows: &[Hours]) -> Chart {
     let parts: Vec<String> = rows.iter().map(|row| format!("{}: {}", row.name, words_of(row))).collect();
-    let floor_words = floor.map(|hours| format!(" Floor: {hours:.1} h.")).unwrap_or_default();
+    let floor_words = floor.map(|hours| format!(" Floor: {hours} h.")).unwrap_or_default();
     let description = format!("Bars of hours. {}.{floor_words}", parts.join("; "));
     Chart { id, title, description, picture: draw(floor, rows), narrow: None }
 }
 
 const ROW: u32 = 46;
-const HEAD: u32 = 30;
+/// With and without a floor's words.
+const HEADS: (u32, u32) = (30, 6);
 const FOOT: u32 = 30;
 /// Kept free for the words behind the longest bar.
 const RIGHT: f64 = 150.0;
@@ -39,19 +40,20 @@ fn words_of(row: &Hours) -> String {
 
 fn draw(floor: Option<f64>, rows: &[Hours]) -> Picture {
     let most = rows.iter().map(|row| row.bounds.map_or(row.hours, |bounds| bounds.1)).chain(floor).fold(0.0, f64::max);
+    let head = if floor.is_some() { HEADS.0 } else { HEADS.1 };
     let axis = Axis::linear(most, 3.0);
     let span = f64::from(SMALL) - RIGHT;
     let x_of = |hours: f64| hours / axis.to * span;
-    let height = rows.iter().fold(HEAD, |sum, _| sum + ROW);
+    let height = rows.iter().fold(head, |sum, _| sum + ROW);
     let bottom = f64::from(height);
     Canvas::picture(SMALL, height + FOOT, |canvas| {
         for (value, text) in &axis.ticks {
-            canvas.line((x_of(*value), f64::from(HEAD)), (x_of(*value), bottom), Tone::Grid, 1.0);
+            canvas.line((x_of(*value), f64::from(head)), (x_of(*value), bottom), Tone::Grid, 1.0);
             let side = if *value == 0.0 { Side::Left } else { Side::Middle };
             canvas.text((x_of(*value), bottom + 12.0), side, Tone::Muted, text);
         }
         canvas.text((span + 24.0, bottom + 12.0), Side::Left, Tone::Muted, "hours");
-        let tops = || std::iter::successors(Some(f64::from(HEAD)), |top| Some(top + f64::from(ROW)));
+        let tops = || std::iter::successors(Some(f64::from(head)), |top| Some(top + f64::from(ROW)));
         for (row, top) in rows.iter().zip(tops()) {
             let end = x_of(row.hours).max(1.0);
             canvas.bar((0.0, top + 22.0), (end, top + 38.0), row.tone, if row.is_measured { 1.0 } else { 0.25 });
@@ -67,9 +69,9 @@ fn draw(floor: Option<f64>, rows: &[Hours]) -> Picture {
             }
         }
         if let Some(hours) = floor {
-            let text = format!("floor {hours:.1}\u{a0}h");
+            let text = format!("floor {hours}\u{a0}h");
             let half = width_of(&text, STRONG * 1.08) / 2.0;
-            canvas.line((x_of(hours), f64::from(HEAD) - 10.0), (x_of(hours), bottom), Tone::Floor, 2.0);
+            canvas.line((x_of(hours), f64::from(head) - 10.0), (x_of(hours), bottom), Tone::Floor, 2.0);
             canvas.strong((x_of(hours).max(half), 11.0), Side::Middle, Tone::Floor, &text);
         }
         for (row, top) in rows.iter().zip(tops()) {
