@@ -123,7 +123,8 @@ fn runs_that_do_not_count_are_not_drawn() {
     assert!(!chart.contains("class=\"f-n0\"") && !scratch.path().join("reindex-1-height.svg").exists());
 }
 
-/// limit: REPORT_FILES_MAX at, REPORT_FILES_MAX above
+/// limit: REPORT_FILES_MAX at
+/// limit: REPORT_FILES_MAX above
 #[test]
 fn a_page_has_a_largest_number_of_files() {
     let scratch = Scratch::new("report-many");
