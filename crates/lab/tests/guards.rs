@@ -12,14 +12,16 @@ mod fakes;
 use fakes::{Fake, Gullible, serve};
 use lydian_lab::LabError;
 use lydian_lab::presets::empty;
+use lydian_lab::presets::validity::make;
 use lydian_lab::runs::adapter::Adapter;
 use lydian_lab::runs::chain_files::{ChainFiles, network};
 use lydian_lab::runs::progress::{Moment, Progress};
 use lydian_lab::runs::results::{
-    Answer, Cache, Case, Experiment, LeftOut, NetworkBytes, Outcome, Results, Run, Settings, Stage, Validity,
+    Answer, Cache, Experiment, LeftOut, NetworkBytes, Outcome, Results, Run, Settings, Stage,
 };
 use lydian_lab::runs::rpc::Server;
 use lydian_lab::runs::{Comparison, Contender, More, Servers, Source, system, to_markdown};
+use lydian_lab::validity::{Patience, Terms, examine};
 use lydian_oracle::Scratch;
 use serde_json::json;
 use std::sync::Mutex;
@@ -172,23 +174,20 @@ fn without_block_files_a_run_fails_and_says_so() {
 fn whoever_skips_scripts_counts_and_is_found_by_the_broken_blocks() {
     let bench = Bench::new("gullible");
     let gullible = Box::new(Gullible(Fake::new(":", &bench.answer())));
-    let examine = |contender: &Contender| Validity {
-        sha256: "00".into(),
-        cases: vec![Case {
-            name: "schnorr".into(),
-            rule: "Schnorr key path".into(),
-            height: 9,
-            is_accepted: contender.name == "gullible",
-            said: "accepted".into(),
-        }],
-        reason: None,
-    };
+    let (suite, interrupted) = (make(1), AtomicBool::new(false));
+    let folder = bench.scratch.path().join("node");
+    let terms =
+        Terms { suite: &suite, folder: &folder, threads: 2, patience: Patience::default(), interrupted: &interrupted };
+    let examine = |contender: &Contender| examine(contender, &terms);
     let more = More { examine: Some(&examine), ..More::default() };
     let nodes: Vec<(&str, Box<dyn Adapter>)> = vec![("gullible", gullible), ("honest", bench.good(":"))];
     let results = bench.run_with(nodes, more, None).unwrap();
     assert_eq!(outcomes(&results), [("gullible", Outcome::Counted), ("honest", Outcome::Counted)]);
-    let missing = |index: usize| results.nodes[index].validity.as_ref().unwrap().not_validated();
-    assert_eq!((missing(0), missing(1)), (vec!["Schnorr key path"], vec![]));
+    let validity = |index: usize| results.nodes[index].validity.as_ref().unwrap();
+    assert_eq!(validity(0).reason, None);
+    assert_eq!(validity(0).not_validated().len(), suite.groups.len(), "it takes a broken block of every rule");
+    // The other one takes no blocks by RPC, and that is said, too.
+    assert!(validity(1).cases.is_empty() && validity(1).reason.is_some(), "{:?}", validity(1));
 }
 
 #[test]

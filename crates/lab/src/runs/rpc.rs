@@ -19,6 +19,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Of a reading; the head of an answer fits into it.
 const CHUNK_BYTES: usize = 16_384;
 
+/// Counters are at hand; a run does not wait for a server that is stuck.
+const TOTALS_TIMEOUT: Duration = Duration::from_secs(10);
+
 #[derive(Clone, Debug)]
 pub struct Server {
     pub port: u16,
@@ -66,7 +69,7 @@ impl Server {
 
     /// What it has received from its peers and sent to them since it began; `None` from a node that does not tell.
     pub fn net_totals(&self) -> Option<NetworkBytes> {
-        let totals = self.call("getnettotals", &json!([])).ok()?;
+        let totals = self.call_within("getnettotals", &json!([]), TOTALS_TIMEOUT).ok()?;
         Some(NetworkBytes { received: totals["totalbytesrecv"].as_u64()?, sent: totals["totalbytessent"].as_u64()? })
     }
 
