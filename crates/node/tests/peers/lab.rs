@@ -7,14 +7,14 @@ use lydian_lab::runs::adapter::Adapter;
 use lydian_lab::runs::adapters::{Bitcoind, Btcd, Lydian};
 use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::results::{Cache, Experiment, Outcome, Settings};
-use lydian_lab::runs::{Comparison, Contender, Servers, Source, to_markdown};
+use lydian_lab::runs::{Comparison, Contender, More, Servers, Source, to_markdown};
 use lydian_lab::sync::server::Recipe;
 use lydian_lab::sync::{Proxy, Server, Shape};
 use lydian_oracle::{Daemon, or_skip};
 use std::sync::atomic::AtomicBool;
 
 fn contender(name: &str, adapter: Box<dyn Adapter>, server: &Server) -> Contender {
-    let source = Source { name: server.facts().name.clone(), peers: vec![server.address()] };
+    let source = Source { name: server.facts().name.clone(), peers: vec![server.address()], counter: None };
     Contender { name: name.to_owned(), adapter, more: Vec::new(), source: Some(source) }
 }
 
@@ -33,7 +33,14 @@ fn a_comparison_of_syncs() {
     let mix = MixSettings { blocks: 437, full: 2, seed: 7, reuse_per_mille: 0 };
     let _ = mainnet_mix::write(mix, 2, &folder).unwrap();
     let chain = ChainFiles::open(&folder, None).unwrap();
-    let settings = Settings { runs: 1, threads: 2, cache_mib: 100, timeout_seconds: 60, memory_max_bytes: 1 << 40 };
+    let settings = Settings {
+        runs: 1,
+        threads: 2,
+        cache_mib: 100,
+        timeout_seconds: 60,
+        memory_max_bytes: 1 << 40,
+        disk_free_min_bytes: 0,
+    };
     let interrupted = AtomicBool::new(false);
     let serve = |name: &str, adapter: &dyn Adapter| {
         let folder = scratch.path().join(name);
@@ -46,7 +53,8 @@ fn a_comparison_of_syncs() {
     let shapes = ["stall@100000", "1MBps", "200ms", "good"].map(|shape| shape.parse::<Shape>().unwrap());
     let proxies = shapes.map(|shape| Proxy::start(from_core.address(), shape).unwrap());
     let mut four = contender("lydian:four", lydian(), &from_core);
-    four.source = Some(Source { name: "four".into(), peers: proxies.iter().map(Proxy::address).collect() });
+    four.source =
+        Some(Source { name: "four".into(), peers: proxies.iter().map(Proxy::address).collect(), counter: None });
     let mut broken = contender("bitcoind:broken", core(), &from_core);
     broken.more.push("-nosuchoption=1".into());
     let mut contenders = vec![
@@ -77,6 +85,7 @@ fn a_comparison_of_syncs() {
         work: &work,
         command_line: Vec::new(),
         interrupted: &interrupted,
+        more: More::default(),
     };
     let results = comparison.run(&mut |_, _| Ok(())).unwrap();
     let text = to_markdown(&results);

@@ -6,3 +6,4 @@ mod btcd;
 mod knots;
 mod lab;
 mod process;
+mod validity;
