@@ -12,6 +12,7 @@ pub use document::{Document, Question};
 pub use table::{line_of, missing, to_markdown};
 
 use crate::error::LabError;
+use crate::lab_toml;
 use crate::limits::SAID_CHARS_MAX;
 use crate::presets::validity::{Encoded, Group, Suite, genesis_hash};
 use crate::runs::adapter::{Adapter, Job};
@@ -72,7 +73,8 @@ pub fn examine(contender: &Contender, terms: &Terms<'_>) -> Validity {
         Stop::Because(reason) => reason,
         Stop::Failed(error) => error.to_string(),
     });
-    let reasons: Vec<String> = reason.into_iter().chain(not_asked(contender, terms.suite)).collect();
+    let never = not_asked(contender, terms.suite).filter(|_| !cases.is_empty());
+    let reasons: Vec<String> = reason.into_iter().chain(never).collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     Validity { sha256: terms.suite.sha256.clone(), cases, reason }
 }
@@ -123,17 +125,18 @@ fn job(contender: &Contender, terms: &Terms<'_>, data: &Path, rpc_port: u16) -> 
     })
 }
 
+/// A fork has the heights of its base.
 fn kind_of(contender: &Contender) -> &str {
-    contender.name.split(':').next().unwrap_or(&contender.name)
+    let kind = contender.name.split(':').next().unwrap_or(&contender.name);
+    lab_toml::active().fork(kind).map_or(kind, |fork| fork.base)
 }
 
 /// The rules that the node's regtest never enforces.
 fn not_asked(contender: &Contender, suite: &Suite) -> Option<String> {
     let kind = kind_of(contender);
-    let takes_blocks = contender.adapter.absent().is_none();
     let never: Vec<&str> =
         suite.groups.iter().filter(|group| !is_active(kind, group)).map(|group| group.case.rule.title).collect();
-    (takes_blocks && !never.is_empty())
+    (!never.is_empty())
         .then(|| format!("not asked for {}: its regtest never enforces it ({})", never.join(", "), source_of(kind)))
 }
 
