@@ -24,13 +24,16 @@ FUZZ_SECONDS ?= 60
 CRASH_KILLS ?= 1000
 CRASH_RUNS ?= 5000
 
-.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large fuzz crash clean-cache
+.PHONY: help setup setup-peers build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large fuzz crash clean-cache
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
 setup: ## install the system packages that are missing (root), or name the command
 	@tools/setup.sh
+
+setup-peers: setup ## the same for `make test-peers`: npm, python3-venv, clang, libclang-dev
+	@tools/setup.sh peers
 
 build: setup ## target/release/lydian, target/release/lydian-cli and target/release/lydian-lab
 	cargo build --locked --release --bins
@@ -74,7 +77,8 @@ generate: ## write the documents that are generated from tables
 generated: generate
 	@git diff --exit-code -- docs README.md || { echo "docs: generated files differ from their tables: run 'make generate' and commit"; exit 1; }
 
-test-peers: judge ## tests against other nodes as processes
+test-peers: judge ## tests against other nodes and Electrum servers as processes; electrs alone takes 20 minutes of one core, once
+	@tools/setup.sh peers || echo "test-peers: what needs these packages is left out"
 	@tools/peers.sh
 
 bench: build judge ## this machine's limits, every benchmark, and the comparison with Bitcoin Core

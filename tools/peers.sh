@@ -1,37 +1,55 @@
 #!/bin/bash
-# Tests that need other nodes as processes. Prints what it ran and, for each peer, what it left out and why. Knots and btcd are installed into the cache
-# folder if they are not there yet; nothing of the system's packages changes.
+# Tests that need other systems as processes. Installs into the cache folder what package registries hold and is not there yet, runs each on a small chain,
+# and says what it ran and what it left out and why. Nothing of the system's packages changes. What cannot be installed is left out; with
+# LYDIAN_REQUIRE_PEERS set that is a failure, and Bitcoin Core and Knots must be there in any case.
 set -eu
 cd "$(dirname "$0")/.."
+say() { echo "test-peers: $*"; }
 lab() { cargo run --quiet --locked --profile test -p lydian-lab --bin lydian-lab -- "$@"; }
 
-echo "test-peers: Bitcoin Core: the judge of scripts and blocks, and a peer, in \`make test\`"
-echo "test-peers: Bitcoin Knots: $(lab peers install knots)"
-nodes=lydian,bitcoind,knots
-if btcd=$(lab peers install btcd); then
-  echo "test-peers: btcd: $btcd; a peer in \`make test\`"
-  nodes=$nodes,btcd
-else
-  echo "test-peers: LEFT OUT: btcd, which could not be installed (see above)"
-fi
 # Beside lydian-lab, where the lab looks for it.
 cargo build --quiet --locked --profile test -p lydian-node --bin lydian
+nodes=lydian,bitcoind,knots
+servers=
+say "Bitcoin Knots: $(lab peers install knots)"
+for name in btcd bcoin electrs electrumx; do
+  if version=$(lab peers install "$name"); then
+    say "$name: $version"
+    case $name in
+      electrs | electrumx) servers=${servers:+$servers,}$name ;;
+      *) nodes=$nodes,$name ;;
+    esac
+  elif [ -n "${LYDIAN_REQUIRE_PEERS:-}" ]; then
+    say "$name could not be installed (see above), and LYDIAN_REQUIRE_PEERS is set" >&2
+    exit 1
+  else
+    say "LEFT OUT: $name, which could not be installed (see above)"
+  fi
+done
+lab peers list
 
-echo "test-peers: Knots syncs from Lydian and Lydian from Knots, by v1 and v2, through reorganisations of 10 and 150 blocks; UTXO hashes must be equal"
+say "Knots syncs from Lydian and Lydian from Knots, by v1 and v2, through reorganisations of 10 and 150 blocks; UTXO hashes must be equal"
 cargo test --locked -p lydian-node --test peers -- --ignored
 
-echo "test-peers: Lydian, Core and Knots rebuild the same chains; tip and UTXO hash must be those that follow from the blocks"
-lab reindex --preset mainnet-mix --blocks 440 --full 4 --seed 2 --nodes lydian,bitcoind,knots --runs 1
+chain="--preset mainnet-mix --blocks 440 --full 4 --seed 2"
+say "Lydian, Core and Knots rebuild the same chains; tip and UTXO hash must be those that follow from the blocks"
+# shellcheck disable=SC2086 # the chain is several words
+lab reindex $chain --nodes lydian,bitcoind,knots --runs 1
 lab reindex --preset worst --nodes lydian,bitcoind,knots --runs 1
 for server in bitcoind knots lydian; do
-  echo "test-peers: all of them sync the first chain from $server"
-  lab sync --preset mainnet-mix --blocks 440 --full 4 --seed 2 --nodes "$nodes" --server "$server" --runs 1
+  say "all of them sync the first chain from $server"
+  # shellcheck disable=SC2086
+  lab sync $chain --nodes "$nodes" --server "$server" --runs 1
 done
-echo "test-peers: \`make run\` with a smaller chain, ended after a second"
+if [ -n "$servers" ]; then
+  say "Electrum servers answer about the first chain; balance, history and coins must be those that follow from the blocks"
+  # shellcheck disable=SC2086
+  lab electrum $chain --servers "$servers" --ask 10 --passes 1 --connections 1,8 --load-seconds 1
+fi
+
+say "\`make run\` with a smaller chain, ended after a second"
 RUN_BIN=$PWD/target/debug RUN_FOLDER=$PWD/target/run-test RUN_BLOCKS=440 RUN_FULL=4 RUN_SECONDS=1 tools/run.sh </dev/null
 rm -rf -- target/run-test
-cat <<'TEXT'
-test-peers: LEFT OUT: btcd by v2: its v2 transport is off by default and experimental
-test-peers: LEFT OUT: bcoin and Mako: they know no taproot; Gocoin: it has no regtest; Floresta: it syncs from utreexo peers alone; libbitcoin: in no registry
-test-peers: LEFT OUT: electrs, ElectrumX, Electrum as clients: lydian has no index yet
-TEXT
+lab peers list --left-out | sed 's/^/test-peers: LEFT OUT: /'
+say "LEFT OUT: btcd by v2: its v2 transport is off by default and experimental"
+say "LEFT OUT: Electrum's wallet as a client: Lydian has no index yet"

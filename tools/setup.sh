@@ -1,7 +1,7 @@
 #!/bin/bash
 # Finds the system packages that builds and tests need and that this machine lacks; installs them with apt when root, names the command
-# otherwise. Input: nothing, or `browser` for the one package that only the test of the report's page needs. Exit 1 when something is
-# still missing. Never touches a package that is there.
+# otherwise. Input: nothing, or `browser` for the one package that only the test of the report's page needs, or `peers` for what other systems are installed with
+# (`make test-peers`). Exit 1 when something is still missing. Never touches a package that is there.
 set -eu
 
 missing=()
@@ -12,11 +12,19 @@ need() { # PACKAGE TEST...: the package is missing when the test fails
 }
 have_boost() { compgen -G '/usr/include/boost/version.hpp' || compgen -G '/usr/local/include/boost/version.hpp'; }
 have_browser() { command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable; }
+have_libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' || compgen -G '/usr/lib/*/libclang*.so*'; }
 have_libevent() { compgen -G '/usr/include/event2/event.h' || compgen -G '/usr/local/include/event2/event.h'; }
 
 command -v cargo >/dev/null || { echo "setup: cargo is missing; install Rust 1.95 or newer with rustup first" >&2; exit 1; }
 if [ "${1:-}" = browser ]; then
   need chromium have_browser
+elif [ "${1:-}" = peers ]; then
+  need npm command -v npm         # bcoin
+  need make command -v make
+  need python3 command -v python3 # bcoin, ElectrumX
+  need python3-venv python3 -c 'import ensurepip, venv'
+  need clang command -v clang     # electrs
+  need libclang-dev have_libclang
 else
   need git command -v git
   need g++ command -v g++
