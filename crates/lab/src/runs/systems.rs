@@ -206,6 +206,11 @@ pub const SYSTEMS: &[System] = &[
                 "its makers have left it, and it does not validate taproot: such spends cost it nothing",
                 "paritytech/parity-bitcoin: script/src/flags.rs",
             ),
+            cannot(
+                Bar::Note,
+                "the lab's settings for it come from its sources and were not tried with the program",
+                "paritytech/parity-bitcoin: pbtc/cli.yml",
+            ),
         ],
     },
     System {
@@ -230,6 +235,11 @@ pub const SYSTEMS: &[System] = &[
                 "its regtest lets the deployment of CSV time out, so that relative locks go unchecked",
                 "stratisproject/StratisBitcoinFullNode: src/Stratis.Bitcoin.Networks/BitcoinRegTest.cs",
             ),
+            cannot(
+                Bar::Note,
+                "the lab's settings for it come from its sources and were not tried with the program",
+                "stratisproject/StratisBitcoinFullNode: src/Stratis.Bitcoin/Configuration",
+            ),
         ],
     },
     System {
@@ -253,6 +263,11 @@ pub const SYSTEMS: &[System] = &[
                 Bar::Note,
                 "its regtest lets the deployment of CSV time out, so that relative locks go unchecked",
                 "block-core/blockcore: src/Networks/Blockcore.Networks.Bitcoin/BitcoinRegTest.cs",
+            ),
+            cannot(
+                Bar::Note,
+                "the lab's settings for it come from its sources and were not tried with the program",
+                "block-core/blockcore: src/Blockcore/Configuration",
             ),
         ],
     },

@@ -121,6 +121,17 @@ fn found(path: Option<&Path>, ours: &[PathBuf], hint: &str) -> Result<PathBuf, L
 mod tests {
     use super::*;
 
+    /// Here or not, whoever stands in the table is more than a name.
+    #[test]
+    fn every_node_of_the_table_has_its_adapter() {
+        for kind in systems::kinds(Role::Node) {
+            match adapter_with(kind, None, &LabFile::default()) {
+                Ok(_) | Err(LabError::NotInstalled(_)) => {}
+                Err(error) => panic!("{kind}: {error}"),
+            }
+        }
+    }
+
     #[test]
     fn a_path_given_goes_before_that_of_the_file() {
         let ours = std::env::current_exe().unwrap();
