@@ -24,16 +24,13 @@ FUZZ_SECONDS ?= 60
 CRASH_KILLS ?= 1000
 CRASH_RUNS ?= 5000
 
-.PHONY: help setup setup-peers build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large fuzz crash clean-cache
+.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large fuzz crash clean-cache
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
 setup: ## install the system packages that are missing (root), or name the command
 	@tools/setup.sh
-
-setup-peers: setup ## the same for `make test-peers`: npm, python3-venv, clang, libclang-dev
-	@tools/setup.sh peers
 
 build: setup ## target/release/lydian, target/release/lydian-cli and target/release/lydian-lab
 	cargo build --locked --release --bins
