@@ -48,7 +48,16 @@ mod tests {
 
     #[test]
     fn the_signal_meets_the_process_of_the_job_alone() {
-        let start = |data: &str| Command::new("sh").args(["-c", "while :; do sleep 0.1; done", data]).spawn().unwrap();
+        // Until it has become another program it still has our command line.
+        let start = |data: &str| {
+            let child = Command::new("sh").args(["-c", "while :; do sleep 0.1; done", data]).spawn().unwrap();
+            let has_begun =
+                || system::read_proc(&format!("/proc/{}/cmdline", child.id())).is_some_and(|line| line.contains(data));
+            while !has_begun() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            child
+        };
         let (mut other, mut its) = (start("/nowhere/of-another"), start("/nowhere/of-this-job"));
         let job = Job {
             data: "/nowhere/of-this-job".into(),
