@@ -50,6 +50,7 @@ fn run(test: &str, contenders: &[Contender], settings: ElectrumSettings) -> Opti
         may_drop_caches: false,
         work: scratch.path(),
         command_line: Vec::new(),
+        earlier: None,
         interrupted: &AtomicBool::new(false),
     };
     let mut saved = 0;

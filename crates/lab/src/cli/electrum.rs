@@ -96,6 +96,9 @@ pub(crate) struct ElectrumArgs {
     /// The results as JSON, written anew after every server.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Go on with the file of --out: servers that came to their end in it are not measured again.
+    #[arg(long, requires = "out")]
+    resume: bool,
     /// Folder in which node and servers work [default: in the cache folder].
     #[arg(long)]
     work: Option<PathBuf>,
@@ -116,6 +119,10 @@ pub(crate) fn electrum(args: &ElectrumArgs) -> Result<Report, LabError> {
     }
     let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
     RealDisk.create_dir(&work)?;
+    let earlier = match &args.out {
+        Some(path) if args.resume && path.is_file() => Some(ElectrumResults::read(path)?),
+        _ => None,
+    };
     let comparison = Comparison {
         chain: &chain,
         targets: &targets,
@@ -129,9 +136,16 @@ pub(crate) fn electrum(args: &ElectrumArgs) -> Result<Report, LabError> {
         may_drop_caches: !args.keep_system_cache,
         work: &work,
         command_line: std::env::args().collect(),
+        earlier: earlier.as_ref(),
         interrupted: &interrupted,
     };
-    let results = comparison.run(&mut say, &mut |results| save(args, results))?;
+    let results = match comparison.run(&mut say, &mut |results| save(args, results)) {
+        Err(_) if interrupted.load(Ordering::Relaxed) => {
+            let text = "Interrupted before the first server.\n".to_owned();
+            return Ok(Report { text, exit_code: EXIT_INTERRUPTED });
+        }
+        results => results?,
+    };
     save(args, &results)?;
     Ok(report(&contenders, &results, interrupted.load(Ordering::Relaxed)))
 }

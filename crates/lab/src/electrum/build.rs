@@ -4,7 +4,7 @@
 //! about a script rather than an error. Cost: a question ten times a second. Must never: take a server for ready that only listens.
 
 use super::adapter::{ElectrumServer, ServerJob};
-use super::client::{Client, Place};
+use super::client::{Client, Fault, Place};
 use super::daemon::Daemon;
 use super::process::{Process, Shares, watch};
 use super::protocol::{ScriptQuery, script_params};
@@ -95,16 +95,26 @@ impl Setup<'_> {
         Err(Stop::Failed(format!("its index was not built within {} s: {last}", self.timeout.as_secs())))
     }
 
-    /// `None`: it is; else where it stands. An error breaks the connection.
+    /// `None`: it is; else where it stands. The tip's header first: electrs 0.12 panics when it is asked to subscribe to headers before it has one. Another error than
+    /// the server's own breaks the connection.
     fn is_ready(&self, client: &mut Client) -> Result<Option<String>, String> {
-        let tip = client.call("blockchain.headers.subscribe", &json!([])).map_err(|error| error.to_string())?;
-        if tip["height"] != self.height {
-            return Ok(Some(format!("its tip is at height {}", tip["height"])));
-        }
         let protocol = client.protocol.clone();
-        let params = script_params(self.target, &protocol);
-        let balance = client.call(&ScriptQuery::Balance.method(&protocol), &params);
-        balance.map(|_| None).map_err(|error| error.to_string())
+        let questions = [
+            ("blockchain.block.header".to_owned(), json!([self.height])),
+            ("blockchain.headers.subscribe".to_owned(), json!([])),
+            (ScriptQuery::Balance.method(&protocol), script_params(self.target, &protocol)),
+        ];
+        for (method, params) in questions {
+            match client.call(&method, &params) {
+                Ok(tip) if tip.get("height").is_some_and(|height| *height != self.height) => {
+                    return Ok(Some(format!("its tip is at height {}", tip["height"])));
+                }
+                Ok(_) => {}
+                Err(error) if matches!(error.fault, Fault::Refused { .. }) => return Ok(Some(error.to_string())),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -38,8 +38,8 @@ use adapter::{DaemonPlace, ElectrumServer, ServerJob};
 use compare::{Compared, DIFFERENCES_MAX, Digests};
 use daemon::{Daemon, Recipe};
 use expected::Expected;
-use results::{EXPERIMENT, ElectrumResults, ElectrumSettings, FORMAT, ScriptFacts, ServerResults};
-use session::{Asked, Session};
+use results::{Difference, EXPERIMENT, ElectrumResults, ElectrumSettings, FORMAT, ScriptFacts, ServerResults};
+use session::{Asked, QUERIES, Session};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -78,8 +78,13 @@ pub struct Comparison<'a> {
     /// Everything lies below it; the folder for the comparison is made and removed there.
     pub work: &'a Path,
     pub command_line: Vec<String>,
+    /// Of an interrupted comparison: its servers that came to their end are taken as they are.
+    pub earlier: Option<&'a ElectrumResults>,
     pub interrupted: &'a AtomicBool,
 }
+
+/// One server's name and its answers to [`QUERIES`].
+type Given = (String, [Digests; 5]);
 
 impl Comparison<'_> {
     /// Takes the servers in turn. After each `done` gets what there is so far. An interruption ends it and keeps what has ended.
@@ -108,15 +113,22 @@ impl Comparison<'_> {
         let asked = Asked::new(&targets, &expected, postings::postings(self.chain)?);
         drop(expected);
         let mut results = self.begin(&targets, &daemon);
-        let mut answers: Vec<(String, [Digests; 3])> = Vec::new();
+        let earlier = self.earlier.map(|earlier| same_comparison(earlier, &results).map(|()| earlier)).transpose()?;
+        let mut answers: Vec<Given> = Vec::new();
         for contender in self.contenders {
             if self.interrupted.load(Ordering::Relaxed) {
                 break;
             }
+            if let Some(server) = earlier.and_then(|earlier| finished(earlier, &contender.name)) {
+                say(&format!("{}: its earlier figures stay", contender.name));
+                results.servers.push(server.clone());
+                settle(&mut results, &asked, &answers, earlier);
+                continue;
+            }
             let (server, digests) = self.one(contender, &asked, &daemon, &folder.0, &mut results, say)?;
             results.servers.push(server);
             answers.extend(digests.map(|digests| (contender.name.clone(), digests)));
-            settle(&mut results, &asked, &answers);
+            settle(&mut results, &asked, &answers, earlier);
             done(&results)?;
         }
         Ok(results)
@@ -169,7 +181,7 @@ impl Comparison<'_> {
         folder: &Path,
         so_far: &mut ElectrumResults,
         say: &mut dyn FnMut(&str),
-    ) -> Result<(ServerResults, Option<[Digests; 3]>), LabError> {
+    ) -> Result<(ServerResults, Option<[Digests; 5]>), LabError> {
         let mut results = ServerResults::new(facts(contender));
         if let Some(reason) = contender.server.cannot().or(contender.server.absent()) {
             say(&format!("{}: {reason}", contender.name));
@@ -240,18 +252,42 @@ fn job(folder: &Path, daemon: DaemonPlace, contender: &Contender) -> Result<Serv
     Ok(ServerJob { folder, port: rpc::free_port()?, other_ports, daemon, more: contender.more.clone() })
 }
 
-/// Differences and agreement of all servers so far.
-fn settle(results: &mut ElectrumResults, asked: &Asked<'_>, answers: &[(String, [Digests; 3])]) {
-    let whats: Vec<String> = results.scripts.iter().map(|script| script.scripthash.clone()).collect();
-    results.differences.clear();
-    for (number, query) in protocol::SCRIPT_QUERIES.into_iter().enumerate() {
+/// Figures are put beside each other only if they were taken under the same conditions.
+fn same_comparison(earlier: &ElectrumResults, now: &ElectrumResults) -> Result<(), LabError> {
+    let settings = |of: &ElectrumResults| ElectrumSettings { cache_emptied_by: None, ..of.settings.clone() };
+    let what = match () {
+        () if earlier.chain.sha256 != now.chain.sha256 => "chain",
+        () if settings(earlier) != settings(now) => "settings",
+        () if earlier.scripts != now.scripts => "scripts, or order of scripts (--seed, --ask)",
+        () if earlier.machine != now.machine => "machine",
+        () if earlier.daemon.version != now.daemon.version => "node below the servers",
+        () => return Ok(()),
+    };
+    let text = format!("--resume: not the same {what} as before; measure anew, without --resume and into another file");
+    Err(LabError::Usage(text))
+}
+
+fn finished<'a>(earlier: &'a ElectrumResults, name: &str) -> Option<&'a ServerResults> {
+    earlier.servers.iter().find(|server| server.facts.name == name && server.failure.is_none())
+}
+
+/// Differences and agreement of all servers so far. Of earlier ones no answers are kept, but the differences that were found then.
+fn settle(results: &mut ElectrumResults, asked: &Asked<'_>, answers: &[Given], earlier: Option<&ElectrumResults>) {
+    let is_earlier = |name: &String| {
+        let is_there = results.servers.iter().any(|server| server.facts.name == *name);
+        is_there && !answers.iter().any(|(given, _)| given == name)
+    };
+    let mut differences: Vec<Difference> = earlier.map_or(Vec::new(), |earlier| earlier.differences.clone());
+    differences.retain(|difference| difference.answers.iter().any(|(name, _)| is_earlier(name)));
+    for (number, query) in QUERIES.into_iter().enumerate() {
         let servers: Vec<(&str, &Digests)> =
             answers.iter().filter_map(|(name, digests)| Some((name.as_str(), digests.get(number)?))).collect();
-        let compared =
-            Compared { query: query.name(), whats: &whats, expected: &asked.expected[number], servers: &servers };
-        let left = DIFFERENCES_MAX - results.differences.len();
-        results.differences.extend(compared.differences(left));
+        let (whats, expected) = asked.of(number);
+        let compared = Compared { query, whats: &whats, expected, servers: &servers };
+        let left = DIFFERENCES_MAX.saturating_sub(differences.len());
+        differences.extend(compared.differences(left));
     }
+    results.differences = differences;
     let queries = || results.servers.iter().flat_map(|server| &server.queries);
     results.is_agreed = queries().next().is_some() && queries().all(|query| query.wrong == 0);
 }
@@ -281,6 +317,24 @@ mod tests {
         assert_eq!((found.len(), reason("electrs"), reason("ElectrumX")), (3, None, None));
         assert!(reason("Fulcrum").is_some_and(|reason| reason.starts_with("it was not among --servers")));
         assert!(reason("Lydian").is_some_and(|reason| reason.contains("no Electrum server")));
+    }
+
+    #[test]
+    fn earlier_figures_stay_only_under_the_same_conditions() {
+        let document = include_str!("../../../../docs/formats/lab-electrum.md");
+        let (_, rest) = document.split_once("```json\n").unwrap();
+        let now: ElectrumResults = serde_json::from_str(rest.split_once("```").unwrap().0).unwrap();
+        let mut earlier = now.clone();
+        earlier.settings.cache_emptied_by = Some("drop_caches".into());
+        same_comparison(&earlier, &now).unwrap();
+        assert!(finished(&earlier, "electrs").is_some());
+        assert!(finished(&earlier, "lydian").is_none() && finished(&earlier, "fulcrum").is_none());
+        earlier.settings.passes += 1;
+        assert!(same_comparison(&earlier, &now).unwrap_err().to_string().contains("not the same settings"));
+        earlier.chain.sha256.clear();
+        assert!(same_comparison(&earlier, &now).unwrap_err().to_string().contains("not the same chain"));
+        let other = ElectrumResults { scripts: Vec::new(), ..now.clone() };
+        assert!(same_comparison(&other, &now).unwrap_err().to_string().contains("order of scripts"));
     }
 
     #[test]

@@ -30,6 +30,9 @@ const HEADER_STARTS: u32 = 5;
 /// Blocks of which a proof is asked; the largest is one of them.
 const MERKLE_BLOCKS: usize = 20;
 
+/// As the results name them, in the order in which they are asked.
+pub(super) const QUERIES: [&str; 5] = ["balance", "history", "utxos", "headers", "merkle"];
+
 /// What all servers are asked, and the right answers.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
@@ -61,6 +64,19 @@ impl<'a> Asked<'a> {
         };
         let (headers, merkle) = (header_questions(expected), merkle_questions(expected));
         Asked { targets, expected: SCRIPT_QUERIES.map(digests), headers, merkle, postings }
+    }
+}
+
+impl Asked<'_> {
+    /// Of a query by its place in [`QUERIES`]: what each question asks for, and the right answers.
+    pub(super) fn of(&self, number: usize) -> (Vec<String>, &[Digest]) {
+        let scripts = || self.targets.scripts.iter().map(|target| target.scripthash.clone()).collect();
+        let heights = |of: &HeightQuestions| of.heights.iter().map(|height| format!("height {height}")).collect();
+        match number {
+            3 => (heights(&self.headers), &self.headers.expected),
+            4 => (heights(&self.merkle), &self.merkle.expected),
+            script => (scripts(), self.expected.get(script).map_or(&[], Vec::as_slice)),
+        }
     }
 }
 
@@ -110,6 +126,8 @@ pub(super) struct Session<'a> {
     setup: Setup<'a>,
     say: &'a mut dyn FnMut(&str),
     answers: [Answers; 3],
+    /// Of headers and proofs.
+    heights: [Digests; 2],
     /// That follow from the histories it gave.
     statuses: Vec<Option<Option<String>>>,
     protocol: String,
@@ -150,6 +168,7 @@ impl<'a> Session<'a> {
             setup,
             say,
             answers,
+            heights: Default::default(),
             statuses,
             protocol,
             asked_cpu_seconds: 0.0,
@@ -169,8 +188,11 @@ impl<'a> Session<'a> {
         results.log_end = Some(self.setup.log_end());
     }
 
-    pub(super) fn into_digests(self) -> [Digests; 3] {
-        self.answers.map(|answers| answers.digests)
+    /// In the order of [`QUERIES`].
+    pub(super) fn into_digests(self) -> [Digests; 5] {
+        let ([balance, history, utxos], [headers, merkle]) =
+            (self.answers.map(|answers| answers.digests), self.heights);
+        [balance, history, utxos, headers, merkle]
     }
 
     fn tell(&mut self, text: &str) {
@@ -294,8 +316,8 @@ impl<'a> Session<'a> {
     /// Headers, proofs, loads, the wallet.
     fn rest(&mut self, results: &mut ServerResults) -> Result<(), Stop> {
         let headers = |result: &Value| headers_of(result).map(Value::from);
-        self.heights("headers", "blockchain.block.headers", &headers, &self.asked.headers, results)?;
-        self.heights("merkle", "blockchain.transaction.get_merkle", &merkle_of, &self.asked.merkle, results)?;
+        self.heights(0, "blockchain.block.headers", &headers, &self.asked.headers, results)?;
+        self.heights(1, "blockchain.transaction.get_merkle", &merkle_of, &self.asked.merkle, results)?;
         self.loads(results)?;
         self.tell("a wallet subscribes to all scripts");
         let settings = &self.comparison.settings;
@@ -313,14 +335,14 @@ impl<'a> Session<'a> {
 
     fn heights(
         &mut self,
-        name: &str,
+        place: usize,
         method: &str,
         canonical: &dyn Fn(&Value) -> Result<Value, Fault>,
         questions: &HeightQuestions,
         results: &mut ServerResults,
     ) -> Result<(), Stop> {
         let questions = Questions {
-            name,
+            name: QUERIES[SCRIPT_QUERIES.len() + place],
             method: method.to_owned(),
             params: questions.params.clone(),
             canonical,
@@ -328,7 +350,8 @@ impl<'a> Session<'a> {
             expected: &questions.expected,
             heights: questions.heights.clone(),
         };
-        self.ask(&questions, &mut |_, _| (), results).map(drop)
+        self.heights[place] = self.ask(&questions, &mut |_, _| (), results)?.digests;
+        Ok(())
     }
 
     fn loads(&mut self, results: &mut ServerResults) -> Result<(), Stop> {

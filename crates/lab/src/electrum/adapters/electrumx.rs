@@ -18,6 +18,8 @@ const HINT: &str =
     "it is not installed; `lydian-lab peers install electrumx` does it, or give --server-path electrumx=PATH";
 /// Small answers are held from 1,024 bytes on; the next must not be the first of them.
 const BYTES_PER_CONNECTION: usize = 512;
+/// As on the main network: it keeps the raw blocks of so many heights.
+const REORG_LIMIT: &str = "200";
 
 #[derive(Debug)]
 pub struct ElectrumX {
@@ -47,7 +49,9 @@ impl ElectrumServer for ElectrumX {
             "ElectrumX as shipped holds answers under 1,024 bytes for up to a second (traffic padding, no setting for it) on a connection that has got 1,024 bytes. \
              Single queries are therefore asked on connections that are still below; loads keep their connections and show the delay"
                 .to_owned(),
-            "its raw blocks stay in the node; it needs the node's indexes txindex and txospenderindex".to_owned(),
+            "its folder holds the raw blocks of the last 200 heights too (REORG_LIMIT as on the main network; on regtest it would be 8,000); it needs the node's \
+             indexes txindex and txospenderindex"
+                .to_owned(),
         ]
     }
 
@@ -69,6 +73,7 @@ impl ElectrumServer for ElectrumX {
         command.env("SERVICES", format!("tcp://127.0.0.1:{},rpc://127.0.0.1:{}", job.port, job.other_ports[0]));
         command.env("PEER_DISCOVERY", "off").env("PEER_ANNOUNCE", "");
         command.env("COST_SOFT_LIMIT", "0").env("COST_HARD_LIMIT", "0").env("ALLOW_ROOT", "1");
+        command.env("REORG_LIMIT", REORG_LIMIT);
         // NAME=VALUE: more of the environment.
         command.envs(job.more.iter().filter_map(|pair| pair.split_once('=')));
         Ok(command)
