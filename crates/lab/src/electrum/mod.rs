@@ -47,8 +47,6 @@ use targets::{Target, Targets};
 
 /// More transactions than the scripts of a wallet: such a script is fat, and left out of loads.
 pub const WALLET_TRANSACTIONS_MAX: u32 = 999;
-/// Fat scripts stand at every so many places of the order, the first of them behind scripts that warm a server up.
-const FAT_STEP: usize = 10;
 
 /// A server with the name that the results give it.
 #[derive(Debug)]
@@ -217,7 +215,7 @@ pub fn left_out(names: &[String]) -> Vec<LeftOut> {
         .collect()
 }
 
-/// The same scripts in the order of the seed, fat ones early, so that a pass that ends for lack of time has seen them, and any other script as likely as the next.
+/// The same scripts in the order of the seed, so that a pass that ends for lack of time has seen a fair sample; fat ones last, from the smaller to the larger.
 fn in_order(targets: &Targets, seed: u64) -> Targets {
     let mut random = Random::new(seed, "electrum order");
     let (mut fat, mut scripts): (Vec<Target>, Vec<Target>) =
@@ -226,9 +224,7 @@ fn in_order(targets: &Targets, seed: u64) -> Targets {
         scripts.swap(last, random.index(last + 1));
     }
     fat.sort_by_key(|target| target.transactions);
-    for (number, target) in fat.into_iter().enumerate() {
-        scripts.insert(((number + 1) * FAT_STEP).min(scripts.len()), target);
-    }
+    scripts.extend(fat);
     Targets { scripts }
 }
 
@@ -338,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_follows_from_the_seed_and_has_fat_scripts_early() {
+    fn the_order_follows_from_the_seed_and_has_fat_scripts_last() {
         let target = |number: u32| {
             let transactions = if number >= 98 { number * 100 } else { number };
             Target::new(number.to_le_bytes().to_vec(), transactions, 0)
@@ -347,7 +343,7 @@ mod tests {
         let order = in_order(&targets, 1);
         assert_eq!(order, in_order(&targets, 1));
         assert_ne!(order, in_order(&targets, 2));
-        assert_eq!((order.scripts[10].transactions, order.scripts[20].transactions), (9_800, 9_900));
+        assert_eq!((order.scripts[98].transactions, order.scripts[99].transactions), (9_800, 9_900));
         let mut sorted = order.scripts.clone();
         sorted.sort_by_key(|target| target.transactions);
         assert_eq!(sorted, targets.scripts, "each once");

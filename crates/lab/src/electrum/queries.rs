@@ -55,6 +55,8 @@ pub struct Questions<'a> {
     pub order: Order,
     pub expected: &'a [Digest],
     pub heights: Vec<u32>,
+    /// From this place on they are asked in the first pass even when its time is up.
+    pub always_from: usize,
 }
 
 impl Debug for Questions<'_> {
@@ -200,9 +202,9 @@ impl<'a> Run<'a> {
 
     fn cold(&mut self, asker: &mut Asker, keep: &mut dyn FnMut(usize, &Value)) -> Result<(), Stop> {
         for index in 0..self.requests.len() {
-            if self.start.elapsed() > self.budget() / COLD_SHARE {
-                self.query.not_asked = u32::try_from(self.requests.len() - index).unwrap_or(u32::MAX);
-                break;
+            if index < self.questions.always_from && self.start.elapsed() > self.budget() / COLD_SHARE {
+                self.query.not_asked += 1;
+                continue;
             }
             let Some(reply) = self.one(asker, index)? else { continue };
             let canonical = result_of(&reply.line).and_then(|result| (self.questions.canonical)(&result));

@@ -274,6 +274,7 @@ impl<'a> Session<'a> {
             order: query.order(),
             expected: &self.asked.expected[place],
             heights: Vec::new(),
+            always_from: scripts.partition_point(|target| target.transactions <= WALLET_TRANSACTIONS_MAX),
         };
         let mut statuses = std::mem::take(&mut self.statuses);
         let mut keep = |index: usize, canonical: &Value| {
@@ -349,6 +350,7 @@ impl<'a> Session<'a> {
             order: Order::Counts,
             expected: &questions.expected,
             heights: questions.heights.clone(),
+            always_from: 0,
         };
         self.heights[place] = self.ask(&questions, &mut |_, _| (), results)?.digests;
         Ok(())

@@ -163,6 +163,10 @@ fn targets() -> Vec<Target> {
 }
 
 fn passes(habit: Habit, query: ScriptQuery) -> (Query, Answers, Option<String>) {
+    passes_with(habit, query, &settings())
+}
+
+fn passes_with(habit: Habit, query: ScriptQuery, settings: &ElectrumSettings) -> (Query, Answers, Option<String>) {
     let targets = targets();
     let expected: Vec<Digest> =
         targets.iter().map(|target| Digest::of(&right(query, &target.scripthash), query.order())).collect();
@@ -175,10 +179,11 @@ fn passes(habit: Habit, query: ScriptQuery) -> (Query, Answers, Option<String>) 
         order: query.order(),
         expected: &expected,
         heights: Vec::new(),
+        always_from: 2,
     };
     // Few bytes a connection, so that it is changed now and then.
     let mut asker = Asker::new(place(serve(habit)), Some(150));
-    let (query, answers, done) = ask_all(&mut asker, &questions, &settings(), &AtomicBool::new(false), &mut |_, _| ());
+    let (query, answers, done) = ask_all(&mut asker, &questions, settings, &AtomicBool::new(false), &mut |_, _| ());
     let reason = match done {
         Ok(()) => None,
         Err(Stop::Failed(reason)) => Some(reason),
@@ -210,6 +215,19 @@ fn wrong_answers_are_counted_and_another_order_apart() {
     assert_eq!(query.answer_sha256, right.answer_sha256, "the same coins");
     let (query, ..) = passes(Habit::Reversed, ScriptQuery::History);
     assert_eq!((query.wrong, query.misordered), (3, 0), "a history's order makes its status");
+}
+
+#[test]
+fn when_time_is_up_only_the_last_ones_are_asked_and_once_more() {
+    let none = ElectrumSettings { query_seconds_max: 0, ..settings() };
+    let (query, ..) = passes_with(Habit::Right, ScriptQuery::Balance, &none);
+    assert_eq!((query.not_asked, query.passes, query.wrong), (2, 1, 0));
+    let is_there = |column: &[Option<f64>]| column.iter().map(Option::is_some).collect::<Vec<_>>();
+    assert_eq!(
+        (is_there(&query.cold_ms), is_there(&query.warm_ms)),
+        (vec![false, false, true], vec![false, false, true])
+    );
+    assert_eq!(query.answer_sha256, None, "not of all");
 }
 
 #[test]
