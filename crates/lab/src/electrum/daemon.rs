@@ -11,7 +11,7 @@ use crate::runs::adapter::{Adapter, Job};
 use crate::runs::chain_files::ChainFiles;
 use crate::runs::measure::{End, Guard, measure};
 use crate::runs::results::NodeFacts;
-use crate::runs::{Folder, arguments_of, capture, log_end, rpc, system};
+use crate::runs::{Folder, ProgramFile, arguments_of, capture, log_end, rpc, system};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,10 +74,13 @@ impl Daemon {
             return Ok(None);
         }
         let data = job.data.display().to_string();
+        let file = ProgramFile::of(recipe.adapter.program());
         let facts = NodeFacts {
             name: "bitcoind".to_owned(),
             program: recipe.adapter.program().display().to_string(),
             version: recipe.adapter.version()?,
+            program_sha256: file.as_ref().map(|file| file.sha256.clone()),
+            program_bytes: file.as_ref().map(|file| file.bytes),
             arguments: arguments_of(&command).into_iter().map(|text| text.replace(&data, "DATADIR")).collect(),
             source: None,
             cannot: None,

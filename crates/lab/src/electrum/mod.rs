@@ -33,7 +33,7 @@ use crate::runs::adapter::Adapter;
 use crate::runs::chain_files::ChainFiles;
 use crate::runs::results::{Lab, LeftOut, NodeFacts};
 use crate::runs::systems::{Bar, Role, SYSTEMS, System};
-use crate::runs::{Folder, arguments_of, machine, machine_facts, rpc, system};
+use crate::runs::{Folder, ProgramFile, arguments_of, machine, machine_facts, rpc, system};
 use adapter::{DaemonPlace, ElectrumServer, ServerJob};
 use compare::{Compared, DIFFERENCES_MAX, Digests};
 use daemon::{Daemon, Recipe};
@@ -118,6 +118,7 @@ impl Comparison<'_> {
                 break;
             }
             if let Some(server) = earlier.and_then(|earlier| finished(earlier, &contender.name)) {
+                same_build(&server.facts, &facts(contender))?;
                 say(&format!("{}: its earlier figures stay", contender.name));
                 results.servers.push(server.clone());
                 settle(&mut results, &asked, &answers, earlier);
@@ -230,10 +231,13 @@ fn in_order(targets: &Targets, seed: u64) -> Targets {
 
 fn facts(contender: &Contender) -> NodeFacts {
     let server = contender.server.as_ref();
+    let file = ProgramFile::of(server.program());
     NodeFacts {
         name: contender.name.clone(),
         program: server.program().display().to_string(),
         version: server.version().unwrap_or_else(|error| format!("not told: {error}")),
+        program_sha256: file.as_ref().map(|file| file.sha256.clone()),
+        program_bytes: file.as_ref().map(|file| file.bytes),
         arguments: contender.more.clone(),
         source: None,
         cannot: server.cannot().map(str::to_owned),
@@ -256,11 +260,22 @@ fn same_comparison(earlier: &ElectrumResults, now: &ElectrumResults) -> Result<(
         () if settings(earlier) != settings(now) => "settings",
         () if earlier.scripts != now.scripts => "scripts, or order of scripts (--seed, --ask)",
         () if earlier.machine != now.machine => "machine",
-        () if earlier.daemon.version != now.daemon.version => "node below the servers",
+        () if earlier.daemon.build() != now.daemon.build() => "node below the servers",
         () => return Ok(()),
     };
     let text = format!("--resume: not the same {what} as before; measure anew, without --resume and into another file");
     Err(LabError::Usage(text))
+}
+
+/// Earlier figures of a server stay only beside others of the same program.
+fn same_build(earlier: &NodeFacts, now: &NodeFacts) -> Result<(), LabError> {
+    if earlier.build() == now.build() {
+        return Ok(());
+    }
+    Err(LabError::Usage(format!(
+        "--resume: {} is not the same build as before; give its earlier build, or measure anew, without --resume and into another file",
+        now.name
+    )))
 }
 
 fn finished<'a>(earlier: &'a ElectrumResults, name: &str) -> Option<&'a ServerResults> {
@@ -325,6 +340,10 @@ mod tests {
         same_comparison(&earlier, &now).unwrap();
         assert!(finished(&earlier, "electrs").is_some());
         assert!(finished(&earlier, "lydian").is_none() && finished(&earlier, "fulcrum").is_none());
+        let electrs = &now.servers[0].facts;
+        same_build(electrs, electrs).unwrap();
+        let other = NodeFacts { program_sha256: Some("00".into()), ..electrs.clone() };
+        assert!(same_build(electrs, &other).unwrap_err().to_string().contains("electrs is not the same build"));
         earlier.settings.passes += 1;
         assert!(same_comparison(&earlier, &now).unwrap_err().to_string().contains("not the same settings"));
         earlier.chain.sha256.clear();

@@ -10,6 +10,9 @@ use super::system::read_proc;
 use crate::error::LabError;
 use crate::limits_cmd::{LimitsSettings, check_times};
 use crate::parallel;
+use lydian_hash::Sha256;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::process::Command;
 
@@ -26,6 +29,33 @@ pub fn machine_facts(work: &Path) -> MachineFacts {
         memory_bytes: procfs::memory_total_bytes(&text("/proc/meminfo")),
         kernel: text("/proc/sys/kernel/osrelease").trim().to_owned(),
         filesystem: filesystem.map(|(kind, source)| format!("{kind} on {source}")),
+    }
+}
+
+/// What tells two builds of one version apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramFile {
+    pub sha256: String,
+    pub bytes: u64,
+}
+
+impl ProgramFile {
+    /// `None` where there is no such file, or it cannot be read.
+    pub fn of(program: &Path) -> Option<ProgramFile> {
+        let mut file = OpenOptions::new().read(true).open(program).ok()?;
+        let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(size) => {
+                    hasher.update(buffer.get(..size)?);
+                    bytes += u64::try_from(size).ok()?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+        Some(ProgramFile { sha256: lydian_primitives::to_hex(&hasher.finalize()), bytes })
     }
 }
 
@@ -94,6 +124,17 @@ mod tests {
         let found = floor_of(Some(1_000_000)).unwrap();
         let sum = found.ecdsa_ns + found.schnorr_ns + found.tweak_ns;
         assert!((found.seconds - sum / 1e3).abs() < 1e-3 && found.ecdsa_ns > 100.0, "{found:?}");
+    }
+
+    #[test]
+    fn a_program_is_known_by_its_file() {
+        let own = std::env::current_exe().unwrap();
+        let file = ProgramFile::of(&own).unwrap();
+        let all = std::fs::read(&own).unwrap();
+        assert_eq!(file.bytes, u64::try_from(all.len()).unwrap());
+        assert_eq!(file.sha256, lydian_primitives::to_hex(&lydian_hash::sha256(&all)));
+        assert_eq!(ProgramFile::of(Path::new("/no/such/program")), None);
+        assert_eq!(ProgramFile::of(&std::env::temp_dir()), None, "a folder is no program");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub mod system;
 pub mod systems;
 
 pub use left_out::left_out;
-pub use machine::{floor, machine_facts};
+pub use machine::{ProgramFile, floor, machine_facts};
 pub use read::ResultsFault;
 pub use resume::Difference;
 pub use summary::to_markdown;
@@ -178,10 +178,13 @@ impl Comparison<'_> {
             let cannot = adapter.cannot(self.experiment);
             let takes_part = cannot.is_none() && adapter.absent().is_none();
             let command = takes_part.then(|| self.command(contender, &self.job(Path::new("DATADIR"), contender)));
+            let file = ProgramFile::of(adapter.program());
             NodeFacts {
                 name: contender.name.clone(),
                 program: adapter.program().display().to_string(),
                 version: adapter.version().unwrap_or_else(|error| format!("not told: {error}")),
+                program_sha256: file.as_ref().map(|file| file.sha256.clone()),
+                program_bytes: file.as_ref().map(|file| file.bytes),
                 arguments: command.as_ref().map_or(Vec::new(), arguments_of),
                 source: contender.source.as_ref().map(|source| source.name.clone()),
                 cannot: cannot.map(str::to_owned),

@@ -126,6 +126,11 @@ pub struct NodeFacts {
     pub name: String,
     pub program: String,
     pub version: String,
+    /// Of the file `program`: two builds may tell the same version. `None` where it could not be read, or in a file from before it was told.
+    #[serde(default)]
+    pub program_sha256: Option<String>,
+    #[serde(default)]
+    pub program_bytes: Option<u64>,
     /// Of every run; `DATADIR` stands for its data directory, port 0 for a free one.
     pub arguments: Vec<String>,
     /// In a sync: the server's name, and the shapes of the connections to it where there are any.
@@ -138,6 +143,13 @@ pub struct NodeFacts {
     /// Which broken rules it accepts; `None` where nobody asked it.
     #[serde(default)]
     pub validity: Option<Validity>,
+}
+
+impl NodeFacts {
+    /// Figures of one name belong together only if this is the same: the version that the program tells, and its file.
+    pub fn build(&self) -> (&str, Option<&str>, Option<u64>) {
+        (&self.version, self.program_sha256.as_deref(), self.program_bytes)
+    }
 }
 
 /// What a node did with blocks that each break one rule, above the heights at which its regtest enforces them.
@@ -380,7 +392,7 @@ impl Results {
     pub(super) fn take_over(&mut self, earlier: &Results) {
         self.started = earlier.started;
         self.floor = earlier.floor.clone().or_else(|| self.floor.take());
-        for (node, was) in self.nodes.iter_mut().zip(&earlier.nodes).filter(|(node, was)| node.version == was.version) {
+        for (node, was) in self.nodes.iter_mut().zip(&earlier.nodes).filter(|(node, was)| node.build() == was.build()) {
             node.validity = was.validity.clone();
         }
     }

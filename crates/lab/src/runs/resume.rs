@@ -15,6 +15,7 @@ pub enum What {
     Machine,
     Nodes,
     Version,
+    Build,
     Arguments,
     Server,
     Caches,
@@ -37,6 +38,7 @@ impl fmt::Display for Difference {
             What::Machine => ("machine", "measure where the earlier runs were made"),
             What::Nodes => ("nodes", "give --nodes as before"),
             What::Version => ("version of a node", "give its earlier build with --node-path"),
+            What::Build => ("build of a node", "give its earlier build with --node-path"),
             What::Arguments => ("program and arguments of a node", "give those of the earlier runs"),
             What::Server => ("server", "give --server as before"),
             What::Caches => ("state of the cache", "give --cache as before"),
@@ -100,6 +102,7 @@ fn same_node(was: &NodeFacts, is: &NodeFacts) -> Result<(), Difference> {
         Err(Difference { what, was: format!("{} {was_it}", was.name), is: format!("{} {is_it}", is.name) })
     };
     same(What::Version, was.version.clone(), is.version.clone())?;
+    same(What::Build, build_of(was), build_of(is))?;
     same(What::Server, source_of(was), source_of(is))?;
     let program = |node: &NodeFacts| format!("{} {}", node.program, without_ports(&node.arguments.join(" ")));
     same(What::Arguments, program(was), program(is))
@@ -135,9 +138,17 @@ fn names(nodes: &[NodeFacts]) -> String {
 }
 
 fn servers_of(results: &Results) -> String {
-    let servers: Vec<String> =
-        results.servers.iter().map(|server| format!("{} {}", server.name, server.version)).collect();
+    let text = |server: &NodeFacts| format!("{} {}, {}", server.name, server.version, build_of(server));
+    let servers: Vec<String> = results.servers.iter().map(text).collect();
     if servers.is_empty() { "none".into() } else { servers.join(", ") }
+}
+
+/// An earlier file that does not tell it is not taken for the same.
+fn build_of(node: &NodeFacts) -> String {
+    match (&node.program_sha256, node.program_bytes) {
+        (Some(sha256), Some(bytes)) => format!("{bytes} bytes with SHA-256 {sha256}"),
+        _ => "an unknown file".into(),
+    }
 }
 
 fn source_of(node: &NodeFacts) -> String {
@@ -193,6 +204,9 @@ mod tests {
         assert_eq!(what(|fresh| fresh.machine.cores = 99), What::Machine);
         assert_eq!(what(|fresh| fresh.nodes.reverse()), What::Nodes);
         assert_eq!(what(|fresh| fresh.nodes[1].version = "other".into()), What::Version);
+        assert_eq!(what(|fresh| fresh.nodes[1].program_sha256 = Some("00".into())), What::Build);
+        assert_eq!(what(|fresh| fresh.nodes[1].program_sha256 = None), What::Build);
+        assert_eq!(what(|fresh| fresh.servers.push(fresh.nodes[0].clone())), What::Server);
         assert_eq!(what(|fresh| fresh.nodes[1].arguments.push("-par=9".into())), What::Arguments);
         assert_eq!(what(|fresh| fresh.nodes[1].source = Some("knots".into())), What::Server);
         let mut earlier = example();

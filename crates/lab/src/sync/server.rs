@@ -8,7 +8,7 @@ use crate::runs::adapter::{Adapter, Job};
 use crate::runs::chain_files::ChainFiles;
 use crate::runs::measure::{End, Guard, measure};
 use crate::runs::results::{NodeFacts, Settings};
-use crate::runs::{Folder, arguments_of, capture, log_end, rpc, system};
+use crate::runs::{Folder, ProgramFile, arguments_of, capture, log_end, rpc, system};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::process::CommandExt;
@@ -73,10 +73,13 @@ impl Server {
         if !validate(recipe, &job, &output)? {
             return Ok(None);
         }
+        let file = ProgramFile::of(adapter.program());
         let facts = NodeFacts {
             name: name.to_owned(),
             program: adapter.program().display().to_string(),
             version: adapter.version()?,
+            program_sha256: file.as_ref().map(|file| file.sha256.clone()),
+            program_bytes: file.as_ref().map(|file| file.bytes),
             arguments: arguments_of(&command),
             source: None,
             cannot: None,

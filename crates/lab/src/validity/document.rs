@@ -3,7 +3,7 @@
 use super::{Terms, examine};
 use crate::presets::validity::Suite;
 use crate::runs::results::{Lab, MachineFacts, NodeFacts, Validity};
-use crate::runs::{Contender, arguments_of, machine, system};
+use crate::runs::{Contender, ProgramFile, arguments_of, machine, system};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 
@@ -93,10 +93,13 @@ fn facts(contender: &Contender, terms: &Terms<'_>) -> NodeFacts {
     let adapter = contender.adapter.as_ref();
     let job = super::job(contender, terms, std::path::Path::new("DATADIR"), 0);
     let command = adapter.absent().is_none().then(|| job.and_then(|job| adapter.offline(&job))).flatten();
+    let file = ProgramFile::of(adapter.program());
     NodeFacts {
         name: contender.name.clone(),
         program: adapter.program().display().to_string(),
         version: adapter.version().unwrap_or_else(|error| format!("not told: {error}")),
+        program_sha256: file.as_ref().map(|file| file.sha256.clone()),
+        program_bytes: file.as_ref().map(|file| file.bytes),
         arguments: command.as_ref().map_or(Vec::new(), arguments_of),
         source: None,
         cannot: None,

@@ -92,6 +92,8 @@ mod tests {
             name: "node".into(),
             program: String::new(),
             version: String::new(),
+            program_sha256: None,
+            program_bytes: None,
             arguments: Vec::new(),
             source: None,
             cannot: None,

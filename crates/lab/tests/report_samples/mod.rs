@@ -89,6 +89,8 @@ fn facts(name: &str, version: &str) -> NodeFacts {
         name: name.into(),
         program: name.into(),
         version: version.into(),
+        program_sha256: None,
+        program_bytes: None,
         arguments: vec!["--network=regtest".into()],
         source: None,
         cannot: None,
