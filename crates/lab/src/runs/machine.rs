@@ -130,7 +130,7 @@ mod tests {
     fn a_program_is_known_by_its_file() {
         let own = std::env::current_exe().unwrap();
         let file = ProgramFile::of(&own).unwrap();
-        let all = std::fs::read(&own).unwrap();
+        let all = lydian_disk::read_whole(&lydian_disk::RealDisk, &own, 1 << 32).unwrap();
         assert_eq!(file.bytes, u64::try_from(all.len()).unwrap());
         assert_eq!(file.sha256, lydian_primitives::to_hex(&lydian_hash::sha256(&all)));
         assert_eq!(ProgramFile::of(Path::new("/no/such/program")), None);
