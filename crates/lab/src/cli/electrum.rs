@@ -161,7 +161,7 @@ fn report(contenders: &[Contender], results: &ElectrumResults, is_interrupted: b
         let found = contenders.iter().find(|contender| contender.name == name);
         found.is_some_and(|contender| contender.server.cannot().is_none() && contender.server.absent().is_none())
     };
-    let is_whole = results.servers.iter().all(|server| server.failure.is_none() || !is_here(&server.facts.name));
+    let is_whole = results.servers.iter().all(|server| server.is_right() || !is_here(&server.facts.name));
     Report { text, exit_code: if is_whole && results.is_agreed { 0 } else { EXIT_NOT_RIGHT } }
 }
 

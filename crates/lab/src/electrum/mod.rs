@@ -117,8 +117,8 @@ impl Comparison<'_> {
             if self.interrupted.load(Ordering::Relaxed) {
                 break;
             }
-            if let Some(server) = earlier.and_then(|earlier| finished(earlier, &contender.name)) {
-                same_build(&server.facts, &facts(contender))?;
+            let same = earlier.map(|earlier| self.finished(earlier, contender, &daemon, &folder.0)).transpose()?;
+            if let Some(server) = same.flatten() {
                 say(&format!("{}: its earlier figures stay", contender.name));
                 results.servers.push(server.clone());
                 settle(&mut results, &asked, &answers, earlier);
@@ -131,6 +131,22 @@ impl Comparison<'_> {
             done(&results)?;
         }
         Ok(results)
+    }
+
+    /// The earlier figures of the very same server; another version, program or argument under its name is measured anew.
+    fn finished<'a>(
+        &self,
+        earlier: &'a ElectrumResults,
+        contender: &Contender,
+        daemon: &Daemon,
+        folder: &Path,
+    ) -> Result<Option<&'a ServerResults>, LabError> {
+        let mut now = facts(contender);
+        if contender.server.cannot().is_none() && contender.server.absent().is_none() {
+            let folder = Folder::new(&folder.join("server"))?;
+            now.arguments = arguments_for(contender.server.as_ref(), &job(&folder.0, daemon.place()?, contender)?)?;
+        }
+        Ok(finished(earlier, &now))
     }
 
     /// Of all servers that take part, each once.
@@ -267,19 +283,13 @@ fn same_comparison(earlier: &ElectrumResults, now: &ElectrumResults) -> Result<(
     Err(LabError::Usage(text))
 }
 
-/// Earlier figures of a server stay only beside others of the same program.
-fn same_build(earlier: &NodeFacts, now: &NodeFacts) -> Result<(), LabError> {
-    if earlier.build() == now.build() {
-        return Ok(());
-    }
-    Err(LabError::Usage(format!(
-        "--resume: {} is not the same build as before; give its earlier build, or measure anew, without --resume and into another file",
-        now.name
-    )))
-}
-
-fn finished<'a>(earlier: &'a ElectrumResults, name: &str) -> Option<&'a ServerResults> {
-    earlier.servers.iter().find(|server| server.facts.name == name && server.failure.is_none())
+fn finished<'a>(earlier: &'a ElectrumResults, now: &NodeFacts) -> Option<&'a ServerResults> {
+    let is_same = |then: &NodeFacts| {
+        (&then.name, &then.program, &then.version) == (&now.name, &now.program, &now.version)
+            && then.arguments == now.arguments
+            && then.build() == now.build()
+    };
+    earlier.servers.iter().find(|server| is_same(&server.facts) && server.failure.is_none())
 }
 
 /// Differences and agreement of all servers so far. Of earlier ones no answers are kept, but the differences that were found then.
@@ -303,8 +313,14 @@ fn settle(results: &mut ElectrumResults, asked: &Asked<'_>, answers: &[Given], e
     results.is_agreed = queries().next().is_some() && queries().all(|query| query.wrong == 0);
 }
 
-/// For the results: what a server was started with.
-fn arguments_for(command: &std::process::Command, job: &ServerJob) -> Vec<String> {
+/// For the results: what a server is started with; port 0 stands for a free one.
+fn arguments_for(server: &dyn ElectrumServer, job: &ServerJob) -> Result<Vec<String>, LabError> {
+    let daemon = DaemonPlace { rpc_port: 0, p2p_port: 0, ..job.daemon.clone() };
+    let command = server.start(&ServerJob { port: 0, other_ports: [0; 2], daemon, ..job.clone() })?;
+    Ok(shown(&command, job))
+}
+
+fn shown(command: &std::process::Command, job: &ServerJob) -> Vec<String> {
     let places = [(job.folder.display().to_string(), "FOLDER"), (job.daemon.data.display().to_string(), "NODE")];
     let secret = (job.daemon.password.clone(), "PASSWORD");
     let hidden: Vec<_> = places.into_iter().chain([secret]).filter(|(text, _)| !text.is_empty()).collect();
@@ -338,12 +354,19 @@ mod tests {
         let mut earlier = now.clone();
         earlier.settings.cache_emptied_by = Some("drop_caches".into());
         same_comparison(&earlier, &now).unwrap();
-        assert!(finished(&earlier, "electrs").is_some());
-        assert!(finished(&earlier, "lydian").is_none() && finished(&earlier, "fulcrum").is_none());
-        let electrs = &now.servers[0].facts;
-        same_build(electrs, electrs).unwrap();
-        let other = NodeFacts { program_sha256: Some("00".into()), ..electrs.clone() };
-        assert!(same_build(electrs, &other).unwrap_err().to_string().contains("electrs is not the same build"));
+        let facts =
+            |name: &str| now.servers.iter().map(|server| &server.facts).find(|facts| facts.name == name).unwrap();
+        let electrs = facts("electrs");
+        assert!(finished(&earlier, electrs).is_some());
+        let others = [
+            NodeFacts { version: "another".into(), ..electrs.clone() },
+            NodeFacts { program_sha256: Some("00".into()), ..electrs.clone() },
+            NodeFacts { program: "another".into(), ..electrs.clone() },
+            NodeFacts { arguments: vec!["--more".into()], ..electrs.clone() },
+            NodeFacts { name: "fulcrum".into(), ..electrs.clone() },
+            facts("lydian").clone(),
+        ];
+        assert!(others.iter().all(|other| finished(&earlier, other).is_none()));
         earlier.settings.passes += 1;
         assert!(same_comparison(&earlier, &now).unwrap_err().to_string().contains("not the same settings"));
         earlier.chain.sha256.clear();

@@ -153,16 +153,15 @@ struct Run<'a> {
     timeouts: u32,
 }
 
-/// All passes, as far as they come. `keep` sees each canonical answer of the first.
+/// All passes, as far as they come.
 pub fn ask_all(
     asker: &mut Asker,
     questions: &Questions<'_>,
     settings: &ElectrumSettings,
     interrupted: &AtomicBool,
-    keep: &mut dyn FnMut(usize, &Value),
 ) -> (Query, Answers, Result<(), Stop>) {
     let mut run = Run::new(questions, settings, interrupted);
-    let done = run.cold(asker, keep).and_then(|()| run.warm(asker));
+    let done = run.cold(asker).and_then(|()| run.warm(asker));
     run.finish();
     (run.query, run.answers, done)
 }
@@ -200,7 +199,7 @@ impl<'a> Run<'a> {
         Duration::from_secs(self.settings.query_seconds_max)
     }
 
-    fn cold(&mut self, asker: &mut Asker, keep: &mut dyn FnMut(usize, &Value)) -> Result<(), Stop> {
+    fn cold(&mut self, asker: &mut Asker) -> Result<(), Stop> {
         for index in 0..self.requests.len() {
             if index < self.questions.always_from && self.start.elapsed() > self.budget() / COLD_SHARE {
                 self.query.not_asked += 1;
@@ -210,7 +209,6 @@ impl<'a> Run<'a> {
             let canonical = result_of(&reply.line).and_then(|result| (self.questions.canonical)(&result));
             match canonical {
                 Ok(canonical) => {
-                    keep(index, &canonical);
                     self.query.cold_ms[index] = Some(to_microseconds(reply.milliseconds));
                     self.answers.digests[index] = Some(Digest::of(&canonical, self.questions.order));
                     self.answers.raw[index] = Some(reply.raw);

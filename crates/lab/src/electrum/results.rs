@@ -190,6 +190,23 @@ pub struct Difference {
     pub answers: Vec<(String, String)>,
 }
 
+impl Query {
+    /// What was asked and got no answer that could be compared.
+    pub fn unanswered(&self) -> usize {
+        let answered = self.cold_ms.iter().flatten().count() + usize::try_from(self.not_asked).unwrap_or(0);
+        self.cold_ms.len().saturating_sub(answered)
+    }
+}
+
+impl ServerResults {
+    /// All that it was asked it answered rightly, alone, in the loads and to the wallet.
+    pub fn is_right(&self) -> bool {
+        let queries = self.queries.iter().all(|query| query.wrong == 0 && query.unanswered() == 0);
+        let loads = self.loads.iter().all(|load| load.errors == 0);
+        self.failure.is_none() && queries && loads && self.wallet.as_ref().is_some_and(|wallet| wallet.errors == 0)
+    }
+}
+
 impl ElectrumResults {
     /// Objects one field a line, lists on one line.
     pub fn to_json(&self) -> String {
@@ -299,6 +316,29 @@ mod tests {
 
     fn example() -> ElectrumResults {
         ElectrumResults::parse(printed().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_server_is_right_when_everything_was_answered_rightly() {
+        let server = || example().servers.into_iter().find(|server| server.facts.name == "electrs").unwrap();
+        assert!(server().is_right());
+        let broken: [fn(&mut ServerResults); 6] = [
+            |server| server.failure = Some("it ended".into()),
+            |server| server.queries[0].wrong = 1,
+            |server| server.queries[0].cold_ms[0] = None,
+            |server| server.loads[0].errors = 1,
+            |server| server.wallet = None,
+            |server| server.wallet.as_mut().unwrap().errors = 1,
+        ];
+        for (number, break_it) in broken.iter().enumerate() {
+            let mut other = server();
+            break_it(&mut other);
+            assert!(!other.is_right(), "{number}");
+        }
+        let mut short_of_time = server();
+        short_of_time.queries[0].cold_ms[0] = None;
+        short_of_time.queries[0].not_asked = 1;
+        assert!(short_of_time.is_right(), "what was not asked is not unanswered");
     }
 
     /// Read and written again the example is the same to the byte, and every field of it has a word in the document or in that of the other experiments.

@@ -39,6 +39,8 @@ pub(super) struct Asked<'a> {
     pub(super) targets: &'a Targets,
     /// Of balance, history, UTXO list.
     pub(super) expected: [Vec<Digest>; 3],
+    /// That follow from the histories, one a script.
+    statuses: Vec<Option<String>>,
     headers: HeightQuestions,
     merkle: HeightQuestions,
     postings: u64,
@@ -63,7 +65,8 @@ impl<'a> Asked<'a> {
             scripts.clone().map(|at| Digest::of(&of(at), query.order())).collect()
         };
         let (headers, merkle) = (header_questions(expected), merkle_questions(expected));
-        Asked { targets, expected: SCRIPT_QUERIES.map(digests), headers, merkle, postings }
+        let statuses = scripts.clone().map(|at| status_of(&expected.history(at))).collect();
+        Asked { targets, expected: SCRIPT_QUERIES.map(digests), statuses, headers, merkle, postings }
     }
 }
 
@@ -129,7 +132,6 @@ pub(super) struct Session<'a> {
     /// Of headers and proofs.
     heights: [Digests; 2],
     /// That follow from the histories it gave.
-    statuses: Vec<Option<Option<String>>>,
     protocol: String,
     /// Of the server while it was asked.
     asked_cpu_seconds: f64,
@@ -160,7 +162,6 @@ impl<'a> Session<'a> {
             interrupted: comparison.interrupted,
         };
         let (answers, protocol) = (Default::default(), String::new());
-        let statuses = vec![None; asked.targets.scripts.len()];
         Some(Session {
             comparison,
             asked,
@@ -169,7 +170,6 @@ impl<'a> Session<'a> {
             say,
             answers,
             heights: Default::default(),
-            statuses,
             protocol,
             asked_cpu_seconds: 0.0,
             emptied_by: None,
@@ -200,7 +200,7 @@ impl<'a> Session<'a> {
     }
 
     fn all(&mut self, results: &mut ServerResults) -> Result<(), Stop> {
-        results.facts.arguments = arguments_for(&self.setup.server.start(&self.setup.job)?, &self.setup.job);
+        results.facts.arguments = arguments_for(self.setup.server, &self.setup.job)?;
         self.tell("builds its index");
         let (build, protocol) = build(&self.setup, self.asked.postings)?;
         let (seconds, mib) = (build.wall_seconds, build.index_bytes >> 20);
@@ -276,29 +276,16 @@ impl<'a> Session<'a> {
             heights: Vec::new(),
             always_from: scripts.partition_point(|target| target.transactions <= WALLET_TRANSACTIONS_MAX),
         };
-        let mut statuses = std::mem::take(&mut self.statuses);
-        let mut keep = |index: usize, canonical: &Value| {
-            if let Some(status) = statuses.get_mut(index).filter(|_| query == ScriptQuery::History) {
-                *status = Some(status_of(canonical));
-            }
-        };
-        let answers = self.ask(&questions, &mut keep, results);
-        self.statuses = statuses;
-        self.answers[place] = answers?;
+        self.answers[place] = self.ask(&questions, results)?;
         Ok(())
     }
 
-    fn ask(
-        &mut self,
-        questions: &Questions<'_>,
-        keep: &mut dyn FnMut(usize, &Value),
-        results: &mut ServerResults,
-    ) -> Result<Answers, Stop> {
+    fn ask(&mut self, questions: &Questions<'_>, results: &mut ServerResults) -> Result<Answers, Stop> {
         let settings = &self.comparison.settings;
         let mut asker = self.asker();
         // A client that does not even get its handshake done says why.
         asker.client()?;
-        let (query, answers, done) = ask_all(&mut asker, questions, settings, self.comparison.interrupted, keep);
+        let (query, answers, done) = ask_all(&mut asker, questions, settings, self.comparison.interrupted);
         let asked = questions.params.len() - usize::try_from(query.not_asked).unwrap_or(0);
         let text = format!(
             "{}: {asked} of {} asked, {} passes more, {} wrong, {} in another order{}",
@@ -324,7 +311,7 @@ impl<'a> Session<'a> {
         let settings = &self.comparison.settings;
         let place = self.setup.place(Duration::from_secs(settings.timeout_seconds));
         let scripts = &self.asked.targets.scripts;
-        match wallet(&place, scripts, &self.statuses, settings.batch, self.comparison.interrupted) {
+        match wallet(&place, scripts, &self.asked.statuses, settings.batch, self.comparison.interrupted) {
             Ok((wallet, error)) => {
                 results.wallet = Some(wallet);
                 results.notes.extend(error.map(|error| format!("wallet: {error}")));
@@ -352,7 +339,7 @@ impl<'a> Session<'a> {
             heights: questions.heights.clone(),
             always_from: 0,
         };
-        self.heights[place] = self.ask(&questions, &mut |_, _| (), results)?.digests;
+        self.heights[place] = self.ask(&questions, results)?.digests;
         Ok(())
     }
 

@@ -183,7 +183,7 @@ fn passes_with(habit: Habit, query: ScriptQuery, settings: &ElectrumSettings) ->
     };
     // Few bytes a connection, so that it is changed now and then.
     let mut asker = Asker::new(place(serve(habit)), Some(150));
-    let (query, answers, done) = ask_all(&mut asker, &questions, settings, &AtomicBool::new(false), &mut |_, _| ());
+    let (query, answers, done) = ask_all(&mut asker, &questions, settings, &AtomicBool::new(false));
     let reason = match done {
         Ok(()) => None,
         Err(Stop::Failed(reason)) => Some(reason),
@@ -310,7 +310,7 @@ fn nobody_there_is_told_with_the_server() {
 
 #[test]
 fn a_batch_is_put_in_order_and_statuses_are_compared() {
-    let statuses = |script: &str| Some(status_of(&right(ScriptQuery::History, script)));
+    let statuses = |script: &str| status_of(&right(ScriptQuery::History, script));
     let known: Vec<_> = ["s0", "s1", "s2"].map(statuses).into();
     let ask = |habit| wallet(&place(serve(habit)), &targets(), &known, 2, &AtomicBool::new(false)).unwrap();
     let (load, error) = ask(Habit::Right);
@@ -318,6 +318,8 @@ fn a_batch_is_put_in_order_and_statuses_are_compared() {
     let (load, error) = ask(Habit::Wrong);
     assert_eq!(load.errors, 3);
     assert_eq!(error.unwrap(), "s0: a status that is not its history's");
+    let unknown = wallet(&place(serve(Habit::Right)), &targets(), &[], 2, &AtomicBool::new(false)).unwrap().0;
+    assert_eq!(unknown.errors, 3, "a status that nobody can compare is none");
     let (load, error) = ask(Habit::Errors);
     assert!(load.errors == 3 && error.unwrap().contains("history too large"));
 }

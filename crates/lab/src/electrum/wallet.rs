@@ -12,11 +12,11 @@ use crate::runs::system;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The second is what went wrong first. The outer `None` of a status: nobody knows it; the inner: the script has no history.
+/// The second is what went wrong first. One status a script; `None`: it has no history.
 pub fn wallet(
     place: &Place,
     targets: &[Target],
-    statuses: &[Option<Option<String>>],
+    statuses: &[Option<String>],
     batch: u32,
     interrupted: &AtomicBool,
 ) -> Result<(WalletLoad, Option<String>), ClientError> {
@@ -36,14 +36,11 @@ pub fn wallet(
     let mut first_error = None;
     let mut errors = 0;
     for (index, target) in targets.iter().enumerate() {
-        let known = statuses.get(index).cloned().flatten();
         let reason = match answers.get(index) {
-            Some(Ok(status)) => match known {
-                Some(known) if status.as_str() != known.as_deref() => {
-                    Some("a status that is not its history's".to_owned())
-                }
-                _ => None,
-            },
+            Some(Ok(status)) => {
+                let is_right = statuses.get(index).is_some_and(|known| status.as_str() == known.as_deref());
+                (!is_right).then(|| "a status that is not its history's".to_owned())
+            }
             Some(Err(fault)) => Some(fault.to_string()),
             None => Some("no answer".to_owned()),
         };

@@ -163,8 +163,9 @@ pub fn drop_caches(control: &Path) -> bool {
     OpenOptions::new().write(true).open(control).and_then(drop).is_ok()
 }
 
-/// Lets the cache forget the files below a folder, which are on the disk already.
+/// Lets the cache forget the files below a folder. What is not on the disk yet stays in the cache, so everything is written first.
 pub fn forget_files(folder: &Path) {
+    rustix::fs::sync();
     for path in files_below(folder) {
         if let Ok(file) = OpenOptions::new().read(true).open(path) {
             // A hint: what another process has mapped stays.
