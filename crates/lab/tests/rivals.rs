@@ -86,15 +86,34 @@ fn bcoin_checks_every_script_and_meets_its_peer_alone() {
     let every = ["--checkpoints=false", "--network=regtest", &prefix, "--listen=false", "--no-wallet=true"];
     holds(&given, &every);
     holds(&given, &["--only=127.0.0.1:29811", "--http-host=127.0.0.1", "--http-port=18443", "--api-key=lab"]);
-    holds(&given, &["--workers=true", "--workers-size=2", "--cache-size=4000", "--added-by-the-user"]);
+    holds(&given, &["--workers=true", "--workers-size=2", "--added-by-the-user"]);
+    holds(&given, &["--coin-cache=3500", "--cache-size=500"]);
+    assert!(bench.written("env").lines().any(|line| line == "NODE_OPTIONS=--max-old-space-size=5548"));
     let names: Vec<String> = bench.written("env").lines().map(|line| line.split('=').next().unwrap().into()).collect();
     assert!(!names.iter().any(|name| name == "HOME" || name.starts_with("BCOIN")), "{names:?}");
     let offline = bench.given(node.offline(&job).unwrap());
     holds(&offline, &["--only=127.0.0.1:1"]);
     assert!(!offline.iter().any(|one| one.contains("29811")), "{offline:?}");
+    // More would not be taken: it counts the bytes in 32 bits.
+    holds(
+        &bench.given(node.sync(&Job { cache_mib: 16_000, ..job.clone() })),
+        &["--coin-cache=4095", "--cache-size=11905"],
+    );
+    assert!(node.rpc(&job).is_some(), "whoever asks it decides how long to wait");
     assert_eq!(node.version().unwrap(), "bcoin 9.9");
     assert!(node.cannot(Experiment::Reindex).is_some() && node.cannot(Experiment::Sync).is_none());
     assert!(node.notes().iter().any(|note| note.contains("taproot")), "{:?}", node.notes());
+}
+
+#[test]
+fn btcd_makes_no_filters_beside() {
+    let bench = Bench::new("btcd");
+    let (node, job) = (bench.node("btcd"), bench.job(18_443));
+    let given = bench.given(node.sync(&job));
+    holds(&given, &["--regtest", "--nocheckpoints", "--nocfilters", "--nolisten", "--utxocachemaxsize=4000"]);
+    holds(&given, &["--connect=127.0.0.1:29811", "--added-by-the-user"]);
+    holds(&bench.given(node.offline(&job).unwrap()), &["--nocheckpoints", "--nocfilters"]);
+    assert!(node.cannot(Experiment::Reindex).is_some() && node.cannot(Experiment::Sync).is_none());
 }
 
 #[test]

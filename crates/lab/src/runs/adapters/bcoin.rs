@@ -34,6 +34,19 @@ const NOBODY: &str = "--only=127.0.0.1:1";
 
 const KIND: &str = "bcoin";
 
+/// Of the cache, in eighths: the rest of it is its database's. By default bcoin keeps no coins in memory at all.
+const COINS_EIGHTHS: u64 = 7;
+/// It counts the bytes of its cache of coins in 32 bits (`lib/blockchain/chain.js`).
+const COINS_MIB_MAX: u64 = 4_095;
+/// Beside the coins, which lie in the heap of JavaScript: its own default ends at about 1.4 GiB.
+const HEAP_MIB: u64 = 2_048;
+
+/// MiB for the coins and for the database.
+fn caches(cache_mib: u64) -> (u64, u64) {
+    let coins = (cache_mib / 8 * COINS_EIGHTHS).min(COINS_MIB_MAX);
+    (coins, cache_mib - coins)
+}
+
 #[derive(Debug)]
 pub struct Bcoin {
     script: PathBuf,
@@ -71,7 +84,10 @@ impl Bcoin {
         command.arg(format!("--network={}", job.network.name)).arg(prefix);
         command.args(["--checkpoints=false", "--no-wallet=true", "--listen=false"]);
         command.args(["--log-console=false", "--log-level=info", "--http-host=127.0.0.1", API_KEY]);
-        command.arg(format!("--http-port={}", job.rpc_port)).arg(format!("--cache-size={}", job.cache_mib));
+        command.arg(format!("--http-port={}", job.rpc_port));
+        let (coins, database) = caches(job.cache_mib);
+        command.arg(format!("--coin-cache={coins}")).arg(format!("--cache-size={database}"));
+        command.env("NODE_OPTIONS", format!("--max-old-space-size={}", coins + HEAP_MIB));
         command.arg("--workers=true").arg(format!("--workers-size={}", job.threads));
         command
     }
@@ -114,8 +130,7 @@ impl Adapter for Bcoin {
     }
 
     fn rpc(&self, job: &Job) -> Option<Server> {
-        let server = Bcoin::server(job);
-        server.call("getbestblockhash", &json!([])).ok().map(|_| server)
+        Some(Bcoin::server(job))
     }
 
     fn tip(&self, job: &Job) -> Option<Result<Answer, LabError>> {

@@ -2,7 +2,8 @@
 //!
 //! Input: perhaps a path. Output: an adapter. btcd deletes its regtest database at every start, so it is asked for its tip while it runs and is told to
 //! stop there; it cannot be asked afterwards, cannot rebuild from files, and serves nothing that it was not given in the same run. It tells
-//! no hash of its UTXO set. Full validation: `--nocheckpoints`; it has no assumevalid. Must never: install anything here.
+//! no hash of its UTXO set. Full validation: `--nocheckpoints`; it has no assumevalid. `--nocfilters`: by default it also makes the filters of BIP-0157, which no
+//! other node here makes. Must never: install anything here.
 
 use super::{cache_folder, found};
 use crate::error::LabError;
@@ -47,7 +48,7 @@ impl Btcd {
         // Its own default is the user's file.
         command.arg(in_data("--configfile=", "none.conf"));
         command.arg(in_data("--datadir=", "data")).arg(in_data("--logdir=", "logs"));
-        command.args(["--regtest", "--nodnsseed", "--nocheckpoints", "--nostalldetect", "--notls"]);
+        command.args(["--regtest", "--nodnsseed", "--nocheckpoints", "--nocfilters", "--nostalldetect", "--notls"]);
         command.arg(format!("--rpcuser={USER}")).arg(format!("--rpcpass={PASSWORD}"));
         command.arg(format!("--rpclisten=127.0.0.1:{}", job.rpc_port));
         command
@@ -71,12 +72,7 @@ impl Adapter for Btcd {
     }
 
     fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
-        match experiment {
-            Experiment::Reindex => {
-                Some("btcd rebuilds nothing from block files, and deletes its regtest database at each start")
-            }
-            Experiment::Sync => None,
-        }
+        systems::kept_from("btcd", experiment)
     }
 
     fn refuses(&self, network: &Network) -> Option<String> {
