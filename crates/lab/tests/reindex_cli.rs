@@ -171,9 +171,9 @@ fn what_is_not_here_is_recorded() {
 struct Started(Option<Child>);
 
 impl Started {
-    fn interrupt(mut self) -> Output {
+    fn interrupt(mut self, signal: &str) -> Output {
         let child = self.0.take().unwrap();
-        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         child.wait_with_output().unwrap()
     }
@@ -212,7 +212,7 @@ fn a_second_lab_is_refused_and_an_interrupted_one_keeps_its_runs() {
     let second = bench.compare(&nodes);
     assert_eq!(second.status.code(), Some(2));
     assert!(text(&second.stderr).contains("another lydian-lab is measuring"), "{}", text(&second.stderr));
-    let output = first.interrupt();
+    let output = first.interrupt("-INT");
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("Interrupted"), "{}", text(&output.stdout));
     let runs = bench.results().runs;
@@ -239,4 +239,49 @@ fn a_second_lab_is_refused_and_an_interrupted_one_keeps_its_runs() {
     // The lock went with the process.
     let after = bench.compare(&["--nodes", "lydian", "--node-path", &quick, "--runs", "1"]);
     assert_eq!(after.status.code(), Some(0), "{}", text(&after.stderr));
+}
+
+/// Also of a signal that tells of a closed terminal; and a node that is being asked when it comes does not become one that failed.
+#[test]
+fn whatever_signal_ends_it_no_node_stays_and_no_run_fails() {
+    let bench = Bench::new("signals");
+    let (mark, pid) = (bench.0.path().join("started"), bench.0.path().join("pid"));
+    let wait = format!("echo $$ > {}; touch {}; exec sleep 60", pid.display(), mark.display());
+    let chain = bench.chain();
+    let path = format!("lydian={}", bench.node("node", &wait, 5));
+    let arguments = ["--chain", chain.to_str().unwrap(), "--nodes", "lydian", "--node-path", &path];
+    for signal in ["-HUP", "-QUIT", "-TERM"] {
+        let lab = bench.lab(&arguments);
+        // Whoever runs the tests may ignore the signal.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=HUP,QUIT").arg(lab.get_program()).args(lab.get_args());
+        command.envs(lab.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let lab = Started(Some(command.spawn().unwrap()));
+        wait_until("the node was not started", || mark.is_file());
+        let output = lab.interrupt(signal);
+        assert_eq!(output.status.code(), Some(130), "{signal}: {}", text(&output.stderr));
+        let node = std::fs::read_to_string(&pid).unwrap();
+        assert!(!Path::new("/proc").join(node.trim()).exists(), "{signal}: the node runs on");
+        assert!(bench.results().runs.is_empty());
+        std::fs::remove_file(&mark).unwrap();
+    }
+}
+
+#[test]
+fn a_run_that_is_asked_about_when_the_signal_comes_does_not_fail() {
+    let bench = Bench::new("asked");
+    let mark = bench.0.path().join("asked");
+    let path = bench.node("node", ":", 5);
+    // Whoever asks it gets nothing, after a while.
+    let script = std::fs::read_to_string(&path).unwrap();
+    let mute = format!("*utxohash*) touch {}; sleep 2; exit 1;;\n*utxohash*)", mark.display());
+    std::fs::write(&path, script.replacen("*utxohash*)", &mute, 1)).unwrap();
+    let (chain, path) = (bench.chain(), format!("lydian={path}"));
+    let arguments = ["--chain", chain.to_str().unwrap(), "--nodes", "lydian", "--node-path", &path];
+    let lab = Started(Some(bench.lab(&arguments).spawn().unwrap()));
+    wait_until("the node was not asked", || mark.is_file());
+    let output = lab.interrupt("-INT");
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(bench.results().runs.is_empty(), "{:?}", bench.results().runs);
 }

@@ -3,6 +3,7 @@
 //! Input: arguments. Output: the Markdown tables, the JSON file after each server. Exit code 0 when every server that can run here gave every answer and all were right, 1
 //! when not, 130 after a Ctrl-C, which keeps what has ended.
 
+use crate::cli::interrupt::interrupted;
 use crate::cli::reuse::ReuseArgs;
 use crate::cli::{Preset, Report, per_mille, say};
 use lydian_disk::{Disk, RealDisk};
@@ -20,8 +21,7 @@ use lydian_lab::runs::chain_cache::{self, ensure};
 use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::lock::lock;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const EXIT_NOT_RIGHT: u8 = 1;
@@ -112,11 +112,7 @@ pub(crate) fn electrum(args: &ElectrumArgs) -> Result<Report, LabError> {
     let _lock = lock(&cache)?;
     let (folder, chain) = chain(args, &cache)?;
     let targets = targets(args, &folder)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))
-            .map_err(|error| LabError::Usage(format!("cannot listen to signals: {error}")))?;
-    }
+    let interrupted = interrupted()?;
     let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
     RealDisk.create_dir(&work)?;
     let earlier = match &args.out {

@@ -2,6 +2,7 @@
 
 mod compare;
 mod electrum;
+mod interrupt;
 mod peers;
 mod progress;
 mod project;

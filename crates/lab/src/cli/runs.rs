@@ -3,6 +3,7 @@
 //! Input: arguments. Output: a comparison that runs, the Markdown table, the JSON file as runs end. Exit code 0 when every run counts, 1 when one does not,
 //! 130 after a Ctrl-C, which ends the run that is on and keeps those before it.
 
+use crate::cli::interrupt::interrupted;
 use crate::cli::progress::Shown;
 use crate::cli::reuse::ReuseArgs;
 use crate::cli::{Preset, Report, per_mille, say};
@@ -126,11 +127,7 @@ impl Bench {
         let settings = settings(args)?;
         let earlier = args.resume_from()?.map(Results::read).transpose()?;
         let chain = chain(args, &cache)?;
-        let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&interrupted))
-                .map_err(|error| LabError::Usage(format!("cannot listen to signals: {error}")))?;
-        }
+        let interrupted = interrupted()?;
         let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
         RealDisk.create_dir(&work)?;
         Ok(Bench { chain, settings, work, interrupted, earlier, _lock: lock })

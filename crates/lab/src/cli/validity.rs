@@ -3,6 +3,7 @@
 //! Input: names of nodes. Output: a table, and a JSON file. Exit code 0 when every node refuses every block it was asked for, 1 when one does not or cannot be
 //! asked, 130 after a Ctrl-C.
 
+use crate::cli::interrupt::interrupted;
 use crate::cli::runs::{VALIDITY_SEED, named};
 use crate::cli::{Report, say};
 use lydian_disk::{Disk, RealDisk};
@@ -13,8 +14,7 @@ use lydian_lab::runs::adapters::cache_folder;
 use lydian_lab::runs::lock::lock;
 use lydian_lab::validity::{Document, Patience, Terms, line_of, to_markdown};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const EXIT_NOT_VALIDATING: u8 = 1;
@@ -51,11 +51,7 @@ pub(crate) fn validity(args: &ValidityArgs) -> Result<Report, LabError> {
     let _lock = lock(&cache)?;
     let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
     RealDisk.create_dir(&work)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))
-            .map_err(|error| LabError::Usage(format!("cannot listen to signals: {error}")))?;
-    }
+    let interrupted = interrupted()?;
     let suite = make(VALIDITY_SEED);
     let terms = Terms {
         suite: &suite,

@@ -11,6 +11,7 @@ use crate::error::LabError;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::net::SocketAddrV4;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -57,7 +58,8 @@ pub trait Adapter: Debug + Sync {
         None
     }
 
-    /// Where the node of [`Adapter::offline`] answers `submitblock` and `getbestblockhash`; `None` as long as it does not.
+    /// Where the node of [`Adapter::offline`] answers `submitblock` and `getbestblockhash`; `None` where that is not known yet. Must not ask: the caller does, and
+    /// waits no longer than it wants.
     fn rpc(&self, _job: &Job) -> Option<Server> {
         None
     }
@@ -136,14 +138,31 @@ impl Job {
     }
 }
 
-/// What a program prints when it is asked for something short.
+/// What a program prints when it is asked for something short. A Ctrl-C does not reach it: the run that it is asked about has ended already.
 pub fn ask(mut command: Command) -> Result<String, LabError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output();
+    let output = command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output();
     let output = output.map_err(|error| LabError::program(&program, error))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(LabError::program(program, format!("{}: {said}", output.status)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_we_ask_leads_a_group_of_its_own() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "cut -d' ' -f1,5 /proc/$$/stat"]);
+        let said = ask(command).unwrap();
+        let (pid, group) = said.trim().split_once(' ').unwrap();
+        assert_eq!(pid, group);
+        let mut failing = Command::new("sh");
+        failing.args(["-c", "echo why >&2; exit 3"]);
+        assert!(ask(failing).unwrap_err().to_string().contains("why"));
+    }
 }

@@ -282,6 +282,8 @@ impl Comparison<'_> {
                 (true, None) => run.reason = Some("it ended before the tip".to_owned()),
                 (false, _) => match adapter.answer(&job) {
                     Ok(answer) => run.answer = Some(answer),
+                    // Not the node's fault: it is as if this run had not been.
+                    Err(_) if self.interrupted.load(Ordering::Relaxed) => return Ok(None),
                     Err(error) => run.reason = Some(format!("it gives no answer afterwards: {error}")),
                 },
             }

@@ -8,6 +8,7 @@ use crate::runs::adapter::Job;
 use crate::runs::results::Answer;
 use crate::runs::{log, rpc};
 use serde_json::{Value, json};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -70,13 +71,13 @@ pub(super) fn offline(mut command: Command, job: &Job) -> Command {
     command
 }
 
-/// Starts the program once more and asks it.
+/// Starts the program once more and asks it. A Ctrl-C does not reach it.
 pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError> {
     command.args(job.place()).args(OFFLINE).args(QUIET);
     command.args(["-checkblocks=1", "-checklevel=0"]).args(asked(job));
     command.args(&job.more);
     let program = command.get_program().to_string_lossy().into_owned();
-    let child = command.spawn().map_err(|error| LabError::program(&program, error))?;
+    let child = command.process_group(0).spawn().map_err(|error| LabError::program(&program, error))?;
     let mut running = Running(child);
     for _ in 0..START_POLLS_MAX {
         std::thread::sleep(START_POLL);

@@ -13,6 +13,7 @@ use crate::runs::results::{Answer, Experiment};
 use crate::runs::rpc::{Server, free_port};
 use crate::runs::systems;
 use serde_json::{Value, json};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -82,7 +83,10 @@ impl Adapter for Parity {
         command.args(["--host=127.0.0.1", "--jsonrpc-interface=127.0.0.1", "--jsonrpc-hosts=127.0.0.1"]);
         command.arg(format!("--port={}", free_port()?)).arg(format!("--jsonrpc-port={}", job.rpc_port));
         command.args(&job.more);
-        let child = command.spawn().map_err(|error| LabError::program(self.program.display().to_string(), error))?;
+        let child = command
+            .process_group(0)
+            .spawn()
+            .map_err(|error| LabError::program(self.program.display().to_string(), error))?;
         let mut running = Running(child);
         let server = Server { port: job.rpc_port, credentials: String::new() };
         for _ in 0..POLLS_MAX {
