@@ -32,7 +32,7 @@ use crate::rng::Random;
 use crate::runs::adapter::Adapter;
 use crate::runs::chain_files::ChainFiles;
 use crate::runs::results::{Lab, LeftOut, NodeFacts};
-use crate::runs::systems::{Bar, Role, SYSTEMS, System};
+use crate::runs::systems::{self, Bar, Role, SYSTEMS, System};
 use crate::runs::{Folder, ProgramFile, arguments_of, machine, machine_facts, rpc, system};
 use adapter::{DaemonPlace, ElectrumServer, ServerJob};
 use compare::{Compared, DIFFERENCES_MAX, Digests};
@@ -256,7 +256,7 @@ fn facts(contender: &Contender) -> NodeFacts {
         program_bytes: file.as_ref().map(|file| file.bytes),
         arguments: contender.more.clone(),
         source: None,
-        cannot: server.cannot().map(str::to_owned),
+        cannot: server.cannot().map(|reason| systems::with_source(&contender.name, reason)),
         notes: server.notes(),
         validity: None,
     }

@@ -187,7 +187,7 @@ impl Comparison<'_> {
                 program_bytes: file.as_ref().map(|file| file.bytes),
                 arguments: command.as_ref().map_or(Vec::new(), arguments_of),
                 source: contender.source.as_ref().map(|source| source.name.clone()),
-                cannot: cannot.map(str::to_owned),
+                cannot: cannot.map(|reason| systems::with_source(&contender.name, reason)),
                 notes: adapter.notes(),
                 validity: None,
             }

@@ -368,6 +368,15 @@ pub fn kept_from(kind: &str, experiment: Experiment) -> Option<&'static str> {
     of(kind)?.cannot(experiment)
 }
 
+/// A sentence about the node or server of this name with where it is written, for the results; one that is not in the table as it is.
+pub fn with_source(name: &str, reason: &str) -> String {
+    let kind = name.split(':').next().unwrap_or(name);
+    let kind = crate::lab_toml::active().fork(kind).map_or(kind, |fork| fork.base);
+    let mut own = SYSTEMS.iter().filter(|system| system.kind == kind).flat_map(|system| system.cannot);
+    own.find(|cannot| cannot.reason == reason)
+        .map_or_else(|| reason.to_owned(), |cannot| format!("{reason} ({})", cannot.source))
+}
+
 /// What a reader of a node's figures must know, for its adapter.
 pub fn notes(kind: &str) -> Vec<String> {
     of(kind).map_or_else(Vec::new, System::notes)
@@ -496,6 +505,24 @@ mod tests {
         let after = document.split_once("<!-- systems: `lydian-lab peers list --markdown` -->\n").unwrap().1;
         let table = after.split_once("<!-- end of systems -->").unwrap().0;
         assert_eq!(table.trim(), to_markdown().trim(), "put there what `lydian-lab peers list --markdown` prints");
+    }
+
+    /// Whoever takes no part says so with a sentence of the table, so that its source stands beside it.
+    #[test]
+    fn what_an_adapter_cannot_has_its_source() {
+        for experiment in [Experiment::Reindex, Experiment::Sync] {
+            for kind in kinds(Role::Node) {
+                let adapter = crate::runs::adapters::adapter(kind, Some(&std::env::current_exe().unwrap())).unwrap();
+                let Some(reason) = adapter.cannot(experiment) else { continue };
+                let bar = of(kind).unwrap().bar(bar_of(experiment)).unwrap();
+                assert_eq!(
+                    with_source(&format!("{kind}:label"), reason),
+                    format!("{reason} ({})", bar.source),
+                    "{kind}"
+                );
+            }
+        }
+        assert_eq!(with_source("btcd", "nobody knows"), "nobody knows");
     }
 
     #[test]
