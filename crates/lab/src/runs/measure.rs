@@ -25,6 +25,10 @@ const LOOK_PERIOD: u64 = 10;
 /// The folder is walked at every fourth look only.
 const DISK_PERIOD: u64 = 4;
 
+/// Of all cores together. The system counts whole ticks of 10 ms, so that of a shorter run a tick or two too many or too few would be more than the share at which it
+/// is disturbed: a run of 30 ms cannot be judged by them.
+const TICKS_MIN: u64 = 50;
+
 /// When a process is not let run on.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'a> {
@@ -61,6 +65,8 @@ pub struct Measured {
     pub peak_rss_bytes: u64,
     pub io: Io,
     pub machine: Machine,
+    /// By others. Not said of a run too short to tell.
+    pub is_disturbed: bool,
     pub samples: Vec<Sample>,
 }
 
@@ -90,7 +96,7 @@ pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>
     let orphans_seconds = seconds_of(system::reap_orphans(pid));
     let (status, usage) = reap(child, &program)?;
     let (user_seconds, system_seconds) = (usage.utime.as_secs_f64() + orphans_seconds, usage.stime.as_secs_f64());
-    let machine = before.until_now(user_seconds + system_seconds, guard.servers);
+    let (machine, is_disturbed) = before.until_now(user_seconds + system_seconds, guard.servers);
     let own_peak = if usage.maxrss > inherited { usage.maxrss } else { 0 };
     Ok(Measured {
         end: stop.unwrap_or_else(|| end_of(status)),
@@ -101,6 +107,7 @@ pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>
         peak_rss_bytes: watcher.peak_rss_bytes.max(own_peak),
         io,
         machine,
+        is_disturbed,
         samples: watcher.samples.kept,
     })
 }
@@ -243,24 +250,33 @@ impl Shares {
         Shares { machine: system::machine_times(), own_ticks }
     }
 
-    /// The shares of the time since then; what neither the node nor we with the servers used, others did.
-    fn until_now(&self, node_seconds: f64, servers: &[u32]) -> Machine {
+    /// The shares of the time since then, and whether others disturbed.
+    fn until_now(&self, node_seconds: f64, servers: &[u32]) -> (Machine, bool) {
         let end = Shares::now(servers);
-        let (Some(before), Some(after)) = (self.machine, end.machine) else { return Machine::default() };
-        let total = seconds_of(after.total.saturating_sub(before.total));
-        if total <= 0.0 {
-            return Machine::default();
-        }
-        let idle = seconds_of(after.idle.saturating_sub(before.idle));
-        let own = seconds_of(end.own_ticks.saturating_sub(self.own_ticks));
-        let share = |seconds: f64| Some(rounded((seconds / total).clamp(0.0, 1.0)));
-        Machine {
-            idle_share: share(idle),
-            node_share: share(node_seconds),
-            others_share: share(total - idle - own - node_seconds),
-            steal_share: share(seconds_of(after.steal.saturating_sub(before.steal))),
-        }
+        let own_ticks = end.own_ticks.saturating_sub(self.own_ticks);
+        shares(self.machine.zip(end.machine), own_ticks, node_seconds)
     }
+}
+
+/// What neither the node nor we with the servers used, others did. Of less than [`TICKS_MIN`] nothing is known, and a run is not called disturbed for that:
+/// it would be so whatever the machine did.
+fn shares(times: Option<(MachineTimes, MachineTimes)>, own_ticks: u64, node_seconds: f64) -> (Machine, bool) {
+    let Some((before, after)) = times else { return (Machine::default(), true) };
+    let ticks = after.total.saturating_sub(before.total);
+    if ticks < TICKS_MIN {
+        return (Machine::default(), false);
+    }
+    let total = seconds_of(ticks);
+    let idle = seconds_of(after.idle.saturating_sub(before.idle));
+    let own = seconds_of(own_ticks);
+    let share = |seconds: f64| Some(rounded((seconds / total).clamp(0.0, 1.0)));
+    let machine = Machine {
+        idle_share: share(idle),
+        node_share: share(node_seconds),
+        others_share: share(total - idle - own - node_seconds),
+        steal_share: share(seconds_of(after.steal.saturating_sub(before.steal))),
+    };
+    (machine, machine.is_disturbed())
 }
 
 #[allow(clippy::cast_precision_loss, reason = "ticks of a measurement lie far below 2^52")]
@@ -271,6 +287,21 @@ fn seconds_of(ticks: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_of_a_few_ticks_is_not_judged_by_them() {
+        let times = |total| {
+            let before = MachineTimes { total: 1_000, idle: 500, steal: 0 };
+            Some((before, MachineTimes { total: before.total + total, ..before }))
+        };
+        // Nothing idle, nothing ours: all of it was others'.
+        assert_eq!(shares(times(TICKS_MIN - 1), 0, 0.0), (Machine::default(), false));
+        let (machine, is_disturbed) = shares(times(TICKS_MIN), 0, 0.0);
+        assert_eq!((machine.others_share, machine.idle_share, is_disturbed), (Some(1.0), Some(0.0), true));
+        let (machine, is_disturbed) = shares(times(200), 200, 0.0);
+        assert_eq!((machine.others_share, is_disturbed), (Some(0.0), false));
+        assert_eq!(shares(None, 0, 0.0), (Machine::default(), true), "what nobody could tell does not pass as quiet");
+    }
 
     /// limit: SAMPLES_MAX at
     /// limit: SAMPLES_MAX above

@@ -52,7 +52,7 @@ impl Comparison<'_> {
             disk_bytes: system::disk_bytes(&job.data),
             network: None,
             stages: Vec::new(),
-            is_disturbed: measured.machine.is_disturbed(),
+            is_disturbed: measured.is_disturbed,
             machine: measured.machine,
             answer: None,
             samples,
