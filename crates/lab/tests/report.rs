@@ -42,7 +42,7 @@ fn the_report_says_what_was_measured_and_what_was_not() {
         "Lydian 2.39 s, Bitcoin Core 13.66 s: 5.7 times as fast; floor 9.95 s",
         "52.78",
         "it was not at the tip after 600 seconds",
-        "not validating: tapscript",
+        "not validating tapscript",
         "✗ accepts",
         "takes no part: Floresta needs utreexo peers",
         "not measured: knows no regtest",

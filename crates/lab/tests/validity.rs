@@ -223,7 +223,7 @@ fn hasty() -> Patience {
 #[test]
 fn a_node_that_checks_nothing_is_found_out() {
     let validity = asked("fake", Fake::new(Way::TakesAll), Patience::default(), false);
-    assert_eq!(validity.reason, None);
+    assert_eq!((&validity.reason, validity.unasked), (&None, 0));
     assert_eq!(validity.not_validated().len(), SUITE.groups.len());
     assert!(validity.cases.iter().all(|case| case.said == "accepted"));
 }
@@ -243,7 +243,7 @@ fn a_node_that_finds_to_no_other_branch_is_told() {
 fn a_node_that_dies_is_told_with_its_last_words() {
     let blocks = SUITE.trunk.len() + 4;
     let validity = asked("fake", Fake::new(Way::Dies(blocks)), hasty(), false);
-    assert_eq!(validity.cases.len(), 1);
+    assert_eq!((validity.cases.len(), validity.unasked), (1, SUITE.groups.len() - 1));
     let reason = validity.reason.unwrap();
     assert!(reason.contains(SUITE.groups[1].case.rule.name), "{reason}");
     assert!(reason.ends_with("the process has ended, its last words: out of luck"), "{reason}");

@@ -137,12 +137,15 @@ fn bar(results: &Results, summary: &Summary, colors: &Colors) -> Bar {
         let reason = failed.and_then(|run| run.reason.clone()).unwrap_or_else(|| "no reason known".into());
         format!("no run counts: {reason}")
     };
+    let busy = (summary.runs_disturbed > 0).then(|| "busy machine".to_owned());
+    let validity = crate::validity::remark(facts.and_then(|facts| facts.validity.as_ref()));
+    let remarks: Vec<String> = validity.into_iter().chain(busy).collect();
     Bar {
         name: title_of(&summary.node),
         tone: colors.tone(&summary.node),
         version: facts.map_or_else(String::new, |facts| version_of(&facts.version)),
         figures: figures.ok_or_else(reason),
-        remark: (summary.runs_disturbed > 0).then(|| "busy machine".to_owned()),
+        remark: (!remarks.is_empty()).then(|| remarks.join(", ")),
     }
 }
 
@@ -183,11 +186,10 @@ fn table(results: &Results, ranked: &[&Summary]) -> Table {
 
 fn cells(results: &Results, summary: &Summary, is_sync: bool, count: usize) -> Vec<Cell> {
     let mut name = Cell::new(title_of(&summary.node));
-    let missing = facts(results, &summary.node)
-        .and_then(|facts| facts.validity.as_ref())
-        .map(|validity| validity.not_validated().join(", "));
-    if let Some(missing) = missing.filter(|missing| !missing.is_empty()) {
-        name = name.note(format!("not validating: {missing}")).mark(Mark::Bad);
+    let validity = facts(results, &summary.node).and_then(|facts| facts.validity.as_ref());
+    if let Some(remark) = crate::validity::remark(validity) {
+        let is_bad = validity.is_some_and(|validity| !validity.not_validated().is_empty());
+        name = name.note(remark).mark(if is_bad { Mark::Bad } else { Mark::None });
     }
     let all = summary.runs_counted + summary.runs_not_counted;
     let mut runs = Cell::new(if summary.runs_not_counted > 0 {

@@ -159,6 +159,10 @@ pub(super) fn validity(nodes: &[NodeFacts], left_out: &[LeftOut]) -> Option<Tabl
     for (node, name) in asked.iter().zip(&names) {
         let reason = match &node.validity {
             None => Some("nobody asked it".to_owned()),
+            Some(validity) if validity.unasked > 0 && !validity.cases.is_empty() => {
+                let reason = validity.reason.as_deref().unwrap_or("no reason is known");
+                Some(format!("{} rules not asked: {reason}", validity.unasked))
+            }
             Some(validity) => validity.reason.clone(),
         };
         if let Some(reason) = reason {

@@ -158,6 +158,9 @@ pub struct Validity {
     /// Over the blocks in the order in which they were given.
     pub sha256: String,
     pub cases: Vec<Case>,
+    /// Rules that its regtest enforces and that it was not asked for, since it died, hung or got lost before.
+    #[serde(default)]
+    pub unasked: usize,
     /// Why there are no cases, or not all.
     pub reason: Option<String>,
 }
@@ -177,6 +180,11 @@ pub struct Case {
 }
 
 impl Validity {
+    /// It was asked for every rule that its regtest enforces.
+    pub fn is_whole(&self) -> bool {
+        !self.cases.is_empty() && self.unasked == 0
+    }
+
     /// The rules whose broken blocks it took, for a table: `not validating: Schnorr key path, tapscript`.
     pub fn not_validated(&self) -> Vec<&str> {
         self.cases.iter().filter(|case| case.is_accepted).map(|case| case.rule.as_str()).collect()

@@ -97,8 +97,10 @@ pub fn to_markdown(results: &Results) -> String {
 
 fn row(results: &Results, summary: &Summary) -> String {
     let node = results.nodes.iter().find(|node| node.name == summary.node);
-    let missing = node.and_then(|node| validity::missing(node.validity.as_ref()?));
-    let mark = missing.map_or(String::new(), |missing| format!(", NOT VALIDATING {missing}"));
+    let validity = node.and_then(|node| node.validity.as_ref());
+    let remark = validity.and_then(|validity| validity::remark(Some(validity)));
+    let mark =
+        remark.map_or(String::new(), |remark| format!(", {}", remark.replacen("not validating", "NOT VALIDATING", 1)));
     let cache = match summary.cache {
         Cache::Warm => "",
         Cache::Cold => " (cold)",

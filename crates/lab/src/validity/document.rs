@@ -67,10 +67,10 @@ impl Document {
         document
     }
 
-    /// Every node was asked, and took nothing.
+    /// Every node was asked for every rule that its regtest enforces, and took nothing.
     pub fn is_all_refused(&self) -> bool {
-        let refuses = |validity: &Validity| !validity.cases.is_empty() && validity.not_validated().is_empty();
-        self.nodes.iter().all(|node| node.validity.as_ref().is_some_and(refuses))
+        let refuses = |validity: &Validity| validity.is_whole() && validity.not_validated().is_empty();
+        !self.nodes.is_empty() && self.nodes.iter().all(|node| node.validity.as_ref().is_some_and(refuses))
     }
 
     pub fn to_json(&self) -> String {

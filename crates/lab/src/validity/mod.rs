@@ -9,7 +9,7 @@ mod document;
 mod table;
 
 pub use document::{Document, Question};
-pub use table::{line_of, missing, to_markdown};
+pub use table::{line_of, missing, remark, to_markdown};
 
 use crate::error::LabError;
 use crate::lab_toml;
@@ -76,7 +76,10 @@ pub fn examine(contender: &Contender, terms: &Terms<'_>) -> Validity {
     let never = not_asked(contender, terms.suite).filter(|_| !cases.is_empty());
     let reasons: Vec<String> = reason.into_iter().chain(never).collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
-    Validity { sha256: terms.suite.sha256.clone(), cases, reason }
+    let kind = kind_of(contender);
+    let active = terms.suite.groups.iter().filter(|group| is_active(kind, group)).count();
+    let unasked = active.saturating_sub(cases.len());
+    Validity { sha256: terms.suite.sha256.clone(), cases, unasked, reason }
 }
 
 /// Why there are no more cases.

@@ -39,17 +39,34 @@ pub fn to_markdown(nodes: &[NodeFacts]) -> String {
 pub fn line_of(node: &NodeFacts) -> Option<String> {
     let validity = node.validity.as_ref()?;
     let (name, asked) = (&node.name, validity.cases.len());
-    let reason = validity.reason.as_ref().map_or(String::new(), |reason| format!(" Not all is known: {reason}."));
+    let reason = match (validity.unasked, &validity.reason) {
+        (0, None) => String::new(),
+        (0, Some(reason)) => format!(" Not all is known: {reason}."),
+        (unasked, reason) => format!(" {unasked} not asked: {}.", reason.as_deref().unwrap_or("no reason known")),
+    };
     if asked == 0 {
         return Some(format!("{name}: which broken rules it accepts is not known: {}.", validity.reason.as_deref()?));
     }
     Some(match missing(validity) {
-        None => format!("{name} refuses all {asked} broken blocks.{reason}"),
+        None if validity.is_whole() => format!("{name} refuses all {asked} broken blocks.{reason}"),
+        None => format!("{name} refuses the {asked} broken blocks it was asked,{reason}"),
         Some(missing) => {
             let taken = validity.cases.iter().filter(|case| case.is_accepted).count();
             format!("NOT VALIDATING: {name} takes {taken} of {asked} broken blocks: {missing}.{reason}")
         }
     })
+}
+
+/// What stands beside a node's time: `not validating taproot`, `36 of 49 rules not asked`, `validity not asked`. `None` where it refuses everything.
+pub fn remark(validity: Option<&Validity>) -> Option<String> {
+    let Some(validity) = validity.filter(|validity| !validity.cases.is_empty()) else {
+        return Some("validity not asked".to_owned());
+    };
+    let missing = missing(validity).map(|missing| format!("not validating {missing}"));
+    let all = validity.cases.len() + validity.unasked;
+    let unasked = (validity.unasked > 0).then(|| format!("{} of {all} rules not asked", validity.unasked));
+    let words: Vec<String> = missing.into_iter().chain(unasked).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// What it does not validate, `taproot, MINIMALIF in tapscript`: a deployment where it takes every block that breaks it, else rule by rule. `None` where it
@@ -86,6 +103,7 @@ mod tests {
         let validity = Validity {
             sha256: String::new(),
             cases: RULES.iter().map(case).collect(),
+            unasked: 0,
             reason: reason.map(str::to_owned),
         };
         NodeFacts {
@@ -113,6 +131,23 @@ mod tests {
         let one = node(|name| name == "tapscript-if-on-2" || name == "weight-4000001", None);
         let line = line_of(&one).unwrap();
         assert!(line.ends_with(&format!("2 of {all} broken blocks: MINIMALIF in tapscript, block weight.")), "{line}");
+    }
+
+    /// A node died after 13 of 49 blocks, and the table said that it refuses all of them.
+    #[test]
+    fn a_node_that_stops_half_way_refuses_not_all() {
+        let mut part = node(|_| false, Some("it died"));
+        let validity = part.validity.as_mut().unwrap();
+        assert_eq!(remark(Some(&*validity)), None);
+        validity.cases.truncate(13);
+        validity.unasked = 36;
+        assert!(!validity.is_whole());
+        assert_eq!(remark(Some(&*validity)).unwrap(), "36 of 49 rules not asked");
+        assert_eq!(line_of(&part).unwrap(), "node refuses the 13 broken blocks it was asked, 36 not asked: it died.");
+        part.validity.as_mut().unwrap().cases[0].is_accepted = true;
+        assert!(line_of(&part).unwrap().ends_with(". 36 not asked: it died."));
+        assert!(remark(part.validity.as_ref()).unwrap().ends_with(", 36 of 49 rules not asked"));
+        assert_eq!(remark(None).unwrap(), "validity not asked");
     }
 
     #[test]

@@ -81,7 +81,12 @@ fn validity(accepts: Option<&str>) -> Validity {
         is_accepted: accepts == Some(rule),
         said: "bad-txns".into(),
     };
-    Validity { sha256: "00".repeat(32), cases: rules.into_iter().zip(460..).map(case).collect(), reason: None }
+    Validity {
+        sha256: "00".repeat(32),
+        cases: rules.into_iter().zip(460..).map(case).collect(),
+        unasked: 0,
+        reason: None,
+    }
 }
 
 fn facts(name: &str, version: &str) -> NodeFacts {
