@@ -4,7 +4,7 @@
 //! test decides (its exact permutation distribution, ties included); with fewer, whether the ranges from least to largest are apart; a
 //! single run has no range, and `ONE_RUN_SPREAD` is taken for it. Cost: the square of the runs times their number.
 
-use crate::runs::results::{Spread, rounded};
+use crate::runs::results::{Outcome, Run, Spread, rounded};
 use serde::Serialize;
 
 /// From so many runs on both sides the test of ranks says something at `SIGNIFICANCE`.
@@ -41,6 +41,22 @@ pub(super) fn without_runs(is_old_empty: bool, is_new_empty: bool) -> Judgement 
         _ => (Verdict::CannotTell, "no run counts, old or new"),
     };
     Judgement { change: None, verdict, reason: reason.to_owned() }
+}
+
+/// Whether a node's runs end well as often as before; `None`: they do. A wrong answer is never as good as before.
+pub(super) fn endings((counted, of): (usize, usize), new: &[Run]) -> Option<Judgement> {
+    let ended = |outcome| new.iter().filter(|run| run.outcome == outcome).count();
+    let (wrong, now, all) = (ended(Outcome::WrongAnswer), ended(Outcome::Counted), new.len());
+    let reason = if wrong > 0 {
+        format!("{wrong} of {all} new runs gave a wrong answer")
+    } else if all == 0 {
+        "it was not run in this state of the cache".to_owned()
+    } else if now * of < counted * all {
+        format!("{now} of {all} runs count, before {counted} of {of}")
+    } else {
+        return None;
+    };
+    Some(Judgement { change: None, verdict: Verdict::Worse, reason })
 }
 
 /// What is known of a figure's noise beforehand.

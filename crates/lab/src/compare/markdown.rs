@@ -46,6 +46,7 @@ pub(super) fn to_markdown(comparison: &Comparison) -> String {
 
 fn name(figure: Figure) -> &'static str {
     match figure {
+        Figure::Runs => "runs that count",
         Figure::WallSeconds => "wall s",
         Figure::CpuSeconds => "CPU s",
         Figure::PeakRssBytes => "RSS MB",
@@ -57,6 +58,9 @@ fn name(figure: Figure) -> &'static str {
 }
 
 fn spread(figure: Figure, spread: Option<&Spread>, runs: usize) -> String {
+    if figure == Figure::Runs {
+        return format!("of {runs}");
+    }
     let Some(Spread { median, min, max }) = spread else { return "-".into() };
     match figure {
         Figure::WallSeconds | Figure::CpuSeconds => format!("{median:.2} [{min:.2}-{max:.2}], {runs}"),
@@ -69,7 +73,7 @@ fn word(line: &Line) -> &'static str {
     match line.verdict {
         Verdict::Better if is_time => "faster",
         Verdict::Better => "less",
-        Verdict::Worse if line.new.is_none() => "**FAILS**",
+        Verdict::Worse if line.new.is_none() || line.figure == Figure::Runs => "**FAILS**",
         Verdict::Worse if is_time => "**slower**",
         Verdict::Worse => "**more**",
         Verdict::NoDifference => "no difference",

@@ -54,6 +54,8 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
+    /// Those that count, of all: here more is better.
+    Runs,
     WallSeconds,
     CpuSeconds,
     PeakRssBytes,
@@ -77,6 +79,7 @@ impl Figure {
 
     fn of(self, run: &Run) -> Option<f64> {
         match self {
+            Figure::Runs => Some(f64::from(u8::from(run.outcome == Outcome::Counted))),
             Figure::WallSeconds => (!run.is_disturbed).then_some(run.wall_seconds),
             Figure::CpuSeconds => Some(run.user_seconds + run.system_seconds),
             Figure::PeakRssBytes => Some(as_f64(run.peak_rss_bytes)),
@@ -92,7 +95,7 @@ impl Figure {
         match self {
             Figure::WallSeconds | Figure::CpuSeconds => Noise { nothing: 0.02, one_run: judge::ONE_RUN_SPREAD },
             Figure::PeakRssBytes => Noise { nothing: 2e6, one_run: judge::ONE_RUN_SPREAD },
-            Figure::ReadBytes | Figure::WriteBytes | Figure::DiskBytes | Figure::ReceivedBytes => {
+            Figure::Runs | Figure::ReadBytes | Figure::WriteBytes | Figure::DiskBytes | Figure::ReceivedBytes => {
                 Noise { nothing: 1e6, one_run: judge::ONE_RUN_SPREAD_BYTES }
             }
         }
@@ -136,6 +139,9 @@ pub fn compare(old: &Results, new: &Results, threshold: f64) -> Comparison {
             comparison.lines.extend(of_node(old, new, &node.name, cache, threshold));
         }
     }
+    if comparison.lines.is_empty() {
+        comparison.refusals.push("no node has runs in the old comparison that the new one could have, too".to_owned());
+    }
     for node in new.nodes.iter().filter(|node| old.nodes.iter().all(|before| before.name != node.name)) {
         comparison.warnings.push(format!("{} took part in the new comparison alone", node.name));
     }
@@ -147,7 +153,8 @@ fn of_node(old: &Results, new: &Results, name: &str, cache: Cache, threshold: f6
         results.runs.iter().filter(|run| run.node == name && run.cache == cache).cloned().collect()
     };
     let (old, new) = (of(old), of(new));
-    if old.is_empty() || new.is_empty() {
+    // What was not measured before cannot have become worse.
+    if old.is_empty() {
         return Vec::new();
     }
     let counted =
@@ -165,12 +172,17 @@ fn of_node(old: &Results, new: &Results, name: &str, cache: Cache, threshold: f6
         verdict: judgement.verdict,
         reason: judgement.reason,
     };
+    let mut lines = Vec::new();
+    if let Some(judgement) = judge::endings((before.len(), old.len()), &new) {
+        let values = |runs: &[Run]| runs.iter().filter_map(|run| Figure::Runs.of(run)).collect();
+        lines.push(line(Figure::Runs, values(&old), values(&new), judgement));
+    }
     if before.is_empty() || now.is_empty() {
         let judgement = judge::without_runs(before.is_empty(), now.is_empty());
         let walls = |runs: &[Run]| runs.iter().filter_map(|run| Figure::WallSeconds.of(run)).collect();
-        return vec![line(Figure::WallSeconds, walls(&before), walls(&now), judgement)];
+        lines.push(line(Figure::WallSeconds, walls(&before), walls(&now), judgement));
+        return lines;
     }
-    let mut lines = Vec::new();
     for figure in Figure::ALL {
         let values = |runs: &[Run]| -> Vec<f64> { runs.iter().filter_map(|run| figure.of(run)).collect() };
         let (old, new) = (values(&before), values(&now));

@@ -67,11 +67,45 @@ fn a_node_whose_runs_do_not_count_any_more_is_a_regression() {
     took.iter_mut().for_each(|took| took.outcome = Outcome::WrongAnswer);
     let failed = results(&took);
     let comparison = compare(&old, &failed, 0.05);
-    assert_eq!((comparison.exit_code(), comparison.lines.len()), (1, 1));
+    assert_eq!((comparison.exit_code(), comparison.lines.len()), (1, 2));
     assert!(comparison.to_markdown().contains("**FAILS** | no run counts any more"));
     assert!(comparison.warnings.iter().any(|line| line.contains("3 of 3 runs of the new comparison do not count")));
     let back = compare(&failed, &old, 0.05);
     assert_eq!((back.exit_code(), back.lines[0].verdict), (0, Verdict::CannotTell));
+}
+
+/// A new file without runs, or with those of another state of the cache, once gave an empty table and exit code 0.
+#[test]
+fn runs_that_are_not_there_any_more_are_a_regression() {
+    let old = results(&around("lydian", 2.0, 4.0));
+    let mut none = old.clone();
+    none.runs.clear();
+    assert_eq!(compare(&old, &none, 0.05).exit_code(), 1);
+    let mut cold = old.clone();
+    cold.runs.iter_mut().for_each(|run| run.cache = Cache::Cold);
+    let comparison = compare(&old, &cold, 0.05);
+    assert_eq!((comparison.exit_code(), comparison.lines[0].figure), (1, Figure::Runs));
+    assert!(comparison.to_markdown().contains("it was not run in this state of the cache"));
+    let nothing = compare(&none, &old, 0.05);
+    assert_eq!((nothing.exit_code(), nothing.lines.len()), (2, 0));
+    assert!(nothing.to_markdown().starts_with("NOT COMPARABLE"));
+}
+
+/// As fast as ever, and wrong once: the two runs that count hid it.
+#[test]
+fn a_wrong_answer_or_fewer_runs_that_count_are_a_regression() {
+    let old = results(&around("lydian", 2.0, 4.0));
+    for (outcome, reason) in [
+        (Outcome::WrongAnswer, "1 of 3 new runs gave a wrong answer"),
+        (Outcome::Failed, "2 of 3 runs count, before 3 of 3"),
+    ] {
+        let mut took = around("lydian", 2.0, 4.0);
+        took[1].outcome = outcome;
+        let new = results(&took);
+        let comparison = compare(&old, &new, 0.05);
+        assert_eq!((comparison.exit_code(), comparison.lines[0].reason.as_str()), (1, reason));
+        assert_eq!(compare(&new, &new, 0.05).exit_code(), u8::from(outcome == Outcome::WrongAnswer));
+    }
 }
 
 #[test]
