@@ -3,7 +3,7 @@
 //! Input: results of `reindex` or `sync` on one or more chains, a target; output: CPU and wall seconds with bounds, and the formula. Where several chains
 //! of different mix were measured, costs come from non-negative least squares over them (`fit`); with a single one each kind of work alone explains
 //! the time, and the bounds are what these disagree by. A node that tells its CPU by stage is projected stage by stage. Invariants: bounds
-//! hold what the models, the counts of the target and the spread of the runs leave open; what is not in the formula is listed. Must
+//! hold what the models, what they leave unexplained, the counts of the target and the spread of the runs leave open; what is not in the formula is listed. Must
 //! never: write into a document of measured figures.
 
 mod fit;
@@ -30,6 +30,11 @@ pub const NOT_INCLUDED: &[&str] = &[
     "blocks' age: early blocks hold other kinds of scripts than the measured chains",
     "indexes, pruning, flushes of a full cache",
 ];
+
+/// A best model that leaves more than this share of the measured times unexplained is warned of.
+const UNEXPLAINED_WARNED: f64 = 0.2;
+/// And with more than this, nothing is projected from it.
+const UNEXPLAINED_MAX: f64 = 0.5;
 
 /// How to project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -266,6 +271,14 @@ fn of_node(measured: &[Measured], counts: &TargetCounts, options: &Options) -> R
     let (models, mut notes) = models::models(measured, counts);
     if models.is_empty() {
         return Err("no sum of costs explains the measured times".to_owned());
+    }
+    let unexplained = models.iter().map(|model| model.residual).fold(f64::INFINITY, f64::min);
+    let percent = unexplained * 100.0;
+    if unexplained > UNEXPLAINED_MAX {
+        return Err(format!("no sum of costs explains the measured times: the best leaves {percent:.0} % unexplained"));
+    }
+    if unexplained > UNEXPLAINED_WARNED {
+        notes.push(format!("WARNING: the best model leaves {percent:.0} % of the measured times unexplained"));
     }
     // By seconds: a short chain's runs may spread by much and say little.
     let seconds: f64 = measured.iter().map(|row| row.cpu_seconds).sum();

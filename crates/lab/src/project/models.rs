@@ -25,6 +25,7 @@ pub struct Model {
     pub terms: Vec<Term>,
     /// What the model leaves unexplained of the measured times, as a share.
     pub residual: f64,
+    /// Its bounds are those of the counts, widened by what is unexplained.
     pub cpu_seconds: Range,
 }
 
@@ -130,7 +131,7 @@ fn model(kind: &'static str, fit: &Fit, target: &[Range; COLUMNS]) -> Model {
             cpu_seconds.high += cost * range.high;
         }
     }
-    Model { kind, terms, residual: fit.residual, cpu_seconds }
+    Model { kind, terms, residual: fit.unexplained, cpu_seconds: cpu_seconds.widened(fit.unexplained.min(1.0)) }
 }
 
 /// Checks at the price of one at a time, and what is left by one kind of work: of a node that took at least that price.
@@ -171,7 +172,7 @@ fn split(
         for (column, seconds) in [(CHECK, checks), (BYTE, bytes), (column, rest)] {
             *each.get_mut(column)? += seconds / count(column)?;
         }
-        Some(model(kind, &Fit { each, residual: 0.0 }, target))
+        Some(model(kind, &Fit { each, residual: 0.0, unexplained: 0.0 }, target))
     };
     [INPUT, OUTPUT, BYTE].into_iter().filter_map(one).collect()
 }

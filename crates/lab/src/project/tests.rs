@@ -179,3 +179,27 @@ fn a_short_chain_whose_runs_spread_hardly_widens_the_bounds() {
     assert!((noisy.high / quiet.high - 1.0).abs() < 0.02, "{quiet:?} {noisy:?}");
     assert!((noisy.low / quiet.low - 1.0).abs() < 0.02, "{quiet:?} {noisy:?}");
 }
+
+/// Times that no sum of costs explains: one chain takes `factor` of what the others foretell.
+fn contradicted(factor: f64) -> Projection {
+    let mut all: Vec<Results> = CHAINS.iter().map(|chain| results(*chain, &NODE)).collect();
+    for result in all.iter_mut().step_by(2) {
+        let spread = &mut result.summary[0].figures.as_mut().unwrap().cpu_seconds;
+        (spread.min, spread.median, spread.max) = (spread.min * factor, spread.median * factor, spread.max * factor);
+    }
+    project(&all, &target(), &Options::default()).unwrap()
+}
+
+#[test]
+fn what_is_unexplained_widens_the_bounds_and_is_warned_of() {
+    let node = |projection: Projection| projection.nodes.into_iter().next().unwrap();
+    let (sure, unsure) = (node(contradicted(1.0)), node(contradicted(4.0)));
+    let residual = unsure.models[0].residual;
+    assert!(residual > UNEXPLAINED_WARNED && residual < UNEXPLAINED_MAX, "{residual}");
+    let best = unsure.models[0].cpu_seconds;
+    assert!(best.high / best.middle > 1.0 + residual && best.low / best.middle < 1.0 - residual, "{best:?}");
+    let is_warned = |node: &NodeProjection| node.notes.iter().any(|note| note.starts_with("WARNING: the best model"));
+    assert!(is_warned(&unsure) && !is_warned(&sure));
+    let refused = contradicted(40.0);
+    assert!(refused.nodes.is_empty() && refused.refused[0].reason.contains("% unexplained"), "{:?}", refused.refused);
+}
