@@ -156,3 +156,31 @@ fn a_file_that_is_no_result_is_named_with_what_to_do() {
     std::fs::write(&path, report_samples::electrum().to_json()).unwrap();
     assert_eq!(Input::read(&path).unwrap(), Input::Electrum(Box::new(report_samples::electrum())));
 }
+
+/// The fastest server answered wrongly, the next answered a few scripts only: neither is the fastest of those that work.
+#[test]
+fn the_headline_ranks_no_server_whose_answers_are_wrong_or_missing() {
+    let headline = |electrum| {
+        let scratch = Scratch::new("report-headline");
+        write(&[Input::Electrum(Box::new(electrum))], scratch.path()).unwrap();
+        let text = read(&scratch.path().join("report.md")).replace('\u{a0}', " ").replace('\\', "");
+        let line = text.lines().find(|line| line.contains("A script's history")).unwrap().to_owned();
+        line
+    };
+    let mut electrum = report_samples::electrum();
+    let all = headline(electrum.clone());
+    assert!(all.contains("scripts that all of these answered") && !all.contains("not ranked"), "{all}");
+    let asked: Vec<usize> = electrum.servers.iter().map(|server| server.queries.len()).collect();
+    assert!(asked[0] > 0 && asked[1] > 0, "{asked:?}");
+    for (server, is_wrong) in [(0, true), (1, false)] {
+        let query = electrum.servers[server].queries.iter_mut().find(|query| query.name == "history").unwrap();
+        if is_wrong {
+            query.wrong = 1;
+        } else {
+            query.warm_ms.iter_mut().skip(10).for_each(|time| *time = None);
+        }
+    }
+    let fewer = headline(electrum);
+    assert!(fewer.contains("not ranked, since answers are wrong or missing: Fulcrum and ElectrumX"), "{fewer}");
+    assert!(!fewer.contains("of the 10 of"), "{fewer}");
+}

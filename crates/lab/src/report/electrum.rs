@@ -11,6 +11,9 @@ use super::words::{self, title_of};
 use crate::electrum::results::{ElectrumResults, Query, ScriptFacts, ServerResults};
 use crate::runs::results::NodeFacts;
 
+/// A server that answered fewer has no place in the headline.
+const ANSWERED_SHARE_MIN: f64 = 0.5;
+
 /// Title, answer, blocks.
 pub(super) fn part(results: &ElectrumResults, id: &str, colors: &Colors) -> (String, Option<String>, Vec<Block>) {
     let title = format!("Electrum servers: {}", tables::chain(&results.chain));
@@ -30,23 +33,44 @@ pub(super) fn part(results: &ElectrumResults, id: &str, colors: &Colors) -> (Str
     (title, answer(results), blocks)
 }
 
-/// The history of a script as the median takes it, of each server.
+/// The history of a script as the median takes it, of each server whose answers are right, over the scripts that all of these answered.
 fn answer(results: &ElectrumResults) -> Option<String> {
-    let median = |server: &ServerResults| {
-        let query = server.queries.iter().find(|query| query.name == "history")?;
-        Some((title_of(&server.facts.name), quantile(&sorted(&query.warm_ms), 0.5)?))
+    let asked = |server| query(server, "history").filter(|query| query.warm_ms.iter().any(Option::is_some));
+    let is_ranked = |query: &Query| query.wrong == 0 && answered_share(query) >= ANSWERED_SHARE_MIN;
+    let (ranked, others): (Vec<_>, Vec<_>) = results
+        .servers
+        .iter()
+        .filter_map(|server| Some((title_of(&server.facts.name), asked(server)?)))
+        .partition(|(_, query)| is_ranked(query));
+    let all = (0..results.scripts.len())
+        .filter(|&script| ranked.iter().all(|(_, query)| query.warm_ms.get(script).copied().flatten().is_some()));
+    let scripts: Vec<usize> = all.collect();
+    let median = |(name, query): &(String, &Query)| {
+        let times: Vec<_> = scripts.iter().map(|&script| query.warm_ms.get(script).copied().flatten()).collect();
+        Some((name.clone(), quantile(&sorted(&times), 0.5)?))
     };
-    let mut times: Vec<(String, f64)> = results.servers.iter().filter_map(median).collect();
+    let mut times: Vec<(String, f64)> = ranked.iter().filter_map(median).collect();
     times.sort_by(|one, other| one.1.total_cmp(&other.1));
     let words: Vec<String> =
         times.iter().map(|(name, time)| format!("{name} {} ms", words::milliseconds(*time))).collect();
+    let not_ranked: Vec<String> = others.into_iter().map(|(name, _)| name).collect();
+    let not_ranked = (!not_ranked.is_empty())
+        .then(|| format!("; not ranked, since answers are wrong or missing: {}", words::list(&not_ranked)));
     (!words.is_empty()).then(|| {
         format!(
-            "A script's history, median of {} scripts: {}",
+            "A script's history, median of the {} of {} scripts that all of these answered: {}{}",
+            words::count(count(scripts.len())),
             words::count(count(results.scripts.len())),
-            words.join(", ")
+            words.join(", "),
+            not_ranked.unwrap_or_default()
         )
     })
+}
+
+/// Of the scripts that it was asked for or should have been.
+fn answered_share(query: &Query) -> f64 {
+    let answered = query.warm_ms.iter().filter(|time| time.is_some()).count();
+    words::as_f64(count(answered)) / words::as_f64(count(query.warm_ms.len().max(1)))
 }
 
 fn method(results: &ElectrumResults) -> String {
@@ -211,7 +235,6 @@ fn builds(results: &ElectrumResults) -> Vec<Block> {
         "#index MB",
         "#node's index MB",
         "#bytes a posting",
-        "#received MB",
     ];
     let mut table =
         Table::new("From an empty index to the tip. A posting is a pair of script and transaction.", &columns);
@@ -239,7 +262,6 @@ fn builds(results: &ElectrumResults) -> Vec<Block> {
             megabytes(build.index_bytes),
             megabytes(build.daemon_index_bytes),
             Cell::new(format!("{posting:.1}")),
-            build.network.map_or_else(Cell::none, |network| megabytes(network.received)),
         ]);
     }
     table.rows.extend(absent(results));
