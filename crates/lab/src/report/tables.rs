@@ -237,7 +237,7 @@ pub(super) fn programs(nodes: &[NodeFacts]) -> Table {
 pub(super) fn floor(floor: &Floor) -> String {
     format!(
         "The floor, {}, is what checking every signature one after the other with libsecp256k1 costs on this machine: {:.1} µs for an ECDSA, {:.1} µs for a Schnorr and \
-         {:.1} µs for a tweak check, measured just before, on {} threads. Only a node that checks many at once gets below it.",
+         {:.1} µs for a tweak check, the least of some short measurements before the runs, on {} threads. A node well below it checks many at once; a few percent say nothing, since the machine's speed changes from minute to minute.",
         words::seconds(floor.seconds),
         floor.ecdsa_ns / 1e3,
         floor.schnorr_ns / 1e3,

@@ -8,7 +8,7 @@ use super::procfs;
 use super::results::{ChainFacts, Floor, MachineFacts, rounded};
 use super::system::read_proc;
 use crate::error::LabError;
-use crate::limits_cmd::{LimitsSettings, check_times};
+use crate::limits_cmd::{CheckTimes, LimitsSettings, check_times};
 use crate::parallel;
 use lydian_hash::Sha256;
 use std::fs::OpenOptions;
@@ -82,12 +82,16 @@ pub fn floor(chain: &ChainFacts, threads: usize) -> Result<Option<Floor>, LabErr
     let folder = std::env::temp_dir();
     let settings = LimitsSettings { checks: FLOOR_CHECKS, rounds: FLOOR_ROUNDS, disk_bytes: 0, folder, chain: None };
     let times = check_times(&settings)?;
-    let (ecdsa_ns, schnorr_ns, tweak_ns) =
-        (rounded(times.ecdsa.median), rounded(times.schnorr.median), rounded(times.tweak.median));
+    let (ecdsa_ns, schnorr_ns, tweak_ns) = least(&times);
     let threads = threads.clamp(1, parallel::default_threads());
     let nanoseconds = as_f64(ecdsa) * ecdsa_ns + as_f64(schnorr) * schnorr_ns + as_f64(tweaks) * tweak_ns;
     let seconds = rounded(nanoseconds / 1e9 / as_f64(threads as u64));
     Ok(Some(Floor { ecdsa_ns, schnorr_ns, tweak_ns, threads, seconds }))
+}
+
+/// Of the rounds, which others can only make longer: a floor must not lie above what the machine can do.
+fn least(times: &CheckTimes) -> (f64, f64, f64) {
+    (rounded(times.ecdsa.min), rounded(times.schnorr.min), rounded(times.tweak.min))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts of a chain lie far below 2^52")]
@@ -135,6 +139,13 @@ mod tests {
         assert_eq!(file.sha256, lydian_primitives::to_hex(&lydian_hash::sha256(&all)));
         assert_eq!(ProgramFile::of(Path::new("/no/such/program")), None);
         assert_eq!(ProgramFile::of(&std::env::temp_dir()), None, "a folder is no program");
+    }
+
+    #[test]
+    fn the_floor_is_made_of_the_least_of_the_rounds() {
+        let of = |min: f64| crate::limits_cmd::Measure { median: min * 2.0, min, max: min * 3.0 };
+        let times = CheckTimes { ecdsa: of(25.0), schnorr: of(26.0), tweak: of(18.0), ecdsa_all_cores: of(12.5) };
+        assert_eq!(least(&times), (25.0, 26.0, 18.0));
     }
 
     #[test]
