@@ -41,6 +41,8 @@ fn the_report_says_what_was_measured_and_what_was_not() {
         "Lydian 2.05 s, Bitcoin Core 14.03 s: 6.8 times as fast; floor 8.41 s",
         "Lydian 2.39 s, Bitcoin Core 13.66 s: 5.7 times as fast; floor 9.95 s",
         "52.78",
+        "read by calls MB",
+        "written by calls MB",
         "it was not at the tip after 600 seconds",
         "not validating tapscript",
         "✗ accepts",

@@ -5,6 +5,8 @@
 
 use super::{Entry, Figure, History, Outcome};
 
+/// Minutes and GB are printed as whole numbers.
+const HALF: f64 = 0.5;
 /// Printed changes are whole percents.
 const ROUNDING: f64 = 0.005 + 1e-9;
 
@@ -26,9 +28,16 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Whether the printed change is that of the figures, to a whole percent; `None` where none was found.
+    /// Whether the printed change may be that of the figures, all of them rounded to a whole; `None` where none was found.
     pub fn agrees(&self) -> Option<bool> {
-        self.printed.as_ref().map(|printed| (printed.value - self.change).abs() <= ROUNDING)
+        let (low, high) = self.change_bounds();
+        self.printed.as_ref().map(|printed| (low - ROUNDING..=high + ROUNDING).contains(&printed.value))
+    }
+
+    /// What the change may be where both figures were rounded to a whole: 707 GB to 530 GB is 33.2 % to 33.6 %.
+    fn change_bounds(&self) -> (f64, f64) {
+        let low = (self.value - HALF) / (self.previous + HALF) - 1.0;
+        (low, (self.value + HALF) / (self.previous - HALF).max(HALF) - 1.0)
     }
 
     /// Slower or faster than the chain grew, as the articles rank: the system's factor over the chain's.
@@ -114,8 +123,14 @@ mod tests {
     fn printed_changes_stand_beside_ours_whether_they_agree_or_not() {
         let lines = deltas(History::load(), 2025, 2023);
         let chain = lines.first().unwrap();
-        // 707 GB are 33.4 % more than 530 GB; 34 % is printed.
-        assert_eq!((chain.agrees(), chain.printed.as_ref().unwrap().value), (Some(false), 0.34));
+        // 707 GB are 33.4 % more than 530 GB, and 34 % is printed: of 707.5 and 529.5 it is 33.6 %.
+        assert_eq!((chain.agrees(), chain.printed.as_ref().unwrap().value), (Some(true), 0.34));
+        let wrong = |change: f64| {
+            let mut delta = chain.clone();
+            delta.printed.as_mut().unwrap().value = change;
+            delta.agrees()
+        };
+        assert_eq!([0.32, 0.33, 0.35].map(wrong), [Some(false), Some(true), Some(false)]);
         let core = lines.iter().find(|delta| delta.subject == "Bitcoin Core").unwrap();
         assert_eq!(core.agrees(), Some(true));
         assert!((core.beside(chain) - 1.0521).abs() < 1e-4);

@@ -81,11 +81,16 @@ pub(super) fn all_runs(results: &Results) -> Table {
         "#user s",
         "#system s",
         "#peak MB",
+        "#read by calls MB",
+        "#written by calls MB",
         "#idle %",
         "#others %",
         "#exit",
     ];
-    let mut table = Table::new("Every run. Idle and others: share of the machine's time.", &columns);
+    let mut table = Table::new(
+        "Every run. By calls: what the program moved, whether a disk had to or not. Idle and others: share of the machine's time.",
+        &columns,
+    );
     for run in &results.runs {
         table.push(run_cells(run));
     }
@@ -109,6 +114,8 @@ fn run_cells(run: &Run) -> Vec<Cell> {
         Cell::new(format!("{:.2}", run.user_seconds)),
         Cell::new(format!("{:.2}", run.system_seconds)),
         Cell::new(words::whole(words::as_f64(run.peak_rss_bytes) / 1e6)),
+        Cell::new(words::whole(words::as_f64(run.io.rchar) / 1e6)),
+        Cell::new(words::whole(words::as_f64(run.io.wchar) / 1e6)),
         share(run.machine.idle_share),
         share(run.machine.others_share),
         Cell::or_none(run.exit_code.map(|code| code.to_string())),

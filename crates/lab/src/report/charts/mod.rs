@@ -1,7 +1,8 @@
 //! The charts of the report, drawn by `plotters` onto [`svg::Svg`].
 //!
 //! Input: figures. Output: [`Chart`]s with a title and a description in words, in one shape or in two (wide screens and phones). Invariants: every text
-//! lies within its picture with the widest font that a reader is likely to have; text is at least 11.5 pixels high in a picture as wide as a phone.
+//! lies within its picture with the widest font that a reader is likely to have; text is at least 9 pixels high in a picture as wide as a phone, which
+//! `tests/report_browser.rs` measures.
 //! Must never: tell nodes apart by colour alone where words fit.
 
 pub(super) mod hours;
