@@ -140,3 +140,12 @@ fn thin_keeps_the_figures() {
     assert_eq!((new.summary, new.nodes[0].program.as_str()), (old.summary, "bitcoind"));
     assert!(new.runs.iter().all(|run| run.samples.len() <= 1) && new.thinned.is_some());
 }
+
+#[test]
+fn project_takes_no_results_of_two_builds() {
+    let bench = Bench::new("builds");
+    let one = bench.results("one.json", |value| value["nodes"][0]["program_sha256"] = "aa".into());
+    let other = bench.results("other.json", |value| value["nodes"][0]["program_sha256"] = "bb".into());
+    bench.fails(&["project", &one, &other], "other.json are of two builds of");
+    bench.fails(&["project", &one, &other], "one.json and");
+}

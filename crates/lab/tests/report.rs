@@ -186,3 +186,17 @@ fn the_headline_ranks_no_server_whose_answers_are_wrong_or_missing() {
     assert!(fewer.contains("not ranked, since answers are wrong or missing: Fulcrum and ElectrumX"), "{fewer}");
     assert!(!fewer.contains("of the 10 of"), "{fewer}");
 }
+
+#[test]
+fn a_projection_from_two_builds_of_a_node_says_so() {
+    let (one, mut other) = (report_samples::reindex(), report_samples::reindex());
+    let text = |other: &lydian_lab::runs::results::Results| {
+        let scratch = Scratch::new("report-builds");
+        let inputs = [one.clone(), other.clone()].map(|results| Input::Runs(Box::new(results)));
+        write(&inputs, scratch.path()).unwrap();
+        read(&scratch.path().join("report.md"))
+    };
+    assert!(!text(&other).contains("not of one build"));
+    other.nodes[1].version.push_str(" of another day");
+    assert!(text(&other).contains("not of one build"));
+}

@@ -1,9 +1,10 @@
 //! The command line of `lydian-lab project`. Input: files of results and a target. Output: the projection as Markdown or JSON, to stdout: it is never
-//! written into a file of results. Exit code 1 when no node could be projected.
+//! written into a file of results. Exit code 1 when no node could be projected, 2 for results of two builds
+//! of one node.
 
 use crate::cli::Report;
 use lydian_lab::LabError;
-use lydian_lab::project::{Options, Target, project as project_results};
+use lydian_lab::project::{Options, Target, mixed_builds, project as project_results};
 use lydian_lab::runs::results::Results;
 use std::path::PathBuf;
 
@@ -29,6 +30,12 @@ pub(crate) fn project(args: &ProjectArgs) -> Result<Report, LabError> {
         return Err(LabError::Usage("--cores 0: at least one".into()));
     }
     let results = args.results.iter().map(|path| Results::read(path)).collect::<Result<Vec<Results>, LabError>>()?;
+    if let Some(mixed) = mixed_builds(&results).first() {
+        let file = |index: usize| args.results.get(index).map_or_else(String::new, |path| path.display().to_string());
+        let (one, other) = (file(mixed.first), file(mixed.other));
+        let text = format!("project: {one} and {other} are of two builds of {}: {}", mixed.node, mixed.reason);
+        return Err(LabError::Usage(text));
+    }
     let projection = project_results(&results, &target, &Options { cores: args.cores })?;
     let text = if args.json { projection.to_json() } else { projection.to_markdown() };
     Ok(Report { text, exit_code: u8::from(projection.nodes.is_empty()) })

@@ -9,7 +9,7 @@ use super::document::{Block, Cell, Row, Section, Table};
 use super::style::Tone;
 use super::words::{self, title_of};
 use crate::history::{Certainty, Delta, Edition, Entry, Figure, History, Outcome, deltas};
-use crate::project::{NodeProjection, Options, Projection, Range, Target, project};
+use crate::project::{NodeProjection, Options, Projection, Range, Target, mixed_builds, project};
 use crate::runs::results::Results;
 use crate::runs::systems::SYSTEMS;
 
@@ -175,6 +175,13 @@ pub(super) fn projection(results: &[Results], colors: &Colors) -> Option<Section
     }
     let mut section =
         Section { id: "projection".into(), title: "Projection to mainnet: not measured".into(), ..Section::default() };
+    let mixed = mixed_builds(results).into_iter().map(|mixed| {
+        Block::Warning(format!(
+            "The results are not of one build of {} ({}): its projection mixes the costs of both.",
+            title_of(&mixed.node),
+            mixed.reason
+        ))
+    });
     let projected = Target::parse(TARGET).and_then(|target| project(results, &target, &Options::default()));
     section.blocks = match projected {
         Ok(projection) => {
@@ -183,6 +190,7 @@ pub(super) fn projection(results: &[Results], colors: &Colors) -> Option<Section
         }
         Err(error) => vec![Block::Warning(format!("No projection: {error}."))],
     };
+    section.blocks.splice(0..0, mixed);
     Some(section)
 }
 
