@@ -166,8 +166,7 @@ fn the_headline_ranks_no_server_whose_answers_are_wrong_or_missing() {
         let scratch = Scratch::new("report-headline");
         write(&[Input::Electrum(Box::new(electrum))], scratch.path()).unwrap();
         let text = read(&scratch.path().join("report.md")).replace('\u{a0}', " ").replace('\\', "");
-        let line = text.lines().find(|line| line.contains("A script's history")).unwrap().to_owned();
-        line
+        text.lines().find(|line| line.contains("A script's history")).unwrap().to_owned()
     };
     let mut electrum = report_samples::electrum();
     let all = headline(electrum.clone());

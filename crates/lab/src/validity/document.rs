@@ -107,3 +107,36 @@ fn facts(contender: &Contender, terms: &Terms<'_>) -> NodeFacts {
         validity: Some(examine(contender, terms)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn document(validities: &[serde_json::Value]) -> Document {
+        let node = |validity| {
+            json!({"name": "a", "program": "", "version": "", "arguments": [], "source": null, "cannot": null,
+                "validity": validity})
+        };
+        let machine = json!({"cpu": "", "cores": 1, "memory_bytes": null, "kernel": "", "filesystem": null});
+        let nodes: Vec<_> = validities.iter().map(node).collect();
+        let value = json!({"format": FORMAT, "lab": {"version": "", "commit": null, "command_line": []},
+            "experiment": "validity", "started": 0.0, "machine": machine, "sha256": "", "rules": [], "nodes": nodes});
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// What the exit code follows from: a node that died after the first case once passed.
+    #[test]
+    fn only_nodes_that_refuse_every_rule_pass() {
+        let validity = |is_accepted: bool, unasked: usize| {
+            let case = json!({"name": "a", "rule": "a", "height": 1, "is_accepted": is_accepted, "said": ""});
+            json!({"sha256": "", "cases": [case], "unasked": unasked, "reason": "a rule that is never active"})
+        };
+        let passes = |all: &[serde_json::Value]| document(all).is_all_refused();
+        assert!(passes(&[validity(false, 0)]));
+        assert!(!passes(&[validity(false, 0), validity(false, 48)]));
+        assert!(!passes(&[validity(true, 0)]));
+        assert!(!passes(&[serde_json::Value::Null]));
+        assert!(!passes(&[]), "nobody was asked");
+    }
+}
