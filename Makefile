@@ -24,7 +24,7 @@ FUZZ_SECONDS ?= 60
 CRASH_KILLS ?= 1000
 CRASH_RUNS ?= 5000
 
-.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large fuzz crash clean-cache
+.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large table fuzz crash clean-cache
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -90,6 +90,9 @@ bench-large: build judge ## long: 8,800 blocks beside Bitcoin Core, then the coi
 	target/release/lydian-lab reindex --preset mainnet-mix --blocks 8800 --full 1600 --nodes lydian,bitcoind --runs 1
 	cargo bench --locked -p lydian-coins --bench mix -- --coins 180000000 --operations 50000000 --cache-mb 4000
 	@tools/rivals.sh --coins 180000000 --operations 50000000 --cache-mb 6000
+
+table: build judge ## half an hour on a quiet machine: every node and Electrum server that can be had here, side by side, with a page of charts (target/table/report)
+	@tools/table.sh
 
 fuzz: judge ## each fuzz target for FUZZ_SECONDS, ten million signatures in lanes, then the comparisons with the judge for longer
 	@tools/fuzz.sh $(FUZZ_SECONDS)
