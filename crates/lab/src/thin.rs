@@ -3,7 +3,8 @@
 //! Input: results; output: the same with fewer samples and without this machine's folders, and a sentence that says so. Invariant: no figure, answer, verdict or
 //! reason changes; the first and the last sample of a run stay. Must never: thin a file in silence.
 
-use crate::runs::results::Results;
+use crate::electrum::results::ElectrumResults;
+use crate::runs::results::{LeftOut, NodeFacts, Results, Sample};
 
 /// Samples of a run that stay unless told otherwise: enough for a chart.
 pub const SAMPLES_DEFAULT: usize = 40;
@@ -14,26 +15,59 @@ pub fn thin(results: &Results, samples: usize) -> Results {
     let (mut before, mut after) = (0, 0);
     for run in &mut small.runs {
         before += run.samples.len();
-        run.samples = kept(run.samples.len(), samples).filter_map(|at| run.samples.get(at).copied()).collect();
+        keep(&mut run.samples, samples);
         after += run.samples.len();
         run.log_end = run.log_end.take().map(|log| without_folders(&log));
         run.reason = run.reason.take().map(|reason| without_folders(&reason));
     }
-    for node in small.nodes.iter_mut().chain(&mut small.servers) {
-        node.program = without_folders(&node.program);
-        for text in node.arguments.iter_mut().chain(&mut node.notes).chain(&mut node.cannot).chain(&mut node.source) {
-            *text = without_folders(text);
+    small.nodes.iter_mut().chain(&mut small.servers).for_each(shorten);
+    small.lab.command_line.iter_mut().for_each(|text| *text = without_folders(text));
+    shorten_reasons(&mut small.left_out);
+    small.thinned = Some(said(results.thinned.as_deref(), before, after));
+    small
+}
+
+/// The same for Electrum servers: the samples are those of the builds; columns stay whole.
+pub fn thin_electrum(results: &ElectrumResults, samples: usize) -> ElectrumResults {
+    let mut small = results.clone();
+    let (mut before, mut after) = (0, 0);
+    for server in &mut small.servers {
+        shorten(&mut server.facts);
+        if let Some(build) = &mut server.build {
+            before += build.samples.len();
+            keep(&mut build.samples, samples);
+            after += build.samples.len();
         }
+        let reasons = server.failure.iter_mut().chain(&mut server.log_end).chain(&mut server.notes);
+        reasons.for_each(|text| *text = without_folders(text));
     }
-    for text in &mut small.lab.command_line {
+    shorten(&mut small.daemon);
+    small.lab.command_line.iter_mut().for_each(|text| *text = without_folders(text));
+    shorten_reasons(&mut small.left_out);
+    small.thinned = Some(said(results.thinned.as_deref(), before, after));
+    small
+}
+
+fn keep(all: &mut Vec<Sample>, samples: usize) {
+    *all = kept(all.len(), samples).filter_map(|at| all.get(at).copied()).collect();
+}
+
+fn shorten(node: &mut NodeFacts) {
+    node.program = without_folders(&node.program);
+    for text in node.arguments.iter_mut().chain(&mut node.notes).chain(&mut node.cannot).chain(&mut node.source) {
         *text = without_folders(text);
     }
-    for left in &mut small.left_out {
+}
+
+fn shorten_reasons(left_out: &mut [LeftOut]) {
+    for left in left_out {
         left.reason = without_folders(&left.reason);
     }
+}
+
+fn said(earlier: Option<&str>, before: usize, after: usize) -> String {
     let text = format!("{after} of {before} samples are kept, and paths by their last part");
-    small.thinned = Some(results.thinned.as_ref().map_or(text.clone(), |earlier| format!("{earlier}; then {text}")));
-    small
+    earlier.map_or(text.clone(), |earlier| format!("{earlier}; then {text}"))
 }
 
 /// Places of `wanted` out of `all`, the first and the last among them.
@@ -99,6 +133,21 @@ mod tests {
         assert_eq!(places(9, 1), [8]);
         assert_eq!(places(9, 0), [0usize; 0]);
         assert_eq!(places(0, 5), [0usize; 0]);
+    }
+
+    #[test]
+    fn figures_of_electrum_servers_stay_too() {
+        let document = include_str!("../../../docs/formats/lab-electrum.md");
+        let (_, rest) = document.split_once("```json\n").unwrap();
+        let mut results: ElectrumResults = serde_json::from_str(rest.split_once("```").unwrap().0).unwrap();
+        results.servers[0].facts.program = "/var/x/bin/electrs".into();
+        results.daemon.program = "/var/x/bin/bitcoind".into();
+        results.servers[0].build.as_mut().unwrap().samples = vec![Sample::default(); 9];
+        let small = thin_electrum(&results, 2);
+        assert_eq!((small.servers[0].facts.program.as_str(), small.daemon.program.as_str()), ("electrs", "bitcoind"));
+        assert_eq!(small.servers[0].build.as_ref().unwrap().samples.len(), 2);
+        assert_eq!((&small.servers[0].queries, &small.scripts), (&results.servers[0].queries, &results.scripts));
+        assert!(small.thinned.unwrap().starts_with("2 of "));
     }
 
     #[test]

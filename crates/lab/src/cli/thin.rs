@@ -3,13 +3,13 @@
 use crate::cli::Report;
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
-use lydian_lab::runs::results::Results;
-use lydian_lab::thin::{SAMPLES_DEFAULT, thin as thin_results};
+use lydian_lab::report::Input;
+use lydian_lab::thin::{SAMPLES_DEFAULT, thin as thin_results, thin_electrum};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ThinArgs {
-    /// Results of `reindex` or `sync`.
+    /// Results of `reindex`, `sync` or `electrum`.
     #[arg(required = true)]
     results: Vec<PathBuf>,
     /// Where the small files go; files of the same names there are replaced.
@@ -24,11 +24,19 @@ pub(crate) fn thin(args: &ThinArgs) -> Result<Report, LabError> {
     RealDisk.create_dir(&args.out)?;
     let mut text = String::new();
     for path in &args.results {
-        let small = thin_results(&Results::read(path)?, args.samples);
+        let (json, what) = match Input::read(path)? {
+            Input::Runs(results) => {
+                let small = thin_results(&results, args.samples);
+                (small.to_json(), small.thinned)
+            }
+            Input::Electrum(results) => {
+                let small = thin_electrum(&results, args.samples);
+                (small.to_json(), small.thinned)
+            }
+        };
         let name = path.file_name().ok_or_else(|| LabError::Usage(format!("{}: no name of a file", path.display())))?;
-        let json = small.to_json();
         RealDisk.write_whole(&args.out.join(name), json.as_bytes())?;
-        let what = small.thinned.unwrap_or_default();
+        let what = what.unwrap_or_default();
         text += &format!("{}: {} bytes; {what}\n", args.out.join(name).display(), json.len());
     }
     Ok(Report::from(text))

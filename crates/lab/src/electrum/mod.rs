@@ -184,6 +184,7 @@ impl Comparison<'_> {
             scripts: targets.scripts.iter().map(fact).collect(),
             differences: Vec::new(),
             is_agreed: false,
+            thinned: None,
         }
     }
 

@@ -40,6 +40,9 @@ pub struct ElectrumResults {
     pub differences: Vec<Difference>,
     /// All answers of all servers are those that follow from the blocks; lists of coins in any order.
     pub is_agreed: bool,
+    /// What `lydian-lab thin` left out; absent from a whole file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinned: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -146,6 +146,7 @@ pub(crate) fn electrum() -> ElectrumResults {
             answers: vec![("electrs".into(), "[]".into()), ("fulcrum".into(), HOSTILE.into())],
         }],
         is_agreed: false,
+        thinned: None,
     }
 }
 
