@@ -79,7 +79,7 @@ fn good_runs_give_a_table_and_a_file() {
     let more = ["--node-arg", "lydian:old=-par=1", "--runs", "2", "--cache", "both", "--keep-system-cache"];
     let output = bench.compare(&[&nodes[..], &more].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("| lydian:old (cold) | 2"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("| lydian:old (cold), validity not asked | 2"), "{}", text(&output.stdout));
     let results = bench.results();
     assert_eq!(results.runs.len(), 8);
     assert!(results.is_agreed && results.runs.iter().all(|run| run.outcome == Outcome::Counted));
@@ -155,9 +155,13 @@ fn what_is_not_here_is_recorded() {
     let output = bench.compare(&[&nodes[..], &["--node-path", "btcd=/bin/true"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let said = text(&output.stdout);
-    for line in
-        ["| lydian | 1", "| knots | 0 of 1 |", "lydian-lab peers install knots", "make judge", "| btcd | cannot |"]
-    {
+    for line in [
+        "| lydian, validity not asked | 1",
+        "| knots | 0 of 1 |",
+        "lydian-lab peers install knots",
+        "make judge",
+        "| btcd | cannot |",
+    ] {
         assert!(said.contains(line), "{line}: {said}");
     }
     let results = bench.results();
