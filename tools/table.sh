@@ -22,7 +22,7 @@ experiment() { # NAME COMMAND...
   experiment reindex-550 reindex $chain --nodes lydian,bitcoind,knots --runs "$runs"
   experiment reindex-empty reindex --preset empty --blocks 2016 --nodes lydian,bitcoind,knots --runs 5
   experiment sync-rivals sync $chain --nodes lydian,bitcoind,knots,btcd,bcoin --runs "$runs"
-  experiment electrum-reuse electrum --preset reuse --ask 600 --servers electrs,electrumx,lydian
+  experiment electrum-reuse electrum --preset reuse --ask 400 --servers electrs,electrumx,lydian --query-seconds 60 --load-seconds 5
 }
 "$lab" report "$out"/{reindex-550,reindex-empty,sync-rivals,electrum-reuse}.json --out "$out/report"
 echo "table: $out/report/index.html"
