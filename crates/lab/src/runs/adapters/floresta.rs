@@ -6,49 +6,9 @@
 //! keeps an accumulator in place of coins, so each block must come with a proof for its inputs (the service bit of utreexo): Bitcoin Core, Knots and Lydian
 //! serve none, and no server of the lab can give it the chain. Must never: start the program.
 
-use crate::error::LabError;
-use crate::runs::adapter::{Adapter, Job};
-use crate::runs::results::{Answer, Experiment};
-use crate::runs::systems;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use super::unable::Unable;
+use std::path::Path;
 
-const KIND: &str = "floresta";
-
-#[derive(Debug)]
-pub struct Floresta {
-    program: PathBuf,
-}
-
-impl Floresta {
-    /// Needs no program: there is nothing to start.
-    pub fn locate(path: Option<&Path>) -> Result<Floresta, LabError> {
-        Ok(Floresta { program: path.unwrap_or(Path::new("")).to_owned() })
-    }
-}
-
-impl Adapter for Floresta {
-    fn program(&self) -> &Path {
-        &self.program
-    }
-
-    fn version(&self) -> Result<String, LabError> {
-        Err(LabError::NotInstalled(systems::how(KIND)))
-    }
-
-    fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
-        systems::kept_from(KIND, experiment)
-    }
-
-    fn reindex(&self, job: &Job) -> Command {
-        job.command(&self.program)
-    }
-
-    fn sync(&self, job: &Job) -> Command {
-        job.command(&self.program)
-    }
-
-    fn answer(&self, _: &Job) -> Result<Answer, LabError> {
-        Err(LabError::NotInstalled(systems::how(KIND)))
-    }
+pub(super) fn locate(path: Option<&Path>) -> Unable {
+    Unable::new("floresta", path)
 }

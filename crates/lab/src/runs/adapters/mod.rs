@@ -20,6 +20,7 @@ mod lydian;
 mod mako;
 mod parity;
 mod stratis;
+mod unable;
 mod zebra;
 
 pub use absent::Absent;
@@ -28,15 +29,12 @@ pub use bitcoind::Bitcoind;
 pub use blockcore::Blockcore;
 pub use btcd::{Btcd, FOLDER as BTCD_FOLDER, PROGRAM as BTCD_PROGRAM, VERSION as BTCD_VERSION};
 pub use configured::Configured;
-pub use floresta::Floresta;
-pub use gocoin::Gocoin;
 pub use knots::{FOLDER as KNOTS_FOLDER, Knots};
 pub use libbitcoin::Libbitcoin;
 pub use lydian::Lydian;
 pub use mako::Mako;
 pub use parity::Parity;
 pub use stratis::Stratis;
-pub use zebra::Zebra;
 
 use super::adapter::Adapter;
 use super::systems::{self, Role};
@@ -84,14 +82,14 @@ fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, Lab
         "btcd" => boxed(Btcd::locate(path)),
         "bcoin" => boxed(Bcoin::locate(path)),
         "mako" => boxed(Mako::locate(path)),
-        "gocoin" => boxed(Gocoin::locate(path)),
+        "gocoin" => boxed(Ok(gocoin::locate(path))),
         "libbitcoin" => boxed(Libbitcoin::locate(path)),
-        "floresta" => boxed(Floresta::locate(path)),
+        "floresta" => boxed(Ok(floresta::locate(path))),
         "knots" => boxed(Knots::locate(path)),
         "parity" => boxed(Parity::locate(path)),
         "stratis" => boxed(Stratis::locate(path)),
         "blockcore" => boxed(Blockcore::locate(path)),
-        "zebra" => boxed(Zebra::locate(path)),
+        "zebra" => boxed(Ok(zebra::locate(path))),
         _ => None,
     }
 }

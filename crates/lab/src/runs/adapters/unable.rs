@@ -1,0 +1,48 @@
+//! A node that takes part in nothing, by what it is: never started. Input: its kind, perhaps a path. Output: an adapter whose reasons are those of the table
+//! of systems. Its own file says how it would be run and why it cannot. Must never: start the program.
+
+use crate::error::LabError;
+use crate::runs::adapter::{Adapter, Job};
+use crate::runs::results::{Answer, Experiment};
+use crate::runs::systems;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[derive(Debug)]
+pub(super) struct Unable {
+    kind: &'static str,
+    program: PathBuf,
+}
+
+impl Unable {
+    /// Needs no program: there is nothing to start.
+    pub(super) fn new(kind: &'static str, path: Option<&Path>) -> Unable {
+        Unable { kind, program: path.unwrap_or(Path::new("")).to_owned() }
+    }
+}
+
+impl Adapter for Unable {
+    fn program(&self) -> &Path {
+        &self.program
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        Err(LabError::NotInstalled(systems::how(self.kind)))
+    }
+
+    fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
+        systems::kept_from(self.kind, experiment)
+    }
+
+    fn reindex(&self, job: &Job) -> Command {
+        job.command(&self.program)
+    }
+
+    fn sync(&self, job: &Job) -> Command {
+        job.command(&self.program)
+    }
+
+    fn answer(&self, _: &Job) -> Result<Answer, LabError> {
+        Err(LabError::NotInstalled(systems::how(self.kind)))
+    }
+}
