@@ -47,6 +47,16 @@ if [ -n "$servers" ]; then
   lab electrum $chain --servers "$servers" --ask 10 --passes 1 --connections 1,8 --load-seconds 1
 fi
 
+case $nodes in *bcoin*)
+  say "bcoin's workers are counted with it"
+  cargo test --locked -p lydian-lab --test rivals -- --ignored
+  ;;
+esac
+if [ "$servers" = electrs,electrumx ]; then
+  say "electrs and ElectrumX answer about a chain whose scripts come again"
+  cargo test --locked -p lydian-lab --test electrum -- --ignored
+fi
+
 say "\`make run\` with a smaller chain, ended after a second"
 RUN_BIN=$PWD/target/debug RUN_FOLDER=$PWD/target/run-test RUN_BLOCKS=440 RUN_FULL=4 RUN_SECONDS=1 tools/run.sh </dev/null
 rm -rf -- target/run-test

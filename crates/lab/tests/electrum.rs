@@ -94,7 +94,7 @@ fn whoever_fails_is_recorded_and_the_others_go_on() {
 }
 
 #[test]
-#[ignore = "needs `lydian-lab peers install electrs electrumx`; make test-peers runs it"]
+#[ignore = "needs `lydian-lab peers install electrs electrumx`; then: cargo test -p lydian-lab --test electrum -- --ignored, which make test-peers runs"]
 fn electrs_and_electrumx_answer_what_follows_from_the_blocks() {
     let contenders = [contender("electrs", None), contender("electrumx", None)];
     let results = run("electrum-live", &contenders, settings(&[1, 4], 60)).unwrap();
