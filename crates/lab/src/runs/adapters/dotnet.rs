@@ -4,22 +4,89 @@
 //! not end by itself: it is asked for its tip and told to stop there. It tells no hash of its UTXO set. On regtest it assumes nothing valid and has no
 //! checkpoints (`BitcoinRegTest.cs`), and finds no peers by itself. Must never: run on another network, where it would.
 
+use super::found;
 use crate::error::LabError;
-use crate::runs::adapter::Job;
+use crate::runs::adapter::{Adapter, Job};
 use crate::runs::chain_files::Network;
-use crate::runs::results::Answer;
+use crate::runs::results::{Answer, Experiment};
 use crate::runs::rpc::{Server, free_port};
 use crate::runs::system::read_proc;
+use crate::runs::systems;
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const USER: &str = "lab";
 const PASSWORD: &str = "lab";
 
+/// One of the two.
+#[derive(Debug)]
+pub(super) struct Dotnet {
+    kind: &'static str,
+    program: PathBuf,
+    /// The options that it has alone.
+    own: fn(&Job) -> Vec<String>,
+}
+
+impl Dotnet {
+    pub(super) fn locate(
+        kind: &'static str,
+        path: Option<&Path>,
+        own: fn(&Job) -> Vec<String>,
+    ) -> Result<Dotnet, LabError> {
+        Ok(Dotnet { kind, program: found(path, &[], &systems::how(kind))?, own })
+    }
+}
+
+impl Adapter for Dotnet {
+    fn program(&self) -> &Path {
+        &self.program
+    }
+
+    fn version(&self) -> Result<String, LabError> {
+        Ok(version(&self.program))
+    }
+
+    fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
+        systems::kept_from(self.kind, experiment)
+    }
+
+    fn reindex(&self, job: &Job) -> Command {
+        self.sync(job)
+    }
+
+    fn sync(&self, job: &Job) -> Command {
+        sync(&self.program, job, &(self.own)(job))
+    }
+
+    fn tip(&self, job: &Job) -> Option<Result<Answer, LabError>> {
+        Some(tip(job))
+    }
+
+    fn stop(&self, job: &Job) -> Result<(), LabError> {
+        stop(job)
+    }
+
+    fn rpc(&self, job: &Job) -> Option<Server> {
+        Some(server(job))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        systems::notes(self.kind)
+    }
+
+    fn refuses(&self, network: &Network) -> Option<String> {
+        refuses(network)
+    }
+
+    fn answer(&self, _: &Job) -> Result<Answer, LabError> {
+        Err(LabError::program(self.kind, "it is asked while it runs"))
+    }
+}
+
 /// The options that both have; what one has alone is added by its adapter, and the user's at the end.
-pub(super) fn sync(program: &Path, job: &Job, own: &[String]) -> Command {
+fn sync(program: &Path, job: &Job, own: &[String]) -> Command {
     let mut command = if program.extension().is_some_and(|end| end == "dll") {
         let mut command = job.command("dotnet");
         command.arg(program);
@@ -42,28 +109,28 @@ pub(super) fn sync(program: &Path, job: &Job, own: &[String]) -> Command {
     command
 }
 
-pub(super) fn server(job: &Job) -> Server {
+fn server(job: &Job) -> Server {
     Server { port: job.rpc_port, credentials: format!("{USER}:{PASSWORD}") }
 }
 
-pub(super) fn tip(job: &Job) -> Result<Answer, LabError> {
+fn tip(job: &Job) -> Result<Answer, LabError> {
     let server = server(job);
     let height = server.call("getblockcount", &json!([]))?;
     let hash = server.call("getblockhash", &json!([height]))?;
     answer_of(&height, &hash)
 }
 
-pub(super) fn stop(job: &Job) -> Result<(), LabError> {
+fn stop(job: &Job) -> Result<(), LabError> {
     server(job).call("stop", &json!([])).map(|_| ())
 }
 
 /// Of another network it would look for peers.
-pub(super) fn refuses(network: &Network) -> Option<String> {
+fn refuses(network: &Network) -> Option<String> {
     (network.name != "regtest").then(|| format!("the lab runs it on regtest alone, not on {}", network.name))
 }
 
 /// The program has no option for it; what .NET's build writes beside it (`NAME.deps.json`) names it.
-pub(super) fn version(program: &Path) -> String {
+fn version(program: &Path) -> String {
     let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     // A program without `.dll` has its whole name before `.deps.json`, dots included.
     let names = [program.file_name().unwrap_or_default().to_string_lossy().into_owned(), name];

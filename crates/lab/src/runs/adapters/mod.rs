@@ -26,7 +26,6 @@ mod zebra;
 pub use absent::Absent;
 pub use bcoin::{Bcoin, FOLDER as BCOIN_FOLDER, NODE as BCOIN_NODE, SCRIPT as BCOIN_SCRIPT, VERSION as BCOIN_VERSION};
 pub use bitcoind::Bitcoind;
-pub use blockcore::Blockcore;
 pub use btcd::{Btcd, FOLDER as BTCD_FOLDER, PROGRAM as BTCD_PROGRAM, VERSION as BTCD_VERSION};
 pub use configured::Configured;
 pub use knots::{FOLDER as KNOTS_FOLDER, Knots};
@@ -34,7 +33,6 @@ pub use libbitcoin::Libbitcoin;
 pub use lydian::Lydian;
 pub use mako::Mako;
 pub use parity::Parity;
-pub use stratis::Stratis;
 
 use super::adapter::Adapter;
 use super::systems::{self, Role};
@@ -87,8 +85,8 @@ fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, Lab
         "floresta" => boxed(Ok(floresta::locate(path))),
         "knots" => boxed(Knots::locate(path)),
         "parity" => boxed(Parity::locate(path)),
-        "stratis" => boxed(Stratis::locate(path)),
-        "blockcore" => boxed(Blockcore::locate(path)),
+        "stratis" => boxed(stratis::locate(path)),
+        "blockcore" => boxed(blockcore::locate(path)),
         "zebra" => boxed(Ok(zebra::locate(path))),
         _ => None,
     }
