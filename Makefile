@@ -44,7 +44,7 @@ format:
 	cargo fmt --all -- --check
 
 clippy:
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --profile test --workspace --all-targets -- -D warnings
 
 tidy: ## the house rules
 	$(TOOL) -p xtask -- tidy
