@@ -55,6 +55,14 @@ impl CheckedBlock {
         Ok(CheckedBlock { block: Arc::new(block), height, flags })
     }
 
+    /// Checks a block of the chain once more by itself, and takes its place for granted: Core's `ConnectBlock` in `CVerifyDB`. The flags are those of
+    /// its height today.
+    pub fn check_again(block: Block, height: Height, params: &Params) -> Result<CheckedBlock, Violation> {
+        check_block(&block, params)?;
+        let flags = script_flags(height, &block.hash(), params);
+        Ok(CheckedBlock { block: Arc::new(block), height, flags })
+    }
+
     /// Checks what can be checked of a block whose ancestors are not at hand: of its header's place only the clock's rule
     /// and the version's. The view answers for what is assumed of the ancestors.
     pub(crate) fn check_without_ancestors(

@@ -3,14 +3,15 @@
 //! Input: how many blocks from the tip down, and how deep to look. Output: what was found wrong first. Reads only; the coins
 //! are seen through an overlay that takes the blocks off one after the other.
 
+use crate::assumed::is_assumed_valid;
 use crate::core::Core;
-use crate::disconnect::{read_block, read_connected};
+use crate::disconnect::read_block;
 use crate::error::EngineError;
 use crate::links::Links;
 use lydian_chain::NodeId;
 use lydian_coins::PARTITIONS;
 use lydian_consensus::deployment::is_bip30_unspendable;
-use lydian_consensus::{CheckedBlock, Coin, Found, Mode, Parent, Violation, check_block, judge, verify_scripts};
+use lydian_consensus::{CheckedBlock, Coin, Found, Mode, Violation, check_block, judge, verify_scripts};
 use lydian_primitives::{Block, BlockHash, Height, OutPoint};
 use std::collections::HashMap;
 use std::fmt;
@@ -50,55 +51,143 @@ impl From<EngineError> for Inconsistency {
     }
 }
 
-/// What blocks that were taken off say of an outpoint.
-type Overlay = HashMap<OutPoint, Option<Coin>>;
-
-/// Looks at `blocks` blocks. Levels, each with those below it: 0 the block can be read; 1 it breaks no rule of its own; 2 its
-/// undo data can be read; 3 the coins are those it left; 4 it breaks no rule, its scripts included. Returns how many it saw.
-pub(crate) fn check_last_blocks(core: &Core, blocks: u32, level: u32) -> Result<u32, Inconsistency> {
-    let mut overlay = Overlay::new();
-    let mut at = core.tree().tip();
-    for seen in 0..blocks {
-        let node = core.tree().node(at);
-        let Some(parent) = node.parent else { return Ok(seen) };
-        if node.block.is_none() {
-            // Pruned: what lies deeper is gone as well.
-            return Ok(seen);
-        }
-        check_one(core, at, level, &mut overlay)?;
-        at = parent;
-    }
-    Ok(blocks)
+/// What a look at the last blocks has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastBlocks {
+    /// Blocks that were looked at.
+    pub blocks: u32,
+    pub end: LastBlocksEnd,
 }
 
+/// Why a look at the last blocks ended: Core's `VerifyDBResult`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastBlocksEnd {
+    /// All that were asked for.
+    Done,
+    /// Deeper blocks were pruned.
+    NoData,
+    /// Level 3 was left out for some of them: the coins that they spent take more memory than `-dbcache`.
+    CoinsSkipped,
+    /// The caller asked for it.
+    Interrupted,
+}
+
+/// What blocks that were taken off say of an outpoint.
+#[derive(Default)]
+struct Overlay {
+    coins: HashMap<OutPoint, Option<Coin>>,
+    bytes: u64,
+}
+
+impl Overlay {
+    fn set(&mut self, outpoint: OutPoint, coin: Option<Coin>) {
+        let size = coin.as_ref().map_or(0, |coin| coin.script_pubkey.len());
+        self.bytes += OVERLAY_ENTRY_BYTES + u64::try_from(size).unwrap_or(u64::MAX);
+        self.coins.insert(outpoint, coin);
+    }
+}
+
+/// Of an entry, beside its script.
+const OVERLAY_ENTRY_BYTES: u64 = 160;
+
+/// Looks at `blocks` blocks. Levels, each with those below it: 0 the block can be read; 1 it breaks no rule of its own (`CheckBlock`); 2 its
+/// undo data can be read; 3 the coins are those it left; 4 it can be connected again under the rules that are set now (`ConnectBlock`). What only
+/// its place in the chain decides (`ContextualCheckBlock`) is not looked at again, as in Core.
+pub(crate) fn check_last_blocks(
+    core: &Core,
+    blocks: u32,
+    level: u32,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<LastBlocks, Inconsistency> {
+    let mut overlay = Overlay::default();
+    let (mut at, mut ids) = (core.tree().tip(), Vec::new());
+    let mut end = LastBlocksEnd::Done;
+    for seen in 0..blocks {
+        if is_interrupted() {
+            return Ok(LastBlocks { blocks: seen, end: LastBlocksEnd::Interrupted });
+        }
+        let node = core.tree().node(at);
+        let Some(parent) = node.parent else { break };
+        if node.block.is_none() {
+            // Pruned: what is deeper is gone as well.
+            end = LastBlocksEnd::NoData;
+            break;
+        }
+        let is_skipped = end == LastBlocksEnd::CoinsSkipped || overlay.bytes > core.settings.cache_bytes;
+        check_one(core, at, if is_skipped { level.min(2) } else { level }, &mut overlay)?;
+        if is_skipped && level >= 3 {
+            end = LastBlocksEnd::CoinsSkipped;
+        }
+        ids.push(at);
+        at = parent;
+    }
+    let blocks = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    if level >= 4 && end != LastBlocksEnd::CoinsSkipped {
+        drop(overlay);
+        for id in ids.into_iter().rev() {
+            if is_interrupted() {
+                return Ok(LastBlocks { blocks, end: LastBlocksEnd::Interrupted });
+            }
+            connect_again(core, id)?;
+        }
+    }
+    Ok(LastBlocks { blocks, end })
+}
+
+/// Levels 0 to 3 of one block.
 fn check_one(core: &Core, id: NodeId, level: u32, overlay: &mut Overlay) -> Result<(), Inconsistency> {
     let node = core.tree().node(id);
     let (hash, height) = (node.hash, node.height);
-    let broken = |violation| Inconsistency::Violation { hash, height, violation };
-    if level < 2 {
-        let Some(position) = node.block else { return Ok(()) };
-        let missing = || EngineError::MissingBlock { hash, height, what: "the data" };
-        let parsed = read_block(core, position).map_err(EngineError::from)?;
-        let block = parsed.ok().filter(|block| block.hash() == hash).ok_or_else(missing)?;
-        return if level == 1 { check_block(&block, &core.params).map_err(broken) } else { Ok(()) };
+    let block = read_own(core, id)?;
+    if level >= 1 {
+        check_block(&block, &core.params).map_err(|violation| Inconsistency::Violation { hash, height, violation })?;
     }
-    let (block, spent) = read_connected(core, id)?;
-    check_block(&block, &core.params).map_err(broken)?;
-    if level >= 3 {
-        take_off(core, &block, height, &spent, overlay)
-            .map_err(EngineError::from)?
-            .map_or(Ok(()), |outpoint| Err(Inconsistency::Coins { hash, height, outpoint }))?;
-    }
-    if level >= 4 {
-        let headers = core.headers_below(id);
-        let now = i64::from(block.header().time);
-        let found = Found { coins: spent.into_iter().map(Some).collect(), repeated_tx: None };
-        let verified = CheckedBlock::check(block, Parent::At(headers.height(), &headers), now, &core.params)
-            .and_then(|checked| judge(checked, found, &headers, &core.params))
-            .and_then(|funded| verify_scripts(funded, Mode::Capture(&*core.settings.signatures)));
-        verified.map_err(broken)?;
+    if level >= 3 || (level == 2 && node.undo.is_some()) {
+        let spent = read_undo(core, id, &block)?;
+        if level >= 3 {
+            take_off(core, &block, height, &spent, overlay)
+                .map_err(EngineError::from)?
+                .map_or(Ok(()), |outpoint| Err(Inconsistency::Coins { hash, height, outpoint }))?;
+        }
     }
     Ok(())
+}
+
+/// Level 4 of one block.
+fn connect_again(core: &Core, id: NodeId) -> Result<(), Inconsistency> {
+    let node = core.tree().node(id);
+    let (hash, height) = (node.hash, node.height);
+    let block = read_own(core, id)?;
+    let spent = read_undo(core, id, &block)?;
+    let found = Found { coins: spent.into_iter().map(Some).collect(), repeated_tx: None };
+    let headers = core.headers_below(id);
+    let is_assumed = |assumed| is_assumed_valid(&core.tree(), id, assumed, &core.params);
+    let is_assumed = core.settings.assume_valid.is_some_and(is_assumed);
+    CheckedBlock::check_again(block, height, &core.params)
+        .and_then(|checked| judge(checked, found, &headers, &core.params))
+        .and_then(|funded| match is_assumed {
+            true => Ok(()),
+            false => verify_scripts(funded, Mode::Capture(&*core.settings.signatures)).map(drop),
+        })
+        .map_err(|violation| Inconsistency::Violation { hash, height, violation })
+}
+
+/// The block as it is stored: Core's `ReadBlock`.
+fn read_own(core: &Core, id: NodeId) -> Result<Block, Inconsistency> {
+    let node = core.tree().node(id);
+    let (hash, height) = (node.hash, node.height);
+    let missing = || EngineError::MissingBlock { hash, height, what: "the data" };
+    let position = node.block.ok_or_else(missing)?;
+    let parsed = read_block(core, position).map_err(EngineError::from)?;
+    Ok(parsed.ok().filter(|block| block.hash() == hash).ok_or_else(missing)?)
+}
+
+/// The coins that a block spent.
+fn read_undo(core: &Core, id: NodeId, block: &Block) -> Result<Vec<Coin>, Inconsistency> {
+    let node = core.tree().node(id);
+    let missing = EngineError::MissingBlock { hash: node.hash, height: node.height, what: "the undo data" };
+    let undo = node.undo.ok_or(missing)?;
+    Ok(core.store.read_spent(undo, block).map_err(EngineError::from)?)
 }
 
 /// Takes a block off the overlay; gives the first outpoint that is not as the block left it.
@@ -115,15 +204,15 @@ fn take_off(
         let mut stored = Vec::with_capacity(keys.len());
         core.coins.get(partition, &keys, &mut stored)?;
         for ((create, key), stored) in links.creates(partition).iter().zip(keys).zip(stored) {
-            let now = overlay.get(&key.outpoint).cloned().unwrap_or(stored);
+            let now = overlay.coins.get(&key.outpoint).cloned().unwrap_or(stored);
             let is_right = now.is_some_and(|coin| coin.as_ref() == create.coin(block, height));
             if !is_right && !is_bip30_unspendable(height, &block.hash()) {
                 return Ok(Some(key.outpoint));
             }
-            overlay.insert(key.outpoint, None);
+            overlay.set(key.outpoint, None);
         }
         for spend in links.spends(partition) {
-            overlay.insert(spend.key().outpoint, Some(spent[spend.flat as usize].clone()));
+            overlay.set(spend.key().outpoint, Some(spent[spend.flat as usize].clone()));
         }
     }
     Ok(None)

@@ -1,7 +1,7 @@
 //! [`Engine`]: the one door for blocks. Everything that changes the chain goes through its methods, one at a time.
 
 use crate::activate::{Advance, activate_best_chain};
-use crate::check::{Inconsistency, check_last_blocks};
+use crate::check::{Inconsistency, LastBlocks, check_last_blocks};
 use crate::core::Core;
 use crate::error::EngineError;
 use crate::event::{Observer, TipUpdate};
@@ -232,8 +232,18 @@ impl Engine {
 
     /// Looks at the last blocks and the coins: Core's `-checkblocks` and `-checklevel`. Returns how many blocks it saw.
     pub fn check_last_blocks(&self, blocks: u32, level: u32) -> Result<u32, Inconsistency> {
+        Ok(self.verify_last_blocks(blocks, level, &|| false)?.blocks)
+    }
+
+    /// The same, until it is done or interrupted: Core's `CVerifyDB::VerifyDB`.
+    pub fn verify_last_blocks(
+        &self,
+        blocks: u32,
+        level: u32,
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<LastBlocks, Inconsistency> {
         let _writer = lock(&self.desk.writer);
-        check_last_blocks(self.core(), blocks, level)
+        check_last_blocks(self.core(), blocks, level, is_interrupted)
     }
 
     /// The hashes of the coins at the tip, as Core's `gettxoutsetinfo` tells them. Reads every coin.

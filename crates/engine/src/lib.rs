@@ -37,7 +37,7 @@ mod wipe;
 
 pub use activate::Advance;
 pub use assumed::AssumeValid;
-pub use check::Inconsistency;
+pub use check::{Inconsistency, LastBlocks, LastBlocksEnd};
 pub use engine::{AcceptedHeaders, Engine, Opened, Submission};
 pub use error::EngineError;
 pub use event::{Event, Observer, TipUpdate, Unobserved, UnreadableReason};

@@ -1,11 +1,11 @@
 //! Methods that change the chain: blocks and headers brought in, verdicts of a person, pruning, checks.
 
-use crate::context::PruneMode;
+use crate::context::{LogLevel, PruneMode};
 use crate::error::{RpcError, code};
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
 use crate::methods::blockchain::prune_height;
 use lydian_consensus::{Chain, Deployment, Rejected};
-use lydian_engine::{Engine, NodeId};
+use lydian_engine::{Engine, LastBlocks, LastBlocksEnd, NodeId};
 use lydian_primitives::{Block, Header, Height, ParseErrorKind, RawBlock, Reader, hex, write_compact_size};
 
 pub(crate) const METHODS: &[Method] = &[
@@ -84,7 +84,7 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new(
                 "checklevel",
                 Kind::Number,
-                "0 reads blocks, 1 checks them, 2 reads undo data, 3 compares the coins, 4 runs all rules again",
+                "0 reads blocks, 1 checks each by itself, 2 reads undo data, 3 compares the coins, 4 connects the blocks again",
             )
             .hint("3, range=0-4"),
             Arg::new("nblocks", Kind::Number, "so many blocks, from the tip down").hint("6, 0=all"),
@@ -198,10 +198,22 @@ fn verifychain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let engine = call.context.engine()?;
     let height = engine.tip().height.0;
     let blocks = u32::try_from(blocks).ok().filter(|blocks| (1..=height).contains(blocks)).unwrap_or(height);
-    let is_good = match engine.check_last_blocks(blocks, level.unsigned_abs()) {
-        Ok(seen) => seen == blocks,
+    let log = |level, words: &str| call.context.host.log(level, words);
+    log(LogLevel::Info, &format!("Verifying last {blocks} blocks at level {level}"));
+    let is_stopping = || call.context.is_stopping();
+    let is_good = match engine.verify_last_blocks(blocks, level.unsigned_abs(), &is_stopping) {
+        Ok(LastBlocks { blocks, end }) => {
+            if end == LastBlocksEnd::CoinsSkipped {
+                let words = "Skipped verification of level >=3 (insufficient database cache size). Consider increasing -dbcache.";
+                log(LogLevel::Warning, words);
+            }
+            if end != LastBlocksEnd::Interrupted {
+                log(LogLevel::Info, &format!("Verification: checked last {blocks} blocks at level {level}"));
+            }
+            end == LastBlocksEnd::Done
+        }
         Err(found) => {
-            call.context.host.log(crate::context::LogLevel::Error, &format!("Verification error: {found}"));
+            log(LogLevel::Error, &format!("Verification error: {found}"));
             false
         }
     };
