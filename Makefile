@@ -4,7 +4,7 @@
 # named in one command otherwise. What outlives a checkout (the judge, btcd's tests) lies in $XDG_CACHE_HOME/lydian or ~/.cache/lydian.
 #
 # Settings: LYDIAN_SHARED   folder of the large test data, default ../shared; what is not there is reported and not run
-#           JUDGE_SECONDS   time for each random comparison with Bitcoin Core: default 20 in `make test`, 600 in `make fuzz`
+#           JUDGE_SECONDS   time for each random comparison with Bitcoin Core: default 20 in `make test`, 600 in `make fuzz` (typed RPC calls too)
 #           FUZZ_SECONDS    time for each fuzz target in `make fuzz`, default 60
 #           RUN_SECONDS     `make run` ends so long after the sync; without a terminal at once
 #           CRASH_KILLS     SIGKILLs of the node in `make crash`, default 1000
@@ -99,6 +99,7 @@ fuzz: judge ## each fuzz target for FUZZ_SECONDS, ten million signatures in lane
 	@tools/miri.sh
 	LYDIAN_LANE_CHECKS=10000000 cargo test --locked --release -p lydian-curve --test lanes
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-oracle -- --nocapture
+	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_RPC_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-node --test rpc arguments_of_every_type -- --nocapture
 
 crash: judge ## kill the node CRASH_KILLS times, crash the engine CRASH_RUNS times in each way, and compare the states after
 	LYDIAN_CRASH_RUNS=$(CRASH_KILLS) cargo test --locked --release -p lydian-node --test crash -- --nocapture

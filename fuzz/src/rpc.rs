@@ -58,6 +58,8 @@ fn context() -> Context {
         cache_bytes: 1 << 20,
         check_blocks: 6,
         check_level: 3,
+        deprecated: Vec::new(),
+        checks_help: false,
     };
     Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
 }

@@ -73,6 +73,8 @@ impl Serving {
             cache_bytes: settings.dbcache_bytes,
             check_blocks: i32::try_from(settings.checkblocks).unwrap_or(i32::MAX),
             check_level: i32::from(settings.checklevel),
+            deprecated: settings.rpc.deprecated.clone(),
+            checks_help: settings.rpc.checks_help,
         };
         raise_file_limit();
         let context = Arc::new(Context::new(Arc::new(host), node, observer));

@@ -60,11 +60,14 @@ impl Users {
         Ok(())
     }
 
+    /// Whether a header names the cookie's user, whose password is 32 random bytes.
+    pub fn is_cookie(header: &[u8]) -> bool {
+        credentials(header).is_some_and(|(plain, colon)| &plain[..colon] == COOKIE_USER.as_bytes())
+    }
+
     /// The user of a header `Basic ...`, if the password is his.
     pub fn authorize(&self, header: &[u8]) -> Option<String> {
-        let coded = header.strip_prefix(b"Basic ")?.trim_ascii();
-        let plain = decode_base64(coded)?;
-        let colon = plain.iter().position(|byte| *byte == b':')?;
+        let (plain, colon) = credentials(header)?;
         let (name, password) = (&plain[..colon], &plain[colon + 1..]);
         let is_right = |user: &User| {
             is_equal(user.name.as_bytes(), name) && {
@@ -75,6 +78,13 @@ impl Users {
         let is_known = self.0.iter().any(is_right);
         is_known.then(|| String::from_utf8_lossy(name).into_owned())
     }
+}
+
+/// `name:password` in a header `Basic ...`, and the place of the colon.
+fn credentials(header: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let plain = decode_base64(header.strip_prefix(b"Basic ")?.trim_ascii())?;
+    let colon = plain.iter().position(|byte| *byte == b':')?;
+    Some((plain, colon))
 }
 
 /// What users may call: `-rpcwhitelist` and `-rpcwhitelistdefault`.
@@ -200,6 +210,7 @@ mod tests {
         for wrong in [format!("rt:{password}x"), format!("rtx:{password}"), "rt:".to_owned(), "rt".to_owned()] {
             assert_eq!(users.authorize(header(&wrong).as_bytes()), None, "{wrong}");
         }
+        assert!(Users::is_cookie(header("__cookie__:x").as_bytes()) && !Users::is_cookie(header("rt:x").as_bytes()));
         users.add("a", "b:c").unwrap();
         assert_eq!(users.authorize(header("a:b:c").as_bytes()).as_deref(), Some("a"));
         for wrong in [&b"Basic"[..], b"basic YTpiOmM=", b"Basic YTpiOmM", b"Basic Y===", b"Basic ____", b""] {

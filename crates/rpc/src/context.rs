@@ -3,7 +3,9 @@
 //! Invariants: until the engine is there every call is answered with Core's warm-up error; the clock is read through the host alone, and a
 //! mocked time counts in its place. Waits end with the node.
 
+use crate::budget::Budget;
 use crate::error::{RpcError, code};
+use crate::limits::{ANSWERS_SIZE_MAX, PARSED_SIZE_MAX};
 use crate::methods::scan::ScanState;
 use crate::wait::TipWatch;
 use lydian_consensus::{Params, U256};
@@ -82,6 +84,17 @@ pub struct NodeSettings {
     /// `-checkblocks` and `-checklevel`.
     pub check_blocks: i32,
     pub check_level: i32,
+    /// `-deprecatedrpc`.
+    pub deprecated: Vec<String>,
+    /// `-rpcdoccheck`: an answer with a field that the method's help lacks is an error.
+    pub checks_help: bool,
+}
+
+impl NodeSettings {
+    /// Core's `IsDeprecatedRPCEnabled`.
+    pub(crate) fn is_deprecated_enabled(&self, name: &str) -> bool {
+        self.deprecated.iter().any(|enabled| enabled == name)
+    }
 }
 
 /// `-prune`.
@@ -118,9 +131,12 @@ pub struct Context {
     /// Seconds since 1970; 0: the clock counts.
     mock_time: AtomicI64,
     started_micros: u64,
-    active: Mutex<Vec<Active>>,
+    active: Arc<Mutex<Vec<Active>>>,
     next_active: AtomicU64,
     is_stopping: AtomicBool,
+    /// Memory for requests that are parsed, and for answers that are not read yet.
+    pub(crate) parsed: Arc<Budget>,
+    pub(crate) answers: Arc<Budget>,
     /// Who else is told of what the engine does.
     observer: Arc<dyn Witness>,
 }
@@ -144,9 +160,11 @@ impl Context {
             warmup: Mutex::new(Some("RPC server started".to_owned())),
             mock_time: AtomicI64::new(0),
             started_micros,
-            active: Mutex::default(),
+            active: Arc::default(),
             next_active: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
+            parsed: Budget::new(PARSED_SIZE_MAX),
+            answers: Budget::new(ANSWERS_SIZE_MAX),
             observer,
         }
     }
@@ -235,10 +253,10 @@ impl Context {
     }
 
     /// Notes that a call is being answered, until the guard is dropped.
-    pub fn begin(&self, method: &'static str) -> ActiveGuard<'_> {
+    pub fn begin(&self, method: &'static str) -> ActiveGuard {
         let id = self.next_active.fetch_add(1, Ordering::Relaxed);
         lock(&self.active).push(Active { id, method, since_micros: self.host.steady_micros() });
-        ActiveGuard { context: self, id }
+        ActiveGuard { active: Arc::clone(&self.active), id }
     }
 
     pub fn active(&self) -> Vec<Active> {
@@ -267,14 +285,14 @@ impl Observer for Context {
 
 /// A call that is being answered, for as long as this lives.
 #[derive(Debug)]
-pub struct ActiveGuard<'a> {
-    context: &'a Context,
+pub struct ActiveGuard {
+    active: Arc<Mutex<Vec<Active>>>,
     id: u64,
 }
 
-impl Drop for ActiveGuard<'_> {
+impl Drop for ActiveGuard {
     fn drop(&mut self) {
-        lock(&self.context.active).retain(|active| active.id != self.id);
+        lock(&self.active).retain(|active| active.id != self.id);
     }
 }
 

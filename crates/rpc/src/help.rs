@@ -2,7 +2,7 @@
 //! programs read it, the sentences are our own.
 
 use crate::method::{Arg, Category, Kind, Method, Need};
-use crate::table::METHODS;
+use crate::table::{METHODS, REFUSED};
 
 /// Help on one method: Core's `RPCMethod::ToString`.
 pub(crate) fn of_method(method: &Method) -> String {
@@ -19,7 +19,9 @@ pub(crate) fn of_method(method: &Method) -> String {
         text += "\nArguments:\n";
         text += &table(&rows);
     }
-    text += &format!("\nResult:\n{}\n", method.result.trim());
+    if !method.result.is_empty() {
+        text += &format!("\nResult:\n{}\n", method.result.trim());
+    }
     if !method.examples.is_empty() {
         text += "\nExamples:\n";
         for example in method.examples {
@@ -188,6 +190,10 @@ pub fn document() -> String {
                 text += &format!("\n{}\n", method.remark);
             }
         }
+    }
+    text += "\n## Refused\n\nMethods of Core that are answered with \"Method not found\", and why.\n\n| method | reason |\n|---|---|\n";
+    for (name, reason) in REFUSED {
+        text += &format!("| `{name}` | {reason} |\n");
     }
     text
 }

@@ -10,6 +10,7 @@
 
 mod allow;
 mod auth;
+mod budget;
 mod context;
 mod cookie;
 mod error;

@@ -3,10 +3,13 @@
 //!
 //! Dispatch, argument checks, `help` and `docs/rpc.md` read the same entry.
 
+use crate::budget::Room;
 use crate::context::Context;
 use crate::error::{RpcError, code};
 use crate::json::{Json, write_text};
+use crate::wait::Wait;
 use lydian_primitives::{BlockHash, hex};
+use std::cell::RefCell;
 use std::fmt;
 
 /// What a call does: reads its arguments, writes its result.
@@ -212,9 +215,41 @@ impl Method {
 pub struct Call<'a> {
     pub context: &'a Context,
     pub params: &'a [Json],
+    pub(crate) state: &'a CallState,
+}
+
+/// What a call leaves behind, beside its answer.
+#[derive(Debug)]
+pub(crate) struct CallState {
+    /// The answer is written when this is over.
+    pub(crate) wait: RefCell<Option<Wait>>,
+    /// Room for the answer.
+    pub(crate) room: RefCell<Room>,
+    /// Bytes of other answers before it.
+    before: usize,
+}
+
+impl CallState {
+    pub(crate) fn new(room: Room, before: usize) -> CallState {
+        CallState { wait: RefCell::new(None), room: RefCell::new(room), before }
+    }
 }
 
 impl<'a> Call<'a> {
+    /// Has the answer written when this is over; until then the call holds no thread. Nothing else may be written.
+    pub(crate) fn wait(&self, wait: Wait) {
+        *self.state.wait.borrow_mut() = Some(wait);
+    }
+
+    /// Waits until there is room for an answer of about so many bytes. A method whose answer may have more than a megabyte calls it before it
+    /// makes the answer.
+    pub(crate) fn expect_bytes(&self, bytes: usize) -> Result<(), RpcError> {
+        match self.state.room.borrow_mut().grow(self.state.before.saturating_add(bytes)) {
+            true => Ok(()),
+            false => Err(RpcError::misc(NO_ROOM)),
+        }
+    }
+
     /// The argument; null where none was given.
     pub fn arg(&self, index: usize) -> &'a Json {
         self.params.get(index).unwrap_or(&Json::Null)
@@ -259,6 +294,9 @@ pub fn parse_hash(value: &Json, name: &str) -> Result<[u8; 32], RpcError> {
 pub fn answer<T: serde::Serialize>(out: &mut Vec<u8>, value: &T) -> Result<(), RpcError> {
     serde_json::to_writer(out, value).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
 }
+
+/// Core has no limit to run into.
+pub(crate) const NO_ROOM: &str = "Answers that clients have not read yet take all the memory there is for answers";
 
 #[cfg(test)]
 mod tests {

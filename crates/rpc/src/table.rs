@@ -21,6 +21,102 @@ pub const METHODS: &[&[Method]] = &[
     methods::descriptor::METHODS,
     methods::scan::METHODS,
     methods::control::METHODS,
+    methods::testing::METHODS,
+];
+
+const NO_MEMPOOL: &str = "Lydian has no mempool yet";
+const NO_WALLET: &str = "Lydian has no wallet; Core without one refuses it too";
+const NO_INDEX: &str = "Lydian has no block filters and no index of transactions yet";
+const NO_TRANSACTION_TOOLS: &str = "Lydian does not make, sign or decode transactions and PSBTs yet";
+
+/// Methods of Core that Lydian answers with "Method not found", and why.
+pub const REFUSED: &[(&str, &str)] = &[
+    ("abortprivatebroadcast", NO_MEMPOOL),
+    ("analyzepsbt", NO_TRANSACTION_TOOLS),
+    ("backupwallet", NO_WALLET),
+    ("bumpfee", NO_WALLET),
+    ("combinepsbt", NO_TRANSACTION_TOOLS),
+    ("combinerawtransaction", NO_TRANSACTION_TOOLS),
+    ("converttopsbt", NO_TRANSACTION_TOOLS),
+    ("createmultisig", NO_TRANSACTION_TOOLS),
+    ("createpsbt", NO_TRANSACTION_TOOLS),
+    ("createrawtransaction", NO_TRANSACTION_TOOLS),
+    ("createwallet", NO_WALLET),
+    ("createwalletdescriptor", NO_WALLET),
+    ("decodepsbt", NO_TRANSACTION_TOOLS),
+    ("decoderawtransaction", NO_TRANSACTION_TOOLS),
+    ("descriptorprocesspsbt", NO_TRANSACTION_TOOLS),
+    ("dumptxoutset", "Lydian does not write or load snapshots of the coins yet"),
+    ("encryptwallet", NO_WALLET),
+    ("enumeratesigners", NO_WALLET),
+    ("estimaterawfee", NO_MEMPOOL),
+    ("estimatesmartfee", NO_MEMPOOL),
+    ("exportasmap", "Lydian reads no map of autonomous systems (-asmap)"),
+    ("finalizepsbt", NO_TRANSACTION_TOOLS),
+    ("fundrawtransaction", NO_WALLET),
+    ("getaddressesbylabel", NO_WALLET),
+    ("getbalance", NO_WALLET),
+    ("getblockfilter", NO_INDEX),
+    ("getblocktemplate", NO_MEMPOOL),
+    ("getdescriptoractivity", NO_INDEX),
+    ("gethdkeys", NO_WALLET),
+    ("getmempoolancestors", NO_MEMPOOL),
+    ("getmempoolcluster", NO_MEMPOOL),
+    ("getmempooldescendants", NO_MEMPOOL),
+    ("getmempoolentry", NO_MEMPOOL),
+    ("getmempoolfeeratediagram", NO_MEMPOOL),
+    ("getnewaddress", NO_WALLET),
+    ("getorphantxs", NO_MEMPOOL),
+    ("getprioritisedtransactions", NO_MEMPOOL),
+    ("getprivatebroadcastinfo", NO_MEMPOOL),
+    ("getrawtransaction", NO_INDEX),
+    ("getreceivedbyaddress", NO_WALLET),
+    ("getreceivedbylabel", NO_WALLET),
+    ("gettransaction", NO_WALLET),
+    ("gettxoutproof", NO_INDEX),
+    ("gettxspendingprevout", NO_MEMPOOL),
+    ("importdescriptors", NO_WALLET),
+    ("importmempool", NO_MEMPOOL),
+    ("joinpsbts", NO_TRANSACTION_TOOLS),
+    ("keypoolrefill", NO_WALLET),
+    ("listdescriptors", NO_WALLET),
+    ("listreceivedbyaddress", NO_WALLET),
+    ("listreceivedbylabel", NO_WALLET),
+    ("listsinceblock", NO_WALLET),
+    ("listtransactions", NO_WALLET),
+    ("listunspent", NO_WALLET),
+    ("loadtxoutset", "Lydian does not write or load snapshots of the coins yet"),
+    ("loadwallet", NO_WALLET),
+    ("lockunspent", NO_WALLET),
+    ("migratewallet", NO_WALLET),
+    ("prioritisetransaction", NO_MEMPOOL),
+    ("psbtbumpfee", NO_WALLET),
+    ("rescanblockchain", NO_WALLET),
+    ("restorewallet", NO_WALLET),
+    ("savemempool", NO_MEMPOOL),
+    ("scanblocks", NO_INDEX),
+    ("send", NO_WALLET),
+    ("sendall", NO_WALLET),
+    ("sendmany", NO_WALLET),
+    ("sendrawtransaction", NO_MEMPOOL),
+    ("sendtoaddress", NO_WALLET),
+    ("setlabel", NO_WALLET),
+    ("setwalletflag", NO_WALLET),
+    ("signmessage", NO_WALLET),
+    ("signmessagewithprivkey", NO_TRANSACTION_TOOLS),
+    ("signrawtransactionwithkey", NO_TRANSACTION_TOOLS),
+    ("signrawtransactionwithwallet", NO_WALLET),
+    ("simulaterawtransaction", NO_WALLET),
+    ("submitpackage", NO_MEMPOOL),
+    ("testmempoolaccept", NO_MEMPOOL),
+    ("unloadwallet", NO_WALLET),
+    ("utxoupdatepsbt", NO_TRANSACTION_TOOLS),
+    ("verifymessage", NO_TRANSACTION_TOOLS),
+    ("verifytxoutproof", NO_INDEX),
+    ("walletcreatefundedpsbt", NO_WALLET),
+    ("walletpassphrase", NO_WALLET),
+    ("walletpassphrasechange", NO_WALLET),
+    ("walletprocesspsbt", NO_WALLET),
 ];
 
 /// The method of a name.
@@ -34,15 +130,64 @@ pub fn find(name: &str) -> Option<&'static Method> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
 
     #[test]
     fn every_name_is_found_and_stands_once() {
         let mut names: Vec<&str> = METHODS.iter().copied().flatten().map(|method| method.name).collect();
         assert!(names.iter().all(|name| find(name).is_some_and(|method| method.name == *name)));
+        names.extend(REFUSED.iter().map(|(name, _)| name));
         let count = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
+        assert!(REFUSED.is_sorted() && REFUSED.iter().all(|(_, reason)| !reason.is_empty()));
         assert!(find("getinfo").is_none(), "programs ask for it to see that it is gone");
+    }
+
+    /// Adds the names that Core registers in the files below a folder: those of its tables `CRPCCommand`, and the methods of wallets from the table of
+    /// `bitcoin-cli`, since the source that the judge is made from has no wallet.
+    fn collect(folder: &Path, names: &mut BTreeSet<String>) {
+        #[allow(clippy::disallowed_methods, reason = "a test reads the judge's source")]
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                if !["test", "bench", "qt"].iter().any(|name| path.ends_with(name)) {
+                    collect(&path, names);
+                }
+                continue;
+            }
+            if path.extension().is_none_or(|end| end != "cpp") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            for table in text.split("CRPCCommand ").skip(1).filter(|table| table.contains("[]{")) {
+                let body = table.split("\n    };").next().unwrap_or_default().split("\n};").next().unwrap_or_default();
+                names.extend(body.split("\", &").skip(1).filter_map(|rest| Some(rest.split('}').next()?.to_owned())));
+            }
+            for table in text.split("vRPCConvertParams[] =").skip(1) {
+                let body = table.split("};").next().unwrap_or_default();
+                names.extend(body.split("{ \"").skip(1).filter_map(|rest| Some(rest.split('"').next()?.to_owned())));
+            }
+        }
+    }
+
+    /// Every method of the source that the judge was made from is here, or refused for a reason; and what is refused is a method of Core.
+    #[test]
+    fn every_method_of_core_is_in_a_table() {
+        let name = "every_method_of_core_is_in_a_table";
+        let Some(source) = lydian_oracle::or_skip(name, lydian_oracle::build::locate()).map(|built| built.source)
+        else {
+            return;
+        };
+        let mut names = BTreeSet::new();
+        collect(&source.join("src"), &mut names);
+        assert!(names.len() > 150 && names.contains("getblock") && names.contains("sendtoaddress"), "{names:?}");
+        let is_refused = |name: &str| REFUSED.iter().any(|(refused, _)| *refused == name);
+        let missing: Vec<&String> = names.iter().filter(|name| find(name).is_none() && !is_refused(name)).collect();
+        assert!(missing.is_empty(), "neither implemented nor refused: {missing:?}");
+        let unknown: Vec<&str> = REFUSED.iter().map(|(name, _)| *name).filter(|name| !names.contains(*name)).collect();
+        assert!(unknown.is_empty(), "no method of Core: {unknown:?}");
     }
 }

@@ -1,51 +1,121 @@
-//! [`TipWatch`]: sleeping until the tip moves. Input: wakes, from whoever moves the tip. Output: the end of a wait, at the latest at its
-//! time. Reads no clock but through the wait itself.
+//! [`Wait`]: what a call waits for, and [`TipWatch`], which reports that the tip moved. Input: wakes, from every thread that moves the tip. Output:
+//! the end of a wait, at the latest at its time or when the node stops.
+//!
+//! A call that waits holds no thread: its handler leaves a [`Wait`] with the call, the server polls it, and the answer is written after.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use crate::context::Context;
+use crate::error::RpcError;
+use lydian_primitives::BlockHash;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Counts the moves of the tip.
-#[derive(Debug, Default)]
-pub struct TipWatch {
-    moves: Mutex<u64>,
-    moved: Condvar,
+#[derive(Debug)]
+pub struct TipWatch(watch::Sender<u64>);
+
+impl Default for TipWatch {
+    fn default() -> TipWatch {
+        TipWatch(watch::Sender::new(0))
+    }
 }
 
 impl TipWatch {
     /// The tip moved, or waits shall end.
     pub fn wake(&self) {
-        *self.moves.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.moved.notify_all();
+        self.0.send_modify(|moves| *moves += 1);
     }
 
-    /// To be asked before one looks at the tip, so that no move is missed.
-    pub fn moves(&self) -> u64 {
-        *self.moves.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sleeps while there were no moves beyond `seen`, at most so long.
-    pub fn wait(&self, seen: u64, at_most: Duration) {
-        let moves = self.moves.lock().unwrap_or_else(PoisonError::into_inner);
-        // An end by time and one by a move are the same to the caller, who looks again.
-        let _ = self.moved.wait_timeout_while(moves, at_most, |moves| *moves == seen);
+    /// Resolves with every move after this call.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
     }
 }
+
+/// What ends a wait before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// This block is the tip.
+    Block(BlockHash),
+    /// The tip has this height at least.
+    Height(i32),
+    /// The tip is not this block.
+    OtherThan(BlockHash),
+    /// Nothing, not even the node's stop.
+    Time,
+}
+
+/// A call that waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) until: Until,
+    /// By the steady clock; `None` for no end.
+    pub(crate) end_micros: Option<u64>,
+    /// Writes the answer.
+    pub(crate) finish: fn(&Context, &mut Vec<u8>) -> Result<(), RpcError>,
+}
+
+impl Wait {
+    /// Whether the answer may be written.
+    pub(crate) fn is_over(&self, context: &Context) -> bool {
+        if self.left(context).is_some_and(|left| left.is_zero()) {
+            return true;
+        }
+        if self.until == Until::Time {
+            return false;
+        }
+        if context.is_stopping() {
+            return true;
+        }
+        // An engine that is gone ends the wait too; the answer reports it.
+        let Ok(engine) = context.engine() else { return true };
+        let tip = engine.tip();
+        match self.until {
+            Until::Block(hash) => tip.hash == hash,
+            Until::Height(height) => i64::from(tip.height.0) >= i64::from(height),
+            Until::OtherThan(hash) => tip.hash != hash,
+            Until::Time => false,
+        }
+    }
+
+    /// Resolves when it is over.
+    pub(crate) async fn over(&self, context: &Context) {
+        let mut moves = context.tips.subscribe();
+        while !self.is_over(context) {
+            let left = self.left(context).unwrap_or(WITHOUT_END);
+            tokio::select! {
+                _ = moves.changed() => {}
+                () = tokio::time::sleep(left) => {}
+            }
+        }
+    }
+
+    /// Sleeps until it is over, for callers that have no server.
+    pub(crate) fn block(&self, context: &Context) {
+        while !self.is_over(context) {
+            std::thread::park_timeout(BLOCKED_STEP);
+        }
+    }
+
+    fn left(&self, context: &Context) -> Option<Duration> {
+        self.end_micros.map(|end| Duration::from_micros(end.saturating_sub(context.host.steady_micros())))
+    }
+}
+
+/// After so long a wait without end is looked at again.
+const WITHOUT_END: Duration = Duration::from_secs(3_600);
+
+const BLOCKED_STEP: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-    use std::thread;
 
     #[test]
-    fn a_move_ends_a_wait_whenever_it_comes() {
-        let watch = Arc::new(TipWatch::default());
-        let seen = watch.moves();
-        let waker = Arc::clone(&watch);
-        let waking = thread::spawn(move || waker.wake());
-        watch.wait(seen, Duration::from_secs(60));
-        waking.join().unwrap();
-        assert_eq!(watch.moves(), seen + 1);
-        watch.wait(seen, Duration::from_secs(60));
+    fn a_move_is_seen_whenever_it_comes() {
+        let watch = TipWatch::default();
+        let early = watch.subscribe();
+        watch.wake();
+        assert!(early.has_changed().unwrap());
+        assert!(!watch.subscribe().has_changed().unwrap(), "only moves after the call count");
     }
 }

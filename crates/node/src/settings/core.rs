@@ -26,7 +26,6 @@ const NO_MEMPOOL: &str = "Lydian has no mempool yet";
 const NO_MINING: &str = "Lydian makes no blocks";
 const NO_I2P: &str = "Lydian does not speak to I2P yet";
 const NO_ONION_SERVICE: &str = "Lydian makes no onion service yet";
-const NO_RPC: &str = "no answer of Lydian's RPC server depends on it";
 const NO_WALLET: &str = "Lydian has no wallet";
 const NO_WINDOW: &str = "Lydian has no window";
 const NO_SUCH_MEMORY: &str = "its store has no such setting; -dbcache sets the memory";
@@ -76,7 +75,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     safe("datacarriersize", NO_MEMPOOL),
     safe("dbbatchsize", NO_SUCH_MEMORY),
     refused("dbcrashratio", OTHER_TEST),
-    safe("deprecatedrpc", NO_RPC),
     safe("disablewallet", NO_WALLET),
     safe("discardfee", NO_WALLET),
     safe("dustrelayfee", NO_MEMPOOL),
@@ -121,7 +119,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     refused("privatebroadcast", NO_MEMPOOL),
     safe("resetguisettings", NO_WINDOW),
     refused("rest", NO_SERVER),
-    safe("rpcdoccheck", NO_RPC),
     safe("settings", "Lydian has one configuration file and no settings that change while it runs"),
     safe("signer", NO_WALLET),
     refused("signetchallenge", OTHER_RULES),

@@ -29,6 +29,10 @@ pub(crate) struct RpcSettings {
     pub(crate) queue: usize,
     /// 0 or less: for ever.
     pub(crate) idle_seconds: i64,
+    /// `-deprecatedrpc`.
+    pub(crate) deprecated: Vec<String>,
+    /// `-rpcdoccheck`.
+    pub(crate) checks_help: bool,
 }
 
 /// A text that is not shown.
@@ -67,6 +71,8 @@ impl RpcSettings {
             threads: count(given.integer("rpcthreads")?, 16),
             queue: count(given.integer("rpcworkqueue")?, 64),
             idle_seconds: given.integer("rpcservertimeout")?.unwrap_or(30),
+            deprecated: given.texts("deprecatedrpc")?,
+            checks_help: given.switch("rpcdoccheck")?.unwrap_or(false),
         })
     }
 }

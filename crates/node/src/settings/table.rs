@@ -499,6 +499,13 @@ pub(crate) const OPTIONS: &[Opt] = &[
         ..TEXT
     },
     Opt {
+        name: "rpcdoccheck",
+        group: Group::Rpc,
+        default: "0",
+        help: "Answer with an error where the help of an RPC method lacks a field of its answer",
+        ..SWITCH
+    },
+    Opt {
         name: "rpcservertimeout",
         group: Group::Rpc,
         default: "30",
@@ -541,6 +548,14 @@ pub(crate) const OPTIONS: &[Opt] = &[
         default: "64",
         help: "Set the maximum depth of the work queue to service RPC calls",
         ..integer(i64::MIN, 1 << 20)
+    },
+    Opt {
+        name: "deprecatedrpc",
+        argument: "<method>",
+        is_list: true,
+        group: Group::Rpc,
+        help: "Allow a deprecated RPC method or form of an answer (warnings: the last warning as text)",
+        ..TEXT
     },
     Opt {
         name: "server",

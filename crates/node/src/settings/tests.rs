@@ -130,6 +130,8 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("rpccookieperms", "group", Some("-rpccookieperms=world")),
     ("rpcpassword", "p", None),
     ("rpcport", "1234", Some("-rpcport=0")),
+    ("rpcdoccheck", "1", Some("-rpcdoccheck=x")),
+    ("deprecatedrpc", "warnings", Some("-deprecatedrpc=")),
     ("rpcservertimeout", "1", Some("-rpcservertimeout=x")),
     ("rpcthreads", "3", Some("-rpcthreads=x")),
     ("rpcuser", "u", None),
@@ -375,10 +377,7 @@ fn values_are_checked_and_the_place_is_named() {
 #[test]
 fn options_of_core_are_warned_of_or_passed_over() {
     let warnings = |arguments: &[&str], conf: &str| load_with(arguments, conf).unwrap().warnings;
-    assert_eq!(
-        warnings(&["-deprecatedrpc=warnings"], ""),
-        ["-deprecatedrpc has no effect: no answer of Lydian's RPC server depends on it"]
-    );
+    assert_eq!(warnings(&["-resetguisettings"], ""), ["-resetguisettings has no effect: Lydian has no window"]);
     assert_eq!(warnings(&["-txindex=0", "-noserver", "-nolisten"], ""), [""; 0]);
     assert_eq!(warnings(&["-txindex=0"], "txindex=1"), [""; 0], "the command line switches it off");
     assert_eq!(warnings(&[], "[regtest]\ntxindex=1"), [""; 0], "of another chain");

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, and makes its own files"
 )]
 
+mod abuse;
 mod chain;
 mod compare;
 mod http;
@@ -15,3 +16,5 @@ mod refusals;
 mod same;
 mod server;
 mod strange;
+mod typed;
+mod verify;

@@ -30,50 +30,57 @@ pub(crate) struct Server {
     pub(crate) folder: PathBuf,
     credentials: String,
     child: Child,
+    program: PathBuf,
+    /// What every start of this program is told.
+    options: Vec<String>,
 }
 
 impl Server {
     pub(crate) fn lydian(name: &str, options: &[&str]) -> Server {
-        Server::start(
-            Path::new(env!("CARGO_BIN_EXE_lydian")),
-            name,
-            &[&["-par=2", "-printtoconsole=0", "-listen=0", "-noconnect"], options].concat(),
-        )
+        Server::start(Path::new(env!("CARGO_BIN_EXE_lydian")), name, LYDIAN_OPTIONS, options)
     }
 
     pub(crate) fn core(program: &Path, name: &str, options: &[&str]) -> Server {
-        Server::start(program, name, &[CORE_OPTIONS, options].concat())
+        Server::start(program, name, CORE_OPTIONS, options)
     }
 
-    fn start(program: &Path, name: &str, options: &[&str]) -> Server {
+    fn start(program: &Path, name: &str, own: &[&str], options: &[&str]) -> Server {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("lydian-rpc-{name}-{}-{count}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let child = Command::new(program)
-            .arg(format!("-datadir={}", folder.display()))
-            .args(["-regtest", &format!("-rpcport={port}")])
-            .args(options)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut server = Server { port, folder, credentials: String::new(), child };
+        let own: Vec<String> = own.iter().map(|option| (*option).to_owned()).collect();
+        let child = spawn(program, &folder, port, &own, options);
+        let mut server =
+            Server { port, folder, credentials: String::new(), child, program: program.to_owned(), options: own };
+        server.wait_until_up();
+        server
+    }
+
+    /// Stops, and starts on the same folder with these options more.
+    pub(crate) fn restart(&mut self, options: &[&str]) {
+        self.result("stop", "[]");
+        assert_eq!(self.wait(), Some(0));
+        self.child = spawn(&self.program, &self.folder, self.port, &self.options, options);
+        self.wait_until_up();
+    }
+
+    fn wait_until_up(&mut self) {
+        let server = self;
         for _ in 0..600 {
             std::thread::sleep(Duration::from_millis(50));
-            assert_eq!(server.child.try_wait().unwrap(), None, "{name} ended");
+            assert_eq!(server.child.try_wait().unwrap(), None, "{} ended", server.program.display());
             if let Ok(cookie) = fs::read_to_string(server.cookie()) {
                 server.credentials = cookie.trim().to_owned();
                 // Nobody listens yet, or it answers -28.
                 if send(server.port, &server.request(CALL)).is_ok_and(|answer| answer.status.contains(" 200 ")) {
-                    return server;
+                    return;
                 }
             }
         }
-        panic!("{name} does not answer");
+        panic!("{} does not answer", server.program.display());
     }
 
     pub(crate) fn cookie(&self) -> PathBuf {
@@ -141,6 +148,22 @@ impl Server {
         }
         None
     }
+}
+
+/// Lydian's options here: no peers.
+const LYDIAN_OPTIONS: &[&str] = &["-par=2", "-printtoconsole=0", "-listen=0", "-noconnect"];
+
+fn spawn(program: &Path, folder: &Path, port: u16, own: &[String], options: &[&str]) -> Child {
+    Command::new(program)
+        .arg(format!("-datadir={}", folder.display()))
+        .args(["-regtest", &format!("-rpcport={port}")])
+        .args(own)
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 const CALL: &str = "{\"method\":\"getblockcount\"}";

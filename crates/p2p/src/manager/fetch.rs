@@ -6,7 +6,7 @@
 use super::{PeerId, PeerManager};
 use crate::time::Moment;
 use lydian_primitives::BlockHash;
-use lydian_wire::{Inv, InvType, Message};
+use lydian_wire::{Command, Inv, InvType, Message};
 
 impl PeerManager {
     /// Asks a peer for a block whose header is known; the error is Core's sentence.
@@ -26,5 +26,15 @@ impl PeerManager {
         self.log(format!("Requesting block {hash} from peer={id}"));
         self.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, *hash)]));
         Ok(())
+    }
+
+    /// Sends a message as it is: `sendmsgtopeer`. False if the peer is gone or has not shaken hands.
+    pub fn send_raw(&mut self, id: PeerId, command: Command, payload: Vec<u8>, now: Moment) -> bool {
+        self.now = now;
+        let is_there = self.peers.get(&id).is_some_and(|peer| peer.is_ready() && !peer.is_leaving);
+        if is_there {
+            self.send(id, Message::Unknown { command, payload });
+        }
+        is_there
     }
 }

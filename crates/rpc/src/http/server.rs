@@ -1,20 +1,15 @@
 //! [`Server`]: listens, accepts, answers, stops. Input: settings and a context. Output: answers on connections. See [`super`].
 
 use super::bind::listen;
-use super::idle::{Busy, BusyGuard, IdleStream};
+use super::connection::WatchedStream;
+use super::guesses::Guesses;
+use super::places::{Place, Places};
+use super::respond::{bodies, respond};
 use crate::allow::Subnet;
 use crate::auth::{Users, Whitelist};
 use crate::context::{Context, LogLevel};
-use crate::exec::{Reply, execute};
-use crate::limits::{BODY_SIZE_MAX, CONNECTIONS_MAX, HEADER_LINES_MAX, HEADERS_SIZE_MAX};
-use crate::table;
+use crate::limits::{HEADER_LINES_MAX, HEADERS_SIZE_MAX};
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
-use axum::http::{Method, StatusCode, Uri};
-use axum::response::Response;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -23,13 +18,12 @@ use hyper_util::service::TowerToHyperService;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use std::{fmt, io};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// What the server is told.
@@ -84,15 +78,13 @@ const STOP_SECONDS_MAX: u64 = 30;
 /// Threads that serve sockets; calls run elsewhere.
 const SOCKET_THREADS: usize = 2;
 
-/// Core's, to deter guessing.
-const WRONG_PASSWORD_DELAY: Duration = Duration::from_millis(250);
-
 impl Server {
     /// Listens. From here on calls are answered, with a warm-up error until the context is ready.
     pub fn start(context: Arc<Context>, settings: ServerSettings) -> Result<Server, ServerError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(SOCKET_THREADS)
-            .max_blocking_threads(settings.threads.max(1))
+            // One more answers `stop`.
+            .max_blocking_threads(settings.threads.max(1) + 1)
             .thread_name("rpc")
             .enable_all()
             .build()
@@ -183,34 +175,49 @@ fn refusal(address: SocketAddr, error: &io::Error) -> String {
 
 /// What all connections share.
 #[derive(Debug)]
-struct Shared {
-    context: Arc<Context>,
+pub(super) struct Shared {
+    pub(super) context: Arc<Context>,
     allowed: Vec<Subnet>,
-    users: Users,
-    whitelist: Whitelist,
+    pub(super) users: Users,
+    pub(super) whitelist: Whitelist,
     idle: Option<Duration>,
-    threads: Semaphore,
+    /// Threads that answer.
+    pub(super) threads: Arc<Semaphore>,
+    /// The one that answers `stop`.
+    pub(super) stop_thread: Arc<Semaphore>,
     /// Calls that wait for a thread, and how many may.
-    waiting: AtomicUsize,
-    queue: usize,
-    connections: Arc<Semaphore>,
-    stopped: watch::Receiver<bool>,
+    pub(super) waiting: AtomicUsize,
+    pub(super) queue: usize,
+    pub(super) bodies: Arc<Semaphore>,
+    pub(super) guesses: Arc<Guesses>,
+    places: Arc<Places>,
+    pub(super) stopped: watch::Receiver<bool>,
 }
 
 impl Shared {
     fn new(context: Arc<Context>, settings: ServerSettings, stopped: watch::Receiver<bool>) -> Shared {
         let mut allowed = Subnet::loopback().to_vec();
         allowed.extend(settings.allowed);
+        let places = Arc::new(Places::default());
+        let relief = Arc::downgrade(&places);
+        context.answers.set_relief(move |bytes, waited| {
+            if let Some(places) = relief.upgrade() {
+                places.close_unread(bytes, waited);
+            }
+        });
         Shared {
             context,
             allowed,
             users: settings.users,
             whitelist: settings.whitelist,
             idle: settings.idle,
-            threads: Semaphore::new(settings.threads.max(1)),
+            threads: Arc::new(Semaphore::new(settings.threads.max(1))),
+            stop_thread: Arc::new(Semaphore::new(1)),
             waiting: AtomicUsize::new(0),
             queue: settings.queue.max(1),
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            bodies: bodies(),
+            guesses: Arc::default(),
+            places,
             stopped,
         }
     }
@@ -219,16 +226,9 @@ impl Shared {
         self.allowed.iter().any(|subnet| subnet.contains(address))
     }
 
-    fn debug(&self, words: impl FnOnce() -> String) {
+    pub(super) fn debug(&self, words: impl FnOnce() -> String) {
         self.context.host.log(LogLevel::Debug("http"), &words());
     }
-}
-
-/// A connection's end, as a request knows it.
-#[derive(Clone, Debug)]
-struct Peer {
-    address: SocketAddr,
-    busy: Busy,
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -240,15 +240,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         };
         match accepted {
             Ok((stream, address)) => {
-                let Ok(permit) = Arc::clone(&shared.connections).try_acquire_owned() else {
+                let Some(place) = shared.places.take(address, shared.is_allowed(address.ip())) else {
                     shared.debug(|| format!("HTTP connection from {address} dropped: too many connections"));
                     continue;
                 };
                 let shared = Arc::clone(&shared);
-                tokio::spawn(async move {
-                    serve(stream, address, &shared).await;
-                    drop(permit);
-                });
+                tokio::spawn(async move { serve(stream, place, &shared).await });
             }
             Err(error) => {
                 // Out of file descriptors, say: others will be closed.
@@ -264,151 +261,42 @@ async fn asked_to_stop(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
 }
 
-async fn serve(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
+async fn serve(stream: TcpStream, place: Place, shared: &Arc<Shared>) {
+    let connection = Arc::clone(&place.connection);
+    let (address, id) = (connection.address, connection.id);
     if let Err(error) = stream.set_nodelay(true) {
         shared.debug(|| format!("connection from {address}: unable to set TCP_NODELAY, continuing anyway: {error}"));
     }
-    let peer = Peer { address, busy: Busy::default() };
-    let io = TokioIo::new(IdleStream::new(stream, shared.idle, peer.busy.clone()));
+    shared.debug(|| format!("HTTP Connection accepted from {address} (id={id})"));
+    let io = TokioIo::new(WatchedStream::new(stream, shared.idle, Arc::clone(&connection)));
     let router = TowerToHyperService::new(Router::new().fallback(respond).with_state(Arc::clone(shared)));
+    let with_connection = Arc::clone(&connection);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(peer.clone());
+        request.extensions_mut().insert(Arc::clone(&with_connection));
         router.call(request)
     });
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(None)
+        // For the whole header, however slowly its bytes come.
+        .header_read_timeout(shared.idle)
         .max_buf_size(HEADERS_SIZE_MAX)
         .max_headers(HEADER_LINES_MAX);
-    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut serving = pin!(builder.serve_connection(io, service));
     let mut stopped = shared.stopped.clone();
     let result = tokio::select! {
-        result = connection.as_mut() => result,
+        result = serving.as_mut() => result,
+        () = connection.closed() => Ok(()),
         () = asked_to_stop(&mut stopped) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+            serving.as_mut().graceful_shutdown();
+            tokio::select! {
+                result = serving => result,
+                () = connection.closed() => Ok(()),
+            }
         }
     };
     if let Err(error) = result {
-        shared.debug(|| format!("Error reading HTTP request from client {address}: {error}"));
+        shared.debug(|| format!("Error reading HTTP request from client {address} (id={id}): {error}"));
     }
-}
-
-async fn respond(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let Some(peer) = parts.extensions.get::<Peer>() else { return status(StatusCode::INTERNAL_SERVER_ERROR) };
-    if !shared.is_allowed(peer.address.ip()) {
-        shared
-            .debug(|| format!("HTTP request from {} rejected: Client network is not allowed RPC access", peer.address));
-        return status(StatusCode::FORBIDDEN);
-    }
-    if is_too_large(&parts.headers) {
-        return too_large();
-    }
-    if ![Method::GET, Method::POST, Method::HEAD, Method::PUT].contains(&parts.method) {
-        return status(StatusCode::METHOD_NOT_ALLOWED);
-    }
-    if !is_root(&parts.uri) {
-        return status(StatusCode::NOT_FOUND);
-    }
-    if parts.method != Method::POST {
-        return text(StatusCode::METHOD_NOT_ALLOWED, "JSONRPC server handles only POST requests");
-    }
-    let Some(user) = authorize(&shared, peer, &parts.headers).await else { return unauthorized() };
-    let body = match Limited::new(body, BODY_SIZE_MAX).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return too_large(),
-        Err(_) => return status(StatusCode::BAD_REQUEST),
-    };
-    if *shared.stopped.borrow() {
-        return text(StatusCode::SERVICE_UNAVAILABLE, "Request rejected during server shutdown");
-    }
-    if shared.waiting.fetch_add(1, Ordering::SeqCst) >= shared.queue {
-        shared.waiting.fetch_sub(1, Ordering::SeqCst);
-        let words = "Request rejected because http work queue depth exceeded, it can be increased with the -rpcworkqueue= setting";
-        shared.context.host.log(LogLevel::Warning, words);
-        return text(StatusCode::SERVICE_UNAVAILABLE, "Work queue depth exceeded");
-    }
-    let busy = peer.busy.begin();
-    let permit = shared.threads.acquire().await;
-    shared.waiting.fetch_sub(1, Ordering::SeqCst);
-    let reply = call(Arc::clone(&shared), user, body, busy).await;
-    drop(permit);
-    reply
-}
-
-/// Answers on a thread that may block.
-async fn call(shared: Arc<Shared>, user: String, body: bytes::Bytes, busy: BusyGuard) -> Response {
-    let answering = spawn_blocking(move || {
-        let reply = execute(&shared.context, table::find, &shared.whitelist, &user, &body);
-        drop(busy);
-        reply
-    });
-    match answering.await {
-        Ok(Reply { status, body }) => {
-            let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            match body {
-                Some(body) => reply(code, Some("application/json"), Body::from(body)),
-                None if code == StatusCode::NO_CONTENT => reply(code, None, Body::empty()),
-                None => self::status(code),
-            }
-        }
-        // It panicked, and said so.
-        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "unknown error"),
-    }
-}
-
-async fn authorize(shared: &Shared, peer: &Peer, headers: &HeaderMap) -> Option<String> {
-    let header = headers.get(AUTHORIZATION)?;
-    let user = shared.users.authorize(header.as_bytes());
-    if user.is_none() {
-        let words = format!("ThreadRPCServer incorrect password attempt from {}", peer.address);
-        shared.context.host.log(LogLevel::Warning, &words);
-        sleep(WRONG_PASSWORD_DELAY).await;
-    }
-    user
-}
-
-/// Exactly `/`, as it stands in the first line.
-fn is_root(uri: &Uri) -> bool {
-    uri.authority().is_none() && uri.path_and_query().is_some_and(|path| path.as_str() == "/")
-}
-
-fn is_too_large(headers: &HeaderMap) -> bool {
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()).and_then(|text| text.parse().ok());
-    length.is_some_and(|length: u64| length > BODY_SIZE_MAX as u64)
-}
-
-/// With Core's words for it.
-fn too_large() -> Response {
-    let mut response = status(StatusCode::PAYLOAD_TOO_LARGE);
-    response.extensions_mut().insert(hyper::ext::ReasonPhrase::from_static(b"Content too large"));
-    response
-}
-
-fn unauthorized() -> Response {
-    let mut response = status(StatusCode::UNAUTHORIZED);
-    let value = axum::http::HeaderValue::from_static("Basic realm=\"jsonrpc\"");
-    response.headers_mut().insert(WWW_AUTHENTICATE, value);
-    response
-}
-
-const CORES_DEFAULT_TYPE: &str = "text/html; charset=ISO-8859-1";
-
-fn status(code: StatusCode) -> Response {
-    reply(code, Some(CORES_DEFAULT_TYPE), Body::empty())
-}
-
-fn text(code: StatusCode, words: &'static str) -> Response {
-    reply(code, Some(CORES_DEFAULT_TYPE), Body::from(words))
-}
-
-fn reply(code: StatusCode, kind: Option<&'static str>, body: Body) -> Response {
-    let mut response = Response::new(body);
-    *response.status_mut() = code;
-    if let Some(kind) = kind {
-        response.headers_mut().insert(CONTENT_TYPE, axum::http::HeaderValue::from_static(kind));
-    }
-    response
+    shared.debug(|| format!("Disconnecting HTTP client {address} (id={id})"));
 }

@@ -11,7 +11,7 @@ mod write;
 #[cfg(test)]
 pub(crate) use number::double_text;
 pub use number::{Amount, Double};
-pub(crate) use parse::parse;
+pub(crate) use parse::{Member, count, member_after, parse};
 pub(crate) use write::{write_indented, write_text, write_value};
 
 use crate::error::{RpcError, code};

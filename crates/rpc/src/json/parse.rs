@@ -1,19 +1,55 @@
-//! The parser: Core's `UniValue::read`. Input: bytes. Output: the value, or nothing, as Core tells no more of a request that is none.
+//! The parser: Core's `UniValue::read`. Input: bytes. Output: the value, or `None`, since Core reports no reason either.
+//!
+//! The same grammar runs in two modes: it builds the value, or it only checks the bytes and counts the values in them. A request is checked as
+//! a whole before anything is built; the members of a batch are then built one at a time.
 
 use super::Json;
 use crate::limits::JSON_DEPTH_MAX;
 
 /// The value that the bytes are, nothing behind it but white space.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Json> {
-    let mut parser = Parser { bytes, at: 0 };
-    let value = parser.value(0)?;
+    let mut parser = Parser { bytes, at: 0, values: 0 };
+    let value = parser.value::<true>(0)?;
     parser.skip_space();
     (parser.at == bytes.len()).then_some(value)
+}
+
+/// Whether the bytes are a value, and how many values are in it. Nothing is allocated.
+pub(crate) fn count(bytes: &[u8]) -> Option<usize> {
+    let mut parser = Parser { bytes, at: 0, values: 0 };
+    parser.value::<false>(0)?;
+    parser.skip_space();
+    (parser.at == bytes.len()).then_some(parser.values)
+}
+
+/// A member of the outermost array: its bytes, and how many values are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) values: usize,
+}
+
+/// The member behind a place of the outermost array (0: the first); `None` if there is none. The bytes were checked by [`count`].
+pub(crate) fn member_after(bytes: &[u8], at: usize) -> Option<Member> {
+    let mut parser = Parser { bytes, at, values: 0 };
+    // The opening bracket, or the comma behind the last member.
+    if !matches!(parser.token()?, b'[' | b',') {
+        return None;
+    }
+    parser.skip_space();
+    let start = parser.at;
+    if parser.peek()? == b']' {
+        return None;
+    }
+    parser.value::<false>(1)?;
+    Some(Member { start, end: parser.at, values: parser.values })
 }
 
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
+    values: usize,
 }
 
 impl Parser<'_> {
@@ -39,13 +75,15 @@ impl Parser<'_> {
         self.take()
     }
 
-    fn value(&mut self, depth: usize) -> Option<Json> {
+    /// With `KEEP` the value; without it null in place of every value.
+    fn value<const KEEP: bool>(&mut self, depth: usize) -> Option<Json> {
         self.skip_space();
+        self.values += 1;
         match self.peek()? {
-            b'{' => self.object(depth + 1),
-            b'[' => self.array(depth + 1),
-            b'"' => self.text().map(Json::Text),
-            b'-' | b'0'..=b'9' => self.number(),
+            b'{' => self.object::<KEEP>(depth + 1),
+            b'[' => self.array::<KEEP>(depth + 1),
+            b'"' => self.text::<KEEP>().map(Json::Text),
+            b'-' | b'0'..=b'9' => self.number::<KEEP>(),
             b'n' => self.word(b"null", Json::Null),
             b't' => self.word(b"true", Json::Bool(true)),
             b'f' => self.word(b"false", Json::Bool(false)),
@@ -59,7 +97,7 @@ impl Parser<'_> {
         is_there.then_some(value)
     }
 
-    fn object(&mut self, depth: usize) -> Option<Json> {
+    fn object<const KEEP: bool>(&mut self, depth: usize) -> Option<Json> {
         if depth > JSON_DEPTH_MAX {
             return None;
         }
@@ -75,11 +113,14 @@ impl Parser<'_> {
             if self.peek()? != b'"' {
                 return None;
             }
-            let key = self.text()?;
+            let key = self.text::<KEEP>()?;
             if self.token()? != b':' {
                 return None;
             }
-            entries.push((key, self.value(depth)?));
+            let value = self.value::<KEEP>(depth)?;
+            if KEEP {
+                entries.push((key, value));
+            }
             match self.token()? {
                 b',' => {}
                 b'}' => return Some(Json::Object(entries)),
@@ -88,7 +129,7 @@ impl Parser<'_> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Option<Json> {
+    fn array<const KEEP: bool>(&mut self, depth: usize) -> Option<Json> {
         if depth > JSON_DEPTH_MAX {
             return None;
         }
@@ -100,7 +141,10 @@ impl Parser<'_> {
             return Some(Json::Array(values));
         }
         loop {
-            values.push(self.value(depth)?);
+            let value = self.value::<KEEP>(depth)?;
+            if KEEP {
+                values.push(value);
+            }
             match self.token()? {
                 b',' => {}
                 b']' => return Some(Json::Array(values)),
@@ -109,7 +153,7 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self) -> Option<Json> {
+    fn number<const KEEP: bool>(&mut self) -> Option<Json> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -133,6 +177,9 @@ impl Parser<'_> {
                 return None;
             }
         }
+        if !KEEP {
+            return Some(Json::Null);
+        }
         let text = std::str::from_utf8(&self.bytes[start..self.at]).ok()?;
         Some(Json::Number(text.to_owned()))
     }
@@ -145,39 +192,41 @@ impl Parser<'_> {
         self.at - start
     }
 
-    fn text(&mut self) -> Option<String> {
+    fn text<const KEEP: bool>(&mut self) -> Option<String> {
         self.at += 1;
-        let mut out = Vec::new();
+        let mut out = String::new();
         loop {
-            // Most of a block in hexadecimal is one run.
+            // Most of a block in hexadecimal is one run. No escape ends a letter that a run begins.
             let run = self.bytes[self.at..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
-            out.extend_from_slice(&self.bytes[self.at..self.at + run]);
+            let letters = std::str::from_utf8(&self.bytes[self.at..self.at + run]).ok()?;
             self.at += run;
+            if KEEP {
+                out.push_str(letters);
+            }
             match self.take()? {
-                b'"' => return String::from_utf8(out).ok(),
-                b'\\' => self.escape(&mut out)?,
+                b'"' => return Some(out),
+                b'\\' => {
+                    let letter = self.escape()?;
+                    if KEEP {
+                        out.push(letter);
+                    }
+                }
                 _ => return None,
             }
         }
     }
 
-    fn escape(&mut self, out: &mut Vec<u8>) -> Option<()> {
-        let byte = match self.take()? {
-            letter @ (b'"' | b'\\' | b'/') => letter,
-            b'b' => 8,
-            b'f' => 12,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'u' => {
-                let letter = self.code_point()?;
-                out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
-                return Some(());
-            }
+    fn escape(&mut self) -> Option<char> {
+        Some(match self.take()? {
+            letter @ (b'"' | b'\\' | b'/') => char::from(letter),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.code_point(),
             _ => return None,
-        };
-        out.push(byte);
-        Some(())
+        })
     }
 
     /// Four digits, and four more where they are the first half of a pair.
@@ -263,8 +312,10 @@ mod tests {
             "'a'",
         ] {
             assert_eq!(parse(text.as_bytes()), None, "{text}");
+            assert_eq!(count(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(parse(b"\"\xff\""), None);
+        assert_eq!((parse(b"\"\xff\""), count(b"\"\xff\"")), (None, None));
+        assert_eq!(parse(b"\"\xc3\\n\xa4\""), None, "a letter with an escape inside it");
         assert_eq!(parse(b"\"\xed\xa0\x80\""), None, "half a pair as bytes");
     }
 
@@ -278,5 +329,21 @@ mod tests {
         let nested = |depth: usize| ["{\"a\":".repeat(depth), "1".to_owned(), "}".repeat(depth)].concat();
         assert!(parse(nested(JSON_DEPTH_MAX).as_bytes()).is_some());
         assert!(parse(nested(JSON_DEPTH_MAX + 1).as_bytes()).is_none());
+    }
+
+    /// The members of a batch are found one after the other, each with the number of its values.
+    #[test]
+    fn members_one_after_the_other() {
+        let bytes = b" [ {\"a\":[1,2]} , 5,\"]\" ,[] ] ";
+        assert_eq!(count(bytes), Some(8));
+        let (mut at, mut found) = (0, Vec::new());
+        while let Some(member) = member_after(bytes, at) {
+            let value = parse(&bytes[member.start..member.end]).unwrap();
+            found.push((value.write(), member.values));
+            at = member.end;
+        }
+        let found: Vec<_> = found.iter().map(|(text, values)| (&text[..], *values)).collect();
+        assert_eq!(found, [("{\"a\":[1,2]}", 4), ("5", 1), ("\"]\"", 1), ("[]", 1)]);
+        assert_eq!(member_after(b"[]", 0), None);
     }
 }

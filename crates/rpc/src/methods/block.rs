@@ -124,7 +124,9 @@ fn getblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     if verbosity <= 0 {
         let raw = engine.raw_block(&info).map_err(|_| RpcError::misc("Block not found on disk"))?;
         let raw = raw.ok_or_else(|| not_available(&info))?;
-        out.reserve(2 * raw.as_bytes().len() + 64);
+        let size = 2 * raw.as_bytes().len() + 64;
+        call.expect_bytes(size)?;
+        out.reserve(size);
         out.push(b'"');
         push_hex(out, raw.as_bytes());
         out.push(b'"');
@@ -143,7 +145,9 @@ fn getblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         spent = read.map_err(|_| RpcError::new(code::INTERNAL_ERROR, UNREADABLE))?;
     }
     // About what Core's JSON takes for a byte of a block.
-    out.reserve(block.total_size() * if detail.is_some() { 8 } else { 1 });
+    let size = block.total_size() * if detail.is_some() { 8 } else { 1 };
+    call.expect_bytes(size)?;
+    out.reserve(size);
     write_block(&info, &block, spent.as_deref(), detail, engine.params(), out)
 }
 

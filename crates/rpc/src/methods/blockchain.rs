@@ -1,6 +1,6 @@
 //! Methods about the chain as a whole: heights, hashes, tips, what rules are active, how far validation is.
 
-use crate::context::{ProgressOf, PruneMode};
+use crate::context::{Context, ProgressOf, PruneMode};
 use crate::error::{RpcError, code};
 use crate::json::{Double, write_text};
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
@@ -192,7 +192,7 @@ struct ChainInfo {
     prune_target_size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signet_challenge: Option<String>,
-    warnings: Vec<String>,
+    warnings: Warnings,
 }
 
 fn getblockchaininfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
@@ -225,9 +225,26 @@ fn getblockchaininfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
                 _ => None,
             },
             signet_challenge: engine.params().signet_challenge.as_deref().map(to_hex),
-            warnings: Vec::new(),
+            warnings: Warnings::of(context),
         },
     )
+}
+
+/// Warnings about the node, of which there are none: Core's `GetWarningsForRpc`. A list, or the last one with `-deprecatedrpc=warnings`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Warnings {
+    All([&'static str; 0]),
+    Last(&'static str),
+}
+
+impl Warnings {
+    pub(crate) fn of(context: &Context) -> Warnings {
+        match context.settings.is_deprecated_enabled("warnings") {
+            true => Warnings::Last(""),
+            false => Warnings::All([]),
+        }
+    }
 }
 
 /// Core's `GuessVerificationProgress` of the tip.

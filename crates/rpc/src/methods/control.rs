@@ -1,14 +1,14 @@
 //! Methods about the node itself: `help`, `stop`, `uptime`, `getrpcinfo`, `getmemoryinfo`, `logging`, the clock of tests.
 
+use crate::context::Context;
 use crate::error::{RpcError, code};
 use crate::help;
 use crate::json::{Json, write_text};
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
 use crate::table::{METHODS as ALL, find};
+use crate::wait::{Until, Wait};
 use lydian_consensus::Chain;
 use serde::Serialize;
-use std::thread;
-use std::time::Duration;
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
@@ -147,9 +147,15 @@ fn stop(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     // The answer still goes out: the server stops last.
     call.context.host.request_stop();
     if let wait @ Json::Number(_) = call.arg(0) {
-        // Woken early by nobody: the thread is this call's.
-        thread::park_timeout(Duration::from_millis(u64::try_from(wait.as_integer::<i32>()?).unwrap_or(0)));
+        let millis = u64::try_from(wait.as_integer::<i32>()?).unwrap_or(0);
+        let end_micros = Some(call.context.host.steady_micros() + 1_000 * millis);
+        call.wait(Wait { until: Until::Time, end_micros, finish: answer_stop });
+        return Ok(());
     }
+    answer_stop(call.context, out)
+}
+
+fn answer_stop(_: &Context, out: &mut Vec<u8>) -> Result<(), RpcError> {
     write_text("Lydian stopping", out);
     Ok(())
 }

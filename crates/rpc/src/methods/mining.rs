@@ -4,6 +4,7 @@
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Double, Json};
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::methods::blockchain::Warnings;
 use crate::methods::descriptor::{UNDERSTOOD, paid_script};
 use crate::output::{address, difficulty, target};
 use crate::versionbits::next_version;
@@ -285,7 +286,7 @@ struct MiningInfo {
     next: NextBlock,
     #[serde(skip_serializing_if = "Option::is_none")]
     signet_challenge: Option<String>,
-    warnings: [String; 0],
+    warnings: Warnings,
 }
 
 #[derive(Debug, Serialize)]
@@ -319,7 +320,7 @@ fn getmininginfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
                 target: target(next, params),
             },
             signet_challenge: params.signet_challenge.as_deref().map(to_hex),
-            warnings: [],
+            warnings: Warnings::of(call.context),
         },
     )
 }

@@ -14,4 +14,5 @@ pub(crate) mod net_bans;
 pub(crate) mod net_peers;
 pub(crate) mod scan;
 pub(crate) mod submit;
+pub(crate) mod testing;
 pub(crate) mod waiting;

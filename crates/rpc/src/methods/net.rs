@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::error::{RpcError, code};
 use crate::json::Amount;
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::methods::blockchain::Warnings;
 use lydian_p2p::Moment;
 use lydian_p2p::local_address::LocalAddress;
 use lydian_p2p::manager::PeerManager;
@@ -163,7 +164,7 @@ struct NetworkInfo {
     relayfee: Amount,
     incrementalfee: Amount,
     localaddresses: Vec<LocalAnswer>,
-    warnings: [String; 0],
+    warnings: Warnings,
 }
 
 #[derive(Debug, Serialize)]
@@ -190,10 +191,11 @@ impl LocalAnswer {
 }
 
 fn getnetworkinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &ask(call.context, |manager, now| network_info(manager, now))?)
+    let warnings = Warnings::of(call.context);
+    answer(out, &ask(call.context, move |manager, now| network_info(manager, now, warnings))?)
 }
 
-fn network_info(manager: &PeerManager, now: Moment) -> NetworkInfo {
+fn network_info(manager: &PeerManager, now: Moment, warnings: Warnings) -> NetworkInfo {
     let (local, peers) = (manager.local(), manager.peers(now));
     let connections_in = peers.iter().filter(|peer| peer.kind.is_inbound()).count();
     NetworkInfo {
@@ -212,7 +214,7 @@ fn network_info(manager: &PeerManager, now: Moment) -> NetworkInfo {
         relayfee: RELAY_FEE,
         incrementalfee: RELAY_FEE,
         localaddresses: manager.local_addresses().iter().map(LocalAnswer::of).collect(),
-        warnings: [],
+        warnings,
     }
 }
 

@@ -1,11 +1,12 @@
-//! Methods that wait for the tip to move. Each holds a thread of `-rpcthreads`, as in Core, until its time is over or the node stops.
+//! Methods that wait for the tip to move, until their time is over, the client leaves or the node stops. They hold no thread of `-rpcthreads`
+//! while they wait.
 
+use crate::context::Context;
 use crate::error::RpcError;
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
-use lydian_engine::Tip;
+use crate::wait::{Until, Wait};
 use lydian_primitives::BlockHash;
 use serde::Serialize;
-use std::time::Duration;
 
 const TIMEOUT: Arg = Arg::new("timeout", Kind::Number, "milliseconds to wait at most; 0 for no end").default("0");
 
@@ -57,43 +58,35 @@ fn timeout(call: &Call<'_>, index: usize) -> Result<Option<u64>, RpcError> {
     }
 }
 
-fn wait(
-    call: &Call<'_>,
-    out: &mut Vec<u8>,
-    millis: Option<u64>,
-    is_over: impl Fn(&Tip) -> bool,
-) -> Result<(), RpcError> {
-    let (context, engine) = (call.context, call.context.engine()?);
-    let end = millis.map(|millis| context.host.steady_micros() + 1_000 * millis);
-    let tip = loop {
-        let seen = context.tips.moves();
-        let tip = engine.tip();
-        let left = end.map(|end| end.saturating_sub(context.host.steady_micros()));
-        if is_over(&tip) || left == Some(0) || context.is_stopping() {
-            break tip;
-        }
-        context.tips.wait(seen, left.map_or(Duration::from_secs(3_600), Duration::from_micros));
-    };
+fn wait(call: &Call<'_>, millis: Option<u64>, until: Until) -> Result<(), RpcError> {
+    let now = call.context.host.steady_micros();
+    let end_micros = millis.map(|millis| now.saturating_add(millis.saturating_mul(1_000)));
+    call.wait(Wait { until, end_micros, finish: answer_tip });
+    Ok(())
+}
+
+fn answer_tip(context: &Context, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    let tip = context.engine()?.tip();
     answer(out, &TipAnswer { hash: tip.hash.to_string(), height: tip.height.0 })
 }
 
-fn waitfornewblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn waitfornewblock(call: &Call<'_>, _: &mut Vec<u8>) -> Result<(), RpcError> {
     let millis = timeout(call, 0)?;
     let from: BlockHash = match call.given(1) {
         None => call.context.engine()?.tip().hash,
         Some(_) => call.hash(1, "current_tip")?,
     };
-    wait(call, out, millis, |tip| tip.hash != from)
+    wait(call, millis, Until::OtherThan(from))
 }
 
-fn waitforblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn waitforblock(call: &Call<'_>, _: &mut Vec<u8>) -> Result<(), RpcError> {
     let hash = call.hash(0, "blockhash")?;
     let millis = timeout(call, 1)?;
-    wait(call, out, millis, |tip| tip.hash == hash)
+    wait(call, millis, Until::Block(hash))
 }
 
-fn waitforblockheight(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn waitforblockheight(call: &Call<'_>, _: &mut Vec<u8>) -> Result<(), RpcError> {
     let height: i32 = call.arg(0).as_integer()?;
     let millis = timeout(call, 1)?;
-    wait(call, out, millis, |tip| i64::from(tip.height.0) >= i64::from(height))
+    wait(call, millis, Until::Height(height))
 }

@@ -50,6 +50,8 @@ pub(crate) fn context() -> Context {
         cache_bytes: 1 << 20,
         check_blocks: 6,
         check_level: 3,
+        deprecated: Vec::new(),
+        checks_help: true,
     };
     Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
 }

@@ -1,0 +1,322 @@
+//! Clients that hold connections, guess passwords, do not read answers or leave: the server goes on answering others, in bounded memory.
+
+use crate::http::{base64, read, send};
+use crate::server::Server;
+use lydian_lab::plan::MixSettings;
+use lydian_lab::presets::mainnet_mix;
+use lydian_primitives::to_hex;
+use std::io::{BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longer than any answer takes here.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const MB: u64 = 1 << 20;
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Sends a call and does not read.
+fn begin(server: &Server, body: &str) -> TcpStream {
+    let mut stream = connect(server);
+    stream.write_all(&server.request(body)).unwrap();
+    stream
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The most memory that the program has held.
+fn peak_bytes(server: &Server) -> u64 {
+    let status = server.proc("status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// Calls under way, the question itself apart.
+fn active(server: &Server) -> usize {
+    server.result("getrpcinfo", "[]")["active_commands"].as_array().unwrap().len() - 1
+}
+
+/// A call that holds a thread for seconds: so many keys are derived.
+const SLOW: &str = "{\"method\":\"scantxoutset\",\"params\":[\"start\",[{\"desc\":\"wpkh(tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp/*)\",\"range\":[0,60000]}]],\"id\":1}";
+
+/// A header that came byte by byte kept its connection for ever: each byte began the time of `-rpcservertimeout` anew. The time now counts for
+/// the whole header.
+#[test]
+fn a_slow_header_ends() {
+    let lydian = Server::lydian("slow_header", &["-rpcservertimeout=1"]);
+    let mut stream = connect(&lydian);
+    let began = Instant::now();
+    let is_open = |stream: &mut TcpStream| {
+        stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let answer = stream.read(&mut [0]);
+        answer.is_err_and(|error| matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut))
+    };
+    for byte in b"POST / HTTP/1.1\r\nHost: a very slow client that goes on and on\r\n".iter().cycle() {
+        if stream.write_all(&[*byte]).is_err() || !is_open(&mut stream) {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "the connection is open after {:?}", began.elapsed());
+    }
+    assert_eq!(lydian.call("uptime", "[]").status, "HTTP/1.1 200 OK");
+}
+
+/// 2,048 half-open connections locked every client out for 30 seconds. A new connection now takes the place of the oldest half-open one.
+#[test]
+fn half_open_connections() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
+    let lydian = Server::lydian("half_open", &[]);
+    let half_open: Vec<TcpStream> = (0..lydian_rpc::limits::CONNECTIONS_MAX + 100)
+        .map(|_| {
+            let mut stream = connect(&lydian);
+            stream.write_all(b"POST / HTTP/1.1\r\n").unwrap();
+            stream
+        })
+        .collect();
+    for _ in 0..10 {
+        assert_eq!(lydian.call("uptime", "[]").status, "HTTP/1.1 200 OK");
+    }
+    drop(half_open);
+}
+
+/// 800 connections had 3,200 guesses a second, where all of Core's threads together have 64. The cookie and a connection on which a password was
+/// right do not wait for the guesses.
+///
+/// checklist: 99
+#[test]
+fn guesses_are_slow() {
+    const SECONDS: u64 = 2;
+    const CONNECTIONS: usize = 200;
+    let lydian = Server::lydian(
+        "guesses",
+        &[
+            "-rpcauth=rt:93648e835a54c573682c2eb19f882535$7681e9c5b74bdd85e78166031d2058e1069b3ed7ed967c93fc63abba06f31144",
+        ],
+    );
+    let with_password = |password: &str| {
+        let call = "{\"method\":\"uptime\"}";
+        let coded = base64(format!("rt:{password}").as_bytes());
+        format!("POST / HTTP/1.1\r\nAuthorization: Basic {coded}\r\nContent-Length: {}\r\n\r\n{call}", call.len())
+    };
+    let right = with_password("cA773lm788buwYe4g4WT+05pKyNruVKjQ25x3n0DQcM=");
+    let mut user = connect(&lydian);
+    let ask = |user: &mut TcpStream| {
+        user.write_all(right.as_bytes()).unwrap();
+        read(&mut BufReader::new(user)).unwrap().status
+    };
+    assert_eq!(ask(&mut user), "HTTP/1.1 200 OK");
+    let (guesses, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let began = Instant::now();
+    let elapsed = std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (guesses, is_over, lydian) = (&guesses, &is_over, &lydian);
+            let wrong = with_password(&format!("guess {thread}"));
+            scope.spawn(move || {
+                while !is_over.load(Ordering::SeqCst) {
+                    let streams: Vec<TcpStream> = (0..CONNECTIONS / 4)
+                        .map(|_| {
+                            let mut stream = connect(lydian);
+                            // The server may have closed it for a newer one.
+                            let _ = stream.write_all(wrong.as_bytes());
+                            stream
+                        })
+                        .collect();
+                    for stream in streams {
+                        let status = read(&mut BufReader::new(stream)).map(|answer| answer.status).unwrap_or_default();
+                        assert!(!status.contains(" 200 "));
+                        guesses.fetch_add(usize::from(status.contains(" 401 ")), Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+        while began.elapsed() < Duration::from_secs(SECONDS) {
+            let asked = Instant::now();
+            assert_eq!(lydian.call("uptime", "[]").status, "HTTP/1.1 200 OK");
+            assert_eq!(ask(&mut user), "HTTP/1.1 200 OK");
+            assert!(asked.elapsed() < Duration::from_secs(5), "an honest client waited {:?}", asked.elapsed());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let elapsed = began.elapsed();
+        let count = guesses.load(Ordering::SeqCst);
+        is_over.store(true, Ordering::SeqCst);
+        (elapsed, count)
+    });
+    let (elapsed, count) = elapsed;
+    let most = 16 + 64 * (usize::try_from(elapsed.as_millis()).unwrap() + 500) / 1_000;
+    assert!((1..=most).contains(&count), "{count} guesses in {elapsed:?}");
+}
+
+/// A batch whose bad members repeat an id of a megabyte has an answer of 500 GB; it took all memory. It is sent while it is made, and its
+/// thread is free when the client has left.
+#[test]
+fn an_answer_without_end() {
+    let lydian = Server::lydian("endless", &["-rpcthreads=1"]);
+    let before = peak_bytes(&lydian);
+    let id = "x".repeat(1_000_000);
+    let body = format!("[{{\"method\":\"getblockcount\",\"id\":\"{id}\"}}{}]", ",5".repeat(500_000));
+    let mut stream = begin(&lydian, &body);
+    let mut answer = vec![0; 200_000_000];
+    stream.read_exact(&mut answer).unwrap();
+    let head = String::from_utf8_lossy(&answer[..300]).to_lowercase();
+    assert!(head.starts_with("http/1.1 200 ok") && head.contains("transfer-encoding: chunked"), "{head}");
+    assert_eq!(answer.windows(16).filter(|window| *window == b"\"code\":-32600,\"m").count() / 50, 3, "150 to 199");
+    let grown = peak_bytes(&lydian) - before;
+    assert!(grown < 150 * MB, "{grown} bytes more");
+    drop(stream);
+    until("the thread is free", || lydian.call("uptime", "[]").status == "HTTP/1.1 200 OK");
+}
+
+/// 32 MB of parameters took 759 MB.
+///
+/// limit: rpc::JSON_VALUES_MAX at
+/// limit: rpc::JSON_VALUES_MAX above
+/// limit: rpc::PARSED_SIZE_MAX at
+/// limit: rpc::PARSED_SIZE_MAX above
+/// limit: rpc::BODIES_SIZE_MAX at
+/// limit: rpc::BODIES_SIZE_MAX above
+/// limit: rpc::BODY_SIZE_SMALL at
+/// limit: rpc::BODY_SIZE_SMALL above
+#[test]
+fn parameters_without_number() {
+    use lydian_rpc::limits::{BODIES_SIZE_MAX, BODY_SIZE_MAX, JSON_VALUES_MAX, PARSED_SIZE_MAX};
+    let lydian = Server::lydian("parameters", &[]);
+    let before = peak_bytes(&lydian);
+    // The object, what it has and the inner array are values too.
+    let call = |values: usize| {
+        let params = vec!["0"; values - 5].join(",");
+        format!("{{\"method\":\"echo\",\"params\":[[{params}]],\"id\":1}}")
+    };
+    let at = lydian.post(&call(JSON_VALUES_MAX));
+    assert_eq!(at.status, "HTTP/1.1 200 OK", "{:.200}", at.body);
+    let above = lydian.post(&call(JSON_VALUES_MAX + 1));
+    assert_eq!(above.status, "HTTP/1.1 400 Bad Request");
+    let words = format!("\"code\":-32600,\"message\":\"Request has more than {JSON_VALUES_MAX} JSON values\"");
+    assert!(above.body.contains(&words), "{:.200}", above.body);
+    // Twelve bodies of 8 MB that come at once, each with as many values as there may be: together above both budgets.
+    let spaces = " ".repeat(8 << 20);
+    let body = format!("{}{spaces}", call(JSON_VALUES_MAX));
+    assert!(
+        12 * body.len() > BODIES_SIZE_MAX && 12 * 72 * JSON_VALUES_MAX > PARSED_SIZE_MAX && body.len() < BODY_SIZE_MAX
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| assert_eq!(lydian.post(&body).status, "HTTP/1.1 200 OK"));
+        }
+    });
+    let grown = peak_bytes(&lydian) - before;
+    assert!(grown < 300 * MB, "{grown} bytes more");
+}
+
+/// 60 answers of 14 MB that no client read held 855 MB. Clients that do not read are cut off when others need the memory.
+///
+/// limit: rpc::ANSWERS_SIZE_MAX at
+/// limit: rpc::ANSWERS_SIZE_MAX above
+/// limit: rpc::ANSWER_BUFFERED_SIZE_MAX at
+/// limit: rpc::ANSWER_BUFFERED_SIZE_MAX above
+#[test]
+fn answers_that_are_not_read() {
+    use lydian_rpc::limits::{ANSWER_BUFFERED_SIZE_MAX, ANSWERS_SIZE_MAX};
+    let lydian = Server::lydian("unread", &[]);
+    let settings = MixSettings { blocks: 443, full: 2, seed: 5, reuse_per_mille: 0 };
+    mainnet_mix::generate(settings, 2, |block| {
+        lydian.call("submitblock", &format!("[\"{}\"]", to_hex(block)));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(lydian.result("getblockcount", "[]"), 443);
+    let tip = lydian.result("getbestblockhash", "[]");
+    let call = format!("{{\"method\":\"getblock\",\"params\":[{tip},3],\"id\":1}}");
+    let whole = lydian.post(&call);
+    let size = whole.body.len();
+    assert!(whole.headers.iter().any(|header| header.to_lowercase() == format!("content-length: {size}")));
+    let before = peak_bytes(&lydian);
+    let count = 3 * ANSWERS_SIZE_MAX / size;
+    let unread: Vec<TcpStream> = (0..count).map(|_| begin(&lydian, &call)).collect();
+    // The other client's answer is made while all of these wait.
+    assert!(lydian.post(&call).body == whole.body);
+    until("all are answered or cut off", || active(&lydian) == 0);
+    let grown = peak_bytes(&lydian) - before;
+    assert!(grown < ANSWERS_SIZE_MAX as u64 + 100 * MB, "{count} answers of {size} bytes take {grown}");
+    drop(unread);
+    // A batch's answer has a length up to a limit, and is sent in chunks above it.
+    let batch = |count: usize| format!("[{}]", vec![&call[..]; count].join(","));
+    let count = ANSWER_BUFFERED_SIZE_MAX / size;
+    let has_length = |body: &str| {
+        let answer = send(lydian.port, &closing(&lydian.request(body))).unwrap();
+        assert_eq!(answer.status, "HTTP/1.1 200 OK");
+        answer.headers.iter().any(|header| header.to_lowercase().starts_with("content-length"))
+    };
+    assert!(has_length(&batch(count)));
+    assert!(!has_length(&batch(count + 2)));
+}
+
+/// A request that asks for the connection's end, so that an answer without length ends too.
+fn closing(request: &[u8]) -> Vec<u8> {
+    let line = b"POST / HTTP/1.1\r\n";
+    [line, &b"Connection: close\r\n"[..], &request[line.len()..]].concat()
+}
+
+/// Each wait held a thread of `-rpcthreads`, also when its client had left: 16 of them, and nothing was answered any more, `stop` neither.
+#[test]
+fn waits_hold_no_thread() {
+    let mut lydian = Server::lydian("waits", &["-rpcthreads=1", "-rpcworkqueue=4"]);
+    let calls = [
+        "{\"method\":\"waitfornewblock\",\"params\":[0]}",
+        "{\"method\":\"waitforblockheight\",\"params\":[7]}",
+        "{\"method\":\"waitforblock\",\"params\":[\"0000000000000000000000000000000000000000000000000000000000000001\"]}",
+        "[{\"method\":\"getblockcount\",\"id\":1},{\"method\":\"waitfornewblock\",\"params\":[0],\"id\":2}]",
+    ];
+    let mut waiting = Vec::new();
+    for call in calls.iter().cycle().take(40) {
+        waiting.push(begin(&lydian, call));
+        let count = waiting.len();
+        until("it waits", || active(&lydian) == count);
+    }
+    // Those who leave wait no longer.
+    waiting.truncate(8);
+    until("the others have left", || active(&lydian) == 8);
+    // A block ends some of them, and the others go on.
+    lydian.result("generatetodescriptor", "[1,\"raw(51)\"]");
+    until("the block ended two of each four", || active(&lydian) == 4);
+    let batch = read(&mut BufReader::new(&waiting[3])).unwrap();
+    assert!(batch.body.starts_with("[{\"result\":0,\"error\":null,\"id\":1},{\"result\":{\"hash\":"), "{}", batch.body);
+    assert!(batch.body.ends_with("\"height\":1},\"error\":null,\"id\":2}]\n"), "{}", batch.body);
+    // The only thread is busy, and the queue is full.
+    let slow = begin(&lydian, SLOW);
+    std::thread::sleep(Duration::from_millis(300));
+    let queued = [(); 4].map(|()| begin(&lydian, "{\"method\":\"getblockcount\"}"));
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(lydian.call("getblockcount", "[]").body, "Work queue depth exceeded");
+    assert_eq!(lydian.result("stop", "[]"), "Lydian stopping");
+    assert_eq!(lydian.wait(), Some(0));
+    drop((slow, queued, waiting));
+}
+
+/// A client that left while its call was in the queue kept its place there for ever: 64 of them, and every call was refused.
+#[test]
+fn a_client_that_leaves_gives_its_place_in_the_queue_back() {
+    let lydian = Server::lydian("queue", &["-rpcthreads=1", "-rpcworkqueue=2"]);
+    let slow = begin(&lydian, SLOW);
+    std::thread::sleep(Duration::from_millis(300));
+    for _ in 0..3 {
+        let queued = [begin(&lydian, "{\"method\":\"uptime\"}"), begin(&lydian, "{\"method\":\"uptime\"}")];
+        std::thread::sleep(Duration::from_millis(200));
+        drop(queued);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    lydian.result("uptime", "[]");
+    drop(slow);
+}

@@ -1,0 +1,178 @@
+//! [`Budget`]: bytes that several threads share. Input: how many bytes a thread wants. Output: [`Room`] for them, until it is dropped.
+//!
+//! A thread waits until others give room back, at most for [`WAIT_MAX`]; meanwhile whoever can free bytes is asked to do so. Amounts up to
+//! [`FREE_BYTES`] are not counted. An amount above the whole budget gets the whole budget. Must never be waited for on a thread that serves sockets.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes of a room that are not counted: the number of connections and threads bounds their sum.
+pub(crate) const FREE_BYTES: usize = 16 << 10;
+
+/// How long a thread waits for room.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// How often it asks again for bytes to be freed.
+const WAIT_STEP: Duration = Duration::from_millis(100);
+
+/// Frees so many bytes if it can, given how long a thread has waited for them.
+type Relief = Box<dyn Fn(usize, Duration) + Send + Sync>;
+
+/// Bytes that are shared.
+pub(crate) struct Budget {
+    size: usize,
+    free: Mutex<usize>,
+    freed: Condvar,
+    relief: OnceLock<Relief>,
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget").field("size", &self.size).field("free", &*self.lock()).finish_non_exhaustive()
+    }
+}
+
+impl Budget {
+    pub(crate) fn new(size: usize) -> Arc<Budget> {
+        Arc::new(Budget { size, free: Mutex::new(size), freed: Condvar::new(), relief: OnceLock::new() })
+    }
+
+    /// Sets who frees bytes when a thread waits for them. The first call counts.
+    pub(crate) fn set_relief(&self, relief: impl Fn(usize, Duration) + Send + Sync + 'static) {
+        let _ = self.relief.set(Box::new(relief));
+    }
+
+    /// Room for nothing yet.
+    pub(crate) fn room(self: &Arc<Budget>) -> Room {
+        Room { budget: Arc::clone(self), counted: 0 }
+    }
+
+    /// Counted bytes that nobody has.
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        *self.lock()
+    }
+
+    fn counted(&self, bytes: usize) -> usize {
+        if bytes <= FREE_BYTES { 0 } else { bytes.min(self.size) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes of a budget; given back when dropped.
+pub(crate) struct Room {
+    budget: Arc<Budget>,
+    counted: usize,
+}
+
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Room").field("counted", &self.counted).finish_non_exhaustive()
+    }
+}
+
+impl Room {
+    /// Grows to so many bytes, if they are free now. Never shrinks.
+    pub(crate) fn try_grow(&mut self, bytes: usize) -> bool {
+        let wanted = self.budget.counted(bytes).saturating_sub(self.counted);
+        let mut free = self.budget.lock();
+        let is_there = *free >= wanted;
+        if is_there {
+            *free -= wanted;
+            self.counted += wanted;
+        }
+        is_there
+    }
+
+    /// Grows to so many bytes, and waits until they are free; false if that takes too long. Never shrinks.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let began = Instant::now();
+        loop {
+            if self.try_grow(bytes) {
+                return true;
+            }
+            let waited = began.elapsed();
+            if waited >= WAIT_MAX {
+                return false;
+            }
+            if let Some(relief) = self.budget.relief.get() {
+                relief(self.budget.counted(bytes).saturating_sub(self.counted), waited);
+            }
+            let wanted = self.budget.counted(bytes).saturating_sub(self.counted);
+            let free = self.budget.lock();
+            if *free < wanted {
+                // Woken or not, it is looked at again.
+                let _ = self.budget.freed.wait_timeout(free, WAIT_STEP);
+            }
+        }
+    }
+
+    /// Gives back what is beyond so many bytes.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let left = self.budget.counted(bytes).min(self.counted);
+        let given_back = self.counted - left;
+        if given_back > 0 {
+            self.counted = left;
+            *self.budget.lock() += given_back;
+            self.budget.freed.notify_all();
+        }
+    }
+
+    /// All of it, as a room of its own; nothing is left here.
+    pub(crate) fn take(&mut self) -> Room {
+        Room { budget: Arc::clone(&self.budget), counted: std::mem::take(&mut self.counted) }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.shrink(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    const MB: usize = 1 << 20;
+
+    #[test]
+    fn bytes_come_back() {
+        let budget = Budget::new(4 * MB);
+        let mut room = budget.room();
+        assert!(room.grow(FREE_BYTES) && budget.free() == 4 * MB, "small amounts are not counted");
+        assert!(room.grow(3 * MB) && budget.free() == MB);
+        assert!(!budget.room().try_grow(2 * MB) && budget.free() == MB);
+        room.shrink(MB);
+        assert_eq!(budget.free(), 3 * MB);
+        let whole = room.take();
+        drop(room);
+        assert_eq!(budget.free(), 3 * MB);
+        drop(whole);
+        assert_eq!(budget.free(), 4 * MB);
+        let mut all = budget.room();
+        assert!(all.grow(100 * MB) && budget.free() == 0, "more than there is: all of it");
+    }
+
+    /// A thread that waits is let in as soon as another gives its bytes back, and whoever can free bytes is asked for them.
+    #[test]
+    fn a_thread_waits_for_bytes() {
+        let budget = Budget::new(4 * MB);
+        let mut room = budget.room();
+        assert!(room.grow(3 * MB));
+        let held = Arc::new(Mutex::new(Some(room)));
+        let freed = Arc::clone(&held);
+        budget.set_relief(move |bytes, _| {
+            assert_eq!(bytes, 2 * MB);
+            drop(freed.lock().unwrap().take());
+        });
+        let waiting = Arc::clone(&budget);
+        let grown = thread::spawn(move || waiting.room().grow(2 * MB)).join().unwrap();
+        assert!(grown && held.lock().unwrap().is_none());
+    }
+}

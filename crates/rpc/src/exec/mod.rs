@@ -1,0 +1,422 @@
+//! From the body of a request to that of its answer: Core's `ExecuteHTTPRPC` (httprpc.cpp), `JSONRPCRequest::parse` (rpc/request.cpp) and
+//! `CRPCTable::execute` (rpc/server.cpp). Input: bytes, and who sent them. Output: an HTTP status and bytes.
+//!
+//! Versions 1.0, 1.1 and none get `result` and `error`, and an error is a status of HTTP; 2.0 gets one of the two and 200; without an id
+//! it gets 204. Batches get 200 whatever is in them. What a bad member of a batch inherits from the one before it is Core's too.
+//!
+//! An [`Execution`] runs on a thread that may block, and leaves it while a call waits. Memory: the whole body is checked first, then the members
+//! of a batch are parsed one at a time; a batch's answer above a size is handed to a [`Sink`] while it is made; see [`crate::limits`].
+
+mod request;
+
+use crate::auth::Whitelist;
+use crate::budget::{FREE_BYTES, Room};
+use crate::context::{ActiveGuard, Context, LogLevel};
+use crate::error::{RpcError, code};
+use crate::json::{Json, Member, count, member_after, parse};
+use crate::limits::{ANSWER_BUFFERED_SIZE_MAX, JSON_VALUES_MAX};
+use crate::method::{Call, CallState, Method, NO_ROOM};
+use crate::methods::testing::internal_bug;
+use crate::named::positional;
+use crate::wait::Wait;
+use bytes::Bytes;
+use request::{Request, Version};
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    pub status: u16,
+    /// None: a status alone.
+    pub body: Option<Vec<u8>>,
+}
+
+/// Who finds a method by its name.
+pub type Find = fn(&str) -> Option<&'static Method>;
+
+/// What all executions share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Calls<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) find: Find,
+    pub(crate) whitelist: &'a Whitelist,
+}
+
+/// Takes parts of an answer whose length is not known yet.
+pub(crate) trait Sink {
+    /// Waits until the part is taken; false if nobody reads the answer any more. `room` is for its bytes.
+    fn send(&mut self, part: Vec<u8>, room: Room) -> bool;
+}
+
+/// Where an execution is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// It goes on when this is over.
+    Wait(Wait),
+    /// A status, and whether [`Execution::take_body`] has a body for it.
+    Done { status: u16, has_body: bool },
+    /// All of the answer was sent to the sink, or nobody reads it.
+    Sent,
+}
+
+/// A request on its way to its answer.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    user: String,
+    body: Bytes,
+    request: Request,
+    /// What is written of the answer, and the room it takes.
+    out: Vec<u8>,
+    room: Room,
+    /// Where the answer of the current call begins.
+    start: usize,
+    batch: Option<Batch>,
+    waiting: Option<Waiting>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    /// Behind the last member that was read.
+    at: usize,
+    members: usize,
+    answers: usize,
+    is_sent: bool,
+}
+
+/// A call that waits, with the room of its parameters.
+#[derive(Debug)]
+struct Waiting {
+    wait: Wait,
+    _active: ActiveGuard,
+    _parsed: Room,
+}
+
+/// Answers the body of a request on this thread, waits included.
+pub fn execute(context: &Context, find: Find, whitelist: &Whitelist, user: &str, body: &[u8]) -> Reply {
+    let calls = Calls { context, find, whitelist };
+    let mut execution = Execution::new(context, user.to_owned(), Bytes::copy_from_slice(body));
+    let mut parts = Parts(Vec::new());
+    loop {
+        match execution.run(&calls, &mut parts) {
+            Step::Wait(wait) => wait.block(context),
+            Step::Done { status, has_body } => {
+                return Reply { status, body: has_body.then(|| execution.take_body().0) };
+            }
+            Step::Sent => return Reply { status: 200, body: Some(parts.0) },
+        }
+    }
+}
+
+/// Parts put together again.
+struct Parts(Vec<u8>);
+
+impl Sink for Parts {
+    fn send(&mut self, part: Vec<u8>, _: Room) -> bool {
+        self.0.extend_from_slice(&part);
+        true
+    }
+}
+
+/// Bytes that a parsed value takes, about.
+const VALUE_BYTES: usize = 72;
+
+impl Execution {
+    pub(crate) fn new(context: &Context, user: String, body: Bytes) -> Execution {
+        let (request, room) = (Request::new(), context.answers.room());
+        Execution { user, body, request, out: Vec::new(), room, start: 0, batch: None, waiting: None }
+    }
+
+    /// Goes on until the answer is there or a call waits.
+    pub(crate) fn run(&mut self, calls: &Calls<'_>, sink: &mut dyn Sink) -> Step {
+        if let Some(waiting) = self.waiting.take() {
+            let result = (waiting.wait.finish)(calls.context, &mut self.out);
+            let result = self.end_call(result);
+            return match self.batch {
+                None => self.single(result),
+                Some(batch) => match self.end_member(batch, result, sink) {
+                    Some(batch) => self.batch(calls, batch, sink),
+                    None => Step::Sent,
+                },
+            };
+        }
+        let Some(values) = count(&self.body) else {
+            return self.refuse(&RpcError::new(code::PARSE_ERROR, "Parse error"));
+        };
+        if calls.whitelist.is_shut_out(&self.user) {
+            let words = format!("RPC User {} not allowed to call any methods", self.user);
+            calls.context.host.log(LogLevel::Warning, &words);
+            return status(403);
+        }
+        match self.body.trim_ascii_start().first() {
+            Some(b'{') => {
+                let whole = Member { start: 0, end: self.body.len(), values };
+                self.object(calls, whole)
+            }
+            Some(b'[') => match self.check_batch(calls) {
+                Ok(()) => {
+                    self.out.push(b'[');
+                    self.batch(calls, Batch::default(), sink)
+                }
+                Err(step) => step,
+            },
+            _ => self.refuse(&RpcError::new(code::PARSE_ERROR, "Top-level object parse error")),
+        }
+    }
+
+    /// The answer, and the room for it.
+    pub(crate) fn take_body(&mut self) -> (Vec<u8>, Room) {
+        (std::mem::take(&mut self.out), self.room.take())
+    }
+
+    /// A request that is one call.
+    fn object(&mut self, calls: &Calls<'_>, whole: Member) -> Step {
+        let mut parsed = calls.context.parsed.room();
+        let read = self.parsed(whole, &mut parsed).and_then(|value| self.request.read(value));
+        if let Err(error) = read {
+            return self.refuse(&error);
+        }
+        if !self.is_allowed(calls, &self.request.method) {
+            return status(403);
+        }
+        match self.call(calls, parsed) {
+            Ok(Some(wait)) => Step::Wait(wait),
+            result => self.single(result.map(drop)),
+        }
+    }
+
+    /// Ends the answer to a request that is one call.
+    fn single(&mut self, result: Result<(), RpcError>) -> Step {
+        match result {
+            Err(error) if self.request.version == Version::Legacy => return self.refuse(&error),
+            Err(error) => self.request.write_error(&error, &mut self.out),
+            Ok(()) => {}
+        }
+        if self.request.is_notification() {
+            return status(204);
+        }
+        self.done(200)
+    }
+
+    /// Core's `JSONErrorReply`.
+    fn refuse(&mut self, error: &RpcError) -> Step {
+        let status = match error.code {
+            code::INVALID_REQUEST => 400,
+            code::METHOD_NOT_FOUND => 404,
+            _ => 500,
+        };
+        self.out.clear();
+        self.request.write_error(error, &mut self.out);
+        self.done(status)
+    }
+
+    fn done(&mut self, status: u16) -> Step {
+        self.out.push(b'\n');
+        if !self.room.grow(self.out.len()) {
+            let error = RpcError::misc(NO_ROOM);
+            self.out = Vec::new();
+            self.request.write_error(&error, &mut self.out);
+            self.out.push(b'\n');
+            return Step::Done { status: 500, has_body: true };
+        }
+        self.out.shrink_to_fit();
+        self.room.shrink(self.out.len());
+        Step::Done { status, has_body: true }
+    }
+
+    fn is_allowed(&self, calls: &Calls<'_>, method: &str) -> bool {
+        let is_allowed = calls.whitelist.allows(&self.user, method);
+        if !is_allowed {
+            let words = format!("RPC User {} not allowed to call method {method}", self.user);
+            calls.context.host.log(LogLevel::Warning, &words);
+        }
+        is_allowed
+    }
+
+    /// A member of the body as a value. `parsed` grows for it.
+    fn parsed(&self, member: Member, parsed: &mut Room) -> Result<Json, RpcError> {
+        if member.values > JSON_VALUES_MAX {
+            let message = format!("Request has more than {JSON_VALUES_MAX} JSON values");
+            return Err(RpcError::new(code::INVALID_REQUEST, message));
+        }
+        if !parsed.grow(parsed_bytes(member)) {
+            return Err(RpcError::misc("Other requests take all the memory there is for parameters"));
+        }
+        let value = self.body.get(member.start..member.end).and_then(parse);
+        value.ok_or_else(|| RpcError::new(code::PARSE_ERROR, "Parse error"))
+    }
+
+    /// Whether a user with a whitelist may call all of a batch.
+    fn check_batch(&mut self, calls: &Calls<'_>) -> Result<(), Step> {
+        let mut at = 0;
+        while calls.whitelist.has(&self.user)
+            && let Some(member) = member_after(&self.body, at)
+        {
+            at = member.end;
+            let mut room = calls.context.parsed.room();
+            let value = self.parsed(member, &mut room).map_err(|error| self.refuse(&error))?;
+            if !matches!(value, Json::Object(_)) {
+                return Err(self.refuse(&RpcError::new(code::INVALID_REQUEST, "Invalid Request object")));
+            }
+            let method = value.get("method").unwrap_or(&Json::Null).as_text();
+            let method = method.map_err(|error| self.refuse(&RpcError::new(code::PARSE_ERROR, error.message)))?;
+            if !self.is_allowed(calls, method) {
+                return Err(status(403));
+            }
+        }
+        Ok(())
+    }
+
+    /// The members of a batch behind a place, one after the other.
+    fn batch(&mut self, calls: &Calls<'_>, mut batch: Batch, sink: &mut dyn Sink) -> Step {
+        while let Some(member) = member_after(&self.body, batch.at) {
+            batch.at = member.end;
+            batch.members += 1;
+            let mut parsed = calls.context.parsed.room();
+            // A thread that holds room for its answer does not wait for room for parameters.
+            let must_wait = !parsed.try_grow(parsed_bytes(member));
+            if must_wait && self.out.len() > FREE_BYTES && !self.send(&mut batch, sink) {
+                return Step::Sent;
+            }
+            self.start = self.out.len();
+            if batch.answers > 0 {
+                self.out.push(b',');
+            }
+            let read = self.parsed(member, &mut parsed).and_then(|value| self.request.read(value));
+            let result = match read.and_then(|()| self.call(calls, parsed)) {
+                Ok(Some(wait)) => {
+                    self.batch = Some(batch);
+                    return Step::Wait(wait);
+                }
+                result => result.map(drop),
+            };
+            batch = match self.end_member(batch, result, sink) {
+                Some(batch) => batch,
+                None => return Step::Sent,
+            };
+        }
+        if batch.answers == 0 && batch.members > 0 {
+            return status(204);
+        }
+        self.out.push(b']');
+        if !batch.is_sent {
+            return self.done(200);
+        }
+        self.out.push(b'\n');
+        self.send(&mut batch, sink);
+        Step::Sent
+    }
+
+    /// Ends the answer to a member, and sends what has become too long; `None` if nobody reads it.
+    fn end_member(&mut self, mut batch: Batch, result: Result<(), RpcError>, sink: &mut dyn Sink) -> Option<Batch> {
+        if let Err(error) = result {
+            self.request.write_error(&error, &mut self.out);
+        }
+        match self.request.is_notification() {
+            true => self.out.truncate(self.start),
+            false => batch.answers += 1,
+        }
+        let max = if batch.is_sent { PART_SIZE } else { ANSWER_BUFFERED_SIZE_MAX };
+        let is_long = self.out.len() > max || !self.room.try_grow(self.out.len());
+        (!is_long || self.send(&mut batch, sink)).then_some(batch)
+    }
+
+    /// Sends what is written so far.
+    fn send(&mut self, batch: &mut Batch, sink: &mut dyn Sink) -> bool {
+        batch.is_sent = true;
+        let (part, mut room) = self.take_body();
+        room.grow(part.len()) && sink.send(part, room)
+    }
+
+    /// Calls, and writes the whole answer, or leaves a wait; after an error nothing is written.
+    fn call(&mut self, calls: &Calls<'_>, parsed: Room) -> Result<Option<Wait>, RpcError> {
+        let start = self.out.len();
+        self.request.write_head(&mut self.out);
+        let state = CallState::new(self.room.take(), start);
+        let active = self.dispatch(calls, &state);
+        self.room = state.room.into_inner();
+        match active {
+            Ok(active) => match state.wait.into_inner() {
+                Some(wait) => {
+                    self.waiting = Some(Waiting { wait, _active: active, _parsed: parsed });
+                    Ok(Some(wait))
+                }
+                None => {
+                    self.request.write_tail(&mut self.out);
+                    Ok(None)
+                }
+            },
+            Err(error) => {
+                self.out.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends the answer to a call that has waited.
+    fn end_call(&mut self, result: Result<(), RpcError>) -> Result<(), RpcError> {
+        match result {
+            Ok(()) => self.request.write_tail(&mut self.out),
+            Err(_) => {
+                self.out.truncate(self.start);
+                if self.batch.is_some_and(|batch| batch.answers > 0) {
+                    self.out.push(b',');
+                }
+            }
+        }
+        result
+    }
+
+    fn dispatch(&mut self, calls: &Calls<'_>, state: &CallState) -> Result<ActiveGuard, RpcError> {
+        let context = calls.context;
+        context.check_ready()?;
+        let method = (calls.find)(&self.request.method)
+            .ok_or_else(|| RpcError::new(code::METHOD_NOT_FOUND, "Method not found"))?;
+        let active = context.begin(method.name);
+        let ordered;
+        let params = match &self.request.params {
+            Json::Object(named) => {
+                ordered = positional(named, method.args)?;
+                &ordered[..]
+            }
+            Json::Array(params) => params,
+            _ => &[],
+        };
+        method.check(params)?;
+        let start = self.out.len();
+        (method.call)(&Call { context, params, state }, &mut self.out)?;
+        if context.settings.checks_help {
+            check_help(method, &self.out[start..])?;
+        }
+        Ok(active)
+    }
+}
+
+/// Whether the method's help names every field of the answer's object: `-rpcdoccheck`. An answer with keys of its own kind is described by `...`.
+fn check_help(method: &Method, answer: &[u8]) -> Result<(), RpcError> {
+    let is_word = |name: &str| {
+        let mut words = method.result.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        words.any(|word| word == name)
+    };
+    let Some(Json::Object(entries)) = parse(answer) else { return Ok(()) };
+    let unknown = entries.iter().find(|(name, _)| !is_word(name) && !method.result.contains("...}"));
+    match unknown {
+        None => Ok(()),
+        Some((name, _)) => {
+            let what = format!(
+                "RPC call \"{}\" returned incorrect type:\n{{\n    \"{name}\": \"not in the help\"\n}}",
+                method.name
+            );
+            Err(internal_bug(&what))
+        }
+    }
+}
+
+/// Parts of a batch's answer that is being sent already.
+const PART_SIZE: usize = 1 << 20;
+
+fn parsed_bytes(member: Member) -> usize {
+    member.values.saturating_mul(VALUE_BYTES).saturating_add(member.end - member.start)
+}
+
+fn status(status: u16) -> Step {
+    Step::Done { status, has_body: false }
+}

@@ -1,0 +1,155 @@
+//! [`Guesses`]: passwords of one address are examined few at once, and a wrong one keeps its turn for 250 ms. Input: addresses. Output: a
+//! [`Turn`], or a refusal.
+//!
+//! Core sleeps in a thread after a wrong password, so that all addresses together have 64 guesses a second. Here each address has so many and
+//! no thread sleeps: clients of other addresses do not wait. The newest guess has the next turn, so that an attacker's queue does not keep a client of
+//! the same address out. A client that leaves gives its turn back no earlier. Cost: an entry for each address with a guess under way.
+
+use super::places::Group;
+use crate::limits::{GUESSES_AT_ONCE_MAX, GUESSES_WAITING_MAX};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+#[derive(Debug, Default)]
+pub(super) struct Guesses(Mutex<HashMap<Group, Lane>>);
+
+/// The guesses of one address.
+#[derive(Debug, Default)]
+struct Lane {
+    turns: usize,
+    waiting: VecDeque<oneshot::Sender<Turn>>,
+}
+
+/// A turn to examine a password, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Turn {
+    guesses: Arc<Guesses>,
+    group: Group,
+    /// False once it was handed on.
+    is_held: bool,
+}
+
+impl Guesses {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Group, Lane>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a turn; `None` if too many wait.
+    pub(super) async fn turn(self: &Arc<Guesses>, group: Group) -> Option<Turn> {
+        let turn = {
+            let mut lanes = self.lock();
+            let lane = lanes.entry(group).or_default();
+            if lane.turns < GUESSES_AT_ONCE_MAX {
+                lane.turns += 1;
+                return Some(Turn { guesses: Arc::clone(self), group, is_held: true });
+            }
+            lane.waiting.retain(|waiting| !waiting.is_closed());
+            if lane.waiting.len() >= GUESSES_WAITING_MAX {
+                lane.waiting.pop_front();
+            }
+            let (sender, turn) = oneshot::channel();
+            lane.waiting.push_back(sender);
+            turn
+        };
+        turn.await.ok()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        while std::mem::take(&mut self.is_held) {
+            let next = {
+                let mut lanes = self.guesses.lock();
+                let Some(lane) = lanes.get_mut(&self.group) else { return };
+                let next = lane.waiting.pop_back();
+                if next.is_none() {
+                    lane.turns -= 1;
+                    if lane.turns == 0 {
+                        lanes.remove(&self.group);
+                    }
+                }
+                next
+            };
+            let Some(next) = next else { return };
+            let turn = Turn { guesses: Arc::clone(&self.guesses), group: self.group, is_held: true };
+            if let Err(mut turn) = next.send(turn) {
+                // The client has left: the turn is this one's again.
+                turn.is_held = false;
+                self.is_held = true;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(last: u8) -> Group {
+        Group::of([192, 0, 2, last].into())
+    }
+
+    /// The turn, if it is there at once.
+    async fn at_once(guesses: &Arc<Guesses>, group: Group) -> Option<Turn> {
+        tokio::select! {
+            biased;
+            turn = guesses.turn(group) => turn,
+            () = async {} => None,
+        }
+    }
+
+    /// 800 connections had 3,200 guesses a second: each waited for itself. Now an address has 16 turns of 250 ms, however many connections it has,
+    /// and another address does not wait.
+    ///
+    /// limit: GUESSES_AT_ONCE_MAX at
+    /// limit: GUESSES_AT_ONCE_MAX above
+    #[tokio::test]
+    async fn an_address_has_few_guesses_at_once() {
+        let guesses = Arc::new(Guesses::default());
+        let mut held = Vec::new();
+        for _ in 0..GUESSES_AT_ONCE_MAX {
+            held.extend(at_once(&guesses, group(1)).await);
+        }
+        assert_eq!(held.len(), GUESSES_AT_ONCE_MAX);
+        assert!(at_once(&guesses, group(1)).await.is_none());
+        assert!(at_once(&guesses, group(2)).await.is_some(), "another address");
+        // The clients that left while they waited have no turn, and none is lost.
+        held.pop();
+        held.extend(at_once(&guesses, group(1)).await);
+        assert_eq!(held.len(), GUESSES_AT_ONCE_MAX);
+        held.clear();
+        assert!(guesses.lock().is_empty(), "nothing is kept");
+    }
+
+    /// limit: GUESSES_WAITING_MAX at
+    /// limit: GUESSES_WAITING_MAX above
+    #[tokio::test]
+    async fn the_newest_has_the_next_turn() {
+        let guesses = Arc::new(Guesses::default());
+        let mut held = Vec::new();
+        for _ in 0..GUESSES_AT_ONCE_MAX {
+            held.extend(guesses.turn(group(1)).await);
+        }
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut waiting = Vec::new();
+        for index in 0..=GUESSES_WAITING_MAX {
+            let (guesses, order) = (Arc::clone(&guesses), Arc::clone(&order));
+            waiting.push(tokio::spawn(async move {
+                let turn = guesses.turn(group(1)).await;
+                order.lock().unwrap().push(index);
+                turn.is_none()
+            }));
+            tokio::task::yield_now().await;
+        }
+        // The oldest was refused when the last came; the others follow from the newest on.
+        held.pop();
+        for (index, waiting) in waiting.into_iter().enumerate() {
+            assert_eq!(waiting.await.unwrap(), index == 0);
+        }
+        let expected: Vec<usize> = std::iter::once(0).chain((1..=GUESSES_WAITING_MAX).rev()).collect();
+        assert_eq!(*order.lock().unwrap(), expected);
+        held.clear();
+        assert!(guesses.lock().is_empty());
+    }
+}

@@ -1,0 +1,282 @@
+//! [`Places`]: how many connections may be open. Input: addresses of new connections. Output: a [`Place`], or none.
+//!
+//! An address that may not call gets one of few places beside the others, so that it can be told. Some places are kept for loopback, and one address
+//! has only a part of the rest. If its places are taken, a new connection gets that of the oldest connection on which no password was right yet:
+//! half-open connections lock no client out. Cost: a walk over the connections when places are taken, otherwise a look into two maps.
+
+use super::connection::Connection;
+use crate::limits::{
+    CONNECTIONS_FOR_LOOPBACK, CONNECTIONS_MAX, CONNECTIONS_NOT_ALLOWED_MAX, CONNECTIONS_PER_ADDRESS_MAX,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Addresses that are counted together: one IPv4 address, or an IPv6 network of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Group(IpAddr);
+
+impl Group {
+    pub(super) fn of(address: IpAddr) -> Group {
+        match address.to_canonical() {
+            IpAddr::V6(address) if !address.is_loopback() => {
+                Group(IpAddr::V6((u128::from(address) & (u128::MAX << 64)).into()))
+            }
+            address => Group(address),
+        }
+    }
+
+    fn is_loopback(self) -> bool {
+        self.0.is_loopback()
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Places(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    /// By number: the oldest first.
+    connections: BTreeMap<u64, Arc<Connection>>,
+    of_group: HashMap<Group, usize>,
+    not_allowed: usize,
+}
+
+/// A connection's place, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Arc<Places>,
+    pub(super) connection: Arc<Connection>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.lock().remove(self.connection.id);
+    }
+}
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a new connection.
+    pub(super) fn take(self: &Arc<Places>, address: SocketAddr, is_allowed: bool) -> Option<Place> {
+        let mut open = self.lock();
+        open.make_room(Group::of(address.ip()), is_allowed)?;
+        let connection = open.add(address, is_allowed);
+        Some(Place { places: Arc::clone(self), connection })
+    }
+
+    /// Closes connections whose clients do not read, so that so many bytes are freed; `waited`: for so long they have been wanted.
+    pub(super) fn close_unread(&self, bytes: usize, waited: Duration) {
+        let open = self.lock();
+        let unread: Vec<_> = open.connections.values().filter(|connection| connection.unread() > 0).collect();
+        let answers: Vec<_> = unread.iter().map(|connection| (connection.still_for(), connection.unread())).collect();
+        for index in to_close(&answers, bytes, waited) {
+            unread[index].close();
+        }
+    }
+}
+
+/// Which answers are given up, of those that are not read yet (no byte for how long, how many bytes): those that have been still longest
+/// first, until enough is freed. If none is still, but bytes have been wanted for [`PATIENCE`], it is the one with most of them.
+fn to_close(answers: &[(Duration, usize)], bytes: usize, waited: Duration) -> Vec<usize> {
+    let mut still: Vec<usize> = (0..answers.len()).filter(|index| answers[*index].0 >= STILL_MAX).collect();
+    still.sort_by_key(|index| std::cmp::Reverse(answers[*index].0));
+    let mut freed = 0;
+    still.retain(|index| {
+        let is_needed = freed < bytes;
+        freed += answers[*index].1;
+        is_needed
+    });
+    if still.is_empty() && waited >= PATIENCE {
+        still.extend((0..answers.len()).max_by_key(|index| answers[*index].1));
+    }
+    still
+}
+
+/// A client that takes no byte of its answer for so long may be cut off when others need the memory.
+const STILL_MAX: Duration = Duration::from_secs(1);
+
+/// So long bytes are wanted before a client is cut off that does read.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Open {
+    /// Makes sure that there is a place; `None` if there cannot be.
+    fn make_room(&mut self, group: Group, is_allowed: bool) -> Option<()> {
+        if !is_allowed {
+            if self.not_allowed < CONNECTIONS_NOT_ALLOWED_MAX {
+                return Some(());
+            }
+            return self.close_oldest(|connection| !connection.is_allowed);
+        }
+        let allowed = self.connections.len() - self.not_allowed;
+        if group.is_loopback() {
+            if allowed < CONNECTIONS_MAX {
+                return Some(());
+            }
+            return self.close_oldest(|connection| connection.is_allowed);
+        }
+        if self.of_group.get(&group).copied().unwrap_or(0) >= CONNECTIONS_PER_ADDRESS_MAX {
+            return self.close_oldest(|connection| Group::of(connection.address.ip()) == group);
+        }
+        let of_loopback: usize =
+            self.of_group.iter().filter(|(group, _)| group.is_loopback()).map(|(_, count)| count).sum();
+        let is_free = allowed - of_loopback < CONNECTIONS_MAX - CONNECTIONS_FOR_LOOPBACK && allowed < CONNECTIONS_MAX;
+        if is_free {
+            return Some(());
+        }
+        self.close_oldest(|connection| connection.is_allowed && !Group::of(connection.address.ip()).is_loopback())
+    }
+
+    /// Closes the oldest connection of those on which no password was right.
+    fn close_oldest(&mut self, is_one: impl Fn(&Connection) -> bool) -> Option<()> {
+        let connection = self.connections.values().find(|connection| !connection.has_user() && is_one(connection))?;
+        connection.close();
+        let id = connection.id;
+        self.remove(id);
+        Some(())
+    }
+
+    fn add(&mut self, address: SocketAddr, is_allowed: bool) -> Arc<Connection> {
+        self.next += 1;
+        let connection = Arc::new(Connection::new(self.next, address, is_allowed));
+        self.connections.insert(self.next, Arc::clone(&connection));
+        match is_allowed {
+            true => *self.of_group.entry(Group::of(address.ip())).or_default() += 1,
+            false => self.not_allowed += 1,
+        }
+        connection
+    }
+
+    /// Its place may have been given to another already.
+    fn remove(&mut self, id: u64) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if !connection.is_allowed {
+            self.not_allowed -= 1;
+            return;
+        }
+        let group = Group::of(connection.address.ip());
+        if let Some(count) = self.of_group.get_mut(&group) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_group.remove(&group);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Users;
+
+    const REMOTE: &str = "192.0.2.1:5";
+
+    fn places() -> Arc<Places> {
+        Arc::new(Places::default())
+    }
+
+    fn take(places: &Arc<Places>, address: &str, is_allowed: bool) -> Option<Place> {
+        places.take(address.parse().unwrap(), is_allowed)
+    }
+
+    /// A right password on the connection.
+    fn log_in(place: &Place) {
+        let mut users = Users::default();
+        users.add("a", "b").unwrap();
+        assert!(place.connection.authorize(&users, b"Basic YTpi").is_some());
+    }
+
+    /// 2,048 half-open connections locked every client out, also those of addresses that may not call. Now a new connection takes the place of
+    /// the oldest one without a user, and only connections with a user keep theirs.
+    ///
+    /// limit: CONNECTIONS_MAX at
+    /// limit: CONNECTIONS_MAX above
+    #[test]
+    fn half_open_connections_lock_no_client_out() {
+        let places = places();
+        let mut half_open: Vec<_> = (0..CONNECTIONS_MAX).map(|_| take(&places, "127.0.0.1:5", true).unwrap()).collect();
+        let mut users: Vec<_> = (0..CONNECTIONS_MAX)
+            .map(|_| {
+                let place = take(&places, "127.0.0.1:6", true).unwrap();
+                log_in(&place);
+                place
+            })
+            .collect();
+        assert_eq!(places.lock().connections.len(), CONNECTIONS_MAX);
+        assert!(take(&places, "127.0.0.1:7", true).is_none(), "connections with a user stay");
+        half_open.clear();
+        assert_eq!(places.lock().connections.len(), CONNECTIONS_MAX, "places are given back once");
+        users.pop();
+        assert!(take(&places, "127.0.0.1:7", true).is_some());
+    }
+
+    /// limit: CONNECTIONS_PER_ADDRESS_MAX at
+    /// limit: CONNECTIONS_PER_ADDRESS_MAX above
+    #[test]
+    fn one_address_has_a_part_of_the_places() {
+        let places = places();
+        for address in [REMOTE, "[2001:db8::1]:5"] {
+            let held: Vec<_> =
+                (0..CONNECTIONS_PER_ADDRESS_MAX).map(|_| take(&places, address, true).unwrap()).collect();
+            held.iter().for_each(log_in);
+            assert!(take(&places, address, true).is_none());
+            assert!(take(&places, "192.0.2.2:5", true).is_some());
+        }
+        assert_eq!(Group::of("2001:db8::1".parse().unwrap()), Group::of("2001:db8::2:1".parse().unwrap()));
+        assert_eq!(Group::of("::ffff:1.2.3.4".parse().unwrap()), Group::of("1.2.3.4".parse().unwrap()));
+        assert_ne!(Group::of("::1".parse().unwrap()), Group::of("::2".parse().unwrap()));
+    }
+
+    /// limit: CONNECTIONS_FOR_LOOPBACK at
+    /// limit: CONNECTIONS_FOR_LOOPBACK above
+    #[test]
+    fn places_are_kept_for_loopback() {
+        let places = places();
+        let of_others = CONNECTIONS_MAX - CONNECTIONS_FOR_LOOPBACK;
+        let address = |index: usize| format!("198.51.{}.{}:5", index / 200, index % 200);
+        let held: Vec<_> = (0..of_others).map(|index| take(&places, &address(index), true).unwrap()).collect();
+        held.iter().for_each(log_in);
+        assert!(take(&places, "203.0.113.1:5", true).is_none());
+        let of_loopback: Vec<_> =
+            (0..CONNECTIONS_FOR_LOOPBACK).map(|_| take(&places, "[::1]:5", true).unwrap()).collect();
+        of_loopback.iter().for_each(log_in);
+        assert!(take(&places, "127.0.0.2:5", true).is_none());
+    }
+
+    /// limit: CONNECTIONS_NOT_ALLOWED_MAX at
+    /// limit: CONNECTIONS_NOT_ALLOWED_MAX above
+    #[test]
+    fn addresses_that_may_not_call_take_no_place_of_others() {
+        let places = places();
+        let held: Vec<_> = (0..CONNECTIONS_MAX).filter_map(|_| take(&places, REMOTE, false)).collect();
+        assert_eq!(held.len(), CONNECTIONS_MAX, "each takes the place of the oldest");
+        assert_eq!(places.lock().connections.len(), CONNECTIONS_NOT_ALLOWED_MAX);
+        let allowed: Vec<_> = (0..CONNECTIONS_MAX).map(|_| take(&places, "127.0.0.1:5", true).unwrap()).collect();
+        assert_eq!(allowed.len(), CONNECTIONS_MAX);
+    }
+
+    /// The clients that have not read for longest are cut off first, and no more clients than needed.
+    #[test]
+    fn clients_that_do_not_read_are_cut_off() {
+        let seconds = Duration::from_secs;
+        let answers = [(seconds(2), 10), (seconds(0), 500), (seconds(9), 10), (seconds(3), 10)];
+        assert_eq!(to_close(&answers, 1, seconds(0)), [2]);
+        assert_eq!(to_close(&answers, 11, seconds(0)), [2, 3]);
+        assert_eq!(to_close(&answers, 1_000, seconds(9)), [2, 3, 0]);
+        let all_read = [(seconds(0), 10), (seconds(0), 500)];
+        assert_eq!(to_close(&all_read, 1, seconds(0)), [0; 0], "they are given time");
+        assert_eq!(to_close(&all_read, 1, PATIENCE), [1]);
+        assert_eq!(to_close(&[], 1, PATIENCE), [0; 0]);
+        let places = places();
+        let place = take(&places, REMOTE, true).unwrap();
+        let unread = place.connection.count_unread(10);
+        assert_eq!(place.connection.unread(), 10);
+        drop(unread);
+        assert_eq!(place.connection.unread(), 0);
+    }
+}
