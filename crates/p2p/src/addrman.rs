@@ -10,14 +10,15 @@
 //!
 //! So someone with few groups of addresses reaches few places, however many addresses he tells of. Invariants (checked by [`AddrMan::check`]): each entry is
 //! in exactly one table; in tried once, in new as often as its count says; every place is the one its hash names. At most 81,920 entries, about 200 bytes
-//! each. Ids are 64 bits and never used again, so that a flood cannot make two entries one. Cost: `add` and `good` a few hashes; `select` some
-//! thousand places looked at when the tables are nearly empty. It must never resolve a name, read a clock, or be iterated in an order that differs
+//! each. Ids are 64 bits and never used again, so that a flood cannot make two entries one. Cost: `add` and `good` a few hashes; `select` a word
+//! for each bucket and network. It must never resolve a name, read a clock, or be iterated in an order that differs
 //! between two runs of one seed.
 
 mod check;
 mod collisions;
 mod file;
 mod info;
+mod places;
 mod select;
 mod tables;
 
@@ -32,6 +33,7 @@ use crate::draw;
 use crate::limits::NEW_BUCKETS_PER_ADDRESS_MAX;
 use crate::time::UnixTime;
 use lydian_wire::address::{Endpoint, NetAddr, Network, Services, TimedAddress};
+use places::Places;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -50,8 +52,8 @@ pub struct AddrMan {
     ids: HashMap<Endpoint, Id>,
     /// All ids, partly shuffled: where random addresses are taken from.
     list: Vec<Id>,
-    tried: Vec<Option<Id>>,
-    new: Vec<Option<Id>>,
+    tried: Places,
+    new: Places,
     counts: BTreeMap<Network, Counts>,
     /// The last time [`AddrMan::good`] was called; 1 at first, so that "never" is before it.
     last_good: UnixTime,
@@ -104,8 +106,8 @@ impl AddrMan {
             infos: BTreeMap::new(),
             ids: HashMap::new(),
             list: Vec::new(),
-            tried: vec![None; TRIED_BUCKET_COUNT * BUCKET_SIZE],
-            new: vec![None; NEW_BUCKET_COUNT * BUCKET_SIZE],
+            tried: Places::new(TRIED_BUCKET_COUNT),
+            new: Places::new(NEW_BUCKET_COUNT),
             counts: BTreeMap::new(),
             last_good: UnixTime(1),
             collisions: BTreeSet::new(),
@@ -160,7 +162,7 @@ impl AddrMan {
         let Some(info) = self.infos.get(&id) else { return false };
         let bucket = info.new_bucket(&self.key, source);
         let place = bucket * BUCKET_SIZE + info.position(&self.key, false, bucket);
-        let is_first = info.ref_count == 0;
+        let (is_first, network) = (info.ref_count == 0, info.address.endpoint.addr.network());
         let holder = self.new[place];
         if holder == Some(id) {
             return false;
@@ -171,7 +173,7 @@ impl AddrMan {
         };
         if is_free {
             self.clear_new(place);
-            self.new[place] = Some(id);
+            self.new.put(place, id, network);
             if let Some(info) = self.infos.get_mut(&id) {
                 info.ref_count += 1;
             }

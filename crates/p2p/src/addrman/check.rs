@@ -3,6 +3,7 @@
 //! Core's `CheckAddrman`. Run over what a file gave, and by tests after every step. Cost: two hashes and more for each entry, a tenth of a second
 //! for full tables. It changes nothing.
 
+use super::places::Places;
 use super::{AddrMan, BUCKET_SIZE, Counts, Id};
 use crate::limits::NEW_BUCKETS_PER_ADDRESS_MAX;
 use crate::time::UnixTime;
@@ -78,7 +79,7 @@ impl AddrMan {
     }
 }
 
-fn taken(table: &[Option<Id>]) -> impl Iterator<Item = (usize, Id)> {
+fn taken(table: &Places) -> impl Iterator<Item = (usize, Id)> {
     table.iter().enumerate().filter_map(|(place, id)| Some((place, (*id)?)))
 }
 

@@ -136,7 +136,7 @@ impl AddrMan {
         for info in self.infos.values().filter(|info| info.in_tried) {
             write_info(out, info);
         }
-        for bucket in self.new.chunks(BUCKET_SIZE) {
+        for bucket in self.new.buckets() {
             let entries: Vec<_> = bucket.iter().flatten().filter_map(|id| indexes.get(id)).collect();
             write_count(out, entries.len());
             for index in entries {
@@ -217,7 +217,7 @@ impl AddrMan {
         let counts = self.counts_of(&addr);
         counts.new -= 1;
         counts.tried += 1;
-        self.tried[place] = Some(id);
+        self.tried.put(place, id, addr.network());
     }
 
     /// Gives an entry the place it had, or the one that its source gives it.
@@ -232,7 +232,8 @@ impl AddrMan {
             place = bucket * BUCKET_SIZE + info.position(&self.key, false, bucket);
         }
         if self.new[place].is_none() {
-            self.new[place] = Some(id);
+            let network = info.address.endpoint.addr.network();
+            self.new.put(place, id, network);
             if let Some(info) = self.infos.get_mut(&id) {
                 info.ref_count += 1;
             }

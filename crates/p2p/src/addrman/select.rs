@@ -3,7 +3,7 @@
 //! Core's `Select_` and `GetAddr_`. Invariant: which of the two tables is asked depends on no count, so that filling one does not starve the other. Cost: see
 //! the parent; `get_addr` one step for each address it gives or leaves out.
 
-use super::{AddrMan, BUCKET_SIZE, Id};
+use super::AddrMan;
 use crate::draw;
 use crate::time::UnixTime;
 use lydian_wire::address::{Network, TimedAddress};
@@ -29,28 +29,17 @@ impl AddrMan {
             (false, true) => true,
             (false, false) => draw::coin(&mut self.random),
         };
+        let table = if in_tried { &self.tried } else { &self.new };
+        let taken = table.of(networks);
         let mut factor = 1.0;
         loop {
-            let Some(id) = self.random_place(in_tried, networks) else { continue };
+            let id = table[taken.draw(&mut self.random)?]?;
             let info = self.infos.get(&id)?;
             if f64::from(draw::bits30(&mut self.random)) < factor * info.chance(now) * f64::from(1 << 30) {
                 return Some((info.address, info.last_try));
             }
             factor *= CHANCE_GROWTH;
         }
-    }
-
-    /// The first entry of these networks at or after a random position of a random bucket, if the bucket has one.
-    fn random_place(&mut self, in_tried: bool, networks: &[Network]) -> Option<Id> {
-        let table = if in_tried { &self.tried } else { &self.new };
-        let bucket = draw::below(&mut self.random, table.len() / BUCKET_SIZE);
-        let start = draw::below(&mut self.random, BUCKET_SIZE);
-        let places = &table[bucket * BUCKET_SIZE..(bucket + 1) * BUCKET_SIZE];
-        (0..BUCKET_SIZE).find_map(|step| {
-            let id = places[(start + step) % BUCKET_SIZE]?;
-            let info = self.infos.get(&id)?;
-            (networks.is_empty() || networks.contains(&info.address.endpoint.addr.network())).then_some(id)
-        })
     }
 
     /// Random addresses: at most `addresses_max` and `percent_max` of all (0: no limit), of one network or any, without terrible ones if `filtered`.

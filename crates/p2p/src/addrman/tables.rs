@@ -51,7 +51,7 @@ impl AddrMan {
 
     /// Frees a place in new; who had no other is forgotten.
     pub(super) fn clear_new(&mut self, place: usize) {
-        let Some(id) = self.new[place].take() else { return };
+        let Some(id) = self.new.take(place) else { return };
         if let Some(info) = self.infos.get_mut(&id) {
             info.ref_count = info.ref_count.saturating_sub(1);
             if info.ref_count == 0 {
@@ -68,13 +68,14 @@ impl AddrMan {
             let bucket = (start + step) % NEW_BUCKET_COUNT;
             let place = bucket * BUCKET_SIZE + info.position(&self.key, false, bucket);
             if self.new[place] == Some(id) {
-                self.new[place] = None;
+                self.new.take(place);
                 info.ref_count = info.ref_count.saturating_sub(1);
                 if info.ref_count == 0 {
                     break;
                 }
             }
         }
+        let network = info.address.endpoint.addr.network();
         let counts = self.counts_of(&info.address.endpoint.addr);
         counts.new = counts.new.saturating_sub(1);
         counts.tried += 1;
@@ -82,7 +83,7 @@ impl AddrMan {
         let place = bucket * BUCKET_SIZE + info.position(&self.key, true, bucket);
         info.in_tried = true;
         self.infos.insert(id, info);
-        if let Some(old) = self.tried[place].replace(id) {
+        if let Some(old) = self.tried.put(place, id, network) {
             self.back_to_new(old);
         }
     }
@@ -94,7 +95,7 @@ impl AddrMan {
         let bucket = info.new_bucket(&self.key, &info.source);
         let place = bucket * BUCKET_SIZE + info.position(&self.key, false, bucket);
         self.clear_new(place);
-        self.new[place] = Some(id);
+        self.new.put(place, id, addr.network());
         if let Some(info) = self.infos.get_mut(&id) {
             info.in_tried = false;
             info.ref_count = 1;
