@@ -17,6 +17,7 @@ struct Document {
 const DOCUMENTS: &[Document] = &[
     Document { path: "docs/crates.md", make: |_| Ok(crates()) },
     Document { path: "docs/checklist.md", make: checklist },
+    Document { path: "docs/memory.md", make: crate::memory::document },
     Document { path: "docs/config.md", make: |_| told_by_the_program("-help-config") },
     Document { path: "docs/rpc.md", make: |_| told_by_the_program("-help-rpc") },
 ];

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 mod figures;
 mod generate;
 mod layers;
+mod memory;
 mod metadata;
 mod tidy;
 mod tree;

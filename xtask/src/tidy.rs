@@ -26,6 +26,7 @@ mod places;
 mod rules;
 
 pub(crate) use checklist::{Row, rows as checklist_rows, tests_of as checklist_tests};
+pub(crate) use limits::tests_of as limit_tests;
 
 /// One breach of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,6 +22,7 @@ pub use error::{DiskError, DiskErrorKind};
 pub use many::ReadWay;
 pub use real::RealDisk;
 pub use sim::{Fault, SimDisk};
+pub use sys::release_free_memory;
 pub use whole::{is_zst, open_content, read_whole};
 
 use std::fmt::Debug;

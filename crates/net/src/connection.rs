@@ -1,22 +1,29 @@
 //! One connection: bytes of a socket to messages and back. Messages are handed on only while what was read is dealt with and what has to be sent goes out, so
 //! that a peer that asks for much and takes little holds up nobody but itself: what it asks for next waits until the answer to what it asked before is
 //! on its way. It is read from until as much waits as one may send at once, so that two who both wait for the other to read do not wait for ever.
+//!
+//! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]): a peer above its share is not read from while memory is short, and a
+//! block is read from the disk for it when there is room for the block. Two kinds of peers are disconnected for that: one that was not read from for
+//! [`MEMORY_WAIT_MAX`] since it sent more than its share at once, and one that does not take the blocks it asked for while others wait for that memory.
 
 use crate::event::Event;
 use crate::outbox::{Outbox, Outgoing};
 use crate::proxy::{Reader, Writer};
 use crate::{Buffers, Events, Host, queues};
 use lydian_engine::Engine;
-use lydian_p2p::Traffic;
 use lydian_p2p::manager::NewPeer;
+use lydian_p2p::memory::{Charge, Waiting};
+use lydian_p2p::peer::Permissions;
+use lydian_p2p::{PeerMemory, Traffic};
+use lydian_primitives::{Block, BlockHash, RawBlock};
 use lydian_wire::transport::{Framed, Received, Transport};
-use lydian_wire::{Command, CompactBlock, Message, TransportKind};
+use lydian_wire::{BlockTransactions, BlockTransactionsRequest, Command, CompactBlock, Message, TransportKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Bytes read from a socket at once.
 const READ_BYTES: usize = 64 << 10;
@@ -27,6 +34,23 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
 /// What is left to be sent to a peer that is sent away may take so long.
 const FAREWELL_TIME: Duration = Duration::from_secs(5);
+
+/// Bytes that a message takes beside its payload while it waits.
+const MESSAGE_BYTES: usize = 128;
+
+/// An empty output keeps no more than this.
+const OUTPUT_KEPT_BYTES: usize = 64 << 10;
+
+/// Until memory is asked for again, and until a slow peer is looked at again.
+const MEMORY_PAUSE: Duration = Duration::from_millis(20);
+const SLOW_PAUSE: Duration = Duration::from_secs(1);
+
+/// A peer that is not read from for so long, since it holds more than its share, is disconnected: others wait for that memory.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// While others wait for memory to be sent blocks, a peer must take what it asked for at this rate, after a time to begin.
+const SLOW_BYTES_PER_SECOND: u64 = 50_000;
+const SLOW_TIME: Duration = Duration::from_secs(10);
 
 /// The connection.
 #[derive(Debug)]
@@ -53,6 +77,20 @@ pub(crate) struct Connection {
     progress_bytes: usize,
     progress_told: Duration,
     traffic: Arc<Traffic>,
+    memory: PeerMemory,
+    /// What was received and is not delivered, and what waits for the socket.
+    receiving: Charge,
+    sending: Charge,
+    /// Places for blocks that are read from the disk, of all connections.
+    reads: Arc<Semaphore>,
+    /// What a block that is being read will take.
+    block: Option<Charge>,
+    /// A block is to be sent, and there is no room for it.
+    waiting: Option<Waiting>,
+    /// Since when a block waits for the socket, and what the socket had taken then.
+    block_since: Option<(Duration, u64)>,
+    /// Since when nothing is read for want of memory.
+    unread_since: Option<Duration>,
 }
 
 impl Connection {
@@ -62,8 +100,9 @@ impl Connection {
         events: Events,
         host: Arc<dyn Host>,
         engine: Arc<Engine>,
-        buffers: Buffers,
+        (buffers, reads): (Buffers, Arc<Semaphore>),
     ) -> Connection {
+        let memory = new.memory.clone();
         let receive_buffer = u32::try_from(buffers.receive).unwrap_or(u32::MAX);
         Connection {
             send_buffer: buffers.send.max(1),
@@ -74,7 +113,7 @@ impl Connection {
             events,
             host,
             engine,
-            outbox: Arc::new(Outbox::new(buffers.send)),
+            outbox: Arc::new(Outbox::new(buffers.send, &memory)),
             room: queues::room(receive_buffer),
             output: Vec::new(),
             framed: VecDeque::new(),
@@ -82,6 +121,14 @@ impl Connection {
             rejected_bytes: 0,
             progress_bytes: 0,
             progress_told: Duration::ZERO,
+            receiving: memory.charge(0),
+            sending: memory.charge(0),
+            memory,
+            reads,
+            block: None,
+            waiting: None,
+            block_since: None,
+            unread_since: None,
         }
     }
 
@@ -107,21 +154,25 @@ impl Connection {
         self.take_output();
         loop {
             if sent == self.output.len() || sent >= self.send_buffer {
-                self.output.drain(..sent);
-                sent = 0;
+                self.drop_sent(&mut sent);
             }
             // Also if nothing goes out: who takes nothing must not keep its place for that.
             if self.outbox.is_ending() {
                 return self.end(&mut writer, sent, None).await;
             }
-            while self.output.len() - sent < self.send_buffer {
+            while self.output.len() - sent < self.send_buffer && self.may_send_next() {
                 let Some(item) = self.outbox.pop() else { break };
                 if let Err(reason) = self.send(item).await {
                     return self.end(&mut writer, sent, Some(reason)).await;
                 }
             }
             self.deliver().await;
-            let may_read = self.transport.message_bytes() < self.receive_buffer.max(1) as usize;
+            let has_memory = self.memory.may_receive();
+            let may_read = has_memory && self.transport.message_bytes() < self.receive_buffer.max(1) as usize;
+            if let Some(reason) = self.judge_memory(has_memory) {
+                return reason;
+            }
+            let pause = self.pause(has_memory);
             tokio::select! {
                 read = reader.read(&mut buffer), if may_read => match read {
                     Ok(0) => return "socket closed".to_owned(),
@@ -131,6 +182,7 @@ impl Connection {
                         self.take_output();
                         // Messages before an error count.
                         self.deliver().await;
+                        self.count_memory();
                         self.tell_progress();
                         if let Err(error) = received {
                             return error.to_string();
@@ -146,7 +198,79 @@ impl Connection {
                     Err(error) => return format!("socket send error: {error}"),
                 },
                 () = self.outbox.changed.notified() => {}
+                () = sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
+        }
+    }
+
+    /// Drops what the socket has taken; an empty buffer gives its memory back.
+    fn drop_sent(&mut self, sent: &mut usize) {
+        self.output.drain(..*sent);
+        *sent = 0;
+        if self.output.is_empty() {
+            self.block_since = None;
+            if self.output.capacity() > OUTPUT_KEPT_BYTES {
+                self.output = Vec::new();
+            }
+        }
+        self.count_memory();
+    }
+
+    /// Charges what is held now.
+    fn count_memory(&mut self) {
+        let messages = self.transport.message_bytes() + self.transport.message_count() * MESSAGE_BYTES;
+        self.block = None;
+        self.receiving.set(self.transport.buffered_size() + messages);
+        self.sending.set(self.output.capacity() + self.framed.len() * size_of::<Framed>());
+    }
+
+    /// Whether what is to be sent next may be: a block needs memory.
+    fn may_send_next(&mut self) -> bool {
+        let Some(hash) = self.outbox.next_block() else {
+            self.waiting = None;
+            return true;
+        };
+        let size = self.engine.header_info(&hash).and_then(|info| info.node.block).map_or(0, |block| block.size);
+        self.block = self.memory.charge_block(usize::try_from(size).unwrap_or(usize::MAX));
+        if self.block.is_some() {
+            self.waiting = None;
+        } else if self.waiting.is_none() {
+            self.waiting = Some(self.memory.wait_to_send());
+        }
+        self.block.is_some()
+    }
+
+    /// The reason to end the connection for the memory that it holds.
+    fn judge_memory(&mut self, has_memory: bool) -> Option<String> {
+        let now = self.host.now().elapsed;
+        let is_trusted = self.new.permissions.contains(Permissions::NO_BAN);
+        // What is held of blocks that it takes is no reason: those are judged by how fast it takes them.
+        let holds_more = self.receiving.bytes() > self.memory.budget().plan().share;
+        if has_memory || !holds_more {
+            self.unread_since = None;
+        } else {
+            let since = *self.unread_since.get_or_insert(now);
+            if now.saturating_sub(since) > MEMORY_WAIT_MAX && !is_trusted {
+                return Some(format!("holds {} bytes while memory for peers is short", self.memory.used()));
+            }
+        }
+        let (since, sent_before) = self.block_since?;
+        let time = now.saturating_sub(since);
+        let taken = self.sent_bytes.saturating_sub(sent_before);
+        let is_slow = time > SLOW_TIME && taken < SLOW_BYTES_PER_SECOND.saturating_mul(time.as_secs());
+        if time > SLOW_TIME && !is_slow {
+            self.block_since = Some((now, self.sent_bytes));
+        }
+        (is_slow && !is_trusted && self.memory.budget().has_waiting())
+            .then(|| format!("took {taken} bytes of blocks in {} s while others wait for that memory", time.as_secs()))
+    }
+
+    /// Until the loop must look again though nothing happened.
+    fn pause(&self, has_memory: bool) -> Option<Duration> {
+        match (has_memory && self.waiting.is_none(), self.block_since) {
+            (false, _) => Some(MEMORY_PAUSE),
+            (true, Some(_)) => Some(SLOW_PAUSE),
+            (true, None) => None,
         }
     }
 
@@ -161,7 +285,7 @@ impl Connection {
                 if reason.is_some() {
                     return;
                 }
-                match self.outbox.pop() {
+                match self.may_send_next().then(|| self.outbox.pop()).flatten() {
                     Some(item) => reason = self.send(item).await.err(),
                     None => return,
                 }
@@ -196,43 +320,76 @@ impl Connection {
 
     fn take_output(&mut self) {
         self.framed.extend(self.transport.take_framed());
-        self.output.extend_from_slice(&self.transport.take_output());
+        let output = self.transport.take_output();
+        if self.output.is_empty() && output.len() > self.output.capacity() {
+            self.output = output;
+        } else {
+            if output.len() > OUTPUT_KEPT_BYTES {
+                self.output.reserve_exact(output.len());
+            }
+            self.output.extend_from_slice(&output);
+        }
+        self.count_memory();
     }
 
     async fn send(&mut self, item: Outgoing) -> Result<(), String> {
+        let is_block = !matches!(item, Outgoing::Message(_) | Outgoing::End { .. });
         match item {
             Outgoing::Message(message) => self.transport.send_message(&message),
-            Outgoing::Block { hash, with_witness } => {
-                let engine = Arc::clone(&self.engine);
-                let read = tokio::task::spawn_blocking(move || {
-                    let info = engine.header_info(&hash)?;
-                    let raw = engine.raw_block(&info).ok().flatten()?;
-                    if with_witness {
-                        Some(raw.as_bytes().to_vec())
-                    } else {
-                        raw.parse().ok().map(|block| block.stripped())
-                    }
-                });
-                match read.await {
-                    Ok(Some(bytes)) => self.transport.send(Command::BLOCK, &bytes),
-                    _ => return Err("cannot load block from disk".to_owned()),
-                }
-            }
+            Outgoing::Block { hash, with_witness } => self.send_block(hash, with_witness).await?,
             Outgoing::Compact { hash, nonce } => {
-                let engine = Arc::clone(&self.engine);
-                let read = tokio::task::spawn_blocking(move || {
-                    let block = engine.block(&engine.header_info(&hash)?).ok().flatten()?;
-                    Some(CompactBlock::new(&block, nonce))
-                });
-                match read.await {
-                    Ok(Some(compact)) => self.transport.send_message(&Message::CmpctBlock(Box::new(compact))),
-                    _ => return Err("cannot load block from disk".to_owned()),
-                }
+                let compact = self.read(hash, move |raw| Some(CompactBlock::new(&parse(raw)?, nonce))).await?;
+                self.transport.send_message(&Message::CmpctBlock(Box::new(compact)));
             }
+            Outgoing::Transactions(request) => self.send_transactions(request).await?,
             Outgoing::End { reason } => return Err(reason),
         }
         self.take_output();
+        if is_block && self.block_since.is_none() {
+            self.block_since = Some((self.host.now().elapsed, self.sent_bytes));
+        }
         Ok(())
+    }
+
+    async fn send_block(&mut self, hash: BlockHash, with_witness: bool) -> Result<(), String> {
+        if with_witness {
+            let raw = self.read(hash, Some).await?;
+            self.transport.send(Command::BLOCK, raw.as_bytes());
+        } else {
+            let bytes = self.read(hash, |raw| Some(parse(raw)?.stripped())).await?;
+            self.transport.send(Command::BLOCK, &bytes);
+        }
+        Ok(())
+    }
+
+    async fn send_transactions(&mut self, request: BlockTransactionsRequest) -> Result<(), String> {
+        let hash = request.block_hash;
+        let made = self.read(hash, move |raw| Some(BlockTransactions::new(&parse(raw)?, &request))).await?;
+        match made {
+            Some(answer) => self.transport.send_message(&Message::BlockTxn(answer)),
+            None => {
+                // If nobody listens, the network is ending.
+                let _ = self.events.send(Event::BadTransactionsRequest { from: self.new.id }).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a block, a few at a time for all connections, and makes something of it.
+    async fn read<T: Send + 'static>(
+        &self,
+        hash: BlockHash,
+        make: impl FnOnce(RawBlock) -> Option<T> + Send + 'static,
+    ) -> Result<T, String> {
+        let engine = Arc::clone(&self.engine);
+        let place = Arc::clone(&self.reads).acquire_owned().await;
+        let read = tokio::task::spawn_blocking(move || {
+            let info = engine.header_info(&hash)?;
+            make(engine.raw_block(&info).ok().flatten()?)
+        });
+        let made = read.await;
+        drop(place);
+        made.ok().flatten().ok_or_else(|| "cannot load block from disk".to_owned())
     }
 
     /// Tells the manager, now and then, how much of a long message has come.
@@ -260,7 +417,9 @@ impl Connection {
             self.traffic.note_received_message(Some(command), raw_size as u64);
             let size = queues::permits(raw_size, self.receive_buffer);
             let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(size).await else { return };
-            let event = Event::Message { from: self.new.id, command, payload, _permit: permit };
+            let charge = self.memory.charge(payload.capacity() + MESSAGE_BYTES);
+            self.count_memory();
+            let event = Event::Message { from: self.new.id, command, payload, _permit: permit, _charge: charge };
             if self.events.send(event).await.is_err() {
                 return;
             }
@@ -272,8 +431,14 @@ impl Connection {
     }
 
     fn has_room_for_answers(&self) -> bool {
-        self.output.len() < self.send_buffer && !self.outbox.is_full()
+        self.output.len() < self.send_buffer
+            && !self.outbox.is_full()
+            && self.memory.may_answer(self.sending.bytes() + self.outbox.memory_bytes())
     }
+}
+
+fn parse(raw: RawBlock) -> Option<Block> {
+    raw.parse().ok()
 }
 
 /// Messages whose answers may be much larger than they are.
@@ -332,11 +497,13 @@ mod tests {
                 local: Endpoint::default(),
                 v2: false,
                 traffic: Arc::default(),
+                memory: PeerMemory::default(),
             };
             let (events, mut incoming) = mpsc::channel(16);
             let transport = Transport::v1([1, 2, 3, 4]);
             let buffers = Buffers { receive: 1000, send: 1000 };
-            let connection = Connection::new(new, transport, events, Arc::new(Still), engine(), buffers);
+            let reads = Arc::new(Semaphore::new(1));
+            let connection = Connection::new(new, transport, events, Arc::new(Still), engine(), (buffers, reads));
             let ((ours, _theirs), (quiet, _speaker)) = (duplex(64), duplex(64));
             let running = tokio::spawn(connection.run(Box::new(quiet), Box::new(ours)));
             let Some(Event::Connected { outbox, .. }) = incoming.recv().await else { panic!("no connection") };

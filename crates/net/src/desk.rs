@@ -7,7 +7,9 @@ use crate::figures::Figures;
 use crate::files::Save;
 use crate::outbox::{Outbox, Outgoing};
 use crate::store::Delivery;
+use lydian_p2p::PeerMemory;
 use lydian_p2p::manager::{Action, BlockFate, PeerId, PeerManager};
+use lydian_primitives::BlockHash;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +27,7 @@ pub(crate) struct Desk {
     /// Who opens connections, and where that happens.
     dialer: Arc<Dialer>,
     sockets: Handle,
-    outboxes: HashMap<PeerId, Arc<Outbox>>,
+    peers: HashMap<PeerId, (Arc<Outbox>, PeerMemory)>,
     is_ending: Arc<AtomicBool>,
     figures: Arc<Figures>,
 }
@@ -41,7 +43,7 @@ impl Desk {
         figures: Arc<Figures>,
     ) -> Desk {
         let (dialer, sockets) = dialer;
-        Desk { manager, host, blocks, saves, dialer, sockets, outboxes: HashMap::new(), is_ending, figures }
+        Desk { manager, host, blocks, saves, dialer, sockets, peers: HashMap::new(), is_ending, figures }
     }
 
     /// Until nobody sends events any more, or the end is wanted. Then what has to outlast it is written.
@@ -62,14 +64,17 @@ impl Desk {
         let now = self.host.now();
         match event {
             Event::Connected { new, outbox } => {
-                self.outboxes.insert(new.id, outbox);
+                self.peers.insert(new.id, (outbox, new.memory.clone()));
                 self.manager.connected(new, now);
             }
-            Event::Message { from, command, payload, _permit } => self.manager.received(from, command, payload, now),
+            Event::Message { from, command, payload, _permit, _charge } => {
+                self.manager.received(from, command, payload, now);
+            }
+            Event::BadTransactionsRequest { from } => self.manager.bad_transactions_request(from, now),
             Event::Progress { from, bytes } => self.manager.progressed(from, bytes, now),
             Event::Disconnected { peer, reason, wants_v1 } => {
                 self.host.log(true, &format!("disconnected peer={peer}: {reason}"));
-                self.outboxes.remove(&peer);
+                self.peers.remove(&peer);
                 if wants_v1 {
                     self.manager.retry_with_v1(peer);
                 }
@@ -89,6 +94,9 @@ impl Desk {
                 self.manager.chain_changed(now);
                 self.manager.tick(now);
                 self.figures.set(self.manager.figures());
+                if self.dialer.memory().should_trim() {
+                    self.sockets.spawn_blocking(lydian_disk::release_free_memory);
+                }
             }
         }
     }
@@ -109,6 +117,7 @@ impl Desk {
             Action::Send { to, message } => self.push(to, Outgoing::Message(message)),
             Action::SendBlock { to, hash, with_witness } => self.push(to, Outgoing::Block { hash, with_witness }),
             Action::SendCompact { to, hash, nonce } => self.push(to, Outgoing::Compact { hash, nonce }),
+            Action::SendBlockTransactions { to, request } => self.push(to, Outgoing::Transactions(request)),
             Action::Disconnect { peer, reason } => self.push(peer, Outgoing::End { reason }),
             Action::Connect { attempt, kind, target, v2 } => {
                 self.sockets.spawn(Arc::clone(&self.dialer).connect(attempt, kind, target, v2));
@@ -121,20 +130,26 @@ impl Desk {
                 let _ = self.saves.send((file, bytes));
             }
             Action::Log { is_debug, text } => self.host.log(is_debug, &text),
-            Action::Store { from, hash, bytes } => match self.blocks.try_send(Delivery { from, hash, bytes }) {
-                Ok(()) => {}
-                // More than the window of the download holds were sent without being asked for: the block may come again.
-                Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) => {
-                    let now = self.host.now();
-                    self.manager.block_stored(lost.from, &lost.hash, &BlockFate::TooEarly, now);
-                }
-            },
+            Action::Store { from, hash, bytes } => self.store(from, hash, bytes),
         }
     }
 
     fn push(&self, to: PeerId, item: Outgoing) {
-        if let Some(outbox) = self.outboxes.get(&to) {
+        if let Some((outbox, _)) = self.peers.get(&to) {
             outbox.push(item);
+        }
+    }
+
+    /// Hands a block on to be stored; its bytes count as the peer's until that is done.
+    fn store(&mut self, from: PeerId, hash: BlockHash, bytes: Vec<u8>) {
+        let charge = self.peers.get(&from).map(|(_, memory)| memory.charge(bytes.capacity()));
+        match self.blocks.try_send(Delivery { from, hash, bytes, _charge: charge }) {
+            Ok(()) => {}
+            // More than the window of the download holds were sent without being asked for: the block may come again.
+            Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) => {
+                let now = self.host.now();
+                self.manager.block_stored(lost.from, &lost.hash, &BlockFate::TooEarly, now);
+            }
         }
     }
 }

@@ -5,14 +5,14 @@ use crate::connection::Connection;
 use crate::event::Event;
 use crate::listen::Listen;
 use crate::proxy::{Stream, Ways};
-use crate::{Buffers, Events, Host, NetworkSettings};
+use crate::{Buffers, Events, Host, NetworkSettings, queues};
 use lydian_engine::Engine;
-use lydian_p2p::manager::{AttemptFailure, AttemptId, LookupId, NewPeer, PeerId, Target};
+use lydian_p2p::manager::{AttemptFailure, AttemptId, ConnectSettings, LookupId, NewPeer, PeerId, Target};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_p2p::permissions::Whitelist;
-use lydian_p2p::{Traffic, TrafficTotals};
+use lydian_p2p::{MemoryBudget, MemoryPlan, PeerMemory, Traffic, TrafficTotals};
 use lydian_wire::transport::{Transport, V2Secrets};
-use lydian_wire::{Endpoint, NetAddr};
+use lydian_wire::{Endpoint, NetAddr, Network};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,9 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Connections beyond those that may stay: to be refused, or in the place of one that is being ended.
 const ACCEPTED_SPARE: usize = 64;
 
+/// Connections that this node opens, beside those accepted: 11 that it chooses, 8 of `-addnode`, and some by `-connect` and by hand.
+const OPENED_MAX: usize = 35;
+
 /// Between two looks at what time brings.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -32,6 +35,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) struct Dialer {
     magic: [u8; 4],
     v2: bool,
+    /// CJDNS can be reached: its addresses are not taken for IPv6 ones.
+    has_cjdns: bool,
     ways: Ways,
     buffers: Buffers,
     whitelist: Whitelist,
@@ -40,6 +45,9 @@ pub(crate) struct Dialer {
     engine: Arc<Engine>,
     next_id: AtomicU64,
     inbound: Arc<Semaphore>,
+    /// The memory of all connections, and places for blocks that are read for them.
+    memory: Arc<MemoryBudget>,
+    reads: Arc<Semaphore>,
     totals: Arc<TrafficTotals>,
 }
 
@@ -55,6 +63,7 @@ impl Dialer {
         Dialer {
             magic: settings.manager.params.magic,
             v2: connect.v2,
+            has_cjdns: settings.manager.reachable.contains(&Network::Cjdns),
             ways: Ways::new(connect.proxies.clone(), settings.connect_timeout, Arc::clone(&host)),
             buffers: settings.buffers,
             whitelist: settings.whitelist.clone(),
@@ -62,9 +71,18 @@ impl Dialer {
             events,
             engine,
             next_id: AtomicU64::new(0),
-            inbound: Arc::new(Semaphore::new(connect.automatic_max + ACCEPTED_SPARE)),
+            inbound: Arc::new(Semaphore::new(
+                connect.automatic_max.saturating_add(ACCEPTED_SPARE).min(Semaphore::MAX_PERMITS),
+            )),
+            memory: MemoryBudget::new(plan(connect)),
+            reads: queues::reads(),
             totals,
         }
+    }
+
+    /// The memory of all connections.
+    pub(crate) fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
     }
 
     /// An attempt, and the connection that comes of it.
@@ -87,10 +105,16 @@ impl Dialer {
     pub(crate) fn accept(self: &Arc<Self>, stream: TcpStream, from: SocketAddr, place: Listen) {
         let Ok(room) = Arc::clone(&self.inbound).try_acquire_owned() else { return };
         let dialer = Arc::clone(self);
+        let from = dialer.classified(from.into());
         tokio::spawn(async move {
-            dialer.converse(Stream::Tcp(stream), from.into(), Origin::Accepted(place), dialer.v2).await;
+            dialer.converse(Stream::Tcp(stream), from, Origin::Accepted(place), dialer.v2).await;
             drop(room);
         });
+    }
+
+    /// Core's `MaybeFlipIPv6toCJDNS`, for addresses that the system names.
+    fn classified(&self, endpoint: Endpoint) -> Endpoint {
+        Endpoint { addr: if self.has_cjdns { endpoint.addr.maybe_cjdns() } else { endpoint.addr }, ..endpoint }
     }
 
     /// The addresses of a name; none if it has none.
@@ -107,11 +131,13 @@ impl Dialer {
 
     /// One connection from its beginning to its end.
     async fn converse(&self, stream: Stream, endpoint: Endpoint, origin: Origin, v2: bool) {
-        let local = match stream.local() {
-            Ok(local) => local,
-            Err(error) => {
+        let memory = PeerMemory::open(&self.memory).ok_or_else(|| "too many connections".to_owned());
+        let opened = memory.and_then(|memory| Ok((stream.local().map_err(|error| error.to_string())?, memory)));
+        let (local, memory) = match opened {
+            Ok(opened) => opened,
+            Err(reason) => {
                 if let Origin::Dialled { attempt, .. } = origin {
-                    let failure = AttemptFailure::Target { reason: error.to_string() };
+                    let failure = AttemptFailure::Target { reason };
                     let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
                 }
                 return;
@@ -135,6 +161,7 @@ impl Dialer {
             (true, true) => Transport::v2_responder(self.magic, secrets()),
             (true, false) => Transport::v2_initiator(self.magic, secrets()),
         };
+        let local = if kind.is_inbound() { self.classified(local) } else { local };
         let new = NewPeer {
             id,
             kind,
@@ -145,11 +172,18 @@ impl Dialer {
             local,
             v2,
             traffic: Arc::new(Traffic::new(Arc::clone(&self.totals))),
+            memory,
         };
         let (host, engine) = (Arc::clone(&self.host), Arc::clone(&self.engine));
         let (reader, writer) = stream.split();
-        Connection::new(new, transport, self.events.clone(), host, engine, self.buffers).run(reader, writer).await;
+        let limits = (self.buffers, Arc::clone(&self.reads));
+        Connection::new(new, transport, self.events.clone(), host, engine, limits).run(reader, writer).await;
     }
+}
+
+/// How the memory of peers is divided.
+pub(crate) fn plan(connect: &ConnectSettings) -> MemoryPlan {
+    MemoryPlan::new(connect.automatic_max.saturating_add(ACCEPTED_SPARE + OPENED_MAX))
 }
 
 /// Where a connection comes from.

@@ -3,6 +3,7 @@
 use crate::handle::Asked;
 use crate::outbox::Outbox;
 use lydian_p2p::manager::{AttemptFailure, AttemptId, BlockFate, LookupId, NewPeer, PeerId};
+use lydian_p2p::memory::Charge;
 use lydian_primitives::BlockHash;
 use lydian_wire::{Command, NetAddr};
 use std::sync::Arc;
@@ -21,13 +22,19 @@ pub(crate) enum Event {
         command: Command,
         payload: Vec<u8>,
         _permit: OwnedSemaphorePermit,
+        /// The bytes count as the peer's until then.
+        _charge: Charge,
     },
-    /// `wants_v1`: it ended before v2 was spoken, and v1 may do.
+    /// It asked for transactions that a block does not have.
+    BadTransactionsRequest {
+        from: PeerId,
+    },
     /// So many bytes came of a message that is not complete.
     Progress {
         from: PeerId,
         bytes: u64,
     },
+    /// `wants_v1`: it ended before v2 was spoken, and v1 may do.
     Disconnected {
         peer: PeerId,
         reason: String,

@@ -34,10 +34,10 @@ use desk::Desk;
 use dial::Dialer;
 use event::Event;
 use lydian_engine::{Engine, Observer};
-use lydian_p2p::Moment;
 use lydian_p2p::files::FilesError;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
 use lydian_p2p::permissions::Whitelist;
+use lydian_p2p::{MemoryBudget, Moment};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::net::SocketAddr;
@@ -128,6 +128,7 @@ pub struct Network {
     events: Events,
     validator: Arc<Validator>,
     figures: Arc<Figures>,
+    memory: Arc<MemoryBudget>,
     addresses: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
     runtime: Option<Runtime>,
@@ -171,6 +172,7 @@ impl Network {
         let figures = Arc::<Figures>::default();
         let (saves, to_save) = queues::saves();
         let (data, save_host) = (settings.data.clone(), Arc::clone(&host));
+        let memory = Arc::clone(dialer.memory());
         let sockets = (dialer, runtime.handle().clone());
         let desk = Desk::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));
         let threads = vec![
@@ -182,7 +184,8 @@ impl Network {
                 move || validator.work()
             })?,
         ];
-        Ok(Network { is_ending, events: own_events, validator, figures, addresses, threads, runtime: Some(runtime) })
+        let runtime = Some(runtime);
+        Ok(Network { is_ending, events: own_events, validator, figures, memory, addresses, threads, runtime })
     }
 
     /// Where it listens: ports that were left to the system are those it chose.
@@ -198,6 +201,11 @@ impl Network {
     /// Where the sync stands, for a display.
     pub fn figures(&self) -> &Arc<Figures> {
         &self.figures
+    }
+
+    /// The memory of all peers together.
+    pub fn memory(&self) -> &Arc<MemoryBudget> {
+        &self.memory
     }
 
     /// Who validates; whoever changes the chain otherwise wakes it.

@@ -1,10 +1,13 @@
 //! What waits to be sent to one peer. Input: messages of the manager, stored blocks. Output: items for the connection's task, in order. The bytes that wait
-//! are counted, so that whoever reads from the peer can wait until they are fewer.
+//! are counted, so that whoever reads from the peer can wait until they are fewer; what they take of memory is charged to the peer's account. Blocks are read
+//! when their turn comes, not before.
 
+use lydian_p2p::PeerMemory;
+use lydian_p2p::memory::Charge;
 use lydian_primitives::BlockHash;
-use lydian_wire::Message;
+use lydian_wire::{BlockTransactionsRequest, Message};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Something to send.
@@ -19,6 +22,8 @@ pub(crate) enum Outgoing {
         hash: BlockHash,
         nonce: u64,
     },
+    /// Transactions of a stored block.
+    Transactions(BlockTransactionsRequest),
     /// Nothing more: the connection ends once everything before is sent.
     End {
         reason: String,
@@ -34,58 +39,170 @@ pub(crate) struct Outbox {
     pub(crate) changed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
-    items: VecDeque<Outgoing>,
+    items: VecDeque<Item>,
     bytes: usize,
     is_ending: bool,
+    /// What the queue takes of the memory of all peers.
+    charge: Charge,
+    memory_bytes: usize,
+}
+
+/// An item, or a run of blocks: a peer may ask for fifty thousand in one message, and what it asked for should not take more memory than the message.
+#[derive(Debug)]
+enum Item {
+    One(Box<Outgoing>),
+    /// The nonce is that of its compact ones, if there are any.
+    Blocks {
+        nonce: Option<u64>,
+        blocks: VecDeque<Wanted>,
+    },
+}
+
+/// A block that was asked for, and in what form.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    hash: BlockHash,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Whole,
+    Stripped,
+    Compact,
 }
 
 /// What a queued item counts for beside its bytes: most are small, and a block is read only when its turn comes.
 const ITEM_BYTES: usize = 1_000;
 
+/// Bytes of memory that an item takes beside what it refers to.
+const ITEM_MEMORY_BYTES: usize = size_of::<Item>() + size_of::<Outgoing>();
+
 impl Outbox {
     /// Nothing waits; above so many bytes it is full.
-    pub(crate) fn new(bytes_max: usize) -> Outbox {
-        Outbox { bytes_max, queue: Mutex::default(), changed: Notify::new() }
+    pub(crate) fn new(bytes_max: usize, memory: &PeerMemory) -> Outbox {
+        let (items, charge) = (VecDeque::new(), memory.charge(0));
+        let queue = Queue { items, bytes: 0, is_ending: false, charge, memory_bytes: 0 };
+        Outbox { bytes_max, queue: Mutex::new(queue), changed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn push(&self, item: Outgoing) {
         {
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queue = self.lock();
             queue.bytes += weight(&item);
             queue.is_ending |= matches!(item, Outgoing::End { .. });
-            queue.items.push_back(item);
+            queue.push(item);
+            queue.settle();
         }
         self.changed.notify_one();
     }
 
     pub(crate) fn pop(&self) -> Option<Outgoing> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let item = queue.items.pop_front()?;
+        let mut queue = self.lock();
+        let item = queue.pop()?;
         queue.bytes -= weight(&item);
+        queue.settle();
         Some(item)
+    }
+
+    /// The block that is to be sent next, if a block is next.
+    pub(crate) fn next_block(&self) -> Option<BlockHash> {
+        match self.lock().items.front()? {
+            Item::Blocks { blocks, .. } => blocks.front().map(|wanted| wanted.hash),
+            Item::One(item) => match **item {
+                Outgoing::Transactions(ref request) => Some(request.block_hash),
+                _ => None,
+            },
+        }
     }
 
     /// Whether the connection is to end, however much waits before that.
     pub(crate) fn is_ending(&self) -> bool {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_ending
+        self.lock().is_ending
     }
 
     /// Why it ends; what waits before that is dropped.
     pub(crate) fn take_end(&self) -> Option<String> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.lock();
         let items = std::mem::take(&mut queue.items);
-        queue.bytes = 0;
+        (queue.bytes, queue.memory_bytes) = (0, 0);
+        queue.settle();
         items.into_iter().find_map(|item| match item {
-            Outgoing::End { reason } => Some(reason),
-            _ => None,
+            Item::One(item) => match *item {
+                Outgoing::End { reason } => Some(reason),
+                _ => None,
+            },
+            Item::Blocks { .. } => None,
         })
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.lock().memory_bytes
     }
 
     /// Whether so much waits that nothing more should be read.
     pub(crate) fn is_full(&self) -> bool {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).bytes > self.bytes_max
+        self.lock().bytes > self.bytes_max
+    }
+}
+
+impl Queue {
+    fn push(&mut self, item: Outgoing) {
+        let (wanted, own_nonce) = match item {
+            Outgoing::Block { hash, with_witness: true } => (Wanted { hash, form: Form::Whole }, None),
+            Outgoing::Block { hash, with_witness: false } => (Wanted { hash, form: Form::Stripped }, None),
+            Outgoing::Compact { hash, nonce } => (Wanted { hash, form: Form::Compact }, Some(nonce)),
+            item => {
+                self.memory_bytes += ITEM_MEMORY_BYTES + weight(&item) - ITEM_BYTES;
+                return self.items.push_back(Item::One(Box::new(item)));
+            }
+        };
+        self.memory_bytes += size_of::<Wanted>();
+        match self.items.back_mut() {
+            Some(Item::Blocks { nonce, blocks }) => {
+                *nonce = nonce.or(own_nonce);
+                blocks.push_back(wanted);
+            }
+            _ => {
+                self.memory_bytes += ITEM_MEMORY_BYTES;
+                self.items.push_back(Item::Blocks { nonce: own_nonce, blocks: [wanted].into() });
+            }
+        }
+    }
+
+    fn pop(&mut self) -> Option<Outgoing> {
+        let Some(Item::Blocks { nonce, blocks }) = self.items.front_mut() else {
+            let Some(Item::One(item)) = self.items.pop_front() else { return None };
+            self.memory_bytes -= ITEM_MEMORY_BYTES + weight(&item) - ITEM_BYTES;
+            return Some(*item);
+        };
+        let nonce = *nonce;
+        let wanted = blocks.pop_front();
+        if blocks.is_empty() {
+            self.items.pop_front();
+            self.memory_bytes -= ITEM_MEMORY_BYTES;
+        }
+        let Wanted { hash, form } = wanted?;
+        self.memory_bytes -= size_of::<Wanted>();
+        Some(match form {
+            Form::Whole => Outgoing::Block { hash, with_witness: true },
+            Form::Stripped => Outgoing::Block { hash, with_witness: false },
+            Form::Compact => Outgoing::Compact { hash, nonce: nonce.unwrap_or_default() },
+        })
+    }
+
+    fn settle(&mut self) {
+        self.charge.set(self.memory_bytes);
+        if self.items.is_empty() && self.items.capacity() > 64 {
+            self.items = VecDeque::new();
+        }
     }
 }
 
@@ -99,6 +216,7 @@ fn weight(item: &Outgoing) -> usize {
             compact.short_ids.len() * 8 + compact.prefilled.iter().map(|prefilled| prefilled.tx.len()).sum::<usize>()
         }
         Outgoing::Message(Message::BlockTxn(answer)) => answer.txs.iter().map(Vec::len).sum(),
+        Outgoing::Transactions(request) => request.indexes.len() * size_of::<u16>(),
         _ => 0,
     };
     ITEM_BYTES + bytes
@@ -114,7 +232,7 @@ mod tests {
     /// limit: SEND_BUFFER_BYTES above
     #[test]
     fn nothing_is_read_while_too_much_waits() {
-        let outbox = Outbox::new(SEND_BUFFER_BYTES);
+        let outbox = Outbox::new(SEND_BUFFER_BYTES, &PeerMemory::default());
         (0..SEND_BUFFER_BYTES / ITEM_BYTES).for_each(|_| outbox.push(Outgoing::Message(Message::Verack)));
         assert!(!outbox.is_full());
         outbox.push(Outgoing::Message(Message::Verack));
@@ -127,5 +245,43 @@ mod tests {
         outbox.push(Outgoing::Message(Message::BlockTxn(answer)));
         assert!(outbox.is_full());
         assert!(outbox.pop().is_some() && !outbox.is_full());
+    }
+
+    /// The largest `getdata` names fifty thousand blocks, 1.8 MB. Each was an item of its own in the queue, which took ten times that for each of a hundred
+    /// peers. Now they take what the message took, and come out as they went in.
+    #[test]
+    fn fifty_thousand_blocks_take_no_more_than_their_question() {
+        let memory = PeerMemory::default();
+        let outbox = Outbox::new(SEND_BUFFER_BYTES, &memory);
+        let hash = |number: u32| BlockHash(std::array::from_fn(|at| number.to_le_bytes()[at % 4]));
+        outbox.push(Outgoing::Message(Message::Verack));
+        for number in 0..50_000 {
+            outbox.push(match number % 3 {
+                0 => Outgoing::Block { hash: hash(number), with_witness: true },
+                1 => Outgoing::Block { hash: hash(number), with_witness: false },
+                _ => Outgoing::Compact { hash: hash(number), nonce: 7 },
+            });
+        }
+        outbox.push(Outgoing::Message(Message::Verack));
+        assert!(memory.used() > 1_600_000 && memory.used() < 50_000 * 36, "{}", memory.used());
+        assert!(outbox.is_full() && outbox.next_block().is_none());
+        assert!(matches!(outbox.pop(), Some(Outgoing::Message(Message::Verack))));
+        for number in 0..50_000 {
+            assert_eq!(outbox.next_block(), Some(hash(number)));
+            let is_same = match (number % 3, outbox.pop().unwrap()) {
+                (0, Outgoing::Block { hash: found, with_witness: true })
+                | (1, Outgoing::Block { hash: found, with_witness: false })
+                | (2, Outgoing::Compact { hash: found, nonce: 7 }) => found == hash(number),
+                _ => false,
+            };
+            assert!(is_same, "{number}");
+        }
+        assert!(matches!(outbox.pop(), Some(Outgoing::Message(Message::Verack))));
+        assert!(outbox.pop().is_none() && memory.used() == 0 && !outbox.is_full());
+        outbox.push(Outgoing::Block { hash: hash(1), with_witness: true });
+        outbox.push(Outgoing::End { reason: "enough".to_owned() });
+        assert!(outbox.is_ending());
+        assert_eq!(outbox.take_end().as_deref(), Some("enough"));
+        assert_eq!(memory.used(), 0);
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::{Host, socks};
 use lydian_p2p::manager::{AttemptFailure, Target};
-use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress};
+use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress, Way};
 use lydian_wire::Endpoint;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -84,20 +84,16 @@ impl Ways {
 
     /// A connection to the target.
     pub(crate) async fn find(&self, target: &Target) -> Result<Stream, AttemptFailure> {
-        let failed = |reason: &str| AttemptFailure::Target { reason: reason.to_owned() };
-        match target {
-            Target::Name { host, port } => {
-                let proxy = self.proxies.name.as_ref().ok_or_else(|| failed("there is no proxy for names"))?;
-                self.through(proxy, host, *port).await
+        match (self.proxies.way(target), target) {
+            (Way::Proxy(proxy), Target::Name { host, port }) => self.through(proxy, host, *port).await,
+            (Way::Proxy(proxy), Target::Endpoint(endpoint)) => {
+                self.through(proxy, &endpoint.addr.to_string(), endpoint.port).await
             }
-            Target::Endpoint(endpoint) => match self.proxies.of(endpoint.addr.network()) {
-                Some(proxy) => self.through(proxy, &endpoint.addr.to_string(), endpoint.port).await,
-                None => {
-                    let address = endpoint.socket_addr().ok_or_else(|| failed("there is no proxy for its network"))?;
-                    let stream = self.direct(address).await.map_err(|reason| AttemptFailure::Target { reason })?;
-                    Ok(Stream::Tcp(stream))
-                }
-            },
+            (Way::Direct(address), _) => {
+                let stream = self.direct(address).await.map_err(|reason| AttemptFailure::Target { reason })?;
+                Ok(Stream::Tcp(stream))
+            }
+            (Way::None, _) => Err(AttemptFailure::Target { reason: "there is no proxy for its network".to_owned() }),
         }
     }
 

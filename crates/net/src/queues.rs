@@ -5,6 +5,7 @@ use crate::event::Event;
 use crate::files::Save;
 use crate::limits::{BLOCKS_QUEUED, EVENTS_QUEUED, SAVES_QUEUED};
 use crate::store::Delivery;
+use lydian_p2p::limits::BLOCK_READS_MAX;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use tokio::sync::{Semaphore, mpsc};
@@ -27,6 +28,11 @@ pub(crate) fn saves() -> (SyncSender<Save>, Receiver<Save>) {
 /// Room for one peer's messages until the manager has dealt with them, one permit a byte.
 pub(crate) fn room(bytes: u32) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(bytes as usize))
+}
+
+/// Places for blocks that are read from the disk to be sent: the memory that they take meanwhile belongs to no share.
+pub(crate) fn reads() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(BLOCK_READS_MAX))
 }
 
 /// What a message takes of that room. One that is larger than the room has it to itself.
@@ -57,7 +63,7 @@ mod tests {
     #[test]
     fn blocks_above_the_bound_are_given_back() {
         let (blocks, to_store) = blocks();
-        let delivery = |from| Delivery { from: PeerId(from), hash: BlockHash::ZERO, bytes: Vec::new() };
+        let delivery = |from| Delivery { from: PeerId(from), hash: BlockHash::ZERO, bytes: Vec::new(), _charge: None };
         (0..BLOCKS_QUEUED as u64).for_each(|from| blocks.try_send(delivery(from)).unwrap());
         let Err(TrySendError::Full(lost)) = blocks.try_send(delivery(u64::MAX)) else { panic!("no bound") };
         assert_eq!(lost.from, PeerId(u64::MAX));
@@ -73,6 +79,18 @@ mod tests {
         let save = || (SavedFile::Bans, Vec::new());
         (0..SAVES_QUEUED).for_each(|_| saves.try_send(save()).unwrap());
         assert!(matches!(saves.try_send(save()), Err(TrySendError::Full(_))));
+    }
+
+    /// limit: p2p::BLOCK_READS_MAX at
+    /// limit: p2p::BLOCK_READS_MAX above
+    #[test]
+    fn a_few_blocks_are_read_at_a_time() {
+        let reads = reads();
+        let mut places: Vec<_> =
+            (0..BLOCK_READS_MAX).map(|_| Arc::clone(&reads).try_acquire_owned().unwrap()).collect();
+        assert!(Arc::clone(&reads).try_acquire_owned().is_err());
+        places.pop();
+        assert!(Arc::clone(&reads).try_acquire_owned().is_ok());
     }
 
     /// limit: RECEIVE_BUFFER_BYTES at

@@ -7,6 +7,7 @@ use crate::{Events, Host};
 use lydian_consensus::{Rejected, Rule};
 use lydian_engine::{Engine, EngineError};
 use lydian_p2p::manager::{BlockFate, PeerId};
+use lydian_p2p::memory::Charge;
 use lydian_primitives::{BlockHash, RawBlock};
 use lydian_wire::message::block_size;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub(crate) struct Delivery {
     pub(crate) from: PeerId,
     pub(crate) hash: BlockHash,
     pub(crate) bytes: Vec<u8>,
+    /// The bytes count as the peer's until they are stored.
+    pub(crate) _charge: Option<Charge>,
 }
 
 /// Who does it.
@@ -36,7 +39,7 @@ impl Storer {
 
     /// Until nobody brings blocks any more.
     pub(crate) fn work(&self, deliveries: &Receiver<Delivery>) {
-        for Delivery { from, hash, bytes } in deliveries {
+        for Delivery { from, hash, bytes, _charge } in deliveries {
             match self.store(bytes) {
                 Ok(fate) => {
                     if fate == BlockFate::Stored {

@@ -164,6 +164,13 @@ impl Download {
         self.peers.entry(peer).or_insert_with(|| Peer::new(limits, now));
     }
 
+    /// Whether there is memory for a block of the peer: without, it is asked for nothing new.
+    pub fn set_room(&mut self, peer: DownloadPeer, has_room: bool) {
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.lacks_room = !has_room;
+        }
+    }
+
     /// The peer is gone: its blocks go to others.
     pub fn remove_peer(&mut self, peer: DownloadPeer) {
         if let Some(gone) = self.peers.remove(&peer) {

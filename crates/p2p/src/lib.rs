@@ -23,6 +23,7 @@ pub mod headers;
 pub mod limits;
 pub mod local_address;
 pub mod manager;
+pub mod memory;
 pub mod outbound;
 pub mod peer;
 pub mod permissions;
@@ -35,6 +36,7 @@ pub mod upload;
 
 pub use addrman::AddrMan;
 pub use bans::Bans;
+pub use memory::{MemoryBudget, MemoryPlan, PeerMemory};
 pub use peer::Peer;
 pub use time::{Moment, UnixTime};
 pub use traffic::{Traffic, TrafficTotals};

@@ -81,3 +81,33 @@ pub const BLOCK_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// Blocks that are remembered as brought by nobody; the oldest is forgotten for one more.
 pub const WITHHELD_MAX: usize = 64;
+
+/// Bytes of memory that all peers together may take, unless there are so many connections that their shares would be below [`PEER_SHARE_MIN`].
+pub const PEER_MEMORY_BYTES: usize = 300_000_000;
+
+/// Bytes of a connection's own share, at least: more than the largest message that is sent unasked in the ordinary way, 2,000 headers.
+pub const PEER_SHARE_MIN: usize = 200_000;
+
+/// Bytes of a connection's own share, at most: Core's default of `-maxreceivebuffer`.
+pub const PEER_SHARE_MAX: usize = 5_000_000;
+
+/// Bytes of answers that may wait for a peer to take them while memory is short, before one more is made.
+pub const ANSWER_BYTES: usize = 40_000;
+
+/// Bytes that a connection costs beside its share: its state, its read buffer, one read, and the answers above with one more, 2,000 headers.
+pub const PEER_FIXED_BYTES: usize = 400_000;
+
+/// Peers that are asked for blocks at a time, each with room for one message beside its share.
+pub const BLOCK_ROOMS_MAX: usize = 16;
+
+/// Bytes of that room: the largest message.
+pub const BLOCK_ROOM_BYTES: usize = 4_000_000;
+
+/// Blocks that are read from the disk for peers at a time.
+pub const BLOCK_READS_MAX: usize = 4;
+
+/// Bytes that peers may take beyond what is their own, as long as there is room.
+pub const COMMON_BYTES: usize = 48_000_000;
+
+/// Of them, bytes that messages received may fill; the rest is for blocks that are sent.
+pub const RECEIVE_COMMON_BYTES: usize = 16_000_000;

@@ -88,6 +88,9 @@ impl LocalAddresses {
 
     /// Core's `AddLocal`.
     pub fn add(&mut self, endpoint: Endpoint, source: LocalSource) {
+        let has_cjdns = self.reachable.contains(&Network::Cjdns);
+        let addr = if has_cjdns { endpoint.addr.maybe_cjdns() } else { endpoint.addr };
+        let endpoint = Endpoint { addr, ..endpoint };
         let is_manual = source == LocalSource::Manual;
         let is_reachable = self.reachable.contains(&endpoint.addr.network());
         if !(endpoint.addr.is_routable() && (is_manual || self.discover && is_reachable)) {

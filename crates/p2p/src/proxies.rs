@@ -3,8 +3,10 @@
 //! A network without a proxy is connected to directly, but onion services, which nobody can. Names go to a proxy of their own, which resolves
 //! them: nobody else learns them.
 
+use crate::manager::Target;
 use lydian_wire::{Endpoint, NetAddr, Network};
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Where a proxy listens.
@@ -43,6 +45,15 @@ pub struct Proxies {
     pub name: Option<Proxy>,
 }
 
+/// How a target is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way<'a> {
+    Direct(SocketAddr),
+    Proxy(&'a Proxy),
+    /// Without a proxy it cannot be reached.
+    None,
+}
+
 impl Proxies {
     /// Core's `GetProxy`: addresses of local networks are connected to directly.
     pub fn of(&self, network: Network) -> Option<&Proxy> {
@@ -52,6 +63,18 @@ impl Proxies {
             Network::TorV3 => self.onion.as_ref(),
             Network::Cjdns => self.cjdns.as_ref(),
             Network::I2p | Network::Unroutable | Network::Internal => None,
+        }
+    }
+
+    /// How a target is reached. Core's `ConnectNode`.
+    pub fn way(&self, target: &Target) -> Way<'_> {
+        match target {
+            Target::Name { .. } => self.name.as_ref().map_or(Way::None, Way::Proxy),
+            Target::Endpoint(endpoint) => match (self.of(endpoint.addr.network()), endpoint.socket_addr()) {
+                (Some(proxy), _) => Way::Proxy(proxy),
+                (None, Some(address)) => Way::Direct(address),
+                (None, None) => Way::None,
+            },
         }
     }
 

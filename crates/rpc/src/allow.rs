@@ -40,9 +40,18 @@ fn bits(address: IpAddr) -> (u128, bool) {
     }
 }
 
+/// Every CJDNS address starts with it.
+const CJDNS_PREFIX: u128 = 0xfc;
+
 impl Subnet {
+    /// No address is in it.
+    const EMPTY: Subnet = Subnet { network: 1, mask: 0, is_v4: false };
+
     /// Core's `LookupSubNet`.
-    pub fn parse(text: &str) -> Result<Subnet, BadSubnet> {
+    ///
+    /// `with_cjdns`: CJDNS can be reached, so that `fc00::/8` are its addresses and not IPv6's. One such address is a subnet of its own, which no client
+    /// comes from, since clients come over IP; a mask makes it none.
+    pub fn parse(text: &str, with_cjdns: bool) -> Result<Subnet, BadSubnet> {
         let bad = || BadSubnet(text.to_owned());
         let (address, mask) = match text.split_once('/') {
             Some((address, mask)) => (address, Some(mask)),
@@ -50,6 +59,9 @@ impl Subnet {
         };
         let address: IpAddr = address.trim_start_matches('[').trim_end_matches(']').parse().map_err(|_| bad())?;
         let (network, is_v4) = bits(address);
+        if with_cjdns && !is_v4 && network >> 120 == CJDNS_PREFIX {
+            return if mask.is_none() { Ok(Subnet::EMPTY) } else { Err(bad()) };
+        }
         let size = if is_v4 { 32 } else { 128 };
         let mask = match mask {
             None => u128::MAX,
@@ -101,14 +113,21 @@ mod tests {
             ("::/0", &["::2", "2001::1"], &["9.9.9.9"]),
             ("2001:db8::/32", &["2001:db8:1::"], &["2001:db9::"]),
         ] {
-            let subnet = Subnet::parse(text).unwrap();
+            let subnet = Subnet::parse(text, true).unwrap();
             assert!(inside.iter().all(|address| subnet.contains(address.parse().unwrap())), "{text}");
             assert!(!outside.iter().any(|address| subnet.contains(address.parse().unwrap())), "{text}");
         }
         for text in ["", "1.2.3", "1.2.3.4/33", "::/129", "1.2.3.4/255.0.255.0", "1.2.3.4/ffff::", "host", "1.2.3.4/-1"]
         {
-            assert_eq!(Subnet::parse(text), Err(BadSubnet(text.to_owned())));
+            assert_eq!(Subnet::parse(text, false), Err(BadSubnet(text.to_owned())));
         }
+        // Where CJDNS is reached its addresses are no IPv6 ones: Core's sentence ends so. A subnet of them was taken all the same.
+        let ours = "fc00::1".parse().unwrap();
+        assert!(Subnet::parse("fc00::/80", false).unwrap().contains(ours));
+        assert_eq!(Subnet::parse("fc00::/80", true), Err(BadSubnet("fc00::/80".to_owned())));
+        assert!(Subnet::parse("fc00::1", false).unwrap().contains(ours));
+        assert!(!Subnet::parse("fc00::1", true).unwrap().contains(ours));
+        assert!(Subnet::parse("fd00::/80", true).unwrap().contains("fd00::1".parse().unwrap()));
         let [v4, v6] = Subnet::loopback();
         assert!(v4.contains("127.9.9.9".parse().unwrap()) && !v4.contains("128.0.0.1".parse().unwrap()));
         assert!(v6.contains("::1".parse().unwrap()) && !v6.contains("::2".parse().unwrap()));

@@ -2,9 +2,9 @@
 
 use crate::actor::Verdict;
 use crate::cast::{Plot, cast};
-use crate::link::SEND_BUFFER_BYTES;
+use crate::link::{MEMORY, SEND_BUFFER_BYTES};
 use crate::node::DOWNLOAD_BYTES;
-use lydian_p2p::limits::{BLOCKS_IN_FLIGHT_PER_PEER_MAX, HEADERS_COUNT_MAX};
+use lydian_p2p::limits::{BLOCK_ROOM_BYTES, BLOCKS_IN_FLIGHT_PER_PEER_MAX, HEADERS_COUNT_MAX, PEER_FIXED_BYTES};
 use lydian_primitives::BlockHash;
 use lydian_wire::limits::MESSAGE_SIZE_MAX;
 use std::time::Duration;
@@ -48,6 +48,9 @@ pub struct Met {
     pub progress: usize,
     /// Headers that waited in the second pass, at most.
     pub buffered_headers: usize,
+    /// How often a peer was not read from for want of memory, and the most that was held for all.
+    pub shortages: usize,
+    pub memory_peak: usize,
 }
 
 /// Runs a seed.
@@ -83,6 +86,8 @@ pub fn run(seed: u64, is_logged: bool) -> Report {
         retries: world.retries,
         progress: world.progress,
         buffered_headers: world.most.held.buffered_headers,
+        shortages: world.shortages,
+        memory_peak: world.memory.usage().peak,
     };
     Report { seed, trace, reached, lived, failures, met, log: world.log }
 }
@@ -120,6 +125,8 @@ fn failures(plot: &Plot, reached: Option<Duration>) -> Vec<String> {
     must(world.most.burst_bytes <= MESSAGE_SIZE_MAX, &|| {
         format!("one message made the node want to send {} bytes", world.most.burst_bytes)
     });
+    let (used, bound) = (world.memory.usage(), memory_max(world.most.links));
+    must(used.peak <= bound, &|| format!("{} bytes were held for all peers, at most {bound} should be", used.peak));
     failures.extend(held(plot));
     let mut must = |holds: bool, what: &dyn Fn() -> String| {
         if !holds {
@@ -150,6 +157,11 @@ const ADDRESSES_MAX: usize = (1024 + 256) * 64;
 
 /// Blocks whose sender is remembered: those of all chains of the world, at most.
 const SOURCES_MAX: usize = 1_000;
+
+/// Bytes that all peers may take: the share of each, room for those that are asked for blocks, and what is open to all.
+fn memory_max(links: usize) -> usize {
+    MEMORY.common + MEMORY.rooms * BLOCK_ROOM_BYTES + links * (MEMORY.share + PEER_FIXED_BYTES)
+}
 
 /// What of the manager's memory is beyond its bounds.
 fn held(plot: &Plot) -> Vec<String> {

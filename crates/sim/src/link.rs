@@ -6,10 +6,13 @@
 
 use lydian_engine::Engine;
 use lydian_lab::rng::Random;
+use lydian_p2p::limits::PEER_SHARE_MIN;
 use lydian_p2p::manager::PeerId;
+use lydian_p2p::memory::Charge;
+use lydian_p2p::{MemoryPlan, PeerMemory};
 use lydian_primitives::BlockHash;
 use lydian_wire::transport::{Received, Transport, V2Secrets};
-use lydian_wire::{Command, CompactBlock, Message};
+use lydian_wire::{BlockTransactions, BlockTransactionsRequest, Command, CompactBlock, Message};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -26,12 +29,26 @@ const CHUNK_MAX: u64 = 64 << 10;
 const PROGRESS_BYTES: usize = 4 << 10;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
+/// The memory of all peers: so little that hostile ones fill it, and room for the largest messages of two of them.
+pub const MEMORY: MemoryPlan = MemoryPlan {
+    total: 0,
+    connections_max: 400,
+    share: PEER_SHARE_MIN,
+    rooms: 6,
+    common: 12_000_000,
+    receive_common: 8_000_000,
+};
+
+/// Bytes that a message takes beside its payload while it waits: `lydian_net`'s.
+pub const MESSAGE_BYTES: usize = 128;
+
 /// Something that waits to be sent by the node.
 #[derive(Debug)]
 pub enum Outgoing {
     Message(Message),
     Block { hash: BlockHash, with_witness: bool },
     Compact { hash: BlockHash, nonce: u64 },
+    Transactions(BlockTransactionsRequest),
 }
 
 /// Something for the world's queue.
@@ -85,6 +102,13 @@ pub struct Link {
     pub farewell: Option<String>,
     /// Bytes of the message on its way of which the manager was told, and when.
     progress: (usize, Duration),
+    pub memory: PeerMemory,
+    receiving: Charge,
+    sending: Charge,
+    /// It waits for memory, to be read from or to be sent a block.
+    pub is_short: bool,
+    /// It asked for transactions that a block does not have.
+    pub bad_requests: usize,
 }
 
 /// Who is at the other end.
@@ -98,7 +122,13 @@ pub struct Side {
 }
 
 impl Link {
-    pub fn new(id: PeerId, side: Side, wire: Wire, magic: [u8; 4], random: &mut Random) -> Link {
+    pub fn new(
+        id: PeerId,
+        side: Side,
+        wire: Wire,
+        memory: PeerMemory,
+        (magic, random): ([u8; 4], &mut Random),
+    ) -> Link {
         let mut secrets = || V2Secrets::generate(|bytes| random.fill(bytes));
         let (node, peer) = match (wire.is_v2, side.is_inbound) {
             (true, false) if side.knows_v1_only => (Transport::v2_initiator(magic, secrets()), Transport::v1(magic)),
@@ -127,6 +157,11 @@ impl Link {
             is_deaf: false,
             farewell: None,
             progress: (0, Duration::ZERO),
+            receiving: memory.charge(0),
+            sending: memory.charge(0),
+            memory,
+            is_short: false,
+            bad_requests: 0,
         }
     }
 
@@ -145,6 +180,13 @@ impl Link {
             + self.node.message_bytes()
     }
 
+    /// Charges what is held now.
+    pub fn count_memory(&mut self) {
+        let messages = self.node.message_bytes() + self.node.message_count() * MESSAGE_BYTES;
+        self.receiving.set(self.node.buffered_size() + messages);
+        self.sending.set(self.outbox_bytes + self.node_output.len() + self.node.output_size());
+    }
+
     /// Whether so much waits to go out that nothing more is read.
     fn is_full(&self) -> bool {
         self.outbox_bytes + self.node_output.len() >= SEND_BUFFER_BYTES
@@ -154,6 +196,11 @@ impl Link {
     pub fn pump_node(&mut self, engine: &Engine, random: &mut Random, later: &mut Vec<(Duration, Step)>) {
         while self.node_output.len() < SEND_BUFFER_BYTES {
             let Some(item) = self.outbox.pop_front() else { break };
+            if block_of(&item).is_some_and(|hash| !self.has_room_for(engine, &hash)) {
+                self.outbox.push_front(item);
+                self.is_short = true;
+                break;
+            }
             self.outbox_bytes -= size(&item);
             match item {
                 Outgoing::Message(message) => self.node.send_message(&message),
@@ -165,10 +212,17 @@ impl Link {
                     Some(compact) => self.node.send_message(&Message::CmpctBlock(Box::new(compact))),
                     None => self.farewell = Some("cannot load block from disk".to_owned()),
                 },
+                Outgoing::Transactions(request) => match read_transactions(engine, &request) {
+                    Some(Some(answer)) => self.node.send_message(&Message::BlockTxn(answer)),
+                    Some(None) => self.bad_requests += 1,
+                    None => self.farewell = Some("cannot load block from disk".to_owned()),
+                },
             }
             self.node_output.extend(self.node.take_output());
+            self.count_memory();
         }
         self.node_output.extend(self.node.take_output());
+        self.count_memory();
         if self.is_node_sending || self.node_output.is_empty() || self.is_deaf {
             return;
         }
@@ -176,6 +230,11 @@ impl Link {
         self.is_node_sending = true;
         later.push((time, Step::NodeMaySend));
         later.push((time + self.wire.latency, Step::ToPeer(bytes)));
+    }
+
+    fn has_room_for(&self, engine: &Engine, hash: &BlockHash) -> bool {
+        let size = engine.header_info(hash).and_then(|info| info.node.block).map_or(0, |block| block.size);
+        self.memory.charge_block(usize::try_from(size).unwrap()).is_some()
     }
 
     pub fn pump_peer(&mut self, random: &mut Random, later: &mut Vec<(Duration, Step)>) {
@@ -212,16 +271,25 @@ impl Link {
             if self.is_full() || self.farewell.is_some() {
                 return Ok(None);
             }
+            if self.node.message_count() > 0 && !self.memory.may_answer(self.sending.bytes()) {
+                self.is_short = true;
+                return Ok(None);
+            }
             if let Some(message) = self.node.next_message() {
                 return Ok(Some(message));
             }
             if let Some(error) = self.error.take() {
                 return Err(error);
             }
+            if !self.memory.may_receive() {
+                self.is_short = true;
+                return Ok(None);
+            }
             let Some(bytes) = self.unread.pop_front() else { return Ok(None) };
             self.unread_bytes -= bytes.len();
             let result = self.node.receive(&bytes);
             self.node_output.extend(self.node.take_output());
+            self.count_memory();
             // Messages before an error count.
             self.error = result.err().map(|error| error.to_string());
         }
@@ -275,8 +343,23 @@ impl Wire {
 fn size(item: &Outgoing) -> usize {
     match item {
         Outgoing::Message(message) => 24 + message.payload().len(),
-        Outgoing::Block { .. } | Outgoing::Compact { .. } => size_of::<Outgoing>(),
+        // As the node packs them.
+        Outgoing::Block { .. } | Outgoing::Compact { .. } => size_of::<BlockHash>() + 1,
+        Outgoing::Transactions(request) => size_of::<Outgoing>() + 2 * request.indexes.len(),
     }
+}
+
+fn block_of(item: &Outgoing) -> Option<BlockHash> {
+    match item {
+        Outgoing::Message(_) => None,
+        Outgoing::Block { hash, .. } | Outgoing::Compact { hash, .. } => Some(*hash),
+        Outgoing::Transactions(request) => Some(request.block_hash),
+    }
+}
+
+fn read_transactions(engine: &Engine, request: &BlockTransactionsRequest) -> Option<Option<BlockTransactions>> {
+    let block = engine.block(&engine.header_info(&request.block_hash)?).ok().flatten()?;
+    Some(BlockTransactions::new(&block, request))
 }
 
 fn read_block(engine: &Engine, hash: &BlockHash, with_witness: bool) -> Option<Vec<u8>> {

@@ -9,6 +9,7 @@ use lydian_consensus::{Rejected, Rule, U256};
 use lydian_disk::SimDisk;
 use lydian_engine::{Cancel, Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
 use lydian_p2p::manager::{Action, BlockFate, ConnectSettings, ManagerSettings, PeerId, PeerManager};
+use lydian_p2p::memory::Charge;
 use lydian_p2p::peer::Local;
 use lydian_p2p::{AddrMan, Bans, Moment};
 use lydian_primitives::{BlockHash, RawBlock};
@@ -42,6 +43,8 @@ pub struct Delivery {
     pub from: PeerId,
     pub hash: BlockHash,
     pub bytes: Vec<u8>,
+    /// The bytes count as the peer's until they are stored.
+    pub charge: Option<Charge>,
 }
 
 impl Node {
@@ -86,7 +89,7 @@ impl Node {
 
     /// Stores the block that waits longest: `lydian_net`'s thread `store`.
     pub fn store(&mut self, now: Moment) {
-        let Some(Delivery { from, hash, bytes }) = self.to_store.pop_front() else { return };
+        let Some(Delivery { from, hash, bytes, charge: _charge }) = self.to_store.pop_front() else { return };
         let fate = self.fate(bytes, now);
         self.has_work |= fate == BlockFate::Stored;
         self.manager.block_stored(from, &hash, &fate, now);

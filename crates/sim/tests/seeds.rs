@@ -43,6 +43,8 @@ fn the_node_comes_through_every_seed() {
         retries: sum.retries + report.met.retries,
         progress: sum.progress + report.met.progress,
         buffered_headers: sum.buffered_headers.max(report.met.buffered_headers),
+        shortages: sum.shortages + report.met.shortages,
+        memory_peak: sum.memory_peak.max(report.met.memory_peak),
     });
     eprintln!("{met:?}");
     let mut failed: Vec<_> = reports.iter().filter(|report| !report.failures.is_empty()).collect();

@@ -255,6 +255,12 @@ impl PartialBlock {
         &self.header
     }
 
+    /// Bytes of memory that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        let txs: usize = self.txs.iter().flatten().map(Vec::capacity).sum();
+        size_of::<PartialBlock>() + self.txs.capacity() * size_of::<Option<Vec<u8>>>() + txs
+    }
+
     /// Positions that are still empty, ascending.
     pub fn missing(&self) -> Vec<u16> {
         (0u16..=u16::MAX).zip(&self.txs).filter(|(_, tx)| tx.is_none()).map(|(index, _)| index).collect()

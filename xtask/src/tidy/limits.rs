@@ -45,6 +45,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     found
 }
 
+/// The tests that go beyond a limit, as `path::function`.
+pub(crate) fn tests_of(crate_name: &str, name: &str, tree: &Tree) -> Vec<String> {
+    let goes_beyond = |one: &Carried| match &one.claim {
+        Claim::Limit { name: claimed, beyond: true } => split(one, claimed) == (crate_name.to_owned(), name.to_owned()),
+        _ => false,
+    };
+    let mut tests: Vec<String> =
+        carried(tree).iter().filter(|one| goes_beyond(one)).map(|one| format!("{}::{}", one.path, one.test)).collect();
+    tests.sort();
+    tests.dedup();
+    tests
+}
+
 fn split(one: &Carried, name: &str) -> (String, String) {
     match name.split_once("::") {
         Some((crate_name, name)) => (crate_name.to_owned(), name.to_owned()),

@@ -30,6 +30,16 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
+/// Gives memory that is free back to the system: the allocator keeps what was freed between blocks in use, for good. Costs a look at all free memory, so it
+/// is for after a peak.
+pub fn release_free_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call takes no pointers; it locks the allocator as any allocation does.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Asks the kernel to read ahead; whatever it answers is fine.
 pub(crate) fn prefetch(file: &File, offset: u64, size: u64) {
     if let (Ok(offset), Ok(size)) = (i64::try_from(offset), i64::try_from(size)) {

@@ -167,6 +167,11 @@ impl NetSettings {
     }
 }
 
+/// Whether CJDNS can be reached, so that its addresses are not taken for IPv6 ones.
+pub(super) fn has_cjdns(given: &Given<'_>) -> Result<bool, SettingsError> {
+    Ok(reach::networks(given)?.contains(&Network::Cjdns))
+}
+
 /// What can be reached, and how.
 fn ways(given: &Given<'_>, dns_seed: bool, names: &Names) -> Result<(Proxies, BTreeSet<Network>), SettingsError> {
     let reachable = reach::networks(given)?;

@@ -2,7 +2,7 @@
 //! understood. Touches nothing, no disk and no clock; the host is asked for names and for how many files may be open.
 
 use super::error::SettingsError;
-use super::net::{NetProblem, NetSettings};
+use super::net::{NetProblem, NetSettings, has_cjdns};
 use super::parse;
 use super::rpc::RpcSettings;
 use super::sources::{Origin, Setting, Sources, Value};
@@ -120,7 +120,7 @@ impl RawSettings {
                 .map(Height),
             testactivationheight: given.list("testactivationheight", parse::fork)?,
             log: log(&given)?,
-            rpc: RpcSettings::new(chain, &given)?,
+            rpc: RpcSettings::new(chain, &given, has_cjdns(&given)?)?,
             net: NetSettings::new(chain, &given, host)?,
             // Core: a time that was never set is none.
             mocktime: given.integer("mocktime")?.and_then(|time| u32::try_from(time).ok()).filter(|time| *time > 0),

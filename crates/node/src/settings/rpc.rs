@@ -46,7 +46,8 @@ impl fmt::Debug for Secret {
 }
 
 impl RpcSettings {
-    pub(super) fn new(chain: Chain, given: &Given<'_>) -> Result<RpcSettings, SettingsError> {
+    /// `with_cjdns`: CJDNS can be reached.
+    pub(super) fn new(chain: Chain, given: &Given<'_>, with_cjdns: bool) -> Result<RpcSettings, SettingsError> {
         let count = |number: Option<i64>, default: usize| match number {
             Some(number) => usize::try_from(number.max(1)).unwrap_or(usize::MAX),
             None => default,
@@ -60,7 +61,7 @@ impl RpcSettings {
             is_on: given.switch("server")?.unwrap_or(true),
             bind: given.texts("rpcbind")?,
             port: port.unwrap_or_else(|| default_port(chain)),
-            allow: given.list("rpcallowip", |text| Subnet::parse(text).map_err(|_| SUBNET.to_owned()))?,
+            allow: given.list("rpcallowip", |text| Subnet::parse(text, with_cjdns).map_err(|_| SUBNET.to_owned()))?,
             auth: given.list("rpcauth", is_rpcauth)?,
             user: Secret(given.text("rpcuser").unwrap_or_default()),
             password: Secret(given.text("rpcpassword").unwrap_or_default()),

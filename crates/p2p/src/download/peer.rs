@@ -52,6 +52,8 @@ pub(super) struct Request {
 #[derive(Debug)]
 pub(super) struct Peer {
     limits: PeerLimits,
+    /// There is no memory for a block of it: it is asked for nothing new.
+    pub(super) lacks_room: bool,
     pub(super) chain: PeerChain,
     /// It has nothing below, it said.
     pub(super) lowest: Height,
@@ -73,6 +75,7 @@ impl Peer {
     pub(super) fn new(limits: PeerLimits, now: Duration) -> Peer {
         Peer {
             limits,
+            lacks_room: false,
             chain: PeerChain::default(),
             lowest: Height(0),
             lowest_since: None,
@@ -280,8 +283,11 @@ impl Peer {
         Some(now.saturating_sub(self.requests.front()?.sent))
     }
 
-    /// Nothing came for much longer than it should have taken: nothing new is asked of it until something does.
+    /// Nothing came for much longer than it should have taken, or there is no memory for what would come: nothing new is asked of it until that changes.
     pub(super) fn is_suspect(&self, now: Duration) -> bool {
+        if self.lacks_room {
+            return true;
+        }
         let size = self.requests.front().map_or(0, |first| first.size);
         let expected =
             self.latency_or_guess() + Peer::time_of(u64::from(size), self.rate.unwrap_or(RATE_GUESSED).max(1.0));

@@ -205,6 +205,8 @@ impl PeerManager {
     pub(super) fn note_request(&mut self, id: PeerId, hash: BlockHash) {
         let now = self.now.elapsed;
         let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.is_asked = true;
+        peer.memory.set_asked(true);
         if peer.in_flight.insert(hash) && !self.download.note_request(DownloadPeer(id.0), &hash, now) {
             self.aside.entry(hash).or_default().push((id, now));
         }
@@ -240,7 +242,8 @@ impl PeerManager {
     /// Blocks that lead to what a peer just told of are asked of it at once, if that chain has as much work as ours: Core's `HeadersDirectFetchBlocks`.
     /// The way to the header with most work is the download's.
     pub(super) fn fetch_directly(&mut self, id: PeerId, last: NodeId) {
-        if !self.can_fetch_directly() || !self.peers.get(&id).is_some_and(|peer| peer.serves_witnesses()) {
+        let may_ask = |peer: &super::peer::Known| peer.serves_witnesses() && peer.memory.has_block_room();
+        if !self.can_fetch_directly() || !self.peers.get(&id).is_some_and(may_ask) {
             return;
         }
         let tip = self.tip();
@@ -286,6 +289,7 @@ impl PeerManager {
 
     /// Brings the download up to date and sends what it asks for.
     pub(super) fn request_blocks(&mut self) {
+        self.charge_peers();
         self.follow_best_chain();
         self.introduce_peers();
         for action in self.download.poll(self.now.elapsed) {
@@ -301,7 +305,11 @@ impl PeerManager {
     }
 
     fn request(&mut self, id: PeerId, blocks: &[BlockHash]) {
-        self.with(id, |peer| peer.in_flight.extend(blocks));
+        self.with(id, |peer| {
+            peer.in_flight.extend(blocks);
+            peer.is_asked = true;
+            peer.memory.set_asked(true);
+        });
         self.send_request(id, blocks);
     }
 
@@ -398,6 +406,7 @@ impl PeerManager {
     pub(super) fn introduce_peers(&mut self) {
         let has_preferred = self.peers.values().any(|peer| peer.is_ready() && peer.is_preferred());
         let ids: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
+        let with_room = self.peers_with_room();
         for id in ids {
             self.look_up_unknown(id);
             let Some(peer) = self.peers.get(&id) else { continue };
@@ -407,6 +416,7 @@ impl PeerManager {
             let (Some(best), true) = (peer.best_known, is_asked) else { continue };
             let limits = PeerLimits { is_limited: peer.is_limited(), ..PeerLimits::default() };
             self.download.add_peer(DownloadPeer(id.0), limits, self.now.elapsed);
+            self.download.set_room(DownloadPeer(id.0), with_room.contains(&id));
             let chain = self.engine.with_tree(|tree| PeerChain::of(tree, best, self.path_end));
             self.download.set_peer_chain(DownloadPeer(id.0), chain);
         }

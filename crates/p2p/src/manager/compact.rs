@@ -9,6 +9,7 @@
 use super::{PeerId, PeerManager};
 use crate::headers::anti_dos_work;
 use crate::limits::{COMPACT_BLOCKS_PER_PEER_MAX, HIGH_BANDWIDTH_PEERS_MAX, REQUESTS_PER_BLOCK_MAX};
+use crate::memory::Charge;
 use lydian_consensus::pow::block_proof;
 use lydian_consensus::{Deployment, is_block_mutated};
 use lydian_primitives::{BlockHash, HashedHeader, Height, RawBlock, Wtxid};
@@ -21,8 +22,8 @@ const COMPACT_HEIGHT_MAX: u32 = 2;
 /// A compact block that a peer sent.
 #[derive(Debug)]
 pub(super) enum Partial {
-    /// Its sender was asked for what is missing.
-    Waiting(PartialBlock),
+    /// Its sender was asked for what is missing. It counts as the sender's memory.
+    Waiting(PartialBlock, Charge),
     /// It did not become the block: none like it is taken from this peer again.
     Failed,
 }
@@ -138,7 +139,9 @@ impl PeerManager {
     fn begin_compact(&mut self, id: PeerId, compact: &CompactBlock, standing: Standing, is_announcer: bool) {
         let Standing { hash, asked, is_first, is_asked, .. } = standing;
         let Some(peer) = self.peers.get(&id) else { return };
-        let has_room = asked < REQUESTS_PER_BLOCK_MAX && peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX;
+        let has_room = asked < REQUESTS_PER_BLOCK_MAX
+            && peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX
+            && peer.memory.has_block_room();
         if !has_room && !is_asked {
             return self.try_compact(id, hash, compact);
         }
@@ -159,7 +162,10 @@ impl PeerManager {
             }
             Ok(partial) => {
                 let request = partial.request();
-                self.with(id, |peer| drop(peer.partials.insert(hash, Partial::Waiting(partial))));
+                self.with(id, |peer| {
+                    let charge = peer.memory.charge(partial.memory_bytes());
+                    peer.partials.insert(hash, Partial::Waiting(partial, charge));
+                });
                 if request.indexes.is_empty() {
                     self.take_block_transactions(id, &BlockTransactions { block_hash: hash, txs: Vec::new() });
                 } else if is_first || (is_announcer && may_follow) {
@@ -189,7 +195,7 @@ impl PeerManager {
         let Some(partial) = partial.and_then(|peer| peer.partials.get_mut(&hash)) else {
             return self.log(format!("Peer {id} sent us block transactions for block we weren't expecting"));
         };
-        let Partial::Waiting(partial) = std::mem::replace(partial, Partial::Failed) else {
+        let Partial::Waiting(partial, _charge) = std::mem::replace(partial, Partial::Failed) else {
             self.forget_request(id, &hash);
             return self.misbehaving(id, "previous compact block reconstruction attempt failed");
         };

@@ -15,6 +15,7 @@ mod figures;
 mod headers;
 mod held;
 mod info;
+mod memory;
 mod peer;
 mod serve;
 mod talk;
@@ -36,13 +37,13 @@ use crate::proxies::Proxies;
 use crate::time::Moment;
 use crate::time_offsets::TimeOffsets;
 use crate::upload::{UploadInfo, UploadLimit};
-use crate::{AddrMan, Bans, Traffic, TrafficTotals};
+use crate::{AddrMan, Bans, PeerMemory, Traffic, TrafficTotals};
 use connect::{Connector, Link};
 use lydian_chain::NodeId;
 use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload};
 use lydian_primitives::{BlockHash, Height};
-use lydian_wire::{Command, Endpoint, Message, Network};
+use lydian_wire::{BlockTransactionsRequest, Command, Endpoint, Message, Network};
 use peer::Known;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -87,6 +88,8 @@ pub struct NewPeer {
     pub v2: bool,
     /// What its bytes are counted by.
     pub traffic: Arc<Traffic>,
+    /// What the memory that it takes is counted by.
+    pub memory: PeerMemory,
 }
 
 /// Something to be done by the owner of the sockets.
@@ -107,6 +110,11 @@ pub enum Action {
         to: PeerId,
         hash: BlockHash,
         nonce: u64,
+    },
+    /// Send transactions of a stored block. If the block has fewer, the answer is [`PeerManager::bad_transactions_request`].
+    SendBlockTransactions {
+        to: PeerId,
+        request: BlockTransactionsRequest,
     },
     /// After what is to be sent was sent, or five seconds. The reason is for the log.
     Disconnect {
@@ -315,7 +323,7 @@ impl PeerManager {
             is_onion: new.is_onion,
             nonce,
         };
-        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), new.traffic, link));
+        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), (new.traffic, new.memory), link));
         if !new.kind.is_inbound() {
             self.own_nonces.insert(nonce);
         }
@@ -365,6 +373,7 @@ impl PeerManager {
             self.note_common_block(id);
             self.settle(id);
         }
+        self.charge_peers();
         self.judge_requests_aside();
         self.upload.note(self.traffic.sent(), now.unix);
         self.tend_connections();
@@ -440,7 +449,7 @@ impl PeerManager {
             Message::GetHeaders(request) => self.serve_headers(id, &request),
             Message::GetBlocks(request) => self.serve_inv(id, &request),
             Message::GetData(inventory) => self.serve_data(id, inventory),
-            Message::GetBlockTxn(request) => self.serve_block_transactions(id, &request),
+            Message::GetBlockTxn(request) => self.serve_block_transactions(id, request),
             Message::FeeFilter(fee) => self.take_fee_filter(id, fee),
             // Filters and what else comes with a mempool or an index.
             _ => {}

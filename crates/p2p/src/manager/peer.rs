@@ -3,6 +3,7 @@
 use super::compact::Partial;
 use super::connect::Link;
 use crate::headers::PeerHeaders;
+use crate::memory::{Charge, PeerMemory};
 use crate::peer::{ConnectionKind, Peer, Permissions};
 use crate::time::UnixTime;
 use crate::traffic::Traffic;
@@ -68,12 +69,17 @@ pub(super) struct Known {
     /// What a transaction must pay for the peer to want it.
     pub(super) fee_filter: Amount,
     pub(super) traffic: Arc<Traffic>,
+    /// The account of its memory, and what the manager holds for it beside compact blocks: headers that wait.
+    pub(super) memory: PeerMemory,
+    pub(super) held: Charge,
+    /// Whether its account says that it was asked for blocks.
+    pub(super) is_asked: bool,
     /// When this block is asked for, the peer wants to know of what follows: an answer to `getblocks` was cut.
     pub(super) continuation: Option<BlockHash>,
 }
 
 impl Known {
-    pub(super) fn new(id: PeerId, talk: Peer, traffic: Arc<Traffic>, link: Link) -> Known {
+    pub(super) fn new(id: PeerId, talk: Peer, (traffic, memory): (Arc<Traffic>, PeerMemory), link: Link) -> Known {
         Known {
             id,
             talk,
@@ -95,6 +101,9 @@ impl Known {
             last_common: None,
             fee_filter: Amount(0),
             traffic,
+            held: memory.charge(0),
+            is_asked: false,
+            memory,
             continuation: None,
         }
     }

@@ -2,14 +2,13 @@
 
 use super::{Action, PeerId, PeerManager};
 use crate::peer::Permissions;
+use crate::time::Moment;
 use lydian_chain::{HeaderTree, NodeId};
 use lydian_consensus::Params;
 use lydian_engine::HeaderInfo;
 use lydian_primitives::{BlockHash, Height};
 use lydian_wire::limits::LOCATOR_COUNT_MAX;
-use lydian_wire::{
-    BlockTransactions, BlockTransactionsRequest, CompactBlock, Inv, InvType, Locator, Message, Services,
-};
+use lydian_wire::{BlockTransactionsRequest, CompactBlock, Inv, InvType, Locator, Message, Services};
 use rand_chacha::rand_core::Rng;
 
 /// Hashes in an answer to `getblocks`.
@@ -161,7 +160,7 @@ impl PeerManager {
         }
     }
 
-    pub(super) fn serve_block_transactions(&mut self, id: PeerId, request: &BlockTransactionsRequest) {
+    pub(super) fn serve_block_transactions(&mut self, id: PeerId, request: BlockTransactionsRequest) {
         let Some(info) = self.engine.header_info(&request.block_hash) else { return };
         if info.node.block.is_none() {
             return;
@@ -172,14 +171,15 @@ impl PeerManager {
             let hash = request.block_hash;
             return self.actions.push(Action::SendBlock { to: id, hash, with_witness: true });
         }
-        match self.engine.block(&info) {
-            Ok(Some(block)) => match BlockTransactions::new(&block, request) {
-                Some(transactions) => self.send(id, Message::BlockTxn(transactions)),
-                None => self.misbehaving(id, "getblocktxn with out-of-bounds tx indices"),
-            },
-            Ok(None) => self.leave(id, "block was pruned before it could be read"),
-            Err(error) => self.leave(id, format!("cannot load block from disk: {error}")),
-        }
+        // Read when its turn comes, as a block: a hundred peers may ask for all transactions of the largest one.
+        self.actions.push(Action::SendBlockTransactions { to: id, request });
+    }
+
+    /// The peer asked for transactions that the block does not have.
+    pub fn bad_transactions_request(&mut self, id: PeerId, now: Moment) {
+        self.now = now;
+        self.misbehaving(id, "getblocktxn with out-of-bounds tx indices");
+        self.settle(id);
     }
 }
 

@@ -4,4 +4,5 @@
 mod chosen;
 mod inbound;
 mod operator;
+mod ways;
 mod world;

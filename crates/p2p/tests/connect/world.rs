@@ -57,6 +57,8 @@ pub(crate) struct World {
     pub(crate) names: BTreeMap<String, Vec<NetAddr>>,
     pub(crate) standing: BTreeMap<PeerId, (ConnectionKind, Endpoint)>,
     pub(crate) tried: Vec<Tried>,
+    /// Where they went to.
+    pub(crate) targets: Vec<Target>,
     pub(crate) resolved: Vec<String>,
     pub(crate) ended: Vec<(PeerId, String)>,
     pub(crate) saved: Vec<(SavedFile, Vec<u8>)>,
@@ -86,6 +88,10 @@ impl World {
     }
 
     pub(crate) fn of(chain: Chain, start: u64, connect: ConnectSettings) -> World {
+        World::reaching([Network::Ipv4, Network::Ipv6].into(), chain, start, connect)
+    }
+
+    pub(crate) fn reaching(reachable: BTreeSet<Network>, chain: Chain, start: u64, connect: ConnectSettings) -> World {
         let params = Params::new(chain);
         let root = Path::new("node");
         let layout =
@@ -104,7 +110,7 @@ impl World {
                 peer_timeout: Duration::from_secs(60),
                 own: lydian_p2p::local_address::LocalAddresses::default(),
             },
-            reachable: [Network::Ipv4, Network::Ipv6].into(),
+            reachable,
             download_bytes: 1 << 20,
             seed: [3; 32],
             connect,
@@ -124,6 +130,7 @@ impl World {
             names: BTreeMap::new(),
             standing: BTreeMap::new(),
             tried: Vec::new(),
+            targets: Vec::new(),
             resolved: Vec::new(),
             ended: Vec::new(),
             saved: Vec::new(),
@@ -170,6 +177,7 @@ impl World {
             Action::Connect { attempt, kind, target, v2 } => {
                 let tried = Tried { at: self.elapsed, id: attempt, kind, target: target.to_string(), v2 };
                 self.tried.push(tried.clone());
+                self.targets.push(target.clone());
                 match &self.answers {
                     Answers::Everybody => self.succeed(&tried),
                     Answers::Only(some) if some.contains(&tried.target) => self.succeed(&tried),
@@ -191,7 +199,10 @@ impl World {
             }
             Action::Save { file, bytes } => self.saved.push((file, bytes)),
             Action::Log { text, .. } => self.log.push(text),
-            Action::SendBlock { .. } | Action::SendCompact { .. } | Action::Store { .. } => {}
+            Action::SendBlock { .. }
+            | Action::SendCompact { .. }
+            | Action::SendBlockTransactions { .. }
+            | Action::Store { .. } => {}
         }
     }
 
@@ -205,6 +216,12 @@ impl World {
     pub(crate) fn succeed(&mut self, tried: &Tried) {
         let endpoint = Endpoint::parse(&tried.target, 8333).unwrap();
         self.connected(tried.kind, endpoint, Permissions::NONE, Some(tried.id));
+    }
+
+    /// The one who was dialled answers, at an address that its text does not give.
+    pub(crate) fn answer_at(&mut self, tried: &Tried, endpoint: Endpoint) {
+        self.connected(tried.kind, endpoint, Permissions::NONE, Some(tried.id));
+        self.act();
     }
 
     /// Somebody connects to the node.
@@ -237,6 +254,7 @@ impl World {
             local,
             v2: true,
             traffic: Arc::default(),
+            memory: lydian_p2p::PeerMemory::default(),
         };
         let now = self.now();
         self.manager.connected(new, now);

@@ -10,7 +10,7 @@ use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
 use lydian_p2p::{AddrMan, Bans, Moment, UnixTime};
 use lydian_primitives::{BlockHash, Header, RawBlock};
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct, Version, block_size};
-use lydian_wire::{Endpoint, Inv, InvType, Message, NetAddr, Network, Services};
+use lydian_wire::{BlockTransactions, Endpoint, Inv, InvType, Message, NetAddr, Network, Services};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::BTreeMap;
@@ -172,8 +172,8 @@ impl Bench {
         let byte = u8::try_from(self.peers).unwrap();
         let endpoint = Endpoint::new(NetAddr::Ipv4([byte, 2, 3, 4].into()), 8333);
         let (attempt, local, v2) = (None, Endpoint::default(), false);
-        let new =
-            NewPeer { id, kind, endpoint, permissions, is_onion: false, attempt, local, v2, traffic: Arc::default() };
+        let (is_onion, traffic, memory) = (false, Arc::default(), lydian_p2p::PeerMemory::default());
+        let new = NewPeer { id, kind, endpoint, permissions, is_onion, attempt, local, v2, traffic, memory };
         self.manager.connected(new, self.now());
         self.act();
         let mut version = Version {
@@ -242,6 +242,14 @@ impl Bench {
             Action::Send { to, message } => self.sent.entry(to).or_default().push(message),
             Action::SendBlock { to, hash, with_witness } => self.served.push((to, hash, with_witness)),
             Action::SendCompact { to, hash, .. } => self.served_compact.push((to, hash)),
+            Action::SendBlockTransactions { to, request } => {
+                let info = self.engine.header_info(&request.block_hash).unwrap();
+                let block = self.engine.block(&info).unwrap().unwrap();
+                match BlockTransactions::new(&block, &request) {
+                    Some(answer) => self.sent.entry(to).or_default().push(Message::BlockTxn(answer)),
+                    None => self.manager.bad_transactions_request(to, self.now()),
+                }
+            }
             Action::Disconnect { peer, reason } => {
                 self.ended.insert(peer, reason);
                 self.manager.disconnected(peer, self.now());

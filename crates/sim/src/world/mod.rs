@@ -10,14 +10,14 @@ pub use dial::ATTACKER_HEIGHT;
 
 use crate::actor::{Actor, Deed, Stage};
 use crate::ground::{NOW, ground};
-use crate::link::{Link, Outgoing, Side, Step, Wire};
+use crate::link::{Link, MEMORY, MESSAGE_BYTES, Outgoing, Side, Step, Wire};
 use crate::node::{Delivery, Node};
 use dial::Dial;
 use lydian_consensus::U256;
 use lydian_hash::SipHasher;
 use lydian_lab::rng::Random;
 use lydian_p2p::manager::{Action, AttemptId, BlockFate, ConnectSettings, Held, NewPeer, PeerId};
-use lydian_p2p::{Moment, UnixTime};
+use lydian_p2p::{MemoryBudget, Moment, PeerMemory, UnixTime};
 use lydian_wire::{Endpoint, Message};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -92,6 +92,8 @@ pub struct World {
     pub retries: usize,
     /// How often the manager was told of a part of a long message.
     pub progress: usize,
+    /// How often a peer waited for memory.
+    pub shortages: usize,
     /// Two peers that the node chose were of one group at some time.
     pub has_twin_groups: bool,
     /// What the node says, if it is to be kept.
@@ -108,6 +110,8 @@ pub struct World {
     trace: u64,
     /// Links that have something to send.
     touched: BTreeSet<PeerId>,
+    /// The memory of all peers.
+    pub memory: Arc<MemoryBudget>,
 }
 
 impl World {
@@ -120,6 +124,7 @@ impl World {
             most: Most::default(),
             retries: 0,
             progress: 0,
+            shortages: 0,
             has_twin_groups: false,
             log: Vec::new(),
             is_logged,
@@ -132,6 +137,7 @@ impl World {
             random: Random::new(seed, "world"),
             trace: seed,
             touched: BTreeSet::new(),
+            memory: MemoryBudget::new(MEMORY),
         };
         world.at(Duration::ZERO, Event::Tick);
         world
@@ -224,6 +230,13 @@ impl World {
     fn tick(&mut self) {
         self.measure();
         let now = self.moment();
+        // Memory may be there by now.
+        for (id, link) in &mut self.links {
+            if std::mem::take(&mut link.is_short) {
+                self.touched.insert(*id);
+                self.shortages += 1;
+            }
+        }
         self.node.manager.chain_changed(now);
         self.node.manager.tick(now);
         self.at(TICK, Event::Tick);
@@ -258,7 +271,8 @@ impl World {
         self.next_peer += 1;
         let magic = self.node.engine.params().magic;
         let side = Side { actor: index, is_inbound: kind.is_inbound(), knows_v1_only: body.knows_v1_only };
-        let link = Link::new(id, side, self.wires[index], magic, &mut self.random);
+        let memory = PeerMemory::open(&self.memory).expect("the plan has room for all peers of a world");
+        let link = Link::new(id, side, self.wires[index], memory.clone(), (magic, &mut self.random));
         self.links.insert(id, link);
         self.standing[index] = Some(id);
         self.touched.insert(id);
@@ -273,6 +287,7 @@ impl World {
             local: Endpoint::default(),
             v2: self.wires[index].is_v2,
             traffic: Arc::default(),
+            memory,
         };
         self.node.manager.connected(new, now);
         self.say(|_| format!("peer={id} is {} of {kind:?}", index));
@@ -357,8 +372,14 @@ impl World {
             link.pump_node(&self.node.engine, &mut self.random, &mut later);
             link.pump_peer(&mut self.random, &mut later);
             self.most.link_bytes = self.most.link_bytes.max(link.held_bytes());
+            let bad_requests = std::mem::take(&mut link.bad_requests);
             let is_over = link.farewell.is_some() && link.is_node_done();
             later.into_iter().for_each(|(after, step)| self.at(after, Event::Step(id, step)));
+            if bad_requests > 0 {
+                let now = self.moment();
+                self.node.manager.bad_transactions_request(id, now);
+                self.act();
+            }
             if is_over {
                 self.finish(id);
             }
@@ -388,6 +409,8 @@ impl World {
                 }
                 Ok(Some(received)) => {
                     let held = link.held_bytes();
+                    let _charge = link.memory.charge(received.payload.capacity() + MESSAGE_BYTES);
+                    link.count_memory();
                     let now = self.moment();
                     self.node.manager.received(id, received.command, received.payload, now);
                     self.act();
@@ -416,6 +439,7 @@ impl World {
             Action::Send { to, message } => self.push(to, Outgoing::Message(message)),
             Action::SendBlock { to, hash, with_witness } => self.push(to, Outgoing::Block { hash, with_witness }),
             Action::SendCompact { to, hash, nonce } => self.push(to, Outgoing::Compact { hash, nonce }),
+            Action::SendBlockTransactions { to, request } => self.push(to, Outgoing::Transactions(request)),
             Action::Disconnect { peer, reason } => {
                 self.say(|_| format!("peer={peer} is sent away: {reason}"));
                 if let Some(link) = self.links.get_mut(&peer) {
@@ -426,7 +450,8 @@ impl World {
                 }
             }
             Action::Store { from, hash, bytes } if self.node.to_store.len() < BLOCKS_QUEUED => {
-                self.node.to_store.push_back(Delivery { from, hash, bytes });
+                let charge = self.links.get(&from).map(|link| link.memory.charge(bytes.capacity()));
+                self.node.to_store.push_back(Delivery { from, hash, bytes, charge });
                 let waiting = self.node.to_store.iter().map(|delivery| delivery.bytes.len()).sum();
                 self.most.blocks_bytes = self.most.blocks_bytes.max(waiting);
             }
@@ -444,6 +469,7 @@ impl World {
     fn push(&mut self, to: PeerId, item: Outgoing) {
         if let Some(link) = self.links.get_mut(&to) {
             link.push(item);
+            link.count_memory();
             self.touched.insert(to);
         }
     }

@@ -10,7 +10,7 @@ use crate::peer::ConnectionKind;
 use crate::seeding::dns_answer;
 use crate::time::Moment;
 use lydian_wire::address::split_host_port;
-use lydian_wire::{Endpoint, NetAddr};
+use lydian_wire::{Endpoint, NetAddr, Network};
 use std::time::Duration;
 
 /// Addresses of one name that are tried: Core's.
@@ -108,6 +108,9 @@ impl PeerManager {
         let host = host.to_owned();
         if settings.has_name_proxy {
             self.push_connect(id, Target::Name { host, port });
+        } else if NetAddr::is_private_name(&host) {
+            self.connector.attempts.remove(&id);
+            self.log(format!("{host} is not looked up: it is a name of a private network, and no address of it"));
         } else if settings.resolves_names {
             let lookup = LookupId(self.connector.new_id());
             self.connector.lookups.insert(lookup, Lookup::Attempt(id));
@@ -140,8 +143,16 @@ impl PeerManager {
         }
     }
 
+    /// An address as it is dialled: Core's `MaybeFlipIPv6toCJDNS`. To be asked for every address that did not come from the tables, since the network
+    /// decides through which proxy it is reached.
+    pub(super) fn classified(&self, endpoint: Endpoint) -> Endpoint {
+        let has_cjdns = self.settings.reachable.contains(&Network::Cjdns);
+        Endpoint { addr: if has_cjdns { endpoint.addr.maybe_cjdns() } else { endpoint.addr }, ..endpoint }
+    }
+
     /// The addresses of what the operator named.
-    fn take_addresses(&mut self, id: AttemptId, mut candidates: Vec<Endpoint>) {
+    fn take_addresses(&mut self, id: AttemptId, candidates: Vec<Endpoint>) {
+        let mut candidates: Vec<_> = candidates.into_iter().map(|endpoint| self.classified(endpoint)).collect();
         let name = self.connector.attempts.get(&id).map_or(String::new(), |attempt| attempt.name().to_owned());
         draw::shuffle(&mut candidates, &mut self.random);
         if let Some(endpoint) = candidates.iter().find(|endpoint| self.is_connected_to(endpoint)) {

@@ -9,7 +9,7 @@ use crate::manager::{Action, PeerManager};
 use crate::outbound::{FEELER_DELAY_MAX, Outbound, Scene};
 use crate::peer::ConnectionKind;
 use crate::seeding::{DnsSeed, PEERS_ENOUGH, Seeding, SeedingSettings};
-use lydian_wire::Services;
+use lydian_wire::{NetAddr, Services};
 use std::time::Duration;
 
 /// Until the next of `-seednode` is asked: Core's `ADD_NEXT_SEEDNODE`.
@@ -64,7 +64,7 @@ impl PeerManager {
 
     fn ask_seed(&mut self, seed: DnsSeed) {
         self.tell(format!("Loading addresses from DNS seed {}", seed.name));
-        if self.connector.settings.has_name_proxy {
+        if self.connector.settings.has_name_proxy || NetAddr::is_private_name(&seed.name) {
             return self.connector.addr_fetches.push_back(seed.name);
         }
         let lookup = LookupId(self.connector.new_id());

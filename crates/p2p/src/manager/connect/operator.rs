@@ -96,6 +96,7 @@ impl PeerManager {
     fn connection_of(&self, target: &str) -> Option<(Endpoint, bool)> {
         let endpoint = Endpoint::parse(target, self.connector.settings.default_port);
         let endpoint = endpoint.ok().filter(|endpoint| endpoint.addr.is_valid());
+        let endpoint = endpoint.map(|endpoint| self.classified(endpoint));
         let peer = self.peers.values().find(|peer| match endpoint {
             Some(endpoint) => peer.talk.connection.endpoint == endpoint,
             None => peer.link.name == target,

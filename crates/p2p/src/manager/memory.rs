@@ -1,0 +1,37 @@
+//! What peers take of the memory of all ([`crate::memory`]): who has room for a block, and what the manager holds for each. Input: what was asked of whom.
+//! Output: accounts that are right, and who may be asked. Cost: a few words for each peer, ten times a second and after each round of requests.
+
+use super::{PeerId, PeerManager};
+use lydian_consensus::U256;
+use std::collections::BTreeSet;
+
+/// Bytes of a header that waits for the work of its chain.
+const HEADER_BYTES: usize = size_of::<lydian_primitives::Header>() + size_of::<U256>();
+
+impl PeerManager {
+    /// Charges each peer for what is held for it now, and gives room to those that were asked for blocks.
+    pub(super) fn charge_peers(&mut self) {
+        for peer in self.peers.values_mut() {
+            let is_asked = !peer.in_flight.is_empty();
+            if std::mem::replace(&mut peer.is_asked, is_asked) != is_asked {
+                peer.memory.set_asked(is_asked);
+            }
+            let headers = peer.headers.sync().map_or(0, crate::headers::HeadersSync::buffered);
+            peer.held.set(headers * HEADER_BYTES);
+        }
+    }
+
+    /// Peers that may be asked for blocks now: those that have room, then others while there is room left, those that this node chose first.
+    pub(super) fn peers_with_room(&self) -> BTreeSet<PeerId> {
+        let mut ready: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).collect();
+        let Some(first) = ready.first() else { return BTreeSet::new() };
+        let left = first.memory.budget().rooms_left();
+        if left >= ready.len() {
+            return ready.iter().map(|peer| peer.id).collect();
+        }
+        ready.sort_by_key(|peer| (peer.in_flight.is_empty(), peer.kind().is_inbound()));
+        let is_asked = |peer: &&&super::peer::Known| !peer.in_flight.is_empty();
+        let asked = ready.iter().filter(is_asked).count();
+        ready.iter().take(asked + left).map(|peer| peer.id).collect()
+    }
+}
