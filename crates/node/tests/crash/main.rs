@@ -2,10 +2,13 @@
 //! chain for a peer's; started once more it goes on, and in the end the coins are those of a run that nobody disturbed.
 //!
 //! `LYDIAN_CRASH_RUNS`: how many kills (by default a few; `make crash` wants a thousand). `LYDIAN_CRASH_SEED`: the seed of
-//! their moments.
+//! their moments. What else is here, with variables of its own: attacks by peers (`hostile`) and a long run (`soak`).
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it did")]
 #![allow(unreachable_pub, reason = "the modules of one test")]
 
+mod attack;
 mod files;
+mod hostile;
 mod peers;
 mod process;
+mod soak;

@@ -29,15 +29,15 @@ const STARTS_MAX: u32 = 100;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whoever owns these coins has lost them.
-const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
+pub const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 
 /// `user:password`.
 const CREDENTIALS: &str = "dXNlcjpwYXNzd29yZA==";
 
 /// A peer that is gone with the test.
-struct Peer {
+pub struct Peer {
     child: Child,
-    port: u16,
+    pub port: u16,
     rpc_port: u16,
 }
 
@@ -54,7 +54,7 @@ fn port() -> u16 {
 }
 
 impl Peer {
-    fn start(datadir: &Path) -> Peer {
+    pub fn start(datadir: &Path) -> Peer {
         let (port, rpc_port) = (port(), port());
         let arguments = [
             "-server=1".to_owned(),
@@ -77,8 +77,13 @@ impl Peer {
         }
     }
 
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The result of a call, if there is one.
-    fn call(&self, method: &str, params: &str) -> Option<serde_json::Value> {
+    pub fn call(&self, method: &str, params: &str) -> Option<serde_json::Value> {
         let body = format!("{{\"method\":\"{method}\",\"params\":{params}}}");
         let head = format!("POST / HTTP/1.1\r\nAuthorization: Basic {CREDENTIALS}\r\nConnection: close\r\n");
         let mut stream = TcpStream::connect(("127.0.0.1", self.rpc_port)).ok()?;
@@ -90,7 +95,7 @@ impl Peer {
     }
 
     #[allow(clippy::disallowed_methods, reason = "a test waits for a process")]
-    fn stop(mut self) {
+    pub fn stop(mut self) {
         self.call("stop", "[]").unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
@@ -160,7 +165,7 @@ impl Goal {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test makes and removes its own folders")]
-fn fresh(path: &Path) -> PathBuf {
+pub fn fresh(path: &Path) -> PathBuf {
     let _ = std::fs::remove_dir_all(path);
     std::fs::create_dir_all(path).unwrap();
     path.to_path_buf()

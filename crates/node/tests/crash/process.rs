@@ -15,7 +15,9 @@ pub fn setting(name: &str) -> Option<u64> {
 
 /// Without peers, unless it is told otherwise.
 pub fn lydian(datadir: &Path, arguments: &[String]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
+    // Another build, for measurements.
+    let program = std::env::var_os("LYDIAN_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_lydian").into());
+    let mut command = Command::new(program);
     command.arg("-regtest").arg(format!("-datadir={}", datadir.display())).arg("-par=2").arg("-printtoconsole=0");
     let is_given = |option: &str| arguments.iter().any(|argument| argument.starts_with(option));
     for (option, default) in [("-server", "-server=0"), ("-bind", "-listen=0"), ("-connect", "-noconnect")] {

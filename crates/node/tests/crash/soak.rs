@@ -1,0 +1,87 @@
+//! A long run: peers that come, attack and go, and RPC clients, against one node. After a sixth of the time (ten minutes of the hour) its memory stays within 5 %, and the number of
+//! its open files is constant. `LYDIAN_SOAK_SECONDS` says how long (`make soak`: one hour); without it nothing is run.
+
+use crate::attack::{Attack, Attackers};
+use crate::hostile::memory_kb;
+use crate::peers::{ADDRESS, Peer, fresh};
+use crate::process::setting;
+use lydian_oracle::Scratch;
+use std::time::{Duration, Instant};
+
+/// A round of load, and of quiet after it, at whose end is looked.
+const ROUND: Duration = Duration::from_secs(40);
+const QUIET: Duration = Duration::from_secs(20);
+
+/// Peers at a time.
+const PEERS: usize = 40;
+
+/// Of a hundred, how much memory may change.
+const CHANGE_PERCENT: u64 = 5;
+
+/// What is seen at the end of a round.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    memory_kb: u64,
+    files: usize,
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test looks at the process that it started")]
+fn sample(id: u32) -> Sample {
+    Sample { memory_kb: memory_kb(id, "VmRSS"), files: std::fs::read_dir(format!("/proc/{id}/fd")).unwrap().count() }
+}
+
+/// What clients ask for, good and bad.
+fn ask(peer: &Peer, round: usize) {
+    for (method, params) in [
+        ("getpeerinfo", "[]".to_owned()),
+        ("getblockchaininfo", "[]".to_owned()),
+        ("getnetworkinfo", "[]".to_owned()),
+        ("getblockhash", format!("[{}]", round % 100)),
+        ("getblock", "[\"00\"]".to_owned()),
+        ("getnodeaddresses", "[0]".to_owned()),
+        ("nosuchmethod", "[]".to_owned()),
+    ] {
+        peer.call(method, &params);
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
+fn memory_and_files_stay_through_a_soak() {
+    let Some(seconds) = setting("LYDIAN_SOAK_SECONDS") else {
+        return eprintln!("not run: LYDIAN_SOAK_SECONDS=3600 runs peers and clients against a node for an hour");
+    };
+    let (whole, warm_up) = (Duration::from_secs(seconds), Duration::from_secs(seconds / 6));
+    let scratch = Scratch::new("soak");
+    let peer = Peer::start(&fresh(&scratch.path().join("node")));
+    peer.call("generatetoaddress", &format!("[150, \"{ADDRESS}\"]")).unwrap();
+    let known: Vec<_> = (1..100)
+        .map(|height| peer.call("getblockhash", &format!("[{height}]")).unwrap().as_str().unwrap().parse().unwrap())
+        .collect();
+    let (began, mut rounds, mut first) = (Instant::now(), 0, None::<Sample>);
+    while began.elapsed() < whole {
+        let attack = Attack::ALL[rounds % Attack::ALL.len()];
+        let attackers = [
+            Attackers::start(attack, PEERS, peer.port, &known),
+            Attackers::start(Attack::Churn, PEERS / 2, peer.port, &known),
+        ];
+        let round = Instant::now();
+        while round.elapsed() < ROUND {
+            ask(&peer, rounds);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        drop(attackers);
+        std::thread::sleep(QUIET);
+        let now = sample(peer.id());
+        eprintln!("{:5} s, {attack:?}: {now:?}", began.elapsed().as_secs());
+        rounds += 1;
+        if began.elapsed() < warm_up {
+            continue;
+        }
+        let first = *first.get_or_insert(now);
+        let change = now.memory_kb.abs_diff(first.memory_kb) * 100 / first.memory_kb;
+        assert!(change <= CHANGE_PERCENT, "memory changed by {change} %: {first:?}, {now:?}");
+        assert_eq!(now.files, first.files, "open files");
+    }
+    peer.stop();
+}
