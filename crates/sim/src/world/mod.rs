@@ -271,7 +271,7 @@ impl World {
         self.next_peer += 1;
         let magic = self.node.engine.params().magic;
         let side = Side { actor: index, is_inbound: kind.is_inbound(), knows_v1_only: body.knows_v1_only };
-        let memory = PeerMemory::open(&self.memory).expect("the plan has room for all peers of a world");
+        let memory = PeerMemory::open(&self.memory).unwrap();
         let link = Link::new(id, side, self.wires[index], memory.clone(), (magic, &mut self.random));
         self.links.insert(id, link);
         self.standing[index] = Some(id);
