@@ -273,15 +273,16 @@ impl Download {
         slot.map_or(&[], |slot| &slot.asked)
     }
 
-    /// Whoever drives this asked the peer for a block by itself. False if the peer or the block is none of this download's.
-    pub fn note_request(&mut self, peer: DownloadPeer, block: &BlockHash, now: Duration) -> bool {
+    /// The caller requested a block from the peer itself, at that time. False if the peer or the block is none
+    /// of this download's.
+    pub fn note_request(&mut self, peer: DownloadPeer, block: &BlockHash, at: Duration) -> bool {
         let Some((height, slot)) = self.path.find(block).and_then(|height| Some((height, self.path.slot(height)?)))
         else {
             return false;
         };
         let Some(known) = self.peers.get_mut(&peer) else { return false };
         if !slot.is_here && !slot.asked.contains(&peer) {
-            known.request(height, *block, slot.size, now);
+            known.request(height, *block, slot.size, at);
             self.path.add_request(height, peer);
         }
         true
@@ -364,8 +365,31 @@ impl Download {
     /// The next block that validation will lack and that nobody can be expected to bring: no peer has it, or all who do were asked and are silent.
     pub fn missing(&self, now: Duration) -> Option<BlockHash> {
         let (height, slot) = self.path.first_missing()?;
-        let is_coming = self.peers.values().any(|peer| peer.has(height) && !peer.is_suspect(now));
+        let brings =
+            |id: &DownloadPeer, peer: &Peer| (peer.has(height) || slot.asked.contains(id)) && !peer.is_suspect(now);
+        let is_coming = self.peers.iter().any(|(id, peer)| brings(id, peer));
         (!is_coming).then_some(slot.hash)
+    }
+
+    /// The peer announced its chain. If no other peer can send the next block, this one is asked for it even if it
+    /// failed to send it before.
+    pub fn announced(&mut self, peer: DownloadPeer, now: Duration) {
+        if self.missing(now).is_some()
+            && let Some(peer) = self.peers.get_mut(&peer)
+        {
+            peer.forgive_all();
+        }
+    }
+
+    /// Whether the window has room for the block, or the block is none of the path's.
+    pub fn may_request(&mut self, block: &BlockHash) -> bool {
+        self.path.open(self.settings.window_bytes);
+        self.path.find(block).is_none_or(|height| self.path.is_open(height))
+    }
+
+    /// Whether blocks are on their way from the peer.
+    pub fn is_sending(&self, peer: DownloadPeer, now: Duration) -> bool {
+        self.peers.get(&peer).is_some_and(|peer| peer.blocks_in_flight() > 0 && !peer.is_suspect(now))
     }
 
     /// Whether validation has nothing to do until another block comes.

@@ -108,6 +108,11 @@ impl Path {
         }
     }
 
+    /// Whether the block is in the window.
+    pub(super) fn is_open(&self, height: Height) -> bool {
+        self.index(height).is_some_and(|index| index < self.open)
+    }
+
     /// Open blocks that nobody was asked for, from a height on.
     pub(super) fn free_from(&self, height: Height) -> impl Iterator<Item = Height> + '_ {
         self.free.range(height..).copied()

@@ -61,6 +61,8 @@ pub(super) struct Peer {
     lowest_since: Option<Duration>,
     requests: VecDeque<Request>,
     bytes_in_flight: u64,
+    /// When the first of the requests became that: Core's `m_downloading_since`.
+    first_since: Duration,
     /// Bytes of the block that is coming.
     partial: u64,
     delivered: u64,
@@ -81,6 +83,7 @@ impl Peer {
             lowest_since: None,
             requests: VecDeque::new(),
             bytes_in_flight: 0,
+            first_since: now,
             partial: 0,
             delivered: 0,
             delivered_at: now,
@@ -109,8 +112,13 @@ impl Peer {
     /// It may have by now what it had not: nobody else may be there to be asked.
     pub(super) fn forgive(&mut self, now: Duration) {
         if self.lowest > Height(0) && now.saturating_sub(*self.lowest_since.get_or_insert(now)) > BLOCK_TIMEOUT {
-            (self.lowest, self.lowest_since) = (Height(0), None);
+            self.forgive_all();
         }
+    }
+
+    /// It may have everything of its chain.
+    pub(super) fn forgive_all(&mut self) {
+        (self.lowest, self.lowest_since) = (Height(0), None);
     }
 
     pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
@@ -184,7 +192,7 @@ impl Peer {
     pub(super) fn request(&mut self, height: Height, hash: BlockHash, size: u32, now: Duration) {
         let was_idle = self.requests.is_empty();
         if was_idle {
-            (self.delivered_at, self.partial) = (now, 0);
+            (self.delivered_at, self.partial, self.first_since) = (now, 0, now);
         }
         self.bytes_in_flight += u64::from(size);
         let was_full = self.rate.is_none_or(|rate| {
@@ -206,7 +214,11 @@ impl Peer {
         self.partial = 0;
         self.delivered += u64::from(bytes);
         self.delivered_at = now;
+        let was_first = self.requests.front().is_some_and(|first| first.hash == *hash);
         let Some(request) = self.take(hash) else { return };
+        if was_first {
+            self.first_since = now;
+        }
         let took = now.saturating_sub(request.delivered_at).as_secs_f64().max(1e-4);
         let sample = as_f64(self.delivered - request.delivered) / took;
         if self.rate.is_none_or(|rate| sample > rate * 1.1) {
@@ -278,9 +290,9 @@ impl Peer {
         now.saturating_sub(self.delivered_at)
     }
 
-    /// How long the oldest request is waiting.
+    /// How long the first of the requests is being waited for.
     pub(super) fn oldest(&self, now: Duration) -> Option<Duration> {
-        Some(now.saturating_sub(self.requests.front()?.sent))
+        Some(now.saturating_sub(self.requests.front()?.sent.max(self.first_since)))
     }
 
     /// Nothing came for much longer than it should have taken, or there is no memory for what would come: nothing new is asked of it until that changes.

@@ -224,9 +224,11 @@ impl Download {
         is_slow(&rates, peer)
     }
 
-    /// Whether the oldest block was asked for too long ago, whatever trickles in: Core's ten minutes, and five for each other peer.
+    /// Whether the oldest block was asked for too long ago, whatever trickles in: Core's ten minutes, and five for each
+    /// other peer that was asked for blocks.
     pub(super) fn is_overdue(&self, peer: &super::Peer, now: Duration) -> bool {
-        let others = u32::try_from(self.peers.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let busy = self.peers.values().filter(|other| other.blocks_in_flight() > 0).count();
+        let others = u32::try_from(busy.saturating_sub(1)).unwrap_or(u32::MAX);
         peer.oldest(now).is_some_and(|oldest| oldest > BLOCK_TIMEOUT + BLOCK_TIMEOUT / 2 * others.min(1000))
     }
 }

@@ -490,3 +490,33 @@ fn a_thousand_worlds() {
     }
     assert!(late <= 20, "{late} worlds cost more than a second");
 }
+
+/// Only peers that were asked for blocks delay the end of one that sends none: a hundred idle ones kept it for eight
+/// hours. And the time counts for each block anew: 16 blocks that are requested at once come over a slow link one after
+/// the other, and the last is not late because it was requested with the first.
+#[test]
+fn the_time_for_a_block_counts_from_the_block_before() {
+    let is_given_up = |actions: Vec<DownloadAction>| {
+        actions.iter().any(|action| matches!(action, DownloadAction::Disconnect { peer: DownloadPeer(0) }))
+    };
+    let asked = |idle: u64| {
+        let mut download = Download::new(DownloadSettings { window_bytes: 100 * MB }, Height(0));
+        let blocks: Vec<_> = (0..16).map(|at| wanted(at, 1_000)).collect();
+        download.extend_path(&blocks);
+        (0..=idle).for_each(|peer| download.add_peer(DownloadPeer(peer), PeerLimits::default(), Duration::ZERO));
+        for block in &blocks {
+            assert!(download.note_request(DownloadPeer(0), &block.hash, Duration::ZERO));
+        }
+        (download, blocks)
+    };
+    let (mut download, _) = asked(100);
+    assert!(!is_given_up(download.poll(BLOCK_TIMEOUT)));
+    assert!(is_given_up(download.poll(BLOCK_TIMEOUT + SECOND)));
+    let (mut download, blocks) = asked(0);
+    let mut now = Duration::ZERO;
+    for block in &blocks {
+        now += BLOCK_TIMEOUT / 2;
+        assert!(!is_given_up(download.poll(now)), "{now:?}");
+        let _ = download.arrived(DownloadPeer(0), &block.hash, 1_000, now);
+    }
+}

@@ -1,34 +1,63 @@
-//! New blocks told to peers: by header, by compact block, or by hash, whichever the peer wants and can use. Core's `UpdatedBlockTip` and `SendMessages`.
+//! New blocks announced to peers: by header, by compact block, or by hash, whichever the peer wants and can use. Core's
+//! `UpdatedBlockTip`, `NewPoWValidBlock` and `SendMessages`.
+//!
+//! Input: the active chain, what each peer has. Output: announcements. Invariant: a peer gets the blocks that
+//! became active while it was connected, those of its handshake included, and of no older ones. Compact blocks are made
+//! of blocks that are validated.
 
-use super::{PeerId, PeerManager};
+use super::{PeerId, PeerManager, Place};
 use crate::time::Moment;
 use lydian_chain::{HeaderTree, NodeId};
 use lydian_primitives::BlockHash;
-use lydian_wire::{CompactBlock, Inv, InvType, Message};
+use lydian_wire::{Inv, InvType, Message};
 
 /// Blocks told of at once; who lacks more asks: Core's `MAX_BLOCKS_TO_ANNOUNCE`.
 const ANNOUNCED_BLOCKS_MAX: usize = 8;
+
+/// How a peer learns of the blocks that are queued for it.
+enum Announcement {
+    Compact(NodeId),
+    Headers(Vec<NodeId>),
+    Hash,
+    /// It has them.
+    Nothing,
+}
 
 impl PeerManager {
     /// Validation went on, and the active chain may have another tip.
     pub fn chain_changed(&mut self, now: Moment) {
         self.now = now;
+        self.note_chain();
+        self.request_blocks();
+    }
+
+    /// Announces the new blocks of the active chain to the connected peers.
+    pub(super) fn note_chain(&mut self) {
         let is_initial = self.is_initial_download();
         self.note_tip();
         let tip = self.engine.with_tree(|tree| tree.tip());
-        if tip != self.last_tip {
-            let fresh = self.fresh_blocks(tip);
-            self.choose_announcers(&fresh, is_initial);
-            self.last_tip = tip;
-            self.last_tip_change = now.elapsed;
-            self.forget_sources();
-            if !self.is_initial_download() {
-                let ids: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
-                let mut compact = None;
-                ids.into_iter().for_each(|id| self.announce(id, &fresh, &mut compact));
-            }
+        if tip == self.last_tip {
+            return;
         }
-        self.request_blocks();
+        let (fresh, is_extension) = self.fresh_blocks(tip);
+        self.choose_announcers(&fresh, is_initial);
+        self.last_tip = tip;
+        self.last_tip_change = self.now.elapsed;
+        self.forget_sources();
+        if self.is_initial_download() {
+            return;
+        }
+        if is_extension {
+            self.announce_quickly(&fresh);
+        }
+        for peer in self.peers.values_mut().filter(|peer| !peer.is_leaving) {
+            peer.announcements.extend(&fresh);
+            // One more than are announced by headers says that they are too many.
+            let excess = peer.announcements.len().saturating_sub(ANNOUNCED_BLOCKS_MAX + 1);
+            peer.announcements.drain(..excess);
+        }
+        let ids: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
+        ids.into_iter().for_each(|id| self.announce_queued(id));
     }
 
     /// Who brought a block that is good, while nothing else is on its way, may bring the next ones unasked: Core's `BlockChecked`.
@@ -38,7 +67,7 @@ impl PeerManager {
         }
         let hashes: Vec<BlockHash> = self.engine.with_tree(|tree| fresh.iter().map(|id| *tree.hash(*id)).collect());
         for hash in hashes {
-            let Some(source) = self.sources.get(&hash).copied() else { continue };
+            let Some(source) = self.source(&hash) else { continue };
             let is_last = self.peers.values().all(|peer| peer.in_flight.iter().all(|other| *other == hash));
             if is_last {
                 self.choose_announcer(source.peer);
@@ -46,48 +75,97 @@ impl PeerManager {
         }
     }
 
-    /// The blocks of the new chain that the old one had not, lowest first, the last few.
-    fn fresh_blocks(&self, tip: NodeId) -> Vec<NodeId> {
+    /// The blocks of the new chain that the old one had not, lowest first, the last few. Whether they are all of them,
+    /// and on the old tip.
+    fn fresh_blocks(&self, tip: NodeId) -> (Vec<NodeId>, bool) {
         self.engine.with_tree(|tree| {
             let fork = tree.fork(self.last_tip, tip);
             let mut fresh = tree.path(fork, tip);
+            let is_extension = fork == self.last_tip && fresh.len() <= ANNOUNCED_BLOCKS_MAX;
             fresh.drain(..fresh.len().saturating_sub(ANNOUNCED_BLOCKS_MAX));
-            fresh
+            (fresh, is_extension)
         })
     }
 
-    /// `compact`: the last block as a compact one, made once for all.
-    fn announce(&mut self, id: PeerId, fresh: &[NodeId], compact: &mut Option<CompactBlock>) {
-        let Some(peer) = self.peers.get(&id) else { return };
-        let Some(last) = fresh.last().copied() else { return };
-        let knows = |tree: &HeaderTree, block: NodeId| {
-            let has =
-                |end: Option<NodeId>| end.is_some_and(|end| tree.ancestor(end, tree.height(block)) == Some(block));
-            has(peer.best_known) || has(peer.best_header_sent)
-        };
-        let (unknown, connects, is_known) = self.engine.with_tree(|tree| {
-            let unknown: Vec<NodeId> = fresh.iter().copied().filter(|block| !knows(tree, *block)).collect();
-            let parent = unknown.first().and_then(|first| tree.parent(*first));
-            (unknown, parent.is_none_or(|parent| knows(tree, parent)), knows(tree, last))
-        });
-        if unknown.is_empty() {
-            return;
-        }
-        let (wants_compact, prefers_headers) = (peer.talk.high_bandwidth_from, peer.talk.prefers_headers);
-        let info = self.engine.with_tree(|tree| *tree.hash(last));
-        match self.engine.header_info(&info) {
-            Some(info) if connects && unknown.len() == 1 && wants_compact && (prefers_headers || fresh.len() == 1) => {
-                self.send_compact(id, &info, compact);
-                self.with(id, |peer| peer.best_header_sent = Some(last));
+    /// Each new tip goes as a compact block to the peers that want it so and have its parent, even if the next one came
+    /// before the announcement: Core's `NewPoWValidBlock`.
+    fn announce_quickly(&mut self, fresh: &[NodeId]) {
+        let wants = self.peers.values().filter(|peer| peer.is_ready() && peer.talk.high_bandwidth_from);
+        let ids: Vec<_> = wants.map(|peer| peer.id).collect();
+        for block in fresh {
+            for id in &ids {
+                self.look_up_unknown(*id);
+                let is_next = self.engine.with_tree(|tree| {
+                    let parent = tree.parent(*block);
+                    !self.has_header(tree, *id, *block)
+                        && parent.is_some_and(|parent| self.has_header(tree, *id, parent))
+                });
+                if is_next {
+                    self.announce_compact(*id, *block);
+                }
             }
-            Some(_) if connects && prefers_headers => {
-                let headers =
-                    self.engine.with_tree(|tree| unknown.iter().map(|block| tree.node(*block).header).collect());
+        }
+    }
+
+    /// What became of the active chain since the last time: Core's part of `SendMessages`.
+    pub(super) fn announce_queued(&mut self, id: PeerId) {
+        self.look_up_unknown(id);
+        let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.is_ready()) else { return };
+        let queued = std::mem::take(&mut peer.announcements);
+        let Some(last) = queued.last().copied() else { return };
+        match self.announcement(id, &queued) {
+            Announcement::Nothing => {}
+            Announcement::Compact(block) => self.announce_compact(id, block),
+            Announcement::Headers(blocks) => {
+                let header = |tree: &HeaderTree, block: &NodeId| tree.node(*block).header;
+                let headers = self.engine.with_tree(|tree| blocks.iter().map(|block| header(tree, block)).collect());
                 self.send(id, Message::Headers(headers));
                 self.with(id, |peer| peer.best_header_sent = Some(last));
             }
-            Some(info) if !is_known => self.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, info.node.hash)])),
-            _ => {}
+            Announcement::Hash => {
+                let Place { hash, .. } = self.place(last);
+                if !self.engine.with_tree(|tree| self.has_header(tree, id, last)) {
+                    self.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, hash)]));
+                }
+            }
         }
+    }
+
+    fn announcement(&self, id: PeerId, queued: &[NodeId]) -> Announcement {
+        let Some(peer) = self.peers.get(&id) else { return Announcement::Nothing };
+        let (wants_compact, prefers_headers) = (peer.talk.high_bandwidth_from, peer.talk.prefers_headers);
+        let takes_headers = prefers_headers || wants_compact && queued.len() == 1;
+        if !takes_headers || queued.len() > ANNOUNCED_BLOCKS_MAX {
+            return Announcement::Hash;
+        }
+        self.engine.with_tree(|tree| {
+            let follows = |pair: &[NodeId]| matches!(pair, [first, next] if tree.parent(*next) == Some(*first));
+            if !queued.iter().all(|block| tree.is_active(*block)) || !queued.windows(2).all(follows) {
+                return Announcement::Hash;
+            }
+            let known = queued.iter().take_while(|block| self.has_header(tree, id, **block)).count();
+            let Some(first) = queued.get(known) else { return Announcement::Nothing };
+            let connects = tree.parent(*first).is_none_or(|parent| self.has_header(tree, id, parent));
+            match &queued[known..] {
+                _ if !connects => Announcement::Hash,
+                [block] if wants_compact => Announcement::Compact(*block),
+                unknown if prefers_headers => Announcement::Headers(unknown.to_vec()),
+                _ => Announcement::Hash,
+            }
+        })
+    }
+
+    fn announce_compact(&mut self, id: PeerId, block: NodeId) {
+        let Place { hash, .. } = self.place(block);
+        if let Some(info) = self.engine.header_info(&hash) {
+            self.send_compact(id, &info);
+            self.with(id, |peer| peer.best_header_sent = Some(block));
+        }
+    }
+
+    /// Core's `PeerHasHeader`.
+    fn has_header(&self, tree: &HeaderTree, id: PeerId, block: NodeId) -> bool {
+        let has = |end: Option<NodeId>| end.is_some_and(|end| tree.ancestor(end, tree.height(block)) == Some(block));
+        self.peers.get(&id).is_some_and(|peer| has(peer.best_known) || has(peer.best_header_sent))
     }
 }

@@ -1,9 +1,11 @@
 //! Blocks of peers: which are wanted, what became of them, who is to blame. The choice of who is asked for what is [`crate::download`]'s.
 
+use super::peer::Known;
 use super::{Action, BlockFate, PeerId, PeerManager, Source};
 use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimits, WantedBlock};
 use crate::headers::anti_dos_work;
 use crate::limits::{BLOCK_TIMEOUT, COMPACT_BLOCKS_PER_PEER_MAX, REQUESTS_PER_BLOCK_MAX};
+use crate::peer::ConnectionKind;
 use crate::time::UnixTime;
 use lydian_chain::{HeaderTree, NodeId};
 use lydian_consensus::U256;
@@ -43,7 +45,7 @@ impl PeerManager {
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let arrival = self.download.arrived(DownloadPeer(id.0), &hash, size, self.now.elapsed);
         self.forget_request(id, &hash);
-        let source = Source { peer: id, is_compact };
+        let source = Source { peer: id, is_compact, is_judged: false };
         let pending = self.pending.entry(hash).or_default();
         if arrival == Arrival::Duplicate && pending.is_empty() || pending.len() >= REQUESTS_PER_BLOCK_MAX {
             if pending.is_empty() {
@@ -52,7 +54,6 @@ impl PeerManager {
             return self.log(format!("block {hash} from peer={id} is here"));
         }
         pending.push(source);
-        self.sources.entry(hash).or_insert(source);
         self.actions.push(Action::Store { from: id, hash, bytes });
     }
 
@@ -106,13 +107,8 @@ impl PeerManager {
     pub fn block_stored(&mut self, from: PeerId, hash: &BlockHash, fate: &BlockFate, now: crate::time::Moment) {
         self.now = now;
         let (source, is_last) = self.take_pending(from, hash);
-        if matches!(fate, BlockFate::Stored | BlockFate::Known) {
-            self.settle_block(source, hash, fate);
-        } else if self.sources.get(hash) == Some(&source) {
-            self.sources.remove(hash);
-        }
         match fate {
-            BlockFate::Stored | BlockFate::Known => {}
+            BlockFate::Stored | BlockFate::Known => self.settle_block(source, hash, fate),
             BlockFate::Invalid { reason, .. } => {
                 if source.is_compact {
                     self.log(format!("peer={from}: invalid block {hash} by compact block: {reason}"));
@@ -134,6 +130,9 @@ impl PeerManager {
         let is_useless = matches!(fate, BlockFate::Invalid { .. } | BlockFate::Malformed { .. } | BlockFate::TooEarly);
         if is_last && is_useless {
             let is_bad = *fate != BlockFate::TooEarly;
+            if is_bad {
+                self.with(from, |peer| peer.failed_branch = peer.best_known);
+            }
             self.download.spoiled(is_bad.then_some(DownloadPeer(from.0)), hash);
         }
         self.settle(from);
@@ -142,9 +141,10 @@ impl PeerManager {
 
     /// Takes out the delivery that a verdict is about. Whether it was the only one.
     fn take_pending(&mut self, from: PeerId, hash: &BlockHash) -> (Source, bool) {
-        let Some(pending) = self.pending.get_mut(hash) else { return (Source { peer: from, is_compact: false }, true) };
+        let unknown = Source { peer: from, is_compact: false, is_judged: false };
+        let Some(pending) = self.pending.get_mut(hash) else { return (unknown, true) };
         let at = pending.iter().position(|source| source.peer == from);
-        let source = at.map(|at| pending.remove(at)).unwrap_or(Source { peer: from, is_compact: false });
+        let source = at.map_or(unknown, |at| pending.remove(at));
         let is_last = pending.is_empty();
         if is_last {
             self.pending.remove(hash);
@@ -161,17 +161,34 @@ impl PeerManager {
         if *fate == BlockFate::Stored {
             let unix = self.now.unix;
             self.with(source.peer, |peer| peer.last_block_time = unix);
-            self.sources.entry(*hash).or_insert(source);
-        } else if self.sources.get(hash) == Some(&source) {
-            // It was here before.
-            self.sources.remove(hash);
+            if !source.is_judged {
+                self.sources.insert(*hash, source);
+            }
         }
+    }
+
+    /// The sender of a block that is not judged yet, as [`PeerManager::take_source`] has it.
+    pub(super) fn source(&self, hash: &BlockHash) -> Option<Source> {
+        let pending = || self.pending.get(hash)?.first();
+        self.sources.get(hash).or_else(pending).copied()
+    }
+
+    /// The sender of a block whose verdict is known. Validation may be quicker than the report that the block is
+    /// stored: then it is about the first of those that are pending.
+    fn take_source(&mut self, hash: &BlockHash) -> Option<Source> {
+        let pending = self.pending.get_mut(hash).and_then(|pending| pending.first_mut());
+        self.sources.remove(hash).or_else(|| {
+            pending.map(|source| {
+                source.is_judged = true;
+                *source
+            })
+        })
     }
 
     /// Validation found that a stored block breaks a rule.
     pub fn block_invalid(&mut self, hash: &BlockHash, reason: &str, now: crate::time::Moment) {
         self.now = now;
-        if let Some(source) = self.sources.remove(hash).filter(|source| !source.is_compact) {
+        if let Some(source) = self.take_source(hash).filter(|source| !source.is_compact) {
             self.misbehaving(source.peer, &format!("invalid block {hash}: {reason}"));
             self.settle(source.peer);
         }
@@ -190,6 +207,7 @@ impl PeerManager {
             let hash = BlockHash(item.hash);
             self.download.failed(DownloadPeer(id.0), &hash);
             self.forget_request(id, &hash);
+            self.with(id, |peer| peer.failed_branch = peer.best_known);
         }
         self.request_blocks();
     }
@@ -201,13 +219,19 @@ impl PeerManager {
         on_path.chain(aside).collect()
     }
 
-    /// The peer is asked for a block by who calls this, not by the download.
+    /// The caller requests a block from the peer, not the download. The download has to know it, so that it
+    /// does not request the block too.
     pub(super) fn note_request(&mut self, id: PeerId, hash: BlockHash) {
         let now = self.now.elapsed;
-        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let Some(peer) = self.peers.get_mut(&id).filter(|peer| !peer.is_leaving) else { return };
+        if !peer.in_flight.insert(hash) {
+            return;
+        }
         peer.is_asked = true;
         peer.memory.set_asked(true);
-        if peer.in_flight.insert(hash) && !self.download.note_request(DownloadPeer(id.0), &hash, now) {
+        let limits = limits_of(peer);
+        self.download.add_peer(DownloadPeer(id.0), limits, now);
+        if !self.download.note_request(DownloadPeer(id.0), &hash, now) {
             self.aside.entry(hash).or_default().push((id, now));
         }
     }
@@ -219,16 +243,24 @@ impl PeerManager {
             peer.partials.remove(hash);
         });
         self.download.forget_request(DownloadPeer(id.0), hash);
-        if let Some(asked) = self.aside.get_mut(hash) {
-            asked.retain(|(peer, _)| *peer != id);
-            if asked.is_empty() {
-                self.aside.remove(hash);
-            }
+        let Some(asked) = self.aside.get_mut(hash) else { return };
+        let was_asked = asked.extract_if(.., |(peer, _)| *peer == id).count() > 0;
+        if asked.is_empty() {
+            self.aside.remove(hash);
         }
+        // The time for the next one begins: Core's `m_downloading_since`.
+        let now = self.now.elapsed;
+        let others = self.aside.values_mut().flatten().filter(|(peer, _)| was_asked && *peer == id);
+        others.for_each(|(_, at)| *at = now);
     }
 
     pub(super) fn is_requested(&self, hash: &BlockHash) -> bool {
         !self.asked(hash).is_empty()
+    }
+
+    /// It was requested, or came and waits to be stored.
+    pub(super) fn is_coming(&self, hash: &BlockHash) -> bool {
+        self.is_requested(hash) || self.pending.contains_key(hash)
     }
 
     pub(super) fn forget_downloads(&mut self, id: PeerId) {
@@ -239,31 +271,23 @@ impl PeerManager {
         });
     }
 
-    /// Blocks that lead to what a peer just told of are asked of it at once, if that chain has as much work as ours: Core's `HeadersDirectFetchBlocks`.
-    /// The way to the header with most work is the download's.
+    /// Blocks that lead to what a peer just announced are requested from it at once, whatever services it offers, if
+    /// that chain has as much work as ours: Core's `HeadersDirectFetchBlocks`. Those of the path are the download's
+    /// from then on, and must have room in its window.
     pub(super) fn fetch_directly(&mut self, id: PeerId, last: NodeId) {
-        let may_ask = |peer: &super::peer::Known| peer.serves_witnesses() && peer.memory.has_block_room();
-        if !self.can_fetch_directly() || !self.peers.get(&id).is_some_and(may_ask) {
+        let may_ask = |peer: &Known| peer.is_ready() && peer.serves_witnesses() && peer.memory.has_block_room();
+        if !self.peers.get(&id).is_some_and(may_ask) || !self.can_fetch_directly() {
             return;
         }
-        let tip = self.tip();
-        let missing = self.engine.with_tree(|tree| {
-            let (node, best) = (tree.node(last), tree.best_header());
-            let is_on_path = tree.ancestor(best, node.height) == Some(last);
-            if node.is_invalid || node.chain_work < tip.work || is_on_path {
-                return Vec::new();
-            }
-            let fork = tree.fork(tree.tip(), last);
-            if node.height.0 - tree.height(fork).0 > u32::try_from(COMPACT_BLOCKS_PER_PEER_MAX).unwrap_or(u32::MAX) {
-                return Vec::new();
-            }
-            let path = tree.path(fork, last).into_iter().map(|id| tree.node(id));
-            path.filter(|node| node.block.is_none()).map(|node| node.hash).collect()
-        });
+        let missing = self.missing_of_branch(last);
+        if missing.is_empty() {
+            return;
+        }
+        self.plan_downloads();
         let mut blocks = Vec::new();
         for hash in missing {
-            let room = self.peers.get(&id).is_some_and(|peer| peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX);
-            if room && !self.is_requested(&hash) {
+            let has_room = self.peers.get(&id).is_some_and(|peer| peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX);
+            if has_room && self.download.may_request(&hash) {
                 self.note_request(id, hash);
                 blocks.push(hash);
             }
@@ -271,6 +295,31 @@ impl PeerManager {
         if !blocks.is_empty() {
             self.send_request(id, &blocks);
         }
+    }
+
+    /// The blocks from our chain to `last` that are neither here nor requested, lowest first. None if they are too many
+    /// or not worth it.
+    fn missing_of_branch(&self, last: NodeId) -> Vec<BlockHash> {
+        let tip = self.tip();
+        self.engine.with_tree(|tree| {
+            let (mut missing, mut walk) = (Vec::new(), last);
+            if tree.node(last).is_invalid || tree.node(last).chain_work < tip.work {
+                return missing;
+            }
+            while !tree.is_active(walk) {
+                let node = tree.node(walk);
+                if node.block.is_none() && !self.is_coming(&node.hash) {
+                    missing.push(node.hash);
+                }
+                if missing.len() > COMPACT_BLOCKS_PER_PEER_MAX {
+                    return Vec::new();
+                }
+                let Some(parent) = tree.parent(walk) else { return Vec::new() };
+                walk = parent;
+            }
+            missing.reverse();
+            missing
+        })
     }
 
     /// Who does not send a block that was asked for beside the path goes after ten minutes, as who does on it.
@@ -290,8 +339,22 @@ impl PeerManager {
     /// Brings the download up to date and sends what it asks for.
     pub(super) fn request_blocks(&mut self) {
         self.charge_peers();
+        self.plan_downloads();
+        self.carry_out_requests();
+        if self.introduce_reserves() {
+            self.carry_out_requests();
+        }
+        self.fetch_branches();
+    }
+
+    /// Brings the download up to date: the blocks that are wanted, the peers that have them, the open requests.
+    pub(super) fn plan_downloads(&mut self) {
         self.follow_best_chain();
         self.introduce_peers();
+        self.adopt_requests();
+    }
+
+    fn carry_out_requests(&mut self) {
         for action in self.download.poll(self.now.elapsed) {
             match action {
                 DownloadAction::Request { peer, blocks } => self.request(PeerId(peer.0), &blocks),
@@ -313,7 +376,7 @@ impl PeerManager {
         self.send_request(id, blocks);
     }
 
-    fn send_request(&mut self, id: PeerId, blocks: &[BlockHash]) {
+    pub(super) fn send_request(&mut self, id: PeerId, blocks: &[BlockHash]) {
         let kind = if self.wants_compact(id, blocks) { InvType::CMPCT_BLOCK } else { InvType::WITNESS_BLOCK };
         let inventory: Vec<_> = blocks.iter().map(|hash| Inv::block(kind, *hash)).collect();
         self.log(format!(
@@ -385,41 +448,69 @@ impl PeerManager {
             (ids.iter().map(wanted).collect::<Vec<_>>(), ids.last().copied())
         });
         self.download.extend_path(&blocks);
-        self.adopt_requests(&blocks);
         self.path_end = end.unwrap_or(self.path_end);
     }
 
     /// What was asked for beside the path may be on it now.
-    fn adopt_requests(&mut self, blocks: &[WantedBlock]) {
+    fn adopt_requests(&mut self) {
         if self.aside.is_empty() {
             return;
         }
-        for block in blocks {
-            let Some(asked) = self.aside.get_mut(&block.hash) else { continue };
-            let now = self.now.elapsed;
-            asked.retain(|(peer, _)| !self.download.note_request(DownloadPeer(peer.0), &block.hash, now));
-        }
-        self.aside.retain(|_, asked| !asked.is_empty());
+        let download = &mut self.download;
+        self.aside.retain(|hash, asked| {
+            asked.retain(|(peer, at)| !download.note_request(DownloadPeer(peer.0), hash, *at));
+            !asked.is_empty()
+        });
     }
 
-    /// Tells the download who has what: Core asks inbound peers only if there is nobody else.
+    /// Adds the peers that may be asked to the download, with the blocks that they have.
     pub(super) fn introduce_peers(&mut self) {
         let has_preferred = self.peers.values().any(|peer| peer.is_ready() && peer.is_preferred());
+        let is_initial = self.is_initial_download();
         let ids: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
         let with_room = self.peers_with_room();
         for id in ids {
             self.look_up_unknown(id);
             let Some(peer) = self.peers.get(&id) else { continue };
-            let is_asked = peer.serves_blocks()
-                && peer.serves_witnesses()
-                && (peer.is_preferred() || !has_preferred || !self.is_initial_download());
-            let (Some(best), true) = (peer.best_known, is_asked) else { continue };
-            let limits = PeerLimits { is_limited: peer.is_limited(), ..PeerLimits::default() };
-            self.download.add_peer(DownloadPeer(id.0), limits, self.now.elapsed);
-            self.download.set_room(DownloadPeer(id.0), with_room.contains(&id));
-            let chain = self.engine.with_tree(|tree| PeerChain::of(tree, best, self.path_end));
-            self.download.set_peer_chain(DownloadPeer(id.0), chain);
+            let may_follow = !has_preferred && peer.kind() != ConnectionKind::AddrFetch;
+            if peer.serves_all() && (peer.is_preferred() || may_follow || !is_initial) {
+                self.introduce(id, with_room.contains(&id));
+            }
         }
+    }
+
+    /// During the initial download, peers that are not preferred are asked only while no block is on its way from one
+    /// that is: Core's `sync_blocks_and_headers_from_peer`. Whether any may be asked now. To be called when the others
+    /// were asked for what they have.
+    fn introduce_reserves(&mut self) -> bool {
+        let ready = || self.peers.values().filter(|peer| peer.is_ready());
+        let preferred: Vec<_> = ready().filter(|peer| peer.is_preferred()).map(|peer| peer.id).collect();
+        if preferred.is_empty() || !self.is_initial_download() {
+            return false;
+        }
+        let is_reserve =
+            |peer: &&Known| peer.serves_all() && !peer.is_preferred() && peer.kind() != ConnectionKind::AddrFetch;
+        let reserves: Vec<_> = ready().filter(is_reserve).map(|peer| peer.id).collect();
+        let now = self.now.elapsed;
+        let is_wanted = !preferred.iter().any(|id| self.download.is_sending(DownloadPeer(id.0), now));
+        let with_room = self.peers_with_room();
+        for id in &reserves {
+            match is_wanted {
+                true => self.introduce(*id, with_room.contains(id)),
+                false => self.download.set_peer_chain(DownloadPeer(id.0), PeerChain::default()),
+            }
+        }
+        is_wanted && !reserves.is_empty()
+    }
+
+    /// The peer may be asked for what it has; `has_room`: the memory of all peers has room for another block of it.
+    fn introduce(&mut self, id: PeerId, has_room: bool) {
+        let Some(peer) = self.peers.get(&id) else { return };
+        let (Some(best), limits) = (peer.best_known, limits_of(peer)) else { return };
+        self.download.add_peer(DownloadPeer(id.0), limits, self.now.elapsed);
+        self.download.set_room(DownloadPeer(id.0), has_room);
+        let chain = self.engine.with_tree(|tree| PeerChain::of(tree, best, self.path_end));
+        self.download.set_peer_chain(DownloadPeer(id.0), chain);
     }
 
     /// Blocks whose verdict is known have no source any more.
@@ -438,6 +529,10 @@ impl PeerManager {
     pub(super) fn tip_age(&self) -> i64 {
         self.now.unix.since(UnixTime::from(self.tip().time))
     }
+}
+
+fn limits_of(peer: &Known) -> PeerLimits {
+    PeerLimits { is_limited: peer.is_limited(), ..PeerLimits::default() }
 }
 
 /// Up to where nothing of the way to `best` has to be fetched for now: where it leaves the active chain, or the last of the stored blocks from there on that are

@@ -7,6 +7,7 @@
 //! validated. Cost: a block is parsed and its roots computed once here, near the tip only.
 
 use super::{PeerId, PeerManager};
+use crate::download::DownloadPeer;
 use crate::headers::anti_dos_work;
 use crate::limits::{COMPACT_BLOCKS_PER_PEER_MAX, HIGH_BANDWIDTH_PEERS_MAX, REQUESTS_PER_BLOCK_MAX};
 use crate::memory::Charge;
@@ -58,9 +59,10 @@ impl PeerManager {
             node.map_or((tip.work, false, true), |node| (node.chain_work, node.is_verified, node.block.is_some()))
         });
         let is_announcer = self.peers.get(&id).is_some_and(|peer| peer.talk.high_bandwidth_to);
-        // What was handed to the engine is as good as here until it says otherwise.
+        // What was handed to the engine is as good as here until it says otherwise. If it does, the block is requested
+        // again: this answer is lost.
         if is_here || self.pending.contains_key(&hash) {
-            return;
+            return self.forget_request(id, &hash);
         }
         if !standing.is_asked && !is_announcer {
             return self.log(format!("peer={id}, not marked as high-bandwidth, sent us an unsolicited compact block!"));
@@ -128,8 +130,7 @@ impl PeerManager {
         if is_new && has_more {
             self.with(id, |peer| peer.last_block_announcement = unix);
         }
-        self.follow_best_chain();
-        self.introduce_peers();
+        self.plan_downloads();
         let asked = self.asked(&hash);
         let is_first = asked.first().is_none_or(|first| *first == id);
         Some(Standing { hash, height: Height(height), asked: asked.len(), is_first, is_asked: asked.contains(&id) })
@@ -193,6 +194,10 @@ impl PeerManager {
         let is_first = self.asked(&hash).first().is_none_or(|first| *first == id);
         let partial = self.peers.get_mut(&id).filter(|peer| peer.in_flight.contains(&hash));
         let Some(partial) = partial.and_then(|peer| peer.partials.get_mut(&hash)) else {
+            if !self.peers.get(&id).is_some_and(|peer| peer.in_flight.contains(&hash)) {
+                // Another peer was quicker. This one has answered all the same, and must not count as stalling.
+                self.download.forget_request(DownloadPeer(id.0), &hash);
+            }
             return self.log(format!("Peer {id} sent us block transactions for block we weren't expecting"));
         };
         let Partial::Waiting(partial, _charge) = std::mem::replace(partial, Partial::Failed) else {

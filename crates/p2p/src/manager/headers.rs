@@ -1,6 +1,7 @@
 //! Headers of peers: asking for them, taking them in, what they tell of a peer's chain. The judging is [`crate::headers`]'s.
 
 use super::{PeerId, PeerManager};
+use crate::download::DownloadPeer;
 use crate::headers::{HeadersContext, locator};
 use crate::peer::{ConnectionKind, Permissions};
 use lydian_chain::NodeId;
@@ -62,6 +63,8 @@ impl PeerManager {
             self.send_getheaders(id, hashes);
         }
         self.learn_of_headers(id, last, is_new, may_have_more);
+        self.download.announced(DownloadPeer(id.0), now);
+        self.with(id, |peer| peer.failed_branch = None);
         self.fetch_directly(id, last);
         self.request_blocks();
     }

@@ -8,6 +8,7 @@
 
 mod announce;
 mod blocks;
+mod branches;
 mod compact;
 mod connect;
 mod fetch;
@@ -43,7 +44,7 @@ use lydian_chain::NodeId;
 use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload};
 use lydian_primitives::{BlockHash, Height};
-use lydian_wire::{BlockTransactionsRequest, Command, Endpoint, Message, Network};
+use lydian_wire::{BlockTransactionsRequest, Command, CompactBlock, Endpoint, Message, Network};
 use peer::Known;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -189,18 +190,21 @@ pub struct PeerManager {
     secret: Secret,
     answers: AnswerCache,
     download: Download,
-    /// Who sent a block that waits for its verdict: Core's `mapBlockSource`.
+    /// The senders of blocks that are stored and not validated: Core's `mapBlockSource`.
     sources: HashMap<BlockHash, Source>,
-    /// Blocks that were handed to the engine and of which it has said nothing yet.
+    /// The senders of blocks that were handed to the engine and are not reported as stored or refused, in the order of
+    /// their deliveries.
     pending: HashMap<BlockHash, Vec<Source>>,
     /// Peers that were asked for blocks beside the path of the download, and when.
-    aside: HashMap<BlockHash, Vec<(PeerId, Duration)>>,
+    aside: BTreeMap<BlockHash, Vec<(PeerId, Duration)>>,
     /// Who may send compact blocks unasked, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
     announcers: Vec<PeerId>,
     actions: Vec<Action>,
     /// The tip that peers were told of, and when it changed.
     last_tip: NodeId,
     last_tip_change: Duration,
+    /// The compact block that was made last, for all peers: Core's `m_most_recent_compact_block`.
+    recent_compact: Option<(BlockHash, CompactBlock)>,
     last_inv_that_asked: Option<BlockHash>,
     protected_peers: usize,
     /// The last block of the path that the download was told.
@@ -218,6 +222,8 @@ struct Source {
     peer: PeerId,
     /// As a compact block: then it need not have been validated before it was passed on.
     is_compact: bool,
+    /// Validation found the block invalid before the engine reported it as stored.
+    is_judged: bool,
 }
 
 /// A header and what it weighs, taken out of the tree.
@@ -255,11 +261,12 @@ impl PeerManager {
             peers: BTreeMap::new(),
             sources: HashMap::new(),
             pending: HashMap::new(),
-            aside: HashMap::new(),
+            aside: BTreeMap::new(),
             announcers: Vec::new(),
             actions: Vec::new(),
             last_tip,
             last_tip_change: Duration::ZERO,
+            recent_compact: None,
             last_inv_that_asked: None,
             protected_peers: 0,
             path_end: last_tip,
@@ -313,6 +320,8 @@ impl PeerManager {
                 return;
             }
         };
+        // A block that is older than the connection is not announced to it.
+        self.note_chain();
         let nonce = self.new_nonce();
         let connection = Connection {
             kind: new.kind,

@@ -56,6 +56,8 @@ pub(super) struct Known {
     /// The last block it told of that is not known here.
     pub(super) last_unknown: Option<BlockHash>,
     pub(super) best_header_sent: Option<NodeId>,
+    /// New blocks of the active chain, lowest first, to be announced: Core's `m_blocks_for_headers_relay`.
+    pub(super) announcements: Vec<NodeId>,
     pub(super) last_block_announcement: UnixTime,
     pub(super) chain_sync: ChainSync,
 
@@ -66,6 +68,9 @@ pub(super) struct Known {
     pub(super) last_block_time: UnixTime,
     /// The last block that both have, as far as is known: Core's `pindexLastCommonBlock`.
     pub(super) last_common: Option<NodeId>,
+    /// The end of a branch of which it did not send a block: nothing more of that branch is requested from it without
+    /// an announcement.
+    pub(super) failed_branch: Option<NodeId>,
     /// What a transaction must pay for the peer to want it.
     pub(super) fee_filter: Amount,
     pub(super) traffic: Arc<Traffic>,
@@ -93,12 +98,14 @@ impl Known {
             best_known: None,
             last_unknown: None,
             best_header_sent: None,
+            announcements: Vec::new(),
             last_block_announcement: UnixTime::NEVER,
             chain_sync: ChainSync::default(),
             in_flight: HashSet::new(),
             partials: HashMap::new(),
             last_block_time: UnixTime::NEVER,
             last_common: None,
+            failed_branch: None,
             fee_filter: Amount(0),
             traffic,
             held: memory.charge(0),
@@ -129,6 +136,11 @@ impl Known {
     /// Core's `CanServeBlocks`.
     pub(super) fn serves_blocks(&self) -> bool {
         self.talk.services.contains(Services::NETWORK) || self.talk.services.contains(Services::NETWORK_LIMITED)
+    }
+
+    /// Blocks of any kind may be requested from it.
+    pub(super) fn serves_all(&self) -> bool {
+        self.serves_blocks() && self.serves_witnesses()
     }
 
     /// Core's `IsLimitedPeer`: it serves the last blocks only.

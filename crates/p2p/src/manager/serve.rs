@@ -147,15 +147,18 @@ impl PeerManager {
     }
 
     /// Reads the block unless that was done for another peer: with the same nonce, as Core does it.
-    pub(super) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo, made: &mut Option<CompactBlock>) {
-        if made.is_none() {
+    pub(super) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo) {
+        let hash = info.node.hash;
+        if self.recent_compact.as_ref().is_none_or(|(recent, _)| *recent != hash) {
             match self.engine.block(info) {
-                Ok(Some(block)) => *made = Some(CompactBlock::new(&block, self.random.next_u64())),
+                Ok(Some(block)) => {
+                    self.recent_compact = Some((hash, CompactBlock::new(&block, self.random.next_u64())))
+                }
                 Ok(None) => return self.leave(id, "block was pruned before it could be read"),
                 Err(error) => return self.leave(id, format!("cannot load block from disk: {error}")),
             }
         }
-        if let Some(compact) = made.clone() {
+        if let Some((_, compact)) = self.recent_compact.clone() {
             self.send(id, Message::CmpctBlock(Box::new(compact)));
         }
     }

@@ -79,6 +79,7 @@ impl PeerManager {
             self.tell(text)
         }
         self.look_after(id);
+        self.announce_queued(id);
         self.request_blocks();
     }
 

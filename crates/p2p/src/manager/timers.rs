@@ -51,9 +51,14 @@ impl PeerManager {
         let is_recent = unix.since(UnixTime::from(best.time)) < RECENT_SECONDS;
         let is_asked = |peer: &&Known| peer.sync_started && peer.headers.is_waiting(steady, HEADERS_PATIENCE);
         let others = self.peers.values().filter(is_asked).count();
-        let has_preferred = self.peers.values().any(|peer| peer.is_ready() && peer.is_preferred());
+        let preferred = || self.peers.values().filter(|peer| peer.is_ready() && peer.is_preferred());
+        // An inbound peer is asked once the others were, while they bring no block either: the latest blocks may be
+        // known to it alone.
+        let is_idle = self.peers.values().all(|peer| peer.in_flight.is_empty());
+        let is_reserve_wanted = preferred().next().is_none() || is_idle && preferred().all(|peer| peer.sync_started);
         let Some(peer) = self.peers.get(&id) else { return };
-        let is_candidate = peer.is_preferred() || !has_preferred && peer.kind() != ConnectionKind::AddrFetch;
+        let (has_preferred, is_preferred) = (preferred().next().is_some(), peer.is_preferred());
+        let is_candidate = is_preferred || is_reserve_wanted && peer.kind() != ConnectionKind::AddrFetch;
         if peer.sync_started || !peer.serves_blocks() || !(is_recent || others == 0 && is_candidate) {
             return;
         }
@@ -64,7 +69,8 @@ impl PeerManager {
             let missing = u32::try_from(missing.clamp(0, i64::from(u32::MAX))).unwrap_or(u32::MAX);
             self.with(id, |peer| {
                 peer.sync_started = true;
-                peer.headers_deadline = Some(steady + HEADERS_TIMEOUT_BASE + HEADERS_TIMEOUT_EACH * missing);
+                let deadline = steady + HEADERS_TIMEOUT_BASE + HEADERS_TIMEOUT_EACH * missing;
+                peer.headers_deadline = (is_preferred || !has_preferred).then_some(deadline);
             });
         }
     }

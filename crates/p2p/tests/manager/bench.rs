@@ -167,6 +167,13 @@ impl Bench {
     }
 
     fn greet(&mut self, kind: ConnectionKind, permissions: Permissions, change: impl FnOnce(&mut Version)) -> PeerId {
+        let id = self.open(kind, permissions);
+        self.shake_hands(id, change);
+        id
+    }
+
+    /// A connection before its handshake.
+    pub(crate) fn open(&mut self, kind: ConnectionKind, permissions: Permissions) -> PeerId {
         let id = PeerId(self.peers);
         self.peers += 1;
         let byte = u8::try_from(self.peers).unwrap();
@@ -176,6 +183,10 @@ impl Bench {
         let new = NewPeer { id, kind, endpoint, permissions, is_onion, attempt, local, v2, traffic, memory };
         self.manager.connected(new, self.now());
         self.act();
+        id
+    }
+
+    pub(crate) fn shake_hands(&mut self, id: PeerId, change: impl FnOnce(&mut Version)) {
         let mut version = Version {
             version: PROTOCOL_VERSION,
             services: Services::NETWORK | Services::WITNESS | Services::NETWORK_LIMITED,
@@ -191,7 +202,6 @@ impl Bench {
         self.send(id, Message::Version(Box::new(version)));
         self.send(id, Message::WtxidRelay);
         self.send(id, Message::Verack);
-        id
     }
 
     /// The same, and it has told of our chain.
@@ -224,7 +234,22 @@ impl Bench {
         }
     }
 
-    fn act(&mut self) {
+    /// Minutes pass, in which peers answer pings and nothing else.
+    pub(crate) fn idle(&mut self, peers: &[PeerId], minutes: u64) {
+        for _ in 0..minutes {
+            self.elapsed += Duration::from_secs(60);
+            self.wait(Duration::from_millis(100));
+            for peer in peers {
+                for message in self.take_sent(*peer) {
+                    if let Message::Ping(nonce) = message {
+                        self.send(*peer, Message::Pong(nonce));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn act(&mut self) {
         loop {
             let actions = self.manager.take_actions();
             if actions.is_empty() {
@@ -279,7 +304,7 @@ impl Bench {
         }
     }
 
-    fn fate(&self, mut bytes: Vec<u8>) -> BlockFate {
+    pub(crate) fn fate(&self, mut bytes: Vec<u8>) -> BlockFate {
         match block_size(&bytes) {
             Ok(size) => bytes.truncate(size),
             Err(error) => return BlockFate::Malformed { reason: error.to_string() },

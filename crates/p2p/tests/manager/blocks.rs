@@ -3,10 +3,10 @@
 use crate::bench::{Bench, START};
 use crate::chain::{Made, block_on, block_with, spend};
 use lydian_engine::{Cancel, Unobserved};
-use lydian_p2p::manager::{Action, PeerId};
+use lydian_p2p::manager::{Action, BlockFate, PeerId};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_primitives::{BlockHash, Header};
-use lydian_wire::{Command, Inv, InvType, Message};
+use lydian_wire::{Command, Inv, InvType, Message, Services};
 use std::time::Duration;
 
 /// The same header, other transactions.
@@ -448,4 +448,271 @@ fn a_network_that_stands_still_keeps_its_peers() {
     bench.wait(Duration::from_secs(17 * 60));
     assert_eq!(bench.ended.len(), 1, "{:?}", bench.ended);
     assert!(peers.iter().any(|peer| bench.ended.get(peer).is_some_and(|reason| reason.contains("headers"))));
+}
+
+/// So many blocks on the genesis block, of last week: with them the node stays in its initial download.
+fn old_chain(bench: &Bench, count: u32) -> Vec<Made> {
+    let (genesis, height, _) = bench.tip();
+    let mut parent = (genesis, height, START - 7 * 24 * 60 * 60);
+    let next = |_| {
+        let made = block_on(parent, 1, Vec::new());
+        parent = (made.hash, made.height, made.header().time + 1);
+        made
+    };
+    (0..count).map(next).collect()
+}
+
+/// During the initial download an outbound peer had not all of the chain, and an inbound one had: the inbound one was
+/// not asked, not even for headers, as long as the other was there. Core asks it when nothing is on its way from
+/// others.
+#[test]
+fn an_inbound_peer_is_asked_for_what_others_lack() {
+    let mut bench = Bench::new();
+    let chain = old_chain(&bench, 30);
+    let outbound = bench.connect(ConnectionKind::OutboundFullRelay);
+    let inbound = bench.connect(ConnectionKind::Inbound);
+    bench.announce(outbound, &headers(&chain[..2]));
+    let asks_headers = |message: &Message| matches!(message, Message::GetHeaders(_));
+    assert!(!bench.take_sent(inbound).iter().any(asks_headers), "blocks are on their way");
+    bench.announce(inbound, &headers(&chain[..2]));
+    assert!(bench.take_asked(inbound).is_empty(), "the outbound peer was asked");
+    for made in &chain[..2] {
+        bench.send(outbound, Message::Block(made.bytes()));
+    }
+    bench.wait(Duration::from_secs(6));
+    assert!(bench.take_sent(inbound).iter().any(asks_headers), "the outbound peer has said all it has");
+    bench.announce(inbound, &headers(&chain));
+    serve(&mut bench, inbound, &chain);
+    assert_eq!(bench.tip_hash(), chain[29].hash);
+    assert!(bench.ended.is_empty());
+}
+
+/// A peer that offers neither all blocks nor the last ones announces a block: it is requested from the peer, as Core
+/// does. Nothing else is.
+#[test]
+fn who_serves_no_blocks_is_asked_for_those_it_announces() {
+    let mut bench = Bench::synced(3);
+    let peer = bench.connect_saying(ConnectionKind::Inbound, |version| version.services = Services::WITNESS);
+    let chain = branch(&bench, 2, 1);
+    bench.take_sent(peer);
+    bench.announce(peer, &headers(&chain[..1]));
+    assert_eq!(bench.take_asked(peer), [(InvType::WITNESS_BLOCK, chain[0].hash)]);
+    bench.send(peer, Message::Block(chain[0].bytes()));
+    assert_eq!(bench.tip_hash(), chain[0].hash);
+    // A block that another peer announced is not.
+    let other = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    bench.announce(other, &[chain[1].header()]);
+    assert_eq!(bench.take_asked(other).len(), 1);
+    bench.send(other, Message::NotFound(vec![Inv::block(InvType::WITNESS_BLOCK, chain[1].hash)]));
+    bench.wait(Duration::from_secs(1));
+    assert!(bench.take_asked(peer).is_empty());
+    bench.announce(peer, &[chain[1].header()]);
+    assert_eq!(bench.take_asked(peer).len(), 1);
+    bench.send(peer, Message::Block(chain[1].bytes()));
+    assert_eq!(bench.tip_hash(), chain[1].hash);
+}
+
+/// Up to 16 announced blocks are requested at once. (Of a new peer two were, and the rest only when they had come.) If
+/// more are missing, the download begins with two; so that 15 are missing when they are announced again, and there is
+/// room for 14.
+#[test]
+fn all_blocks_of_an_announcement_are_requested() {
+    for (count, asked, again) in [(16, 16, 0), (17, 2, 14)] {
+        let mut bench = Bench::synced(3);
+        let peer = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+        let chain = branch(&bench, count, 1);
+        bench.announce(peer, &headers(&chain));
+        assert_eq!(bench.take_asked(peer).len(), asked);
+        bench.announce(peer, &headers(&chain));
+        assert_eq!(bench.take_asked(peer).len(), again);
+        chain[..asked + again].iter().for_each(|made| bench.send(peer, Message::Block(made.bytes())));
+        serve(&mut bench, peer, &chain);
+        assert_eq!(bench.tip_hash(), chain.last().unwrap().hash);
+    }
+}
+
+/// A branch that leaves our chain 20 blocks below the tip and has as much work was never fetched, since only up to 16
+/// blocks beside the best chain were requested, and only when they were announced: when the branch grew, 21 blocks were
+/// missing. Core fetches it.
+#[test]
+fn a_long_branch_with_as_much_work_is_fetched() {
+    let mut bench = Bench::synced(3);
+    let (own, rival) = (branch(&bench, 20, 6), branch(&bench, 20, 7));
+    let unix = i64::try_from(bench.now().unix.0).unwrap();
+    for made in &own {
+        bench.engine.store_block(made.parsed(), unix).unwrap().unwrap();
+    }
+    bench.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    let (one, two) = (bench.connect(ConnectionKind::Inbound), bench.connect(ConnectionKind::Inbound));
+    bench.announce(one, &headers(&rival));
+    let first: Vec<_> = bench.take_asked(one).into_iter().map(|(_, hash)| hash).collect();
+    assert_eq!(first, rival[..16].iter().map(|made| made.hash).collect::<Vec<_>>());
+    // The rest of another, and nothing twice.
+    bench.announce(two, &headers(&rival));
+    assert_eq!(bench.take_asked(two).len(), 4);
+    rival[16..].iter().for_each(|made| bench.send(two, Message::Block(made.bytes())));
+    // A block that one has not is left to the other.
+    let not_found = Message::NotFound(vec![Inv::block(InvType::WITNESS_BLOCK, rival[0].hash)]);
+    bench.send(one, not_found);
+    assert_eq!(bench.take_asked(two), [(InvType::WITNESS_BLOCK, rival[0].hash)]);
+    assert!(bench.take_asked(one).is_empty());
+    bench.send(two, Message::Block(rival[0].bytes()));
+    rival[1..16].iter().for_each(|made| bench.send(one, Message::Block(made.bytes())));
+    let is_here = |made: &Made| bench.engine.header_info(&made.hash).unwrap().node.block.is_some();
+    assert!(rival.iter().all(is_here));
+    assert_eq!(bench.tip_hash(), own[19].hash, "the first seen stays");
+    let last = (rival[19].hash, rival[19].height, rival[19].header().time + 1);
+    let child = block_on(last, 7, Vec::new());
+    bench.announce(two, &[child.header()]);
+    bench.send(two, Message::Block(child.bytes()));
+    assert_eq!(bench.tip_hash(), child.hash);
+    assert!(bench.ended.is_empty());
+}
+
+/// An invalid block came twice from its sender before it was validated. The second copy, which was found to be here,
+/// cleared the sender of the first, and no peer was punished. So it is also if validation is quicker than the report
+/// that the block is stored.
+/// checklist: 79
+#[test]
+fn who_sends_an_invalid_block_twice_is_punished() {
+    for is_validation_quick in [false, true] {
+        let mut bench = Bench::synced(3);
+        let peer = bench.connect_synced(ConnectionKind::Inbound);
+        let greedy = block_on(bench.tip(), 2, vec![spend(bench.chain[0].coins(), 1)]);
+        bench.holds_back = true;
+        bench.send(peer, Message::Block(greedy.bytes()));
+        bench.send(peer, Message::Block(greedy.bytes()));
+        let deliveries = std::mem::take(&mut bench.deliveries);
+        assert_eq!(deliveries.len(), 2);
+        let fates: Vec<_> = deliveries.into_iter().map(|delivery| bench.fate(delivery.bytes)).collect();
+        assert_eq!(fates, [BlockFate::Stored, BlockFate::Known]);
+        let judge = |bench: &mut Bench| {
+            let advance = bench.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+            assert_eq!(advance.invalid.len(), 1);
+            bench.manager.block_invalid(&greedy.hash, "bad-txns-premature-spend-of-coinbase", bench.now());
+        };
+        if is_validation_quick {
+            judge(&mut bench);
+        }
+        fates.iter().for_each(|fate| bench.manager.block_stored(peer, &greedy.hash, fate, bench.now()));
+        if !is_validation_quick {
+            judge(&mut bench);
+        }
+        bench.act();
+        assert!(bench.is_discouraged(peer), "{is_validation_quick}");
+        assert_eq!(bench.manager.held().sources, 0);
+    }
+}
+
+/// The same header over other bytes that have the same Merkle root: the last transaction is there twice
+/// (CVE-2012-2459).
+fn twin(made: &Made) -> Vec<u8> {
+    let mut block = made.block.clone();
+    assert!(block.txs.len() % 2 == 1);
+    block.txs.extend(block.txs.last().cloned());
+    block.encode()
+}
+
+/// A peer that must not be punished sent a mutated twin of a block. It announced the block again, and the block was not
+/// requested from it for ten minutes, though no other peer had it.
+/// checklist: 70
+#[test]
+fn after_a_mutated_twin_the_block_is_requested_again() {
+    for (kind, permissions) in
+        [(ConnectionKind::Inbound, Permissions::NO_BAN), (ConnectionKind::Manual, Permissions::NONE)]
+    {
+        for is_recent in [true, false] {
+            let mut bench = Bench::synced(105);
+            let peer = bench.connect_with(kind, permissions, None);
+            let txs = vec![spend(bench.chain[0].coins(), 1), spend(bench.chain[1].coins(), 1)];
+            let made = block_on(bench.tip(), 1, txs);
+            // At once while the tip is not older than 20 blocks take, and else by the download.
+            bench.elapsed += if is_recent { Duration::ZERO } else { Duration::from_secs(20 * 600) };
+            bench.announce(peer, &[made.header()]);
+            assert_eq!(bench.take_asked(peer).len(), 1);
+            bench.send(peer, Message::Block(twin(&made)));
+            assert!(bench.has_logged("not punishing noban or manually connected peer") && bench.ended.is_empty());
+            bench.announce(peer, &[made.header()]);
+            assert_eq!(bench.take_asked(peer).len(), 1, "{kind:?} {is_recent}");
+            bench.send(peer, Message::Block(made.bytes()));
+            assert_eq!(bench.tip_hash(), made.hash);
+        }
+    }
+}
+
+/// The chain with most work is withheld, and a new peer announces the next best one: it was asked for each block twice,
+/// at once as the announcer and then for the download, which did not know the peer when the request was made.
+#[test]
+fn a_new_peer_is_asked_for_a_block_once() {
+    let mut bench = Bench::synced(3);
+    let mute = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let (best, next) = (branch(&bench, 5, 1), branch(&bench, 4, 2));
+    bench.announce(mute, &headers(&best));
+    bench.wait(Duration::from_secs(8));
+    let new = bench.connect(ConnectionKind::OutboundFullRelay);
+    bench.take_sent(new);
+    bench.announce(new, &headers(&next));
+    bench.wait(Duration::from_millis(200));
+    let asked: Vec<_> = bench.take_asked(new).into_iter().map(|(_, hash)| hash).collect();
+    assert_eq!(asked, next.iter().map(|made| made.hash).collect::<Vec<_>>());
+    next.iter().for_each(|made| bench.send(new, Message::Block(made.bytes())));
+    assert_eq!(bench.tip_hash(), next[3].hash);
+}
+
+/// A block that the operator wants of a peer whose chain is not known (`getblockfrompeer`) was asked of another peer as
+/// well.
+#[test]
+fn a_block_that_the_operator_requests_is_requested_once() {
+    let mut bench = Bench::synced(3);
+    let announcer = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let made = block_on(bench.tip(), 1, Vec::new());
+    bench.announce(announcer, &[made.header()]);
+    assert_eq!(bench.take_asked(announcer).len(), 1);
+    let silent = bench.connect(ConnectionKind::OutboundFullRelay);
+    bench.take_sent(silent);
+    bench.manager.fetch_block(silent, &made.hash, bench.now()).unwrap();
+    bench.wait(Duration::from_millis(200));
+    assert_eq!(bench.take_asked(silent), [(InvType::WITNESS_BLOCK, made.hash)]);
+    assert!(bench.take_asked(announcer).is_empty());
+    bench.send(silent, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+}
+
+/// What came and waits to be stored is not requested from the next peer that announces it.
+#[test]
+fn a_block_that_waits_to_be_stored_is_not_requested() {
+    let mut bench = Bench::synced(3);
+    let (one, two) = (bench.connect_synced(ConnectionKind::Inbound), bench.connect_synced(ConnectionKind::Inbound));
+    // On the best chain, and beside it.
+    let (parent, made) = (bench.tip(), block_on(bench.tip(), 1, Vec::new()));
+    for made in [made, block_on(parent, 2, Vec::new())] {
+        bench.announce(one, &[made.header()]);
+        assert_eq!(bench.take_asked(one).len(), 1);
+        bench.holds_back = true;
+        bench.send(one, Message::Block(made.bytes()));
+        bench.announce(two, &[made.header()]);
+        assert!(bench.take_asked(two).is_empty());
+        bench.holds_back = false;
+        bench.store();
+    }
+}
+
+/// Blocks beside the path come over a slow link one after the other: the time for each counts from the one before.
+#[test]
+fn the_time_for_a_block_beside_the_path_counts_from_the_block_before() {
+    let mut bench = Bench::synced(3);
+    let (own, rival) = (branch(&bench, 4, 6), branch(&bench, 4, 7));
+    let unix = i64::try_from(bench.now().unix.0).unwrap();
+    for made in &own {
+        bench.engine.store_block(made.parsed(), unix).unwrap().unwrap();
+    }
+    bench.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    let peer = bench.connect(ConnectionKind::Inbound);
+    bench.announce(peer, &headers(&rival));
+    assert_eq!(bench.take_asked(peer).len(), 4);
+    for made in &rival {
+        bench.idle(&[peer], 9);
+        assert!(bench.ended.is_empty(), "{:?}", bench.ended);
+        bench.send(peer, Message::Block(made.bytes()));
+    }
 }

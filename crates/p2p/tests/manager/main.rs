@@ -2,6 +2,7 @@
 //! for the chain.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod announce;
 mod bench;
 mod blocks;
 mod chain;

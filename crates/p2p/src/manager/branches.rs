@@ -1,0 +1,74 @@
+//! Branches with as much work as the active chain: if one of them grows, it must be here. The download does not want
+//! them, since nothing has to be fetched to reach the header with most work. Core's `FindNextBlocksToDownload`, which
+//! requests them from each peer whose chain they are.
+//!
+//! Input: what peers have. Output: requests beside the path of the download, at most [`COMPACT_BLOCKS_PER_PEER_MAX`] of
+//! a peer at a time. Invariant: a block that a peer failed to send is not requested from it again until the peer
+//! announces a chain. Cost: a look at each peer; for one that has such a branch, a walk along what is on its way.
+
+use super::peer::Known;
+use super::{PeerId, PeerManager};
+use crate::limits::COMPACT_BLOCKS_PER_PEER_MAX;
+use lydian_chain::{HeaderTree, NodeId};
+use lydian_primitives::{BlockHash, Height};
+
+/// Blocks above the last one in common that are looked at: Core's `BLOCK_DOWNLOAD_WINDOW`.
+const BRANCH_WINDOW: u32 = 1024;
+
+impl PeerManager {
+    /// Requests what is missing of branches with as much work as the active chain.
+    pub(super) fn fetch_branches(&mut self) {
+        let is_initial = self.is_initial_download();
+        let branches: Vec<(PeerId, NodeId)> = self.engine.with_tree(|tree| {
+            let tip = tree.tip();
+            let branch = |peer: &Known| {
+                let is_asked = peer.is_ready() && peer.serves_all() && (peer.is_preferred() || !is_initial);
+                let has_room = peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX;
+                let best = peer.best_known.filter(|best| is_asked && has_room && *best != tip)?;
+                let (node, is_done) = (tree.node(best), peer.last_common == Some(best));
+                let is_wanted = !node.is_invalid && node.chain_work == tree.node(tip).chain_work;
+                (is_wanted && !is_done && peer.failed_branch != Some(best)).then_some((peer.id, best))
+            };
+            self.peers.values().filter_map(branch).collect()
+        });
+        for (id, best) in branches {
+            self.fetch_branch(id, best);
+        }
+    }
+
+    fn fetch_branch(&mut self, id: PeerId, best: NodeId) {
+        self.note_common_block(id);
+        let Some(peer) = self.peers.get(&id) else { return };
+        let Some(common) = peer.last_common else { return };
+        let room = COMPACT_BLOCKS_PER_PEER_MAX.saturating_sub(peer.in_flight.len());
+        let limited = peer.is_limited();
+        let (mut blocks, common) = self.engine.with_tree(|tree| {
+            let missing = |node: NodeId| {
+                let (node, end) = (tree.node(node), tree.height(best));
+                let is_kept = !limited || end.0 - node.height.0 < crate::limits::LIMITED_PEER_BLOCKS - 2;
+                is_kept && node.block.is_none() && !self.is_coming(&node.hash)
+            };
+            let common = last_stored(tree, common, best);
+            let from = tree.height(common).0;
+            let to = tree.height(best).0.min(from.saturating_add(BRANCH_WINDOW));
+            let nodes = (from + 1..=to).filter_map(|height| tree.ancestor(best, Height(height)));
+            let blocks: Vec<BlockHash> =
+                nodes.filter(|node| missing(*node)).take(room).map(|node| *tree.hash(node)).collect();
+            (blocks, common)
+        });
+        self.with(id, |peer| peer.last_common = Some(common));
+        // A branch that grew may be on the path, which has a window.
+        blocks.retain(|hash| self.download.may_request(hash));
+        if !blocks.is_empty() {
+            blocks.iter().for_each(|hash| self.note_request(id, *hash));
+            self.send_request(id, &blocks);
+        }
+    }
+}
+
+/// The last block on the way from `common` to `best` up to which all are here.
+fn last_stored(tree: &HeaderTree, common: NodeId, best: NodeId) -> NodeId {
+    let heights = tree.height(common).0 + 1..=tree.height(best).0;
+    let nodes = heights.map_while(|height| tree.ancestor(best, Height(height)));
+    nodes.take_while(|node| tree.node(*node).block.is_some()).last().unwrap_or(common)
+}

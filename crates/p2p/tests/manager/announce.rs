@@ -1,0 +1,109 @@
+//! New blocks announced to peers: which, in which form, and to whom not.
+
+use crate::bench::Bench;
+use crate::chain::{Made, block_on};
+use lydian_engine::{Cancel, Unobserved};
+use lydian_p2p::manager::PeerId;
+use lydian_p2p::peer::{ConnectionKind, Permissions};
+use lydian_primitives::BlockHash;
+use lydian_wire::Message;
+
+/// Blocks that the operator submits: the engine has them, and the manager does not know of them yet.
+fn submit(bench: &Bench, count: u32) -> Vec<Made> {
+    let unix = i64::try_from(bench.now().unix.0).unwrap();
+    let next = |_| {
+        let made = block_on(bench.tip(), 1, Vec::new());
+        bench.engine.store_block(made.parsed(), unix).unwrap().unwrap();
+        bench.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+        made
+    };
+    (0..count).map(next).collect()
+}
+
+fn tell(bench: &mut Bench) {
+    bench.manager.chain_changed(bench.now());
+    bench.act();
+}
+
+/// A peer that has our chain: it takes compact blocks unasked or not, and wants headers or not.
+fn listener(bench: &mut Bench, high_bandwidth: bool, wants_headers: bool) -> PeerId {
+    let id = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, Some(high_bandwidth));
+    if wants_headers {
+        bench.send(id, Message::SendHeaders);
+    }
+    let tip = bench.engine.tip_info().node.header;
+    bench.announce(id, &[tip]);
+    bench.take_sent(id);
+    id
+}
+
+/// The announcements that a peer got: the form, and the blocks.
+fn told(bench: &mut Bench, id: PeerId) -> Vec<(&'static str, Vec<BlockHash>)> {
+    let sent = bench.take_sent(id);
+    let told = sent.into_iter().filter_map(|message| match message {
+        Message::CmpctBlock(compact) => Some(("compact", vec![compact.header.hash()])),
+        Message::Headers(headers) => Some(("headers", headers.iter().map(|header| header.hash()).collect())),
+        Message::Inv(inventory) => Some(("hash", inventory.iter().map(|item| BlockHash(item.hash)).collect())),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// A block was mined, and a peer connected before the manager heard of the block: it was announced to the peer as if it
+/// were new. (The new blocks were announced to all peers that were connected when the manager looked.)
+#[test]
+fn a_block_older_than_the_connection_is_not_announced() {
+    let mut bench = Bench::synced(3);
+    let old = listener(&mut bench, false, false);
+    let made = submit(&bench, 1);
+    let new = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, Some(false));
+    tell(&mut bench);
+    assert_eq!(told(&mut bench, old), [("hash", vec![made[0].hash])]);
+    assert_eq!(told(&mut bench, new), []);
+    let next = submit(&bench, 1);
+    tell(&mut bench);
+    assert_eq!(told(&mut bench, new), [("hash", vec![next[0].hash])]);
+}
+
+/// A block that becomes the tip while a peer shakes hands is announced to it afterwards. (Peers that were not ready
+/// never got the announcement.)
+#[test]
+fn a_block_of_the_time_of_the_handshake_is_announced_after_it() {
+    let mut bench = Bench::synced(3);
+    let peer = bench.open(ConnectionKind::Inbound, Permissions::NONE);
+    let made = submit(&bench, 2);
+    tell(&mut bench);
+    assert_eq!(told(&mut bench, peer), []);
+    bench.shake_hands(peer, |_| {});
+    assert_eq!(told(&mut bench, peer), [("hash", vec![made[1].hash])]);
+}
+
+/// Two blocks become active before the manager looks: a peer that takes compact blocks unasked gets both, as from Core,
+/// which announces each when it arrives. (It got the hash of the second, or two headers, and asked for both blocks.)
+/// The others get headers or a hash.
+#[test]
+fn two_blocks_at_once_are_two_compact_blocks() {
+    for wants_headers in [false, true] {
+        let mut bench = Bench::synced(3);
+        let quick = listener(&mut bench, true, wants_headers);
+        let other = listener(&mut bench, false, wants_headers);
+        let made: Vec<_> = submit(&bench, 2).iter().map(|made| made.hash).collect();
+        tell(&mut bench);
+        assert_eq!(told(&mut bench, quick), [("compact", vec![made[0]]), ("compact", vec![made[1]])]);
+        let expected = if wants_headers { ("headers", made) } else { ("hash", vec![made[1]]) };
+        assert_eq!(told(&mut bench, other), [expected]);
+    }
+}
+
+/// Eight blocks at once are announced by their headers, nine by the hash of the last.
+#[test]
+fn many_blocks_at_once() {
+    for (count, form) in [(8, "headers"), (9, "hash")] {
+        let mut bench = Bench::synced(3);
+        let peer = listener(&mut bench, false, true);
+        let made: Vec<_> = submit(&bench, count).iter().map(|made| made.hash).collect();
+        tell(&mut bench);
+        let expected = if form == "hash" { vec![made[8]] } else { made };
+        assert_eq!(told(&mut bench, peer), [(form, expected)]);
+    }
+}
