@@ -24,10 +24,20 @@ pub const WITHHELD_FORK: u32 = 112;
 /// A clock that is right: a while after the last block of any chain.
 pub const NOW: u64 = 1_700_000_000 + 170 * 600;
 
+/// The same, but so soon after the last honest block that what is announced is requested at once: blocks of bad chains
+/// are of the next hours.
+pub const SOON: u64 = 1_700_000_000 + 143 * 600;
+
+/// Where the branch leaves the honest chain that has as much work: more blocks below than are requested on an
+/// announcement.
+pub const BRANCH_FORK: u32 = 100;
+
 /// The chains.
 #[derive(Debug)]
 pub struct Ground {
     pub honest: Arc<Chain>,
+    /// As high as the honest one.
+    pub branch: Arc<Chain>,
     /// An honest branch with more work.
     pub rival: Arc<Chain>,
     /// More work than any other, and one block on the way breaks a rule.
@@ -57,8 +67,9 @@ impl Ground {
         let bad = Fault::ALL.into_iter().map(bad).collect();
         let coins = [&honest, &rival].into_iter().flat_map(coins_of).collect();
         let withheld = Arc::new(honest.cut(WITHHELD_FORK).extended_empty(BAD_HEIGHT - WITHHELD_FORK, b"withheld"));
+        let branch = Arc::new(honest.cut(BRANCH_FORK).extended_empty(HONEST_HEIGHT - BRANCH_FORK, b"branch"));
         let long = Chain::genesis().extended_empty(2_010, b"long");
-        Ground { withheld, long, honest: Arc::new(honest), rival: Arc::new(rival), bad, coins }
+        Ground { branch, withheld, long, honest: Arc::new(honest), rival: Arc::new(rival), bad, coins }
     }
 
     /// The hash of the coins after a block: `hash_serialized_3`.

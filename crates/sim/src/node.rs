@@ -95,6 +95,13 @@ impl Node {
         self.manager.block_stored(from, &hash, &fate, now);
     }
 
+    /// A block that the operator has: it is on the chain before the manager hears of it.
+    pub fn submit(&mut self, bytes: Vec<u8>, now: Moment) {
+        assert_eq!(self.fate(bytes, now), BlockFate::Stored);
+        let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+        assert!(advance.invalid.is_empty());
+    }
+
     fn fate(&self, mut bytes: Vec<u8>, now: Moment) -> BlockFate {
         match block_size(&bytes) {
             Ok(size) => bytes.truncate(size),

@@ -4,11 +4,13 @@
 
 mod crowd;
 mod eclipse;
+mod listeners;
 mod long;
+mod sources;
 
 use crate::actor::{Actor, Nature, Shown, Verdict};
 use crate::chain::Fault;
-use crate::ground::{HONEST_HEIGHT, RIVAL_FORK, ground};
+use crate::ground::{HONEST_HEIGHT, RIVAL_FORK, SOON, ground};
 use crate::link::Wire;
 use crate::natures::{
     Bad, BadBlocks, Cut, Cutting, Flood, Flooding, Honest, Lie, Limit, Limits, Lying, Poisoning, Repeating, Stall,
@@ -49,6 +51,8 @@ pub fn cast(seed: u64, is_logged: bool) -> Plot {
     match seed % 25 {
         7 => return long::long(seed, is_logged),
         13 => return crowd::crowd(seed, is_logged),
+        3 => return sources::sources(seed, is_logged),
+        11 => return listeners::listeners(seed, is_logged),
         _ => {}
     }
     let world = World::new(seed, U256::ZERO, ConnectSettings::default(), is_logged);
@@ -56,6 +60,7 @@ pub fn cast(seed: u64, is_logged: bool) -> Plot {
     let is_reorganised = random.chance(400);
     let end = Shown::all(if is_reorganised { &ground().rival } else { &ground().honest });
     let mut plot = Plot::new(world, end, Duration::from_secs(120), random);
+    plot.set_clock();
     plot.honest(ConnectionKind::OutboundFullRelay);
     for _ in 0..plot.random.below(4) {
         let kind = plot.kind();
@@ -71,6 +76,13 @@ impl Plot {
     fn new(world: World, end: Shown, deadline: Duration, random: Random) -> Plot {
         let coins = ground().coins_of(&end.tip().hash).unwrap_or_default();
         Plot { world, end, deadline, coins, inbound_max: usize::MAX, random, faults_left: Bad::ALL.to_vec() }
+    }
+
+    /// A clock that is right: the last block is some hours old or new.
+    fn set_clock(&mut self) {
+        if self.random.chance(300) {
+            self.world.unix_begin = SOON;
+        }
     }
 
     fn honest(&mut self, kind: ConnectionKind) {
@@ -115,7 +127,7 @@ impl Plot {
             4 => ("cutting", Box::new(Cutting::new(Cut::ALL[random.index(Cut::ALL.len())])), true),
             5 if !self.faults_left.is_empty() => {
                 let bad = self.faults_left.swap_remove(random.index(self.faults_left.len()));
-                let nature = BadBlocks::new(bad);
+                let nature = BadBlocks::new(bad, 1 + u32::from(random.chance(500)));
                 if let Bad::Chain(fault) = bad {
                     self.repeaters(fault, nature.is_found());
                 }

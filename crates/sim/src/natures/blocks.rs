@@ -49,14 +49,16 @@ pub struct BadBlocks {
     bad: Bad,
     next: u32,
     has_more: bool,
+    /// How often it sends a block of a chain that is bad.
+    copies: u32,
     /// Whether it was sent away for what it did.
     is_found: Arc<AtomicBool>,
 }
 
 impl BadBlocks {
-    pub fn new(bad: Bad) -> BadBlocks {
+    pub fn new(bad: Bad, copies: u32) -> BadBlocks {
         let has_more = matches!(bad, Bad::Unasked | Bad::Chain(_));
-        BadBlocks { bad, next: 1, has_more, is_found: Arc::default() }
+        BadBlocks { bad, next: 1, has_more, copies, is_found: Arc::default() }
     }
 
     /// Set when it was sent away for what it did.
@@ -111,7 +113,7 @@ impl Nature for BadBlocks {
             let (height, mut bytes) = (made.height, made.bytes.clone());
             match self.bad {
                 Bad::Chain(_) => {
-                    body.give(item, stage);
+                    (0..self.copies).for_each(|_| body.give(item, stage));
                     self.has_more &= height <= crate::ground::BAD_FORK;
                     if height > crate::ground::BAD_FORK {
                         stage.deserve(Verdict::Discouraged);

@@ -1,25 +1,33 @@
 //! What peers are up to. Each file is one kind of wickedness, or none. Input: what the node says. Output: deeds.
 
+mod announcing;
 mod blocks;
+mod branching;
 mod crowding;
 mod cutting;
 mod flooding;
 mod honest;
 mod limits;
+mod listening;
 mod lying;
 mod presync;
 mod repeating;
 mod stalling;
 mod storming;
+mod twin;
 
+pub use announcing::{ANNOUNCED, Announcing};
 pub use blocks::{Bad, BadBlocks};
+pub use branching::Branching;
 pub use crowding::Crowding;
 pub use cutting::{Cut, Cutting};
 pub use flooding::{Flood, Flooding};
 pub use honest::Honest;
 pub use limits::{Limit, Limits};
+pub use listening::Listening;
 pub use lying::{Lie, Lying};
 pub use presync::{Presync, Trick};
 pub use repeating::Repeating;
 pub use stalling::{Stall, Stalling};
 pub use storming::{Poisoning, Storming, attacker_addresses, is_attackers};
+pub use twin::Twin;

@@ -53,6 +53,8 @@ enum Event {
     Farewell(PeerId),
     Stored,
     Validated,
+    /// The operator submits the blocks of the honest chain between two heights, both included.
+    Submitted(u32, u32),
 }
 
 /// A connection that the node ended.
@@ -84,6 +86,8 @@ pub struct Most {
 #[derive(Debug)]
 pub struct World {
     pub now: Duration,
+    /// The clock at the beginning, in seconds since 1970.
+    pub unix_begin: u64,
     pub node: Node,
     pub actors: Vec<Actor>,
     pub dropped: Vec<Dropped>,
@@ -118,6 +122,7 @@ impl World {
     pub fn new(seed: u64, minimum_chain_work: U256, connect: ConnectSettings, is_logged: bool) -> World {
         let mut world = World {
             now: Duration::ZERO,
+            unix_begin: NOW,
             node: Node::new(seed, minimum_chain_work, connect),
             actors: Vec::new(),
             dropped: Vec::new(),
@@ -150,6 +155,11 @@ impl World {
         index
     }
 
+    /// The operator submits blocks of the honest chain, as by `submitblock`.
+    pub fn submit(&mut self, after: Duration, from: u32, to: u32) {
+        self.at(after, Event::Submitted(from, to));
+    }
+
     /// A peer that waits until it is dialled.
     pub fn enter(&mut self, actor: Actor, wire: Wire) -> usize {
         self.actors.push(actor);
@@ -171,7 +181,7 @@ impl World {
     }
 
     pub fn moment(&self) -> Moment {
-        Moment { elapsed: self.now, unix: UnixTime(NOW + self.now.as_secs()) }
+        Moment { elapsed: self.now, unix: UnixTime(self.unix_begin + self.now.as_secs()) }
     }
 
     fn at(&mut self, after: Duration, event: Event) {
@@ -201,6 +211,10 @@ impl World {
                 self.node.is_validating = false;
                 self.node.validate(self.moment());
             }
+            Event::Submitted(from, to) => {
+                let blocks = (from..=to).map(|height| ground().honest.at(height).bytes.clone());
+                blocks.for_each(|bytes| self.node.submit(bytes, self.moment()));
+            }
         }
         self.settle();
     }
@@ -223,6 +237,7 @@ impl World {
             Event::Farewell(id) => hasher.write_u64(word(9, id.0)),
             Event::Stored => hasher.write_u64(word(10, 0)),
             Event::Validated => hasher.write_u64(word(11, 0)),
+            Event::Submitted(from, to) => hasher.write_u64(word(13, u64::from(from << 16 | to))),
         }
         .finish();
     }
