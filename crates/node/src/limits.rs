@@ -21,7 +21,7 @@ pub(crate) const LOG_KEPT_BYTES: u64 = 10_000_000;
 /// A log of more bytes is shrunk: Core's 11/10 of what stays.
 pub(crate) const LOG_SHRINK_BYTES: u64 = LOG_KEPT_BYTES / 10 * 11;
 
-/// Commands of `-blocknotify` and the like that run at once.
+/// Processes of one command of `-blocknotify` and the like that run at once.
 pub(crate) const COMMANDS_MAX: usize = 16;
 
 /// Bytes of a status file.

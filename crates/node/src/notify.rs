@@ -1,45 +1,87 @@
-//! Commands that people hang on events (`-startupnotify`, `-shutdownnotify`, `-blocknotify`). Input: a command for `sh`. Output: a process; a
-//! failure is a line in the log, never more.
+//! Commands that people hang on events (`-startupnotify`, `-shutdownnotify`, `-blocknotify`, `-alertnotify`). Input: a
+//! command for `sh`. Output: a process; a failure is a line in the log, never more.
 //!
-//! Each command is waited for by a thread of its own that sleeps meanwhile, at most [`COMMANDS_MAX`] at once; a block that comes while so many
-//! run is not told, the next one is.
+//! Of each command at most [`COMMANDS_MAX`] processes run at once, each waited for by a thread that sleeps meanwhile.
+//! If one more is due, it waits, and replaces the one that waits already: so the command is run for the newest event in
+//! any case, and for others between only as far as it keeps up. (Core starts a process for each event, however many
+//! run.) Memory: one waiting event for each command of the settings.
 
 use crate::daemon::MARK;
 use crate::limits::COMMANDS_MAX;
 use crate::log::Log;
+use std::collections::HashMap;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Runs commands.
 #[derive(Clone, Debug)]
 pub(crate) struct Notifier {
     log: Arc<Log>,
-    running: Arc<AtomicUsize>,
+    /// By command, as the settings name it.
+    queues: Arc<Mutex<HashMap<String, Queue>>>,
+}
+
+/// The processes of one command.
+#[derive(Debug, Default)]
+struct Queue {
+    running: usize,
+    /// What `%s` is replaced by in the next one.
+    pending: Option<String>,
 }
 
 impl Notifier {
     pub(crate) fn new(log: &Arc<Log>) -> Notifier {
-        Notifier { log: Arc::clone(log), running: Arc::default() }
+        Notifier { log: Arc::clone(log), queues: Arc::default() }
     }
 
-    /// Starts the commands with `%s` replaced, and goes on.
+    /// Starts the commands with `%s` replaced, now or as soon as another process of the same command has ended; does
+    /// not wait for them.
     pub(crate) fn start(&self, commands: &[String], replacement: &str) {
         for command in commands {
-            if self.running.fetch_add(1, Ordering::SeqCst) >= COMMANDS_MAX {
-                self.running.fetch_sub(1, Ordering::SeqCst);
-                self.log.warning(format!("'{command}' was not run: {COMMANDS_MAX} commands run already"));
-                continue;
+            {
+                let mut queues = self.lock();
+                let queue = queues.entry(command.clone()).or_default();
+                if queue.running >= COMMANDS_MAX {
+                    queue.pending = Some(replacement.to_owned());
+                    continue;
+                }
+                queue.running += 1;
             }
-            let (this, command) = (self.clone(), command.replace("%s", replacement));
-            let spawned = thread::Builder::new().name("notify".to_owned()).spawn(move || {
-                this.run(&command);
-                this.running.fetch_sub(1, Ordering::SeqCst);
-            });
+            let (this, owned, replacement) = (self.clone(), command.clone(), replacement.to_owned());
+            let spawned =
+                thread::Builder::new().name("notify".to_owned()).spawn(move || this.work(&owned, replacement));
             if let Err(error) = spawned {
-                self.running.fetch_sub(1, Ordering::SeqCst);
+                self.lock().entry(command.clone()).and_modify(|queue| queue.running -= 1);
                 self.log.warning(format!("a command was not run: {error}"));
+            }
+        }
+    }
+
+    /// Runs a command, and what came for it meanwhile.
+    fn work(&self, command: &str, mut replacement: String) {
+        loop {
+            self.run(&command.replace("%s", &replacement));
+            let mut queues = self.lock();
+            let Some(queue) = queues.get_mut(command) else { return };
+            match queue.pending.take() {
+                Some(next) => replacement = next,
+                None => {
+                    queue.running -= 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Starts what waits, and does not wait for it: the node ends.
+    pub(crate) fn flush(&self) {
+        let mut queues = self.lock();
+        for (command, queue) in queues.iter_mut() {
+            let Some(replacement) = queue.pending.take() else { continue };
+            let command = command.replace("%s", &replacement);
+            if let Err(error) = shell(&command).spawn() {
+                self.log.warning(format!("'{command}' could not be run: {error}"));
             }
         }
     }
@@ -54,21 +96,32 @@ impl Notifier {
     }
 
     fn run(&self, command: &str) {
-        match Command::new("/bin/sh").arg("-c").arg(command).env_remove(MARK).stdin(Stdio::null()).status() {
+        match shell(command).status() {
             Ok(status) if status.success() => {}
             Ok(status) => self.log.warning(format!("'{command}' failed: {status}")),
             Err(error) => self.log.warning(format!("'{command}' could not be run: {error}")),
         }
     }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Queue>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn shell(text: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(text).env_remove(MARK).stdin(Stdio::null());
+    command
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the commands write files")]
 mod tests {
     use super::*;
     use crate::log::{Categories, Levels};
     use crate::settings::LogSettings;
     use lydian_disk::{Disk, SimDisk, read_whole};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     fn notifier() -> (SimDisk, Notifier) {
         let disk = SimDisk::new(0);
@@ -101,23 +154,90 @@ mod tests {
         let (disk, notifier) = notifier();
         notifier.start(&["test %s = abc || exit 9".to_owned()], "abc");
         notifier.start(&["exit %s".to_owned()], "4");
-        while notifier.running.load(Ordering::SeqCst) > 0 {
-            thread::yield_now();
-        }
+        notifier.finish();
         assert!(log(&disk).contains("'exit 4' failed: exit status: 4") && !log(&disk).contains("abc"));
     }
 
-    /// limit: COMMANDS_MAX at
-    /// limit: COMMANDS_MAX above
-    #[test]
-    fn only_so_many_run_at_once() {
-        for (count, refused) in [(COMMANDS_MAX, 0), (COMMANDS_MAX + 1, 1)] {
-            let (disk, notifier) = notifier();
-            notifier.start(&vec!["sleep 0.5".to_owned(); count], "");
-            assert_eq!(log(&disk).matches("was not run").count(), refused);
-            while notifier.running.load(Ordering::SeqCst) > 0 {
+    impl Notifier {
+        fn count(&self, of: impl Fn(&Queue) -> usize) -> usize {
+            self.lock().values().map(of).sum()
+        }
+
+        fn running(&self) -> usize {
+            self.count(|queue| queue.running)
+        }
+
+        fn finish(&self) {
+            while self.running() > 0 {
                 thread::yield_now();
             }
         }
+    }
+
+    /// What a command wrote, line by line.
+    fn lines(file: &Path) -> Vec<String> {
+        std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// A file that commands write to, and one that lets them end when it exists.
+    fn files(name: &str) -> (PathBuf, PathBuf) {
+        let folder = std::env::temp_dir().join(format!("lydian-notify-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        (folder.join("told"), folder.join("go"))
+    }
+
+    /// A command of `-blocknotify` that takes long: 16 blocks came while it ran, and of those after them nothing was
+    /// told, so that whoever waited for the tip never heard of it until the next block. The newest waits, and is told
+    /// when one ends.
+    ///
+    /// limit: COMMANDS_MAX at
+    /// limit: COMMANDS_MAX above
+    #[test]
+    fn the_newest_event_is_never_lost() {
+        let (told, go) = files("newest");
+        let (_, notifier) = notifier();
+        let (told_at, go_at) = (told.display(), go.display());
+        let command = format!("while [ ! -e {go_at} ]; do sleep 0.02; done; echo %s >> {told_at}");
+        let event = |number: usize| notifier.start(std::slice::from_ref(&command), &number.to_string());
+        (0..COMMANDS_MAX).for_each(event);
+        assert_eq!(
+            (notifier.running(), notifier.count(|queue| usize::from(queue.pending.is_some()))),
+            (COMMANDS_MAX, 0)
+        );
+        (COMMANDS_MAX..COMMANDS_MAX + 5).for_each(event);
+        assert_eq!(
+            (notifier.running(), notifier.count(|queue| usize::from(queue.pending.is_some()))),
+            (COMMANDS_MAX, 1)
+        );
+        // Another command has its own processes.
+        notifier.start(&[format!("echo other >> {told_at}")], "");
+        while !lines(&told).contains(&"other".to_owned()) {
+            thread::yield_now();
+        }
+        std::fs::write(&go, "").unwrap();
+        notifier.finish();
+        let mut seen = lines(&told);
+        seen.sort();
+        let mut expected: Vec<String> = (0..COMMANDS_MAX).map(|number| number.to_string()).collect();
+        expected.extend([(COMMANDS_MAX + 4).to_string(), "other".to_owned()]);
+        expected.sort();
+        assert_eq!(seen, expected);
+    }
+
+    /// A node that ends while commands are slow starts the command for the newest event all the same.
+    #[test]
+    fn what_waits_is_started_at_the_end() {
+        let (told, go) = files("end");
+        let (_, notifier) = notifier();
+        let command = format!("echo %s >> {}; while [ ! -e {} ]; do sleep 0.02; done", told.display(), go.display());
+        (0..=COMMANDS_MAX).for_each(|number| notifier.start(std::slice::from_ref(&command), &number.to_string()));
+        notifier.flush();
+        while !lines(&told).contains(&COMMANDS_MAX.to_string()) {
+            thread::yield_now();
+        }
+        std::fs::write(&go, "").unwrap();
+        notifier.finish();
+        assert_eq!(lines(&told).len(), COMMANDS_MAX + 1);
     }
 }
