@@ -46,9 +46,24 @@ impl<'d> BlockFiles<'d> {
 
     /// Reads all headers. `progress` is told the file that is about to be scanned and the records found so far.
     pub fn scan(&mut self, magic: [u8; 4], progress: &mut dyn FnMut(&Path, usize)) -> Result<BlockIndex, ReadError> {
+        let scanned = self.scan_while(magic, &mut |path, found| {
+            progress(path, found);
+            true
+        });
+        scanned.map(Option::unwrap_or_default)
+    }
+
+    /// The same, as long as `goes_on` returns true; `None` if it did not.
+    pub fn scan_while(
+        &mut self,
+        magic: [u8; 4],
+        goes_on: &mut dyn FnMut(&Path, usize) -> bool,
+    ) -> Result<Option<BlockIndex>, ReadError> {
         let mut index = BlockIndex { files: self.files.clone(), ..BlockIndex::default() };
         for file in 0..self.files.len() {
-            progress(&self.files[file].path, index.records.len());
+            if !goes_on(&self.files[file].path, index.records.len()) {
+                return Ok(None);
+            }
             let number = u32::try_from(file).unwrap_or(u32::MAX);
             let mut remarks = Vec::new();
             let records = self.with_view(file, |view| {
@@ -57,7 +72,7 @@ impl<'d> BlockFiles<'d> {
             index.records.extend(records);
             remarks.into_iter().for_each(|remark| index.remark(remark));
         }
-        Ok(index)
+        Ok(Some(index))
     }
 
     /// The bytes of one record.

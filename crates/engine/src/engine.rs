@@ -184,8 +184,19 @@ impl Engine {
         now: i64,
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Import, EngineError> {
+        self.import_until(files, now, &Cancel::new(), progress)
+    }
+
+    /// The same, until `cancel` stops it: between two files or two blocks. What was entered by then stays.
+    pub fn import_until(
+        &self,
+        files: ImportFiles,
+        now: i64,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Path, usize),
+    ) -> Result<Import, EngineError> {
         let _storing = lock(&self.desk.storing);
-        self.write(|core| import(core, files, now, progress))
+        self.write(|core| import(core, files, now, cancel, progress))
     }
 
     /// Validates up to the end of the best chain whose blocks are here.

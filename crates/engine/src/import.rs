@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::engine::accept_header;
 use crate::error::EngineError;
 use crate::job::lock;
+use crate::settings::Cancel;
 use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, IndexEntry, NodeId, Record, Remark};
 use lydian_consensus::Rejected;
 use lydian_primitives::BlockHash;
@@ -27,6 +28,8 @@ pub struct Import {
     pub orphans: u64,
     /// What is in the files and is no block.
     pub remarks: Vec<Remark>,
+    /// It was stopped before the end of the files.
+    pub is_cancelled: bool,
 }
 
 /// A block whose header breaks a rule.
@@ -50,16 +53,27 @@ pub(crate) fn import(
     core: &Core,
     files: ImportFiles,
     now: i64,
+    cancel: &Cancel,
     progress: &mut dyn FnMut(&Path, usize),
 ) -> Result<Import, EngineError> {
     let mut source = BlockFiles::new(&*core.disk, files.files.clone());
-    let index = source.scan(core.params.magic, progress).map_err(ChainError::from)?;
+    let scanned = source.scan_while(core.params.magic, &mut |path, found| {
+        progress(path, found);
+        !cancel.is_cancelled()
+    });
+    let Some(index) = scanned.map_err(ChainError::from)? else {
+        return Ok(Import { is_cancelled: true, ..Import::default() });
+    };
     let numbers = if files.is_copied { Vec::new() } else { core.store.adopt(&files.files, true)? };
     let mut import = Import { blocks: index.records.len() as u64, remarks: index.remarks, ..Import::default() };
     let mut entering = Entering { core, source, numbers, now, import: &mut import };
     // By the hash of the parent they wait for.
     let mut waiting: HashMap<BlockHash, Vec<Record>> = HashMap::new();
     for record in index.records {
+        if cancel.is_cancelled() {
+            entering.import.is_cancelled = true;
+            break;
+        }
         let mut ready = vec![record];
         while let Some(record) = ready.pop() {
             if record.hash != core.params.genesis_hash && core.tree().find(&record.header.prev_block).is_none() {

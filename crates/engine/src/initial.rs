@@ -1,6 +1,7 @@
 //! [`InitialDownload`]: whether the node still catches up with the chain: Core's `IsInitialBlockDownload` and its `m_cached_is_ibd`. Input: the tip
 //! whenever it changed, and the time. Output: a yes that becomes a no once, and never a yes again: a node that is cut off for a day does not behave like
-//! a new one. One value for the whole node, shared by all who ask. It must never read a clock.
+//! a new one. While stored blocks are being loaded it stays a yes: Core's `LoadingBlocks`. One value for the whole
+//! node, shared by all who ask. It must never read a clock.
 
 use lydian_consensus::U256;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +18,29 @@ pub struct InitialDownload {
     minimum_chain_work: U256,
     tip_age_seconds_max: i64,
     is_on: AtomicBool,
+    is_loading: AtomicBool,
 }
 
 impl InitialDownload {
     /// `-minimumchainwork` and `-maxtipage`.
     pub fn new(minimum_chain_work: U256, tip_age_seconds_max: i64) -> InitialDownload {
-        InitialDownload { minimum_chain_work, tip_age_seconds_max, is_on: AtomicBool::new(true) }
+        InitialDownload {
+            minimum_chain_work,
+            tip_age_seconds_max,
+            is_on: AtomicBool::new(true),
+            is_loading: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the blocks on disk are still being imported and validated: Core's `LoadingBlocks`. Until then no block
+    /// and no header is requested from peers, and those that they send are ignored.
+    pub fn is_loading(&self) -> bool {
+        self.is_loading.load(Ordering::Acquire)
+    }
+
+    /// Core's `ImportingNow`.
+    pub fn set_loading(&self, is_loading: bool) {
+        self.is_loading.store(is_loading, Ordering::Release);
     }
 
     pub fn is_on(&self) -> bool {
@@ -32,6 +50,9 @@ impl InitialDownload {
     /// The tip of the active chain, by its time and the work of its chain; `now` in seconds since 1970. True if this ended the initial download: whoever
     /// is told so says it in the log. To be called at the start and whenever the tip changed.
     pub fn note_tip(&self, time: u32, chain_work: U256, now: i64) -> bool {
+        if self.is_loading() {
+            return false;
+        }
         let is_recent = i64::from(time) >= now.saturating_sub(self.tip_age_seconds_max);
         is_recent && chain_work >= self.minimum_chain_work && self.is_on.swap(false, Ordering::Relaxed)
     }
@@ -55,5 +76,16 @@ mod tests {
         assert!(!initial.note_tip(0, U256::ZERO, i64::MAX) && !initial.is_on(), "an old tip changes nothing");
         // `-maxtipage` may be any number.
         assert!(InitialDownload::new(work, i64::MAX).note_tip(0, work, i64::MAX));
+        assert!(!InitialDownload::new(work, i64::MIN).note_tip(u32::MAX, work, 1));
+    }
+
+    /// A recent tip does not end the initial download while stored blocks are being loaded: Core's `UpdateIBDStatus`.
+    #[test]
+    fn it_lasts_while_blocks_are_loaded() {
+        let initial = InitialDownload::new(U256::ZERO, 600);
+        initial.set_loading(true);
+        assert!(!initial.note_tip(10_000, U256::ZERO, 10_000) && initial.is_on());
+        initial.set_loading(false);
+        assert!(initial.note_tip(10_000, U256::ZERO, 10_000) && !initial.is_on());
     }
 }

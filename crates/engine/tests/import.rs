@@ -126,6 +126,34 @@ fn a_damaged_stored_block_is_no_invalid_block() {
     assert_eq!(answer(&engine), by_the_plain_validator(&blocks));
 }
 
+/// An import could not be stopped: whoever asked the node to stop waited until the last file was read. It stops before
+/// the next file, says so, and the next import finds the rest.
+#[test]
+fn an_import_stops_between_two_files() {
+    let blocks = blocks(60);
+    let expected = by_the_plain_validator(&blocks);
+    let disk = SimDisk::new(1);
+    let records: Vec<Vec<u8>> = blocks.iter().map(|block| record(block, &[])).collect();
+    let (first, second) = records.split_at(30);
+    let files = vec![write(&disk, "blk00000.dat", first), write(&disk, "blk00001.dat", second)];
+    let engine = open(&disk, None);
+    let cancel = Cancel::new();
+    let mut seen = 0;
+    let import = engine
+        .import_until(ImportFiles { files: files.clone(), is_copied: false }, NOW, &cancel, &mut |_, _| {
+            seen += 1;
+            if seen == 2 {
+                cancel.cancel();
+            }
+        })
+        .unwrap();
+    assert!(import.is_cancelled && seen == 2 && import.new_blocks == 0, "{import:?}");
+    let import = engine.import(ImportFiles { files, is_copied: false }, NOW, &mut |_, _| {}).unwrap();
+    assert!(!import.is_cancelled && import.new_blocks == 60, "{import:?}");
+    engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    assert_eq!(answer(&engine), expected);
+}
+
 /// Scripts that were left out on trust are run when the trust is gone; those that succeeded are not run twice.
 #[test]
 fn assumed_is_not_verified() {

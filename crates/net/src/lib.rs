@@ -135,7 +135,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Listens, connects, and begins to validate what comes.
+    /// Listens, connects, and begins to validate what comes, as soon as no blocks of the disk are being loaded.
     pub fn start(
         engine: &Arc<Engine>,
         settings: &NetworkSettings,
@@ -165,7 +165,8 @@ impl Network {
             addresses.extend(runtime.block_on(async { listen::listen(*place, &dialer) })?);
         }
         runtime.spawn(dial::tick(events.clone()));
-        let validator = Arc::new(Validator::new(Arc::clone(engine), observer, events.clone()));
+        let initial_download = Arc::clone(&settings.manager.initial_download);
+        let validator = Arc::new(Validator::new(Arc::clone(engine), observer, events.clone(), initial_download));
         let own_events = events.clone();
         let (blocks, to_store) = queues::blocks();
         let storer = store::Storer::new(Arc::clone(engine), Arc::clone(&validator), Arc::clone(&host), events);

@@ -1,9 +1,10 @@
-//! The thread that validates what is stored, whenever something is. Input: being woken. Output: a longer chain; verdicts for the manager; the end of the
+//! The thread that validates what is stored, whenever something is; it begins when the blocks that were on disk at the
+//! start have been loaded. Input: being woken. Output: a longer chain; verdicts for the manager; the end of the
 //! node if the disk fails. One run of the engine takes along what comes while it works.
 
 use crate::Events;
 use crate::event::Event;
-use lydian_engine::{Cancel, Engine, EngineError, Observer};
+use lydian_engine::{Cancel, Engine, EngineError, InitialDownload, Observer};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub struct Validator {
     engine: Arc<Engine>,
     observer: Arc<dyn Observer + Send>,
     events: Events,
+    initial_download: Arc<InitialDownload>,
     cancel: Cancel,
     state: Mutex<State>,
     changed: Condvar,
@@ -43,9 +45,15 @@ impl std::fmt::Debug for Validator {
 }
 
 impl Validator {
-    pub(crate) fn new(engine: Arc<Engine>, observer: Arc<dyn Observer + Send>, events: Events) -> Validator {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        observer: Arc<dyn Observer + Send>,
+        events: Events,
+        initial_download: Arc<InitialDownload>,
+    ) -> Validator {
         let state = Mutex::new(State { has_work: true, ..State::default() });
-        Validator { engine, observer, events, cancel: Cancel::new(), state, changed: Condvar::new() }
+        let (cancel, changed) = (Cancel::new(), Condvar::new());
+        Validator { engine, observer, events, initial_download, cancel, state, changed }
     }
 
     /// Something may be there to validate.
@@ -97,7 +105,13 @@ impl Validator {
     /// Waits for work. Whether there is any.
     fn wait(&self) -> bool {
         let mut state = self.lock();
-        while !state.has_work && !state.is_ending {
+        while (!state.has_work || self.initial_download.is_loading()) && !state.is_ending {
+            if self.initial_download.is_loading() {
+                // The engine is at work for whoever loads the blocks: that is no time spent waiting for blocks of
+                // peers.
+                state = self.changed.wait_timeout(state, SLICE).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
             // In slices, so that the time is told while it passes.
             let waited = self.engine.await_blocks(|| self.changed.wait_timeout(state, SLICE));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

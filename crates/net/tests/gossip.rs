@@ -44,7 +44,7 @@ struct FastHost {
 impl Host for FastHost {
     fn now(&self) -> Moment {
         let elapsed = self.began.elapsed() * HASTE;
-        Moment { elapsed, unix: UnixTime(self.unix + elapsed.as_secs()) }
+        Moment::new(elapsed, UnixTime(self.unix + elapsed.as_secs()))
     }
 
     fn log(&self, _: bool, _: &str) {}

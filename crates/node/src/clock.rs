@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Linux counts CPU time of a process in hundredths of a second (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -15,7 +15,22 @@ pub(crate) fn now() -> u32 {
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// Seconds since 1970 by which peers are dealt with: the clock's, or those of `setmocktime`.
+/// Core's `NodeClock` for timers: the time of `setmocktime` while there is one, else a time that counts from that of
+/// the start as the steady clock does, so that a machine whose clock is set anew loses no peers.
+#[allow(clippy::disallowed_methods, reason = "the clock is read here and handed down as a value")]
+pub(crate) fn node_now() -> Duration {
+    static START: OnceLock<(Duration, Instant)> = OnceLock::new();
+    match MOCKED.load(Ordering::Relaxed) {
+        0 => {
+            let start = || (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now());
+            let (since, began) = START.get_or_init(start);
+            since.saturating_add(began.elapsed())
+        }
+        mocked => Duration::from_secs(mocked),
+    }
+}
+
+/// Seconds since 1970 by Core's `NodeClock`: the clock's, or those of `setmocktime`.
 pub(crate) fn mockable_now() -> u64 {
     match MOCKED.load(Ordering::Relaxed) {
         0 => u64::from(now()),

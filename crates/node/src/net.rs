@@ -1,7 +1,7 @@
 //! The network of the node. Input: a session, an engine. Output: [`lydian_net::Network`], which works until it is dropped. Wiring only: clock, log and
 //! random numbers are handed to it.
 
-use crate::clock::{mockable_now, now_nanos};
+use crate::clock::{mockable_now, node_now, now_nanos};
 use crate::host::interfaces;
 use crate::log::{Category, Log};
 use crate::run::Session;
@@ -22,7 +22,7 @@ use std::time::Duration;
 const DOWNLOAD_BYTES: u64 = 64 << 20;
 
 /// Between two looks at whether the node should end.
-const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// The network.
 pub(crate) fn start(
@@ -138,7 +138,7 @@ struct NodeHost {
 
 impl Host for NodeHost {
     fn now(&self) -> Moment {
-        Moment { elapsed: Duration::from_nanos(now_nanos()), unix: UnixTime(mockable_now()) }
+        Moment { elapsed: Duration::from_nanos(now_nanos()), mockable: node_now(), unix: UnixTime(mockable_now()) }
     }
 
     fn log(&self, is_debug: bool, text: &str) {

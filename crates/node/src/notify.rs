@@ -75,6 +75,7 @@ impl Notifier {
     }
 
     /// Starts what waits, and does not wait for it: the node ends.
+    #[allow(clippy::zombie_processes, reason = "the process ends, and the system takes its children over")]
     pub(crate) fn flush(&self) {
         let mut queues = self.lock();
         for (command, queue) in queues.iter_mut() {

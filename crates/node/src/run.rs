@@ -13,6 +13,7 @@ use crate::settings::Settings;
 use crate::signals::{self, Stop};
 use lydian_disk::{Disk, RealDisk};
 use lydian_engine::InitialDownload;
+use lydian_rpc::Warnings;
 use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
@@ -57,8 +58,8 @@ pub(crate) fn run(
     }
     let notifier = Notifier::new(&log);
     let initial_download = Arc::new(InitialDownload::new(settings.minimum_chain_work, settings.max_tip_age_seconds));
-    let (stop, ending) = (Stop::default(), Arc::default());
-    let session = Session { settings, disk, log, stop, notifier, has_console, initial_download, ending };
+    let (stop, ending, warnings) = (Stop::default(), Arc::default(), Arc::default());
+    let session = Session { settings, disk, log, stop, notifier, has_console, initial_download, warnings, ending };
     let code = live(&session, leave, work);
     drop(directory);
     code
@@ -90,7 +91,6 @@ fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Sessio
         daemon::complain(&format!("Unable to create the PID file {error}"));
         return exit::DISK;
     }
-    notifier.start(&settings.startupnotify, "");
     let code = work(session);
     ending.end();
     code
@@ -112,6 +112,7 @@ impl Ending {
         if !self.is_announced.swap(true, Ordering::Relaxed) {
             self.notifier.run_all(&self.commands);
         }
+        self.notifier.flush();
         if let Some(pid) = &self.pid
             && let Err(error) = self.disk.remove(pid)
         {
@@ -133,6 +134,8 @@ pub(crate) struct Session<'a> {
     pub(crate) has_console: bool,
     /// Whether the node catches up, for all who ask.
     pub(crate) initial_download: Arc<InitialDownload>,
+    /// What it warns of, for all who ask.
+    pub(crate) warnings: Arc<Warnings>,
     ending: Arc<AtomicBool>,
 }
 

@@ -65,6 +65,7 @@ impl Serving {
             params: settings.params.clone(),
             minimum_chain_work: settings.minimum_chain_work,
             initial_download: Arc::clone(&session.initial_download),
+            warnings: Arc::clone(&session.warnings),
             prune: match settings.prune {
                 Prune::Never => PruneMode::Never,
                 Prune::OnRequest => PruneMode::OnRequest,
@@ -96,13 +97,17 @@ impl Serving {
         if let Some(seconds) = settings.mocktime {
             context.set_mock_time(i64::from(seconds));
         }
-        context.set_warmup("Loading block index…");
         Ok(Serving { context, _server: server, _cookie: cookie })
     }
 
     /// Who must be told of everything the engine does; it tells the others.
     pub(crate) fn observer(&self) -> Arc<dyn Observer + Send> {
         Arc::<Context>::clone(&self.context)
+    }
+
+    /// Says what the node is at before it can answer.
+    pub(crate) fn set_warmup(&self, words: &str) {
+        self.context.set_warmup(words);
     }
 
     /// From here on there are peers to be told of.

@@ -103,15 +103,15 @@ impl AnswerCache {
         random: &mut ChaCha20Rng,
     ) -> &[TimedAddress] {
         let key = (network, bind.to_vec());
-        self.answers.retain(|other, answer| *other == key || answer.until >= now.elapsed);
+        self.answers.retain(|other, answer| *other == key || answer.until >= now.mockable);
         if self.answers.len() >= ANSWER_CACHES_MAX && !self.answers.contains_key(&key) {
             // We have no more addresses than that: what is there serves all.
             return self.answers.values().next().map_or(&[], |answer| &answer.addresses);
         }
         let answer = self.answers.entry(key).or_insert(Answer { until: Duration::ZERO, addresses: Vec::new() });
-        if answer.until < now.elapsed || answer.until == Duration::ZERO {
+        if answer.until < now.mockable || answer.until == Duration::ZERO {
             let spread = draw::below(random, ANSWER_LIFE_SPREAD_S) as u64;
-            answer.until = now.elapsed + ANSWER_LIFE_MIN + Duration::from_secs(spread);
+            answer.until = now.mockable + ANSWER_LIFE_MIN + Duration::from_secs(spread);
             answer.addresses = fresh_answer(addrman, bans, now.unix);
         }
         &answer.addresses
@@ -137,7 +137,7 @@ mod tests {
     use rand_chacha::rand_core::SeedableRng;
     use std::collections::BTreeSet;
 
-    const NOW: Moment = Moment { elapsed: Duration::from_secs(10), unix: UnixTime(1_790_000_000) };
+    const NOW: Moment = Moment::new(Duration::from_secs(10), UnixTime(1_790_000_000));
 
     fn random() -> ChaCha20Rng {
         ChaCha20Rng::seed_from_u64(3)
@@ -212,7 +212,7 @@ mod tests {
         assert!(first.len() <= most && first.len() > most - 30, "{} of {most}", first.len());
         let is_told = |number: u32| first.iter().any(|one| one.endpoint == address(number).endpoint);
         assert!(!(0..16).any(is_told) && !is_told(7));
-        let later = |hours: u64| Moment { elapsed: NOW.elapsed + Duration::from_secs(hours * 3600), ..NOW };
+        let later = |hours: u64| Moment { mockable: NOW.mockable + Duration::from_secs(hours * 3600), ..NOW };
         assert_eq!(cache.answer(Network::Ipv4, b"a", &mut addrman, &bans, later(21), &mut random), first);
         assert_ne!(cache.answer(Network::Ipv4, b"b", &mut addrman, &bans, NOW, &mut random), first);
         assert_ne!(cache.answer(Network::Ipv6, b"a", &mut addrman, &bans, NOW, &mut random), first);

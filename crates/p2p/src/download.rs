@@ -32,6 +32,15 @@ use schedule::Rate;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// When a block was requested.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RequestTime {
+    /// By the steady clock: rates of links go by it.
+    pub sent: Duration,
+    /// By the clock of timeouts.
+    pub asked: Duration,
+}
+
 /// A peer, by the number that whoever drives this gave it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DownloadPeer(pub u64);
@@ -136,6 +145,8 @@ pub struct Download {
     last_bytes: Duration,
     /// When late blocks were last looked for.
     rescued_at: Duration,
+    /// By which clock a block is overdue, if not by that of the calls.
+    timeout_clock: Option<Duration>,
     actions: Vec<DownloadAction>,
     stats: DownloadStats,
 }
@@ -154,9 +165,21 @@ impl Download {
             stall_timeout: STALL_TIMEOUT,
             last_bytes: Duration::ZERO,
             rescued_at: Duration::ZERO,
+            timeout_clock: None,
             actions: Vec::new(),
             stats: DownloadStats::default(),
         }
+    }
+
+    /// The time of a request that is made now.
+    pub fn request_time(&self, now: Duration) -> RequestTime {
+        RequestTime { sent: now, asked: self.timeout_clock.unwrap_or(now) }
+    }
+
+    /// The time by which a block that was asked for long ago is overdue: Core's `NodeClock`, which tests set.
+    /// Everything else goes by the time of the calls, which goes on while that one stands.
+    pub fn set_timeout_clock(&mut self, now: Duration) {
+        self.timeout_clock = Some(now);
     }
 
     /// A peer that can serve blocks with their witnesses.
@@ -242,7 +265,7 @@ impl Download {
         self.arrivals.add(u64::from(bytes), pause);
         self.arrived_at = now;
         if let Some(peer) = self.peers.get_mut(&peer) {
-            peer.arrived(block, bytes, now);
+            peer.arrived(block, bytes, now, self.timeout_clock.unwrap_or(now));
         }
         self.stall_timeout = (self.stall_timeout.mul_f64(0.85)).max(STALL_TIMEOUT);
         let Some(height) = self.path.find(block) else { return Arrival::Unwanted };
@@ -275,7 +298,7 @@ impl Download {
 
     /// The caller requested a block from the peer itself, at that time. False if the peer or the block is none
     /// of this download's.
-    pub fn note_request(&mut self, peer: DownloadPeer, block: &BlockHash, at: Duration) -> bool {
+    pub fn note_request(&mut self, peer: DownloadPeer, block: &BlockHash, at: RequestTime) -> bool {
         let Some((height, slot)) = self.path.find(block).and_then(|height| Some((height, self.path.slot(height)?)))
         else {
             return false;
@@ -303,7 +326,7 @@ impl Download {
     pub fn unneeded(&mut self, peer: DownloadPeer, block: &BlockHash, bytes: u32, now: Duration) {
         self.last_bytes = now;
         if let Some(peer) = self.peers.get_mut(&peer) {
-            peer.arrived(block, bytes, now);
+            peer.arrived(block, bytes, now, self.timeout_clock.unwrap_or(now));
         }
         self.stats.duplicates += 1;
         self.stats.duplicate_bytes += u64::from(bytes);

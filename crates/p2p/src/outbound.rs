@@ -120,7 +120,7 @@ impl Outbound {
     /// `automatic_max` is `-maxconnections`; `anchors` those of the last run.
     pub fn new(automatic_max: usize, anchors: Vec<TimedAddress>, now: Moment, random: &mut ChaCha20Rng) -> Self {
         let (full_relay_max, block_relay_max) = split(automatic_max);
-        let mut after = |interval| now.elapsed + draw::exponential(random, interval);
+        let mut after = |interval| now.mockable + draw::exponential(random, interval);
         Outbound {
             full_relay_max,
             block_relay_max,
@@ -162,7 +162,7 @@ impl Outbound {
         let count = |kind| scene.all().filter(|(other, _)| *other == kind).count();
         let full_relay = count(ConnectionKind::OutboundFullRelay);
         let block_relay = count(ConnectionKind::BlockRelayOnly);
-        let now = scene.now.elapsed;
+        let now = scene.now.mockable;
         if !self.anchors.is_empty() && block_relay < self.block_relay_max {
             return Some(Choice::Anchor);
         }

@@ -373,7 +373,7 @@ impl Peer {
 
     /// How long the connection has stood.
     pub fn connected_for(&self, now: Moment) -> Duration {
-        now.elapsed.saturating_sub(self.connected.elapsed)
+        now.mockable.saturating_sub(self.connected.mockable)
     }
 }
 

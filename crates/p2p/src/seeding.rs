@@ -87,12 +87,12 @@ impl Seeding {
         };
         draw::shuffle(&mut names, random);
         let right_now = if settings.force_dns || addrman.is_empty() { names.len() } else { 0 };
-        let wait_until = settings.has_seednodes.then(|| now.elapsed + SEEDNODE_TIME);
+        let wait_until = settings.has_seednodes.then(|| now.mockable + SEEDNODE_TIME);
         Seeding {
             is_for_seednodes: settings.has_seednodes,
             settings,
             chain,
-            started: now.elapsed,
+            started: now.mockable,
             names,
             right_now,
             wait_until,
@@ -106,7 +106,9 @@ impl Seeding {
             self.wait_until = None;
             self.names.truncate(self.right_now);
         }
-        if self.wait_until.is_some_and(|until| now.elapsed < until) {
+        // The time for the seed nodes goes by Core's `NodeClock`; between names Core sleeps.
+        let clock = if self.is_for_seednodes { now.mockable } else { now.elapsed };
+        if self.wait_until.is_some_and(|until| clock < until) {
             return Vec::new();
         }
         let has_waited = self.wait_until.take().is_some() && !std::mem::take(&mut self.is_for_seednodes);
@@ -134,7 +136,7 @@ impl Seeding {
     ) -> Vec<TimedAddress> {
         let SeedingSettings { dns, fixed, has_seednodes, has_added_nodes, .. } = self.settings;
         let is_only_way = !dns && !has_seednodes && !has_added_nodes;
-        let is_time = now.elapsed > self.started + FIXED_TIME || is_only_way;
+        let is_time = now.mockable > self.started + FIXED_TIME || is_only_way;
         let empty: BTreeSet<_> = reachable.iter().filter(|network| addrman.size(Some(**network), None) == 0).collect();
         if !fixed || self.is_fixed_used || !is_time || empty.is_empty() {
             return Vec::new();
@@ -176,7 +178,7 @@ mod tests {
     };
 
     fn at(seconds: u64) -> Moment {
-        Moment { elapsed: Duration::from_secs(seconds), unix: UnixTime(1_790_000_000 + seconds) }
+        Moment::new(Duration::from_secs(seconds), UnixTime(1_790_000_000 + seconds))
     }
 
     fn random() -> ChaCha20Rng {

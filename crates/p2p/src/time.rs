@@ -35,12 +35,23 @@ impl UnixTime {
     }
 }
 
-/// Now, by both clocks of the caller: time-outs go by the one that nobody sets, what is told to others by the other.
+/// Now, by the clocks of the caller. Each timer goes by the clock that Core's timer of the same name goes by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Since the program started; never goes back.
+    /// Core's steady clock, which never goes back: pauses between connections, what its scheduler runs, rates of links.
     pub elapsed: Duration,
+    /// Core's `NodeClock`, which stands where `setmocktime` set it and may go back: pings, time-outs and all other
+    /// timers. Counted from any fixed moment.
+    pub mockable: Duration,
+    /// The same clock in seconds since 1970.
     pub unix: UnixTime,
+}
+
+impl Moment {
+    /// A moment by a clock that is not mocked and whose seconds since 1970 change together with those of `elapsed`.
+    pub const fn new(elapsed: Duration, unix: UnixTime) -> Moment {
+        Moment { elapsed, mockable: Duration::new(unix.0, elapsed.subsec_nanos()), unix }
+    }
 }
 
 impl From<u32> for UnixTime {

@@ -111,7 +111,7 @@ fn ask_ours(messages: &[Raw]) -> Said {
         is_onion: false,
         nonce: 6,
     };
-    let now = Moment { elapsed: Duration::ZERO, unix: UnixTime(1_790_000_000) };
+    let now = Moment::new(Duration::ZERO, UnixTime(1_790_000_000));
     let mut context = Context {
         local: &local,
         now,

@@ -8,6 +8,7 @@ use crate::error::{RpcError, code};
 use crate::limits::{ANSWERS_SIZE_MAX, PARSED_SIZE_MAX};
 use crate::methods::scan::ScanState;
 use crate::wait::TipWatch;
+use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, TipUpdate};
 use lydian_p2p::Moment;
@@ -79,6 +80,8 @@ pub struct NodeSettings {
     pub minimum_chain_work: U256,
     /// The node's only one.
     pub initial_download: Arc<InitialDownload>,
+    /// The node's only one.
+    pub warnings: Arc<Warnings>,
     pub prune: PruneMode,
     pub cache_bytes: u64,
     /// `-checkblocks` and `-checklevel`.

@@ -26,6 +26,7 @@ mod output;
 pub mod table;
 mod versionbits;
 mod wait;
+mod warnings;
 
 pub use allow::{BadSubnet, Subnet};
 pub use auth::{BadRpcAuth, COOKIE_USER, Users, Whitelist};
@@ -36,4 +37,6 @@ pub use help::document;
 pub use http::{BindError, Server, ServerError, ServerSettings, bind_addresses};
 pub use json::{Amount, Double, Json};
 pub use method::{Arg, Call, Category, Handler, Kind, Method, Need, answer, parse_hash};
+pub use versionbits::UnknownRules;
 pub use wait::TipWatch;
+pub use warnings::{Warning, Warnings};

@@ -61,7 +61,7 @@ pub(crate) fn unix_seconds() -> u64 {
 
 /// The true time, of a node that began then.
 pub(crate) fn moment(began: Instant) -> Moment {
-    Moment { elapsed: began.elapsed(), unix: UnixTime(unix_seconds()) }
+    Moment { elapsed: began.elapsed(), mockable: began.elapsed(), unix: UnixTime(unix_seconds()) }
 }
 
 pub(crate) fn fill_random(bytes: &mut [u8]) {

@@ -51,7 +51,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     safe("acceptnonstdtxn", NO_MEMPOOL),
     safe("acceptstalefeeestimates", NO_MEMPOOL),
     safe("addresstype", NO_WALLET),
-    refused("alertnotify", NO_NOTICE),
     safe("allowignoredconf", "a second configuration file is always an error"),
     refused("asmap", "peers would be grouped by their address and not by your map"),
     safe("avoidpartialspends", NO_WALLET),

@@ -36,6 +36,7 @@ pub(crate) struct RawSettings {
     pub(crate) loadblock: Vec<PathBuf>,
     /// None: no pid file.
     pub(crate) pid: Option<PathBuf>,
+    pub(crate) alertnotify: Vec<String>,
     pub(crate) blocknotify: Vec<String>,
     pub(crate) startupnotify: Vec<String>,
     pub(crate) shutdownnotify: Vec<String>,
@@ -105,6 +106,7 @@ impl RawSettings {
             blocksxor: given.switch("blocksxor")?.unwrap_or(true),
             loadblock: given.texts("loadblock")?.into_iter().map(PathBuf::from).collect(),
             pid: given.path("pid", Some("lydian.pid"))?,
+            alertnotify: given.texts("alertnotify")?,
             blocknotify: given.texts("blocknotify")?,
             startupnotify: given.texts("startupnotify")?,
             shutdownnotify: given.texts("shutdownnotify")?,

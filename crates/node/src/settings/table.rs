@@ -208,6 +208,11 @@ pub(crate) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt {
+        name: "alertnotify",
+        help: "Execute command when an alert is raised (%s in cmd is replaced by message)",
+        ..COMMAND
+    },
+    Opt {
         name: "assumevalid",
         argument: "<hex>",
         kind: Kind::Hash,
@@ -377,7 +382,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
         group: Group::Debug,
         default: "86400",
         help: "Maximum tip age in seconds to consider node in initial block download",
-        ..integer(i64::MIN, 1 << 40)
+        ..integer(i64::MIN, i64::MAX)
     },
     Opt {
         name: "mocktime",

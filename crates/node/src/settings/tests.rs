@@ -54,6 +54,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("daemon", "1", Some("-daemon=true")),
     ("printtoconsole", "1", Some("-printtoconsole=on")),
     ("sigengine", "reference", Some("-sigengine=fast")),
+    ("alertnotify", "echo %s", Some("-alertnotify=")),
     ("assumevalid", "0xab", Some("-assumevalid=xyz")),
     ("blocknotify", "echo %s", Some("-blocknotify=")),
     ("blocksdir", "b", Some("-blocksdir=nowhere")),

@@ -14,6 +14,8 @@ use std::{fmt, io};
 pub(super) enum Failure {
     Engine(EngineError),
     Files(ReadError),
+    /// The tip is more than two hours ahead of the clock.
+    FutureTip,
     /// `-checkblocks` found something.
     Inconsistent(Inconsistency),
     Thread(io::Error),
@@ -39,7 +41,11 @@ impl Failure {
                 EngineError::Chain(ChainError::NewerVersion { .. } | ChainError::OtherNetwork { .. })
                 | EngineError::Coins(CoinsError::NewerFormat { .. }),
             ) => exit::DIRECTORY,
-            Failure::Engine(_) | Failure::Files(_) | Failure::Inconsistent(_) | Failure::Thread(_) => exit::DISK,
+            Failure::Engine(_)
+            | Failure::Files(_)
+            | Failure::FutureTip
+            | Failure::Inconsistent(_)
+            | Failure::Thread(_) => exit::DISK,
         }
     }
 }
@@ -52,6 +58,12 @@ impl fmt::Display for Failure {
                 f.write_str(advice(error))
             }
             Failure::Files(error) => error.fmt(f),
+            // Core's words, a line break before the last sentence included.
+            Failure::FutureTip => f.write_str(
+                "The block database contains a block which appears to be from the future. This may be due to your computer's date and time being \
+                 set incorrectly. Only rebuild the block database if you are sure that your computer's date and time are correct.\n\
+                 Please restart with -reindex or -reindex-chainstate to recover.",
+            ),
             Failure::Inconsistent(error) => {
                 write!(f, "Corrupted block database detected: {error}. ")?;
                 f.write_str("Please restart with -reindex or -reindex-chainstate to recover.")

@@ -2,12 +2,14 @@
 
 use super::failure::Failure;
 use super::finish;
+use crate::clock::mockable_now;
 use crate::disagreement;
 use crate::net::fill_random;
 use crate::process::NodeClock;
 use crate::run::Session;
 use crate::settings::{Prune, Settings};
 use lydian_chain::StoreRemark;
+use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
 use lydian_engine::{AssumeValid, Engine, Layout, Observer, Wipe, wipe};
 use lydian_primitives::Height;
@@ -16,10 +18,11 @@ use std::hash::BuildHasher;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// The second value: blocks that were here are gone.
+/// `begins` is told of each part of the start by Core's words. The second value: blocks that were here are gone.
 pub(super) fn open(
     session: &Session<'_>,
     background: Arc<dyn Observer + Send>,
+    begins: &dyn Fn(&str),
     tell: &dyn Fn(String),
 ) -> Result<(Engine, bool), Failure> {
     let settings = session.settings;
@@ -35,6 +38,7 @@ pub(super) fn open(
         wipe(session.disk.as_ref(), &layout, what)?;
     }
     let signatures = signatures(session)?;
+    begins("Loading block index…");
     tell("opening the stores".to_owned());
     let opened = Engine::open_with(
         session.disk.clone(),
@@ -53,6 +57,10 @@ pub(super) fn open(
     finish::tell_remarks(session, bad.iter().map(|remark| remark.to_string()).collect());
     let tip = engine.tip();
     session.log.info(format!("Loaded best chain: hashBestChain={} height={}", tip.hash, tip.height.0));
+    begins("Verifying blocks…");
+    if !(settings.reindex || settings.reindex_chainstate) && is_from_the_future(&engine) {
+        return Err(Failure::FutureTip);
+    }
     if tip.height > Height(0) {
         let blocks = if settings.checkblocks == 0 { u32::MAX } else { settings.checkblocks.min(tip.height.0) };
         session.log.info(format!("Verifying last {blocks} blocks at level {}", settings.checklevel));
@@ -61,6 +69,13 @@ pub(super) fn open(
         session.log.info(format!("Verification: No coin database inconsistencies in last {seen} blocks"));
     }
     Ok((engine, is_loss))
+}
+
+/// Core's check of `VerifyLoadedChainstate`. A node that never made a tip durable has none to judge.
+fn is_from_the_future(engine: &Engine) -> bool {
+    let time = i64::from(engine.tip_update().header.time);
+    let now = i64::try_from(mockable_now()).unwrap_or(i64::MAX);
+    engine.durable_tip().is_some() && time > now.saturating_add(MAX_FUTURE_BLOCK_TIME)
 }
 
 /// The engine that `-sigengine` names. A kernel that computes wrongly on this machine is told, whether or not another takes its place.

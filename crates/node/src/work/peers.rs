@@ -1,57 +1,109 @@
-//! The node among its peers, from the end of what lay here until it is told to stop. Input: a session, an engine, the display. Output: what was done
-//! meanwhile. Tells, once, what catching up with the peers has cost.
+//! The node among its peers, until it is told to stop: first while the blocks on disk are loaded behind it, then for
+//! good. Input: a node whose engine is open. Output: an exit code. Tells, once, what catching up with the peers has
+//! cost.
 
+use super::alerts::Alerts;
 use super::failure::Failure;
-use super::finish;
+use super::load::{self, Loaded};
 use super::watcher::Watcher;
+use super::{Node, Task, finish, init_message};
 use crate::clock::Stopwatch;
-use crate::display::{Display, Doing, Figures, Style};
-use crate::net;
+use crate::daemon;
+use crate::display::{Doing, Figures};
+use crate::exit;
+use crate::net::{self, LOOK};
 use crate::run::Session;
 use crate::serve::Serving;
-use lydian_engine::{Engine, Observer};
+use lydian_engine::Engine;
 use lydian_net::{Network, ValidationEnd};
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 
 /// Blocks behind the peers from which on a node catches up; what is less comes one by one.
 const CATCHING_UP_BLOCKS: u32 = 12;
 
-/// Talks to peers until the node is told to stop.
-pub(super) fn stay(
-    session: &Session<'_>,
-    engine: &Arc<Engine>,
-    server: Option<&Serving>,
-    watcher: &Arc<Watcher>,
-    observer: Arc<dyn Observer + Send>,
-    style: Style,
-    display: Display,
-) -> Result<Figures, Failure> {
-    let began = Began { figures: figures(session, engine, None), watch: Stopwatch::start() };
-    let network = net::start(session, engine, observer).map_err(Failure::Network)?;
+/// Serves peers and RPC, loads the blocks on disk, and talks to peers until the node is told to stop.
+pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Result<u8, Failure> {
+    let (session, engine, watcher) = (node.session, Arc::clone(&node.engine), Arc::clone(&node.watcher));
+    // Core's `ImportingNow`: until it is over nothing is fetched from peers.
+    session.initial_download.set_loading(true);
+    let network = begin(&node, server.as_ref())?;
+    let mut alerts = Alerts::new(session);
+    let loaded = load_behind(&node, is_loss, &mut alerts)?;
+    session.initial_download.set_loading(false);
+    watcher.update_ibd_status(&engine.tip_update());
+    if load::ends_by_itself(&node) {
+        session.announce_shutdown();
+        drop((network, server));
+        return Ok(loaded.code());
+    }
+    let figures = sync(node, network, &mut alerts)?;
+    // Nobody may bring a block any more when the last checkpoint is made.
+    drop(server);
+    engine.checkpoint(watcher.as_ref())?;
+    watcher.ends(&engine, &figures);
+    Ok(exit::DONE)
+}
+
+/// Opens the network and lets RPC answer: Core's steps 12 and 13.
+fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<Network, Failure> {
+    let session = node.session;
+    init_message(session, server, "Starting network threads…");
+    let network = net::start(session, &node.engine, Arc::clone(&node.observer)).map_err(Failure::Network)?;
     if let Some(server) = server {
         server.has_peers(&network);
+        server.begins(&node.engine);
     }
+    init_message(session, server, "Done loading");
+    session.notifier.start(&session.settings.startupnotify, "");
+    daemon::ready();
+    Ok(network)
+}
+
+/// Core's thread `initload`.
+fn load_behind(node: &Node<'_>, is_loss: bool, alerts: &mut Alerts) -> Result<Loaded, Failure> {
+    thread::scope(|scope| {
+        let load = || load::load(node, &Task::Run, is_loss);
+        let loading = thread::Builder::new().name("initload".to_owned()).spawn_scoped(scope, load)?;
+        while !loading.is_finished() && !node.session.stop.is_asked() {
+            node.watcher.aims_at(node.engine.best_header_height());
+            alerts.look(&node.engine, node.watcher.take_invalid_found());
+            node.session.stop.wait(LOOK);
+        }
+        if node.session.stop.is_asked() {
+            node.session.announce_shutdown();
+        }
+        loading.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+/// Follows the chain of the peers.
+fn sync(node: Node<'_>, network: Network, alerts: &mut Alerts) -> Result<Figures, Failure> {
+    let Node { session, engine, watcher, style, display, .. } = node;
+    let began = Began { figures: figures(session, &engine, None), watch: Stopwatch::start() };
     if session.settings.net.is_wanted() {
-        display.tell(Doing::Syncing(engine.shared_meter(), look(watcher, &network)));
+        display.tell(Doing::Syncing(engine.shared_meter(), look(&watcher, &network)));
     } else {
         display.clear();
         finish::tell_waiting(session, style);
     }
     let (mut is_behind, mut is_told) = (false, false);
-    let end = net::wait(session, engine, &network, &mut || {
+    let end = net::wait(session, &engine, &network, &mut || {
         watcher.aims_at(engine.best_header_height());
+        alerts.look(&engine, watcher.take_invalid_found());
         let sync = watcher.look(network.figures().get());
         is_behind |= sync.blocks_left() >= CATCHING_UP_BLOCKS;
         if is_behind && !is_told && sync.is_in_step() {
             is_told = true;
-            display.around(|| finish::tell_sync(session, engine, &began.since(session, engine), style));
+            display.around(|| finish::tell_sync(session, &engine, &began.since(session, &engine), style));
         }
     });
     session.announce_shutdown();
     drop((network, display));
-    let figures = began.since(session, engine);
+    let figures = began.since(session, &engine);
     if is_behind && !is_told {
-        finish::tell_sync(session, engine, &figures, style);
+        finish::tell_sync(session, &engine, &figures, style);
     }
     match end {
         Some(ValidationEnd::Failed(error)) => Err(error.into()),

@@ -1,7 +1,7 @@
 //! What the engine tells while it works: lines of the log, `-blocknotify`, the status file. Input: events, from any worker. Output: text and
 //! files. Must be quick and never calls the engine.
 
-use crate::clock::now;
+use crate::clock::mockable_now;
 use crate::display::{Figures, Sync};
 use crate::log::{Category, Log, TipLine, progress, update_tip};
 use crate::notify::Notifier;
@@ -14,7 +14,7 @@ use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Obser
 use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::Height;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Debug)]
@@ -27,6 +27,7 @@ pub(super) struct Watcher {
     blocknotify: Vec<String>,
     initial_download: Arc<InitialDownload>,
     headers: AtomicU32,
+    is_invalid_found: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -49,12 +50,13 @@ impl Watcher {
             blocknotify: session.settings.blocknotify.clone(),
             initial_download: Arc::clone(&session.initial_download),
             headers: AtomicU32::new(0),
+            is_invalid_found: AtomicBool::new(true),
             state: Mutex::default(),
         }
     }
 
     pub(super) fn begins(&self, engine: &Engine) {
-        self.note_recent(&engine.tip_update(), i64::from(now()));
+        self.note_recent(&engine.tip_update(), now());
         {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.tip = Some(engine.tip_update());
@@ -65,6 +67,12 @@ impl Watcher {
         }
         self.aims_at(engine.best_header_height());
         self.keep_status();
+    }
+
+    /// Whether a block was found to be invalid since the last call; the first time true, since an earlier run may have
+    /// found one.
+    pub(super) fn take_invalid_found(&self) -> bool {
+        self.is_invalid_found.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn aims_at(&self, headers: Height) {
@@ -88,7 +96,7 @@ impl Watcher {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(tip) = &state.tip else { return };
             let headers = self.headers.load(Ordering::Relaxed);
-            let share = progress(&self.line(tip), self.chain, i64::from(now()));
+            let share = progress(&self.line(tip), self.chain, now());
             let mut status = Status::new(self.chain.name(), tip, headers, share);
             status.durable_height = state.durable.map(|height| height.0);
             status.run.clone_from(&state.run);
@@ -102,6 +110,11 @@ impl Watcher {
         }
     }
 
+    /// Core's `UpdateIBDStatus`: to be called when the blocks on disk have been loaded.
+    pub(super) fn update_ibd_status(&self, tip: &TipUpdate) {
+        self.note_recent(tip, now());
+    }
+
     fn note_recent(&self, tip: &TipUpdate, now: i64) {
         if self.initial_download.note_tip(tip.header.time, tip.chain_work, now) {
             self.log.info(INITIAL_DOWNLOAD_OVER);
@@ -111,7 +124,7 @@ impl Watcher {
     /// Where the node stands among its peers.
     pub(super) fn look(&self, net: SyncFigures) -> Sync {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = now();
+        let now = u32::try_from(mockable_now()).unwrap_or(u32::MAX);
         let Some(tip) = &state.tip else { return Sync { net, now, ..Sync::default() } };
         let share = || progress(&self.line(tip), self.chain, i64::from(now));
         Sync {
@@ -140,7 +153,7 @@ impl Watcher {
     }
 
     fn tip(&self, tip: &TipUpdate) {
-        let now = i64::from(now());
+        let now = now();
         self.log.info_unlimited(update_tip(&self.line(tip), self.chain, now));
         self.note_recent(tip, now);
         // Core tells nobody while it catches up.
@@ -151,11 +164,17 @@ impl Watcher {
     }
 }
 
+/// Seconds since 1970 by Core's `NodeClock`.
+fn now() -> i64 {
+    i64::try_from(mockable_now()).unwrap_or(i64::MAX)
+}
+
 impl Observer for Watcher {
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::UpdateTip(tip) => self.tip(tip),
             Event::InvalidBlock { hash, height, violation } => {
+                self.is_invalid_found.store(true, Ordering::Relaxed);
                 self.log.error(format!("ConnectTip: ConnectBlock {hash} failed, {violation} (height {})", height.0));
             }
             Event::UnreadableBlock { hash, height, reason } => {

@@ -7,6 +7,7 @@
 )]
 
 mod abuse;
+mod alerts;
 mod chain;
 mod compare;
 mod http;

@@ -8,6 +8,7 @@ use lydian_oracle::Scratch;
 use lydian_primitives::{OutPoint, RawBlock};
 use serde_json::Value;
 use std::collections::HashMap;
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -68,6 +69,59 @@ fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64
             assert!((made..spent).contains(&height), "{outpoint} of {made} to {spent} is there at {height}");
             assert_eq!(coin["confirmations"].as_u64().unwrap(), height - made + 1);
         }
+    }
+}
+
+/// P2P methods were answered with -31 and the port refused connections until everything on disk was validated. Both are
+/// there before: RPC answers, tells how far the validation is, and a peer connects, all while a reindex goes on; and
+/// the node stops in the middle of it.
+#[test]
+fn a_node_serves_while_it_validates_what_is_on_disk() {
+    let folder = Scratch::new("rpc-behind");
+    let lives = lives(folder.path());
+    let file = format!("-loadblock={}", folder.path().join("blk00000.dat").display());
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let bind = format!("-bind=127.0.0.1:{port}");
+    let peer = Server::lydian("behind-peer", &[]);
+    let mut lydian = Server::lydian("behind", &[&file, "-par=1", "-listen=1", &bind]);
+    assert_eq!(peer.result("addnode", &format!("[\"127.0.0.1:{port}\",\"onetry\"]")), Value::Null);
+    let began = Instant::now();
+    let shakes_hands = |peers: &Value| peers[0]["bytesrecv_per_msg"]["verack"].is_u64();
+    while !shakes_hands(&lydian.result("getpeerinfo", "[]")) {
+        assert!(began.elapsed() < ANSWER_MAX, "a peer connects");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let info = lydian.result("getblockchaininfo", "[]");
+    assert_eq!(info["initialblockdownload"], true);
+    let blocks = info["blocks"].as_u64().unwrap();
+    assert!(blocks < lives.tip, "the handshake was over when {blocks} blocks were validated");
+    let later = lydian.result("waitforblockheight", &format!("[{},5000]", blocks + 1));
+    assert!(later["height"].as_u64().unwrap() > blocks, "the validation goes on");
+    let asked = Instant::now();
+    lydian.result("stop", "[]");
+    assert_eq!(lydian.wait(), Some(0));
+    assert!(asked.elapsed() < ANSWER_MAX, "it took {:?}", asked.elapsed());
+}
+
+/// The latch of the initial download went by the true time at the start: a tip that is old by `-mocktime` ended it.
+#[test]
+fn the_initial_download_goes_by_the_mocked_time_from_the_start() {
+    let maker = Server::lydian("maker", &["-blocksxor=0"]);
+    let hash = maker.result("generatetodescriptor", "[1,\"raw(51)\"]");
+    let header = maker.result("getblockheader", &format!("[{}]", hash[0]));
+    let now = header["time"].as_u64().unwrap();
+    let file = format!("-loadblock={}", maker.folder.join("regtest/blocks/blk00000.dat").display());
+    for (seconds, is_initial) in [(25 * 60 * 60, true), (60, false)] {
+        let mocked = format!("-mocktime={}", now + seconds);
+        let lydian = Server::lydian("mocked", &[&file, &mocked]);
+        assert_eq!(lydian.result("waitforblockheight", "[1,60000]")["height"], 1);
+        let began = Instant::now();
+        while lydian.result("getblockchaininfo", "[]")["initialblockdownload"] != is_initial {
+            assert!(began.elapsed() < ANSWER_MAX, "{seconds} seconds after the block");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(lydian.result("getblockchaininfo", "[]")["initialblockdownload"], is_initial);
     }
 }
 

@@ -5,7 +5,7 @@
 //! pauses for want of work count against a peer whose link is full. A sample taken when the link was not full may only raise the rate. Invariant:
 //! `bytes_in_flight` is the sum of the requests. Cost: a step a request.
 
-use super::{DownloadPeer, PeerChain, PeerLimits};
+use super::{DownloadPeer, PeerChain, PeerLimits, RequestTime};
 use crate::limits::BLOCK_TIMEOUT;
 use lydian_primitives::{BlockHash, Height};
 use std::collections::VecDeque;
@@ -41,6 +41,8 @@ pub(super) struct Request {
     hash: BlockHash,
     size: u32,
     sent: Duration,
+    /// The same by the clock of timeouts.
+    asked: Duration,
     /// What had come when this was sent, and when it had.
     delivered: u64,
     delivered_at: Duration,
@@ -61,7 +63,7 @@ pub(super) struct Peer {
     lowest_since: Option<Duration>,
     requests: VecDeque<Request>,
     bytes_in_flight: u64,
-    /// When the first of the requests became that: Core's `m_downloading_since`.
+    /// When the first of the requests became that, by the clock of timeouts: Core's `m_downloading_since`.
     first_since: Duration,
     /// Bytes of the block that is coming.
     partial: u64,
@@ -83,7 +85,7 @@ impl Peer {
             lowest_since: None,
             requests: VecDeque::new(),
             bytes_in_flight: 0,
-            first_since: now,
+            first_since: Duration::ZERO,
             partial: 0,
             delivered: 0,
             delivered_at: now,
@@ -189,17 +191,28 @@ impl Peer {
         self.requests.len() < self.limits.blocks_in_flight_max
     }
 
-    pub(super) fn request(&mut self, height: Height, hash: BlockHash, size: u32, now: Duration) {
+    pub(super) fn request(&mut self, height: Height, hash: BlockHash, size: u32, at: RequestTime) {
+        let RequestTime { sent: now, asked } = at;
         let was_idle = self.requests.is_empty();
         if was_idle {
-            (self.delivered_at, self.partial, self.first_since) = (now, 0, now);
+            (self.delivered_at, self.partial, self.first_since) = (now, 0, asked);
         }
         self.bytes_in_flight += u64::from(size);
         let was_full = self.rate.is_none_or(|rate| {
             as_f64(self.bytes_in_flight) >= rate * (self.latency_or_guess() + QUEUE / 2).as_secs_f64()
         });
         let (delivered, delivered_at) = (self.delivered, self.delivered_at);
-        self.requests.push_back(Request { height, hash, size, sent: now, delivered, delivered_at, was_idle, was_full });
+        self.requests.push_back(Request {
+            height,
+            hash,
+            size,
+            sent: now,
+            asked,
+            delivered,
+            delivered_at,
+            was_idle,
+            was_full,
+        });
     }
 
     pub(super) fn progress(&mut self, bytes: u64, now: Duration) {
@@ -209,7 +222,7 @@ impl Peer {
     }
 
     /// Takes the request out, if there is one, and learns from it.
-    pub(super) fn arrived(&mut self, hash: &BlockHash, bytes: u32, now: Duration) {
+    pub(super) fn arrived(&mut self, hash: &BlockHash, bytes: u32, now: Duration, timeout_now: Duration) {
         self.learn_latency(now);
         self.partial = 0;
         self.delivered += u64::from(bytes);
@@ -217,7 +230,7 @@ impl Peer {
         let was_first = self.requests.front().is_some_and(|first| first.hash == *hash);
         let Some(request) = self.take(hash) else { return };
         if was_first {
-            self.first_since = now;
+            self.first_since = timeout_now;
         }
         let took = now.saturating_sub(request.delivered_at).as_secs_f64().max(1e-4);
         let sample = as_f64(self.delivered - request.delivered) / took;
@@ -290,9 +303,9 @@ impl Peer {
         now.saturating_sub(self.delivered_at)
     }
 
-    /// How long the first of the requests is being waited for.
+    /// How long the first of the requests is being waited for, by the clock of timeouts.
     pub(super) fn oldest(&self, now: Duration) -> Option<Duration> {
-        Some(now.saturating_sub(self.requests.front()?.sent.max(self.first_since)))
+        Some(now.saturating_sub(self.requests.front()?.asked.max(self.first_since)))
     }
 
     /// Nothing came for much longer than it should have taken, or there is no memory for what would come: nothing new is asked of it until that changes.

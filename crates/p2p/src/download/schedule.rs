@@ -116,10 +116,11 @@ impl Download {
 
     /// Asks if the peer has room for the block.
     fn ask(&mut self, id: DownloadPeer, height: Height, is_slow: bool, now: Duration) -> bool {
+        let at = self.request_time(now);
         let (Some(peer), Some(slot)) = (self.peers.get_mut(&id), self.path.slot(height)) else { return false };
         let has_room = peer.has_room(slot.size, is_slow);
         if has_room {
-            peer.request(height, slot.hash, slot.size, now);
+            peer.request(height, slot.hash, slot.size, at);
             self.path.add_request(height, id);
         }
         has_room
@@ -186,8 +187,9 @@ impl Download {
             });
             let best = candidates.map(|(id, peer)| (peer.time_for(size, now), *id)).min();
             let Some((_, id)) = best.filter(|(time, _)| *time + *time / 2 + RESCUE_MARGIN < left) else { continue };
+            let at = self.request_time(now);
             if let Some(peer) = self.peers.get_mut(&id) {
-                peer.request(height, hash, size, now);
+                peer.request(height, hash, size, at);
                 self.path.add_request(height, id);
                 // Its own list keeps the request, so that its silence counts.
                 silent.filter(|_| is_full).into_iter().for_each(|silent| self.path.forget_request(height, silent));
@@ -229,6 +231,7 @@ impl Download {
     pub(super) fn is_overdue(&self, peer: &super::Peer, now: Duration) -> bool {
         let busy = self.peers.values().filter(|other| other.blocks_in_flight() > 0).count();
         let others = u32::try_from(busy.saturating_sub(1)).unwrap_or(u32::MAX);
+        let now = self.timeout_clock.unwrap_or(now);
         peer.oldest(now).is_some_and(|oldest| oldest > BLOCK_TIMEOUT + BLOCK_TIMEOUT / 2 * others.min(1000))
     }
 }

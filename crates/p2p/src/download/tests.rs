@@ -505,7 +505,8 @@ fn the_time_for_a_block_counts_from_the_block_before() {
         download.extend_path(&blocks);
         (0..=idle).for_each(|peer| download.add_peer(DownloadPeer(peer), PeerLimits::default(), Duration::ZERO));
         for block in &blocks {
-            assert!(download.note_request(DownloadPeer(0), &block.hash, Duration::ZERO));
+            let at = download.request_time(Duration::ZERO);
+            assert!(download.note_request(DownloadPeer(0), &block.hash, at));
         }
         (download, blocks)
     };

@@ -34,15 +34,15 @@ impl PeerManager {
     /// Announces the new blocks of the active chain to the connected peers.
     pub(super) fn note_chain(&mut self) {
         let is_initial = self.is_initial_download();
-        self.note_tip();
         let tip = self.engine.with_tree(|tree| tree.tip());
+        self.note_tip(tip);
         if tip == self.last_tip {
             return;
         }
         let (fresh, is_extension) = self.fresh_blocks(tip);
         self.choose_announcers(&fresh, is_initial);
         self.last_tip = tip;
-        self.last_tip_change = self.now.elapsed;
+        self.last_tip_change = Some(self.now.mockable);
         self.forget_sources();
         if self.is_initial_download() {
             return;

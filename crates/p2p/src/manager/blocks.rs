@@ -2,7 +2,7 @@
 
 use super::peer::Known;
 use super::{Action, BlockFate, PeerId, PeerManager, Source};
-use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimits, WantedBlock};
+use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimits, RequestTime, WantedBlock};
 use crate::headers::anti_dos_work;
 use crate::limits::{BLOCK_TIMEOUT, COMPACT_BLOCKS_PER_PEER_MAX, REQUESTS_PER_BLOCK_MAX};
 use crate::peer::ConnectionKind;
@@ -222,7 +222,8 @@ impl PeerManager {
     /// The caller requests a block from the peer, not the download. The download has to know it, so that it
     /// does not request the block too.
     pub(super) fn note_request(&mut self, id: PeerId, hash: BlockHash) {
-        let now = self.now.elapsed;
+        self.download.set_timeout_clock(self.now.mockable);
+        let at = self.download.request_time(self.now.elapsed);
         let Some(peer) = self.peers.get_mut(&id).filter(|peer| !peer.is_leaving) else { return };
         if !peer.in_flight.insert(hash) {
             return;
@@ -230,9 +231,9 @@ impl PeerManager {
         peer.is_asked = true;
         peer.memory.set_asked(true);
         let limits = limits_of(peer);
-        self.download.add_peer(DownloadPeer(id.0), limits, now);
-        if !self.download.note_request(DownloadPeer(id.0), &hash, now) {
-            self.aside.entry(hash).or_default().push((id, now));
+        self.download.add_peer(DownloadPeer(id.0), limits, at.sent);
+        if !self.download.note_request(DownloadPeer(id.0), &hash, at) {
+            self.aside.entry(hash).or_default().push((id, at));
         }
     }
 
@@ -249,9 +250,9 @@ impl PeerManager {
             self.aside.remove(hash);
         }
         // The time for the next one begins: Core's `m_downloading_since`.
-        let now = self.now.elapsed;
+        let now = self.now.mockable;
         let others = self.aside.values_mut().flatten().filter(|(peer, _)| was_asked && *peer == id);
-        others.for_each(|(_, at)| *at = now);
+        others.for_each(|(_, at)| at.asked = now);
     }
 
     pub(super) fn is_requested(&self, hash: &BlockHash) -> bool {
@@ -324,8 +325,8 @@ impl PeerManager {
 
     /// Who does not send a block that was asked for beside the path goes after ten minutes, as who does on it.
     pub(super) fn judge_requests_aside(&mut self) {
-        let now = self.now.elapsed;
-        let is_late = |asked: &Duration| now.saturating_sub(*asked) > BLOCK_TIMEOUT;
+        let now = self.now.mockable;
+        let is_late = |at: &RequestTime| now.saturating_sub(at.asked) > BLOCK_TIMEOUT;
         let late = self
             .aside
             .iter()
@@ -339,6 +340,10 @@ impl PeerManager {
     /// Brings the download up to date and sends what it asks for.
     pub(super) fn request_blocks(&mut self) {
         self.charge_peers();
+        if self.is_loading() {
+            // What is on disk need not be fetched.
+            return;
+        }
         self.plan_downloads();
         self.carry_out_requests();
         if self.introduce_reserves() {
@@ -355,6 +360,7 @@ impl PeerManager {
     }
 
     fn carry_out_requests(&mut self) {
+        self.download.set_timeout_clock(self.now.mockable);
         for action in self.download.poll(self.now.elapsed) {
             match action {
                 DownloadAction::Request { peer, blocks } => self.request(PeerId(peer.0), &blocks),

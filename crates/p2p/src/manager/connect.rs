@@ -276,7 +276,12 @@ impl PeerManager {
             self.step_seeds();
             self.step_automatic();
         }
-        self.evict_extra_peers();
+        self.run_scheduled();
+    }
+
+    /// What Core's scheduler runs.
+    fn run_scheduled(&mut self) {
+        self.check_for_stale_tip_and_evict_peers();
         self.save_when_due();
     }
 

@@ -12,6 +12,9 @@ impl PeerManager {
     /// Asks a peer for a block whose header is known; the error is Core's sentence.
     pub fn fetch_block(&mut self, id: PeerId, hash: &BlockHash, now: Moment) -> Result<(), &'static str> {
         self.now = now;
+        if self.is_loading() {
+            return Err("Loading blocks ...");
+        }
         let Some(peer) = self.peers.get(&id).filter(|peer| !peer.is_leaving) else {
             return Err("Peer does not exist");
         };

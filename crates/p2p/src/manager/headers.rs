@@ -21,7 +21,7 @@ impl PeerManager {
     pub(super) fn take_headers_via(&mut self, id: PeerId, headers: &[Header], is_compact: bool) {
         let (engine, params, sync) = (self.engine.clone(), self.settings.params.clone(), self.headers_params);
         let minimum_chain_work = self.settings.minimum_chain_work;
-        let (now, unix_now) = (self.now.elapsed, self.now.unix);
+        let (now, unix_now) = (self.now.mockable, self.now.unix);
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let is_trusted = peer.may(Permissions::NO_BAN);
         let received = engine.with_tree(|tree| {
@@ -152,7 +152,7 @@ impl PeerManager {
                 let hash = BlockHash(item.hash);
                 self.note_block(id, &hash);
                 let is_here = self.engine.with_tree(|tree| tree.find(&hash).is_some());
-                if !is_here && !self.is_requested(&hash) {
+                if !is_here && !self.is_loading() && !self.is_requested(&hash) {
                     unknown = Some(hash);
                 }
             } else if item.kind.is_gen_tx() && refuses_transactions {
@@ -176,7 +176,7 @@ impl PeerManager {
 
     /// Asks for what follows on a header, unless a question is open: Core's `MaybeSendGetHeaders`.
     pub(super) fn ask_for_headers(&mut self, id: PeerId, from: NodeId) -> bool {
-        let (engine, now) = (self.engine.clone(), self.now.elapsed);
+        let (engine, now) = (self.engine.clone(), self.now.mockable);
         let hashes = self
             .peers
             .get_mut(&id)

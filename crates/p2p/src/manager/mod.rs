@@ -30,7 +30,7 @@ pub use info::{PeerInfo, Question};
 pub use peer::PeerId;
 
 use crate::address_relay::{AnswerCache, Secret};
-use crate::download::{Download, DownloadPeer, DownloadSettings};
+use crate::download::{Download, DownloadPeer, DownloadSettings, RequestTime};
 use crate::headers::HeadersSyncParams;
 use crate::local_address::LocalAddress;
 use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
@@ -196,13 +196,15 @@ pub struct PeerManager {
     /// their deliveries.
     pending: HashMap<BlockHash, Vec<Source>>,
     /// Peers that were asked for blocks beside the path of the download, and when.
-    aside: BTreeMap<BlockHash, Vec<(PeerId, Duration)>>,
+    aside: BTreeMap<BlockHash, Vec<(PeerId, RequestTime)>>,
     /// Who may send compact blocks unasked, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
     announcers: Vec<PeerId>,
     actions: Vec<Action>,
-    /// The tip that peers were told of, and when it changed.
+    /// The tip that peers were told of, and when it changed: Core's `m_last_tip_update`.
     last_tip: NodeId,
-    last_tip_change: Duration,
+    /// The tip that was looked at for the end of the initial download.
+    noted_tip: Option<NodeId>,
+    last_tip_change: Option<Duration>,
     /// The compact block that was made last, for all peers: Core's `m_most_recent_compact_block`.
     recent_compact: Option<(BlockHash, CompactBlock)>,
     last_inv_that_asked: Option<BlockHash>,
@@ -265,7 +267,8 @@ impl PeerManager {
             announcers: Vec::new(),
             actions: Vec::new(),
             last_tip,
-            last_tip_change: Duration::ZERO,
+            noted_tip: None,
+            last_tip_change: None,
             recent_compact: None,
             last_inv_that_asked: None,
             protected_peers: 0,
@@ -386,7 +389,6 @@ impl PeerManager {
         self.judge_requests_aside();
         self.upload.note(self.traffic.sent(), now.unix);
         self.tend_connections();
-        self.check_stale_tip();
         self.request_blocks();
     }
 
@@ -448,6 +450,9 @@ impl PeerManager {
     }
 
     fn process(&mut self, id: PeerId, message: Message) {
+        if self.is_loading() && self.is_ignored_while_loading(id, &message) {
+            return;
+        }
         match message {
             Message::Headers(headers) => self.take_headers(id, &headers),
             Message::Block(bytes) => self.take_block(id, bytes),
@@ -496,9 +501,34 @@ impl PeerManager {
         self.settings.initial_download.is_on()
     }
 
-    /// Core's `UpdateIBDStatus`.
-    fn note_tip(&mut self) {
-        let (tip, now) = (self.tip(), i64::try_from(self.now.unix.0).unwrap_or(i64::MAX));
+    /// Core's `LoadingBlocks`: blocks of the disk are being imported and validated.
+    fn is_loading(&self) -> bool {
+        self.settings.initial_download.is_loading()
+    }
+
+    /// Core's checks of `LoadingBlocks` in `ProcessMessage`, with its words.
+    fn is_ignored_while_loading(&mut self, id: PeerId, message: &Message) -> bool {
+        let text = match message {
+            Message::GetHeaders(_) => format!("Ignoring getheaders from peer={id} while importing/reindexing"),
+            Message::CmpctBlock(_) => {
+                format!("peer={id} sent us a compact block even though we are still loading blocks!")
+            }
+            Message::BlockTxn(_) => format!("Unexpected blocktxn message received from peer {id}"),
+            Message::Headers(_) => format!("Unexpected headers message received from peer {id}"),
+            Message::Block(_) => format!("Unexpected block message received from peer {id}"),
+            _ => return false,
+        };
+        self.log(text);
+        true
+    }
+
+    /// Core's `UpdateIBDStatus`: once for each tip. A time that is set back does not make an old tip a recent one.
+    fn note_tip(&mut self, tip: NodeId) {
+        if self.is_loading() || self.noted_tip == Some(tip) {
+            return;
+        }
+        self.noted_tip = Some(tip);
+        let (tip, now) = (self.place(tip), i64::try_from(self.now.unix.0).unwrap_or(i64::MAX));
         if self.settings.initial_download.note_tip(tip.time, tip.work, now) {
             self.tell(INITIAL_DOWNLOAD_OVER.to_owned());
         }

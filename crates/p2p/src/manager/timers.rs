@@ -47,9 +47,9 @@ impl PeerManager {
     /// The first question for headers: one peer at a time, until the best header is of today. The next is asked once the one before is silent or has said
     /// all it has: Core waits a quarter of an hour, or for the next block.
     fn begin_headers(&mut self, id: PeerId) {
-        let (best, unix, steady) = (self.best_header(), self.now.unix, self.now.elapsed);
+        let (best, unix, now) = (self.best_header(), self.now.unix, self.now.mockable);
         let is_recent = unix.since(UnixTime::from(best.time)) < RECENT_SECONDS;
-        let is_asked = |peer: &&Known| peer.sync_started && peer.headers.is_waiting(steady, HEADERS_PATIENCE);
+        let is_asked = |peer: &&Known| peer.sync_started && peer.headers.is_waiting(now, HEADERS_PATIENCE);
         let others = self.peers.values().filter(is_asked).count();
         let preferred = || self.peers.values().filter(|peer| peer.is_ready() && peer.is_preferred());
         // An inbound peer is asked once the others were, while they bring no block either: the latest blocks may be
@@ -59,7 +59,11 @@ impl PeerManager {
         let Some(peer) = self.peers.get(&id) else { return };
         let (has_preferred, is_preferred) = (preferred().next().is_some(), peer.is_preferred());
         let is_candidate = is_preferred || is_reserve_wanted && peer.kind() != ConnectionKind::AddrFetch;
-        if peer.sync_started || !peer.serves_blocks() || !(is_recent || others == 0 && is_candidate) {
+        if self.is_loading()
+            || peer.sync_started
+            || !peer.serves_blocks()
+            || !(is_recent || others == 0 && is_candidate)
+        {
             return;
         }
         // From the block before the best one, so that the answer of a peer that is up to date is not empty.
@@ -69,7 +73,7 @@ impl PeerManager {
             let missing = u32::try_from(missing.clamp(0, i64::from(u32::MAX))).unwrap_or(u32::MAX);
             self.with(id, |peer| {
                 peer.sync_started = true;
-                let deadline = steady + HEADERS_TIMEOUT_BASE + HEADERS_TIMEOUT_EACH * missing;
+                let deadline = now + HEADERS_TIMEOUT_BASE + HEADERS_TIMEOUT_EACH * missing;
                 peer.headers_deadline = (is_preferred || !has_preferred).then_some(deadline);
             });
         }
@@ -83,13 +87,13 @@ impl PeerManager {
         let Some(deadline) = peer.headers_deadline else { return };
         if !is_old {
             peer.headers_deadline = None;
-        } else if now.elapsed > deadline && has_other {
+        } else if now.mockable > deadline && has_other {
             if peer.may(Permissions::NO_BAN) {
                 (peer.sync_started, peer.headers_deadline) = (false, None);
             } else {
                 self.leave(id, "timeout downloading headers");
                 // One at a time: the network itself may stand still, and then nobody has what is waited for.
-                let later = now.elapsed + HEADERS_TIMEOUT_BASE;
+                let later = now.mockable + HEADERS_TIMEOUT_BASE;
                 let deadlines = self.peers.values_mut().filter_map(|peer| peer.headers_deadline.as_mut());
                 deadlines.for_each(|deadline| *deadline = later.max(*deadline));
             }
@@ -98,7 +102,7 @@ impl PeerManager {
 
     /// Core's `ConsiderEviction`.
     fn judge_chain(&mut self, id: PeerId) {
-        let (tip, now) = (self.tip(), self.now.elapsed);
+        let (tip, now) = (self.tip(), self.now.mockable);
         let best_work = self.best_known(id).map(|best| best.work);
         let Some(peer) = self.peers.get(&id) else { return };
         if peer.chain_sync.is_protected || !peer.is_chosen() || !peer.sync_started {
@@ -127,19 +131,22 @@ impl PeerManager {
         self.with(id, |peer| peer.chain_sync = state);
     }
 
-    /// Core's `CheckForStaleTipAndEvictPeers`, first half: whether one more outbound peer should be tried.
+    /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether one more outbound peer should be tried.
     pub(super) fn check_stale_tip(&mut self) {
-        let now = self.now.elapsed;
-        if now < self.next_stale_check {
+        let now = self.now.mockable;
+        if now <= self.next_stale_check {
             return;
         }
         self.next_stale_check = now + STALE_CHECK_INTERVAL;
         let spacing = u64::try_from(self.settings.params.pow_target_spacing).unwrap_or(0);
-        let is_quiet = now.saturating_sub(self.last_tip_change) > 3 * Duration::from_secs(spacing);
+        // Core counts from the first look on if no block came since the start.
+        let changed = *self.last_tip_change.get_or_insert(now);
+        let is_quiet = now.saturating_sub(changed) > 3 * Duration::from_secs(spacing);
         let is_idle = self.peers.values().all(|peer| peer.in_flight.is_empty());
-        self.tries_extra_peer = is_quiet && is_idle && self.is_network_active() && self.connector.chooses_peers();
+        self.tries_extra_peer =
+            !self.is_loading() && is_quiet && is_idle && self.is_network_active() && self.connector.chooses_peers();
         if self.tries_extra_peer {
-            let seconds = now.saturating_sub(self.last_tip_change).as_secs();
+            let seconds = now.saturating_sub(changed).as_secs();
             self.tell(format!(
                 "Potential stale tip detected, will try using extra outbound peer (last tip update: {seconds} seconds ago)"
             ));

@@ -38,7 +38,7 @@ impl World {
     }
 
     fn now(&self) -> Moment {
-        Moment { elapsed: Duration::from_secs(self.seconds), unix: UnixTime(START + self.seconds) }
+        Moment::new(Duration::from_secs(self.seconds), UnixTime(START + self.seconds))
     }
 
     fn outbound(&mut self, automatic_max: usize, anchors: &[TimedAddress]) -> Outbound {

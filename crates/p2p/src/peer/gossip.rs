@@ -89,7 +89,7 @@ impl Gossip {
     fn refill(&mut self, now: Moment) {
         let most = f64::from(ADDR_TOKENS_MAX);
         if self.tokens < most {
-            let passed = now.elapsed.saturating_sub(self.tokens_at.elapsed).as_secs_f64();
+            let passed = now.mockable.saturating_sub(self.tokens_at.mockable).as_secs_f64();
             self.tokens = (self.tokens + passed * TOKENS_PER_SECOND).min(most);
         }
         self.tokens_at = now;
@@ -206,7 +206,7 @@ impl Peer {
     }
 
     pub(super) fn send_addresses(&mut self, context: &mut Context<'_>, out: &mut Vec<Event>) {
-        let now = context.now.elapsed;
+        let now = context.now.mockable;
         if self.gossip.known.is_none() {
             return;
         }
@@ -235,7 +235,7 @@ impl Peer {
 
     /// The first time alone, so that a peer with few tokens sees it; later with others, once a day.
     fn send_own_address(&mut self, context: &mut Context<'_>, out: &mut Vec<Event>) {
-        let next = context.now.elapsed + draw::exponential(context.random, LOCAL_SEND_INTERVAL);
+        let next = context.now.mockable + draw::exponential(context.random, LOCAL_SEND_INTERVAL);
         let is_first = self.gossip.next_local_send.replace(next).is_none();
         if !is_first {
             self.gossip.begin(context.random).reset(context.random);

@@ -39,7 +39,7 @@ impl Keepalive {
         let Some(expected) = self.nonce else { return };
         match nonce {
             Some(nonce) if nonce == expected => {
-                let time = now.elapsed.saturating_sub(self.started.unwrap_or(now.elapsed));
+                let time = now.mockable.saturating_sub(self.started.unwrap_or(now.mockable));
                 self.last_ping = Some(time);
                 self.min_ping = Some(self.min_ping.map_or(time, |least| least.min(time)));
                 self.nonce = None;
@@ -52,7 +52,7 @@ impl Keepalive {
 
     /// The ping that is due.
     pub(super) fn ping(&mut self, common_version: i32, context: &mut Context<'_>) -> Option<Message> {
-        let now = context.now.elapsed;
+        let now = context.now.mockable;
         let is_due = self.nonce.is_none() && self.started.is_none_or(|started| now > started + PING_INTERVAL);
         if !self.is_queued && !is_due {
             return None;
@@ -96,7 +96,7 @@ impl Peer {
     /// How long the answer to a ping has been waited for.
     pub fn ping_wait(&self, now: Moment) -> Option<Duration> {
         self.keepalive.nonce?;
-        self.keepalive.started.map(|started| now.elapsed.saturating_sub(started))
+        self.keepalive.started.map(|started| now.mockable.saturating_sub(started))
     }
 
     pub(super) fn receive_ping(&mut self, nonce: Option<u64>, out: &mut Vec<Event>) {
@@ -115,7 +115,7 @@ impl Peer {
         if self.connected_for(now) <= context.local.peer_timeout {
             return None;
         }
-        let age = |then: Moment| now.elapsed.saturating_sub(then.elapsed);
+        let age = |then: Moment| now.mockable.saturating_sub(then.mockable);
         let (Some(last_send), Some(last_receive)) = (self.keepalive.last_send, self.keepalive.last_receive) else {
             return Some(DisconnectReason::NoMessage);
         };

@@ -44,7 +44,7 @@ impl World {
     }
 
     fn now(&self) -> Moment {
-        Moment { elapsed: Duration::from_secs(self.seconds), unix: UnixTime(START + self.seconds) }
+        Moment::new(Duration::from_secs(self.seconds), UnixTime(START + self.seconds))
     }
 
     fn context(&mut self) -> Context<'_> {

@@ -139,7 +139,7 @@ impl World {
     }
 
     pub(crate) fn now(&self) -> Moment {
-        Moment { elapsed: self.elapsed, unix: UnixTime(self.start + self.elapsed.as_secs()) }
+        Moment::new(self.elapsed, UnixTime(self.start + self.elapsed.as_secs()))
     }
 
     pub(crate) fn know(&mut self, count: u32) {

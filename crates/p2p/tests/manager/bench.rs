@@ -5,7 +5,9 @@ use crate::chain::{Made, block_on};
 use lydian_consensus::{Chain, Params, Rejected, Rule, U256};
 use lydian_disk::SimDisk;
 use lydian_engine::{Cancel, Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_p2p::manager::{Action, BlockFate, ConnectSettings, ManagerSettings, NewPeer, PeerId, PeerManager};
+use lydian_p2p::manager::{
+    Action, BlockFate, ConnectSettings, ManagerSettings, NewPeer, PeerId, PeerManager, SavedFile,
+};
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
 use lydian_p2p::{AddrMan, Bans, Moment, UnixTime};
 use lydian_primitives::{BlockHash, Header, RawBlock};
@@ -32,11 +34,15 @@ pub(crate) struct Bench {
     pub(crate) engine: Arc<Engine>,
     pub(crate) manager: PeerManager,
     pub(crate) elapsed: Duration,
+    /// Seconds since 1970 of `setmocktime`.
+    pub(crate) mocked: Option<u64>,
     sent: BTreeMap<PeerId, Vec<Message>>,
     /// Blocks that were to be sent, with or without witnesses.
     pub(crate) served: Vec<(PeerId, BlockHash, bool)>,
     pub(crate) served_compact: Vec<(PeerId, BlockHash)>,
     pub(crate) ended: BTreeMap<PeerId, String>,
+    /// Files that were to be written.
+    pub(crate) saved: Vec<SavedFile>,
     pub(crate) log: Vec<String>,
     /// Blocks are not stored until [`Bench::store`] is called.
     pub(crate) holds_back: bool,
@@ -86,10 +92,12 @@ impl Bench {
             manager: PeerManager::new(Arc::clone(&engine), settings, addrman, bans),
             engine,
             elapsed: Duration::from_secs(1),
+            mocked: None,
             sent: BTreeMap::new(),
             served: Vec::new(),
             served_compact: Vec::new(),
             ended: BTreeMap::new(),
+            saved: Vec::new(),
             log: Vec::new(),
             holds_back: false,
             deliveries: Vec::new(),
@@ -106,7 +114,10 @@ impl Bench {
     }
 
     pub(crate) fn now(&self) -> Moment {
-        Moment { elapsed: self.elapsed, unix: UnixTime(u64::from(START) + self.elapsed.as_secs()) }
+        match self.mocked {
+            None => Moment::new(self.elapsed, UnixTime(u64::from(START) + self.elapsed.as_secs())),
+            Some(unix) => Moment { elapsed: self.elapsed, mockable: Duration::from_secs(unix), unix: UnixTime(unix) },
+        }
     }
 
     fn unix(&self) -> i64 {
@@ -249,6 +260,13 @@ impl Bench {
         }
     }
 
+    /// What a person does through RPC.
+    pub(crate) fn ask(&mut self, question: impl FnOnce(&mut PeerManager, Moment)) {
+        let now = self.now();
+        question(&mut self.manager, now);
+        self.act();
+    }
+
     pub(crate) fn act(&mut self) {
         loop {
             let actions = self.manager.take_actions();
@@ -281,7 +299,8 @@ impl Bench {
             }
             Action::Store { from, hash, bytes } => self.deliveries.push(Delivery { from, hash, bytes }),
             Action::Log { text, .. } => self.log.push(text),
-            Action::Connect { .. } | Action::Resolve { .. } | Action::Save { .. } => {}
+            Action::Save { file, .. } => self.saved.push(file),
+            Action::Connect { .. } | Action::Resolve { .. } => {}
         }
     }
 

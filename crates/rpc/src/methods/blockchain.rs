@@ -31,7 +31,7 @@ pub(crate) const METHODS: &[Method] = &[
         result: "{chain, blocks, headers, bestblockhash, bits, target, difficulty, time, mediantime, verificationprogress, initialblockdownload, \
                  chainwork, size_on_disk, pruned, pruneheight, automatic_pruning, prune_target_size, signet_challenge, warnings}",
         examples: &[""],
-        remark: "`warnings` is empty; a build of Core that is no release warns of itself.",
+        remark: "A build of Core that is no release warns of itself; this node does not.",
         call: getblockchaininfo,
     },
     Method {
@@ -230,19 +230,20 @@ fn getblockchaininfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
     )
 }
 
-/// Warnings about the node, of which there are none: Core's `GetWarningsForRpc`. A list, or the last one with `-deprecatedrpc=warnings`.
+/// Warnings about the node: Core's `GetWarningsForRpc`. A list, or the last one with `-deprecatedrpc=warnings`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Warnings {
-    All([&'static str; 0]),
-    Last(&'static str),
+    All(Vec<String>),
+    Last(String),
 }
 
 impl Warnings {
     pub(crate) fn of(context: &Context) -> Warnings {
+        let mut messages = context.settings.warnings.messages();
         match context.settings.is_deprecated_enabled("warnings") {
-            true => Warnings::Last(""),
-            false => Warnings::All([]),
+            true => Warnings::Last(messages.pop().unwrap_or_default()),
+            false => Warnings::All(messages),
         }
     }
 }

@@ -72,11 +72,11 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "mockscheduler",
         category: Category::Hidden,
-        help: "Moves everything that waits for a time nearer (-regtest only).",
+        help: "Bumps the scheduler into the future (-regtest only).",
         args: &[Arg::new("delta_time", Kind::Number, "seconds, 1 to 3600")],
         result: "null",
         examples: &[],
-        remark: "Lydian has no scheduler: nothing waits for one, and the call changes nothing.",
+        remark: "What is scheduled: saving addresses and bans, the check for a stale tip and for extra peers.",
         call: mockscheduler,
     },
     Method {
@@ -253,8 +253,11 @@ fn setmocktime(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
 
 fn mockscheduler(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     check_mockable(call, "mockscheduler")?;
-    if !(1..=3600).contains(&call.arg(0).as_integer::<i64>()?) {
+    let seconds = call.arg(0).as_integer::<i64>()?;
+    let Some(seconds) = u64::try_from(seconds).ok().filter(|seconds| (1..=3600).contains(seconds)) else {
         return Err(RpcError::misc("delta_time must be between 1 and 3600 seconds (1 hr)"));
-    }
+    };
+    // Everything that waits for its time is the network's; a node without one has nothing to move.
+    let _ = call.context.ask_peers(move |manager, now| manager.mock_forward(Duration::from_secs(seconds), now));
     answer(out, &())
 }

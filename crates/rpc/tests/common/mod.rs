@@ -46,6 +46,7 @@ pub(crate) fn context() -> Context {
         params: Params::new(Chain::Regtest),
         minimum_chain_work: U256::ZERO,
         initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
+        warnings: Arc::default(),
         prune: PruneMode::Never,
         cache_bytes: 1 << 20,
         check_blocks: 6,

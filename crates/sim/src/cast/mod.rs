@@ -16,7 +16,7 @@ use crate::natures::{
     Bad, BadBlocks, Cut, Cutting, Flood, Flooding, Honest, Lie, Limit, Limits, Lying, Poisoning, Repeating, Stall,
     Stalling, Storming,
 };
-use crate::world::World;
+use crate::world::{Mocked, World};
 use lydian_consensus::U256;
 use lydian_lab::rng::Random;
 use lydian_p2p::manager::ConnectSettings;
@@ -61,6 +61,9 @@ pub fn cast(seed: u64, is_logged: bool) -> Plot {
     let end = Shown::all(if is_reorganised { &ground().rival } else { &ground().honest });
     let mut plot = Plot::new(world, end, Duration::from_secs(120), random);
     plot.set_clock();
+    if seed % 4 == 1 {
+        plot.world.mocked = Some(mocked(seed));
+    }
     plot.honest(ConnectionKind::OutboundFullRelay);
     for _ in 0..plot.random.below(4) {
         let kind = plot.kind();
@@ -70,6 +73,16 @@ pub fn cast(seed: u64, is_logged: bool) -> Plot {
         plot.villain();
     }
     plot
+}
+
+/// A time in which the node's clock stands, up to 50 seconds wrong: less than the minute after which a peer that has
+/// said nothing is sent away.
+fn mocked(seed: u64) -> Mocked {
+    let mut random = Random::new(seed, "clock");
+    let from = Duration::from_millis(random.between(500, 15_000));
+    let to = from + Duration::from_millis(random.between(1_000, 10_000));
+    let wrong_by_s = i64::try_from(random.between(0, 100)).unwrap() - 50;
+    Mocked { from, to, wrong_by_s }
 }
 
 impl Plot {

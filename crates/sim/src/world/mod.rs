@@ -57,6 +57,14 @@ enum Event {
     Submitted(u32, u32),
 }
 
+/// `setmocktime` at one moment, and the end of it at another: between them the node's time stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Mocked {
+    pub from: Duration,
+    pub to: Duration,
+    pub wrong_by_s: i64,
+}
+
 /// A connection that the node ended.
 #[derive(Clone, Debug)]
 pub struct Dropped {
@@ -100,6 +108,8 @@ pub struct World {
     pub shortages: usize,
     /// Two peers that the node chose were of one group at some time.
     pub has_twin_groups: bool,
+    /// While the node's time is mocked: seconds by which it is wrong when it begins to stand.
+    pub mocked: Option<Mocked>,
     /// What the node says, if it is to be kept.
     pub log: Vec<String>,
     is_logged: bool,
@@ -131,6 +141,7 @@ impl World {
             progress: 0,
             shortages: 0,
             has_twin_groups: false,
+            mocked: None,
             log: Vec::new(),
             is_logged,
             wires: Vec::new(),
@@ -180,8 +191,21 @@ impl World {
         self.standing[actor].is_some()
     }
 
+    /// Now, as the node sees it.
     pub fn moment(&self) -> Moment {
-        Moment { elapsed: self.now, unix: UnixTime(self.unix_begin + self.now.as_secs()) }
+        let true_one = self.true_moment();
+        match self.mocked.filter(|mocked| (mocked.from..mocked.to).contains(&self.now)) {
+            Some(mocked) => {
+                let seconds = (self.unix_begin + mocked.from.as_secs()).saturating_add_signed(mocked.wrong_by_s);
+                let (mockable, unix) = (Duration::from_secs(seconds), UnixTime(seconds));
+                Moment { mockable, unix, ..true_one }
+            }
+            None => true_one,
+        }
+    }
+
+    fn true_moment(&self) -> Moment {
+        Moment::new(self.now, UnixTime(self.unix_begin + self.now.as_secs()))
     }
 
     fn at(&mut self, after: Duration, event: Event) {
@@ -339,7 +363,7 @@ impl World {
         let backlog = id.and_then(|id| self.links.get(&id)).map_or(0, Link::peer_backlog);
         let mut stage = Stage {
             now: self.now,
-            unix: self.moment().unix.0,
+            unix: self.true_moment().unix.0,
             random: &mut self.random,
             ground: ground(),
             backlog,

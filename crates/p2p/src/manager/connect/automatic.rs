@@ -47,7 +47,7 @@ impl PeerManager {
             self.actions.push(Action::Log { is_debug: false, text });
         }
         let is_due = self.addrman.is_empty() && !left.is_empty();
-        self.connector.seednodes = Seednodes { left, last: now.elapsed, is_due };
+        self.connector.seednodes = Seednodes { left, last: now.mockable, is_due };
         self.connector.outbound = Some(Outbound::new(settings.automatic_max, anchors, now, random));
         self.connector.seeding = Some(Seeding::new(self.settings.params.chain, seeding, &self.addrman, now, random));
     }
@@ -106,8 +106,8 @@ impl PeerManager {
     fn time_seednodes(&mut self) {
         let full = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay).count();
         let seednodes = &mut self.connector.seednodes;
-        if !seednodes.left.is_empty() && full < PEERS_ENOUGH && self.now.elapsed > seednodes.last + NEXT_SEEDNODE {
-            seednodes.last = self.now.elapsed;
+        if !seednodes.left.is_empty() && full < PEERS_ENOUGH && self.now.mockable > seednodes.last + NEXT_SEEDNODE {
+            seednodes.last = self.now.mockable;
             seednodes.is_due = true;
         }
     }

@@ -1,8 +1,11 @@
-//! Peers beyond the usual number, tried to see whether they know a better chain: one has to go. Core's `EvictExtraOutboundPeers`.
+//! What Core's scheduler does every 45 seconds: peers beyond the usual number, tried to see whether they know a better
+//! chain, of which one has to go, and whether the tip is stale. Core's `CheckForStaleTipAndEvictPeers` and
+//! `EvictExtraOutboundPeers`.
 
+use super::save::SAVE_INTERVAL;
 use crate::manager::{PeerId, PeerManager};
 use crate::peer::ConnectionKind;
-use crate::time::UnixTime;
+use crate::time::{Moment, UnixTime};
 use lydian_wire::Network;
 use std::time::Duration;
 
@@ -14,20 +17,32 @@ const CONNECT_TIME_MIN: Duration = Duration::from_secs(30);
 /// When that is looked at.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extra {
-    next_check: Duration,
+    next_check: Option<Duration>,
     /// The chain is synced: Core's `m_start_extra_block_relay_peers`.
     pub(super) is_synced: bool,
 }
 
 impl PeerManager {
-    pub(super) fn evict_extra_peers(&mut self) {
+    /// What waits for its time is due so much earlier: Core's `MockForward`, of `mockscheduler`.
+    pub fn mock_forward(&mut self, delta: Duration, now: Moment) {
+        self.now = now;
+        let waiting = [&mut self.connector.extra.next_check, &mut self.connector.next_save];
+        for (next, interval) in waiting.into_iter().zip([CHECK_INTERVAL, SAVE_INTERVAL]) {
+            *next = Some(next.unwrap_or(now.elapsed + interval).saturating_sub(delta));
+        }
+        self.run_scheduled();
+    }
+
+    pub(super) fn check_for_stale_tip_and_evict_peers(&mut self) {
         let now = self.now.elapsed;
-        if now < self.connector.extra.next_check {
+        let next = *self.connector.extra.next_check.get_or_insert(now + CHECK_INTERVAL);
+        if now < next {
             return;
         }
-        self.connector.extra.next_check = now + CHECK_INTERVAL;
+        self.connector.extra.next_check = Some(now + CHECK_INTERVAL);
         self.evict_extra_block_relay();
         self.evict_extra_full_relay();
+        self.check_stale_tip();
         self.connector.extra.is_synced = self.connector.extra.is_synced || self.can_fetch_directly();
     }
 

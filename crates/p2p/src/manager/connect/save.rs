@@ -10,7 +10,7 @@ use crate::time::Moment;
 use std::time::Duration;
 
 /// Core's `DUMP_PEERS_INTERVAL`, the same as that of bans.
-const SAVE_INTERVAL: Duration = Duration::from_secs(DUMP_BANS_INTERVAL_S);
+pub(super) const SAVE_INTERVAL: Duration = Duration::from_secs(DUMP_BANS_INTERVAL_S);
 
 /// A file of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

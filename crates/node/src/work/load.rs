@@ -1,0 +1,165 @@
+//! The blocks on disk, taken in and validated: Core's `ImportBlocks`, which a node runs in its thread `initload` while
+//! peers and RPC are served. Input: the opened engine. Output: [`Loaded`]. A request to stop ends it between two files,
+//! two blocks of a file, or two tasks of the validation.
+
+use super::failure::Failure;
+use super::{Node, Task, finish, sources};
+use crate::clock::{Stopwatch, mockable_now};
+use crate::daemon;
+use crate::display::{Doing, Figures, Style};
+use crate::exit;
+use lydian_chain::{ReadError, find_block_files};
+use lydian_disk::DiskErrorKind;
+use lydian_engine::{Advance, ImportFiles};
+use std::path::Path;
+
+/// What became of the blocks on disk.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    advance: Advance,
+    imported: Imported,
+}
+
+impl Loaded {
+    /// The exit code of a process that ends now.
+    pub(super) fn code(&self) -> u8 {
+        if !self.advance.invalid.is_empty() || self.imported.refused > 0 {
+            exit::INVALID
+        } else if !self.advance.unreadable.is_empty() || self.imported.is_loss {
+            exit::DISK
+        } else {
+            exit::DONE
+        }
+    }
+}
+
+/// What files gave.
+#[derive(Clone, Copy, Debug)]
+struct Imported {
+    refused: u64,
+    /// Blocks may be missing for what else is in the files, or they are gone.
+    is_loss: bool,
+}
+
+impl Imported {
+    fn add(&mut self, other: Imported) {
+        self.refused += other.refused;
+        self.is_loss |= other.is_loss;
+    }
+}
+
+/// Imports what the settings and the task name, validates, makes durable. `is_loss`: opening the engine found that
+/// blocks are gone.
+pub(super) fn load(node: &Node<'_>, task: &Task, is_loss: bool) -> Result<Loaded, Failure> {
+    let Node { session, engine, watcher, observer, .. } = node;
+    let watch = Stopwatch::start();
+    let mut imported = Imported { refused: 0, is_loss };
+    // A file without blocks in it may take longer than a stop may wait for.
+    session.stop.set_open_ended(true);
+    import_all(node, task, &mut imported)?;
+    session.stop.set_open_ended(false);
+    if matches!(task, Task::Import(_)) {
+        daemon::ready();
+    }
+    watcher.aims_at(engine.best_header_height());
+    node.display.tell(Doing::Validating(engine.shared_meter()));
+    let advance = engine.advance(session.stop.cancel(), observer.as_ref())?;
+    if session.stop.is_asked() {
+        session.announce_shutdown();
+    } else if matches!(task, Task::Import(_)) || is_over(node) {
+        node.tell("waiting for the second look at the last blocks");
+        engine.finish_reviews()?;
+    }
+    node.tell("writing to disk");
+    engine.checkpoint(observer.as_ref())?;
+    let seconds = watch.seconds();
+    let cpu_seconds = seconds.cpu_seconds.unwrap_or_default();
+    let figures = Figures::new(&engine.progress(), session.settings.threads, seconds.wall_seconds, cpu_seconds);
+    watcher.ends(engine, &figures);
+    let is_told = matches!(task, Task::Import(_)) || node.style == Style::Terminal;
+    node.display.around(|| finish::tell(session, engine, &advance, &figures, is_told));
+    Ok(Loaded { advance, imported })
+}
+
+/// Whether the node ends after loading, by `-stopatheight`, `-stopafterblockimport` or a stop that was asked for. Says
+/// why.
+pub(super) fn ends_by_itself(node: &Node<'_>) -> bool {
+    if has_stop_height(node) {
+        node.session.log.info("Stopping: the height of -stopatheight is reached");
+    } else if node.session.settings.stopafterblockimport {
+        node.session.log.info("Stopping after block import");
+    }
+    is_over(node) || node.session.stop.is_asked()
+}
+
+fn is_over(node: &Node<'_>) -> bool {
+    has_stop_height(node) || node.session.settings.stopafterblockimport
+}
+
+fn has_stop_height(node: &Node<'_>) -> bool {
+    node.session.settings.stopatheight.is_some_and(|height| node.engine.tip().height >= height)
+}
+
+fn import_all(node: &Node<'_>, task: &Task, imported: &mut Imported) -> Result<(), Failure> {
+    let settings = node.session.settings;
+    if settings.reindex {
+        import_again(node, imported)?;
+    }
+    for path in &settings.loadblock {
+        match import(node, path, false) {
+            Ok(found) => imported.add(found),
+            Err(Failure::Files(ReadError::Disk(error))) if error.kind == DiskErrorKind::NotFound => {
+                node.session.log.warning(format!("Could not open blocks file {}", path.display()));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if let Task::Import(path) = task {
+        imported.add(import(node, path, settings.copy)?);
+    }
+    Ok(())
+}
+
+/// `-reindex` takes in again what was imported in place.
+fn import_again(node: &Node<'_>, imported: &mut Imported) -> Result<(), Failure> {
+    let session = node.session;
+    for path in sources::read(session.disk.as_ref(), &session.settings.datadir)? {
+        match import(node, &path, false) {
+            Ok(found) => imported.add(found),
+            Err(Failure::Files(error)) => {
+                finish::tell_remarks(
+                    session,
+                    vec![format!("{error}; blocks were imported from there, they are missing now")],
+                );
+                imported.is_loss = true;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(())
+}
+
+/// Takes block files in; only their headers are looked at.
+fn import(node: &Node<'_>, path: &Path, is_copied: bool) -> Result<Imported, Failure> {
+    let session = node.session;
+    if session.stop.is_asked() {
+        return Ok(Imported { refused: 0, is_loss: false });
+    }
+    let files = find_block_files(session.disk.as_ref(), path)?;
+    if !is_copied {
+        sources::add(session.disk.as_ref(), &session.settings.datadir, path)?;
+    }
+    session.log.info(format!("Importing {} block files of {}", files.len(), path.display()));
+    let now = i64::try_from(mockable_now()).unwrap_or(i64::MAX);
+    let files = ImportFiles { files, is_copied };
+    let import = node.engine.import_until(files, now, session.stop.cancel(), &mut |file, found| {
+        node.tell(&format!("reading headers: {} ({found} blocks so far)", file.display()));
+    })?;
+    if import.is_cancelled {
+        session.log.info("Interrupt requested. Exit block importing.");
+    }
+    session.log.info(format!("{} blocks in {}, {} of them new", import.blocks, path.display(), import.new_blocks));
+    finish::tell_import(session, &import);
+    let is_loss = import.remarks.iter().any(|remark| remark.kind.is_loss());
+    Ok(Imported { refused: import.refused.len() as u64, is_loss })
+}

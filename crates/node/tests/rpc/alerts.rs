@@ -1,0 +1,121 @@
+//! What the node warns of: in the answers, and by the commands of `-alertnotify`.
+
+use crate::server::Server;
+use lydian_lab::files::BlockWriter;
+use lydian_lab::presets::maker::{Maker, seal};
+use lydian_oracle::Scratch;
+use lydian_primitives::build::MutBlock;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder, and a file in it that the option makes the node write its alerts to.
+fn listener(folder: &Scratch) -> (PathBuf, String) {
+    std::fs::create_dir_all(folder.path()).unwrap();
+    let told = folder.path().join("told");
+    let option = format!("-alertnotify=echo %s >> {}", told.display());
+    (told, option)
+}
+
+/// What was written, once something was.
+fn alerts(told: &Path) -> Vec<String> {
+    let began = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(told).unwrap_or_default();
+        if !text.is_empty() {
+            return text.lines().map(str::to_owned).collect();
+        }
+        assert!(began.elapsed() < PATIENCE, "nothing was told");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn warnings(server: &Server) -> Value {
+    let answers = ["getblockchaininfo", "getnetworkinfo", "getmininginfo"].map(|method| server.result(method, "[]"));
+    let [first, ..] = answers.each_ref().map(|answer| answer["warnings"].clone());
+    assert!(answers.iter().all(|answer| answer["warnings"] == first), "{answers:?}");
+    first
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// So many blocks, the first of which pays itself too much, sent tip first so that all are here when the first is
+/// judged.
+fn send_invalid_chain(server: &Server, mut maker: Maker, count: usize, surplus: i64) {
+    let mut blocks: Vec<MutBlock> = Vec::new();
+    for _ in 0..count {
+        let mut block = maker.block(Vec::new());
+        if blocks.is_empty() {
+            block.txs[0].outputs[0].value.0 += surplus;
+            seal(&mut block);
+        }
+        maker.advance(&block);
+        blocks.push(block);
+    }
+    for block in &blocks {
+        server.result("submitheader", &format!("[\"{}\"]", hex(&block.encode()[..80])));
+    }
+    for block in blocks.iter().rev() {
+        server.result("submitblock", &format!("[\"{}\"]", hex(&block.encode())));
+    }
+}
+
+/// Core warns of an invalid chain with more work than six blocks on the best one, for as long as that is so, and runs
+/// the command once. Nobody was told.
+#[test]
+fn an_invalid_chain_with_more_work_is_told_of() {
+    let folder = Scratch::new("rpc-alert");
+    let (told, option) = listener(&folder);
+    let lydian = Server::lydian("alert", &[&option]);
+    let mut maker = Maker::new();
+    let send = |block: &MutBlock| {
+        assert_eq!(lydian.result("submitblock", &format!("[\"{}\"]", hex(&block.encode()))), Value::Null);
+    };
+    maker.grow(3, |_, block| Ok::<_, ()>(send(block))).unwrap();
+    send_invalid_chain(&lydian, maker.clone(), 6, 1);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(warnings(&lydian), json!([]), "six are not enough");
+    send_invalid_chain(&lydian, maker.clone(), 7, 2);
+    let words = "Warning: Found invalid chain more than 6 blocks longer than our best chain. This could be due to database corruption or consensus \
+                 incompatibility with peers.";
+    assert_eq!(alerts(&told), [words]);
+    assert_eq!(warnings(&lydian), json!([words]));
+    maker.grow(1, |_, block| Ok::<_, ()>(send(block))).unwrap();
+    let began = Instant::now();
+    while warnings(&lydian) != json!([]) {
+        assert!(began.elapsed() < PATIENCE, "it is over with another block on the best chain");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(alerts(&told).len(), 1);
+}
+
+/// Rules that most blocks signalled and that this node does not know are warned of once they are active, as in Core;
+/// not before the initial download is over, which `-maxtipage` ends here: its largest value was refused.
+#[test]
+fn unknown_rules_are_told_of() {
+    let folder = Scratch::new("rpc-rules");
+    let (told, option) = listener(&folder);
+    let mut writer = BlockWriter::new(folder.path(), "blk").unwrap();
+    writer.write(&lydian_lab::assemble::regtest_genesis()).unwrap();
+    let mut maker = Maker::new();
+    for height in 1..3 * 144 {
+        let mut block = maker.block(Vec::new());
+        if (144..288).contains(&height) {
+            block.header.version = 0x2000_0008;
+            seal(&mut block);
+        }
+        maker.advance(&block);
+        writer.write(&block.encode()).unwrap();
+    }
+    drop(writer);
+    let file = format!("-loadblock={}", folder.path().join("blk00000.dat").display());
+    let lydian = Server::lydian("rules", &[&option, &file, "-maxtipage=9223372036854775807"]);
+    let words = "Unknown new rules activated (versionbit 3)";
+    assert_eq!(alerts(&told), [words]);
+    assert_eq!(warnings(&lydian), json!([words]));
+}

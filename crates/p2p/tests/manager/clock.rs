@@ -1,0 +1,133 @@
+//! The time of `setmocktime` and `mockscheduler`: which timers go by it, and which go on while it stands.
+
+use crate::bench::{Bench, START};
+use crate::chain::block_on;
+use lydian_p2p::limits::BLOCK_TIMEOUT;
+use lydian_p2p::manager::SavedFile;
+use lydian_p2p::peer::ConnectionKind;
+use lydian_wire::Message;
+use std::time::Duration;
+
+/// Longer than any time-out.
+const LONG: Duration = Duration::from_secs(25 * 60);
+
+const MINUTE_S: u64 = 60;
+
+/// The time of the bench, as one that stands from now on.
+fn freeze(bench: &mut Bench) {
+    bench.mocked = Some(bench.now().unix.0);
+}
+
+/// Time goes on as it was set, with two ticks for what follows.
+fn forward(bench: &mut Bench, seconds: u64) {
+    bench.mocked = bench.mocked.map(|now| now + seconds);
+    bench.wait(Duration::from_millis(200));
+}
+
+/// `setmocktime` reached addresses and bans only: pings and time-outs went by a clock that nobody could set. In Core
+/// they go by `NodeClock`: nothing is sent and nobody is late while it stands, and a peer that does not answer is sent
+/// away as soon as it was set 20 minutes further.
+#[test]
+fn pings_and_timeouts_go_by_the_mocked_time() {
+    let mut bench = Bench::synced(3);
+    freeze(&mut bench);
+    let peer = bench.connect(ConnectionKind::OutboundFullRelay);
+    bench.wait(Duration::from_millis(200));
+    let pings = |sent: Vec<Message>| {
+        sent.into_iter().filter_map(|message| if let Message::Ping(nonce) = message { nonce } else { None }).collect()
+    };
+    let first: Vec<u64> = pings(bench.take_sent(peer));
+    assert_eq!(first.len(), 1);
+    bench.send(peer, Message::Pong(Some(first[0])));
+    bench.wait(LONG);
+    assert_eq!(pings(bench.take_sent(peer)), [0; 0], "the time stands");
+    assert!(bench.ended.is_empty(), "{:?}", bench.ended);
+
+    // Core sends a ping after more than two minutes.
+    forward(&mut bench, 2 * MINUTE_S);
+    assert_eq!(pings(bench.take_sent(peer)), [0; 0]);
+    forward(&mut bench, 1);
+    let second = pings(bench.take_sent(peer));
+    assert_eq!(second.len(), 1);
+    forward(&mut bench, 29);
+    bench.send(peer, Message::Pong(Some(second[0])));
+    let info = bench.manager.peers(bench.now());
+    assert_eq!(info[0].ping_times.map(|(last, _)| last), Some(Duration::from_secs(29)), "to the second, as it was set");
+
+    // Our last bytes went out 29 seconds before.
+    forward(&mut bench, 20 * MINUTE_S - 29);
+    forward(&mut bench, 29);
+    assert!(bench.ended.is_empty(), "{:?}", bench.ended);
+    forward(&mut bench, 1);
+    assert_eq!(bench.ended.len(), 1, "it has said nothing for more than 20 minutes");
+}
+
+/// A block that was asked for is overdue by the mocked time, and the same peer is not sent away while that stands.
+#[test]
+fn a_block_is_overdue_by_the_mocked_time() {
+    let mut bench = Bench::synced(3);
+    freeze(&mut bench);
+    let peer = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let next = block_on(bench.tip(), 0, Vec::new());
+    bench.announce(peer, &[next.header()]);
+    assert_eq!(bench.take_asked(peer).len(), 1);
+    bench.wait(LONG);
+    assert!(bench.ended.is_empty(), "{:?}", bench.ended);
+    forward(&mut bench, BLOCK_TIMEOUT.as_secs());
+    assert!(bench.ended.is_empty(), "{:?}", bench.ended);
+    forward(&mut bench, 1);
+    assert_eq!(bench.ended.len(), 1);
+}
+
+/// The initial download ends with a tip that is recent by the mocked time, and by that alone: as Core's
+/// `UpdateIBDStatus`, which looks when the tip moves.
+#[test]
+fn the_initial_download_goes_by_the_mocked_time() {
+    let mut bench = Bench::new();
+    bench.mocked = Some(u64::from(START) + 25 * 60 * MINUTE_S);
+    bench.grow(3);
+    assert!(bench.manager.figures().is_initial, "the tip is of yesterday");
+    bench.mocked = Some(u64::from(START));
+    bench.wait(Duration::from_secs(1));
+    assert!(bench.manager.figures().is_initial, "nothing has changed but the time");
+    bench.grow(1);
+    assert!(!bench.manager.figures().is_initial);
+}
+
+/// A time that is set back delays what waits, as in Core, and breaks nothing.
+#[test]
+fn a_time_that_goes_back() {
+    let mut bench = Bench::synced(3);
+    let peer = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    bench.mocked = Some(u64::from(START) - 60 * MINUTE_S);
+    bench.wait(LONG);
+    assert!(bench.ended.is_empty(), "{:?}", bench.ended);
+    let next = block_on(bench.tip(), 0, Vec::new());
+    bench.announce(peer, &[next.header()]);
+    bench.send(peer, Message::Block(next.bytes()));
+    bench.mocked = None;
+    bench.wait(Duration::from_secs(1));
+    assert_eq!(bench.tip_hash(), next.hash, "blocks are taken all the same");
+}
+
+/// `mockscheduler` changed nothing. It makes what the scheduler runs due so much earlier: the files of addresses and
+/// bans, and the look for a stale tip, which itself goes by the mocked time.
+#[test]
+fn the_scheduler_is_moved() {
+    let mut bench = Bench::with(|settings| settings.connect.chooses_peers = true);
+    bench.grow(3);
+    freeze(&mut bench);
+    bench.wait(Duration::from_secs(1));
+    bench.ask(|manager, now| manager.mock_forward(Duration::from_secs(15 * 60 - 2), now));
+    assert_eq!(bench.saved, []);
+    bench.wait(Duration::from_secs(2));
+    assert_eq!(bench.saved, [SavedFile::Peers]);
+    bench.ask(|manager, now| manager.mock_forward(Duration::from_secs(3600), now));
+    assert_eq!(bench.saved, [SavedFile::Peers; 2], "once, however far it was moved");
+
+    assert!(!bench.has_logged("Potential stale tip"));
+    forward(&mut bench, 31 * MINUTE_S);
+    assert!(!bench.has_logged("Potential stale tip"), "nobody looks yet");
+    bench.ask(|manager, now| manager.mock_forward(Duration::from_secs(45), now));
+    assert!(bench.has_logged("Potential stale tip detected"), "{:?}", bench.log);
+}
