@@ -12,7 +12,6 @@ use lydian_consensus::U256;
 use lydian_consensus::pow::block_proof;
 use lydian_primitives::{BlockHash, HEADER_SIZE, HashedHeader, Header, Height};
 use lydian_wire::{Inv, InvType, Message};
-use std::time::Duration;
 
 /// A guess for a block that nobody has seen: what blocks of its time have at most, by and large.
 const BLOCK_BYTES_GUESS: u32 = 1_000_000;
