@@ -701,7 +701,7 @@ fn a_block_that_waits_to_be_stored_is_not_requested() {
 #[test]
 fn the_time_for_a_block_beside_the_path_counts_from_the_block_before() {
     let mut bench = Bench::synced(3);
-    let (own, rival) = (branch(&bench, 4, 6), branch(&bench, 4, 7));
+    let (own, rival) = (branch(&bench, 2, 6), branch(&bench, 2, 7));
     let unix = i64::try_from(bench.now().unix.0).unwrap();
     for made in &own {
         bench.engine.store_block(made.parsed(), unix).unwrap().unwrap();
@@ -709,7 +709,7 @@ fn the_time_for_a_block_beside_the_path_counts_from_the_block_before() {
     bench.engine.advance(&Cancel::new(), &Unobserved).unwrap();
     let peer = bench.connect(ConnectionKind::Inbound);
     bench.announce(peer, &headers(&rival));
-    assert_eq!(bench.take_asked(peer).len(), 4);
+    assert_eq!(bench.take_asked(peer).len(), 2);
     for made in &rival {
         bench.idle(&[peer], 9);
         assert!(bench.ended.is_empty(), "{:?}", bench.ended);
