@@ -23,6 +23,7 @@ impl PeerManager {
             let tip = tree.tip();
             let branch = |peer: &Known| {
                 let is_asked = peer.is_ready() && peer.serves_all() && (peer.is_preferred() || !is_initial);
+                let is_asked = is_asked && peer.memory.has_block_room();
                 let has_room = peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX;
                 let best = peer.best_known.filter(|best| is_asked && has_room && *best != tip)?;
                 let (node, is_done) = (tree.node(best), peer.last_common == Some(best));
