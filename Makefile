@@ -8,6 +8,7 @@
 #           FUZZ_SECONDS    time for each fuzz target in `make fuzz`, default 60
 #           RUN_SECONDS     `make run` ends so long after the sync; without a terminal at once
 #           CRASH_KILLS     SIGKILLs of the node in `make crash`, default 1000
+#           DAMAGE_OFFSETS  bytes of each file of a data directory that are damaged in `make crash`, default 40
 #           CRASH_RUNS      crashes of the engine on the simulated disk in each test of `make crash`, default 5000
 #           SOAK_SECONDS    how long `make soak` takes, default 3600
 
@@ -24,6 +25,7 @@ JUDGE_SECONDS ?= 20
 FUZZ_SECONDS ?= 60
 CRASH_KILLS ?= 1000
 CRASH_RUNS ?= 5000
+DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
 .PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large table fuzz crash soak clean-cache
@@ -103,9 +105,9 @@ fuzz: judge ## each fuzz target for FUZZ_SECONDS, ten million signatures in lane
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-oracle -- --nocapture
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_RPC_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-node --test rpc arguments_of_every_type -- --nocapture
 
-crash: judge ## attack the node by peers, kill the node CRASH_KILLS times, crash the engine CRASH_RUNS times in each way, and compare the states after
+crash: judge ## attack the node by peers, kill the node CRASH_KILLS times, damage every file of a data directory, crash the engine CRASH_RUNS times in each way, and compare the states after
 	LYDIAN_HOSTILE=1 cargo test --locked --release -p lydian-node --test crash hostile -- --nocapture --test-threads=1
-	LYDIAN_CRASH_RUNS=$(CRASH_KILLS) cargo test --locked --release -p lydian-node --test crash -- --nocapture
+	LYDIAN_CRASH_RUNS=$(CRASH_KILLS) LYDIAN_DAMAGE_OFFSETS=$(DAMAGE_OFFSETS) cargo test --locked --release -p lydian-node --test crash -- --nocapture
 	LYDIAN_CRASH_RUNS=$(CRASH_RUNS) LYDIAN_ENGINE_SECONDS=60 cargo test --locked --release -p lydian-engine --test chains -- --nocapture
 
 soak: ## peers that attack and RPC clients against one node for SOAK_SECONDS: memory and open files stay as they are after ten minutes of the hour

@@ -5,7 +5,7 @@
 //! a file that is no block. Block files are read in two passes (`docs/formats/blk.md`): [`BlockFiles::scan`] reads the headers only and keeps about
 //! 100 bytes a block; [`BlockIndex::order`] puts parents before children, whatever the order in the files; [`BlockFiles::read`] then reads one
 //! block at a time. Beside them [`parse_prevouts`]: the spent outputs of one block (`docs/formats/prevouts.md`).
-//! Invariants: total on any bytes; files of others are only read; what was synced survives any crash; no rule is checked here but those of
+//! Invariants: total on any bytes; files of others are only read ([`Owner`] decides whose a directory is); what was synced survives any crash; no rule is checked here but those of
 //! headers. No clock.
 
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ mod index;
 pub mod limits;
 mod magic;
 mod obfuscation;
+mod owner;
 mod position;
 mod prevouts;
 mod read;
@@ -31,12 +32,17 @@ pub use files::{BlockFile, find_block_files, is_block_file_name};
 pub use index::{BlockIndex, MissingParent, Ordered, Placed};
 pub use magic::{KnownMagic, MAGICS, magic_name};
 pub use obfuscation::Obfuscation;
+pub use owner::{
+    Mark, MarkFound, OWNER_FILE, OWNER_FILES, OWNER_VERSION, Owner, OwnerError, VERSION_FILE, blocks_owner,
+    coins_owner, data_owner, mark, read_mark,
+};
 pub use position::{BlockPosition, UndoPosition};
 pub use prevouts::{Prevout, parse_prevouts, write_prevouts};
 pub use read::{BlockFiles, ReadBlock};
 pub use scan::{Record, Remark, RemarkKind};
 pub use store::{
-    BlockStore, ChainError, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned, StoreRemark, UndoFault, wipe_for_reindex,
+    BLOCKS_FILES, BlockStore, ChainError, INDEX_FILES, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned, StoreRemark,
+    UndoFault, wipe_for_reindex,
 };
 pub use tree::{Branch, HeaderTree, Node, NodeId, RefusedAt};
 pub use undo::{BlockUndo, decode_undo, encode_undo};

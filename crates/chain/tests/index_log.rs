@@ -5,7 +5,9 @@ mod common;
 
 use common::blocks::{Maker, layout, params, spent_of};
 use lydian_chain::limits::FILE_NUMBER_MAX;
-use lydian_chain::{BlockStore, ChainError, INDEX_VERSION, IndexEntry, Opened, StoreRemark, encode_undo};
+use lydian_chain::{
+    BlockStore, ChainError, INDEX_VERSION, IndexEntry, Opened, StoreRemark, encode_undo, wipe_for_reindex,
+};
 use lydian_consensus::{Chain, Params};
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
 use lydian_disk::{Disk, SimDisk, read_whole};
@@ -163,7 +165,7 @@ fn another_network_is_refused() {
     assert_eq!(error.to_string(), "d/blocks/index/index.log: this is of another network: regtest, not main");
     // Without a log the block files tell.
     let (disk, _) = make(&Maker::new().chain(2, 0));
-    disk.remove(&log()).unwrap();
+    wipe_for_reindex(&disk, &layout()).unwrap();
     let error = BlockStore::open(Arc::new(disk), &layout(), &main).unwrap_err();
     assert_eq!(error.to_string(), "d/blocks/blk00000.dat: this is of another network: regtest, not main");
 }

@@ -7,8 +7,8 @@ use common::blocks::{Maker, layout, params, spent_of};
 use common::record;
 use lydian_chain::limits::{PATH_SIZE_MAX, UNDO_SIZE_MAX};
 use lydian_chain::{
-    BlockFile, BlockFiles, BlockPosition, BlockStore, ChainError, HeaderTree, IndexEntry, NodeId, Obfuscation, Opened,
-    StoreRemark, UndoFault, UndoPosition, encode_undo, wipe_for_reindex,
+    BlockFile, BlockFiles, BlockPosition, BlockStore, ChainError, HeaderTree, IndexEntry, Layout, NodeId, Obfuscation,
+    Opened, StoreRemark, UndoFault, UndoPosition, encode_undo, wipe_for_reindex,
 };
 use lydian_disk::{Disk, Fault, SimDisk, read_whole};
 use lydian_primitives::{Block, Height};
@@ -305,7 +305,8 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
     }
 }
 
-/// Blocks that lie before their parents in the files are found however often the search is interrupted.
+/// Without the index log nothing is opened, as in Core, until a reindex is asked for; then blocks that lie before their parents in the files are found
+/// however often the search is interrupted.
 /// checklist: 91
 #[test]
 fn a_lost_log_is_rebuilt_from_files_in_any_order() {
@@ -320,8 +321,14 @@ fn a_lost_log_is_rebuilt_from_files_in_any_order() {
     }
     store.sync().unwrap();
     drop(store);
-    disk.remove(&layout().index.join("index.log")).unwrap();
+    disk.remove_file(&layout().index.join("index.log")).unwrap();
     disk.sync_dir(&layout().index).unwrap();
+    let error = BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Error initializing block database: the block index d/blocks/index/index.log is missing.\nPlease restart with -reindex to recover."
+    );
+    wipe_for_reindex(&disk, &layout()).unwrap();
     for operation in 0..40 {
         let disk = disk.kill();
         disk.fail_at(operation, Fault::CrashInside);
@@ -331,6 +338,154 @@ fn a_lost_log_is_rebuilt_from_files_in_any_order() {
         assert_eq!(tree.len(), 41);
         assert_eq!(tree.height(tree.best_candidate().unwrap()), Height(40));
     }
+}
+
+/// The story: `-blocksdir` on the directory of Bitcoin Core deleted its undo files, wrote others in their place, appended to its last block file, and
+/// exited with 0.
+#[test]
+fn a_directory_of_another_program_is_left_alone() {
+    let of_core = SimDisk::new(5);
+    of_core.create_dir(&layout().index).unwrap();
+    let file = |name: &str| layout().blocks.join(name);
+    for (path, bytes) in [
+        (file("blk00000.dat"), record(params().magic, Maker::new().chain(1, 0)[0].as_bytes())),
+        (file("rev00000.dat"), vec![7; 99]),
+        (file("index/CURRENT"), b"MANIFEST-000002\n".to_vec()),
+    ] {
+        of_core.write_whole(&path, &bytes).unwrap();
+    }
+    let without_index = of_core.kill();
+    without_index.remove_file(&file("index/CURRENT")).unwrap();
+    let with_our_log = of_core.kill();
+    with_our_log.write_whole(&file("index/index.log"), b"an old fault of ours").unwrap();
+    for (disk, expected) in [
+        (of_core, "was not written by Lydian (it holds d/blocks/index/CURRENT) and is left as it is"),
+        (without_index, "was not written by Lydian (it holds d/blocks/blk00000.dat) and is left as it is"),
+        (with_our_log, "holds files of Bitcoin Core (d/blocks/index/CURRENT) and of Lydian (d/blocks/index/index.log)"),
+    ] {
+        let (before, count) = (disk.files(), disk.operation_count());
+        for error in [
+            BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).unwrap_err(),
+            wipe_for_reindex(&disk, &layout()).unwrap_err(),
+        ] {
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+        assert_eq!((disk.files(), disk.operation_count()), (before, count));
+    }
+}
+
+/// The story: a file with the name of a block file that was put beside ours, and of which no block could be read with our key, was removed at the next start.
+#[test]
+fn a_block_file_put_beside_ours_stays() {
+    let disk = SimDisk::new(5);
+    drop(long_store(&disk, 4));
+    for name in ["blk00077.dat", "rev00077.dat"] {
+        disk.write_whole(&layout().blocks.join(name), &record(params().magic, &[9; 300])).unwrap();
+    }
+    let before = disk.files();
+    for _ in 0..2 {
+        let Opened { store, remarks, .. } = open(&disk);
+        let foreign = remarks.iter().filter(|remark| matches!(remark, StoreRemark::NotOurs { .. })).count();
+        assert_eq!(foreign, 2, "{remarks:?}");
+        let position = store.append_block(Maker::new().block(params().genesis_hash, 0).as_bytes()).unwrap();
+        assert_ne!(position.file, 77);
+    }
+    let after = disk.files();
+    for name in ["blk00077.dat", "rev00077.dat"] {
+        let path = layout().blocks.join(name);
+        assert_eq!(before[&path], after[&path]);
+    }
+}
+
+/// The story: handles of block and undo files stayed open, so that files that were renamed or deleted under the running node were read as if nothing had
+/// happened, and blocks were appended to files without a name: after the next start they were gone. Core opens files for each read and each
+/// write.
+#[test]
+fn files_that_lose_their_names_are_noticed() {
+    let disk = SimDisk::new(5);
+    let (store, tree, blocks) = long_store(&disk, 4);
+    let node = |height: usize| tree.node(tree.active(Height(u32::try_from(height).unwrap())).unwrap());
+    let read = |height: usize| store.read_block(node(height).block.unwrap());
+    let read_undo = |height: usize| store.read_spent(node(height).undo.unwrap(), &blocks[height - 1]);
+    let last = node(4).block.unwrap().file;
+    let (block_file, undo_file) =
+        (layout().blocks.join(format!("blk{last:05}.dat")), layout().blocks.join(format!("rev{last:05}.dat")));
+    assert!(read(4).is_ok() && read_undo(4).is_ok() && read(1).is_ok());
+    let whole = read_whole(&disk, &block_file, 1 << 20).unwrap();
+    disk.remove_file(&block_file).unwrap();
+    disk.remove_file(&undo_file).unwrap();
+    assert!(matches!(read(4), Err(ChainError::Disk(_))));
+    assert!(matches!(read_undo(4), Err(ChainError::UndoMissing { .. })));
+    assert!(read(1).is_ok() && read_undo(1).is_ok(), "the other files are read on");
+
+    // What comes next goes to files that have names.
+    let block = Maker::new().block(blocks[3].hash(), 1);
+    let position = store.append_block(block.as_bytes()).unwrap();
+    assert!(position.file > last);
+    let undo = encode_undo(&block, &spent_of(&block));
+    let old = node(4).block.unwrap();
+    let undo_position = store.append_undo(old, &block.header().prev_block, &undo).unwrap();
+    assert!(undo_position.file > last);
+    store.sync().unwrap();
+    drop(store);
+    let survivor = disk.power_loss(1);
+    for disk in [disk, survivor] {
+        drop(open(&disk).store);
+        assert!(disk.files().keys().all(|path| *path != block_file && *path != undo_file));
+        disk.write_whole(&block_file, &whole).unwrap();
+        assert!(open(&disk).store.read_block(old).is_ok(), "a file that is put back is read again");
+    }
+}
+
+/// The story: with another `xor.dat` no block was found where the index had it; `-reindex`, which the error asked for, then made an empty chain of all the block
+/// files, and the next block cut the last of them to nothing.
+#[test]
+fn a_key_that_is_lost_or_damaged_costs_no_block() {
+    let disk = SimDisk::new(5);
+    drop(long_store(&disk, 9));
+    let key = layout().blocks.join("xor.dat");
+    let fails = |disk: &SimDisk| BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).unwrap_err();
+    let lost = disk.kill();
+    lost.remove_file(&key).unwrap();
+    assert_eq!(fails(&lost), ChainError::KeyMissing { path: key.clone() });
+    wipe_for_reindex(&lost, &layout()).unwrap();
+    assert_eq!(fails(&lost), ChainError::KeyMissing { path: key.clone() }, "a reindex does not go on without it");
+    lost.write_whole(&key, &layout().new_key).unwrap();
+    assert_eq!(open(&lost).tree.len(), 10);
+    for at in 0..8 {
+        let damaged = disk.kill();
+        damaged.flip(&key, at, 4).unwrap();
+        assert_eq!(fails(&damaged), ChainError::KeyDiffers { path: key.clone() });
+        wipe_for_reindex(&damaged, &layout()).unwrap();
+        assert_eq!(fails(&damaged), ChainError::KeyDiffers { path: key.clone() }, "{at}: nor does a reindex");
+        damaged.flip(&key, at, 4).unwrap();
+        assert_eq!(open(&damaged).tree.len(), 10, "every block is where it was");
+    }
+    // Files of a directory that never had a key.
+    let bare = SimDisk::new(5);
+    let plain = Layout { new_key: [0; 8], ..layout() };
+    let Opened { store, mut tree, .. } = BlockStore::open(Arc::new(bare.clone()), &plain, &params()).unwrap();
+    take(&store, &mut tree, &Maker::new().block(params().genesis_hash, 0));
+    store.sync().unwrap();
+    drop(store);
+    bare.remove_file(&key).unwrap();
+    assert_eq!(open(&bare).tree.len(), 2);
+}
+
+/// The index log cannot be removed from under the store without an error, and a reindex brings everything back.
+#[test]
+fn an_index_log_that_is_removed_meanwhile_is_an_error() {
+    let disk = SimDisk::new(5);
+    let (store, mut tree, blocks) = long_store(&disk, 4);
+    disk.remove_file(&layout().index.join("index.log")).unwrap();
+    let next = Maker::new().chain(5, 0).pop().unwrap();
+    assert_eq!(next.header().prev_block, blocks[3].hash());
+    take(&store, &mut tree, &next);
+    let error = store.sync().unwrap_err();
+    assert_eq!(error.to_string(), "d/blocks/index/index.log: there is no such file or directory");
+    drop(store);
+    wipe_for_reindex(&disk, &layout()).unwrap();
+    assert_eq!(open(&disk).tree.len(), 6);
 }
 
 /// Undo data that is damaged, cut off or not there is an error that names file and offset.
@@ -407,8 +562,8 @@ fn missing_bytes_are_reported() {
     let (store, tree, _) = long_store(&disk, 9);
     drop(store);
     let position = tree.node(tree.active(Height(1)).unwrap()).block.unwrap();
-    disk.truncate(&layout().blocks.join("blk00000.dat"), 20).unwrap();
-    disk.remove(&layout().blocks.join("blk00001.dat")).unwrap();
+    disk.truncate_file(&layout().blocks.join("blk00000.dat"), 20).unwrap();
+    disk.remove_file(&layout().blocks.join("blk00001.dat")).unwrap();
     let Opened { store, tree, remarks, .. } = open(&disk.kill());
     let texts: Vec<_> = remarks.iter().map(ToString::to_string).collect();
     assert_eq!(texts.len(), 2, "{texts:?}");

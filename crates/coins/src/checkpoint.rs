@@ -13,6 +13,7 @@ use crate::CheckpointReport;
 use crate::entry::{AGE_MAX, Entry, Place, UNITS_MAX};
 use crate::error::CoinsError;
 use crate::manifest::{DeathsInfo, Manifest, SegmentInfo};
+use crate::open::own;
 use crate::partition::{Partition, in_memory, set_unit, unit_of};
 use crate::record::UNIT_BYTES;
 use crate::rewrite::{Mover, Victims};
@@ -95,7 +96,7 @@ pub(crate) fn run(
     next.next_file = plan.next_file.load(Ordering::Relaxed);
     let segments = open_new(coins, segments, &next)?;
     let bytes = next.encode();
-    coins.disk.write_whole(&coins.dir.join(crate::manifest::NAME), &bytes)?;
+    own(&coins.dir).replace(coins.disk.as_ref(), &coins.dir.join(crate::manifest::NAME), &bytes)?;
     report.bytes_written += bytes.len() as u64;
     Ok((next, segments, report))
 }
@@ -346,7 +347,7 @@ pub(crate) fn remove_unnamed(coins: &Coins, old: &Manifest, new: &Manifest) {
         .chain(folded.map(|info| (Kind::Deaths, info.number)));
     for (kind, number) in files {
         // The checkpoint stands. What cannot be removed now is removed when the store is opened.
-        let _ = coins.disk.remove(&FileId { store, kind, number }.path(&coins.dir));
+        let _ = own(&coins.dir).remove(coins.disk.as_ref(), &FileId { store, kind, number }.path(&coins.dir));
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::coin::parse_coin;
 use crate::entry::Place;
 use crate::error::CoinsError;
+use crate::open::own;
 use crate::partition::in_memory;
 use crate::record::{OUTPOINT_BYTES, outpoint_of};
 use crate::rewrite::Mover;
@@ -53,7 +54,7 @@ pub(crate) fn run<E: From<CoinsError>>(coins: &Coins, sorted_bytes_max: u64, vis
                 .and_then(|bytes| visit_sorted(&bytes, &mut *visit));
         }
         // What stays is removed at the next opening.
-        let _ = coins.disk.remove(path);
+        let _ = own(&coins.dir).remove(coins.disk.as_ref(), path);
     }
     result
 }
@@ -125,11 +126,9 @@ impl Parts {
     fn create(coins: &Coins) -> Result<Parts, CoinsError> {
         let create = |number: usize| {
             let path = coins.dir.join(format!("export-{number:02x}.scratch"));
-            match coins.disk.remove(&path) {
-                Err(error) if error.kind != lydian_disk::DiskErrorKind::NotFound => return Err(error.into()),
-                _ => {}
-            }
-            let file = coins.disk.append(&path)?;
+            let own = own(&coins.dir);
+            own.remove(coins.disk.as_ref(), &path)?;
+            let file = own.append(coins.disk.as_ref(), &path)?;
             Ok((path, file, Vec::with_capacity(BUFFER_BYTES)))
         };
         (0..PARTS).map(create).collect::<Result<_, CoinsError>>().map(Parts)

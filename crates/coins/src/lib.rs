@@ -55,6 +55,7 @@ mod writer;
 
 pub use error::CoinsError;
 pub use key::Key;
+pub use open::COINS_FILES;
 
 pub use store::Coins;
 

@@ -16,10 +16,25 @@ use crate::store::lock;
 use crate::table::Table;
 use crate::writer::{HEADER_UNITS, SidecarEntry};
 use crate::{PARTITIONS, checkpoint};
-use lydian_disk::{Disk, DiskErrorKind, PathKind};
+use lydian_disk::{Disk, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// The files that the store writes.
+pub const COINS_FILES: &[OwnFile] = &[
+    OwnFile { name: manifest::NAME, proof: Proof::Directory },
+    OwnFile { name: "#.coins", proof: Proof::Directory },
+    OwnFile { name: "#.index", proof: Proof::Directory },
+    OwnFile { name: "#.deaths", proof: Proof::Directory },
+    OwnFile { name: "export-*.scratch", proof: Proof::Directory },
+    OwnFile { name: "manifest.new", proof: Proof::Directory },
+];
+
+/// The directory of a store. No other program gives files these names.
+pub(crate) fn own(dir: &Path) -> OwnDir {
+    OwnDir::new(dir, COINS_FILES)
+}
 
 /// A store as it lies on disk.
 pub(crate) struct Opened {
@@ -59,11 +74,12 @@ fn read_manifest(disk: &dyn Disk, dir: &Path, seed: [u8; 16]) -> Result<Manifest
         Ok(bytes) => Manifest::decode(&path, &bytes),
         Err(error) if error.kind == DiskErrorKind::NotFound => {
             // The first manifest is written before any other file: without it these are remains of a damaged store.
-            if disk.list(dir)?.iter().any(|(path, _)| is_ours(path) && !is_temporary(path)) {
+            let own = own(dir);
+            if disk.list(dir)?.iter().any(|(path, _)| own.has(path) && !is_temporary(path)) {
                 return Err(CoinsError::ManifestMissing { path: dir.to_owned() });
             }
             let manifest = Manifest::new(Secret::from_bytes(seed));
-            disk.write_whole(&path, &manifest.encode())?;
+            own.replace(disk, &path, &manifest.encode())?;
             Ok(manifest)
         }
         Err(error) => Err(error.into()),
@@ -72,10 +88,6 @@ fn read_manifest(disk: &dyn Disk, dir: &Path, seed: [u8; 16]) -> Result<Manifest
 
 fn has_ending(path: &Path, endings: &[&str]) -> bool {
     path.extension().is_some_and(|ending| endings.iter().any(|one| ending == *one))
-}
-
-fn is_ours(path: &Path) -> bool {
-    has_ending(path, &["coins", "index", "deaths"]) || is_temporary(path)
 }
 
 fn is_temporary(path: &Path) -> bool {
@@ -90,14 +102,15 @@ fn remove_unnamed(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()
         named.extend([path(Kind::Segment, info.number), path(Kind::Sidecar, info.number)]);
     }
     named.extend(manifest.deaths.iter().map(|info| path(Kind::Deaths, info.number)));
-    let found = disk.list(dir)?;
-    let is_unnamed = |path: &PathBuf, kind| kind == PathKind::File && is_ours(path) && !named.contains(path);
+    let (found, own) = (disk.list(dir)?, own(dir));
+    named.push(dir.join(manifest::NAME));
+    let is_unnamed = |path: &PathBuf, kind| kind == PathKind::File && own.has(path) && !named.contains(path);
     let unnamed: Vec<_> = found.into_iter().filter(|(path, kind)| is_unnamed(path, *kind)).collect();
     if !unnamed.is_empty() {
         // The manifest may have been renamed by a process that died before it was durable: then its predecessor needs these files.
         disk.sync_dir(dir)?;
     }
-    unnamed.iter().try_for_each(|(path, _)| Ok(disk.remove(path)?))
+    unnamed.iter().try_for_each(|(path, _)| Ok(own.remove(disk, path).map(|_| ())?))
 }
 
 fn open_counted(

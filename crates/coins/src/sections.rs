@@ -15,6 +15,7 @@ use crate::PARTITIONS;
 use crate::entry::index;
 use crate::error::CoinsError;
 use crate::manifest::FORMAT;
+use crate::open::own;
 use lydian_disk::{AppendFile, Disk, ReadFile};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -73,7 +74,7 @@ impl FileId {
     /// Makes a file, empty but for its header.
     pub(crate) fn create(self, disk: &dyn Disk, dir: &Path) -> Result<(PathBuf, Box<dyn AppendFile>), CoinsError> {
         let path = self.path(dir);
-        let file = disk.append(&path)?;
+        let file = own(dir).append(disk, &path)?;
         if file.size() > 0 {
             return Err(CoinsError::damaged(&path, 0, "a file that no manifest names is in the way"));
         }

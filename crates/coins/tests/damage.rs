@@ -76,12 +76,12 @@ fn lost_bytes_and_lost_files_are_found_and_named() {
         let size = disk.open(&path).unwrap().size();
         for cut in [1, 8, size / 2, size] {
             let disk = disk.kill();
-            disk.truncate(&path, size - cut).unwrap();
+            disk.truncate_file(&path, size - cut).unwrap();
             let error = read(&disk).unwrap_err();
             assert!(error.to_string().starts_with(path.to_str().unwrap()), "{error}");
         }
         let disk = disk.kill();
-        disk.remove(&path).unwrap();
+        disk.remove_file(&path).unwrap();
         match read(&disk).unwrap_err() {
             CoinsError::ManifestMissing { path } => assert_eq!((path, name.as_str()), (DIR.into(), "manifest")),
             CoinsError::Disk(error) => assert_eq!((error.path, error.kind), (path, DiskErrorKind::NotFound)),

@@ -46,14 +46,14 @@ fn reads(criterion: &mut Criterion) {
             }
         }
     }
-    RealDisk.remove(&path).unwrap();
+    RealDisk.remove_file(&path).unwrap();
 }
 
 /// A file whose word at each place is made of the place.
 fn make_file(word_count: u64) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-reads");
-    let _ = RealDisk.remove(&path);
-    let mut writer = RealDisk.append(&path).unwrap();
+    let _ = RealDisk.remove_file(&path);
+    let mut writer = RealDisk.append_file(&path).unwrap();
     for start in (0..word_count).step_by(1 << 17) {
         let bytes: Vec<u8> = (start..start + (1 << 17)).flat_map(|word| mix(word).to_le_bytes()).collect();
         writer.write(&bytes).unwrap();

@@ -46,6 +46,8 @@ pub enum DiskErrorKind {
     Locked,
     /// An earlier write or sync of this writer failed.
     Poisoned,
+    /// The file was to be changed, and nothing proves that it is ours.
+    NotOurs,
     /// Any other failure; the words are the operating system's.
     Other {
         reason: String,
@@ -94,6 +96,7 @@ impl fmt::Display for DiskError {
             DiskErrorKind::Io => f.write_str("the device reports an input/output error"),
             DiskErrorKind::Locked => f.write_str("another process holds this lock"),
             DiskErrorKind::Poisoned => f.write_str("an earlier write to this file failed; open it again"),
+            DiskErrorKind::NotOurs => f.write_str("this file is not Lydian's and is left as it is"),
             DiskErrorKind::Other { reason } => f.write_str(reason),
         }
     }

@@ -1,7 +1,8 @@
 //! The only opener of files. Input: paths. Output: bytes at offsets, names in a directory, whole files written atomically, appended
 //! bytes; or a [`DiskError`] that is one sentence with path and offset.
 //!
-//! Everything goes through the trait [`Disk`]: [`RealDisk`] is the operating system's, [`SimDisk`] one in memory that loses power at will.
+//! Everything goes through the trait [`Disk`]: [`RealDisk`] is the operating system's, [`SimDisk`] one in memory that loses power at will. Files
+//! that exist are changed through an [`OwnDir`], which touches no file but ours.
 //! [`record`] is the framing of append-only logs. What is assumed of disks and operating systems is written in `docs/formats/disk.md`.
 //! Invariants: a read gives all the bytes asked for or an error; a file written whole is there complete or not at all; a writer that failed
 //! once stays failed. Nothing here knows Bitcoin, reads a clock, or buffers more than it says.
@@ -11,6 +12,7 @@
 mod error;
 pub mod limits;
 mod many;
+mod own;
 mod pool;
 mod real;
 pub mod record;
@@ -20,6 +22,7 @@ mod whole;
 
 pub use error::{DiskError, DiskErrorKind};
 pub use many::ReadWay;
+pub use own::{Change, OwnDir, OwnFile, Proof};
 pub use real::RealDisk;
 pub use sim::{Fault, SimDisk};
 pub use sys::release_free_memory;
@@ -48,20 +51,20 @@ pub trait Disk: Debug + Send + Sync {
 
     /// Opens a file for appending; makes it if it is not there. Its name is durable on return, its bytes once synced; what is written is
     /// seen by every [`open`](Disk::open) that follows.
-    fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError>;
+    fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError>;
 
     /// Removes a file; durable once its directory is synced. One that is not there is [`DiskErrorKind::NotFound`].
-    fn remove(&self, path: &Path) -> Result<(), DiskError>;
+    fn remove_file(&self, path: &Path) -> Result<(), DiskError>;
 
     /// Shortens a file to `size` bytes; durable on return. A file that is shorter is [`DiskErrorKind::UnexpectedEnd`]. No writer of the
     /// file may be open: its idea of the size would be wrong.
-    fn truncate(&self, path: &Path, size: u64) -> Result<(), DiskError>;
+    fn truncate_file(&self, path: &Path, size: u64) -> Result<(), DiskError>;
 
     /// Returns when the names in a directory (files made, replaced, removed) are on the disk.
     fn sync_dir(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// Takes a lock file for this process alone, making it if it is not there; [`DiskErrorKind::Locked`] if another holds it. Held until
-    /// the value is dropped or the process ends, however it ends.
+    /// Takes a lock file for this process alone, making it if it is not there; [`DiskErrorKind::Locked`] if another holds it, with `fcntl` (as
+    /// Bitcoin Core does) or `flock`. Held until the value is dropped or the process ends, however it ends.
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError>;
 
     /// Bytes that may still be written on the file system of a file or directory.
@@ -82,6 +85,9 @@ pub enum PathKind {
 pub trait ReadFile: Debug + Send + Sync {
     /// Bytes in the file when it was opened.
     fn size(&self) -> u64;
+
+    /// Whether the path still names this file: it was not removed, renamed or replaced since it was opened.
+    fn is_named(&self) -> bool;
 
     /// Fills `buffer` from `offset`, or fails.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError>;
@@ -108,6 +114,9 @@ pub struct ReadRequest<'a> {
 pub trait AppendFile: Debug + Send {
     /// Bytes in the file, with those appended.
     fn size(&self) -> u64;
+
+    /// Whether the path still names this file: it was not removed, renamed or replaced since it was opened.
+    fn is_named(&self) -> bool;
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
 

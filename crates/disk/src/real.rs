@@ -7,6 +7,7 @@ use crate::many::{self, ReadWay};
 use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile, ReadRequest, sys};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,13 +21,14 @@ impl RealDisk {
         if self.kind(path)? == PathKind::Directory {
             return Err(DiskError::new(path, None, DiskErrorKind::IsADirectory));
         }
-        let open = || -> io::Result<(File, u64)> {
+        let open = || -> io::Result<(File, Metadata)> {
             let file = OpenOptions::new().read(true).open(path)?;
-            let size = file.metadata()?.len();
-            Ok((file, size))
+            let metadata = file.metadata()?;
+            Ok((file, metadata))
         };
-        let (file, size) = open().map_err(|error| DiskError::from_io(path, None, &error))?;
-        Ok(Box::new(RealReadFile { file: Arc::new(file), path: path.to_owned(), size, way }))
+        let (file, metadata) = open().map_err(|error| DiskError::from_io(path, None, &error))?;
+        let (file, size, identity) = (Arc::new(file), metadata.len(), Identity::of(&metadata));
+        Ok(Box::new(RealReadFile { file, path: path.to_owned(), size, identity, way }))
     }
 }
 
@@ -90,22 +92,23 @@ impl Disk for RealDisk {
         })
     }
 
-    fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
-        let open = || -> io::Result<(File, u64)> {
+    fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
+        let open = || -> io::Result<(File, Metadata)> {
             let file = OpenOptions::new().append(true).create(true).open(path)?;
-            let size = file.metadata()?.len();
+            let metadata = file.metadata()?;
             sync_directory_of(path)?;
-            Ok((file, size))
+            Ok((file, metadata))
         };
-        let (file, size) = open().map_err(|error| DiskError::from_io(path, None, &error))?;
-        Ok(Box::new(RealAppendFile { file, path: path.to_owned(), size, is_poisoned: false }))
+        let (file, metadata) = open().map_err(|error| DiskError::from_io(path, None, &error))?;
+        let (size, identity) = (metadata.len(), Identity::of(&metadata));
+        Ok(Box::new(RealAppendFile { file, path: path.to_owned(), size, identity, is_poisoned: false }))
     }
 
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+    fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
         fs::remove_file(path).map_err(|error| DiskError::from_io(path, None, &error))
     }
 
-    fn truncate(&self, path: &Path, size: u64) -> Result<(), DiskError> {
+    fn truncate_file(&self, path: &Path, size: u64) -> Result<(), DiskError> {
         if self.kind(path)? == PathKind::Directory {
             return Err(DiskError::new(path, None, DiskErrorKind::IsADirectory));
         }
@@ -128,11 +131,13 @@ impl Disk for RealDisk {
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError> {
         let fail = |error: io::Error| DiskError::from_io(path, None, &error);
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(fail)?;
+        let locked = || Err(DiskError::new(path, None, DiskErrorKind::Locked));
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(RealLock(file))),
-            Err(TryLockError::WouldBlock) => Err(DiskError::new(path, None, DiskErrorKind::Locked)),
-            Err(TryLockError::Error(error)) => Err(fail(error)),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return locked(),
+            Err(TryLockError::Error(error)) => return Err(fail(error)),
         }
+        if sys::lock_records(&file).map_err(fail)? { Ok(Box::new(RealLock(file))) } else { locked() }
     }
 
     fn free_bytes(&self, path: &Path) -> Result<u64, DiskError> {
@@ -140,7 +145,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// The kernel gives the lock back when the last descriptor of this opening is closed, that is, on drop or when the process ends.
+/// The kernel gives both locks back when the last descriptor of this opening is closed, that is, on drop or when the process ends.
 #[derive(Debug)]
 struct RealLock(#[expect(dead_code, reason = "held for its drop")] File);
 
@@ -171,11 +176,30 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     OpenOptions::new().read(true).open(path)?.sync_all()
 }
 
+/// Which file of the system it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Identity {
+        Identity { device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    /// Whether the path names it.
+    fn is_at(self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|metadata| Identity::of(&metadata) == self)
+    }
+}
+
 #[derive(Debug)]
 struct RealReadFile {
     file: Arc<File>,
     path: PathBuf,
     size: u64,
+    identity: Identity,
     way: ReadWay,
 }
 
@@ -193,6 +217,10 @@ impl RealReadFile {
 impl ReadFile for RealReadFile {
     fn size(&self) -> u64 {
         self.size
+    }
+
+    fn is_named(&self) -> bool {
+        self.identity.is_at(&self.path)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
@@ -216,6 +244,7 @@ struct RealAppendFile {
     file: File,
     path: PathBuf,
     size: u64,
+    identity: Identity,
     is_poisoned: bool,
 }
 
@@ -236,6 +265,10 @@ impl AppendFile for RealAppendFile {
         self.size
     }
 
+    fn is_named(&self) -> bool {
+        self.identity.is_at(&self.path)
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         self.attempt(|file| file.write_all(bytes))?;
         self.size += bytes.len() as u64;
@@ -254,11 +287,13 @@ mod tests {
     /// A file of which every read and write fails with EIO: nothing lies at address 0 of any process.
     const BROKEN: &str = "/proc/self/mem";
 
+    const ANY: Identity = Identity { device: 0, inode: 0 };
+
     #[test]
     fn a_device_that_fails_is_told_with_path_and_offset_by_every_way() {
         for &way in ReadWay::available() {
             let file = Arc::new(OpenOptions::new().read(true).open(BROKEN).unwrap());
-            let file = RealReadFile { file, path: BROKEN.into(), size: 100, way };
+            let file = RealReadFile { file, path: BROKEN.into(), size: 100, identity: ANY, way };
             let mut buffers = [[0; 2]; 3];
             let reads = |buffers: &mut [[u8; 2]]| {
                 let mut reads: Vec<ReadRequest<'_>> =
@@ -277,7 +312,7 @@ mod tests {
     fn a_file_that_became_shorter_ends_early_by_every_way() {
         for &way in ReadWay::available() {
             let file = Arc::new(OpenOptions::new().read(true).open("/proc/self/cmdline").unwrap());
-            let file = RealReadFile { file, path: "cut".into(), size: 1 << 40, way };
+            let file = RealReadFile { file, path: "cut".into(), size: 1 << 40, identity: ANY, way };
             let mut buffers = [[0; 1], [0; 1]];
             let [first, second] = &mut buffers;
             let mut reads = [ReadRequest { offset: 0, buffer: first }, ReadRequest { offset: 1 << 30, buffer: second }];
@@ -293,7 +328,7 @@ mod tests {
         action: impl FnOnce(&mut RealAppendFile) -> Result<(), DiskError>,
     ) {
         let file = OpenOptions::new().write(true).open(path).unwrap();
-        let mut writer = RealAppendFile { file, path: path.into(), size: 9, is_poisoned: false };
+        let mut writer = RealAppendFile { file, path: path.into(), size: 9, identity: ANY, is_poisoned: false };
         let error = action(&mut writer).unwrap_err();
         assert_eq!((&error.kind, error.offset), (kind, Some(9)), "{error}");
         assert_eq!(writer.write(b"x").unwrap_err().kind, DiskErrorKind::Poisoned);

@@ -48,6 +48,11 @@ impl ReadFile for MemoryFile {
         self.bytes.len() as u64
     }
 
+    /// Nothing of the file on the disk is needed any more.
+    fn is_named(&self) -> bool {
+        true
+    }
+
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         let tail = usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..)).unwrap_or_default();
         match tail.get(..buffer.len()) {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::limits::WHOLE_FILE_SIZE_MAX;
-use lydian_disk::{Disk, DiskErrorKind, PathKind, ReadRequest, RealDisk, open_content, read_whole};
+use lydian_disk::{Disk, DiskErrorKind, PathKind, ReadRequest, RealDisk, SimDisk, open_content, read_whole};
 use std::path::{Path, PathBuf};
 
 /// A fresh directory below the test's own.
@@ -39,11 +39,11 @@ fn written_files_read_back_and_replace_each_other() {
 fn appended_bytes_follow_those_already_there() {
     let path = scratch("append").join("log");
     for part in [b"one ", b"two "] {
-        let mut writer = RealDisk.append(&path).unwrap();
+        let mut writer = RealDisk.append_file(&path).unwrap();
         writer.write(part).unwrap();
         writer.sync().unwrap();
     }
-    assert_eq!(RealDisk.append(&path).unwrap().size(), 8);
+    assert_eq!(RealDisk.append_file(&path).unwrap().size(), 8);
     assert_eq!(read_whole(&RealDisk, &path, 8).unwrap(), b"one two ");
 }
 
@@ -131,19 +131,19 @@ fn whole_files_are_limited_by_what_they_hold_not_by_what_they_weigh() {
 fn files_are_cut_and_removed() {
     let dir = scratch("cut");
     let path = dir.join("log");
-    let mut writer = RealDisk.append(&path).unwrap();
+    let mut writer = RealDisk.append_file(&path).unwrap();
     writer.write(b"one two").unwrap();
     assert_eq!(RealDisk.open(&path).unwrap().size(), 7, "what is written is seen before it is synced");
     drop(writer);
-    RealDisk.truncate(&path, 3).unwrap();
+    RealDisk.truncate_file(&path, 3).unwrap();
     assert_eq!(read_whole(&RealDisk, &path, 8).unwrap(), b"one");
-    let error = RealDisk.truncate(&path, 5).unwrap_err();
+    let error = RealDisk.truncate_file(&path, 5).unwrap_err();
     assert_eq!((error.offset, error.kind), (Some(5), DiskErrorKind::UnexpectedEnd { missing: 2 }));
-    assert_eq!(RealDisk.truncate(&dir, 0).unwrap_err().kind, DiskErrorKind::IsADirectory);
-    RealDisk.remove(&path).unwrap();
+    assert_eq!(RealDisk.truncate_file(&dir, 0).unwrap_err().kind, DiskErrorKind::IsADirectory);
+    RealDisk.remove_file(&path).unwrap();
     RealDisk.sync_dir(&dir).unwrap();
-    assert_eq!(RealDisk.remove(&path).unwrap_err().kind, DiskErrorKind::NotFound);
-    assert_eq!(RealDisk.truncate(&path, 0).unwrap_err().kind, DiskErrorKind::NotFound);
+    assert_eq!(RealDisk.remove_file(&path).unwrap_err().kind, DiskErrorKind::NotFound);
+    assert_eq!(RealDisk.truncate_file(&path, 0).unwrap_err().kind, DiskErrorKind::NotFound);
     assert_eq!(RealDisk.sync_dir(&path).unwrap_err().kind, DiskErrorKind::NotFound);
 }
 
@@ -154,6 +154,28 @@ fn a_lock_is_held_by_one_until_it_is_dropped() {
     assert_eq!(RealDisk.lock(&path).unwrap_err().kind, DiskErrorKind::Locked);
     drop(held);
     drop(RealDisk.lock(&path).unwrap());
+}
+
+/// Both kinds of open file say whether their path still names them, on both disks.
+#[test]
+fn a_file_knows_whether_it_kept_its_name() {
+    let dir = scratch("named");
+    let sim = SimDisk::new(1);
+    sim.create_dir(&dir).unwrap();
+    let disks: [&dyn Disk; 2] = [&RealDisk, &sim];
+    for disk in disks {
+        let path = dir.join("f");
+        let mut writer = disk.append_file(&path).unwrap();
+        writer.write(b"1").unwrap();
+        let reader = disk.open(&path).unwrap();
+        assert!(writer.is_named() && reader.is_named());
+        disk.write_whole(&path, b"another").unwrap();
+        assert!(!writer.is_named() && !reader.is_named(), "replaced");
+        let reader = disk.open(&path).unwrap();
+        assert!(reader.is_named());
+        disk.remove_file(&path).unwrap();
+        assert!(!reader.is_named(), "removed");
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn some(bytes: &[u8]) -> Option<Vec<u8>> {
 #[test]
 fn what_is_synced_survives_and_what_is_not_may_not() {
     let disk = SimDisk::new(1);
-    let mut writer = disk.append(Path::new("log")).unwrap();
+    let mut writer = disk.append_file(Path::new("log")).unwrap();
     writer.write(b"safe").unwrap();
     writer.sync().unwrap();
     assert_eq!(outcomes(&disk, "log"), BTreeSet::from([some(b"safe")]));
@@ -72,7 +72,7 @@ fn whole_files_are_old_or_new_wherever_power_is_lost() {
 fn removals_last_once_the_directory_is_synced() {
     let disk = SimDisk::new(1);
     disk.write_whole(Path::new("f"), b"x").unwrap();
-    disk.remove(Path::new("f")).unwrap();
+    disk.remove_file(Path::new("f")).unwrap();
     assert_eq!(outcomes(&disk, "f"), BTreeSet::from([None, some(b"x")]));
     disk.sync_dir(Path::new("")).unwrap();
     assert_eq!(outcomes(&disk, "f"), BTreeSet::from([None]));
@@ -83,24 +83,24 @@ fn it_behaves_as_a_disk() {
     let disk = SimDisk::new(1);
     let (dir, file) = (Path::new("/a/b"), Path::new("/a/b/f"));
     let kind = |path: &str| disk.open(Path::new(path)).unwrap_err().kind;
-    assert_eq!(disk.append(file).unwrap_err().kind, DiskErrorKind::NotFound);
+    assert_eq!(disk.append_file(file).unwrap_err().kind, DiskErrorKind::NotFound);
     disk.create_dir(dir).unwrap();
     disk.create_dir(dir).unwrap();
-    let mut writer = disk.append(file).unwrap();
+    let mut writer = disk.append_file(file).unwrap();
     writer.write(b"0123").unwrap();
     assert_eq!((kind("/a/b"), kind("/a/c")), (DiskErrorKind::IsADirectory, DiskErrorKind::NotFound));
     assert_eq!(kind("/a/b/f/g"), DiskErrorKind::NotADirectory);
     assert_eq!(disk.list(Path::new("/a")).unwrap(), [(dir.to_owned(), PathKind::Directory)]);
     assert_eq!(disk.list(dir).unwrap(), [(file.to_owned(), PathKind::File)]);
     let open = disk.open(file).unwrap();
-    disk.truncate(file, 2).unwrap();
-    assert_eq!(disk.truncate(file, 3).unwrap_err().kind, DiskErrorKind::UnexpectedEnd { missing: 1 });
-    disk.remove(file).unwrap();
+    disk.truncate_file(file, 2).unwrap();
+    assert_eq!(disk.truncate_file(file, 3).unwrap_err().kind, DiskErrorKind::UnexpectedEnd { missing: 1 });
+    disk.remove_file(file).unwrap();
     disk.sync_dir(dir).unwrap();
     let mut two = [0; 2];
     open.read_at(0, &mut two).unwrap();
     assert_eq!(&two, b"01", "an open file outlives its name");
-    assert_eq!(disk.remove(file).unwrap_err().kind, DiskErrorKind::NotFound);
+    assert_eq!(disk.remove_file(file).unwrap_err().kind, DiskErrorKind::NotFound);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_lock_goes_with_its_process() {
 #[test]
 fn pages_of_one_write_come_in_any_order_and_old_bytes_may_show() {
     let disk = SimDisk::new(1);
-    let mut writer = disk.append(Path::new("f")).unwrap();
+    let mut writer = disk.append_file(Path::new("f")).unwrap();
     writer.write(&[1; 3 * 4096]).unwrap();
     let found = outcomes(&disk, "f");
     let pages = |bytes: &[u8]| -> Vec<bool> {
@@ -162,18 +162,18 @@ fn names_are_lost_or_kept_each_for_itself() {
 fn what_a_failed_sync_was_to_save_is_never_safe() {
     let disk = SimDisk::new(1);
     let path = Path::new("log");
-    let mut writer = disk.append(path).unwrap();
+    let mut writer = disk.append_file(path).unwrap();
     writer.write(b"lost").unwrap();
     disk.fail_at(disk.operation_count(), Fault::Io);
     assert_eq!(writer.sync().unwrap_err().to_string(), "log:4: the device reports an input/output error");
     assert_eq!(writer.write(b"x").unwrap_err().kind, DiskErrorKind::Poisoned);
-    let mut writer = disk.append(path).unwrap();
+    let mut writer = disk.append_file(path).unwrap();
     writer.write(b"kept").unwrap();
     writer.sync().unwrap();
     let found = outcomes(&disk, "log");
     assert!(found.contains(&some(b"lostkept")) && found.contains(&some(b"\0\0\0\0kept")));
-    disk.truncate(path, 0).unwrap();
-    let mut writer = disk.append(path).unwrap();
+    disk.truncate_file(path, 0).unwrap();
+    let mut writer = disk.append_file(path).unwrap();
     writer.write(b"safe").unwrap();
     writer.sync().unwrap();
     assert_eq!(outcomes(&disk, "log"), BTreeSet::from([some(b"safe")]), "writing it anew helps");
@@ -183,13 +183,13 @@ fn what_a_failed_sync_was_to_save_is_never_safe() {
 #[test]
 fn what_a_sync_cut_off_was_to_save_is_saved_by_the_next() {
     let disk = SimDisk::new(1);
-    let mut writer = disk.append(Path::new("log")).unwrap();
+    let mut writer = disk.append_file(Path::new("log")).unwrap();
     writer.write(b"data").unwrap();
     disk.fail_at(disk.operation_count(), Fault::CrashInside);
     writer.sync().unwrap_err();
     assert!(outcomes(&disk, "log").len() > 1);
     let next = disk.kill();
-    next.append(Path::new("log")).unwrap().sync().unwrap();
+    next.append_file(Path::new("log")).unwrap().sync().unwrap();
     assert_eq!(outcomes(&next, "log"), BTreeSet::from([some(b"data")]));
 }
 
@@ -197,15 +197,15 @@ fn what_a_sync_cut_off_was_to_save_is_saved_by_the_next() {
 fn script(disk: &SimDisk) -> Result<(), DiskError> {
     disk.create_dir(Path::new("d"))?;
     disk.write_whole(Path::new("d/whole"), b"one")?;
-    let mut log = disk.append(Path::new("d/log"))?;
+    let mut log = disk.append_file(Path::new("d/log"))?;
     log.write(b"first")?;
     log.sync()?;
     log.write(b"second")?;
     log.sync()?;
     drop(log);
-    disk.truncate(Path::new("d/log"), 7)?;
+    disk.truncate_file(Path::new("d/log"), 7)?;
     disk.write_whole(Path::new("d/whole"), b"two")?;
-    disk.remove(Path::new("d/whole"))?;
+    disk.remove_file(Path::new("d/whole"))?;
     disk.sync_dir(Path::new("d"))
 }
 
@@ -249,7 +249,7 @@ fn a_writer_that_failed_stays_failed_and_its_file_holds_a_part() {
     let mut sizes = BTreeSet::new();
     for (seed, fault) in (0..100).flat_map(|seed| [(seed, Fault::NoSpace), (seed, Fault::Io)]) {
         let disk = SimDisk::new(seed);
-        let mut writer = disk.append(path).unwrap();
+        let mut writer = disk.append_file(path).unwrap();
         writer.write(b"12").unwrap();
         disk.fail_at(disk.operation_count(), fault);
         assert_eq!(writer.write(b"345").unwrap_err().offset, Some(2));
@@ -258,7 +258,7 @@ fn a_writer_that_failed_stays_failed_and_its_file_holds_a_part() {
         assert_eq!(writer.size(), 2);
         let found = content(&disk, "log").unwrap();
         assert!(b"12345".starts_with(&found[..]));
-        assert_eq!(disk.append(path).unwrap().size(), found.len() as u64);
+        assert_eq!(disk.append_file(path).unwrap().size(), found.len() as u64);
         sizes.insert(found.len());
     }
     assert_eq!(sizes, BTreeSet::from([2, 3, 4, 5]));
@@ -269,14 +269,14 @@ fn a_writer_that_failed_stays_failed_and_its_file_holds_a_part() {
 fn a_disk_that_is_full_takes_what_fits() {
     let disk = SimDisk::new(1);
     disk.set_capacity(5);
-    let mut writer = disk.append(Path::new("f")).unwrap();
+    let mut writer = disk.append_file(Path::new("f")).unwrap();
     writer.write(b"123").unwrap();
     assert_eq!(disk.free_bytes(Path::new("f")).unwrap(), 2);
     assert_eq!(writer.write(b"456").unwrap_err().to_string(), "f:3: no space is left on the file system");
     assert_eq!((content(&disk, "f"), disk.free_bytes(Path::new("")).unwrap()), (some(b"12345"), 0));
     assert_eq!(disk.write_whole(Path::new("g"), b"x").unwrap_err().kind, DiskErrorKind::NoSpace);
     assert_eq!(disk.list(Path::new("")).unwrap().len(), 1, "no temporary file is left");
-    disk.remove(Path::new("f")).unwrap();
+    disk.remove_file(Path::new("f")).unwrap();
     assert_eq!(disk.free_bytes(Path::new("")).unwrap(), 0, "the writer still has it open");
     drop(writer);
     disk.sync_dir(Path::new("")).unwrap();

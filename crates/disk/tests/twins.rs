@@ -63,7 +63,7 @@ impl Caller<'_> {
             Call::WriteWhole(name, bytes) => self.disk.write_whole(&path(name), bytes),
             Call::Append(name) => {
                 self.writer = None;
-                self.disk.append(&path(name)).map(|writer| self.writer = Some((*name, writer)))
+                self.disk.append_file(&path(name)).map(|writer| self.writer = Some((*name, writer)))
             }
             Call::Write(bytes) => self.writer.as_mut().map_or(Ok(()), |(_, writer)| writer.write(bytes)),
             Call::Sync => self.writer.as_mut().map_or(Ok(()), |(_, writer)| writer.sync()),
@@ -73,9 +73,9 @@ impl Caller<'_> {
             }
             Call::Truncate(name, size) => {
                 self.writer = None;
-                self.disk.truncate(&path(name), *size)
+                self.disk.truncate_file(&path(name), *size)
             }
-            Call::Remove(name) => self.disk.remove(&path(name)),
+            Call::Remove(name) => self.disk.remove_file(&path(name)),
             Call::SyncDir(name) => self.disk.sync_dir(&path(name)),
             Call::Lock(name) => {
                 let path = path(name);

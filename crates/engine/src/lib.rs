@@ -49,6 +49,7 @@ pub use lydian_coins::Tip;
 pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
 pub use review::{ReviewCounts, Reviews};
 pub use settings::{Cancel, Layout, Settings};
+pub use totals::TOTALS_FILES;
 pub use utxo::{CoinsSummary, UtxoHash, UtxoHashes};
 pub use view::{ChainTip, ChainTipStatus, HeaderInfo};
-pub use wipe::{Wipe, wipe};
+pub use wipe::{WIPE_FILES, Wipe, wipe};

@@ -4,6 +4,7 @@ use crate::assumed::AssumeValid;
 use crate::event::{Observer, Unobserved};
 use crate::limits::{BATCH_INPUTS, CHECKPOINT_SECONDS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
 use crate::meter::{NoClock, StageClock};
+use lydian_chain::limits::BLOCK_FILE_SIZE_MAX;
 use lydian_curve::Refereed;
 use lydian_primitives::Height;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ impl Layout {
 
     /// The file of [`crate::totals`].
     pub(crate) fn totals(&self) -> PathBuf {
-        self.index.join("totals")
+        self.index.join(crate::totals::FILE)
     }
 }
 
@@ -55,6 +56,8 @@ pub struct Settings {
     pub assume_valid: Option<AssumeValid>,
     /// Bytes of block and undo files to keep at most: `-prune`.
     pub prune_bytes: Option<u64>,
+    /// Where block files are full, at most Core's 128 MiB: less with `-fastprune`.
+    pub block_file_size_max: u64,
     /// Makes the files of a new coin store differ between nodes.
     pub seed: [u8; 16],
     /// The key of a new directory of block files (`xor.dat`); zeros for none.
@@ -88,6 +91,7 @@ impl Settings {
             stop_at: None,
             assume_valid: None,
             prune_bytes: None,
+            block_file_size_max: BLOCK_FILE_SIZE_MAX,
             seed: [0; 16],
             block_key: [0; 8],
             signatures: Arc::new(Refereed::reference()),

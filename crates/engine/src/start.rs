@@ -30,6 +30,7 @@ pub(crate) fn open(
     followers: Vec<Box<dyn Follower>>,
     progress: &mut dyn FnMut(&Path, usize),
 ) -> Result<(Core, Vec<StoreRemark>), EngineError> {
+    wipe::check_owner(&*disk, layout)?;
     wipe::resume(&*disk, layout)?;
     let blocks = layout.chain(settings.block_key);
     let opened = BlockStore::open_with(Arc::clone(&disk), &blocks, &params, progress)?;
@@ -38,9 +39,12 @@ pub(crate) fn open(
         wipe::wipe_coins(&*disk, &layout.coins)?;
         opened.store.finish_reindex()?;
     }
+    disk.create_dir(&layout.coins)?;
+    lydian_chain::mark(&*disk, &layout.coins, params.chain.name())?;
     let coins_settings =
         lydian_coins::Settings { cache_bytes: settings.cache_bytes, pending_bytes_max: settings.pending_bytes_max };
     let coins = Coins::open(Arc::clone(&disk), &layout.coins, coins_settings, settings.seed, settings.workers)?;
+    opened.store.set_block_file_size_max(settings.block_file_size_max);
     let mut tree = opened.tree;
     store_genesis(&opened.store, &mut tree, &params)?;
     activate(&mut tree, &coins)?;

@@ -5,9 +5,14 @@
 //! file that is missing or damaged is a total of which only the blocks from then on are known.
 
 use lydian_coins::Tip;
-use lydian_disk::{Disk, DiskError, DiskErrorKind, read_whole};
+use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use lydian_primitives::BlockHash;
 use std::path::Path;
+
+/// The file, beside the index of blocks.
+pub const TOTALS_FILES: &[OwnFile] = &[OwnFile { name: FILE, proof: Proof::Directory }];
+
+pub(crate) const FILE: &str = "totals";
 
 const ENTRY_SIZE: usize = 40;
 
@@ -43,7 +48,7 @@ pub(crate) fn write(
         bytes.extend_from_slice(&entry.hash.0);
         bytes.extend_from_slice(&entry.transactions.to_le_bytes());
     }
-    disk.write_whole(path, &bytes)
+    OwnDir::of(path, TOTALS_FILES).replace(disk, path, &bytes)
 }
 
 fn entries(disk: &dyn Disk, path: &Path) -> Result<Vec<Entry>, DiskError> {

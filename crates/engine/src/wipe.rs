@@ -1,12 +1,19 @@
 //! Throwing away what can be made again: `-reindex` and `-reindex-chainstate`.
 //!
 //! A marker is written first and removed last, so that a wipe that was interrupted is taken up again at the next start and
-//! half a coin store is never opened (checklist 91). Block files are never touched.
+//! half a coin store is never opened (checklist 91). Block files are never touched, nor is any file that is not ours.
 
 use crate::error::EngineError;
 use crate::settings::Layout;
-use lydian_disk::{Disk, DiskErrorKind, PathKind};
+use lydian_chain::{ChainError, blocks_owner, coins_owner};
+use lydian_coins::COINS_FILES;
+use lydian_disk::{Disk, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof};
 use std::path::{Path, PathBuf};
+
+/// The file written here, beside the coins.
+pub const WIPE_FILES: &[OwnFile] = &[OwnFile { name: MARKER, proof: Proof::Directory }];
+
+const MARKER: &str = "wipe";
 
 /// What to throw away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,10 +26,20 @@ pub enum Wipe {
 
 /// Throws away. No engine may be open on the layout.
 pub fn wipe(disk: &dyn Disk, layout: &Layout, what: Wipe) -> Result<(), EngineError> {
+    check_owner(disk, layout)?;
     if what == Wipe::Index {
         lydian_chain::wipe_for_reindex(disk, &layout.chain([0; 8]))?;
     }
     wipe_coins(disk, &layout.coins)
+}
+
+/// Nothing is written into directories that another program wrote.
+pub(crate) fn check_owner(disk: &dyn Disk, layout: &Layout) -> Result<(), EngineError> {
+    let blocks = blocks_owner(disk, &layout.blocks, &layout.index)?.check(&layout.blocks);
+    blocks.map_err(ChainError::from)?;
+    let coins = coins_owner(disk, &layout.coins)?.check(&layout.coins);
+    coins.map_err(ChainError::from)?;
+    Ok(())
 }
 
 /// Takes up what was interrupted.
@@ -37,17 +54,18 @@ pub(crate) fn resume(disk: &dyn Disk, layout: &Layout) -> Result<(), EngineError
 pub(crate) fn wipe_coins(disk: &dyn Disk, coins: &Path) -> Result<(), EngineError> {
     let marker = marker(coins);
     disk.create_dir(coins)?;
-    disk.write_whole(&marker, b"the coins are being thrown away\n")?;
+    let (own, own_coins) = (OwnDir::new(coins, WIPE_FILES), OwnDir::new(coins, COINS_FILES));
+    own.replace(disk, &marker, b"the coins are being thrown away\n")?;
     for (path, kind) in disk.list(coins)? {
-        if kind == PathKind::File && path != marker {
-            disk.remove(&path)?;
+        if kind == PathKind::File && own_coins.has(&path) {
+            own_coins.remove(disk, &path)?;
         }
     }
     disk.sync_dir(coins)?;
-    disk.remove(&marker)?;
+    own.remove(disk, &marker)?;
     Ok(disk.sync_dir(coins)?)
 }
 
 fn marker(coins: &Path) -> PathBuf {
-    coins.join("wipe")
+    coins.join(MARKER)
 }

@@ -209,7 +209,7 @@ fn missing_undo_data_is_written_again() {
     engine.checkpoint(&Unobserved).unwrap();
     let expected = answer(&engine);
     drop(engine);
-    disk.remove(Path::new("/node/blocks/rev00000.dat")).unwrap();
+    disk.remove_file(Path::new("/node/blocks/rev00000.dat")).unwrap();
     wipe(&disk, &layout(), Wipe::Coins).unwrap();
     let engine = open(&disk, None);
     engine.advance(&Cancel::new(), &Unobserved).unwrap();

@@ -75,7 +75,7 @@ fn name_of(prefix: &str, number: u32) -> String {
 
 fn create(path: &Path) -> Result<Box<dyn AppendFile>, LabError> {
     match RealDisk.kind(path) {
-        Err(error) if error.kind == DiskErrorKind::NotFound => Ok(RealDisk.append(path)?),
+        Err(error) if error.kind == DiskErrorKind::NotFound => Ok(RealDisk.append_file(path)?),
         Err(error) => Err(error.into()),
         Ok(_) => Err(LabError::Usage(format!("{} is there already; choose another folder", path.display()))),
     }

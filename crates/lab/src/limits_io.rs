@@ -57,7 +57,7 @@ impl DiskTimes {
 }
 
 fn write_file(path: &Path, buffer: &[u8], blocks: u64) -> Result<(), DiskError> {
-    let mut file = RealDisk.append(path)?;
+    let mut file = RealDisk.append_file(path)?;
     (0..blocks).try_for_each(|_| file.write(buffer))?;
     file.sync()
 }

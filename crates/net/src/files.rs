@@ -2,8 +2,8 @@
 //! what is to be written. Output: addresses, bans and anchors of the last run. What is wrong with a file is [`lydian_p2p::files`]'s to say.
 
 use crate::Host;
-use lydian_disk::Disk;
-use lydian_p2p::files::{Files, FilesError, Origin};
+use lydian_disk::{Disk, OwnDir};
+use lydian_p2p::files::{Files, FilesError, NETWORK_FILES, Origin};
 use lydian_p2p::manager::{ManagerSettings, SavedFile};
 use lydian_p2p::{AddrMan, Bans};
 use rand_chacha::ChaCha20Rng;
@@ -61,7 +61,7 @@ pub(crate) fn load(
 pub(crate) fn write(data: Option<&DataFolder>, saves: &Receiver<Save>, host: &dyn Host) {
     for (file, bytes) in saves {
         let Some(DataFolder { disk, folder }) = data else { continue };
-        match disk.write_whole(&folder.join(file.name()), &bytes) {
+        match OwnDir::new(folder, NETWORK_FILES).replace(disk.as_ref(), &folder.join(file.name()), &bytes) {
             Ok(()) => host.log(true, &format!("{} bytes were written to {}", bytes.len(), file.name())),
             Err(error) => host.log(false, &format!("Error: {} was not written: {error}", file.name())),
         }

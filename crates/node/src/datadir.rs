@@ -1,20 +1,38 @@
 //! The data directory: made, locked and recognised. Input: settings. Output: [`DataDir`], held until it is dropped; or one sentence why not.
 //!
-//! `version` in the directory of a chain says which program, format and chain it belongs to; it is written once. Invariants: one process
-//! holds a directory; a directory of another chain, of a newer format or of Bitcoin Core is not touched; only its owner may look inside.
+//! Whose the directories are is decided in [`lydian_chain::owner`](lydian_chain::Owner), before anything is written, the log included. The files `owner`
+//! in `blocks/` and `chainstate/` say which program, format and chain they belong to. Invariants: one process holds a directory, be it Lydian or
+//! Bitcoin Core; a directory of another chain, of a newer format or of another program is not touched; only its owner may look inside; a new data
+//! directory holds no names but those of Core.
 
+use crate::disagreement;
 use crate::settings::Settings;
-use lydian_disk::{Disk, DiskError, DiskErrorKind, Lock, read_whole};
+use crate::status;
+use crate::work::imported;
+use lydian_chain::{
+    Mark, MarkFound, OWNER_FILE, OWNER_VERSION, OwnerError, VERSION_FILE, blocks_owner, data_owner, mark, read_mark,
+};
+use lydian_consensus::Chain;
+use lydian_disk::{Disk, DiskError, DiskErrorKind, Lock, OwnDir, OwnFile, Proof, read_whole};
 use std::fmt;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Of the directory as a whole; the stores inside have versions of their own.
-const FORMAT: u32 = 1;
+/// What Lydian 0.1 wrote directly into the data directory: moved where it belongs now, and removed.
+pub(crate) const MOVED_FILES: &[OwnFile] = &[
+    OwnFile { name: VERSION_FILE, proof: Proof::Directory },
+    OwnFile { name: status::FILE, proof: Proof::Directory },
+    OwnFile { name: imported::FILE, proof: Proof::Directory },
+    OwnFile { name: disagreement::FILES, proof: Proof::Directory },
+    OwnFile { name: OLD_PID_FILE, proof: Proof::Directory },
+];
 
-const VERSION_SIZE_MAX: u64 = 1 << 10;
+const OLD_PID_FILE: &str = "lydian.pid";
+
+/// Largest file that is moved.
+const MOVED_SIZE_MAX: u64 = 64 << 20;
 
 /// A directory that this process may write.
 #[derive(Debug)]
@@ -31,7 +49,7 @@ pub(crate) enum DataDirError {
     Locked { path: PathBuf },
     OtherChain { path: PathBuf, found: String, wanted: &'static str },
     Newer { path: PathBuf, found: u32 },
-    BitcoinCore { path: PathBuf },
+    NotOurs(OwnerError),
     Unrecognized { path: PathBuf },
     Disk(DiskError),
 }
@@ -53,18 +71,17 @@ impl fmt::Display for DataDirError {
             ),
             Self::Newer { path, found } => write!(
                 f,
-                "{} was written by a newer Lydian (format {found}, this one knows {FORMAT}): use that one, or another -datadir",
+                "{} was written by a newer Lydian (format {found}, this one knows {OWNER_VERSION}): use that one, or another -datadir",
                 path.display()
             ),
-            Self::BitcoinCore { path } => write!(
-                f,
-                "{} is a data directory of Bitcoin Core and is left as it is: choose another -datadir, and read its blocks with `lydian import \
-                 {}/blocks`",
-                path.display(),
-                path.display()
-            ),
+            Self::NotOurs(error) => write!(f, "{error}"),
             Self::Unrecognized { path } => {
-                write!(f, "{}: this is not the version file of a data directory of Lydian", path.display())
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                write!(
+                    f,
+                    "{}: this is not the {name} file of a directory of Lydian; if the directory is Lydian's, delete the file and start again",
+                    path.display()
+                )
             }
             Self::Disk(error) => write!(f, "{error}"),
         }
@@ -79,63 +96,99 @@ impl From<DiskError> for DataDirError {
     }
 }
 
+impl From<OwnerError> for DataDirError {
+    fn from(error: OwnerError) -> DataDirError {
+        DataDirError::NotOurs(error)
+    }
+}
+
 impl DataDir {
-    /// Makes what is missing, takes the locks, and looks whose directory it is.
+    /// Looks whose directories these are, makes what is missing and takes the locks.
     pub(crate) fn open(settings: &Settings, disk: &dyn Disk) -> Result<DataDir, DataDirError> {
-        make_private(&settings.datadir)?;
         recognize(settings, disk)?;
-        let lock = lock(disk, &settings.datadir)?;
+        make_with_wallets(settings)?;
+        let datadir_lock = lock(disk, &settings.datadir)?;
         make_private(&settings.blocks)?;
-        let blocks_lock = match settings.blocks.starts_with(&settings.datadir) {
-            // A lock file inside is needed only where two data directories may share the blocks.
-            true => Box::new(Inside),
-            false => self::lock(disk, &settings.blocks)?,
-        };
-        if disk.kind(&version_path(&settings.datadir)).is_err() {
-            let text = format!("lydian {FORMAT}\nchain {}\n", settings.params.chain);
-            disk.write_whole(&version_path(&settings.datadir), text.as_bytes())?;
+        let blocks_lock = lock(disk, &settings.blocks)?;
+        // Another program may have been at work until the locks were held.
+        recognize(settings, disk)?;
+        make_private(&settings.coins())?;
+        for directory in [&settings.blocks, &settings.coins()] {
+            mark(disk, directory, settings.params.chain.name())?;
         }
-        Ok(DataDir { _lock: lock, _blocks_lock: blocks_lock })
+        move_old_files(settings, disk)?;
+        Ok(DataDir { _lock: datadir_lock, _blocks_lock: blocks_lock })
     }
 }
 
-/// In place of a lock that another one holds already.
-#[derive(Debug)]
-struct Inside;
-
-impl Lock for Inside {}
-
-/// Whether the directory is there and ours, without touching it.
+/// Whether the directories are ours or new, without touching them.
 pub(crate) fn recognize(settings: &Settings, disk: &dyn Disk) -> Result<(), DataDirError> {
-    let path = version_path(&settings.datadir);
-    let bytes = match read_whole(disk, &path, VERSION_SIZE_MAX) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind == DiskErrorKind::NotFound => {
-            let is_cores = disk.kind(&settings.datadir.join("chainstate/CURRENT")).is_ok();
-            return match is_cores {
-                true => Err(DataDirError::BitcoinCore { path: settings.datadir.clone() }),
-                false => Ok(()),
-            };
+    let marked = [(&settings.datadir, VERSION_FILE), (&settings.coins(), OWNER_FILE), (&settings.blocks, OWNER_FILE)];
+    for (directory, name) in marked {
+        let path = directory.join(name);
+        match read_mark(disk, &path)? {
+            MarkFound::Nothing => {}
+            MarkFound::Other => return Err(DataDirError::Unrecognized { path }),
+            MarkFound::Mark(mark) => check_mark(settings, directory, mark)?,
         }
-        Err(error) => return Err(error.into()),
-    };
-    let text = String::from_utf8_lossy(&bytes);
-    let mut lines = text.lines();
-    let format = lines.next().and_then(|line| line.strip_prefix("lydian ")?.parse::<u32>().ok());
-    let chain = lines.next().and_then(|line| line.strip_prefix("chain "));
-    let wanted = settings.params.chain.name();
-    match (format, chain) {
-        (Some(found), _) if found > FORMAT => Err(DataDirError::Newer { path: settings.datadir.clone(), found }),
-        (Some(_), Some(found)) if found == wanted => Ok(()),
-        (Some(_), Some(found)) => {
-            Err(DataDirError::OtherChain { path: settings.datadir.clone(), found: found.to_owned(), wanted })
-        }
-        _ => Err(DataDirError::Unrecognized { path }),
+    }
+    data_owner(disk, &settings.datadir)?.check(&settings.datadir)?;
+    blocks_owner(disk, &settings.blocks, &settings.index())?.check(&settings.blocks)?;
+    Ok(())
+}
+
+fn check_mark(settings: &Settings, directory: &Path, Mark { version, chain }: Mark) -> Result<(), DataDirError> {
+    let (path, wanted) = (directory.to_owned(), settings.params.chain.name());
+    match () {
+        () if version > OWNER_VERSION => Err(DataDirError::Newer { path, found: version }),
+        () if chain == wanted => Ok(()),
+        () => Err(DataDirError::OtherChain { path, found: chain, wanted }),
     }
 }
 
-fn version_path(directory: &Path) -> PathBuf {
-    directory.join("version")
+/// Moves what Lydian 0.1 wrote into the data directory itself. Its `version` goes last, so that an interruption is taken up again.
+fn move_old_files(settings: &Settings, disk: &dyn Disk) -> Result<(), DataDirError> {
+    let version = settings.datadir.join(VERSION_FILE);
+    if read_mark(disk, &version)? == MarkFound::Nothing {
+        return Ok(());
+    }
+    let old = OwnDir::new(&settings.datadir, MOVED_FILES);
+    let index = settings.index();
+    make_private(&index)?;
+    let mut moves = vec![
+        (status::FILE.to_owned(), OwnDir::new(&settings.coins(), status::STATUS_FILES)),
+        (imported::FILE.to_owned(), OwnDir::new(&settings.blocks, imported::IMPORTED_FILES)),
+    ];
+    for name in disagreement::files(disk, &settings.datadir) {
+        moves.push((name, OwnDir::new(&index, disagreement::DISAGREEMENT_FILES)));
+    }
+    for (name, new) in moves {
+        let from = settings.datadir.join(&name);
+        match read_whole(disk, &from, MOVED_SIZE_MAX) {
+            Ok(bytes) => new.replace(disk, &new.path().join(&name), &bytes)?,
+            Err(error) if error.kind == DiskErrorKind::NotFound => continue,
+            Err(error) => return Err(error.into()),
+        }
+        old.remove(disk, &from)?;
+    }
+    old.remove(disk, &settings.datadir.join(OLD_PID_FILE))?;
+    old.remove(disk, &version)?;
+    Ok(disk.sync_dir(&settings.datadir)?)
+}
+
+/// As Core: a data directory that is made gets an empty `wallets`, and so does that of its chain.
+fn make_with_wallets(settings: &Settings) -> Result<(), DataDirError> {
+    let datadir = &settings.datadir;
+    let base = match settings.params.chain {
+        Chain::Main => None,
+        _ => datadir.parent().filter(|base| !base.as_os_str().is_empty()),
+    };
+    for directory in base.into_iter().chain([datadir.as_path()]) {
+        if !directory.exists() {
+            make_private(&directory.join("wallets"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a directory and its parents that only its owner may enter.
@@ -151,4 +204,42 @@ fn lock(disk: &dyn Disk, directory: &Path) -> Result<Box<dyn Lock>, DataDirError
         DiskErrorKind::PermissionDenied => DataDirError::CannotWrite { path: path() },
         _ => DataDirError::Disk(error),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Every file that is changed stands in docs/formats/README.md, and every file that stands there is changed.
+    #[test]
+    fn the_files_that_are_changed_are_documented() {
+        let tables: &[(&str, &[OwnFile])] = &[
+            ("blocks", lydian_chain::BLOCKS_FILES),
+            ("blocks", lydian_chain::OWNER_FILES),
+            ("blocks", imported::IMPORTED_FILES),
+            ("blocks/index", lydian_chain::INDEX_FILES),
+            ("blocks/index", lydian_engine::TOTALS_FILES),
+            ("blocks/index", disagreement::DISAGREEMENT_FILES),
+            ("chainstate", lydian_chain::OWNER_FILES),
+            ("chainstate", lydian_coins::COINS_FILES),
+            ("chainstate", lydian_engine::WIPE_FILES),
+            ("chainstate", status::STATUS_FILES),
+            (".", lydian_p2p::files::NETWORK_FILES),
+            (".", MOVED_FILES),
+            ("-debuglogfile", crate::log::LOG_FILES),
+            ("-pid", crate::run::PID_FILES),
+            ("-rpccookiefile", lydian_rpc::COOKIE_FILES),
+        ];
+        let rows = tables.iter().flat_map(|(directory, files)| files.iter().map(move |file| (directory, file)));
+        let known: BTreeSet<_> = rows.map(|(directory, file)| [directory, file.name, file.proof.name()]).collect();
+        let page = include_str!("../../../docs/formats/README.md");
+        let table = page.split("| directory | name | changes | proof |").nth(1).unwrap();
+        let mut documented = BTreeSet::new();
+        for line in table.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+            documented.insert([cells[1], cells[2], cells[4]]);
+        }
+        assert_eq!(documented, known);
+    }
 }

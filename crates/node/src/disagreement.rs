@@ -1,4 +1,4 @@
-//! A signature engine was wrong: a file in the data directory for each case, an error in the log, and what the user is told to do.
+//! A signature engine was wrong: a file beside the index of blocks for each case, an error in the log, and what the user is told to do.
 //!
 //! Input: disagreements, from any thread. Output: `sigengine-disagreement-N.json` (`docs/formats/sigengine-disagreement.md`). Invariants: a
 //! file is written once and never changed; the program deletes none, so that the warning stays until somebody has acted; what was told is
@@ -8,7 +8,7 @@ use crate::clock::now;
 use crate::limits::DISAGREEMENT_FILES_MAX;
 use crate::log::Log;
 use lydian_curve::{Check, Disagreement, Evidence};
-use lydian_disk::{Disk, DiskErrorKind};
+use lydian_disk::{Disk, DiskErrorKind, OwnDir, OwnFile, Proof};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,18 @@ use std::path::{Path, PathBuf};
 /// Version of the file: changes when a field changes its meaning or goes.
 const FORMAT: u32 = 1;
 
+/// The names.
+pub(crate) const FILES: &str = "sigengine-disagreement-#.json";
+
+/// The files, in `blocks/index`: what they make doubtful is in the index.
+pub(crate) const DISAGREEMENT_FILES: &[OwnFile] = &[OwnFile { name: FILES, proof: Proof::Directory }];
+
 const PREFIX: &str = "sigengine-disagreement-";
 const SUFFIX: &str = ".json";
 
 /// What to do about it.
 pub(crate) const ADVICE: &str = "What it verified in this data directory before may be wrong. Run lydian -reindex \
-                                 -sigengine=reference once, then delete the sigengine-disagreement files.";
+                                 -sigengine=reference once, then delete the sigengine-disagreement files in blocks/index.";
 
 /// The file. Parts that a check of its kind does not have are left out.
 #[derive(Debug, Default, Serialize)]
@@ -81,7 +87,7 @@ pub(crate) fn keep(disk: &dyn Disk, log: &Log, directory: &Path, case: &Disagree
     sentence
 }
 
-/// Names of the files that lie in a data directory, in their order.
+/// Names of the files in a directory, in their order.
 pub(crate) fn files(disk: &dyn Disk, directory: &Path) -> Vec<String> {
     let entries = disk.list(directory).unwrap_or_default();
     let mut found: Vec<(u32, String)> = entries
@@ -107,7 +113,8 @@ fn write(disk: &dyn Disk, directory: &Path, case: &Disagreement) -> Result<PathB
         match disk.kind(&path) {
             Ok(_) => {}
             Err(error) if error.kind == DiskErrorKind::NotFound => {
-                disk.write_whole(&path, text.as_bytes()).map_err(|error| error.to_string())?;
+                let own = OwnDir::new(directory, DISAGREEMENT_FILES);
+                own.replace(disk, &path, text.as_bytes()).map_err(|error| error.to_string())?;
                 return Ok(path);
             }
             Err(error) => return Err(error.to_string()),
@@ -237,7 +244,7 @@ mod tests {
         for _ in 1..DISAGREEMENT_FILES_MAX {
             write(&disk, directory, case).unwrap();
         }
-        disk.remove(Path::new("/sigengine-disagreement-7.json")).unwrap();
+        disk.remove_file(Path::new("/sigengine-disagreement-7.json")).unwrap();
         disk.write_whole(Path::new("/sigengine-disagreement-x.json"), b"").unwrap();
         assert_eq!(
             write(&disk, directory, case),

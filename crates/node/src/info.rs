@@ -56,8 +56,8 @@ pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
         is_running: disk.lock(&directory.join(".lock")).is_err_and(|error| error.kind == DiskErrorKind::Locked),
         datadir: directory.display().to_string(),
         blocks_bytes: size(disk, &settings.blocks),
-        coins_bytes: size(disk, &directory.join("chainstate")),
-        disagreement_files: disagreement::files(disk, directory),
+        coins_bytes: size(disk, &settings.coins()),
+        disagreement_files: disagreement::files(disk, &settings.index()),
     };
     let screen = Screen::new();
     match settings.json {

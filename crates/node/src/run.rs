@@ -11,10 +11,10 @@ use crate::log::Log;
 use crate::notify::Notifier;
 use crate::settings::Settings;
 use crate::signals::{self, Stop};
-use lydian_disk::{Disk, RealDisk};
+use lydian_disk::{Change, Disk, OwnDir, OwnFile, Proof, RealDisk};
 use lydian_engine::InitialDownload;
 use lydian_rpc::Warnings;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +65,13 @@ pub(crate) fn run(
     code
 }
 
+/// The pid file.
+pub(crate) const PID_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Option }];
+
+fn own_pid(pid: &Path) -> OwnDir {
+    OwnDir::of(pid, PID_FILES)
+}
+
 fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Session<'_>) -> u8) -> u8 {
     let Session { settings, disk, log, stop, notifier, .. } = session;
     let ending = Ending {
@@ -86,7 +93,7 @@ fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Sessio
         return exit::DIRECTORY;
     }
     if let Some(pid) = &settings.pid
-        && let Err(error) = disk.write_whole(pid, format!("{}\n", process::id()).as_bytes())
+        && let Err(error) = own_pid(pid).replace(disk.as_ref(), pid, format!("{}\n", process::id()).as_bytes())
     {
         daemon::complain(&format!("Unable to create the PID file {error}"));
         return exit::DISK;
@@ -114,7 +121,7 @@ impl Ending {
         }
         self.notifier.flush();
         if let Some(pid) = &self.pid
-            && let Err(error) = self.disk.remove(pid)
+            && let Err(error) = own_pid(pid).change(self.disk.as_ref(), pid, Change::Remove)
         {
             self.log.warning(format!("Unable to remove PID file: {error}"));
         }

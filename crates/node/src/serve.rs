@@ -71,6 +71,7 @@ impl Serving {
                 Prune::OnRequest => PruneMode::OnRequest,
                 Prune::Target { bytes } => PruneMode::Target { bytes },
             },
+            is_fast_prune: settings.fastprune,
             cache_bytes: settings.dbcache_bytes,
             check_blocks: i32::try_from(settings.checkblocks).unwrap_or(i32::MAX),
             check_level: i32::from(settings.checklevel),

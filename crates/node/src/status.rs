@@ -1,4 +1,4 @@
-//! `status.json` in the data directory: where the node stands, for `lydian info`, which reads it and takes no lock. Input: the last tip and
+//! `chainstate/status.json`: where the node stands, for `lydian info`, which reads it and takes no lock. Input: the last tip and
 //! the figures of the run. Output: a small file, replaced as a whole every few seconds and at the end. Never read by the node itself.
 
 use crate::clock::now;
@@ -6,11 +6,16 @@ use crate::display::Figures;
 use crate::limits::STATUS_SIZE_MAX;
 use crate::screen::commas;
 use lydian_curve::{Engine, Refereed, Reference};
-use lydian_disk::{Disk, DiskError, read_whole};
+use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use lydian_engine::{ReviewCounts, Stage, TipUpdate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+pub(crate) const FILE: &str = "status.json";
+
+/// The file, in `chainstate`.
+pub(crate) const STATUS_FILES: &[OwnFile] = &[OwnFile { name: FILE, proof: Proof::Directory }];
 
 /// Version of the file: changes when a field changes its meaning or goes.
 const FORMAT: u32 = 1;
@@ -131,8 +136,14 @@ impl Status {
     }
 
     pub(crate) fn read(disk: &dyn Disk, directory: &Path) -> Result<Status, StatusError> {
-        let path = path(directory);
-        let bytes = read_whole(disk, &path, STATUS_SIZE_MAX).map_err(StatusError::Disk)?;
+        let (mut path, old_path) = (path(directory), directory.join(FILE));
+        let mut bytes = read_whole(disk, &path, STATUS_SIZE_MAX);
+        // Until a node of this version runs, that of Lydian 0.1 is where it was.
+        if matches!(&bytes, Err(error) if error.kind == DiskErrorKind::NotFound) && disk.kind(&old_path).is_ok() {
+            bytes = read_whole(disk, &old_path, STATUS_SIZE_MAX);
+            path = old_path;
+        }
+        let bytes = bytes.map_err(StatusError::Disk)?;
         let status: Status = match serde_json::from_slice(&bytes) {
             Ok(status) => status,
             Err(error) => return Err(StatusError::Damaged { path, reason: error.to_string() }),
@@ -149,7 +160,8 @@ impl Status {
             Err(error) => unreachable!("structures of numbers and texts are JSON: {error}"),
         };
         text.push('\n');
-        disk.write_whole(&path(directory), text.as_bytes())
+        let path = path(directory);
+        OwnDir::of(&path, STATUS_FILES).replace(disk, &path, text.as_bytes())
     }
 }
 
@@ -183,7 +195,7 @@ impl fmt::Display for StatusError {
 }
 
 fn path(directory: &Path) -> PathBuf {
-    directory.join("status.json")
+    directory.join("chainstate").join(FILE)
 }
 
 impl Run {
@@ -234,6 +246,7 @@ mod tests {
             signature_engine: Some(SignatureEngine { kernel: "avx2".into(), is_trusted: true, ..Default::default() }),
         };
         let root = Path::new("/");
+        disk.create_dir(&root.join("chainstate")).unwrap();
         status(FORMAT).write(&disk, root).unwrap();
         assert_eq!(Status::read(&disk, root).unwrap(), status(FORMAT));
         status(FORMAT + 1).write(&disk, root).unwrap();

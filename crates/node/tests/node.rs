@@ -215,11 +215,12 @@ fn a_signature_engine_that_was_wrong_is_remembered() {
 
     let (first, second) = ("sigengine-disagreement-1.json", "sigengine-disagreement-12.json");
     for name in [second, first] {
-        fs::write(place.chain_folder().join(name), "{}").unwrap();
+        fs::write(place.chain_folder().join("blocks/index").join(name), "{}").unwrap();
     }
     let (out, _, code) = place.run(&["info"]);
     assert_eq!(code, 0);
-    let advice = "Run lydian -reindex -sigengine=reference once, then delete the sigengine-disagreement files.";
+    let advice = "Run lydian -reindex -sigengine=reference once, then delete the sigengine-disagreement files in \
+                  blocks/index.";
     assert!(
         out.contains(&format!("Warning: a signature engine was wrong ({first}, {second}).")) && out.contains(advice),
         "{out}"
@@ -239,7 +240,7 @@ fn a_signature_engine_that_was_wrong_is_remembered() {
     let (out, _, code) = place.run(&["-reindex", "-sigengine=reference", "-stopafterblockimport"]);
     assert!(code == 0 && out.contains("A signature engine was wrong"), "the program deletes nothing: {out}");
     for name in [first, second] {
-        fs::remove_file(place.chain_folder().join(name)).unwrap();
+        fs::remove_file(place.chain_folder().join("blocks/index").join(name)).unwrap();
     }
     let (out, _, code) = place.run(&["-stopafterblockimport"]);
     assert!(
@@ -314,7 +315,7 @@ fn a_node_stops_while_it_reads_endless_files() {
     let node = place.start(&["import", blocks.to_str().unwrap()], "Importing 1 block files");
     node.signal(Signal::TERM);
     assert_eq!(node.wait(), Some(0));
-    assert!(place.log().contains("Shutdown done") && !place.chain_folder().join("lydian.pid").exists());
+    assert!(place.log().contains("Shutdown done") && !place.chain_folder().join("bitcoind.pid").exists());
     let small = small_chain(&place);
     let (_, err, code) = place.import(&small);
     assert_eq!((code, place.coins().0), (0, 50), "{err}");
@@ -327,7 +328,7 @@ fn a_running_node_holds_its_directory() {
     let (startup, shutdown) =
         (format!("-startupnotify=touch {}", started.display()), format!("-shutdownnotify=touch {}", stopped.display()));
     let node = place.start(&[&startup, &shutdown, "-debug"], "waiting for a signal");
-    let pid = fs::read_to_string(place.chain_folder().join("lydian.pid")).unwrap();
+    let pid = fs::read_to_string(place.chain_folder().join("bitcoind.pid")).unwrap();
     assert_eq!(pid.trim().parse::<u32>().unwrap(), node.0.id());
     for arguments in [&[][..], &["import", "."], &["utxohash"]] {
         let (_, err, code) = place.run(arguments);
@@ -350,8 +351,8 @@ fn a_running_node_holds_its_directory() {
     assert_eq!(node.wait(), Some(0));
     assert!(fs::read_to_string(&moved).unwrap().contains("waiting for a signal"));
     assert!(place.log().contains("Shutdown requested") && !place.log().contains("waiting for a signal"));
-    assert!(stopped.exists() && !place.chain_folder().join("lydian.pid").exists());
-    for path in ["", "blocks", "chainstate", "debug.log", "version", "status.json"] {
+    assert!(stopped.exists() && !place.chain_folder().join("bitcoind.pid").exists());
+    for path in ["", "wallets", "blocks", "chainstate", "debug.log", "blocks/owner", "chainstate/status.json"] {
         let mode = fs::metadata(place.chain_folder().join(path)).unwrap().mode();
         assert_eq!(mode & 0o077, 0, "{path} is its owner's alone");
     }
@@ -362,7 +363,7 @@ fn a_daemon_leaves_the_terminal_and_says_whether_it_started() {
     let place = Place::new("daemon");
     let (out, err, code) = place.run(&["-daemonwait"]);
     assert_eq!((&out[..], &err[..], code), ("Lydian starting\n", "", 0));
-    let pid: i32 = fs::read_to_string(place.chain_folder().join("lydian.pid")).unwrap().trim().parse().unwrap();
+    let pid: i32 = fs::read_to_string(place.chain_folder().join("bitcoind.pid")).unwrap().trim().parse().unwrap();
     let (out, err, code) = place.run(&["-daemonwait"]);
     assert_eq!((&out[..], code), ("Lydian starting\n", 3));
     assert!(err.contains("Cannot obtain a lock on directory") && err.contains("Error during initialization"), "{err}");
@@ -371,7 +372,7 @@ fn a_daemon_leaves_the_terminal_and_says_whether_it_started() {
     assert_eq!(session, pid.to_string(), "a session of its own");
     kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
     let start = Instant::now();
-    while place.chain_folder().join("lydian.pid").exists() {
+    while place.chain_folder().join("bitcoind.pid").exists() {
         assert!(start.elapsed() < STOP_MAX, "the daemon does not stop");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -383,29 +384,122 @@ fn a_daemon_leaves_the_terminal_and_says_whether_it_started() {
 fn directories_that_are_not_ours_are_left_alone() {
     let place = Place::new("foreign");
     let folder = place.chain_folder();
-    fs::create_dir_all(folder.join("chainstate")).unwrap();
-    fs::write(folder.join("chainstate/CURRENT"), "MANIFEST-000001\n").unwrap();
     let refuse = |expected: &str| {
-        for command in [&["-stopafterblockimport"][..], &["info"]] {
+        for command in [&["-stopafterblockimport"][..], &["-reindex"], &["import", "."], &["utxohash"], &["info"]] {
             let (_, err, code) = place.run(command);
             assert_eq!(code, 3, "{err}");
-            assert!(err.contains(expected), "{err}");
+            assert!(err.contains(expected) && err.lines().count() == 1, "{err}");
         }
     };
-    refuse("is a data directory of Bitcoin Core and is left as it is");
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing was written");
-    fs::remove_dir_all(folder.join("chainstate")).unwrap();
+    for (name, text) in [
+        ("chainstate/CURRENT", "MANIFEST-000001\n"),
+        ("blocks/index/000003.log", ""),
+        ("blocks/rev00000.dat", "x"),
+        ("debug.log", "x"),
+        ("wallets/one/wallet.dat", "x"),
+    ] {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        refuse("was not written by Lydian (it holds ");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing was written");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+    fs::create_dir_all(folder.join("blocks")).unwrap();
     for (text, expected) in [
         ("lydian 1\nchain signet\n", "belongs to the chain signet, not to regtest: choose another -datadir"),
         ("lydian 2\nchain regtest\n", "was written by a newer Lydian (format 2, this one knows 1)"),
-        ("", "this is not the version file of a data directory of Lydian"),
+        ("", "file of a directory of Lydian; if the directory is Lydian's, delete the file and start again"),
     ] {
-        fs::write(folder.join("version"), text).unwrap();
-        refuse(expected);
+        for name in ["version", "blocks/owner"] {
+            fs::write(folder.join(name), text).unwrap();
+            refuse(expected);
+            fs::remove_file(folder.join(name)).unwrap();
+        }
     }
-    fs::remove_file(folder.join("version")).unwrap();
     assert_eq!(place.run(&["-stopafterblockimport"]).2, 0);
-    assert_eq!(fs::read_to_string(folder.join("version")).unwrap(), "lydian 1\nchain regtest\n");
+    for name in ["blocks/owner", "chainstate/owner"] {
+        assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), "lydian 1\nchain regtest\n");
+    }
+}
+
+/// Tools look into the data directory of bitcoind, and people tidy it: there are no names but Core's.
+#[test]
+fn a_new_data_directory_has_the_names_of_cores() {
+    let place = Place::new("names");
+    fs::remove_dir_all(place.data()).unwrap();
+    let arguments = ["-stopafterblockimport", &format!("-pid={}", place.directory.join("x.pid").display())];
+    let default = ["-regtest", "-server=0", "-listen=0", "-noconnect"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
+    let output = command.env("HOME", &place.directory).args(default).args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let base = place.directory.join(".lydian");
+    let names = |folder: &Path| -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&base), ["regtest", "wallets"]);
+    let known = [".lock", "blocks", "chainstate", "debug.log", "settings.json", "wallets"];
+    let found = names(&base.join("regtest"));
+    assert!(found.iter().all(|name| known.contains(&name.as_str())), "{found:?}");
+    for name in [".lock", "blocks", "chainstate", "debug.log", "wallets"] {
+        assert!(found.iter().any(|found| found == name), "{name} is not in {found:?}");
+    }
+    assert_eq!(names(&base.join("wallets")), [""; 0]);
+    assert_eq!(names(&base.join("regtest/wallets")), [""; 0]);
+}
+
+/// The data directory of Lydian 0.1 had four names of its own. It is recognised by one of them, and then they are moved; an interruption in between is taken
+/// up again.
+#[test]
+fn an_older_data_directory_is_taken_over() {
+    let place = Place::new("older");
+    assert_eq!(place.import(&small_chain(&place)).2, 0);
+    let folder = place.chain_folder();
+    let (case, coins) = ("sigengine-disagreement-3.json", place.coins());
+    for is_interrupted in [false, true] {
+        for (new, old) in [("chainstate/status.json", "status.json"), ("blocks/imported", "imported")] {
+            fs::rename(folder.join(new), folder.join(old)).unwrap();
+        }
+        fs::remove_file(folder.join("blocks/owner")).unwrap();
+        if !is_interrupted {
+            fs::remove_file(folder.join("chainstate/owner")).unwrap();
+        }
+        fs::write(folder.join(case), "{}").unwrap();
+        fs::write(folder.join("lydian.pid"), "1\n").unwrap();
+        fs::write(folder.join("version"), "lydian 1\nchain regtest\n").unwrap();
+        assert_eq!(place.json(&["info"])["height"], 50, "it is read where it is");
+        assert!(folder.join("version").exists());
+        assert_eq!(place.coins(), coins);
+        for name in ["version", "status.json", "imported", "lydian.pid", case] {
+            assert!(!folder.join(name).exists(), "{name}");
+        }
+        for name in ["blocks/owner", "chainstate/owner", "chainstate/status.json", "blocks/imported"] {
+            assert!(folder.join(name).exists(), "{name}");
+        }
+        fs::remove_file(folder.join("blocks/index").join(case)).unwrap();
+        let (_, err, code) = place.run(&["-reindex", "-stopafterblockimport"]);
+        assert_eq!((code, place.coins()), (0, coins.clone()), "what was imported in place is known: {err}");
+    }
+}
+
+/// The story: only `flock` was taken, which Bitcoin Core does not look at, and none in `blocks` below the data directory.
+#[test]
+fn locks_of_bitcoin_core_count() {
+    let place = Place::new("locks");
+    assert_eq!(place.run(&["-stopafterblockimport"]).2, 0);
+    for directory in [place.chain_folder(), place.chain_folder().join("blocks")] {
+        let file = fs::OpenOptions::new().read(true).write(true).open(directory.join(".lock")).unwrap();
+        rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        let (_, err, code) = place.run(&["-stopafterblockimport"]);
+        assert_ne!(code, 0);
+        assert!(err.contains(&format!("Cannot obtain a lock on directory {}", directory.display())), "{err}");
+        drop(file);
+        assert_eq!(place.run(&["-stopafterblockimport"]).2, 0);
+    }
 }
 
 #[test]

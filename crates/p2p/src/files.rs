@@ -11,7 +11,7 @@ use crate::bans::{BanlistError, Bans};
 use crate::datafile::Magic;
 use crate::limits::{ANCHORS_FILE_SIZE_MAX, BANLIST_FILE_SIZE_MAX, PEERS_FILE_SIZE_MAX};
 use crate::time::UnixTime;
-use lydian_disk::{Disk, DiskError, DiskErrorKind, read_whole};
+use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use lydian_wire::TimedAddress;
 use rand_chacha::ChaCha20Rng;
 use std::fmt;
@@ -21,6 +21,14 @@ pub const PEERS_FILE: &str = "peers.dat";
 pub const PEERS_BACKUP_FILE: &str = "peers.dat.bak";
 pub const BANLIST_FILE: &str = "banlist.json";
 pub const ANCHORS_FILE: &str = "anchors.dat";
+
+/// All of them.
+pub const NETWORK_FILES: &[OwnFile] = &[
+    OwnFile { name: PEERS_FILE, proof: Proof::Directory },
+    OwnFile { name: PEERS_BACKUP_FILE, proof: Proof::Directory },
+    OwnFile { name: BANLIST_FILE, proof: Proof::Directory },
+    OwnFile { name: ANCHORS_FILE, proof: Proof::Directory },
+];
 
 /// The files of one data directory.
 #[derive(Debug)]
@@ -89,7 +97,7 @@ impl<'a> Files<'a> {
                 Ok(addrman) => return Ok((addrman, Origin::File { dropped: Vec::new() })),
                 Err(PeersError::UnsupportedFormat { .. }) => {
                     let backup = self.folder.join(PEERS_BACKUP_FILE);
-                    self.disk.write_whole(&backup, &bytes)?;
+                    self.own().replace(self.disk, &backup, &bytes)?;
                     Origin::SetAside { backup }
                 }
                 Err(error) => return Err(FilesError::Peers { path, error }),
@@ -106,7 +114,7 @@ impl<'a> Files<'a> {
     }
 
     pub fn save_addrman(&self, addrman: &AddrMan) -> Result<(), DiskError> {
-        self.disk.write_whole(&self.folder.join(PEERS_FILE), &addrman.encode(self.magic))
+        self.own().replace(self.disk, &self.folder.join(PEERS_FILE), &addrman.encode(self.magic))
     }
 
     /// `banlist.json` into `bans`; what has expired is forgotten. Written at once when it is begun anew.
@@ -125,7 +133,7 @@ impl<'a> Files<'a> {
     }
 
     pub fn save_bans(&self, bans: &Bans) -> Result<(), DiskError> {
-        self.disk.write_whole(&self.folder.join(BANLIST_FILE), &bans.encode())
+        self.own().replace(self.disk, &self.folder.join(BANLIST_FILE), &bans.encode())
     }
 
     /// The anchors of the last run; they are gone from the disk then.
@@ -137,13 +145,17 @@ impl<'a> Files<'a> {
             Err(Unread::TooLarge { .. }) => Vec::new(),
             Err(Unread::Disk(error)) => return Err(error),
         };
-        self.disk.remove(&path)?;
+        self.own().remove(self.disk, &path)?;
         self.disk.sync_dir(&self.folder)?;
         Ok(anchors)
     }
 
     pub fn save_anchors(&self, addresses: &[TimedAddress]) -> Result<(), DiskError> {
-        self.disk.write_whole(&self.folder.join(ANCHORS_FILE), &anchors::encode(addresses, self.magic))
+        self.own().replace(self.disk, &self.folder.join(ANCHORS_FILE), &anchors::encode(addresses, self.magic))
+    }
+
+    fn own(&self) -> OwnDir {
+        OwnDir::new(&self.folder, NETWORK_FILES)
     }
 
     fn read(&self, path: &Path, size_max: usize) -> Result<Option<Vec<u8>>, Unread> {

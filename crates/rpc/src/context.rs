@@ -83,6 +83,8 @@ pub struct NodeSettings {
     /// The node's only one.
     pub warnings: Arc<Warnings>,
     pub prune: PruneMode,
+    /// `-fastprune`: regtest may be pruned earlier.
+    pub is_fast_prune: bool,
     pub cache_bytes: u64,
     /// `-checkblocks` and `-checklevel`.
     pub check_blocks: i32,

@@ -2,7 +2,7 @@
 //! file `__cookie__:<64 digits>`, and the password. The file goes when [`Cookie`] is dropped.
 
 use crate::auth::COOKIE_USER;
-use lydian_disk::{Disk, DiskError};
+use lydian_disk::{Disk, DiskError, OwnDir, OwnFile, Proof};
 use lydian_primitives::to_hex;
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -10,6 +10,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The file.
+pub const COOKIE_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Option }];
 
 /// Who may read it: `-rpccookieperms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,11 @@ impl fmt::Display for CookieError {
 
 impl std::error::Error for CookieError {}
 
+/// `-rpccookiefile`, by default in a data directory that is ours.
+fn own(path: &Path) -> OwnDir {
+    OwnDir::of(path, COOKIE_FILES)
+}
+
 impl Cookie {
     /// Writes the file; gives its password too.
     pub fn write(
@@ -56,7 +64,8 @@ impl Cookie {
         permissions: Option<CookiePermissions>,
     ) -> Result<(Cookie, String), CookieError> {
         let password = to_hex(&random::<32>()?);
-        disk.write_whole(path, format!("{COOKIE_USER}:{password}").as_bytes()).map_err(CookieError::Disk)?;
+        let text = format!("{COOKIE_USER}:{password}");
+        own(path).replace(disk.as_ref(), path, text.as_bytes()).map_err(CookieError::Disk)?;
         let cookie = Cookie { disk, path: path.to_owned() };
         let mode = match permissions {
             None | Some(CookiePermissions::Owner) => Mode::RUSR | Mode::WUSR,
@@ -75,7 +84,7 @@ impl Cookie {
 impl Drop for Cookie {
     fn drop(&mut self) {
         // A file that is gone already is what was wanted; one that stays holds a password that no longer opens anything.
-        let _ = self.disk.remove(&self.path);
+        let _ = own(&self.path).remove(self.disk.as_ref(), &self.path);
     }
 }
 

@@ -31,7 +31,7 @@ mod warnings;
 pub use allow::{BadSubnet, Subnet};
 pub use auth::{BadRpcAuth, COOKIE_USER, Users, Whitelist};
 pub use context::{Context, Host, LogLevel, NodeSettings, Peers, ProgressOf, PruneMode, Witness};
-pub use cookie::{Cookie, CookieError, CookiePermissions};
+pub use cookie::{COOKIE_FILES, Cookie, CookieError, CookiePermissions};
 pub use error::{RpcError, code};
 pub use help::document;
 pub use http::{BindError, Server, ServerError, ServerSettings, bind_addresses};

@@ -45,9 +45,22 @@ const BANS: &[Ban] = &[
     Ban { pattern: "env::set_var", instead: "a setting handed in by the caller", place: Place::Everywhere },
     Ban { pattern: "std::fs::OpenOptions", instead: "the crate `disk`, the only opener of files", place: Place::Libraries },
     Ban { pattern: "fs::read_dir", instead: "the crate `disk`, the only opener of files", place: Place::Libraries },
+    Ban { pattern: ".write_whole", instead: OWN_DIR, place: Place::Sources },
+    Ban { pattern: ".append_file", instead: OWN_DIR, place: Place::Sources },
+    Ban { pattern: ".remove_file", instead: OWN_DIR, place: Place::Sources },
+    Ban { pattern: ".truncate_file", instead: OWN_DIR, place: Place::Sources },
+    Ban { pattern: "fs::remove_file", instead: OWN_DIR, place: Place::Sources },
+    Ban { pattern: "fs::remove_dir_all", instead: OWN_DIR, place: Place::Sources },
+    Ban { pattern: "fs::rename", instead: OWN_DIR, place: Place::Sources },
+    Ban { pattern: "fs::copy", instead: OWN_DIR, place: Place::Sources },
+    Ban { pattern: ".set_len", instead: OWN_DIR, place: Place::Sources },
 ];
 
-/// The crate that opens files, and the one that drives the judge as a process and finds it through the environment.
+/// One function changes files that exist (docs/formats/README.md).
+const OWN_DIR: &str = "`lydian_disk::OwnDir`, which changes no file but ours";
+
+/// The crate that opens files, and the two that no node is made of: the lab, which writes chains and results of its own, and the one that drives the judge as
+/// a process and finds it through the environment.
 const EXEMPT: &[(&str, &str)] = &[
     ("disk", "std::fs::OpenOptions"),
     ("disk", "fs::read_dir"),
@@ -56,6 +69,9 @@ const EXEMPT: &[(&str, &str)] = &[
     ("oracle", "fs::read_dir"),
     ("oracle", "std::fs::OpenOptions"),
 ];
+
+/// Crates that change files in their own way.
+const CHANGES_FILES: &[&str] = &["disk", "lab", "oracle"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let patterns: Vec<(&Ban, Vec<String>)> = BANS.iter().map(|ban| (ban, tokens_of(ban.pattern))).collect();
@@ -75,7 +91,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
 
 fn applies(ban: &Ban, file: &TrackedFile, rust: &Rust, line: usize) -> bool {
     let name = file.crate_name().unwrap_or("");
-    if EXEMPT.contains(&(name, ban.pattern)) {
+    let is_own_way = ban.instead == OWN_DIR && CHANGES_FILES.contains(&name);
+    if is_own_way || EXEMPT.contains(&(name, ban.pattern)) {
         return false;
     }
     let is_test = file.is_test_file() || rust.is_test_line(line);
@@ -118,6 +135,21 @@ mod tests {
             let closing = ">".repeat(ban.pattern.matches('<').count());
             let text = format!("macro_rules! m {{ () => {{ a {} b {closing} }} }}\n", ban.pattern);
             assert_eq!(found("crates/script/src/lib.rs", &text), 1, "{}", ban.pattern);
+        }
+    }
+
+    /// The story: each part of the node removed and cut files as it saw fit, and one of them took the undo files of Bitcoin Core for its own.
+    #[test]
+    fn files_are_changed_in_one_place() {
+        let text = "fn f(disk: &dyn Disk) { disk.remove_file(path); std::fs::remove_file(path); self.disk.write_whole(path, b); }\n";
+        for (path, count) in [
+            ("crates/chain/src/lib.rs", 3),
+            ("crates/node/src/main.rs", 3),
+            ("crates/disk/src/own.rs", 0),
+            ("crates/lab/src/files.rs", 0),
+            ("crates/chain/tests/a.rs", 0),
+        ] {
+            assert_eq!(found(path, text), count, "{path}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! [`ChainError`]: why the block store could not do what it was asked. Its text is one sentence with file and offset.
 
 use crate::error::ReadError;
+use crate::owner::OwnerError;
 use lydian_disk::DiskError;
 use lydian_primitives::{ParseError, to_hex};
 use std::fmt;
@@ -14,6 +15,20 @@ pub enum ChainError {
     /// An earlier write or sync failed; the store must be opened again.
     Poisoned {
         first: Box<ChainError>,
+    },
+    /// The directory of blocks is another program's.
+    Owner(OwnerError),
+    /// There are block files of ours and no index log.
+    IndexMissing {
+        path: PathBuf,
+    },
+    /// There is no `xor.dat`, and the block files are not those of a directory without one.
+    KeyMissing {
+        path: PathBuf,
+    },
+    /// With the key in `xor.dat` no block is where the index has it.
+    KeyDiffers {
+        path: PathBuf,
     },
     /// A record of the index log is damaged, and later ones that were safe on the disk are not.
     IndexDamaged {
@@ -76,6 +91,12 @@ impl From<DiskError> for ChainError {
     }
 }
 
+impl From<OwnerError> for ChainError {
+    fn from(error: OwnerError) -> ChainError {
+        ChainError::Owner(error)
+    }
+}
+
 impl From<ReadError> for ChainError {
     fn from(error: ReadError) -> ChainError {
         match error {
@@ -90,6 +111,22 @@ impl fmt::Display for ChainError {
         match self {
             ChainError::Disk(error) => error.fmt(f),
             ChainError::Read(error) => error.fmt(f),
+            ChainError::Owner(error) => error.fmt(f),
+            ChainError::IndexMissing { path } => write!(
+                f,
+                "Error initializing block database: the block index {} is missing.\nPlease restart with -reindex to recover.",
+                path.display()
+            ),
+            ChainError::KeyMissing { path } => write!(
+                f,
+                "{}: there is no such file; restore it from a copy: without it the blocks in this directory cannot be read",
+                path.display()
+            ),
+            ChainError::KeyDiffers { path } => write!(
+                f,
+                "{}: the block files cannot be read with this key; restore the file from a copy, or remove the block files to download them again",
+                path.display()
+            ),
             ChainError::Poisoned { first } => write!(f, "the block store takes no more after an error: {first}"),
             ChainError::IndexDamaged { path, offset } => {
                 write!(f, "{}:{offset}: the block index is damaged here; -reindex builds it anew", path.display())

@@ -7,10 +7,34 @@ use super::error::ChainError;
 use crate::files::BlockFile;
 use crate::limits::{FILE_NUMBER_MAX, OPEN_FILES_MAX, OPEN_READERS_MAX};
 use crate::obfuscation::Obfuscation;
-use lydian_disk::{Disk, DiskError, DiskErrorKind, ReadFile, is_zst, open_content};
+use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, ReadFile, is_zst, open_content};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// The files that the store writes beside the index.
+pub const BLOCKS_FILES: &[OwnFile] = &[
+    OwnFile { name: "blk#.dat", proof: Proof::Directory },
+    OwnFile { name: "rev#.dat", proof: Proof::Directory },
+    OwnFile { name: KEY_FILE, proof: Proof::Directory },
+];
+
+/// The key of the files.
+pub(super) const KEY_FILE: &str = "xor.dat";
+
+/// The files of the index.
+pub const INDEX_FILES: &[OwnFile] =
+    &[OwnFile { name: "index.log", proof: Proof::Directory }, OwnFile { name: "reindex", proof: Proof::Directory }];
+
+/// The directory of blocks, which [`crate::owner`] found to be ours.
+pub(super) fn own_blocks(blocks: &Path) -> OwnDir {
+    OwnDir::new(blocks, BLOCKS_FILES)
+}
+
+/// The directory of the index, which [`crate::owner`] found to be ours.
+pub(super) fn own_index(index: &Path) -> OwnDir {
+    OwnDir::new(index, INDEX_FILES)
+}
 
 /// Locks; a thread that panicked elsewhere leaves nothing half done in what is guarded here.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -85,7 +109,7 @@ impl Table {
 #[derive(Debug)]
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
-    blocks: PathBuf,
+    blocks: OwnDir,
     /// Of our own files, those of undo data included.
     pub(crate) key: Obfuscation,
     table: RwLock<Table>,
@@ -94,17 +118,17 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    pub(crate) fn new(disk: Arc<dyn Disk>, blocks: PathBuf, key: Obfuscation) -> Files {
-        Files { disk, blocks, key, table: RwLock::default(), open: Mutex::default() }
+    pub(crate) fn new(disk: Arc<dyn Disk>, blocks: &Path, key: Obfuscation) -> Files {
+        Files { disk, blocks: own_blocks(blocks), key, table: RwLock::default(), open: Mutex::default() }
     }
 
     /// Where our own files lie.
-    pub(crate) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &OwnDir {
         &self.blocks
     }
 
     pub(crate) fn path(&self, file: u32, part: Part) -> PathBuf {
-        own_path(&self.blocks, file, part)
+        own_path(self.blocks.path(), file, part)
     }
 
     /// Enters a file of our own by its number.
@@ -161,12 +185,13 @@ impl Files {
         lock(&self.open).retain(|(number, ..)| *number != file);
     }
 
-    /// A file open for reading that has at least `size` bytes if it has so many at all: one that grew since it was opened is opened again.
+    /// A file open for reading that has at least `size` bytes if it has so many at all: one that grew since it was opened is opened again, and so
+    /// is one that was removed, renamed or replaced, as Core opens files for each read.
     pub(crate) fn open(&self, file: u32, part: Part, size: u64) -> Result<Arc<OpenFile>, ChainError> {
         let mut open = lock(&self.open);
         if let Some(at) = open.iter().position(|(number, its_part, _)| (*number, *its_part) == (file, part)) {
             let found = open.remove(at);
-            if found.2.size() >= size {
+            if found.2.size() >= size && found.2.file.is_named() {
                 open.push(found.clone());
                 return Ok(found.2);
             }
@@ -234,7 +259,7 @@ mod tests {
     fn so_many_files_are_open_and_no_more() {
         let disk = SimDisk::new(1);
         disk.create_dir("b".as_ref()).unwrap();
-        let files = Files::new(Arc::new(disk.clone()), "b".into(), Obfuscation::NONE);
+        let files = Files::new(Arc::new(disk.clone()), Path::new("b"), Obfuscation::NONE);
         let max = u32::try_from(OPEN_READERS_MAX).unwrap();
         for file in 0..=max {
             files.insert_own(file);

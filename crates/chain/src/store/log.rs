@@ -6,11 +6,12 @@
 
 use super::entry::{LogItem, LogItemError, SYNCED_SIZE};
 use super::error::{ChainError, network_name};
+use super::files::own_index;
 use crate::limits::{INDEX_PENDING_SIZE_MAX, INDEX_RECORD_SIZE_MAX};
 use lydian_consensus::Params;
 use lydian_disk::limits::RECORD_PAYLOAD_SIZE_MAX;
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
-use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, ReadFile};
+use lydian_disk::{AppendFile, Change, Disk, DiskError, DiskErrorKind, OwnDir, ReadFile};
 use lydian_primitives::Reader;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ const PIECE_SIZE: u64 = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     file: Box<dyn AppendFile>,
+    path: PathBuf,
     framer: Framer,
 }
 
@@ -40,9 +42,10 @@ impl LogWriter {
         let is_longer = file.size() > safe.offset;
         drop(file);
         if is_longer {
-            disk.truncate(&path, safe.offset)?;
+            own(&path).change(disk, &path, Change::Truncate { size: safe.offset })?;
         }
-        Ok(LogWriter { file: disk.append(&path)?, framer: Framer::new(safe.sequence) })
+        let file = own(&path).append(disk, &path)?;
+        Ok(LogWriter { file, path, framer: Framer::new(safe.sequence) })
     }
 
     /// Puts another log in its place, atomically: the safe part of this one and the items, all of which name what is safe. (To cut off what
@@ -58,9 +61,9 @@ impl LogWriter {
         framer.frame();
         let LogFile { path, file, .. } = log;
         drop(file);
-        disk.write_whole(&path, &framer.framed)?;
+        own(&path).replace(disk, &path, &framer.framed)?;
         framer.framed = Vec::new();
-        let mut writer = LogWriter { file: disk.append(&path)?, framer };
+        let mut writer = LogWriter { file: own(&path).append(disk, &path)?, path, framer };
         writer.confirm()?;
         Ok(writer)
     }
@@ -75,6 +78,10 @@ impl LogWriter {
     pub(crate) fn flush(&mut self) -> Result<(), DiskError> {
         self.framer.frame();
         if !self.framer.framed.is_empty() {
+            if !self.file.is_named() {
+                // Who removed the index cannot mean that blocks are entered into a file without a name.
+                return Err(DiskError { path: self.path.clone(), offset: None, kind: DiskErrorKind::NotFound });
+            }
             self.file.write(&self.framer.framed)?;
             self.framer.framed.clear();
         }
@@ -147,7 +154,12 @@ pub(crate) fn create(disk: &dyn Disk, path: &Path, params: &Params) -> Result<()
     let head = [&HEAD_TEXT[..], &INDEX_VERSION.to_le_bytes(), &params.magic, &params.genesis_hash.0].concat();
     let mut bytes = Vec::new();
     encode_record(&head, 0, &mut bytes);
-    disk.write_whole(path, &bytes)
+    own(path).replace(disk, path, &bytes)
+}
+
+/// The directory of the index, which was found to be ours before the log is opened.
+fn own(path: &Path) -> OwnDir {
+    own_index(path.parent().unwrap_or(Path::new("")))
 }
 
 /// A place in a log: where a record begins, or may, and its number.
@@ -378,7 +390,7 @@ mod tests {
     #[test]
     fn what_waits_is_bounded() {
         let disk = SimDisk::new(1);
-        let (path, params) = (Path::new("log"), Params::new(Chain::Regtest));
+        let (path, params) = (Path::new("index.log"), Params::new(Chain::Regtest));
         create(&disk, path, &params).unwrap();
         let mut log = LogWriter::resume(&disk, LogFile::open(&disk, path, &params).unwrap().unwrap()).unwrap();
         let start = log.file.size();

@@ -19,6 +19,7 @@ mod writer;
 
 pub use entry::IndexEntry;
 pub use error::{ChainError, UndoFault};
+pub use files::{BLOCKS_FILES, INDEX_FILES};
 pub use log::INDEX_VERSION;
 pub use open::{Layout, Opened};
 pub use prune::Pruned;
@@ -33,9 +34,9 @@ use entry::LogItem;
 use files::{Files, Part, lock};
 use log::LogWriter;
 use lydian_consensus::{Coin, Params};
-use lydian_disk::{Disk, DiskError};
+use lydian_disk::{Disk, DiskError, OwnDir};
 use lydian_primitives::{Block, BlockHash, RawBlock};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use writer::{BlockWriter, UndoWriter};
 
@@ -44,7 +45,7 @@ use writer::{BlockWriter, UndoWriter};
 pub struct BlockStore {
     disk: Arc<dyn Disk>,
     magic: [u8; 4],
-    index: PathBuf,
+    index: OwnDir,
     files: Files,
     blocks: Mutex<BlockWriter>,
     undos: Mutex<UndoWriter>,

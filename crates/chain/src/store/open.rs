@@ -5,16 +5,20 @@
 
 use super::entry::{IndexEntry, LogItem};
 use super::error::ChainError;
-use super::files::{Files, Part, StoreFile, own_number};
+use super::files::{Files, KEY_FILE, Part, StoreFile, own_blocks, own_index, own_number};
 use super::log::{self, LogFile};
 use super::recover::{Recovered, Recovery};
 use super::reindex;
 use super::remark::StoreRemark;
 use super::{BlockStore, Queue};
 use crate::obfuscation::Obfuscation;
+use crate::owner::{blocks_owner, mark};
+use crate::position::BlockPosition;
 use crate::tree::{HeaderTree, NodeId};
 use lydian_consensus::Params;
 use lydian_disk::{Disk, DiskErrorKind, PathKind};
+use lydian_hash::Sha256;
+use lydian_primitives::{BlockHash, HEADER_SIZE};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -51,20 +55,22 @@ pub(super) fn open(
     params: &Params,
     progress: &mut dyn FnMut(&Path, usize),
 ) -> Result<Opened, ChainError> {
+    check_owner(disk.as_ref(), layout)?;
     make_directory(disk.as_ref(), &layout.blocks)?;
     make_directory(disk.as_ref(), &layout.index)?;
-    let mut is_reindexing = reindex::resume(disk.as_ref(), layout)?;
+    let is_reindexing = reindex::resume(disk.as_ref(), layout)?;
     let path = log_path(&layout.index);
     let log = LogFile::open(disk.as_ref(), &path, params)?;
-    let files = Files::new(Arc::clone(&disk), layout.blocks.clone(), own_key(disk.as_ref(), layout)?);
+    if log.is_none() && !is_reindexing && has_own_files(disk.as_ref(), layout, Part::Blocks)? {
+        return Err(ChainError::IndexMissing { path });
+    }
+    // Before any other file: from here on the directory is ours whatever is lost of it.
+    mark(disk.as_ref(), &layout.blocks, params.chain.name())?;
+    let files = Files::new(Arc::clone(&disk), &layout.blocks, own_key(disk.as_ref(), layout, params.magic)?);
     let mut replay = Replay::new(files, params);
     if let Some(log) = &log {
         log.items(&mut |is_safe, item| replay.take(is_safe, item))?;
-    }
-    if log.is_none() && !is_reindexing && has_own_files(disk.as_ref(), layout, Part::Blocks)? {
-        // The log was lost, or the files were put here by hand: the index is built from them, and that may be interrupted.
-        reindex::mark(disk.as_ref(), &layout.index)?;
-        is_reindexing = true;
+        replay.check_key(&key_path(layout))?;
     }
     let mut remarks = Vec::new();
     let log = match log {
@@ -87,7 +93,7 @@ pub(super) fn open(
     let next_id = u32::try_from(tree.len()).unwrap_or(u32::MAX);
     let store = BlockStore {
         magic: params.magic,
-        index: layout.index.clone(),
+        index: own_index(&layout.index),
         files,
         blocks: Mutex::new(blocks),
         undos: Mutex::new(undos),
@@ -97,6 +103,12 @@ pub(super) fn open(
         disk,
     };
     Ok(Opened { store, tree, remarks, is_reindexing })
+}
+
+/// Nothing is written into a directory that another program wrote.
+pub(super) fn check_owner(disk: &dyn Disk, layout: &Layout) -> Result<(), ChainError> {
+    blocks_owner(disk, &layout.blocks, &layout.index)?.check(&layout.blocks)?;
+    Ok(())
 }
 
 /// Makes a directory, and makes its name safe: one that is there may have been made by a process that died before its name was.
@@ -113,9 +125,13 @@ fn make_directory(disk: &dyn Disk, path: &Path) -> Result<(), ChainError> {
     Ok(())
 }
 
-/// The key in `xor.dat`. In a directory that has block files and no key there is none; a new directory gets one.
-fn own_key(disk: &dyn Disk, layout: &Layout) -> Result<Obfuscation, ChainError> {
-    let path = layout.blocks.join("xor.dat");
+fn key_path(layout: &Layout) -> PathBuf {
+    layout.blocks.join(KEY_FILE)
+}
+
+/// The key in `xor.dat`. A new directory gets one; block files of a directory that never had one show their magic.
+fn own_key(disk: &dyn Disk, layout: &Layout, magic: [u8; 4]) -> Result<Obfuscation, ChainError> {
+    let path = key_path(layout);
     let has_key = match disk.kind(&path) {
         Ok(_) => true,
         Err(error) if error.kind == DiskErrorKind::NotFound => false,
@@ -125,10 +141,31 @@ fn own_key(disk: &dyn Disk, layout: &Layout) -> Result<Obfuscation, ChainError> 
         return Ok(crate::files::read_key(disk, &path)?);
     }
     if has_own_files(disk, layout, Part::Blocks)? || has_own_files(disk, layout, Part::Undo)? {
-        return Ok(Obfuscation::NONE);
+        return match shows_magic(disk, layout, magic)? {
+            true => Ok(Obfuscation::NONE),
+            false => Err(ChainError::KeyMissing { path }),
+        };
     }
-    disk.write_whole(&path, &layout.new_key)?;
+    own_blocks(&layout.blocks).replace(disk, &path, &layout.new_key)?;
     Ok(Obfuscation::new(layout.new_key))
+}
+
+/// Whether a block file begins with the magic as it is, or all of them are empty.
+fn shows_magic(disk: &dyn Disk, layout: &Layout, magic: [u8; 4]) -> Result<bool, ChainError> {
+    let mut is_empty = true;
+    for (path, kind) in disk.list(&layout.blocks)? {
+        if kind == PathKind::File && own_number(&path, Part::Blocks).is_some() {
+            let (file, mut start) = (disk.open(&path)?, [0; 4]);
+            if file.size() >= 4 {
+                file.read_at(0, &mut start)?;
+                if start == magic {
+                    return Ok(true);
+                }
+                is_empty = false;
+            }
+        }
+    }
+    Ok(is_empty)
 }
 
 fn has_own_files(disk: &dyn Disk, layout: &Layout, part: Part) -> Result<bool, ChainError> {
@@ -161,6 +198,28 @@ impl Replay {
             self.recent.push(item);
         }
         Ok(())
+    }
+
+    /// Looks for some blocks of our own files where they are said to be. The wrong key finds none, and everything that builds on it would go wrong
+    /// in some other way: a reindex, for instance, would find an empty chain.
+    fn check_key(&self, path: &Path) -> Result<(), ChainError> {
+        let own: Vec<_> = (self.tree.ids())
+            .filter_map(|id| Some((id, self.tree.block(id).filter(|position| !self.is_adopted(position.file))?)))
+            .collect();
+        let (mut read, mut found) = (0, 0);
+        for (id, BlockPosition { file, offset, .. }) in
+            [0, own.len() / 2, own.len().saturating_sub(1)].into_iter().filter_map(|index| own.get(index).copied())
+        {
+            self.files.insert_own(file);
+            // A file that is missing or short is another matter.
+            let opened = self.files.open(file, Part::Blocks, offset + HEADER_SIZE as u64);
+            self.files.forget(file);
+            let Ok(Ok(bytes)) = opened.map(|opened| opened.read(offset, HEADER_SIZE)) else { continue };
+            read += 1;
+            let hash = Sha256::new().update(&bytes).finalize_double();
+            found += usize::from(BlockHash(hash) == *self.tree.hash(id));
+        }
+        if read > 0 && found == 0 { Err(ChainError::KeyDiffers { path: path.to_owned() }) } else { Ok(()) }
     }
 
     pub(super) fn apply(&mut self, item: LogItem) -> Result<(), &'static str> {

@@ -8,7 +8,6 @@ use super::BlockStore;
 use super::entry::{IndexEntry, LogItem};
 use super::error::ChainError;
 use super::files::{Part, lock};
-use super::reindex::remove_if_there;
 use crate::limits::BLOCKS_TO_KEEP_MIN;
 use crate::tree::{HeaderTree, NodeId};
 use lydian_disk::{DiskError, DiskErrorKind};
@@ -67,7 +66,7 @@ impl BlockStore {
         // From here on the positions are gone, whether or not the files are.
         self.sync()?;
         let removed = chosen.iter().try_for_each(|file| self.remove_files(*file));
-        let removed = removed.and_then(|()| self.disk.sync_dir(self.files.directory()));
+        let removed = removed.and_then(|()| self.disk.sync_dir(self.files.directory().path()));
         removed.map(|()| pruned).map_err(|error| self.fail(error.into()))
     }
 
@@ -129,10 +128,11 @@ impl BlockStore {
 
     fn remove_files(&self, file: u32) -> Result<(), DiskError> {
         lock(&self.undos).forget(file);
-        remove_if_there(self.disk.as_ref(), &self.files.path(file, Part::Undo))?;
+        let own = self.files.directory();
+        own.remove(self.disk.as_ref(), &self.files.path(file, Part::Undo))?;
         match self.files.get(file) {
             Some(known) if !known.is_external => {
-                remove_if_there(self.disk.as_ref(), &known.path)?;
+                own.remove(self.disk.as_ref(), &known.path)?;
                 self.files.forget(file);
             }
             _ => self.files.close(file),

@@ -9,11 +9,10 @@
 
 use super::entry::{IndexEntry, LogItem};
 use super::error::{ChainError, network_name};
-use super::files::{Files, Part, own_number};
+use super::files::{Files, KEY_FILE, Part, own_number};
 use super::log::{LogFile, LogWriter};
 use super::open::Replay;
 use super::read;
-use super::reindex::remove_if_there;
 use super::remark::StoreRemark;
 use super::writer::{BlockWriter, CHECKSUM_SIZE, UndoWriter};
 use crate::limits::REMARKS_MAX;
@@ -21,7 +20,7 @@ use crate::position::{BlockPosition, UndoPosition};
 use crate::scan::{Record, Remark, RemarkKind, View, scan_file};
 use crate::tree::{HeaderTree, NodeId};
 use lydian_consensus::Params;
-use lydian_disk::{Disk, PathKind};
+use lydian_disk::{Change, Disk, PathKind};
 use lydian_primitives::BlockHash;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -109,12 +108,13 @@ impl<'a> Recovery<'a> {
             let size = self.size(file, Part::Blocks, end)?;
             if self.is_reindexing {
                 // Nobody can tell what of them is safe; from here on all counts as safe.
-                self.disk.append(&self.replay.files.path(file, Part::Blocks))?.sync()?;
+                let files = &self.replay.files;
+                files.directory().append(self.disk, &files.path(file, Part::Blocks))?.sync()?;
             } else if size > end {
                 self.take_tail(file, end, progress)?;
                 tails.push(Tail { file, part: Part::Blocks, end });
             }
-            if end > 0 || size == 0 || self.is_reindexing {
+            if end > 0 || size == 0 {
                 last = Some((file, end.min(size)));
             }
         }
@@ -199,7 +199,7 @@ impl<'a> Recovery<'a> {
     /// The files of our own that are there, by number, without those that are to be gone.
     fn own_files(&self) -> Result<Vec<Own>, ChainError> {
         let mut found: BTreeMap<u32, Own> = BTreeMap::new();
-        for (path, kind) in self.disk.list(self.replay.files.directory())? {
+        for (path, kind) in self.disk.list(self.replay.files.directory().path())? {
             let (blocks, undo) = (own_number(&path, Part::Blocks), own_number(&path, Part::Undo));
             let Some(file) = blocks.or(undo).filter(|_| kind == PathKind::File) else { continue };
             if self.replay.pruned.contains(&file) {
@@ -299,7 +299,7 @@ impl<'a> Recovery<'a> {
         own: &[Own],
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Option<(u32, u64)>, ChainError> {
-        let mut last = None;
+        let (mut last, mut has_bytes) = (None, false);
         for file in own.iter().filter(|own| own.has_blocks).map(|own| own.file) {
             let path = self.replay.files.path(file, Part::Blocks);
             progress(&path, self.found);
@@ -311,9 +311,19 @@ impl<'a> Recovery<'a> {
                 self.enter(record, position)?;
             }
             self.remark_found(&path, before);
-            last = Some((file, end));
+            if end > 0 {
+                // Of a file in which nothing was found nothing is known: it is not appended to, and so not cut.
+                last = Some((file, end));
+            }
+            has_bytes |= self.disk.open(&path)?.size() > 0;
         }
-        Ok(last)
+        let tree = &self.replay.tree;
+        let has_block = |id| tree.block(id).is_some_and(|position| !self.replay.is_adopted(position.file));
+        match has_bytes && !tree.ids().any(has_block) {
+            // An empty chain would be built on them, and the files be taken for what a crash left.
+            true => Err(ChainError::KeyDiffers { path: self.replay.files.directory().path().join(KEY_FILE) }),
+            false => Ok(last),
+        }
     }
 
     fn remark_found(&mut self, path: &Path, before: usize) {
@@ -376,29 +386,51 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
+    /// Whether a file of which nothing is known may be one that a crash tore: it is empty, or begins with our magic or with the zeros of a lost write. Any
+    /// other was put here by hand.
+    fn may_be_ours(&self, path: &Path) -> Result<bool, ChainError> {
+        let (file, mut start) = (self.disk.open(path)?, [0; 4]);
+        if file.size() < start.len() as u64 {
+            return Ok(true);
+        }
+        file.read_at(0, &mut start)?;
+        if is_hole(&start) {
+            return Ok(true);
+        }
+        self.replay.files.key.apply(0, &mut start);
+        Ok(start == self.params.magic)
+    }
+
     /// Removes the bytes that nothing names any more, and the files that were to be gone.
     fn cut(&mut self, tails: &[Tail]) -> Result<(), ChainError> {
-        let directory = self.replay.files.directory().to_owned();
+        let directory = self.replay.files.directory().clone();
         let mut is_one_gone = false;
         for Tail { file, part, end } in tails.iter().copied() {
             let path = self.replay.files.path(file, part);
             self.replay.files.close(file);
             if end > 0 {
-                self.disk.truncate(&path, end)?;
+                directory.change(self.disk, &path, Change::Truncate { size: end })?;
+            } else if !self.may_be_ours(&path)? {
+                self.remark(StoreRemark::NotOurs { path });
             } else {
-                self.disk.remove(&path)?;
+                directory.change(self.disk, &path, Change::Remove)?;
                 is_one_gone = true;
             }
         }
-        for (path, _) in self.disk.list(&directory)? {
+        for (path, _) in self.disk.list(directory.path())? {
             let number = own_number(&path, Part::Blocks).or(own_number(&path, Part::Undo));
             if number.is_some_and(|file| self.replay.pruned.contains(&file)) {
-                remove_if_there(self.disk, &path)?;
+                directory.remove(self.disk, &path)?;
                 is_one_gone = true;
             }
         }
-        if is_one_gone { Ok(self.disk.sync_dir(&directory)?) } else { Ok(()) }
+        if is_one_gone { Ok(self.disk.sync_dir(directory.path())?) } else { Ok(()) }
     }
+}
+
+/// Whether bytes that were read are zeros, as a lost write leaves them.
+fn is_hole(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 /// By number the highest end.

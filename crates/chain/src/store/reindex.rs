@@ -4,9 +4,9 @@
 //! mistaken for a finished one.
 
 use super::error::ChainError;
-use super::files::{Part, own_number};
-use super::open::{Layout, log_path};
-use lydian_disk::{Disk, DiskError, DiskErrorKind, PathKind, read_whole};
+use super::files::{Part, own_blocks, own_index, own_number};
+use super::open::{Layout, check_owner, log_path};
+use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, PathKind, read_whole};
 use std::path::{Path, PathBuf};
 
 /// What the marker holds until everything is gone, and from then on.
@@ -23,18 +23,20 @@ fn marker_path(index: &Path) -> PathBuf {
 /// Removes the index log and the undo files; no store may be open on them. Until [`BlockStore::finish_reindex`](super::BlockStore::finish_reindex)
 /// each [`BlockStore::open`](super::BlockStore::open) says that a reindex is under way.
 pub fn wipe_for_reindex(disk: &dyn Disk, layout: &Layout) -> Result<(), ChainError> {
+    check_owner(disk, layout)?;
     disk.create_dir(&layout.index)?;
     disk.create_dir(&layout.blocks)?;
-    disk.write_whole(&marker_path(&layout.index), WIPING)?;
-    remove_if_there(disk, &log_path(&layout.index))?;
+    let (blocks, index) = (own_blocks(&layout.blocks), own_index(&layout.index));
+    index.replace(disk, &marker_path(&layout.index), WIPING)?;
+    index.remove(disk, &log_path(&layout.index))?;
     disk.sync_dir(&layout.index)?;
     for (path, kind) in disk.list(&layout.blocks)? {
         if kind == PathKind::File && own_number(&path, Part::Undo).is_some() {
-            disk.remove(&path)?;
+            blocks.remove(disk, &path)?;
         }
     }
     disk.sync_dir(&layout.blocks)?;
-    disk.write_whole(&marker_path(&layout.index), REBUILDING)?;
+    index.replace(disk, &marker_path(&layout.index), REBUILDING)?;
     Ok(())
 }
 
@@ -51,18 +53,13 @@ pub(super) fn resume(disk: &dyn Disk, layout: &Layout) -> Result<bool, ChainErro
     }
 }
 
-/// Marks a rebuild that nobody asked for and that needs nothing removed.
-pub(super) fn mark(disk: &dyn Disk, index: &Path) -> Result<(), ChainError> {
-    Ok(disk.write_whole(&marker_path(index), REBUILDING)?)
+pub(super) fn is_marked(disk: &dyn Disk, index: &OwnDir) -> Result<bool, ChainError> {
+    Ok(read_marker(disk, index.path())?.is_some())
 }
 
-pub(super) fn is_marked(disk: &dyn Disk, index: &Path) -> Result<bool, ChainError> {
-    Ok(read_marker(disk, index)?.is_some())
-}
-
-pub(super) fn unmark(disk: &dyn Disk, index: &Path) -> Result<(), ChainError> {
-    remove_if_there(disk, &marker_path(index))?;
-    Ok(disk.sync_dir(index)?)
+pub(super) fn unmark(disk: &dyn Disk, index: &OwnDir) -> Result<(), ChainError> {
+    index.remove(disk, &marker_path(index.path()))?;
+    Ok(disk.sync_dir(index.path())?)
 }
 
 fn read_marker(disk: &dyn Disk, index: &Path) -> Result<Option<Vec<u8>>, DiskError> {
@@ -70,12 +67,5 @@ fn read_marker(disk: &dyn Disk, index: &Path) -> Result<Option<Vec<u8>>, DiskErr
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-pub(super) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
-    match disk.remove(path) {
-        Err(error) if error.kind != DiskErrorKind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }

@@ -21,6 +21,8 @@ pub enum StoreRemark {
     MissingParents { count: usize },
     /// A block file is shorter than what was known of it, or not there.
     FileShort { path: PathBuf, size: u64, known: u64 },
+    /// A block or undo file of another program.
+    NotOurs { path: PathBuf },
     /// Something in a block file that is no block.
     Scan(Remark),
 }
@@ -46,6 +48,11 @@ impl fmt::Display for StoreRemark {
             StoreRemark::FileShort { path, size, known } => write!(
                 f,
                 "{}: the file has {size} bytes, and blocks are known up to byte {known}; they cannot be read",
+                path.display()
+            ),
+            StoreRemark::NotOurs { path } => write!(
+                f,
+                "{}: the file was not written by this node and is left as it is; `lydian import` reads block files of others",
                 path.display()
             ),
             StoreRemark::Scan(remark) => remark.fmt(f),

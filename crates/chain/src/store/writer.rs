@@ -5,7 +5,7 @@ use super::error::ChainError;
 use super::files::{Files, Part};
 use crate::limits::{BLOCK_FILE_SIZE_MAX, OPEN_UNDO_WRITERS_MAX, UNDO_FILE_SIZE_MAX};
 use crate::position::{BlockPosition, UndoPosition};
-use lydian_disk::{AppendFile, Disk, DiskError};
+use lydian_disk::{AppendFile, Change, Disk, DiskError, DiskErrorKind};
 use lydian_hash::Sha256;
 use lydian_primitives::BlockHash;
 use std::collections::HashMap;
@@ -77,6 +77,8 @@ impl BlockWriter {
     }
 
     fn tail_for(&mut self, disk: &dyn Disk, files: &Files, size: u64) -> Result<&mut Tail, ChainError> {
+        // A file that was removed or renamed has no end to append to; Core makes a new one too.
+        self.tail.take_if(|tail| !tail.writer.is_named());
         if self.tail.as_ref().is_some_and(|tail| is_full(tail.writer.size(), size, self.size_max))
             && let Some(mut full) = self.tail.take()
         {
@@ -91,23 +93,31 @@ impl BlockWriter {
 
     fn open(&mut self, disk: &dyn Disk, files: &Files, size: u64) -> Result<Tail, ChainError> {
         let file = match self.resume.take() {
-            Some((file, end)) if !is_full(end, size, self.size_max) => {
-                let path = files.path(file, Part::Blocks);
-                if disk.open(&path)?.size() > end {
-                    disk.truncate(&path, end)?;
-                    files.close(file);
-                }
-                file
-            }
+            Some((file, end)) if !is_full(end, size, self.size_max) && cut(disk, files, file, end)? => file,
             _ => files.new_own(),
         };
-        let writer = disk.append(&files.path(file, Part::Blocks))?;
+        let writer = files.directory().append(disk, &files.path(file, Part::Blocks))?;
         Ok(Tail { file, writer, is_dirty: false })
     }
 
     pub(super) fn sync(&mut self) -> Result<(), DiskError> {
         self.tail.as_mut().map_or(Ok(()), Tail::sync)
     }
+}
+
+/// Cuts off what lies behind the last block of a file of ours; false if the file is gone.
+fn cut(disk: &dyn Disk, files: &Files, file: u32, end: u64) -> Result<bool, DiskError> {
+    let path = files.path(file, Part::Blocks);
+    let size = match disk.open(&path) {
+        Ok(opened) => opened.size(),
+        Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if size > end {
+        files.directory().change(disk, &path, Change::Truncate { size: end })?;
+        files.close(file);
+    }
+    Ok(true)
 }
 
 /// Core's rule: a file stays below its limit, unless one block alone reaches it.
@@ -147,7 +157,7 @@ impl UndoWriter {
     ) -> Result<UndoPosition, ChainError> {
         let size = u32_size(undo);
         let mut file = self.overflow.get(&block.file).copied().unwrap_or(block.file);
-        while is_undo_full(self.tail(disk, files, file)?.writer.size(), self.size_max) {
+        while self.is_lost(file) || is_undo_full(self.tail(disk, files, file)?.writer.size(), self.size_max) {
             file = files.new_own();
             self.overflow.insert(block.file, file);
         }
@@ -166,6 +176,12 @@ impl UndoWriter {
         Ok(UndoPosition { file, offset: start + FRAME_SIZE as u64, size })
     }
 
+    /// Whether the file was removed or renamed while it was open; it is closed then.
+    fn is_lost(&mut self, file: u32) -> bool {
+        let is_lost = |tail: &mut Tail| tail.file == file && !tail.writer.is_named();
+        self.tails.extract_if(.., is_lost).count() > 0
+    }
+
     fn tail(&mut self, disk: &dyn Disk, files: &Files, file: u32) -> Result<&mut Tail, ChainError> {
         let tail = match self.tails.iter().position(|tail| tail.file == file) {
             Some(at) => self.tails.remove(at),
@@ -173,7 +189,8 @@ impl UndoWriter {
                 if self.tails.len() == OPEN_UNDO_WRITERS_MAX {
                     self.tails.remove(0).sync()?;
                 }
-                Tail { file, writer: disk.append(&files.path(file, Part::Undo))?, is_dirty: false }
+                let writer = files.directory().append(disk, &files.path(file, Part::Undo))?;
+                Tail { file, writer, is_dirty: false }
             }
         };
         self.tails.push(tail);
@@ -207,12 +224,16 @@ fn u32_size(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::FAST_PRUNE_FILE_SIZE_MAX;
     use crate::obfuscation::Obfuscation;
     use lydian_disk::SimDisk;
+    use std::path::Path;
     use std::sync::Arc;
 
     /// limit: BLOCK_FILE_SIZE_MAX at
     /// limit: BLOCK_FILE_SIZE_MAX above
+    /// limit: FAST_PRUNE_FILE_SIZE_MAX at
+    /// limit: FAST_PRUNE_FILE_SIZE_MAX above
     /// limit: UNDO_FILE_SIZE_MAX at
     /// limit: UNDO_FILE_SIZE_MAX above
     #[test]
@@ -222,6 +243,12 @@ mod tests {
         assert!(is_full(BLOCK_FILE_SIZE_MAX - 100, 100), "Core's files stay below the limit");
         assert!(is_full(BLOCK_FILE_SIZE_MAX - 99, 100));
         assert!(!is_full(0, BLOCK_FILE_SIZE_MAX + 1), "an empty file takes anything");
+        let is_small_full = |file_size, size| super::is_full(file_size, size, FAST_PRUNE_FILE_SIZE_MAX);
+        assert!(
+            !is_small_full(0xfff0, 15) && is_small_full(0xfff0, 16),
+            "Core leaves the file when it would have 64 KiB"
+        );
+        assert!(!is_small_full(0, 0x1_0000) && is_small_full(1, 0x1_0000), "one block alone may be larger");
         let is_full = |file_size| is_undo_full(file_size, UndoWriter::new().size_max);
         assert!(!is_full(UNDO_FILE_SIZE_MAX - 1));
         assert!(is_full(UNDO_FILE_SIZE_MAX) && is_full(UNDO_FILE_SIZE_MAX + 1));
@@ -233,7 +260,7 @@ mod tests {
     fn undo_files_that_are_closed_are_synced() {
         let disk = SimDisk::new(1);
         disk.create_dir("b".as_ref()).unwrap();
-        let files = Files::new(Arc::new(disk.clone()), "b".into(), Obfuscation::new([1; 8]));
+        let files = Files::new(Arc::new(disk.clone()), Path::new("b"), Obfuscation::new([1; 8]));
         let mut writer = UndoWriter::new();
         let mut append = |file: usize| {
             let block = BlockPosition { file: u32::try_from(file).unwrap(), offset: 8, size: 1 };
@@ -255,7 +282,7 @@ mod tests {
     fn undo_data_overflows_into_a_file_of_its_own() {
         let disk = SimDisk::new(1);
         disk.create_dir("b".as_ref()).unwrap();
-        let files = Files::new(Arc::new(disk.clone()), "b".into(), Obfuscation::NONE);
+        let files = Files::new(Arc::new(disk.clone()), Path::new("b"), Obfuscation::NONE);
         files.insert_own(4);
         let mut writer = UndoWriter::new();
         let block = BlockPosition { file: 4, offset: 8, size: 1 };

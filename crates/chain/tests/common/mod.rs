@@ -53,13 +53,13 @@ impl Disk for MemoryDisk {
     fn write_whole(&self, path: &Path, _: &[u8]) -> Result<(), DiskError> {
         fail(path, None, DiskErrorKind::PermissionDenied)
     }
-    fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
+    fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
         fail(path, None, DiskErrorKind::PermissionDenied)
     }
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+    fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
         fail(path, None, DiskErrorKind::PermissionDenied)
     }
-    fn truncate(&self, path: &Path, _: u64) -> Result<(), DiskError> {
+    fn truncate_file(&self, path: &Path, _: u64) -> Result<(), DiskError> {
         fail(path, None, DiskErrorKind::PermissionDenied)
     }
     fn sync_dir(&self, path: &Path) -> Result<(), DiskError> {
@@ -76,6 +76,9 @@ impl Disk for MemoryDisk {
 impl ReadFile for MemoryFile {
     fn size(&self) -> u64 {
         self.1.len() as u64
+    }
+    fn is_named(&self) -> bool {
+        true
     }
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         let tail = usize::try_from(offset).ok().and_then(|offset| self.1.get(offset..)).unwrap_or_default();

@@ -31,7 +31,7 @@ pub(crate) fn bench(sizes: Sizes) {
             for _ in 0..20 {
                 ours.put(&workload.block());
             }
-            RealDisk.append(&dir.join("99999999.coins")).unwrap().write(b"torn").unwrap();
+            RealDisk.append_file(&dir.join("99999999.coins")).unwrap().write(b"torn").unwrap();
         }
         drop(ours);
         let cpu_before = cpu_time();

@@ -23,6 +23,10 @@ impl ReadFile for SimReadFile {
         self.size
     }
 
+    fn is_named(&self) -> bool {
+        self.disk.state().file(&self.path) == Ok(self.id)
+    }
+
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         let mut state = self.disk.state();
         state.begin_read(&self.path, offset)?;
@@ -61,6 +65,12 @@ impl SimAppendFile {
 impl AppendFile for SimAppendFile {
     fn size(&self) -> u64 {
         self.size
+    }
+
+    fn is_named(&self) -> bool {
+        let state = self.disk.state();
+        // After a crash nothing can be asked; the write that follows says so.
+        state.alive(&self.path).is_err() || state.file(&self.path) == Ok(self.id)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {

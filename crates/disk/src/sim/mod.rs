@@ -177,7 +177,7 @@ impl Disk for SimDisk {
         })
     }
 
-    fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
+    fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
         let mut state = self.state();
         state.alive(path)?;
         let id = match state.file(path) {
@@ -198,13 +198,13 @@ impl Disk for SimDisk {
         }))
     }
 
-    fn remove(&self, path: &Path) -> Result<(), DiskError> {
+    fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
         let mut state = self.state();
         state.alive(path)?;
         state.remove(path)
     }
 
-    fn truncate(&self, path: &Path, size: u64) -> Result<(), DiskError> {
+    fn truncate_file(&self, path: &Path, size: u64) -> Result<(), DiskError> {
         let mut state = self.state();
         state.alive(path)?;
         state.truncate(path, size)

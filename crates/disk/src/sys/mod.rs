@@ -47,3 +47,57 @@ pub(crate) fn prefetch(file: &File, offset: u64, size: u64) {
         unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, size, libc::POSIX_FADV_WILLNEED) };
     }
 }
+
+/// Locks a whole file against every process that locks it with `fcntl`, as Bitcoin Core does; false if one holds it. The lock is that of this opening
+/// of the file where the kernel can do that: a lock of the process would go as soon as any descriptor of the file is closed.
+pub(crate) fn lock_records(file: &File) -> io::Result<bool> {
+    match set_lock(file, libc::F_OFD_SETLK) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => set_lock(file, libc::F_SETLK),
+        locked => locked,
+    }
+}
+
+fn set_lock(file: &File, command: libc::c_int) -> io::Result<bool> {
+    // SAFETY: the structure consists of integers, for which zeros are valid: the whole file, and no process.
+    let mut lock: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    // SAFETY: the descriptor is open as long as `file` is borrowed, and the command reads one `flock`, which outlives the call.
+    if unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const lock) } == 0 {
+        return Ok(true);
+    }
+    match io::Error::last_os_error() {
+        error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Disk, DiskErrorKind, RealDisk};
+    use std::fs::OpenOptions;
+
+    /// The story: the lock was `flock`'s alone, of which Bitcoin Core, which takes one with `fcntl`, sees nothing, so that both ran on one directory.
+    #[test]
+    fn locks_of_both_kinds_exclude_each_other() {
+        let path = std::env::temp_dir().join(format!("lydian-disk-lock-{}", std::process::id()));
+        let open = || OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let is_locked = || RealDisk.lock(&path).is_err_and(|error| error.kind == DiskErrorKind::Locked);
+        let ours = RealDisk.lock(&path).unwrap();
+        assert!(!set_lock(&open(), libc::F_SETLK).unwrap(), "as Core asks");
+        assert!(open().try_lock().is_err());
+        assert!(!set_lock(&open(), libc::F_SETLK).unwrap(), "descriptors that were closed took nothing away");
+        drop(ours);
+        let theirs = open();
+        assert!(set_lock(&theirs, libc::F_SETLK).unwrap());
+        assert!(is_locked(), "as Core holds it");
+        drop(theirs);
+        let theirs = open();
+        theirs.try_lock().unwrap();
+        assert!(is_locked());
+        drop(theirs);
+        assert!(!is_locked());
+        std::fs::remove_file(&path).unwrap();
+    }
+}

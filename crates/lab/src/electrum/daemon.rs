@@ -70,6 +70,7 @@ impl Daemon {
         };
         let output = folder.0.join("output.txt");
         recipe.chain.copy_to(&job.chain_folder().join("blocks"))?;
+        recipe.adapter.take_over(&job)?;
         if !validate(recipe, &job, &output)? {
             return Ok(None);
         }

@@ -32,6 +32,11 @@ pub trait Adapter: Debug + Sync {
         None
     }
 
+    /// Marks the block files that were put into the data directory as this node's, if it would leave them alone otherwise.
+    fn take_over(&self, _job: &Job) -> Result<(), LabError> {
+        Ok(())
+    }
+
     /// Rebuilds everything from the block files in the data directory, checks every script, and ends at the tip.
     fn reindex(&self, job: &Job) -> Command;
 

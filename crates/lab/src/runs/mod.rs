@@ -250,7 +250,7 @@ impl Comparison<'_> {
         }
         let folder = Folder::new(&self.work.join("run"))?;
         let job = Job { rpc_port: rpc::free_port()?, ..self.job(&folder.0.join("data"), contender) };
-        let emptied_by = match self.prepare(&job, &folder.0, step.cache) {
+        let emptied_by = match self.prepare(adapter, &job, &folder.0, step.cache) {
             Ok(emptied_by) => emptied_by,
             Err(error) => return not_started(format!("its data directory cannot be made: {error}")),
         };
@@ -302,13 +302,20 @@ impl Comparison<'_> {
     }
 
     /// Makes the data directory. Returns how the cache was emptied.
-    fn prepare(&self, job: &Job, folder: &Path, cache: Cache) -> Result<Option<&'static str>, LabError> {
+    fn prepare(
+        &self,
+        adapter: &dyn Adapter,
+        job: &Job,
+        folder: &Path,
+        cache: Cache,
+    ) -> Result<Option<&'static str>, LabError> {
         let blocks = job.chain_folder().join("blocks");
         if self.experiment == Experiment::Sync {
             system::create_dir(&job.data)?;
             return Ok(None);
         }
         self.chain.copy_to(&blocks)?;
+        adapter.take_over(job)?;
         Ok(match cache {
             Cache::Cold if self.may_drop_caches && system::drop_caches(Path::new(system::DROP_CACHES)) => {
                 Some("drop_caches")

@@ -70,6 +70,7 @@ impl Server {
         };
         let output = folder.0.join("output.txt");
         chain.copy_to(&job.chain_folder().join("blocks"))?;
+        adapter.take_over(&job)?;
         if !validate(recipe, &job, &output)? {
             return Ok(None);
         }

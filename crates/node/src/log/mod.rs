@@ -16,7 +16,7 @@ pub(crate) use lines::{TipLine, iso8601, progress, update_tip};
 use crate::clock::now_micros;
 use crate::limits::{LINES_WAITING_MAX, LOG_KEPT_BYTES, LOG_SHRINK_BYTES};
 use crate::settings::LogSettings;
-use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind};
+use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof};
 use rate::{Place, RateLimit, Verdict};
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,6 +25,9 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The log.
+pub(crate) const LOG_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Option }];
 
 /// The log of one process.
 #[derive(Debug)]
@@ -101,7 +104,7 @@ impl Log {
             if shrink {
                 shrink_file(sink.disk.as_ref(), &path)?;
             }
-            let mut file = sink.disk.append(&path)?;
+            let mut file = own(&path).append(sink.disk.as_ref(), &path)?;
             // Core tells runs apart by empty lines.
             file.write(b"\n\n\n\n\n")?;
             sink.file = Some(file);
@@ -177,7 +180,7 @@ impl Log {
             return;
         }
         if self.wants_reopening.swap(false, Ordering::Relaxed)
-            && let Some(file) = sink.path.as_ref().and_then(|path| sink.disk.append(path).ok())
+            && let Some(file) = sink.path.as_ref().and_then(|path| own(path).append(sink.disk.as_ref(), path).ok())
         {
             sink.file = Some(file);
         }
@@ -225,7 +228,12 @@ fn shrink_file(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
     }
     let mut bytes = vec![0; usize::try_from(LOG_KEPT_BYTES).unwrap_or(0)];
     file.read_at(file.size() - LOG_KEPT_BYTES, &mut bytes)?;
-    disk.write_whole(path, &bytes)
+    own(path).replace(disk, path, &bytes)
+}
+
+/// `-debuglogfile`, by default in a data directory that is ours: the log is not opened before that is known.
+fn own(path: &Path) -> OwnDir {
+    OwnDir::of(path, LOG_FILES)
 }
 
 fn stamp(micros: u64, has_micros: bool) -> String {

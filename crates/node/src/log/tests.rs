@@ -134,7 +134,7 @@ fn a_moved_log_is_opened_anew_and_a_failing_disk_does_no_harm() {
     let log = Log::new(Arc::new(disk.clone()), &settings, false);
     log.open(true).unwrap();
     log.info("one");
-    disk.remove(Path::new("/d/debug.log")).unwrap();
+    disk.remove_file(Path::new("/d/debug.log")).unwrap();
     log.reopen();
     log.debug(Category::BENCH, || "two");
     log.debug::<&str>(Category::COINDB, || panic!("the message of a category that is off is not even made"));

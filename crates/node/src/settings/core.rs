@@ -78,7 +78,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     safe("discardfee", NO_WALLET),
     safe("dustrelayfee", NO_MEMPOOL),
     safe("fallbackfee", NO_WALLET),
-    refused("fastprune", OTHER_TEST),
     safe("forcecompactdb", NO_SUCH_MEMORY),
     safe("i2pacceptincoming", NO_I2P),
     safe("i2psam", NO_I2P),

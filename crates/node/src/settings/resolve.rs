@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     /// Worker threads, one at least.
     pub(crate) threads: usize,
     pub(crate) prune: Prune,
+    /// Small block files.
+    pub(crate) fastprune: bool,
     pub(crate) reindex: bool,
     pub(crate) reindex_chainstate: bool,
     pub(crate) daemon: bool,
@@ -295,6 +297,18 @@ fn judge_foreign(sources: &Sources, warnings: &mut Vec<String>) -> Result<(), Se
     Ok(())
 }
 
+impl Settings {
+    /// Where the index of the blocks lies.
+    pub(crate) fn index(&self) -> PathBuf {
+        self.blocks.join("index")
+    }
+
+    /// Where the coins lie.
+    pub(crate) fn coins(&self) -> PathBuf {
+        self.datadir.join("chainstate")
+    }
+}
+
 fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Result<Settings, SettingsError> {
     if raw.prune != Prune::Never && raw.reindex_chainstate {
         return Err(SettingsError::PruneWithReindexChainstate);
@@ -336,6 +350,7 @@ fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Res
         minimum_chain_work: raw.minimum_chain_work,
         blocksxor: raw.blocksxor,
         loadblock: raw.loadblock.iter().map(|path| host.absolute(path)).collect(),
+        fastprune: raw.fastprune,
         pid: raw.pid.as_ref().map(below),
         alertnotify: raw.alertnotify,
         blocknotify: raw.blocknotify,

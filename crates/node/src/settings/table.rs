@@ -284,7 +284,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "pid",
-        default: "lydian.pid",
+        default: "bitcoind.pid",
         help: "Specify pid file. Relative paths will be prefixed by a net-specific datadir location",
         ..PATH
     },
@@ -361,6 +361,12 @@ pub(crate) const OPTIONS: &[Opt] = &[
         group: Group::Debug,
         default: "none",
         help: "Exclude debug and trace logging for a category. This takes priority over -debug",
+        ..SWITCH
+    },
+    Opt {
+        name: "fastprune",
+        group: Group::Debug,
+        help: "Use smaller block files and lower minimum prune height for testing purposes",
         ..SWITCH
     },
     Opt { name: "help-debug", group: Group::Debug, help: "Print help message with all options and exit", ..SWITCH },

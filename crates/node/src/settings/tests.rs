@@ -50,6 +50,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("dbcache", "1000", Some("-dbcache=many")),
     ("par", "3", Some("-par=1025")),
     ("prune", "550", Some("-prune=549")),
+    ("fastprune", "1", Some("-fastprune=x")),
     ("reindex", "1", Some("-reindex=yes")),
     ("daemon", "1", Some("-daemon=true")),
     ("printtoconsole", "1", Some("-printtoconsole=on")),
@@ -457,7 +458,7 @@ fn files_are_included_one_level_deep() {
         load(&[]).unwrap_err().to_string(),
         "Error reading configuration file: /u/.lydian/one:1: parse error: par"
     );
-    disk.remove(Path::new("/u/.lydian/one")).unwrap();
+    disk.remove_file(Path::new("/u/.lydian/one")).unwrap();
     let sentence = load(&[]).unwrap_err().to_string();
     assert!(sentence.contains("/u/.lydian/one: it could not be opened"), "{sentence}");
 }

@@ -340,13 +340,13 @@ mod tests {
         fn write_whole(&self, path: &Path, _: &[u8]) -> Result<(), DiskError> {
             self.open(path).map(|_| ())
         }
-        fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
+        fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
             Err(DiskError { path: path.to_owned(), offset: None, kind: DiskErrorKind::NotFound })
         }
-        fn remove(&self, path: &Path) -> Result<(), DiskError> {
+        fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
             self.open(path).map(|_| ())
         }
-        fn truncate(&self, path: &Path, _: u64) -> Result<(), DiskError> {
+        fn truncate_file(&self, path: &Path, _: u64) -> Result<(), DiskError> {
             self.open(path).map(|_| ())
         }
         fn sync_dir(&self, path: &Path) -> Result<(), DiskError> {

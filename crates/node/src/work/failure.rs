@@ -1,5 +1,6 @@
 //! Why the node cannot go on: one sentence and an exit code. Never a verdict on a block.
 
+use super::advice::advice;
 use crate::exit;
 use crate::serve::ServeError;
 use lydian_chain::{ChainError, ReadError};
@@ -38,7 +39,9 @@ impl Failure {
             Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
             Failure::Engine(
-                EngineError::Chain(ChainError::NewerVersion { .. } | ChainError::OtherNetwork { .. })
+                EngineError::Chain(
+                    ChainError::NewerVersion { .. } | ChainError::OtherNetwork { .. } | ChainError::Owner(_),
+                )
                 | EngineError::Coins(CoinsError::NewerFormat { .. }),
             ) => exit::DIRECTORY,
             Failure::Engine(_)
@@ -55,7 +58,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Engine(error) => {
                 error.fmt(f)?;
-                f.write_str(advice(error))
+                f.write_str(&advice(error))
             }
             Failure::Files(error) => error.fmt(f),
             // Core's words, a line break before the last sentence included.
@@ -73,26 +76,6 @@ impl fmt::Display for Failure {
             Failure::Thread(error) => write!(f, "a thread could not be started: {error}"),
             Failure::SignatureEngine { name, error } => write!(f, "-sigengine={name}: {error}"),
         }
-    }
-}
-
-/// What to do about it, where the sentence does not say so itself.
-fn advice(error: &EngineError) -> &'static str {
-    match error {
-        EngineError::Coins(
-            CoinsError::Damaged { .. }
-            | CoinsError::ManifestMissing { .. }
-            | CoinsError::NotAManifest { .. }
-            | CoinsError::Missing { .. },
-        ) => "; -reindex-chainstate makes the coins anew from the blocks that are here",
-        EngineError::Chain(ChainError::IndexDamaged { .. } | ChainError::IndexContradiction { .. }) => {
-            "; -reindex makes the index anew from the block files"
-        }
-        EngineError::Chain(ChainError::Disk(_) | ChainError::Read(_) | ChainError::Poisoned { .. })
-        | EngineError::Coins(CoinsError::Disk(_) | CoinsError::Full { .. } | CoinsError::Poisoned)
-        | EngineError::Disk(_)
-        | EngineError::Poisoned { .. } => "; what was durable before is kept: start again to go on",
-        _ => "",
     }
 }
 

@@ -3,7 +3,7 @@
 //! two blocks of a file, or two tasks of the validation.
 
 use super::failure::Failure;
-use super::{Node, Task, finish, sources};
+use super::{Node, Task, finish, imported};
 use crate::clock::{Stopwatch, mockable_now};
 use crate::daemon;
 use crate::display::{Doing, Figures, Style};
@@ -123,7 +123,7 @@ fn import_all(node: &Node<'_>, task: &Task, imported: &mut Imported) -> Result<(
 /// `-reindex` takes in again what was imported in place.
 fn import_again(node: &Node<'_>, imported: &mut Imported) -> Result<(), Failure> {
     let session = node.session;
-    for path in sources::read(session.disk.as_ref(), &session.settings.datadir)? {
+    for path in imported::read(session.disk.as_ref(), &session.settings.blocks)? {
         match import(node, &path, false) {
             Ok(found) => imported.add(found),
             Err(Failure::Files(error)) => {
@@ -147,7 +147,7 @@ fn import(node: &Node<'_>, path: &Path, is_copied: bool) -> Result<Imported, Fai
     }
     let files = find_block_files(session.disk.as_ref(), path)?;
     if !is_copied {
-        sources::add(session.disk.as_ref(), &session.settings.datadir, path)?;
+        imported::add(session.disk.as_ref(), &session.settings.blocks, path)?;
     }
     session.log.info(format!("Importing {} block files of {}", files.len(), path.display()));
     let now = i64::try_from(mockable_now()).unwrap_or(i64::MAX);

@@ -5,13 +5,14 @@
 //! A node serves peers and RPC before it validates what is on disk, as Core does: that may take hours, and whoever asks
 //! it meanwhile gets an answer.
 
+mod advice;
 mod alerts;
 mod failure;
 mod finish;
+pub(crate) mod imported;
 mod load;
 mod opening;
 mod peers;
-mod sources;
 mod watcher;
 
 use crate::daemon;

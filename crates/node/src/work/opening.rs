@@ -9,6 +9,7 @@ use crate::process::NodeClock;
 use crate::run::Session;
 use crate::settings::{Prune, Settings};
 use lydian_chain::StoreRemark;
+use lydian_chain::limits::{BLOCK_FILE_SIZE_MAX, FAST_PRUNE_FILE_SIZE_MAX};
 use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
 use lydian_engine::{AssumeValid, Engine, Layout, Observer, Wipe, wipe};
@@ -82,7 +83,7 @@ fn is_from_the_future(engine: &Engine) -> bool {
 ///
 /// Where `auto` was wrong before, it is the reference, until somebody has done what the warning asks for.
 fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
-    let cases = disagreement::files(session.disk.as_ref(), &session.settings.datadir);
+    let cases = disagreement::files(session.disk.as_ref(), &session.settings.index());
     let name = match session.settings.sigengine {
         "auto" if !cases.is_empty() => "reference",
         name => name,
@@ -98,7 +99,7 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
     }
     session.log.info(format!("Using signature engine {}", chosen.engine.name()));
     let (disk, log) = (Arc::clone(&session.disk), Arc::clone(&session.log));
-    let (directory, has_console) = (session.settings.datadir.clone(), session.has_console);
+    let (directory, has_console) = (session.settings.index(), session.has_console);
     let alarm = move |case: &Disagreement| {
         let sentence = disagreement::keep(disk.as_ref(), &log, &directory, case);
         if !has_console {
@@ -110,11 +111,7 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
 }
 
 fn layout(settings: &Settings) -> Layout {
-    Layout {
-        blocks: settings.blocks.clone(),
-        index: settings.blocks.join("index"),
-        coins: settings.datadir.join("chainstate"),
-    }
+    Layout { blocks: settings.blocks.clone(), index: settings.index(), coins: settings.coins() }
 }
 
 fn engine_settings(
@@ -133,6 +130,7 @@ fn engine_settings(
             Prune::Never | Prune::OnRequest => None,
             Prune::Target { bytes } => Some(bytes),
         },
+        block_file_size_max: if settings.fastprune { FAST_PRUNE_FILE_SIZE_MAX } else { BLOCK_FILE_SIZE_MAX },
         seed: (u128::from(seed) << 64 | u128::from(more_seed)).to_le_bytes(),
         block_key: if settings.blocksxor { random().to_le_bytes() } else { [0; 8] },
         signatures,

@@ -10,6 +10,7 @@ mod abuse;
 mod alerts;
 mod chain;
 mod compare;
+mod foreign;
 mod http;
 mod meanwhile;
 mod peers;

@@ -63,6 +63,11 @@ impl Server {
     pub(crate) fn restart(&mut self, options: &[&str]) {
         self.result("stop", "[]");
         assert_eq!(self.wait(), Some(0));
+        self.start_again(options);
+    }
+
+    /// Starts after its end, on the same folder.
+    pub(crate) fn start_again(&mut self, options: &[&str]) {
         self.child = spawn(&self.program, &self.folder, self.port, &self.options, options);
         self.wait_until_up();
     }

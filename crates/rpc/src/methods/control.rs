@@ -9,6 +9,7 @@ use crate::table::{METHODS as ALL, find};
 use crate::wait::{Until, Wait};
 use lydian_consensus::Chain;
 use serde::Serialize;
+use std::time::Duration;
 
 pub(crate) const METHODS: &[Method] = &[
     Method {

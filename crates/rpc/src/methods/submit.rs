@@ -221,9 +221,10 @@ fn verifychain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
 }
 
 /// Core's `nPruneAfterHeight`.
-fn prune_after_height(chain: Chain) -> u32 {
+fn prune_after_height(chain: Chain, is_fast_prune: bool) -> u32 {
     match chain {
         Chain::Main => 100_000,
+        Chain::Regtest if is_fast_prune => 100,
         Chain::Test | Chain::Testnet4 | Chain::Signet | Chain::Regtest => 1_000,
     }
 }
@@ -248,7 +249,7 @@ fn pruneblockchain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
             .ok_or_else(|| RpcError::parameter("Could not find block with at least the specified timestamp."))?;
     }
     let tip = engine.tip().height.0;
-    if tip < prune_after_height(engine.params().chain) {
+    if tip < prune_after_height(engine.params().chain, call.context.settings.is_fast_prune) {
         return Err(RpcError::misc("Blockchain is too short for pruning."));
     }
     if height > tip {

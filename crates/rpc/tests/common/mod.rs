@@ -47,6 +47,7 @@ pub(crate) fn context() -> Context {
         minimum_chain_work: U256::ZERO,
         initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
         warnings: Arc::default(),
+        is_fast_prune: false,
         prune: PruneMode::Never,
         cache_bytes: 1 << 20,
         check_blocks: 6,

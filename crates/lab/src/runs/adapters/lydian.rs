@@ -7,6 +7,7 @@ use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
 use crate::runs::results::{Answer, Stage, rounded};
 use crate::runs::rpc::Server;
+use lydian_disk::{Disk, RealDisk};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,6 +53,12 @@ impl Adapter for Lydian {
         let mut command = Command::new(&self.program);
         command.arg("--version");
         Ok(ask(command)?.lines().next().unwrap_or_default().to_owned())
+    }
+
+    /// The owner file of docs/formats/README.md: without it they are another program's, which Lydian does not reindex.
+    fn take_over(&self, job: &Job) -> Result<(), LabError> {
+        let text = format!("lydian 1\nchain {}\n", job.network.name);
+        Ok(RealDisk.write_whole(&job.chain_folder().join("blocks/owner"), text.as_bytes())?)
     }
 
     fn reindex(&self, job: &Job) -> Command {

@@ -1,13 +1,18 @@
 //! Where blocks lie that were imported in place, for `-reindex`: it throws the index away, and with it the positions of blocks in files that
-//! are not ours. Input and output: `imported` in the data directory, one absolute path a line.
+//! are not ours. Input and output: `imported` in the directory of blocks, one absolute path a line.
 
-use lydian_disk::{Disk, DiskError, DiskErrorKind, read_whole};
+use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use std::path::{Path, PathBuf};
 
 use crate::limits::SOURCES_SIZE_MAX;
 
+pub(crate) const FILE: &str = "imported";
+
+/// The file, in `blocks`.
+pub(crate) const IMPORTED_FILES: &[OwnFile] = &[OwnFile { name: FILE, proof: Proof::Directory }];
+
 fn path(directory: &Path) -> PathBuf {
-    directory.join("imported")
+    directory.join(FILE)
 }
 
 /// The paths, in the order in which they were imported.
@@ -27,7 +32,7 @@ pub(super) fn add(disk: &dyn Disk, directory: &Path, source: &Path) -> Result<()
     }
     sources.push(source.to_owned());
     let lines: Vec<String> = sources.iter().map(|source| format!("{}\n", source.display())).collect();
-    disk.write_whole(&path(directory), lines.concat().as_bytes())
+    OwnDir::new(directory, IMPORTED_FILES).replace(disk, &path(directory), lines.concat().as_bytes())
 }
 
 #[cfg(test)]

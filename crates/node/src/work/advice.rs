@@ -1,0 +1,115 @@
+//! What helps against an error of the stores: starting again, `-reindex-chainstate` or `-reindex`. Input: the error. Output: the end of its
+//! sentence; empty where the sentence says it already. Each piece of advice was tried on every file of a data directory (`tests/node/damage.rs`).
+
+use lydian_chain::{ChainError, ReadError};
+use lydian_coins::CoinsError;
+use lydian_disk::{DiskError, DiskErrorKind};
+use lydian_engine::EngineError;
+use std::borrow::Cow;
+
+const AGAIN: &str = "; what was durable before is kept: start again to go on";
+const COINS: &str = "; -reindex-chainstate makes the coins anew from the blocks that are here";
+const UNDO: &str = "; -reindex-chainstate writes the undo data anew from the blocks that are here";
+const INDEX: &str = "; -reindex makes the index anew from the block files";
+const BLOCKS: &str = "; -reindex makes the index anew from the blocks that are left";
+const KEY: &str = "; restore it from a copy: without it the blocks in this directory cannot be read";
+const DEVICE: &str = "; check the disk, then start again to go on";
+const PERMISSIONS: &str = "; correct its permissions and start again: nothing is lost";
+const ROOM: &str = "; make room and start again: what was durable before is kept";
+
+pub(super) fn advice(error: &EngineError) -> Cow<'static, str> {
+    let always = |advice: &'static str| Cow::Borrowed(advice);
+    match error {
+        EngineError::Coins(
+            CoinsError::Damaged { .. }
+            | CoinsError::ManifestMissing { .. }
+            | CoinsError::NotAManifest { .. }
+            | CoinsError::Missing { .. },
+        ) => always(COINS),
+        EngineError::Coins(CoinsError::Disk(error)) => of_disk(error, COINS),
+        EngineError::Chain(ChainError::UndoDamaged { .. } | ChainError::UndoMissing { .. }) => always(UNDO),
+        EngineError::Chain(ChainError::Disk(error)) => of_disk(error, rebuild_of(error)),
+        EngineError::Chain(ChainError::Read(ReadError::XorKeySize { .. })) => always(KEY),
+        EngineError::Chain(ChainError::Read(_)) => always(BLOCKS),
+        EngineError::Chain(ChainError::Poisoned { first }) => match first.as_ref() {
+            ChainError::Disk(error) => of_disk(error, rebuild_of(error)),
+            _ => always(AGAIN),
+        },
+        EngineError::Disk(error) => of_disk(error, AGAIN),
+        EngineError::Coins(CoinsError::Full { .. } | CoinsError::Poisoned) | EngineError::Poisoned { .. } => {
+            always(AGAIN)
+        }
+        _ => always(""),
+    }
+}
+
+/// What makes a file of the block store anew.
+fn rebuild_of(error: &DiskError) -> &'static str {
+    let name = error.path.file_name().unwrap_or_default().to_string_lossy();
+    match () {
+        () if name.starts_with("blk") => BLOCKS,
+        () if name.starts_with("rev") => UNDO,
+        () if name == "xor.dat" => KEY,
+        () => INDEX,
+    }
+}
+
+/// `rebuild` where the file itself is the trouble.
+fn of_disk(error: &DiskError, rebuild: &'static str) -> Cow<'static, str> {
+    let advice = match error.kind {
+        DiskErrorKind::NotFound
+        | DiskErrorKind::UnexpectedEnd { .. }
+        | DiskErrorKind::CompressedDataTruncated
+        | DiskErrorKind::CompressedDataInvalid { .. }
+        | DiskErrorKind::TooLarge { .. } => rebuild,
+        DiskErrorKind::IsADirectory | DiskErrorKind::NotADirectory | DiskErrorKind::NotAFile => {
+            return Cow::Owned(format!("; move it away{rebuild}"));
+        }
+        DiskErrorKind::PermissionDenied => PERMISSIONS,
+        DiskErrorKind::NoSpace => ROOM,
+        DiskErrorKind::Io => DEVICE,
+        DiskErrorKind::NotOurs => "",
+        DiskErrorKind::Locked | DiskErrorKind::Poisoned | DiskErrorKind::Other { .. } => AGAIN,
+    };
+    Cow::Borrowed(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOVED_COINS: &str = "; move it away; -reindex-chainstate makes the coins anew from the blocks that are here";
+
+    fn disk_error(path: &str, kind: DiskErrorKind) -> DiskError {
+        DiskError { path: path.into(), offset: None, kind }
+    }
+
+    /// The story: whatever was wrong with a file of the stores, the error ended with "start again to go on"; with a file that is missing or may
+    /// not be read, starting again brings the same error for ever.
+    #[test]
+    fn the_advice_fits_the_error() {
+        let coins = |kind| EngineError::Coins(CoinsError::Disk(disk_error("c/00000001.coins", kind)));
+        let chain = |path: &str, kind| EngineError::Chain(ChainError::Disk(disk_error(path, kind)));
+        for (error, expected) in [
+            (coins(DiskErrorKind::NotFound), COINS),
+            (coins(DiskErrorKind::UnexpectedEnd { missing: 1 }), COINS),
+            (coins(DiskErrorKind::IsADirectory), MOVED_COINS),
+            (coins(DiskErrorKind::PermissionDenied), PERMISSIONS),
+            (coins(DiskErrorKind::NoSpace), ROOM),
+            (coins(DiskErrorKind::Io), DEVICE),
+            (coins(DiskErrorKind::Poisoned), AGAIN),
+            (chain("b/index/index.log", DiskErrorKind::NotFound), INDEX),
+            (chain("b/index/index.log", DiskErrorKind::PermissionDenied), PERMISSIONS),
+            (chain("b/blk00000.dat", DiskErrorKind::NotFound), BLOCKS),
+            (chain("b/xor.dat", DiskErrorKind::NotFound), KEY),
+            (chain("b/rev00000.dat", DiskErrorKind::UnexpectedEnd { missing: 3 }), UNDO),
+            (EngineError::Chain(ChainError::UndoMissing { path: "r".into(), offset: 8 }), UNDO),
+            (EngineError::Disk(disk_error("c/wipe", DiskErrorKind::PermissionDenied)), PERMISSIONS),
+            (EngineError::Poisoned { reason: String::new() }, AGAIN),
+        ] {
+            assert_eq!(advice(&error), expected, "{error}");
+        }
+        let first = Box::new(ChainError::Disk(disk_error("b/index/index.log", DiskErrorKind::NotFound)));
+        assert_eq!(advice(&EngineError::Chain(ChainError::Poisoned { first })), INDEX);
+    }
+}
