@@ -4,11 +4,12 @@ use crate::server::Server;
 use lydian_lab::files::BlockWriter;
 use lydian_lab::plan::MixSettings;
 use lydian_lab::presets::mainnet_mix;
-use lydian_oracle::Scratch;
 use lydian_primitives::{OutPoint, RawBlock};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,15 @@ struct Lives {
     tip: u64,
 }
 
-fn lives(folder: &std::path::Path) -> Lives {
+/// A chain: the folder of its block file, and what became of its outputs. Made once for all tests.
+static CHAIN: LazyLock<(PathBuf, Lives)> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rpc-meanwhile");
+    let _ = std::fs::remove_dir_all(&folder);
+    let lives = lives(&folder);
+    (folder, lives)
+});
+
+fn lives(folder: &Path) -> Lives {
     let mut writer = BlockWriter::new(folder, "blk").unwrap();
     let mut of: HashMap<OutPoint, (u64, u64)> = HashMap::new();
     let (mut height_of, mut height) = (HashMap::new(), 0);
@@ -77,9 +86,8 @@ fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64
 /// the node stops in the middle of it.
 #[test]
 fn a_node_serves_while_it_validates_what_is_on_disk() {
-    let folder = Scratch::new("rpc-behind");
-    let lives = lives(folder.path());
-    let file = format!("-loadblock={}", folder.path().join("blk00000.dat").display());
+    let (folder, lives) = &*CHAIN;
+    let file = format!("-loadblock={}", folder.join("blk00000.dat").display());
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let bind = format!("-bind=127.0.0.1:{port}");
     let peer = Server::lydian("behind-peer", &[]);
@@ -127,14 +135,13 @@ fn the_initial_download_goes_by_the_mocked_time_from_the_start() {
 
 #[test]
 fn coins_while_blocks_come_and_go() {
-    let folder = Scratch::new("rpc-meanwhile");
-    let lives = lives(folder.path());
-    let file = format!("-loadblock={}", folder.path().join("blk00000.dat").display());
+    let (folder, lives) = &*CHAIN;
+    let file = format!("-loadblock={}", folder.join("blk00000.dat").display());
     let lydian = Server::lydian("meanwhile", &[&file]);
     let (is_over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..2 {
-            let (lydian, lives, is_over, asked) = (&lydian, &lives, &is_over, &asked);
+            let (lydian, is_over, asked) = (&lydian, &is_over, &asked);
             scope.spawn(move || watch(lydian, lives, is_over, asked, thread));
         }
         // The watchers end whatever happens here.
