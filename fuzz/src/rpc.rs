@@ -60,6 +60,7 @@ fn context() -> Context {
         check_level: 3,
         deprecated: Vec::new(),
         checks_help: false,
+        block_version: None,
     };
     Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
 }

@@ -44,5 +44,5 @@ pub use store::{
     BLOCKS_FILES, BlockStore, ChainError, INDEX_FILES, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned, StoreRemark,
     UndoFault, wipe_for_reindex,
 };
-pub use tree::{Branch, HeaderTree, Node, NodeId, RefusedAt};
+pub use tree::{Branch, HeaderTree, Node, NodeId, RefusedAt, TreeInconsistency};
 pub use undo::{BlockUndo, decode_undo, encode_undo};

@@ -32,7 +32,7 @@ pub use block::{CheckedBlock, Parent, check_block, is_block_mutated};
 pub use coins::{Found, FundedBlock, fund, judge};
 pub use header::{check_header, check_header_in_chain};
 pub use header_run::HeaderRun;
-pub use params::{Chain, Deployment, Params};
+pub use params::{Chain, Deployment, DeploymentError, Params, VersionBits};
 pub use plain::{Accepted, PlainValidator, Rejected};
 pub use prevouts::{CoinCountMismatch, PrevoutReport, SpentCoin, verify_alone, verify_with_prevouts};
 pub use rule::{RULES, Rule, RuleInfo, Step, Violation};

@@ -3,8 +3,9 @@
 //! No I/O. The genesis blocks are built from their parts and their hashes compared by test.
 
 use crate::u256::U256;
+use lydian_hash::sha256d;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
-use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint, RawBlock, hex};
+use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint, RawBlock, hex, write_compact_size};
 use lydian_script::Flags;
 use std::fmt;
 use std::str::FromStr;
@@ -99,6 +100,43 @@ pub struct ScriptFlagException {
     pub flags: Flags,
 }
 
+/// A soft fork that miners activate by a bit of the version (BIP-0009): Core's `BIP9Deployment`. There is one, `testdummy`, which binds no block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VersionBits {
+    /// The bit of the version.
+    pub bit: u32,
+    /// Median time past from which on miners signal, or [`VersionBits::ALWAYS_ACTIVE`] or [`VersionBits::NEVER_ACTIVE`].
+    pub start_time: i64,
+    /// Median time past at which it fails.
+    pub timeout: i64,
+    pub min_activation_height: i32,
+    /// Blocks of a period that must signal.
+    pub threshold: u32,
+    pub period: u32,
+}
+
+impl VersionBits {
+    pub const ALWAYS_ACTIVE: i64 = -1;
+    pub const NEVER_ACTIVE: i64 = -2;
+    pub const NO_TIMEOUT: i64 = i64::MAX;
+
+    const fn unused(threshold: u32) -> VersionBits {
+        VersionBits {
+            bit: 28,
+            start_time: VersionBits::NEVER_ACTIVE,
+            timeout: VersionBits::NO_TIMEOUT,
+            min_activation_height: 0,
+            threshold,
+            period: 2016,
+        }
+    }
+
+    /// Whether it can ever be active: Core's `DeploymentEnabled`.
+    pub fn is_enabled(&self) -> bool {
+        self.start_time != VersionBits::NEVER_ACTIVE
+    }
+}
+
 /// The settings of one chain: Core's `Consensus::Params`, and the magic of its files and messages.
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -122,6 +160,8 @@ pub struct Params {
     pub enforce_bip94: bool,
     /// The script every block must solve (BIP-0325); only on signet.
     pub signet_challenge: Option<Vec<u8>>,
+    /// Core's `DEPLOYMENT_TESTDUMMY`.
+    pub testdummy: VersionBits,
 }
 
 const TWO_WEEKS: i64 = 14 * 24 * 60 * 60;
@@ -167,6 +207,7 @@ impl Params {
             no_retargeting: false,
             enforce_bip94: false,
             signet_challenge: None,
+            testdummy: VersionBits::unused(1815),
         }
     }
 
@@ -183,6 +224,7 @@ impl Params {
             activation_heights: [21_111, 581_885, 330_776, 770_112, 834_624].map(Height),
             bip34_hash: hash("0000000023b3a96d3484e5abb3755c413e7d41500f8e2a5c3f0dd01299cd8ef8"),
             allow_min_difficulty_blocks: true,
+            testdummy: VersionBits::unused(1512),
             ..Params::main()
         }
     }
@@ -197,6 +239,7 @@ impl Params {
             bip34_hash: BlockHash::ZERO,
             allow_min_difficulty_blocks: true,
             enforce_bip94: true,
+            testdummy: VersionBits::unused(1512),
             ..Params::main()
         }
     }
@@ -230,6 +273,7 @@ impl Params {
             pow_target_timespan: 24 * 60 * 60,
             allow_min_difficulty_blocks: true,
             no_retargeting: true,
+            testdummy: VersionBits { start_time: 0, threshold: 108, period: 144, ..VersionBits::unused(0) },
             ..Params::main()
         }
     }
@@ -248,26 +292,59 @@ impl Params {
         height >= self.activation_height(deployment)
     }
 
-    /// Moves a soft fork of regtest: Core's `-testactivationheight=NAME@HEIGHT`.
-    pub fn with_activation_height(mut self, setting: &str) -> Result<Params, ActivationHeightError> {
-        let fail = |reason| Err(ActivationHeightError { setting: setting.to_owned(), reason });
-        if self.chain != Chain::Regtest {
-            return fail("activation heights can be set on regtest only");
+    /// Moves a soft fork: Core's `-testactivationheight=NAME@HEIGHT`. Not on the main chain.
+    pub fn with_activation_height(mut self, setting: &str) -> Result<Params, DeploymentError> {
+        let text = || setting.to_owned();
+        let (name, height) = setting.split_once('@').ok_or_else(|| DeploymentError::Format { setting: text() })?;
+        // Core takes heights below the largest int.
+        let height =
+            integral(height).and_then(|height| u32::try_from(height).ok()).filter(|height| *height < 0x7fff_ffff);
+        let height = height.ok_or_else(|| DeploymentError::Height { setting: text() })?;
+        let deployment = Deployment::ALL.into_iter().find(|deployment| deployment.name() == name);
+        let deployment = deployment.ok_or_else(|| DeploymentError::Name { setting: text() })?;
+        if self.chain == Chain::Main {
+            return Err(DeploymentError::Mainnet { option: "testactivationheight" });
         }
-        let Some((name, height)) = setting.split_once('@') else {
-            return fail("it must have the form NAME@HEIGHT");
+        self.activation_heights[deployment as usize] = Height(height);
+        Ok(self)
+    }
+
+    /// Sets the times of `testdummy`: Core's `-vbparams=deployment:start:end[:min_activation_height]`. Not on the main chain.
+    pub fn with_version_bits(mut self, setting: &str) -> Result<Params, DeploymentError> {
+        let parts: Vec<&str> = setting.split(':').collect();
+        let [name, start, end, rest @ ..] = &parts[..] else { return Err(DeploymentError::VersionBits) };
+        let min_height = match rest {
+            [] => None,
+            [height] => Some(*height),
+            _ => return Err(DeploymentError::VersionBits),
         };
-        let Some(deployment) = Deployment::ALL.into_iter().find(|deployment| deployment.name() == name) else {
-            return fail("the name must be bip34, dersig, cltv, csv or segwit");
-        };
-        match height.parse::<u32>() {
-            // Core takes heights below the largest int.
-            Ok(height) if height < 0x7fff_ffff => {
-                self.activation_heights[deployment as usize] = Height(height);
-                Ok(self)
-            }
-            _ => fail("the height must be a whole number from 0 to 2147483646"),
+        let number =
+            |text: &str, name| integral(text).ok_or_else(|| DeploymentError::Number { name, text: text.to_owned() });
+        let start_time = number(start, "nStartTime")?;
+        let timeout = number(end, "nTimeout")?;
+        let min_height = min_height.map_or(Ok(0), |text| number(text, "min_activation_height"))?;
+        if *name != "testdummy" {
+            return Err(DeploymentError::Deployment { name: (*name).to_owned() });
         }
+        if self.chain == Chain::Main {
+            return Err(DeploymentError::Mainnet { option: "vbparams" });
+        }
+        // Core keeps an int of it.
+        let bound = |height: i64| i32::try_from(height).unwrap_or(if height < 0 { i32::MIN } else { i32::MAX });
+        self.testdummy =
+            VersionBits { start_time, timeout, min_activation_height: bound(min_height), ..self.testdummy };
+        Ok(self)
+    }
+
+    /// A signet of one's own: Core's `-signetchallenge`. Its magic is the first bytes of the double SHA-256 of the challenge, serialised as a script.
+    pub fn with_signet_challenge(mut self, challenge: Vec<u8>) -> Params {
+        let mut serialised = Vec::with_capacity(challenge.len() + 9);
+        write_compact_size(&mut serialised, challenge.len());
+        serialised.extend_from_slice(&challenge);
+        let digest = sha256d(&serialised);
+        self.magic = [digest[0], digest[1], digest[2], digest[3]];
+        self.signet_challenge = Some(challenge);
+        self
     }
 
     /// The genesis block: Core's `CreateGenesisBlock`.
@@ -313,20 +390,41 @@ impl Params {
     }
 }
 
-/// A setting of an activation height that is none.
+/// A setting of a deployment that is none; the words are Core's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActivationHeightError {
-    pub setting: String,
-    pub reason: &'static str,
+pub enum DeploymentError {
+    Format { setting: String },
+    Height { setting: String },
+    Name { setting: String },
+    VersionBits,
+    Number { name: &'static str, text: String },
+    Deployment { name: String },
+    Mainnet { option: &'static str },
 }
 
-impl fmt::Display for ActivationHeightError {
+impl fmt::Display for DeploymentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "-testactivationheight={}: {}", self.setting, self.reason)
+        const FORM: &str = "for -testactivationheight=name@height.";
+        match self {
+            Self::Format { setting } => write!(f, "Invalid format ({setting}) {FORM}"),
+            Self::Height { setting } => write!(f, "Invalid height value ({setting}) {FORM}"),
+            Self::Name { setting } => write!(f, "Invalid name ({setting}) {FORM}"),
+            Self::VersionBits => {
+                f.write_str("Version bits parameters malformed, expecting deployment:start:end[:min_activation_height]")
+            }
+            Self::Number { name, text } => write!(f, "Invalid {name} ({text})"),
+            Self::Deployment { name } => write!(f, "Invalid deployment ({name})"),
+            Self::Mainnet { option } => write!(f, "The -{option} option may not be used on mainnet."),
+        }
     }
 }
 
-impl std::error::Error for ActivationHeightError {}
+impl std::error::Error for DeploymentError {}
+
+/// Core's `ToIntegral`: a whole number and nothing else.
+fn integral(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
+}
 
 /// A hash written in this file; a misprint gives zero, which the tests below find.
 fn hash(text: &str) -> BlockHash {
@@ -342,7 +440,6 @@ fn limit(text: &str) -> U256 {
 mod tests {
     use super::*;
     use crate::pow::expand;
-    use lydian_hash::sha256d;
 
     /// checklist: 28
     #[test]
@@ -361,11 +458,12 @@ mod tests {
     #[test]
     fn signet_magic_is_made_of_the_challenge() {
         let params = Params::new(Chain::Signet);
-        let challenge = params.signet_challenge.unwrap();
-        let mut serialised = vec![u8::try_from(challenge.len()).unwrap()];
-        serialised.extend_from_slice(&challenge);
+        let challenge = params.signet_challenge.clone().unwrap();
         assert_eq!(challenge.len(), 71);
-        assert_eq!(params.magic, sha256d(&serialised)[..4]);
+        assert_eq!(params.clone().with_signet_challenge(challenge).magic, params.magic);
+        // OP_TRUE: the magic of every signet that anyone may extend.
+        let open = params.with_signet_challenge(vec![0x51]);
+        assert_eq!((open.magic, open.signet_challenge.unwrap()), ([0x54, 0xd2, 0x6f, 0xbd], vec![0x51]));
     }
 
     /// The soft forks of every chain start at Core's heights: from genesis on where the chain is young.
@@ -381,13 +479,50 @@ mod tests {
     }
 
     #[test]
-    fn activation_heights_move_on_regtest_only() {
+    fn activation_heights_move_where_core_moves_them() {
         let set = |text| Params::new(Chain::Regtest).with_activation_height(text);
         assert_eq!(set("segwit@432").unwrap().activation_height(Deployment::Segwit), Height(432));
         assert_eq!(set("dersig@1251").unwrap().activation_height(Deployment::Dersig), Height(1251));
-        for bad in ["segwit", "taproot@1", "segwit@", "segwit@-1", "segwit@2147483647"] {
-            assert_eq!(set(bad).unwrap_err().setting, bad);
+        for (bad, what) in [
+            ("segwit", "format"),
+            ("taproot@1", "name"),
+            ("segwit@", "height value"),
+            ("segwit@-1", "height value"),
+            ("segwit@+1", "height value"),
+            ("segwit@2147483647", "height value"),
+        ] {
+            let expected = format!("Invalid {what} ({bad}) for -testactivationheight=name@height.");
+            assert_eq!(set(bad).unwrap_err().to_string(), expected);
         }
-        assert!(Params::new(Chain::Main).with_activation_height("segwit@1").is_err());
+        assert!(Params::new(Chain::Signet).with_activation_height("segwit@5").is_ok());
+        let error = Params::new(Chain::Main).with_activation_height("segwit@1").unwrap_err();
+        assert_eq!(error.to_string(), "The -testactivationheight option may not be used on mainnet.");
+    }
+
+    #[test]
+    fn version_bits_are_set_where_core_sets_them() {
+        let set = |text| Params::new(Chain::Regtest).with_version_bits(text);
+        let set_times = |text| {
+            set(text).map(|params| {
+                let VersionBits { start_time, timeout, min_activation_height, .. } = params.testdummy;
+                (start_time, timeout, min_activation_height)
+            })
+        };
+        assert_eq!(set_times("testdummy:1199145601:1230767999"), Ok((1_199_145_601, 1_230_767_999, 0)));
+        assert_eq!(set_times("testdummy:-2:9223372036854775807:144"), Ok((-2, i64::MAX, 144)));
+        const MALFORMED: &str =
+            "Version bits parameters malformed, expecting deployment:start:end[:min_activation_height]";
+        for (bad, expected) in [
+            ("testdummy:0", MALFORMED),
+            ("testdummy:0:1:2:3", MALFORMED),
+            ("testdummy:a:1", "Invalid nStartTime (a)"),
+            ("testdummy:0:", "Invalid nTimeout ()"),
+            ("testdummy:0:1:x", "Invalid min_activation_height (x)"),
+            ("taproot:0:1", "Invalid deployment (taproot)"),
+        ] {
+            assert_eq!(set(bad).unwrap_err().to_string(), expected);
+        }
+        let error = Params::new(Chain::Main).with_version_bits("testdummy:0:1").unwrap_err();
+        assert_eq!(error.to_string(), "The -vbparams option may not be used on mainnet.");
     }
 }

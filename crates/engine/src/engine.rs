@@ -21,6 +21,7 @@ use lydian_curve::Refereed;
 use lydian_disk::Disk;
 use lydian_primitives::{Block, BlockHash, HashedHeader, Header, Height, OutPoint};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -44,6 +45,8 @@ pub(crate) struct Desk {
     storing: Mutex<()>,
     /// The first error, after which nobody may change anything.
     failed: Mutex<Option<String>>,
+    /// Changes so far, for [`Settings::check_tree_every`].
+    changes: AtomicU32,
 }
 
 /// An engine, and what was found and mended while opening the files.
@@ -90,8 +93,13 @@ impl Engine {
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Opened, EngineError> {
         let (core, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
-        let desk =
-            Arc::new(Desk { core, writer: Mutex::default(), storing: Mutex::default(), failed: Mutex::default() });
+        let desk = Arc::new(Desk {
+            core,
+            writer: Mutex::default(),
+            storing: Mutex::default(),
+            failed: Mutex::default(),
+            changes: AtomicU32::new(0),
+        });
         let reviewer = if desk.core.settings.signatures.is_watched() { Some(review::start(&desk)?) } else { None };
         Ok(Opened { engine: Engine { desk, reviewer }, remarks })
     }
@@ -344,7 +352,20 @@ impl Desk {
     /// taken in half a block.
     pub(crate) fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
         let _writer = lock(&self.writer);
-        self.attempt(change)
+        self.attempt(|core| {
+            let result = change(core)?;
+            self.check_tree(core)?;
+            Ok(result)
+        })
+    }
+
+    /// Core's `CheckBlockIndex`, once in so many changes as the settings ask for.
+    fn check_tree(&self, core: &Core) -> Result<(), EngineError> {
+        let every = core.settings.check_tree_every;
+        if every == 0 || !self.changes.fetch_add(1, Ordering::Relaxed).is_multiple_of(every) {
+            return Ok(());
+        }
+        core.tree().check().map_err(EngineError::Tree)
     }
 
     /// Stores a block. It changes no active chain, so that it may go on beside a validation, which finds the block in the tree.

@@ -1,6 +1,6 @@
 //! [`EngineError`]: the disk, or what lies on it. Never a verdict on a block: a block is not invalid because a disk is full.
 
-use lydian_chain::ChainError;
+use lydian_chain::{ChainError, TreeInconsistency};
 use lydian_coins::CoinsError;
 use lydian_disk::DiskError;
 use lydian_primitives::{BlockHash, Height};
@@ -27,6 +27,8 @@ pub enum EngineError {
         height: Height,
         what: &'static str,
     },
+    /// `-checkblockindex` found the header tree inconsistent.
+    Tree(TreeInconsistency),
     /// The thread of the reviews could not be started.
     Thread {
         reason: String,
@@ -52,6 +54,7 @@ impl fmt::Display for EngineError {
             EngineError::MissingBlock { hash, height, what } => {
                 write!(f, "{what} of block {hash} at height {height} is needed and not here; -reindex makes it anew")
             }
+            EngineError::Tree(error) => error.fmt(f),
             EngineError::Thread { reason } => write!(f, "a thread could not be started: {reason}"),
             EngineError::Poisoned { reason } => write!(f, "stopped by an earlier error: {reason}"),
         }

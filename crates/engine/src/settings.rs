@@ -62,6 +62,8 @@ pub struct Settings {
     pub seed: [u8; 16],
     /// The key of a new directory of block files (`xor.dat`); zeros for none.
     pub block_key: [u8; 8],
+    /// `-checkblockindex`: the header tree is checked after every so many changes; 0: never.
+    pub check_tree_every: u32,
     /// Who verifies signatures, and how it is watched. Blocks at the tip are reviewed where this is not the reference.
     pub signatures: Arc<Refereed>,
     /// Told of what no call brought about: what follows from a review. The others are told by their caller's observer.
@@ -89,6 +91,7 @@ impl Settings {
             window_blocks: usize::MAX,
             batch_inputs: BATCH_INPUTS,
             stop_at: None,
+            check_tree_every: 0,
             assume_valid: None,
             prune_bytes: None,
             block_file_size_max: BLOCK_FILE_SIZE_MAX,

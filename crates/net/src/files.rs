@@ -30,9 +30,11 @@ pub(crate) fn load(
     random: &mut ChaCha20Rng,
 ) -> Result<(AddrMan, Bans), FilesError> {
     let mut bans = Bans::new(ban_time, random);
-    let Some(DataFolder { disk, folder }) = data else { return Ok((AddrMan::new(random), bans)) };
+    let empty = if settings.connect.deterministic_addrman { AddrMan::deterministic } else { AddrMan::new };
+    let Some(DataFolder { disk, folder }) = data else { return Ok((empty(random), bans)) };
     let files = Files::new(disk.as_ref(), folder, settings.params.magic);
-    let (addrman, origin) = files.load_addrman(random)?;
+    let (mut addrman, origin) = files.load_addrman(random, empty)?;
+    addrman.set_check_every(settings.connect.check_addrman);
     host.log(
         false,
         &match origin {

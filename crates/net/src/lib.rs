@@ -100,10 +100,20 @@ pub enum NetworkError {
     },
     Bind {
         address: SocketAddr,
-        reason: String,
+        error: BindFault,
     },
     /// A file of the last run.
     Files(FilesError),
+}
+
+/// Why an address cannot be listened on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindFault {
+    InUse,
+    /// The system's words and number, as Core writes them.
+    Other {
+        reason: String,
+    },
 }
 
 impl std::fmt::Display for NetworkError {
@@ -111,10 +121,12 @@ impl std::fmt::Display for NetworkError {
         match self {
             NetworkError::Runtime { reason } => write!(f, "The threads of the network could not be started: {reason}"),
             NetworkError::Files(error) => error.fmt(f),
-            NetworkError::Bind { address, reason } => write!(
-                f,
-                "Unable to bind to {address} on this computer: {reason}. Is another node running? Choose another -port or -bind, or -listen=0."
-            ),
+            NetworkError::Bind { address, error: BindFault::InUse } => {
+                write!(f, "Unable to bind to {address} on this computer. Lydian is probably already running.")
+            }
+            NetworkError::Bind { address, error: BindFault::Other { reason } } => {
+                write!(f, "Unable to bind to {address} on this computer (bind returned error {reason})")
+            }
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! An IPv6 address stands for IPv6 alone, so that `::` and `0.0.0.0` may both be listened on with one port, as Core does it by default.
 
-use crate::NetworkError;
 use crate::dial::Dialer;
+use crate::{BindFault, NetworkError};
 use lydian_p2p::peer::Permissions;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -38,6 +38,14 @@ impl Listen {
     }
 }
 
+/// Core's `NetworkErrorString`: "Permission denied (13)".
+fn fault(error: &io::Error) -> BindFault {
+    if error.kind() == io::ErrorKind::AddrInUse {
+        return BindFault::InUse;
+    }
+    BindFault::Other { reason: error.to_string().replace("(os error ", "(") }
+}
+
 /// Takes connections at a place from now on; gives the address, where the system chose the port.
 pub(crate) fn listen(place: Listen, dialer: &Arc<Dialer>) -> Result<Option<SocketAddr>, NetworkError> {
     let bound = open(place.address).and_then(|listener| {
@@ -47,7 +55,7 @@ pub(crate) fn listen(place: Listen, dialer: &Arc<Dialer>) -> Result<Option<Socke
     let (listener, address) = match bound {
         Ok(bound) => bound,
         Err(_) if place.is_optional => return Ok(None),
-        Err(error) => return Err(NetworkError::Bind { address: place.address, reason: error.to_string() }),
+        Err(error) => return Err(NetworkError::Bind { address: place.address, error: fault(&error) }),
     };
     let dialer = Arc::clone(dialer);
     tokio::spawn(async move {

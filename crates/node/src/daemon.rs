@@ -8,6 +8,7 @@
 use crate::exit;
 use std::env;
 use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub(crate) const MARK: &str = "LYDIAN_DAEMON";
@@ -28,7 +29,7 @@ pub(crate) fn detach() {
 }
 
 /// Starts the background process and waits until it lets go.
-pub(crate) fn start() -> u8 {
+pub(crate) fn start(log: Option<&Path>) -> u8 {
     let say = |text: &str| {
         // Nobody is left to be told that nobody is left.
         let _ = writeln!(io::stderr().lock(), "{text}");
@@ -57,7 +58,8 @@ pub(crate) fn start() -> u8 {
         }
         say(&line);
     }
-    say("Error during initialization - check debug.log for details");
+    let name = log.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    say(&format!("Error during initialization - check {name} for details"));
     let code = child.wait().ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
     code.filter(|code| *code != exit::DONE).unwrap_or(exit::DIRECTORY)
 }

@@ -1,4 +1,4 @@
-//! Exit codes of the node. Constants only; help and `docs/config.md` tell them.
+//! Exit codes. Help and `docs/config.md` list them: those below are of `import`, `utxohash`, `info` and `verify`; the daemon has Bitcoin Core's.
 
 /// Done, or stopped as asked.
 pub(crate) const DONE: u8 = 0;
@@ -17,3 +17,15 @@ pub(crate) const DISK: u8 = 4;
 
 /// Our mistake: what a Rust program that panics ends with.
 pub(crate) const PANIC: u8 = 101;
+
+/// The exit code of the daemon, 0 or 1 as Core's. A block that is invalid is no fault of the node.
+pub(crate) fn of_daemon(code: u8) -> u8 {
+    match code {
+        DONE | INVALID => DONE,
+        PANIC => PANIC,
+        _ => FAILURE,
+    }
+}
+
+/// Core's `EXIT_FAILURE`.
+const FAILURE: u8 = 1;

@@ -2,7 +2,6 @@
 //! none.
 
 use crate::screen::{Screen, Tone, wrap};
-use crate::settings::nearest::edits;
 use lydian_consensus::{RULES, RuleInfo, Step};
 use std::io::{self, Write};
 
@@ -100,6 +99,22 @@ fn nearest(asked: &str) -> Vec<&'static str> {
     });
     names.truncate(3);
     names
+}
+
+/// Letters to insert, delete or replace to make one text the other.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ pub(crate) struct Host {
     /// The working directory.
     pub(crate) directory: PathBuf,
     pub(crate) cores: usize,
+    /// All memory of the machine: Core's `GetTotalRAM`.
+    pub(crate) memory_bytes: Option<u64>,
     /// The first address of a name.
     pub(crate) lookup: fn(&str) -> Option<IpAddr>,
     /// How many files may be open, of so many that are wanted.
@@ -26,6 +28,7 @@ impl Host {
             home: env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
             directory: env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             cores: thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: crate::process::memory_bytes(),
             lookup,
             descriptors,
         }

@@ -44,3 +44,6 @@ pub(crate) const LOG_WINDOW_MICROS: u64 = 3_600_000_000;
 
 /// Bytes of what this node calls itself, comments of `-uacomment` included: Core's `MAX_SUBVERSION_LENGTH`.
 pub(crate) const USER_AGENT_LENGTH_MAX: usize = 256;
+
+/// Bytes of `settings.json`.
+pub(crate) const SETTINGS_FILE_SIZE_MAX: u64 = 1 << 20;

@@ -39,7 +39,7 @@ use host::Host;
 use lydian_disk::RealDisk;
 use rustix::fs::Mode;
 use screen::Screen;
-use settings::{Settings, Words, help};
+use settings::{Notice, Settings, Words, help};
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -65,20 +65,22 @@ fn main() -> ExitCode {
 
 /// The node on a thread of its own, so that the process can end while something that cannot be interrupted goes on.
 fn live(arguments: Vec<OsString>) -> u8 {
+    let is_daemon = settings::command(&arguments).is_none();
     let (leave, left) = sync_channel(1);
     let body = move || {
         let code = node(arguments, &leave);
         // It is full only if the process ends already.
         let _ = leave.try_send(code);
     };
-    match thread::Builder::new().name("lydian".to_owned()).spawn(body) {
+    let code = match thread::Builder::new().name("lydian".to_owned()).spawn(body) {
         // Nothing is sent if the thread panics, which it has told by then.
         Ok(_) => left.recv().unwrap_or(exit::PANIC),
         Err(error) => {
             daemon::complain(&format!("a thread could not be started: {error}"));
             exit::DIRECTORY
         }
-    }
+    };
+    if is_daemon { exit::of_daemon(code) } else { code }
 }
 
 /// Everything that has settings.
@@ -94,14 +96,16 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
         return exit::DONE;
     }
     let host = Host::this();
-    let settings = match settings::load(&words, &host, &RealDisk) {
+    let mut notices = words.notices.clone();
+    let settings = settings::load(&words, &host, &RealDisk, &mut notices);
+    for line in notices.iter().filter_map(Notice::stderr) {
+        // Without stderr there is no other place for it; the log has it too.
+        let _ = writeln!(io::stderr().lock(), "{line}");
+    }
+    let settings = match settings {
         Ok(settings) => settings,
         Err(error) => return refuse(&error),
     };
-    for warning in &settings.warnings {
-        // Nobody is left to be told that nobody is left.
-        let _ = writeln!(io::stderr().lock(), "Warning: {warning}");
-    }
     // Absolute, because it is kept.
     let argument = words.arguments.first().map(|word| host.absolute(Path::new(word)));
     let task = match (words.command, argument) {
@@ -133,7 +137,7 @@ fn style(settings: &Settings, is_node: bool) -> Style {
 fn told(words: &Words) -> bool {
     let screen = Screen::new();
     if words.has_switch("version") {
-        screen.line(&format!("lydian {}", env!("CARGO_PKG_VERSION")));
+        screen.line(version().trim_end());
     } else if words.wants_help() {
         screen.line(help::help(screen.width(), words.has_switch("help-debug")).trim_end());
     } else if words.has_switch("help-config") {
@@ -144,6 +148,15 @@ fn told(words: &Words) -> bool {
         return false;
     }
     true
+}
+
+/// The words of `bitcoind -version`, which programs take apart: the version is the word after "version".
+fn version() -> String {
+    format!(
+        "Lydian daemon version v{} lydian\nCopyright (C) 2025-2026 The Lydian developers\n\nThis is experimental software.\nDistributed under the \
+         MIT software license or the Apache License 2.0, see the\naccompanying files LICENSE-MIT and LICENSE-APACHE\n",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 fn refuse(error: &settings::SettingsError) -> u8 {

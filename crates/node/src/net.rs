@@ -52,7 +52,11 @@ pub(crate) fn start(
             reachable: settings.net.reachable.clone(),
             download_bytes: DOWNLOAD_BYTES,
             seed,
-            connect: connect(&settings.net),
+            connect: ConnectSettings {
+                deterministic_addrman: settings.test.deterministic_addrman,
+                check_addrman: settings.checkaddrman,
+                ..connect(&settings.net)
+            },
         },
         listen: settings.net.binds.iter().map(listen).collect(),
         whitelist: settings.net.whitelist.clone(),

@@ -27,6 +27,12 @@ pub(crate) fn peak_memory_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// All memory of the machine.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    let kib = field("/proc/meminfo", "MemTotal:")?;
+    Some(kib * 1024)
+}
+
 /// Bytes that went from and to disks (not those that the system had in memory).
 pub(crate) fn disk_bytes() -> Option<(u64, u64)> {
     Some((field("/proc/self/io", "read_bytes:")?, field("/proc/self/io", "write_bytes:")?))

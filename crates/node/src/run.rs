@@ -9,9 +9,9 @@ use crate::datadir::{DataDir, DataDirError};
 use crate::exit;
 use crate::log::Log;
 use crate::notify::Notifier;
-use crate::settings::Settings;
+use crate::settings::{Notice, Settings};
 use crate::signals::{self, Stop};
-use lydian_disk::{Change, Disk, OwnDir, OwnFile, Proof, RealDisk};
+use lydian_disk::{Change, Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, RealDisk};
 use lydian_engine::InitialDownload;
 use lydian_rpc::Warnings;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,11 @@ pub(crate) fn run(
     work: impl FnOnce(&Session<'_>) -> u8,
 ) -> u8 {
     if settings.daemon && !daemon::is_background() {
-        return daemon::start();
+        // Core looks for the locks before it forks, so that the first process says what is wrong.
+        return match DataDir::open(settings, &RealDisk) {
+            Ok(_) => daemon::start(settings.log.file.as_deref()),
+            Err(error) => refuse(&error),
+        };
     }
     if settings.daemon && !settings.daemonwait {
         daemon::ready();
@@ -38,19 +42,21 @@ pub(crate) fn run(
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let directory = match DataDir::open(settings, disk.as_ref()) {
         Ok(directory) => directory,
-        Err(error) => {
-            daemon::complain(&error.to_string());
-            return match error {
-                DataDirError::Disk(_) => exit::DISK,
-                _ => exit::DIRECTORY,
-            };
-        }
+        Err(error) => return refuse(&error),
     };
+    if let Some(file) = &settings.file
+        && let Err(problem) = file.write(disk.as_ref())
+    {
+        daemon::complain(&problem.to_string());
+        return exit::DIRECTORY;
+    }
     let has_console = settings.log.console.unwrap_or(has_console && !settings.daemon);
     let log = Arc::new(Log::new(Arc::clone(&disk), &settings.log, has_console));
     greet(settings, &log);
     if let Err(error) = log.open(settings.log.shrink) {
-        daemon::complain(&format!("Could not open debug log file {error}"));
+        let path = settings.log.file.as_deref().unwrap_or(Path::new("")).display();
+        daemon::complain(&format!("Could not open debug log file {path}"));
+        log.error(error);
         return exit::DISK;
     }
     if let Some(seconds) = settings.mocktime {
@@ -70,6 +76,26 @@ pub(crate) const PID_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Op
 
 fn own_pid(pid: &Path) -> OwnDir {
     OwnDir::of(pid, PID_FILES)
+}
+
+/// Core's `SysErrorString`, for what a path can be wrong in.
+fn system_words(error: &DiskError) -> String {
+    match error.kind {
+        DiskErrorKind::NotFound => "No such file or directory (2)".to_owned(),
+        DiskErrorKind::PermissionDenied => "Permission denied (13)".to_owned(),
+        DiskErrorKind::NotADirectory => "Not a directory (20)".to_owned(),
+        DiskErrorKind::IsADirectory => "Is a directory (21)".to_owned(),
+        DiskErrorKind::NoSpace => "No space left on device (28)".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn refuse(error: &DataDirError) -> u8 {
+    daemon::complain(&error.to_string());
+    match error {
+        DataDirError::Disk(_) => exit::DISK,
+        _ => exit::DIRECTORY,
+    }
 }
 
 fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Session<'_>) -> u8) -> u8 {
@@ -95,7 +121,8 @@ fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Sessio
     if let Some(pid) = &settings.pid
         && let Err(error) = own_pid(pid).replace(disk.as_ref(), pid, format!("{}\n", process::id()).as_bytes())
     {
-        daemon::complain(&format!("Unable to create the PID file {error}"));
+        let reason = system_words(&error);
+        daemon::complain(&format!("Unable to create the PID file '{}': {reason}", pid.display()));
         return exit::DISK;
     }
     let code = work(session);
@@ -169,5 +196,11 @@ fn greet(settings: &Settings, log: &Log) {
     }
     settings.arguments.iter().for_each(|line| log.info(line));
     settings.net.notes.iter().for_each(|line| log.info(line));
-    settings.warnings.iter().for_each(|line| log.warning(line));
+    for notice in &settings.notices {
+        match notice {
+            Notice::Warning(text) | Notice::LogWarning(text) => log.warning(text),
+            Notice::LogInfo(text) => log.info(text),
+            Notice::Stderr(_) => {}
+        }
+    }
 }

@@ -13,8 +13,8 @@ use lydian_engine::{Engine, Observer};
 use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
-    BindError, COOKIE_USER, Context, Cookie, CookieError, Host, LogLevel, NodeSettings, Peers, ProgressOf, PruneMode,
-    Server, ServerError, ServerSettings, Users, Whitelist, Witness, bind_addresses,
+    BindError, COOKIE_USER, Context, Cookie, CookieError, CookiePermissions, Host, LogLevel, NodeSettings, Peers,
+    ProgressOf, PruneMode, Server, ServerError, ServerSettings, Subnet, Users, Whitelist, Witness, bind_addresses,
 };
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::fmt;
@@ -36,24 +36,57 @@ pub(crate) enum ServeError {
     Bind(BindError),
     Cookie(CookieError),
     Server(ServerError),
+    /// `-rpcallowip`.
+    Subnet {
+        text: String,
+    },
+    /// `-rpcauth`.
+    Auth,
+    /// `-rpccookieperms`.
+    CookiePermissions {
+        text: String,
+    },
 }
 
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ServeError {
+    /// Core's words for the log.
+    pub(crate) fn log(&self, log: &Log) {
         match self {
-            ServeError::Bind(error) => error.fmt(f),
-            ServeError::Cookie(error) => error.fmt(f),
-            ServeError::Server(error) => {
-                error.fmt(f)?;
-                f.write_str(" Choose another -rpcport, or -server=0.")
+            ServeError::Bind(error) => log.error(error),
+            ServeError::Cookie(error) => log.error(error),
+            ServeError::Server(error) => log.error(error),
+            ServeError::Subnet { .. } => {}
+            ServeError::Auth => log.warning("Invalid -rpcauth argument."),
+            ServeError::CookiePermissions { text } => {
+                log.error(format!("Invalid -rpccookieperms={text}; must be one of 'owner', 'group', or 'all'."))
             }
         }
     }
 }
 
+/// What Core writes to stderr, whatever the reason is: that one is in the log.
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let ServeError::Subnet { text } = self {
+            writeln!(
+                f,
+                "Invalid -rpcallowip subnet specification: {text}. Valid values are a single IP (e.g. 1.2.3.4), a network/netmask (e.g. \
+                 1.2.3.4/255.255.255.0), a network/CIDR (e.g. 1.2.3.4/24), all ipv4 (0.0.0.0/0), or all ipv6 (::/0). RFC4193 is allowed only if \
+                 -cjdnsreachable=0."
+            )?;
+            f.write_str("Error: ")?;
+        }
+        f.write_str("Unable to start HTTP server. See debug log for details.")
+    }
+}
+
 impl Serving {
-    /// Listens, and answers every call with a warm-up error until [`Serving::begins`].
+    /// Listens, and answers every call with a warm-up error until [`Serving::begins`]. Why it does not is in the log.
     pub(crate) fn start(session: &Session<'_>, observer: Arc<dyn Witness>) -> Result<Serving, ServeError> {
+        Serving::try_start(session, observer).inspect_err(|error| error.log(&session.log))
+    }
+
+    fn try_start(session: &Session<'_>, observer: Arc<dyn Witness>) -> Result<Serving, ServeError> {
         let settings = session.settings;
         let host = NodeHost {
             log: Arc::clone(&session.log),
@@ -75,18 +108,20 @@ impl Serving {
             cache_bytes: settings.dbcache_bytes,
             check_blocks: i32::try_from(settings.checkblocks).unwrap_or(i32::MAX),
             check_level: i32::from(settings.checklevel),
+            block_version: settings.blockversion,
             deprecated: settings.rpc.deprecated.clone(),
             checks_help: settings.rpc.checks_help,
         };
         raise_file_limit();
         let context = Arc::new(Context::new(Arc::new(host), node, observer));
         let rpc = &settings.rpc;
+        let allowed = allowed(rpc)?;
         let (users, cookie) = users(session, rpc)?;
         let server = Server::start(
             Arc::clone(&context),
             ServerSettings {
                 addresses: bind_addresses(bound(session, rpc), rpc.port).map_err(ServeError::Bind)?,
-                allowed: rpc.allow.clone(),
+                allowed,
                 users,
                 whitelist: Whitelist::new(&rpc.whitelist, rpc.whitelist_default),
                 threads: rpc.threads,
@@ -157,15 +192,34 @@ fn bound<'a>(session: &Session<'_>, rpc: &'a RpcSettings) -> &'a [String] {
     }
 }
 
+/// Core's `InitHTTPAllowList`, the part of `-rpcallowip`.
+fn allowed(rpc: &RpcSettings) -> Result<Vec<Subnet>, ServeError> {
+    let subnet =
+        |text: &String| Subnet::parse(text, rpc.with_cjdns).map_err(|_| ServeError::Subnet { text: text.clone() });
+    rpc.allow.iter().map(subnet).collect()
+}
+
+/// Core's `InterpretPermString`.
+fn cookie_permissions(rpc: &RpcSettings) -> Result<Option<CookiePermissions>, ServeError> {
+    Ok(match rpc.cookie_permissions.as_deref() {
+        None => None,
+        Some("owner") => Some(CookiePermissions::Owner),
+        Some("group") => Some(CookiePermissions::Group),
+        Some("all") => Some(CookiePermissions::All),
+        Some(text) => return Err(ServeError::CookiePermissions { text: text.to_owned() }),
+    })
+}
+
 /// Core's `InitRPCAuthentication`.
 fn users(session: &Session<'_>, rpc: &RpcSettings) -> Result<(Users, Option<Cookie>), ServeError> {
     let mut users = Users::default();
     let mut cookie = None;
     if rpc.password.0.is_empty() {
+        let permissions = cookie_permissions(rpc)?;
         match &rpc.cookie {
             None => session.log.info("RPC authentication cookie file generation is disabled."),
             Some(path) => {
-                let made = Cookie::write(Arc::clone(&session.disk), path, rpc.cookie_permissions);
+                let made = Cookie::write(Arc::clone(&session.disk), path, permissions);
                 let (made, password) = made.map_err(ServeError::Cookie)?;
                 session.log.info(format!("Generated RPC authentication cookie {}", made.path().display()));
                 session.log.info("Using random cookie authentication.");
@@ -185,8 +239,7 @@ fn users(session: &Session<'_>, rpc: &RpcSettings) -> Result<(Users, Option<Cook
         session.log.info("Using rpcauth authentication.");
     }
     for line in &rpc.auth {
-        // Looked at when the settings were read.
-        let _ = users.add_rpcauth(&line.0);
+        users.add_rpcauth(&line.0).map_err(|_| ServeError::Auth)?;
     }
     Ok((users, cookie))
 }

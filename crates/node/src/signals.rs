@@ -9,7 +9,7 @@ use crate::log::Log;
 use lydian_engine::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::{self, Write};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -88,14 +88,7 @@ pub(crate) fn catch(stop: &Stop, log: &Arc<Log>, end: impl Fn() + Send + 'static
                         end();
                     }
                 }
-                _ => {
-                    log.info("Shutdown is already in progress.");
-                    // Nobody is left to be told that nobody is left.
-                    let _ = writeln!(
-                        io::stderr().lock(),
-                        "Lydian is already stopping; it writes what it has validated first."
-                    );
-                }
+                _ => log.info("Shutdown is already in progress."),
             }
         }
     })?;

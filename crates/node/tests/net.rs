@@ -81,7 +81,7 @@ fn a_chain_from_a_peer_and_to_another() {
     assert_eq!(other.height().unwrap(), 300);
 }
 
-/// A port that somebody else has is an error that names it, with the exit code of settings.
+/// A port that another process has is an error that names it, in Core's words.
 #[test]
 fn a_port_in_use() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -89,6 +89,6 @@ fn a_port_in_use() {
     let address = taken.local_addr().unwrap();
     let output = lydian(scratch.path(), &[&format!("-bind={address}")]).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains(&format!("Unable to bind to {address}")), "{error}");
 }

@@ -296,7 +296,11 @@ fn single_blocks_and_their_spent_outputs() {
     );
     write("c.bin", &block);
     expect(&["a.block", "c.bin", "--height", "170"], 2, &["--height is the height of one block"]);
-    expect(&["c.bin", "--testactivationheight", "segwit"], 2, &["-testactivationheight=segwit: it must have the form"]);
+    expect(
+        &["c.bin", "--testactivationheight", "segwit"],
+        2,
+        &["Invalid format (segwit) for -testactivationheight=name@height."],
+    );
 }
 
 /// limit: VIOLATIONS_MAX at

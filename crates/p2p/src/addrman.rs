@@ -59,6 +59,9 @@ pub struct AddrMan {
     last_good: UnixTime,
     /// Entries that wait for a place in tried which is taken.
     collisions: BTreeSet<Id>,
+    /// `-checkaddrman`: everything is checked after every so many operations; 0: never.
+    check_every: u32,
+    operations: u32,
 }
 
 /// Entries of one network.
@@ -111,12 +114,39 @@ impl AddrMan {
             counts: BTreeMap::new(),
             last_good: UnixTime(1),
             collisions: BTreeSet::new(),
+            check_every: 0,
+            operations: 0,
+        }
+    }
+
+    /// Empty, with the key of Core's `-test=addrman`, so that addresses get the places that its tests expect.
+    pub fn deterministic(random: &mut ChaCha20Rng) -> Self {
+        let mut key = Key::default();
+        key[0] = 1;
+        Self::with_key(key, random)
+    }
+
+    /// From now on everything is checked after every so many operations: Core's `-checkaddrman`.
+    pub fn set_check_every(&mut self, operations: u32) {
+        self.check_every = operations;
+    }
+
+    /// An operation is over. Like Core's, the check ends the program where it fails: what the tables say is not to be used.
+    fn operated(&mut self) {
+        if self.check_every > 0 {
+            self.operations = self.operations.wrapping_add(1);
+            if self.operations.is_multiple_of(self.check_every) {
+                let found = self.check();
+                assert_eq!(found, Ok(()), "ADDRMAN CONSISTENCY CHECK FAILED!!!");
+            }
         }
     }
 
     /// Takes addresses that `source` told of; their times count as `penalty_s` older, but for what it says of itself. Says how many got a place.
     pub fn add(&mut self, addresses: &[TimedAddress], source: &NetAddr, penalty_s: u64, now: UnixTime) -> usize {
-        addresses.iter().filter(|address| self.add_one(address, source, penalty_s, now)).count()
+        let added = addresses.iter().filter(|address| self.add_one(address, source, penalty_s, now)).count();
+        self.operated();
+        added
     }
 
     fn add_one(&mut self, address: &TimedAddress, source: &NetAddr, penalty_s: u64, now: UnixTime) -> bool {
@@ -193,6 +223,7 @@ impl AddrMan {
                 info.attempts = info.attempts.saturating_add(1);
             }
         }
+        self.operated();
     }
 
     /// A connection that was open until now: its time is taken from it, at most every 20 minutes.

@@ -24,7 +24,7 @@ impl std::fmt::Display for FrameError {
         f.write_str(match self {
             FrameError::WrongNetwork => "Invalid network magic number",
             FrameError::ChecksumMismatch => "Checksum mismatch, data corrupted",
-            FrameError::Truncated => "the file ends before its checksum",
+            FrameError::Truncated => "AutoFile::read: end of file: iostream error",
         })
     }
 }

@@ -68,8 +68,9 @@ impl fmt::Display for FilesError {
             FilesError::Disk(error) => error.fmt(f),
             FilesError::Peers { path, error } => write!(
                 f,
-                "Invalid or corrupt peers.dat ({error}). As a workaround, you can move the file (\"{}\") out of the way (rename, \
-                 move, or delete) to have a new one created on the next start.",
+                "Invalid or corrupt peers.dat ({error}). If you believe this is a bug, please report it to the developers of \
+                 Lydian. As a workaround, you can move the file (\"{}\") out of the way (rename, move, or delete) to have a new one \
+                 created on the next start.",
                 path.display()
             ),
         }
@@ -89,8 +90,12 @@ impl<'a> Files<'a> {
         Files { disk, folder: folder.to_owned(), magic }
     }
 
-    /// `peers.dat`; what is begun anew is written at once.
-    pub fn load_addrman(&self, random: &mut ChaCha20Rng) -> Result<(AddrMan, Origin), FilesError> {
+    /// `peers.dat`; what is begun anew is made by `empty` and written at once.
+    pub fn load_addrman(
+        &self,
+        random: &mut ChaCha20Rng,
+        empty: impl FnOnce(&mut ChaCha20Rng) -> AddrMan,
+    ) -> Result<(AddrMan, Origin), FilesError> {
         let path = self.folder.join(PEERS_FILE);
         let origin = match self.read(&path, PEERS_FILE_SIZE_MAX) {
             Ok(Some(bytes)) => match AddrMan::decode(&bytes, self.magic, random) {
@@ -108,7 +113,7 @@ impl<'a> Files<'a> {
             }
             Err(Unread::Disk(error)) => return Err(error.into()),
         };
-        let addrman = AddrMan::new(random);
+        let addrman = empty(random);
         self.save_addrman(&addrman)?;
         Ok((addrman, origin))
     }
@@ -217,14 +222,15 @@ mod tests {
     fn addresses_last_from_run_to_run() {
         let disk = disk();
         let files = Files::new(&disk, Path::new("/data"), MAGIC);
-        let (mut addrman, origin) = files.load_addrman(&mut random()).unwrap();
+        let (mut addrman, origin) = files.load_addrman(&mut random(), AddrMan::new).unwrap();
         assert_eq!(origin, Origin::Created);
         assert!(content(&disk, PEERS_FILE).is_some());
         addrman.add(&[address(1)], &NetAddr::UNSPECIFIED, 0, NOW);
         files.save_addrman(&addrman).unwrap();
         for seed in 0..20 {
             let lost = disk.power_loss(seed);
-            let (read, origin) = Files::new(&lost, Path::new("/data"), MAGIC).load_addrman(&mut random()).unwrap();
+            let (read, origin) =
+                Files::new(&lost, Path::new("/data"), MAGIC).load_addrman(&mut random(), AddrMan::new).unwrap();
             assert_eq!((read.size(None, None), origin), (1, Origin::File { dropped: vec![] }));
         }
     }
@@ -233,11 +239,11 @@ mod tests {
     fn a_later_format_is_set_aside_and_damage_stops_the_start() {
         let disk = disk();
         let files = Files::new(&disk, Path::new("/data"), MAGIC);
-        let (addrman, _) = files.load_addrman(&mut random()).unwrap();
+        let (addrman, _) = files.load_addrman(&mut random(), AddrMan::new).unwrap();
         let mut later = addrman.encode(MAGIC);
         later[5] = 32 + 5;
         put(&disk, PEERS_FILE, &later);
-        let (read, origin) = files.load_addrman(&mut random()).unwrap();
+        let (read, origin) = files.load_addrman(&mut random(), AddrMan::new).unwrap();
         assert_eq!(origin, Origin::SetAside { backup: Path::new("/data").join(PEERS_BACKUP_FILE) });
         assert!(read.is_empty());
         assert_eq!(content(&disk, PEERS_BACKUP_FILE), Some(later));
@@ -245,7 +251,7 @@ mod tests {
         let mut damaged = addrman.encode(MAGIC);
         damaged[20] ^= 1;
         put(&disk, PEERS_FILE, &damaged);
-        let error = files.load_addrman(&mut random()).unwrap_err();
+        let error = files.load_addrman(&mut random(), AddrMan::new).unwrap_err();
         assert!(
             error.to_string().starts_with("Invalid or corrupt peers.dat (Checksum mismatch, data corrupted)"),
             "{error}"
@@ -253,7 +259,9 @@ mod tests {
         assert_eq!(content(&disk, PEERS_FILE), Some(damaged), "it is left to the operator");
         put(&disk, PEERS_FILE, &vec![0; PEERS_FILE_SIZE_MAX + 1]);
         let expected = PeersError::TooLarge { size: PEERS_FILE_SIZE_MAX + 1 };
-        assert!(matches!(files.load_addrman(&mut random()), Err(FilesError::Peers { error, .. }) if error == expected));
+        assert!(
+            matches!(files.load_addrman(&mut random(), AddrMan::new), Err(FilesError::Peers { error, .. }) if error == expected)
+        );
     }
 
     #[test]

@@ -93,6 +93,8 @@ pub struct NodeSettings {
     pub deprecated: Vec<String>,
     /// `-rpcdoccheck`: an answer with a field that the method's help lacks is an error.
     pub checks_help: bool,
+    /// `-blockversion`, of blocks that methods make.
+    pub block_version: Option<i32>,
 }
 
 impl NodeSettings {

@@ -8,12 +8,14 @@
 //! and the active chain; choosing the best block does not depend on the number of headers. No clock, no file.
 
 mod branch;
+mod check;
 mod node;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use branch::Branch;
+pub use check::TreeInconsistency;
 pub use node::Node;
 
 use crate::position::{BlockPosition, UndoPosition};

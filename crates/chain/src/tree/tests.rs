@@ -232,6 +232,7 @@ impl Pair {
     }
 
     fn check(&self) {
+        assert_eq!(self.tree.check(), Ok(()));
         assert_eq!(self.tree.tip(), id(self.model.tip()));
         assert_eq!(self.tree.best_candidate(), self.model.best().map(id));
         assert_eq!(self.tree.best_header(), self.tree.find_best_header());
@@ -320,6 +321,31 @@ fn equals_the_plain_validators_tree() {
 
 /// The story of every reorganisation: equal work stays, more work moves, back at equal work to the first.
 /// checklist: 33
+/// `-checkblockindex` finds what a fault of ours may leave behind.
+#[test]
+fn a_tree_that_does_not_hold_together_is_found() {
+    let mut pair = Pair::new();
+    for parent in [0, 1, 2, 1] {
+        let new = pair.insert(parent, BITS[0]);
+        pair.set_body(new);
+    }
+    pair.tree.activate(id(3));
+    assert_eq!(pair.tree.check(), Ok(()));
+    let found = |spoil: &dyn Fn(&mut HeaderTree)| {
+        let mut tree = pair.tree.clone();
+        spoil(&mut tree);
+        tree.check().map_err(|error| error.what)
+    };
+    assert_eq!(found(&|tree| tree.leaves.clear()), Err("its place among the leaves"));
+    assert_eq!(found(&|tree| tree.at_mut(id(2)).height = 5), Err("its height"));
+    assert_eq!(found(&|tree| tree.at_mut(id(2)).chain_work = U256::ZERO), Err("its work"));
+    assert_eq!(found(&|tree| tree.at_mut(id(2)).flags |= INVALID), Err("it is valid on an invalid block"));
+    assert_eq!(found(&|tree| tree.at_mut(id(3)).flags |= INVALID), Err("it is active and invalid"));
+    assert_eq!(found(&|tree| tree.at_mut(id(2)).sequence = NONE), Err("its block is here and waits for no parent"));
+    assert_eq!(found(&|tree| tree.active.swap(2, 3)), Err("the active chain does not hold together"));
+    assert_eq!(found(&|tree| tree.best_header = id(1)), Err("it has more work than the best header"));
+}
+
 #[test]
 fn the_first_seen_of_equals_wins() {
     let mut pair = Pair::new();

@@ -74,6 +74,13 @@ impl Categories {
         all.map(|category| (category.name(), self.contains(category))).collect()
     }
 
+    /// Core's `LogCategoriesString`: the names in alphabetical order.
+    pub(crate) fn names() -> String {
+        let mut names: Vec<_> = Categories::default().list().into_iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names.join(", ")
+    }
+
     pub(crate) fn contains(self, category: Category) -> bool {
         self.0 & (1 << category.0) != 0
     }
@@ -119,6 +126,11 @@ impl Levels {
     /// The last that was said of a category, else the global one.
     pub(crate) fn of(&self, category: Category) -> Level {
         self.single.iter().rev().find(|(known, _)| *known == category).map_or(self.global, |(_, level)| *level)
+    }
+
+    /// Core's `LogLevelsString`.
+    pub(crate) fn settable() -> String {
+        [Level::Info, Level::Debug, Level::Trace].map(Level::name).join(", ")
     }
 
     /// `-loglevel`: `debug`, or `validation:trace`.

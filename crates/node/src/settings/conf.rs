@@ -1,10 +1,9 @@
-//! `lydian.conf`. Input: its text. Output: entries with section, key, value and line; or the line that is none.
+//! `lydian.conf`, or `bitcoin.conf` where it is missing. Input: its text. Output: entries with section, key, value and line; or the line that is none.
 //!
 //! Bitcoin Core's syntax (`common/config.cpp`): `key=value`, `[section]`, `section.key=value`, `#` begins a comment anywhere, no quoting,
 //! white space around keys and values does not count. Nothing is looked up here.
 
-use super::error::SettingsError;
-use std::path::Path;
+use super::error::ConfProblem;
 
 /// One `key=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,16 +24,13 @@ pub(crate) struct Conf {
 
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-pub(crate) fn parse(text: &str, path: &Path) -> Result<Conf, SettingsError> {
+pub(crate) fn parse(text: &str) -> Result<Conf, ConfProblem> {
     let mut conf = Conf::default();
     let mut prefix = String::new();
     for (index, whole) in text.split('\n').enumerate() {
         let line = index + 1;
         let (plain, has_comment) = whole.split_once('#').map_or((whole, false), |(plain, _)| (plain, true));
         let plain = plain.trim_matches(SPACE);
-        let fail = |hint: &str| {
-            Err(SettingsError::BadLine { path: path.to_owned(), line, text: plain.to_owned(), hint: hint.to_owned() })
-        };
         if plain.is_empty() {
             continue;
         }
@@ -42,20 +38,18 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Conf, SettingsError> {
             conf.sections.push((section.to_owned(), line));
             prefix = format!("{section}.");
         } else if plain.starts_with('-') {
-            return fail(", options in configuration file must be specified without leading -");
+            return Err(ConfProblem::LeadingDash { line, text: plain.to_owned() });
         } else if let Some((key, value)) = plain.split_once('=') {
             let key = format!("{prefix}{}", key.trim_matches(SPACE));
             if has_comment && key.contains("rpcpassword") {
-                return fail(", using # in rpcpassword can be ambiguous and should be avoided");
+                return Err(ConfProblem::HashInPassword { line });
             }
             if let Some(at) = key.rfind('.').filter(|at| prefix.len() <= *at) {
                 conf.sections.push((key[..at].to_owned(), line));
             }
             conf.entries.push(Entry { key, value: value.trim_matches(SPACE).to_owned(), line });
-        } else if plain.starts_with("no") {
-            return fail(&format!(", if you intended to specify a negated option, use {plain}=1 instead"));
         } else {
-            return fail("");
+            return Err(ConfProblem::NoValue { line, text: plain.to_owned() });
         }
     }
     Ok(conf)

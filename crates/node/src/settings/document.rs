@@ -1,8 +1,9 @@
 //! `docs/config.md`: the tables of options as Markdown. Input: the tables. Output: text, the same on every machine.
 
-use super::core::{CORE_OPTIONS, Ignoring};
+use super::core::{CORE_OPTIONS, Given};
 use super::help::EXIT_CODES;
 use super::table::{COMMANDS, Group, OPTIONS};
+use std::collections::BTreeMap;
 
 pub(crate) fn document() -> String {
     let mut text = "<!-- Generated from crates/node/src/settings by `make generate`. -->\n# Settings\n\n\
@@ -10,8 +11,10 @@ pub(crate) fn document() -> String {
         the command line before or behind the command, or without the dash in `lydian.conf` in the data directory:\n\n\
         ```\ndbcache=4000        # of all chains\n[regtest]           # of one: main, test, testnet4, signet or regtest\npar=1\n\
         signet.par=2        # the same in one line\nincludeconf=more.conf\n```\n\n\
-        The command line counts before the chain's section and that before the top of the file. Of several values on the command line the last counts, \
-        in a file the first. An option that is not known is an error on the command line and a warning in the file.\n\n## Commands\n\n\
+        Without `lydian.conf` a `bitcoin.conf` in the data directory is read. The command line counts before `settings.json` in the chain's \
+        directory, that before the chain's section, and that before the top of the file. Of several values on the command line the last counts, in \
+        a file the first. A number is read as Bitcoin Core reads it: what is no number is 0. An option that is not known is an error on the command \
+        line and a line in the log if it stands in the file.\n\n## Commands\n\n\
         | command | what it does |\n|---|---|\n| `lydian` | Run the node |\n"
         .to_owned();
     for command in COMMANDS {
@@ -28,14 +31,27 @@ pub(crate) fn document() -> String {
             text += &format!("| `{head}` | {} | {}{times} |\n", option.default, option.help);
         }
     }
-    text += "\n## Options of Bitcoin Core that Lydian does not have\n\nWhere ignoring the option would break a promise, giving it is an error; else a \
-        warning. An option that is switched off (`-txindex=0`, `-nolisten`) asks for nothing and is passed over.\n\n| option | if given | why |\n|---|---|---|\n";
-    for option in CORE_OPTIONS {
-        let given = match option.ignoring {
-            Ignoring::IsSafe => "warning",
-            Ignoring::BreaksPromise => "error",
+    text += &core_options();
+    text
+}
+
+/// Every option of Core by name, and whether it is here.
+fn core_options() -> String {
+    let mut text = "\n## Every option of Bitcoin Core\n\nAn option that has no effect is accepted in silence, so that start scripts written for Bitcoin \
+        Core work; the log names it. One that is refused would promise what is not kept: giving it is an error. An option that is switched off \
+        (`-txindex=0`) asks for nothing and is passed over.\n\n| option | here |\n|---|---|\n"
+        .to_owned();
+    let here = OPTIONS.iter().filter(|option| !option.is_own).map(|option| (option.name, "yes".to_owned()));
+    let others = CORE_OPTIONS.iter().map(|option| {
+        let given = match option.given {
+            Given::Accepted => "no effect",
+            Given::Refused => "refused",
         };
-        text += &format!("| `-{}` | {given} | {} |\n", option.name, option.reason);
+        (option.name, format!("{given}: {}", option.reason))
+    });
+    let rows: BTreeMap<&str, String> = here.chain(others).collect();
+    for (name, treatment) in rows {
+        text += &format!("| `-{name}` | {treatment} |\n");
     }
     text
 }

@@ -1,25 +1,22 @@
-//! [`SettingsError`]: what is wrong with a setting, and where it was given. One sentence each.
+//! [`SettingsError`]: why there are no settings, in Bitcoin Core's words wherever Core has the fault too.
 
+use super::file::FileProblem;
 use super::net::NetProblem;
+use super::parse::PRUNE_MIB_MIN;
 use super::sources::Origin;
+use super::unused::UnusedProblem;
+use lydian_consensus::DeploymentError;
 use std::fmt;
 use std::path::PathBuf;
 
 /// Why there are no settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingsError {
-    /// No option of ours and none of Bitcoin Core's.
-    UnknownOption {
-        argument: String,
-        nearest: Option<&'static str>,
-    },
-    /// An option with a chain before it (`-regtest.par=1`), which only a file may have.
-    SectionOnCommandLine {
-        argument: String,
-    },
-    UnknownCommand {
-        word: String,
-        nearest: Option<&'static str>,
+    /// The command line is not understood: Core's `ParseParameters`.
+    CommandLine(ArgumentProblem),
+    /// A word that is neither an option nor a command.
+    UnexpectedToken {
+        token: String,
     },
     UnexpectedWord {
         word: String,
@@ -35,159 +32,159 @@ pub(crate) enum SettingsError {
         command: Option<&'static str>,
         belongs: &'static [&'static str],
     },
-    /// An option of Bitcoin Core that would promise what we do not keep.
+    NotUtf8 {
+        argument: String,
+    },
+    Conf(ConfProblem),
+    /// `settings.json`.
+    File(FileProblem),
+    /// An option of Bitcoin Core that Lydian refuses.
     NotInLydian {
         origin: Origin,
         name: String,
         reason: &'static str,
     },
-    Negated {
-        origin: Origin,
-        name: &'static str,
-    },
-    NoValue {
-        origin: Origin,
-        name: &'static str,
-    },
-    BadValue {
-        origin: Origin,
-        name: &'static str,
-        value: String,
-        must: String,
-    },
+    Value(ValueProblem),
     /// Of the connections to peers.
-    Net {
-        origin: Origin,
-        problem: NetProblem,
-    },
+    Net(NetProblem),
+    /// Of options that Core checks and that have no effect here.
+    Unused(UnusedProblem),
+    Deployment(DeploymentError),
     /// Options of one chain only, at the top of a file that is read for another.
     OtherNetwork {
         names: Vec<&'static str>,
         chain: &'static str,
     },
-    Fork {
-        sentence: String,
-    },
-    IncludeOnCommandLine {
-        value: String,
-    },
-    NotUtf8 {
-        argument: String,
-    },
-    /// A line of a configuration file that is none.
-    BadLine {
-        path: PathBuf,
-        line: usize,
-        text: String,
-        hint: String,
-    },
-    ConfUnreadable {
-        path: PathBuf,
-        reason: String,
-    },
     ChainCombination,
+    UnknownChain {
+        text: String,
+    },
     NoSuchDataDir {
-        path: PathBuf,
+        text: String,
     },
     NoSuchBlocksDir {
-        path: PathBuf,
+        text: String,
     },
     NoHome,
     PruneNegative,
     PruneTooSmall,
     PruneWithReindexChainstate,
-    /// The data directory named in the file has a file of its own.
-    IgnoredConf {
-        ignored: PathBuf,
-        used: PathBuf,
+    /// `-test` on a chain that is not regtest.
+    TestOption,
+}
+
+/// What is wrong with one option as it is written: Core's `InterpretValue` and the checks around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentProblem {
+    /// No option of ours and none of Bitcoin Core's, or one with a section before it.
+    Invalid {
+        argument: String,
+    },
+    Negated {
+        name: &'static str,
+    },
+    NoValue {
+        name: &'static str,
+    },
+    /// `-includeconf` on the command line.
+    Include {
+        value: String,
+    },
+}
+
+/// What is wrong with a configuration file: Core's `ReadConfigFiles`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ConfProblem {
+    LeadingDash {
+        line: usize,
+        text: String,
+    },
+    HashInPassword {
+        line: usize,
+    },
+    NoValue {
+        line: usize,
+        text: String,
+    },
+    /// `conf=` in a configuration file.
+    Conf,
+    Argument(ArgumentProblem),
+    IsDirectory {
+        path: PathBuf,
+    },
+    NotOpened {
+        path: PathBuf,
+    },
+    IncludeIsDirectory {
+        path: PathBuf,
+    },
+    NotIncluded {
+        name: String,
+    },
+    NoSuchDataDir {
+        text: String,
+    },
+    /// Core skips such a file in silence.
+    Unreadable {
+        path: PathBuf,
+        reason: String,
+    },
+    /// The data directory has a configuration file that is not the one in use.
+    Ignored(IgnoredConf),
+}
+
+/// Two configuration files where one is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IgnoredConf {
+    pub(crate) directory: PathBuf,
+    pub(crate) name: &'static str,
+    pub(crate) used: PathBuf,
+    /// Where the used one was named.
+    pub(crate) source: String,
+}
+
+/// A value that an option does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ValueProblem {
+    Category {
+        option: &'static str,
+        text: String,
+    },
+    GlobalLevel {
+        text: String,
+        levels: String,
+    },
+    CategoryLevel {
+        text: String,
+        categories: String,
+        levels: String,
+    },
+    MinimumWork {
+        text: String,
+    },
+    AssumeValid {
+        text: String,
+    },
+    /// Core ends with a failed assertion.
+    MockTime {
+        value: i64,
+    },
+    SignatureEngine {
+        text: String,
+    },
+    SignetChallengeCount,
+    SignetChallengeHex {
+        text: String,
     },
 }
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownOption { .. }
-            | Self::SectionOnCommandLine { .. }
-            | Self::UnknownCommand { .. }
-            | Self::UnexpectedWord { .. }
-            | Self::MissingWord { .. }
-            | Self::WrongCommand { .. }
-            | Self::IncludeOnCommandLine { .. }
-            | Self::NotUtf8 { .. } => self.of_command_line(f),
-            Self::NotInLydian { origin, name, reason } => {
-                write!(f, "{origin}-{name} is an option of Bitcoin Core that Lydian does not have: {reason}")
-            }
-            Self::Negated { origin, name } => {
-                write!(f, "{origin}Negating of -{name} is meaningless and therefore forbidden")
-            }
-            Self::NoValue { origin, name } => {
-                write!(f, "{origin}Can not set -{name} with no value. Please specify value with -{name}=value.")
-            }
-            Self::BadValue { origin, name, value, must } => write!(f, "{origin}-{name}={value}: it must be {must}"),
-            Self::Net { origin, problem } => write!(f, "{origin}{problem}"),
-            Self::OtherNetwork { names, chain } => {
-                let sentence = |name: &&str| {
-                    format!("Config setting for -{name} only applied on {chain} network when in [{chain}] section.")
-                };
-                f.write_str(&names.iter().map(sentence).collect::<Vec<_>>().join(" "))
-            }
-            Self::Fork { sentence } => f.write_str(sentence),
-            Self::BadLine { path, line, text, hint } => {
-                write!(f, "Error reading configuration file: {}:{line}: parse error: {text}{hint}", path.display())
-            }
-            Self::ConfUnreadable { path, reason } => {
-                write!(f, "Error reading configuration file: {}: {reason}", path.display())
-            }
-            Self::ChainCombination => f.write_str(
-                "Invalid combination of -regtest, -signet, -testnet, -testnet4 and -chain. Can use at most one.",
-            ),
-            Self::NoSuchDataDir { path } => {
-                write!(f, "Specified data directory \"{}\" does not exist.", path.display())
-            }
-            Self::NoSuchBlocksDir { path } => {
-                write!(f, "Specified blocks directory \"{}\" does not exist.", path.display())
-            }
-            Self::NoHome => f.write_str("HOME is not set, so there is no default data directory: give -datadir=<dir>"),
-            Self::PruneNegative => f.write_str("Prune cannot be configured with a negative value."),
-            Self::PruneTooSmall => {
-                write!(
-                    f,
-                    "Prune configured below the minimum of {} MiB. Please use a higher number.",
-                    super::parse::PRUNE_MIB_MIN
-                )
-            }
-            Self::PruneWithReindexChainstate => {
-                f.write_str("Prune mode is incompatible with -reindex-chainstate. Use full -reindex instead.")
-            }
-            Self::IgnoredConf { ignored, used } => write!(
-                f,
-                "{} is ignored, because {} is being used instead: delete or rename it, or name one of the two with -conf and the other with \
-                 includeconf=",
-                ignored.display(),
-                used.display()
-            ),
-        }
-    }
-}
-
-impl SettingsError {
-    fn of_command_line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = |command: &Option<&str>| command.map(|name| format!("lydian {name}")).unwrap_or("lydian".into());
         match self {
-            Self::UnknownOption { argument, nearest: Some(nearest) } => {
-                write!(f, "Invalid parameter {argument}; the nearest is -{nearest}. See lydian -help.")
-            }
-            Self::UnknownOption { argument, nearest: None } => {
-                write!(f, "Invalid parameter {argument}. See lydian -help.")
-            }
-            Self::SectionOnCommandLine { argument } => {
-                write!(f, "Invalid parameter {argument}: a chain before an option is for the configuration file")
-            }
-            Self::UnknownCommand { word, nearest: Some(nearest) } => {
-                write!(f, "There is no command '{word}'; the nearest is {nearest}. See lydian -help.")
-            }
-            Self::UnknownCommand { word, nearest: None } => {
-                write!(f, "There is no command '{word}'. See lydian -help.")
+            Self::CommandLine(problem) => write!(f, "Error parsing command line arguments: {problem}"),
+            Self::UnexpectedToken { token } => {
+                write!(f, "Command line contains unexpected token '{token}', see lydian -h for a list of options.")
             }
             Self::UnexpectedWord { word, command: name } => {
                 write!(f, "Command line contains unexpected token '{word}' after {}", command(name))
@@ -201,13 +198,176 @@ impl SettingsError {
                     belongs.join(", ")
                 )
             }
-            Self::IncludeOnCommandLine { value } => {
+            Self::NotUtf8 { argument } => write!(f, "'{argument}' is not UTF-8"),
+            Self::Conf(problem @ ConfProblem::Ignored(_)) => problem.fmt(f),
+            Self::Conf(problem) => write!(f, "Error reading configuration file: {problem}"),
+            Self::File(problem) => problem.fmt(f),
+            Self::NotInLydian { origin, name, reason } => {
+                write!(f, "{origin}-{name} is an option of Bitcoin Core that Lydian does not have: {reason}")
+            }
+            Self::Value(problem) => problem.fmt(f),
+            Self::Net(problem) => problem.fmt(f),
+            Self::Unused(problem) => problem.fmt(f),
+            Self::Deployment(error) => error.fmt(f),
+            Self::OtherNetwork { names, chain } => names.iter().try_for_each(|name| {
+                // One line each, the last with its line feed too, as in Core.
+                writeln!(f, "Config setting for -{name} only applied on {chain} network when in [{chain}] section.")
+            }),
+            Self::ChainCombination => f.write_str(
+                "Invalid combination of -regtest, -signet, -testnet, -testnet4 and -chain. Can use at most one.",
+            ),
+            Self::UnknownChain { text } => write!(f, "Unknown chain {text}."),
+            Self::NoSuchDataDir { text } => write!(f, "Specified data directory \"{text}\" does not exist."),
+            Self::NoSuchBlocksDir { text } => write!(f, "Specified blocks directory \"{text}\" does not exist."),
+            Self::NoHome => f.write_str("HOME is not set, so there is no default data directory: give -datadir=<dir>"),
+            Self::PruneNegative => f.write_str("Prune cannot be configured with a negative value."),
+            Self::PruneTooSmall => {
+                // Two spaces, as in Core.
+                write!(f, "Prune configured below the minimum of {PRUNE_MIB_MIN} MiB.  Please use a higher number.")
+            }
+            Self::PruneWithReindexChainstate => {
+                f.write_str("Prune mode is incompatible with -reindex-chainstate. Use full -reindex instead.")
+            }
+            Self::TestOption => f.write_str("-test=<option> can only be used with regtest"),
+        }
+    }
+}
+
+impl fmt::Display for ArgumentProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid { argument } => write!(f, "Invalid parameter {argument}"),
+            Self::Negated { name } => write!(f, "Negating of -{name} is meaningless and therefore forbidden"),
+            Self::NoValue { name } => {
+                write!(f, "Can not set -{name} with no value. Please specify value with -{name}=value.")
+            }
+            Self::Include { value } => {
                 write!(f, "-includeconf cannot be used from commandline; -includeconf=\"{value}\"")
             }
-            Self::NotUtf8 { argument } => write!(f, "'{argument}' is not UTF-8"),
-            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for ConfProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeadingDash { line, text } => write!(
+                f,
+                "parse error on line {line}: {text}, options in configuration file must be specified without leading -"
+            ),
+            Self::HashInPassword { line } => write!(
+                f,
+                "parse error on line {line}, using # in rpcpassword can be ambiguous and should be avoided"
+            ),
+            Self::NoValue { line, text } => {
+                write!(f, "parse error on line {line}: {text}")?;
+                if text.starts_with("no") {
+                    write!(f, ", if you intended to specify a negated option, use {text}=1 instead")?;
+                }
+                Ok(())
+            }
+            Self::Conf => f.write_str(
+                "conf cannot be set in the configuration file; use includeconf= if you want to include additional config files",
+            ),
+            Self::Argument(problem) => problem.fmt(f),
+            Self::IsDirectory { path } => write!(f, "Config file \"{}\" is a directory.", path.display()),
+            Self::NotOpened { path } => {
+                write!(f, "specified config file \"{}\" could not be opened.", path.display())
+            }
+            Self::IncludeIsDirectory { path } => {
+                write!(f, "Included config file \"{}\" is a directory.", path.display())
+            }
+            Self::NotIncluded { name } => write!(f, "Failed to include configuration file {name}"),
+            Self::NoSuchDataDir { text } => write!(f, "specified data directory \"{text}\" does not exist."),
+            Self::Unreadable { path, reason } => write!(f, "{}: {reason}", path.display()),
+            Self::Ignored(ignored) => {
+                ignored.fmt(f)?;
+                f.write_str("\n- Set allowignoredconf=1 option to treat this condition as a warning, not an error.")
+            }
+        }
+    }
+}
+
+impl fmt::Display for IgnoredConf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (directory, name) = (self.directory.display(), self.name);
+        write!(
+            f,
+            "Data directory \"{directory}\" contains a \"{name}\" file which is ignored, because a different configuration file \"{}\" from {} is \
+             being used instead. Possible ways to address this would be to:\n- Delete or rename the \"{name}\" file in data directory \
+             \"{directory}\".\n- Change datadir= or conf= options to specify one configuration file, not two, and use includeconf= to include any \
+             other configuration files.",
+            self.used.display(),
+            self.source
+        )
+    }
+}
+
+impl fmt::Display for ValueProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Category { option, text } => write!(f, "Unsupported logging category -{option}={text}."),
+            Self::GlobalLevel { text, levels } => {
+                write!(f, "Unsupported global logging level -loglevel={text}. Valid values: {levels}.")
+            }
+            Self::CategoryLevel { text, categories, levels } => write!(
+                f,
+                "Unsupported category-specific logging level -loglevel={text}. Expected -loglevel=<category>:<loglevel>. Valid categories: \
+                 {categories}. Valid loglevels: {levels}."
+            ),
+            Self::MinimumWork { text } => {
+                write!(f, "Invalid minimum work specified ({text}), must be up to 64 hex digits")
+            }
+            Self::AssumeValid { text } => write!(
+                f,
+                "Invalid assumevalid block hash specified ({text}), must be up to 64 hex digits (or 0 to disable)"
+            ),
+            Self::MockTime { value } => {
+                write!(f, "-mocktime={value} is outside the times of a block: 0 to 4294967295 seconds")
+            }
+            Self::SignatureEngine { text } => {
+                write!(f, "-sigengine={text}: it must be one of {}", lydian_curve::ENGINE_NAMES.join(", "))
+            }
+            Self::SignetChallengeCount => f.write_str("-signetchallenge cannot be multiple values."),
+            Self::SignetChallengeHex { text } => write!(f, "-signetchallenge must be hex, not '{text}'."),
         }
     }
 }
 
 impl std::error::Error for SettingsError {}
+
+impl From<NetProblem> for SettingsError {
+    fn from(problem: NetProblem) -> SettingsError {
+        SettingsError::Net(problem)
+    }
+}
+
+impl From<ValueProblem> for SettingsError {
+    fn from(problem: ValueProblem) -> SettingsError {
+        SettingsError::Value(problem)
+    }
+}
+
+impl From<ConfProblem> for SettingsError {
+    fn from(problem: ConfProblem) -> SettingsError {
+        SettingsError::Conf(problem)
+    }
+}
+
+impl From<UnusedProblem> for SettingsError {
+    fn from(problem: UnusedProblem) -> SettingsError {
+        SettingsError::Unused(problem)
+    }
+}
+
+impl From<DeploymentError> for SettingsError {
+    fn from(error: DeploymentError) -> SettingsError {
+        SettingsError::Deployment(error)
+    }
+}
+
+impl From<FileProblem> for SettingsError {
+    fn from(problem: FileProblem) -> SettingsError {
+        SettingsError::File(problem)
+    }
+}

@@ -51,10 +51,11 @@ pub(crate) fn help(width: usize, is_full: bool) -> String {
     text
 }
 
-/// Told in help and in docs/config.md; the numbers are those of [`crate::exit`].
+/// Shown in help and in docs/config.md; the numbers are those of [`crate::exit`].
 pub(crate) const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 a block is invalid; 2 wrong option, setting or command;
-            3 the data directory cannot be used; 4 disk full, damaged or failing";
+Exit codes: of the node 0 stopped as asked, 1 it could not start or go on;
+            of commands 0 done, 1 a block is invalid, 2 wrong option or command,
+            3 the data directory cannot be used, 4 disk full, damaged or failing";
 
 fn entry(option: &Opt, width: usize) -> String {
     let mut head = format!("  -{}", option.name);

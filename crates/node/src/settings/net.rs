@@ -11,10 +11,12 @@ mod reach;
 #[cfg(test)]
 mod tests;
 
+pub(super) use address::has_good_port;
 pub(crate) use bind::Bind;
 pub(crate) use problem::NetProblem;
 
 use super::error::SettingsError;
+use super::notice::Notice;
 use super::raw::Given;
 use crate::host::Host;
 use crate::limits::USER_AGENT_LENGTH_MAX;
@@ -89,53 +91,58 @@ pub(crate) struct NetSettings {
     pub(crate) notes: Vec<String>,
     /// `-blocksonly`.
     pub(crate) blocks_only: bool,
-    pub(crate) warnings: Vec<String>,
+    /// `-listen`, as other options left it.
+    pub(crate) listens: bool,
 }
 
 impl NetSettings {
-    pub(super) fn new(chain: Chain, given: &Given<'_>, host: &Host) -> Result<NetSettings, SettingsError> {
+    pub(super) fn new(
+        chain: Chain,
+        given: &Given<'_>,
+        host: &Host,
+        notices: &mut Vec<Notice>,
+    ) -> Result<NetSettings, SettingsError> {
         let default_port = default_port(chain);
-        let options = Interaction::new(given)?;
+        let options = Interaction::new(given);
         let (force_dns_seed, dns_seed) = (options.switch("forcednsseed", false), options.switch("dnsseed", true));
         if force_dns_seed && !dns_seed {
-            return Err(given.problem("forcednsseed", NetProblem::ForcedWithoutDnsSeed));
+            return Err(NetProblem::ForcedWithoutDnsSeed.into());
         }
         let listens = options.switch("listen", true);
-        let bind_count = given.list("bind", |_| Ok(()))?.len() + given.list("whitebind", |_| Ok(()))?.len();
+        let bind_count = given.core_all("bind").len() + given.core_all("whitebind").len();
         if bind_count > 0 && !listens {
-            return Err(given.problem("listen", NetProblem::BindWithoutListen));
+            return Err(NetProblem::BindWithoutListen.into());
         }
-        let mut warnings = Vec::new();
-        let connections_max = connections_max(given, bind_count, host, &mut warnings)?;
-        let peer_timeout = given.integer("peertimeout")?.unwrap_or(60);
+        let connections_max = connections_max(given, bind_count, host, notices)?;
+        let peer_timeout = given.integer("peertimeout").unwrap_or(60);
         let peer_timeout = u64::try_from(peer_timeout).ok().filter(|seconds| *seconds > 0);
-        let peer_timeout = peer_timeout.ok_or_else(|| given.problem("peertimeout", NetProblem::PeerTimeout))?;
+        let peer_timeout = peer_timeout.ok_or(NetProblem::PeerTimeout)?;
         let upload_target = given.net_one("maxuploadtarget", upload_target)?.unwrap_or(0);
         let port = given.net_one("port", |text| port("port", text))?;
         let names = Names { lookup: options.switch("dns", true).then_some(host.lookup) };
         reach::check_ports(given)?;
         bind::check_ports(given)?;
         let user_agent = user_agent(given)?;
-        let (proxies, reachable) = ways(given, dns_seed, &names)?;
+        let (proxies, reachable) = ways(given, dns_seed, listens, &names)?;
         let with_cjdns = reachable.contains(&Network::Cjdns);
         let port_or_default = port.unwrap_or(default_port);
         let listen_port = bind::listen_port(given, port_or_default);
         let external = given.net_list("externalip", |text| address::external(text, listen_port, with_cjdns, &names))?;
-        let binds = bind::binds(given, port_or_default, port.is_some(), with_cjdns, listens, &mut warnings)?;
+        let binds = bind::binds(given, port_or_default, port.is_some(), with_cjdns, listens, notices)?;
         let discover = options.switch("discover", true);
         let is_everywhere = bind_count == 0 || binds.iter().any(|bind| bind.address.ip().is_unspecified());
         let whitelist = whitelist(given, &options, with_cjdns)?;
-        let reachable = reach::without_i2p(given, reachable)?;
+        let reachable = reach::without_i2p(given, reachable, &names)?;
         Ok(NetSettings {
-            connect: connect(given)?,
-            added: given.texts("addnode")?,
-            seed_nodes: given.texts("seednode")?,
+            connect: connect(given),
+            added: given.texts("addnode"),
+            seed_nodes: given.texts("seednode"),
             binds,
             listen_port,
             default_port,
             v2: options.switch("v2transport", true),
             connections_max,
-            ban_seconds: given.integer("bantime")?.map_or(24 * 60 * 60, |seconds| u64::try_from(seconds).unwrap_or(1)),
+            ban_seconds: given.integer("bantime").map_or(24 * 60 * 60, |seconds| u64::try_from(seconds).unwrap_or(1)),
             whitelist,
             reachable,
             proxies,
@@ -145,18 +152,18 @@ impl NetSettings {
             dns: names.lookup.is_some(),
             dns_seed,
             force_dns_seed,
-            fixed_seeds: options.switch("fixedseeds", true),
-            signet_seeds: signet_seeds(chain, given)?,
+            fixed_seeds: options.switch("fixedseeds", true) && !is_signet_of_others(chain, given),
+            signet_seeds: signet_seeds(chain, given),
             user_agent,
             upload_target,
-            connect_timeout: connect_timeout(given)?,
+            connect_timeout: connect_timeout(given),
             peer_timeout: Duration::from_secs(peer_timeout),
             is_active: options.switch("networkactive", true),
-            receive_buffer_bytes: kilobytes(given.integer("maxreceivebuffer")?, 5000),
-            send_buffer_bytes: kilobytes(given.integer("maxsendbuffer")?, 1000),
+            receive_buffer_bytes: kilobytes(given.integer("maxreceivebuffer"), 5000),
+            send_buffer_bytes: kilobytes(given.integer("maxsendbuffer"), 1000),
             blocks_only: options.switch("blocksonly", false),
             notes: options.notes,
-            warnings,
+            listens,
         })
     }
 
@@ -173,13 +180,18 @@ pub(super) fn has_cjdns(given: &Given<'_>) -> Result<bool, SettingsError> {
 }
 
 /// What can be reached, and how.
-fn ways(given: &Given<'_>, dns_seed: bool, names: &Names) -> Result<(Proxies, BTreeSet<Network>), SettingsError> {
+fn ways(
+    given: &Given<'_>,
+    dns_seed: bool,
+    listens: bool,
+    names: &Names,
+) -> Result<(Proxies, BTreeSet<Network>), SettingsError> {
     let reachable = reach::networks(given)?;
     let has_clearnet = reachable.contains(&Network::Ipv4) || reachable.contains(&Network::Ipv6);
     if given.is_set("dnsseed") && dns_seed && !has_clearnet {
-        return Err(given.problem("dnsseed", NetProblem::DnsSeedUnreachable));
+        return Err(NetProblem::DnsSeedUnreachable.into());
     }
-    reach::proxies(given, reachable, names)
+    reach::proxies(given, reachable, listens, names)
 }
 
 fn whitelist(given: &Given<'_>, options: &Interaction, with_cjdns: bool) -> Result<Whitelist, SettingsError> {
@@ -211,48 +223,54 @@ pub(super) fn port(option: &'static str, text: &str) -> Result<u16, NetProblem> 
 }
 
 /// `-connect=0` alone is Core's other way to say "nobody".
-fn connect(given: &Given<'_>) -> Result<Option<Vec<String>>, SettingsError> {
-    let connect = given.texts("connect")?;
-    Ok(match &connect[..] {
-        [] if !given.is_negated("connect") => None,
+fn connect(given: &Given<'_>) -> Option<Vec<String>> {
+    let connect = given.texts("connect");
+    match &connect[..] {
+        [] if given.core_all("connect").is_empty() && !given.is_negated("connect") => None,
         [only] if only == "0" => Some(Vec::new()),
         _ => Some(connect),
-    })
+    }
 }
 
 fn connections_max(
     given: &Given<'_>,
     bind_count: usize,
     host: &Host,
-    warnings: &mut Vec<String>,
+    notices: &mut Vec<Notice>,
 ) -> Result<usize, SettingsError> {
-    let wanted = given.integer("maxconnections")?.unwrap_or(MAX_CONNECTIONS_DEFAULT);
-    let wanted = u64::try_from(wanted).map_err(|_| given.problem("maxconnections", NetProblem::NegativeConnections))?;
+    let wanted = given.integer("maxconnections").unwrap_or(MAX_CONNECTIONS_DEFAULT);
+    let wanted = u64::try_from(wanted).map_err(|_| NetProblem::NegativeConnections)?;
     let binds = u64::try_from(bind_count.max(1)).unwrap_or(u64::MAX);
     let required = OTHER_FILES + ADDED_PEERS_MAX + binds;
     let available = (host.descriptors)(wanted.saturating_add(required));
     let Some(room) = available.checked_sub(required) else {
-        return Err(given.problem("maxconnections", NetProblem::Descriptors { available, required }));
+        return Err(NetProblem::Descriptors { available, required }.into());
     };
     if room < wanted {
-        warnings.push(format!("Reducing -maxconnections from {wanted} to {room}, because of system limitations."));
+        let words = format!("Reducing -maxconnections from {wanted} to {room}, because of system limitations.");
+        notices.push(Notice::Warning(words));
     }
     Ok(usize::try_from(wanted.min(room)).unwrap_or(usize::MAX))
 }
 
 /// Core: what is not above zero means the default.
-fn connect_timeout(given: &Given<'_>) -> Result<Duration, SettingsError> {
-    let milliseconds = given.integer("timeout")?.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
-    Ok(Duration::from_millis(milliseconds.unwrap_or(5000)))
+fn connect_timeout(given: &Given<'_>) -> Duration {
+    let milliseconds = given.integer("timeout").and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+    Duration::from_millis(milliseconds.unwrap_or(5000))
 }
 
 fn kilobytes(count: Option<i64>, default: usize) -> usize {
     count.map_or(default, |count| usize::try_from(count).unwrap_or(0)).saturating_mul(1000)
 }
 
-fn signet_seeds(chain: Chain, given: &Given<'_>) -> Result<Option<Vec<String>>, SettingsError> {
-    let seeds = given.texts("signetseednode")?;
-    Ok((chain == Chain::Signet && !seeds.is_empty()).then_some(seeds))
+/// A signet with a challenge of its own, which has neither DNS seeds nor fixed ones.
+fn is_signet_of_others(chain: Chain, given: &Given<'_>) -> bool {
+    chain == Chain::Signet && given.is_set("signetchallenge")
+}
+
+fn signet_seeds(chain: Chain, given: &Given<'_>) -> Option<Vec<String>> {
+    let seeds = given.texts("signetseednode");
+    (chain == Chain::Signet && !seeds.is_empty() || is_signet_of_others(chain, given)).then_some(seeds)
 }
 
 /// Bytes, with a unit behind them or megabytes: Core's `ParseByteUnits`.
@@ -284,7 +302,7 @@ fn user_agent(given: &Given<'_>) -> Result<String, SettingsError> {
     let comments = if comments.is_empty() { String::new() } else { format!("({})", comments.join("; ")) };
     let user_agent = format!("{USER_AGENT}{comments}/");
     if user_agent.len() > USER_AGENT_LENGTH_MAX {
-        return Err(given.problem("uacomment", NetProblem::LongUserAgent { length: user_agent.len() }));
+        return Err(NetProblem::LongUserAgent { length: user_agent.len() }.into());
     }
     Ok(user_agent)
 }

@@ -1,8 +1,9 @@
-//! Values from texts: what each [`super::table::Kind`] takes. Input: the text after `=`. Output: a value, or what it must be in words.
+//! Values from texts: what each [`super::table::Kind`] takes. Input: the text after `=`. Output: a value, or Core's words for what is wrong.
 //!
-//! Core reads `-par=many` as 0 and `-daemon=true` as off; here both are refused, because nobody means that.
+//! Numbers and switches are read as Bitcoin Core reads them ([`atoi`]): what is no number is 0. Scripts written for it rely on that.
 
-use lydian_consensus::{Chain, Params, U256};
+use super::error::{SettingsError, ValueProblem};
+use lydian_consensus::{Chain, U256};
 
 /// More workers than any machine has use for.
 pub(crate) const PAR_MAX: i64 = 1024;
@@ -13,57 +14,94 @@ pub(crate) const PRUNE_MIB_MIN: i64 = 550;
 /// Core's `MAX_CHECKLEVEL`.
 pub(crate) const CHECKLEVEL_MAX: i64 = 4;
 
-/// 1, 0, or any number; nothing is 1.
-pub(crate) fn switch(text: &str) -> Result<bool, String> {
-    match text {
-        "" => Ok(true),
-        _ => text.trim().parse::<i64>().map(|number| number != 0).map_err(|_| "0 or 1".to_owned()),
-    }
-}
-
-pub(crate) fn integer(text: &str, min: i64, max: i64) -> Result<i64, String> {
-    let must = || match (min, max) {
-        (i64::MIN, _) if max > 1 << 32 => "a whole number".to_owned(),
-        _ => format!("a whole number from {min} to {max}"),
+/// Core's `LocaleIndependentAtoi<int64_t>`: white space around it does not count, what follows the digits neither; without digits it is 0, and a
+/// number that is too large is the largest.
+pub(crate) fn atoi(text: &str) -> i64 {
+    let text = text.trim_matches([' ', '\u{c}', '\n', '\r', '\t', '\u{b}']);
+    let text = match text.strip_prefix('+') {
+        Some(rest) if rest.starts_with('-') => return 0,
+        Some(rest) => rest,
+        None => text,
     };
-    text.trim().parse::<i64>().ok().filter(|number| (min..=max).contains(number)).ok_or_else(must)
+    let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let end = digits.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
+    if end == 0 {
+        return 0;
+    }
+    let value = digits[..end].parse::<i128>().unwrap_or(i128::MAX);
+    let value = if is_negative { -value } else { value };
+    i64::try_from(value).unwrap_or(if is_negative { i64::MIN } else { i64::MAX })
 }
 
-pub(crate) fn chain(text: &str) -> Result<Chain, String> {
-    text.parse().map_err(|_| "main, test, testnet4, signet or regtest".to_owned())
+/// Core's `InterpretBool`: nothing is 1, and so is every number but 0.
+pub(crate) fn switch(text: &str) -> bool {
+    text.is_empty() || atoi(text) != 0
 }
 
-/// Up to 64 hexadecimal digits as people write hashes and work, highest first; `0x` before them is fine.
-pub(crate) fn hash(text: &str) -> Result<[u8; 32], String> {
+pub(crate) fn chain(text: &str) -> Result<Chain, SettingsError> {
+    text.parse().map_err(|_| SettingsError::UnknownChain { text: text.to_owned() })
+}
+
+/// Up to 64 hexadecimal digits as people write hashes and work, highest first; `0x` before them is fine: Core's `FromUserHex`.
+pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let mut bytes = [0; 32];
     if digits.len() > 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Err("up to 64 hex digits (or 0)".to_owned());
+        return None;
     }
     for (index, digit) in digits.chars().rev().enumerate() {
         let value = digit.to_digit(16).and_then(|value| u8::try_from(value).ok()).unwrap_or(0);
         bytes[index / 2] |= value << (4 * (index % 2));
     }
-    Ok(bytes)
+    Some(bytes)
 }
+
+/// Bytes in hexadecimal, highest half first; white space may stand between them: Core's `TryParseHex`.
+pub(crate) fn bytes(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut rest = text.trim_start_matches(SPACE);
+    while !rest.is_empty() {
+        let pair = rest.get(..2).filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(pair, 16).ok()?);
+        rest = rest[2..].trim_start_matches(SPACE);
+    }
+    Some(bytes)
+}
+
+const SPACE: [char; 6] = [' ', '\u{c}', '\n', '\r', '\t', '\u{b}'];
 
 pub(crate) fn work(bytes: &[u8; 32]) -> U256 {
     U256::from_le_bytes(bytes)
 }
 
 /// A name of [`lydian_curve::ENGINE_NAMES`]; whether the machine has it shows when it is chosen.
-pub(crate) fn signature_engine(text: &str) -> Result<&'static str, String> {
+pub(crate) fn signature_engine(text: &str) -> Result<&'static str, SettingsError> {
     let known = lydian_curve::ENGINE_NAMES.into_iter().find(|name| *name == text);
-    known.ok_or_else(|| format!("one of {}", lydian_curve::ENGINE_NAMES.join(", ")))
+    known.ok_or_else(|| ValueProblem::SignatureEngine { text: text.to_owned() }.into())
 }
 
-/// The text, if a regtest with it can be made.
-pub(crate) fn fork(text: &str) -> Result<String, String> {
-    match Params::new(Chain::Regtest).with_activation_height(text) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(_) => {
-            Err("name@height with one of bip34, dersig, cltv, csv and segwit, and a height from 0 to 2147483646"
-                .to_owned())
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of Core's util_tests: `test_LocaleIndependentAtoi`.
+    #[test]
+    fn numbers_are_read_as_core_reads_them() {
+        let numbers =
+            ["1234", "0", "01234", "-1234", " 1", "1 ", "1a", "1.1", "1.9", "+01.9", "-1", " -1", "-1 ", " -1 "];
+        assert_eq!(numbers.map(atoi), [1234, 0, 1234, -1234, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1]);
+        let others = ["+1", " +1", "+1 ", "+-1", "-+1", "++1", "--1", "", "aap", "0x1", "many"];
+        assert_eq!(others.map(atoi), [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let large = ["-32482348723847471234", "32482348723847471234", "-9223372036854775809", "9223372036854775808"];
+        assert_eq!(large.map(atoi), [i64::MIN, i64::MAX, i64::MIN, i64::MAX]);
+        assert_eq!(["", "1", "2", "-1", "true", "0", "yes"].map(switch), [true, true, true, true, false, false, false]);
+    }
+
+    #[test]
+    fn bytes_in_hexadecimal() {
+        assert_eq!(bytes("51ae"), Some(vec![0x51, 0xae]));
+        assert_eq!(bytes(" 51 ae "), Some(vec![0x51, 0xae]));
+        assert_eq!(bytes(""), Some(Vec::new()));
+        assert_eq!(["5", "5g", "0x51", "5 1", "é1"].map(bytes), [None, None, None, None, None]);
     }
 }

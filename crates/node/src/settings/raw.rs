@@ -1,24 +1,26 @@
 //! Every option given its type. Input: [`Sources`] with the chain selected. Output: [`RawSettings`], or the first value that is not
 //! understood. Touches nothing, no disk and no clock; the host is asked for names and for how many files may be open.
 
-use super::error::SettingsError;
+use super::deployments;
+use super::error::{SettingsError, ValueProblem};
 use super::net::{NetProblem, NetSettings, has_cjdns};
+use super::notice::Notice;
 use super::parse;
 use super::rpc::RpcSettings;
-use super::sources::{Origin, Setting, Sources, Value};
+use super::sources::{Setting, Sources, Value};
 use super::table::{Kind, Opt, find};
+use super::unused;
 use crate::host::Host;
 use crate::log::{Categories, Levels};
-use lydian_consensus::{Chain, U256};
+use lydian_consensus::{Chain, Params, U256};
 use lydian_engine::TIP_AGE_SECONDS_DEFAULT;
 use lydian_primitives::{BlockHash, Height};
 use std::path::PathBuf;
 
 /// The options, as they were given; `None` where the default depends on the host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct RawSettings {
-    pub(crate) chain: Chain,
-    pub(crate) datadir: Option<PathBuf>,
+    pub(crate) params: Params,
     pub(crate) blocksdir: Option<PathBuf>,
     pub(crate) dbcache_mib: Option<i64>,
     pub(crate) par: i64,
@@ -48,7 +50,16 @@ pub(crate) struct RawSettings {
     pub(crate) sigengine: &'static str,
     pub(crate) stopafterblockimport: bool,
     pub(crate) stopatheight: Option<Height>,
-    pub(crate) testactivationheight: Vec<String>,
+    /// A signet with a challenge of its own.
+    pub(crate) is_signet_of_others: bool,
+    /// `-blockversion`: of blocks that are made, on a chain where they are made on demand.
+    pub(crate) blockversion: Option<i32>,
+    /// `-checkblockindex`: the header tree is checked every so many operations; 0: never.
+    pub(crate) checkblockindex: u32,
+    /// `-checkaddrman`: the same of the address manager.
+    pub(crate) checkaddrman: u32,
+    /// `-test`.
+    pub(crate) test: TestOptions,
     pub(crate) log: LogSettings,
     pub(crate) rpc: RpcSettings,
     pub(crate) net: NetSettings,
@@ -56,6 +67,15 @@ pub(crate) struct RawSettings {
     pub(crate) mocktime: Option<u32>,
     /// `-maxtipage`: with an older tip this node is far behind.
     pub(crate) max_tip_age_seconds: i64,
+}
+
+/// Core's `TEST_OPTIONS_DOC`, without `bip94`, which is a rule of the chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TestOptions {
+    /// `addrman`: the address manager puts addresses where Core's does in its tests.
+    pub(crate) deterministic_addrman: bool,
+    /// `reindex_after_failure_noninteractive_yes`.
+    pub(crate) reindex_after_failure: bool,
 }
 
 /// What happens to old block files.
@@ -84,51 +104,66 @@ pub(crate) struct LogSettings {
 }
 
 impl RawSettings {
-    pub(crate) fn new(chain: Chain, sources: &Sources, host: &Host) -> Result<RawSettings, SettingsError> {
+    pub(crate) fn new(
+        params: Params,
+        sources: &Sources,
+        host: &Host,
+        notices: &mut Vec<Notice>,
+    ) -> Result<RawSettings, SettingsError> {
         let given = Given(sources);
-        let checkblocks = given.integer("checkblocks")?.unwrap_or(6);
+        let chain = params.chain;
+        let is_signet_of_others = chain == Chain::Signet && given.is_set("signetchallenge");
+        let default_work = if is_signet_of_others { U256::from_u64(0) } else { minimum_chain_work(chain) };
+        let net = NetSettings::new(chain, &given, host, notices)?;
+        unused::check(chain, &given, net.listens)?;
+        let checkblocks = given.integer("checkblocks").unwrap_or(6);
+        let number = |name, default| u32::try_from(given.integer(name).unwrap_or(default).max(0)).unwrap_or(u32::MAX);
         Ok(RawSettings {
-            chain,
-            datadir: given.path("datadir", None)?,
-            blocksdir: given.path("blocksdir", None)?,
-            dbcache_mib: given.integer("dbcache")?,
-            par: given.integer("par")?.unwrap_or(0),
-            prune: prune(given.integer("prune")?.unwrap_or(0))?,
-            fastprune: given.switch("fastprune")?.unwrap_or(false),
-            reindex: given.switch("reindex")?.unwrap_or(false),
-            reindex_chainstate: given.switch("reindex-chainstate")?.unwrap_or(false),
-            daemon: given.switch("daemon")?.unwrap_or(false),
-            daemonwait: given.switch("daemonwait")?.unwrap_or(false),
-            copy: given.switch("copy")?.unwrap_or(false),
-            json: given.switch("json")?.unwrap_or(false),
-            assumevalid: given.hash("assumevalid")?.filter(|bytes| *bytes != [0; 32]).map(BlockHash),
-            minimum_chain_work: given
-                .hash("minimumchainwork")?
-                .map_or_else(|| minimum_chain_work(chain), |bytes| parse::work(&bytes)),
-            blocksxor: given.switch("blocksxor")?.unwrap_or(true),
-            loadblock: given.texts("loadblock")?.into_iter().map(PathBuf::from).collect(),
-            pid: given.path("pid", Some("bitcoind.pid"))?,
-            alertnotify: given.texts("alertnotify")?,
-            blocknotify: given.texts("blocknotify")?,
-            startupnotify: given.texts("startupnotify")?,
-            shutdownnotify: given.texts("shutdownnotify")?,
+            params,
+            blocksdir: given.path("blocksdir", None),
+            dbcache_mib: given.integer("dbcache"),
+            par: given.integer("par").unwrap_or(0),
+            prune: prune(given.integer("prune").unwrap_or(0))?,
+            fastprune: given.switch("fastprune").unwrap_or(false),
+            reindex: given.switch("reindex").unwrap_or(false),
+            reindex_chainstate: given.switch("reindex-chainstate").unwrap_or(false),
+            daemon: given.switch("daemon").unwrap_or(false),
+            daemonwait: given.switch("daemonwait").unwrap_or(false),
+            copy: given.switch("copy").unwrap_or(false),
+            json: given.switch("json").unwrap_or(false),
+            assumevalid: given.assumevalid()?,
+            minimum_chain_work: given.minimum_chain_work()?.unwrap_or(default_work),
+            blocksxor: given.switch("blocksxor").unwrap_or(true),
+            loadblock: given.texts("loadblock").into_iter().map(PathBuf::from).collect(),
+            pid: given.path("pid", Some("bitcoind.pid")),
+            alertnotify: given.command("alertnotify"),
+            blocknotify: given.command("blocknotify"),
+            startupnotify: given.command("startupnotify"),
+            shutdownnotify: given.texts("shutdownnotify"),
             // Core: what is not above zero means all.
-            checkblocks: u32::try_from(checkblocks.max(0)).unwrap_or(0),
-            checklevel: u8::try_from(given.integer("checklevel")?.unwrap_or(3)).unwrap_or(3),
-            sigengine: given.signature_engine("sigengine")?.unwrap_or("auto"),
-            stopafterblockimport: given.switch("stopafterblockimport")?.unwrap_or(false),
+            checkblocks: u32::try_from(checkblocks.max(0)).unwrap_or(u32::MAX),
+            checklevel: u8::try_from(given.integer("checklevel").unwrap_or(3)).unwrap_or(3),
+            sigengine: given.one("sigengine", parse::signature_engine)?.unwrap_or("auto"),
+            stopafterblockimport: given.switch("stopafterblockimport").unwrap_or(false),
             stopatheight: given
-                .integer("stopatheight")?
+                .integer("stopatheight")
                 .and_then(|height| u32::try_from(height).ok())
                 .filter(|height| *height > 0)
                 .map(Height),
-            testactivationheight: given.list("testactivationheight", parse::fork)?,
+            is_signet_of_others,
+            blockversion: given.integer("blockversion").and_then(|version| i32::try_from(version).ok()),
+            // Core: without a value it is 1.
+            checkblockindex: match given.text("checkblockindex").as_deref() {
+                Some("") => 1,
+                _ => number("checkblockindex", 0),
+            },
+            checkaddrman: number("checkaddrman", 0),
+            test: deployments::test_options(chain, &given, notices)?,
             log: log(&given)?,
             rpc: RpcSettings::new(chain, &given, has_cjdns(&given)?)?,
-            net: NetSettings::new(chain, &given, host)?,
-            // Core: a time that was never set is none.
-            mocktime: given.integer("mocktime")?.and_then(|time| u32::try_from(time).ok()).filter(|time| *time > 0),
-            max_tip_age_seconds: given.integer("maxtipage")?.unwrap_or(TIP_AGE_SECONDS_DEFAULT),
+            net,
+            mocktime: given.mocktime()?,
+            max_tip_age_seconds: given.integer("maxtipage").unwrap_or(TIP_AGE_SECONDS_DEFAULT),
         })
     }
 }
@@ -159,22 +194,32 @@ fn prune(mib: i64) -> Result<Prune, SettingsError> {
 
 fn log(given: &Given<'_>) -> Result<LogSettings, SettingsError> {
     let mut categories = Categories::default();
+    let unknown = |option, text: &str| SettingsError::from(ValueProblem::Category { option, text: text.to_owned() });
     given.list("debug", |text| match text {
         // Core: what stands before the last of these does not count.
         "0" | "none" => {
             categories = Categories::default();
             Ok(())
         }
-        _ => categories.enable(text),
+        _ => categories.enable(text).map_err(|_| unknown("debug", text)),
     })?;
-    given.list("debugexclude", |text| categories.disable(text))?;
+    given.list("debugexclude", |text| categories.disable(text).map_err(|_| unknown("debugexclude", text)))?;
     let mut levels = Levels::default();
-    given.list("loglevel", |text| levels.set(text))?;
+    given.list("loglevel", |text| {
+        levels.set(text).map_err(|_| {
+            let (text, levels) = (text.to_owned(), Levels::settable());
+            // As in Core, a colon among the first three letters begins no level.
+            match text.get(3..).is_some_and(|rest| rest.contains(':')) {
+                true => ValueProblem::CategoryLevel { text, categories: Categories::names(), levels }.into(),
+                false => ValueProblem::GlobalLevel { text, levels }.into(),
+            }
+        })
+    })?;
     Ok(LogSettings {
-        file: given.path("debuglogfile", Some("debug.log"))?,
-        console: given.switch("printtoconsole")?,
-        has_micros: given.switch("logtimemicros")?.unwrap_or(false),
-        shrink: given.switch("shrinkdebugfile")?.unwrap_or(categories == Categories::default()),
+        file: given.path("debuglogfile", Some("debug.log")),
+        console: given.switch("printtoconsole"),
+        has_micros: given.switch("logtimemicros").unwrap_or(false),
+        shrink: given.switch("shrinkdebugfile").unwrap_or(categories == Categories::default()),
         categories,
         levels,
     })
@@ -183,59 +228,88 @@ fn log(given: &Given<'_>) -> Result<LogSettings, SettingsError> {
 /// Typed reading by name. The type asked for must be the table's.
 pub(super) struct Given<'a>(&'a Sources);
 
-impl Given<'_> {
-    pub(super) fn switch(&self, name: &'static str) -> Result<Option<bool>, SettingsError> {
+impl<'a> Given<'a> {
+    pub(super) fn new(sources: &'a Sources) -> Given<'a> {
+        Given(sources)
+    }
+
+    pub(super) fn switch(&self, name: &'static str) -> Option<bool> {
         let _ = option(name, |kind| kind == Kind::Switch);
-        self.one(name, parse::switch)
+        self.0.get(name).map(|value| parse::switch(value.setting.text()))
     }
 
-    pub(super) fn integer(&self, name: &'static str) -> Result<Option<i64>, SettingsError> {
+    /// As Core reads it; within the limits of the table.
+    pub(super) fn integer(&self, name: &'static str) -> Option<i64> {
         let opt = option(name, |kind| matches!(kind, Kind::Integer { .. }));
-        let Kind::Integer { min, max } = opt.kind else { return Ok(None) };
-        match self.0.get(name) {
-            Some(Value { setting: Setting::Text(text), origin }) if text.is_empty() => {
-                Err(SettingsError::NoValue { origin: origin.clone(), name: opt.name })
-            }
-            _ => self.one(name, |text| parse::integer(text, min, max)),
-        }
+        let Kind::Integer { min, max } = opt.kind else { return None };
+        self.0.get(name).map(|value| parse::atoi(value.setting.text()).clamp(min, max))
     }
 
-    fn hash(&self, name: &'static str) -> Result<Option<[u8; 32]>, SettingsError> {
-        let _ = option(name, |kind| kind == Kind::Hash);
-        self.one(name, parse::hash)
+    fn assumevalid(&self) -> Result<Option<BlockHash>, SettingsError> {
+        let hash = self.one("assumevalid", |text| {
+            parse::hash(text).ok_or_else(|| ValueProblem::AssumeValid { text: text.to_owned() }.into())
+        })?;
+        Ok(hash.filter(|bytes| *bytes != [0; 32]).map(BlockHash))
     }
 
-    fn signature_engine(&self, name: &'static str) -> Result<Option<&'static str>, SettingsError> {
-        let _ = option(name, |kind| kind == Kind::SignatureEngine);
-        self.one(name, parse::signature_engine)
+    fn minimum_chain_work(&self) -> Result<Option<U256>, SettingsError> {
+        let hash = self.one("minimumchainwork", |text| {
+            parse::hash(text).ok_or_else(|| ValueProblem::MinimumWork { text: text.to_owned() }.into())
+        })?;
+        Ok(hash.map(|bytes| parse::work(&bytes)))
+    }
+
+    /// Core: 0 is no time.
+    fn mocktime(&self) -> Result<Option<u32>, SettingsError> {
+        let time = self.one("mocktime", |text| {
+            let value = parse::atoi(text);
+            u32::try_from(value).map_err(|_| ValueProblem::MockTime { value }.into())
+        })?;
+        Ok(time.filter(|time| *time > 0))
     }
 
     /// `default` counts where nothing is given, or nothing after `=`; a negation is no path.
-    pub(super) fn path(&self, name: &'static str, default: Option<&str>) -> Result<Option<PathBuf>, SettingsError> {
+    pub(super) fn path(&self, name: &'static str, default: Option<&str>) -> Option<PathBuf> {
         let _ = option(name, |kind| kind == Kind::Path);
-        Ok(match self.0.get(name).map(|value| &value.setting) {
+        match self.0.get(name).map(|value| &value.setting) {
             Some(Setting::Negated) => None,
             Some(setting) if !setting.text().is_empty() => Some(PathBuf::from(setting.text())),
             _ => default.map(PathBuf::from),
-        })
+        }
     }
 
-    pub(super) fn texts(&self, name: &'static str) -> Result<Vec<String>, SettingsError> {
-        self.list(name, |text| match text {
-            "" => Err("more than nothing".to_owned()),
-            _ => Ok(text.to_owned()),
-        })
+    /// All values that count and are not empty.
+    pub(super) fn texts(&self, name: &'static str) -> Vec<String> {
+        let _ = option(name, |_| true);
+        let texts = self.0.list(name).into_iter().map(|value| value.setting.text());
+        texts.filter(|text| !text.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// The one command that counts, if there is one.
+    fn command(&self, name: &'static str) -> Vec<String> {
+        let _ = option(name, |kind| kind == Kind::Command);
+        let value = self.0.get(name).filter(|value| value.setting != Setting::Negated);
+        value.map(|value| value.setting.text().to_owned()).into_iter().filter(|text| !text.is_empty()).collect()
     }
 
     /// Any text; `None` where nothing is given.
     pub(super) fn text(&self, name: &'static str) -> Option<String> {
-        let _ = option(name, |kind| kind == Kind::Text);
+        let _ = option(name, |_| true);
         self.0.get(name).map(|value| value.setting.text().to_owned())
+    }
+
+    /// The value of an option that may have no effect here.
+    pub(super) fn core(&self, name: &str) -> Option<&'a str> {
+        self.0.get(name).map(|value| value.setting.text())
+    }
+
+    /// All its values that count.
+    pub(super) fn core_all(&self, name: &str) -> Vec<&'a str> {
+        self.0.list(name).into_iter().map(|value| value.setting.text()).collect()
     }
 
     /// Given in any way, negated too: Core's `IsArgSet`.
     pub(super) fn is_set(&self, name: &'static str) -> bool {
-        let _ = option(name, |_| true);
         self.0.get(name).is_some()
     }
 
@@ -251,9 +325,7 @@ impl Given<'_> {
         name: &'static str,
         parse: impl Fn(&str) -> Result<T, NetProblem>,
     ) -> Result<Option<T>, SettingsError> {
-        let _ = option(name, |_| true);
-        let read = |value: &Value| parse(value.setting.text()).map_err(|problem| net_problem(value, problem));
-        self.0.get(name).map(read).transpose()
+        self.one(name, |text| parse(text).map_err(SettingsError::from))
     }
 
     /// All values that count, with Core's words for what is wrong with the first that is.
@@ -262,33 +334,25 @@ impl Given<'_> {
         name: &'static str,
         parse: impl Fn(&str) -> Result<T, NetProblem>,
     ) -> Result<Vec<T>, SettingsError> {
-        let _ = option(name, |_| true);
-        let read = |value: &Value| parse(value.setting.text()).map_err(|problem| net_problem(value, problem));
-        self.0.list(name).into_iter().map(read).collect()
-    }
-
-    /// What is wrong with options together, said of one of them.
-    pub(super) fn problem(&self, name: &'static str, problem: NetProblem) -> SettingsError {
-        let origin = self.0.get(name).map_or(Origin::CommandLine, |value| value.origin.clone());
-        SettingsError::Net { origin, problem }
+        self.list(name, |text| parse(text).map_err(SettingsError::from))
     }
 
     pub(super) fn one<T>(
         &self,
         name: &'static str,
-        parse: impl Fn(&str) -> Result<T, String>,
+        parse: impl Fn(&str) -> Result<T, SettingsError>,
     ) -> Result<Option<T>, SettingsError> {
-        let value = self.0.get(name);
-        value.map(|value| parse(value.setting.text()).map_err(|must| bad_value(name, value, must))).transpose()
+        let _ = option(name, |_| true);
+        self.0.get(name).map(|value| parse(value.setting.text())).transpose()
     }
 
     pub(super) fn list<T>(
         &self,
         name: &'static str,
-        mut parse: impl FnMut(&str) -> Result<T, String>,
+        mut parse: impl FnMut(&str) -> Result<T, SettingsError>,
     ) -> Result<Vec<T>, SettingsError> {
         let _ = option(name, |_| true);
-        let read = |value: &Value| parse(value.setting.text()).map_err(|must| bad_value(name, value, must));
+        let read = |value: &Value| parse(value.setting.text());
         self.0.list(name).into_iter().map(read).collect()
     }
 }
@@ -298,13 +362,4 @@ fn option(name: &str, fits: impl Fn(Kind) -> bool) -> &'static Opt {
     let option = find(name);
     assert!(option.is_some_and(|option| fits(option.kind)), "-{name} is not of this kind in the table");
     option.unwrap_or(&super::table::OPTIONS[0])
-}
-
-fn net_problem(value: &Value, problem: NetProblem) -> SettingsError {
-    SettingsError::Net { origin: value.origin.clone(), problem }
-}
-
-fn bad_value(name: &'static str, value: &Value, must: String) -> SettingsError {
-    let origin: Origin = value.origin.clone();
-    SettingsError::BadValue { origin, name, value: value.setting.text().to_owned(), must }
 }

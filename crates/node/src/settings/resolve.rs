@@ -1,17 +1,18 @@
 //! Settings against disk and host. Input: the words of the command line, the disk, what the host is. Output: [`Settings`] with absolute
-//! paths, and warnings for the log. Reads the configuration files; creates nothing.
+//! paths, and notices for stderr and the log. Reads the configuration files; creates nothing.
 
 use super::conf;
-use super::core::{CORE_OPTIONS, Ignoring};
-use super::error::SettingsError;
-use super::nearest::nearest;
+use super::core::{CORE_OPTIONS, Given as Treatment};
+use super::deployments;
+use super::error::{ConfProblem, IgnoredConf, SettingsError};
+use super::file::{SETTINGS_FILENAME, SettingsFile};
 use super::net::NetSettings;
+use super::notice::Notice;
 use super::parse;
-use super::raw::{LogSettings, Prune, RawSettings};
+use super::raw::{LogSettings, Prune, RawSettings, TestOptions};
 use super::rpc::RpcSettings;
 use super::sources::{Origin, Setting, Sources, Value};
-use super::table::find;
-use super::words::{Key, Known, Words, interpret, known_names, lookup};
+use super::words::{Key, Known, Words, interpret, lookup};
 use crate::host::Host;
 use crate::limits::CONF_SIZE_MAX;
 use lydian_consensus::{Chain, Params, U256};
@@ -24,7 +25,11 @@ const DBCACHE_MIB_MIN: i64 = 4;
 
 const DBCACHE_MIB_DEFAULT: i64 = 450;
 
-const CONF_FILENAME: &str = "lydian.conf";
+/// Core's `DBCACHE_WARNING_RESERVED_RAM`, in MiB.
+const OTHER_MEMORY_MIB: u64 = 2048;
+
+/// The first that exists counts; Core's own file is read where ours is missing.
+const CONF_FILENAMES: [&str; 2] = ["lydian.conf", "bitcoin.conf"];
 
 /// What the node runs with.
 #[derive(Clone, Debug)]
@@ -74,8 +79,18 @@ pub(crate) struct Settings {
     pub(crate) mocktime: Option<u32>,
     /// With an older tip this node is far behind.
     pub(crate) max_tip_age_seconds: i64,
-    /// For the log, once it is open.
-    pub(crate) warnings: Vec<String>,
+    /// `-signetchallenge` on signet.
+    pub(crate) is_signet_of_others: bool,
+    /// `-blockversion`.
+    pub(crate) blockversion: Option<i32>,
+    /// `-checkblockindex` and `-checkaddrman`: once in so many operations; 0: never.
+    pub(crate) checkblockindex: u32,
+    pub(crate) checkaddrman: u32,
+    pub(crate) test: TestOptions,
+    /// `settings.json`; none with `-nosettings`.
+    pub(crate) file: Option<SettingsFile>,
+    /// For the log, once it is open; stderr has had its part.
+    pub(crate) notices: Vec<Notice>,
     pub(crate) arguments: Vec<String>,
 }
 
@@ -90,122 +105,153 @@ pub(crate) fn folder(chain: Chain) -> &'static str {
     }
 }
 
-/// Reads the files, and decides what counts.
-pub(crate) fn load(words: &Words, host: &Host, disk: &dyn Disk) -> Result<Settings, SettingsError> {
+/// Reads the files, and decides what counts, in Core's order (`InitConfig`, `AppInitParameterInteraction`). What is to be said arises in `notices`,
+/// also where there are no settings in the end.
+pub(crate) fn load(
+    words: &Words,
+    host: &Host,
+    disk: &dyn Disk,
+    notices: &mut Vec<Notice>,
+) -> Result<Settings, SettingsError> {
     let mut sources = words.sources.clone();
-    let mut warnings = words.warnings.clone();
-    let first_base = base(&sources, host, disk)?;
-    let conf = conf_path(&sources, &first_base);
-    let mut has_conf = false;
-    if let Some(conf) = &conf {
-        let must_exist = sources.get("conf").is_some();
-        has_conf = read_conf(disk, conf, must_exist, &mut sources, &mut warnings)?;
-        if has_conf {
-            include(disk, &first_base, &mut sources, &mut warnings)?;
-        }
-    }
+    let no_directory = |text| SettingsError::NoSuchDataDir { text };
+    let first_base = base(&sources, host, disk, no_directory)?;
+    let conf = conf_path(&sources, &first_base, disk);
+    let has_conf = match &conf {
+        Some(conf) => read_main_conf(disk, conf, &first_base, &mut sources, notices)?,
+        None => false,
+    };
+    let base = base(&sources, host, disk, |text| ConfProblem::NoSuchDataDir { text }.into())?;
     let chain = chain(&sources)?;
     sources.select_network(chain.name());
-    judge_foreign(&sources, &mut warnings)?;
-    let lost = sources.at_top_only();
-    if !lost.is_empty() {
-        return Err(SettingsError::OtherNetwork { names: lost, chain: chain.name() });
+    let params = deployments::params(chain, &sources, notices)?;
+    look_for_ignored_conf(&sources, conf.as_deref(), &first_base, &base, disk, notices)?;
+    let datadir = base.join(folder(chain));
+    let file = read_settings_file(disk, &datadir, &mut sources, notices)?;
+    warn_of_removed(&sources, notices);
+    let names = sources.at_top_only();
+    if !names.is_empty() {
+        return Err(SettingsError::OtherNetwork { names, chain: chain.name() });
     }
-    let base = base(&sources, host, disk)?;
-    let ignored = base.join(CONF_FILENAME);
-    if let Some(used) = conf.as_ref().filter(|used| **used != ignored && disk.kind(&ignored).is_ok()) {
-        return Err(SettingsError::IgnoredConf { ignored, used: used.clone() });
-    }
-    let raw = RawSettings::new(chain, &sources, host)?;
-    warnings.extend(raw.net.warnings.iter().cloned());
-    let mut settings = resolve(raw, base, host, disk)?;
+    warn_of_sections(&sources, notices);
+    let raw = RawSettings::new(params, &sources, host, notices)?;
+    judge_foreign(&sources, notices)?;
+    warn_of_memory(&raw, host, notices);
+    let mut settings = resolve(raw, datadir, host, disk)?;
     settings.conf = conf;
     settings.has_conf = has_conf;
-    settings.warnings = warnings;
-    settings.arguments = sources.log_lines(find);
+    settings.file = file;
+    settings.arguments = sources.log_lines();
+    settings.notices.clone_from(notices);
     Ok(settings)
 }
 
 /// The directory of all chains; one that was named must exist.
-fn base(sources: &Sources, host: &Host, disk: &dyn Disk) -> Result<PathBuf, SettingsError> {
+fn base(
+    sources: &Sources,
+    host: &Host,
+    disk: &dyn Disk,
+    missing: impl FnOnce(String) -> SettingsError,
+) -> Result<PathBuf, SettingsError> {
     match sources.get("datadir").map(|value| value.setting.text()).filter(|text| !text.is_empty()) {
         Some(text) => {
             let path = host.absolute(Path::new(text));
             match disk.kind(&path) {
                 Ok(PathKind::Directory) => Ok(path),
-                Ok(PathKind::File) | Err(_) => Err(SettingsError::NoSuchDataDir { path: PathBuf::from(text) }),
+                Ok(PathKind::File) | Err(_) => Err(missing(text.to_owned())),
             }
         }
         None => host.default_datadir().ok_or(SettingsError::NoHome),
     }
 }
 
-fn conf_path(sources: &Sources, base: &Path) -> Option<PathBuf> {
+/// The configuration file that is read. `None`: `-noconf`.
+fn conf_path(sources: &Sources, base: &Path, disk: &dyn Disk) -> Option<PathBuf> {
     match sources.get("conf").map(|value| &value.setting) {
         Some(Setting::Negated) => None,
         Some(setting) if !setting.text().is_empty() => Some(base.join(setting.text()).components().collect()),
-        _ => Some(base.join(CONF_FILENAME)),
+        _ => Some(default_conf(base, disk).unwrap_or_else(|| base.join(CONF_FILENAMES[0]))),
     }
 }
 
-/// Adds what a file says; false if there is none and none was named.
-fn read_conf(
+/// The configuration file that a data directory has.
+fn default_conf(base: &Path, disk: &dyn Disk) -> Option<PathBuf> {
+    CONF_FILENAMES.into_iter().map(|name| base.join(name)).find(|path| disk.kind(path).is_ok())
+}
+
+/// Core's `ReadConfigFiles`: the file and those that it includes; false if there is none and none was named.
+fn read_main_conf(
     disk: &dyn Disk,
     path: &Path,
-    must_exist: bool,
+    base: &Path,
     sources: &mut Sources,
-    warnings: &mut Vec<String>,
+    notices: &mut Vec<Notice>,
 ) -> Result<bool, SettingsError> {
-    let fail = |reason: String| SettingsError::ConfUnreadable { path: path.to_owned(), reason };
+    if disk.kind(path) == Ok(PathKind::Directory) {
+        return Err(ConfProblem::IsDirectory { path: path.to_owned() }.into());
+    }
+    let Some(text) = read_text(disk, path, sources.get("conf").is_some())? else { return Ok(false) };
+    read_conf(&text, path, sources, notices)?;
+    include(disk, base, sources, notices)?;
+    Ok(true)
+}
+
+/// The text of a file. `None`: it is missing, and was not named.
+fn read_text(disk: &dyn Disk, path: &Path, is_named: bool) -> Result<Option<String>, ConfProblem> {
+    let unreadable = |reason: String| ConfProblem::Unreadable { path: path.to_owned(), reason };
     let bytes = match read_whole(disk, path, CONF_SIZE_MAX) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind == DiskErrorKind::NotFound && !must_exist => return Ok(false),
-        Err(error) => return Err(fail(format!("it could not be opened ({error})"))),
+        Err(error) if error.kind == DiskErrorKind::NotFound && !is_named => return Ok(None),
+        Err(error) if error.kind == DiskErrorKind::NotFound => {
+            return Err(ConfProblem::NotOpened { path: path.to_owned() });
+        }
+        Err(error) => return Err(unreadable(format!("it could not be opened ({error})"))),
     };
     let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        fail(format!(
-            "line {} is not UTF-8",
-            error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1
-        ))
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        unreadable(format!("line {} is not UTF-8", before.iter().filter(|byte| **byte == b'\n').count() + 1))
     })?;
-    let conf = conf::parse(&text, path)?;
+    Ok(Some(text))
+}
+
+/// Core's `ReadConfigStream`: adds what a file says.
+fn read_conf(text: &str, path: &Path, sources: &mut Sources, notices: &mut Vec<Notice>) -> Result<(), SettingsError> {
+    let conf = conf::parse(text)?;
     for (section, line) in conf.sections {
         if section.parse::<Chain>().is_err() {
-            warnings.push(format!("{}:{line}: Section [{section}] is not recognized.", path.display()));
+            sources.unknown_sections.push(format!("{}:{line} Section [{section}] is not recognized.", path.display()));
         }
     }
     for entry in conf.entries {
         let origin = Origin::File { path: path.to_owned(), line: entry.line };
-        add_entry(&entry, &origin, sources, warnings)?;
+        add_entry(&entry, &origin, sources, notices)?;
     }
-    Ok(true)
+    Ok(())
 }
 
 fn add_entry(
     entry: &conf::Entry,
     origin: &Origin,
     sources: &mut Sources,
-    warnings: &mut Vec<String>,
-) -> Result<(), SettingsError> {
+    notices: &mut Vec<Notice>,
+) -> Result<(), ConfProblem> {
     let key = Key::new(&entry.key);
     if key.name == "conf" {
-        let must = "given on the command line; use includeconf= to include additional config files".to_owned();
-        return Err(SettingsError::BadValue { origin: origin.clone(), name: "conf", value: entry.value.clone(), must });
+        return Err(ConfProblem::Conf);
+    }
+    if key.name == "reindex" {
+        notices.push(Notice::LogWarning(
+            "reindex=1 is set in the configuration file, which will significantly slow down startup. Consider removing or commenting out this \
+             option for better performance, unless there is currently a condition which makes rebuilding the indexes necessary"
+                .to_owned(),
+        ));
     }
     let known = lookup(key.name);
     if matches!(known, Known::Nothing) {
-        let hint = nearest(key.name, known_names()).map(|name| format!("; the nearest is {name}")).unwrap_or_default();
-        warnings.push(format!("{origin}Ignoring unknown configuration value {}{hint}", entry.key));
+        notices.push(Notice::LogWarning(format!("Ignoring unknown configuration value {}", entry.key)));
         return Ok(());
     }
-    if key.name == "reindex" && !key.is_negated {
-        warnings.push(format!(
-            "{origin}reindex={} is set in the configuration file, which makes every start validate everything again",
-            entry.value
-        ));
-    }
-    let setting = interpret(&key, Some(&entry.value), known, origin, warnings)?;
+    let setting = interpret(&key, Some(&entry.value), known, notices).map_err(ConfProblem::Argument)?;
     sources.add(key.section.unwrap_or_default(), key.name, Value { setting, origin: origin.clone() });
     Ok(())
 }
@@ -215,77 +261,180 @@ fn include(
     disk: &dyn Disk,
     base: &Path,
     sources: &mut Sources,
-    warnings: &mut Vec<String>,
+    notices: &mut Vec<Notice>,
 ) -> Result<(), SettingsError> {
     if !sources.on_command_line("includeconf").is_empty() {
         return Ok(());
     }
-    let network = chain(sources)?.name();
+    let network = chain_name(sources)?;
+    let sections = [network.as_str(), ""];
     let named = |sources: &Sources, section: &str| {
         let values = sources.in_section(section, "includeconf");
         let start = values.iter().rposition(|value| value.setting == Setting::Negated).map_or(0, |index| index + 1);
         values[start..].to_vec()
     };
-    let before: Vec<Value> = ["main", "test", "testnet4", "signet", "regtest", ""]
-        .into_iter()
-        .flat_map(|section| sources.in_section(section, "includeconf").to_vec())
-        .collect();
-    for value in [named(sources, network), named(sources, "")].concat() {
-        let path: PathBuf = base.join(value.setting.text()).components().collect();
-        read_conf(disk, &path, true, sources, warnings)?;
-    }
-    for section in [network, ""] {
-        for value in sources.in_section(section, "includeconf").iter().filter(|value| !before.contains(value)) {
-            let Value { setting, origin } = value;
-            warnings.push(format!(
-                "{origin}-includeconf cannot be used from included files; ignoring -includeconf={}",
-                setting.text()
-            ));
+    let counts = sections.map(|section| sources.in_section(section, "includeconf").len());
+    for value in sections.map(|section| named(sources, section)).concat() {
+        let name = value.setting.text();
+        let path: PathBuf = base.join(name).components().collect();
+        if disk.kind(&path) == Ok(PathKind::Directory) {
+            return Err(ConfProblem::IncludeIsDirectory { path }.into());
         }
+        let missing = || ConfProblem::NotIncluded { name: name.to_owned() };
+        let text = read_text(disk, &path, false)?.ok_or_else(missing)?;
+        // Core names an included file as the including one does.
+        read_conf(&text, Path::new(name), sources, notices)?;
+        notices.push(Notice::LogInfo(format!("Included configuration file {name}")));
     }
+    let mut nested: Vec<String> = Vec::new();
+    let mut add = |section: &str, skip: usize| {
+        let values = sources.in_section(section, "includeconf").iter().skip(skip);
+        nested.extend(values.map(|value| value.setting.text().to_owned()));
+    };
+    sections.iter().zip(counts).for_each(|(section, count)| add(section, count));
+    let last_network = chain_name(sources)?;
+    if last_network != network {
+        add(&last_network, 0);
+    }
+    notices.extend(nested.iter().map(|name| {
+        Notice::Stderr(format!(
+            "warning: -includeconf cannot be used from included files; ignoring -includeconf={name}"
+        ))
+    }));
     Ok(())
 }
 
-/// Core's `GetChainArg`.
-fn chain(sources: &Sources) -> Result<Chain, SettingsError> {
-    let switches = [
-        ("regtest", Chain::Regtest),
-        ("signet", Chain::Signet),
-        ("testnet", Chain::Test),
-        ("testnet4", Chain::Testnet4),
-    ];
+/// Core's `GetChainTypeString`: the name as it was given.
+fn chain_name(sources: &Sources) -> Result<String, SettingsError> {
+    let switches = [("regtest", Chain::Regtest), ("signet", Chain::Signet), ("testnet", Chain::Test)];
     let mut chosen = Vec::new();
-    for (name, chain) in switches {
-        if let Some(value) = sources.get_for_chain(name)
-            && parse::switch(value.setting.text()).map_err(|must| bad(name, value, must))?
-        {
-            chosen.push(chain);
+    for (name, chain) in switches.into_iter().chain([("testnet4", Chain::Testnet4)]) {
+        if sources.get_for_chain(name).is_some_and(|value| parse::switch(value.setting.text())) {
+            chosen.push(chain.name().to_owned());
         }
     }
-    if let Some(value) = sources.get("chain") {
-        chosen.push(parse::chain(value.setting.text()).map_err(|must| bad("chain", value, must))?);
-    }
-    match chosen[..] {
-        [] => Ok(Chain::Main),
-        [chain] => Ok(chain),
+    chosen.extend(sources.get("chain").map(|value| value.setting.text().to_owned()));
+    match &chosen[..] {
+        [] => Ok(Chain::Main.name().to_owned()),
+        [chain] => Ok(chain.clone()),
         _ => Err(SettingsError::ChainCombination),
     }
 }
 
-fn bad(name: &'static str, value: &Value, must: String) -> SettingsError {
-    SettingsError::BadValue { origin: value.origin.clone(), name, value: value.setting.text().to_owned(), must }
+/// Core's `GetChainType`.
+fn chain(sources: &Sources) -> Result<Chain, SettingsError> {
+    parse::chain(&chain_name(sources)?)
 }
 
-/// Core's options that we do not have: an error, or a warning.
-fn judge_foreign(sources: &Sources, warnings: &mut Vec<String>) -> Result<(), SettingsError> {
+/// The data directory may have a configuration file that is not the one in use: an error, as in Core.
+fn look_for_ignored_conf(
+    sources: &Sources,
+    used: Option<&Path>,
+    first_base: &Path,
+    base: &Path,
+    disk: &dyn Disk,
+    notices: &mut Vec<Notice>,
+) -> Result<(), SettingsError> {
+    let Some(ignored) = default_conf(base, disk).filter(|ignored| Some(ignored.as_path()) != used) else {
+        return Ok(());
+    };
+    let name = CONF_FILENAMES.into_iter().find(|name| ignored.ends_with(name)).unwrap_or(CONF_FILENAMES[0]);
+    let directory = base.to_owned();
+    let Some(used) = used else {
+        notices.push(Notice::LogInfo(format!(
+            "Data directory \"{}\" contains a \"{name}\" file which is explicitly ignored using -noconf.",
+            directory.display()
+        )));
+        return Ok(());
+    };
+    let source = match sources.get("conf").map(|value| value.setting.text()).unwrap_or_default() {
+        "" => format!("data directory \"{}\"", first_base.display()),
+        conf => format!("command line argument \"-conf={conf}\""),
+    };
+    let ignored = IgnoredConf { directory, name, used: used.to_owned(), source };
+    if sources.get("allowignoredconf").is_some_and(|value| parse::switch(value.setting.text())) {
+        notices.push(Notice::LogWarning(ignored.to_string()));
+        return Ok(());
+    }
+    Err(ConfProblem::Ignored(ignored).into())
+}
+
+/// `settings.json` of the chain's directory, its values added. `None`: `-nosettings`.
+fn read_settings_file(
+    disk: &dyn Disk,
+    datadir: &Path,
+    sources: &mut Sources,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<SettingsFile>, SettingsError> {
+    let name = match sources.get("settings").map(|value| &value.setting) {
+        Some(Setting::Negated) => return Ok(None),
+        Some(setting) if !setting.text().is_empty() => setting.text().to_owned(),
+        _ => SETTINGS_FILENAME.to_owned(),
+    };
+    let file = SettingsFile::read(disk, &datadir.join(name))?;
+    for (name, value) in &file.values {
+        if matches!(lookup(Key::new(name).name), Known::Nothing) {
+            notices.push(Notice::LogWarning(format!("Ignoring unknown rw_settings value {name}")));
+        }
+        sources.settings_lines.push(format!("Setting file arg: {name} = {value}"));
+        for setting in SettingsFile::settings(value)? {
+            sources.add("", name, Value { setting, origin: Origin::Settings });
+        }
+    }
+    Ok(Some(file))
+}
+
+/// Options that Core removed and still warns of.
+fn warn_of_removed(sources: &Sources, notices: &mut Vec<Notice>) {
+    let removed = [
+        ("checkpoints", "Option '-checkpoints' is set but checkpoints were removed. This option has no effect."),
+        (
+            "limitancestorsize",
+            "Option '-limitancestorsize' is given but ancestor size limits have been replaced with cluster size limits (see -limitclustersize). \
+             This option has no effect.",
+        ),
+        (
+            "limitdescendantsize",
+            "Option '-limitdescendantsize' is given but descendant size limits have been replaced with cluster size limits (see \
+             -limitclustersize). This option has no effect.",
+        ),
+    ];
+    let given = removed.into_iter().filter(|(name, _)| sources.get(name).is_some());
+    notices.extend(given.map(|(_, words)| Notice::Warning(words.to_owned())));
+}
+
+/// One warning for all of them, each on a line of its own.
+fn warn_of_sections(sources: &Sources, notices: &mut Vec<Notice>) {
+    if !sources.unknown_sections.is_empty() {
+        let lines = sources.unknown_sections.iter().map(|line| format!("{line}\n"));
+        notices.push(Notice::Warning(lines.collect()));
+    }
+}
+
+/// Core's `LogOversizedDbCache`.
+fn warn_of_memory(raw: &RawSettings, host: &Host, notices: &mut Vec<Notice>) {
+    let Some(memory_mib) = host.memory_bytes.map(|bytes| bytes >> 20) else { return };
+    let cache_mib = u64::try_from(raw.dbcache_mib.unwrap_or(DBCACHE_MIB_DEFAULT).max(DBCACHE_MIB_MIN)).unwrap_or(0);
+    let default_mib = u64::try_from(DBCACHE_MIB_DEFAULT).unwrap_or(0);
+    if cache_mib > (memory_mib.saturating_sub(OTHER_MEMORY_MIB) / 4 * 3).max(default_mib) {
+        notices.push(Notice::Warning(format!(
+            "A {cache_mib} MiB dbcache may be too large for a system memory of only {memory_mib} MiB."
+        )));
+    }
+}
+
+/// Core's options that Lydian does not have: refused, or without effect, which the log says.
+fn judge_foreign(sources: &Sources, notices: &mut Vec<Notice>) -> Result<(), SettingsError> {
     for option in CORE_OPTIONS {
         let Some(Value { setting, origin }) = sources.get(option.name) else { continue };
         if *setting == Setting::Negated || setting.text() == "0" {
             continue;
         }
-        match option.ignoring {
-            Ignoring::IsSafe => warnings.push(format!("{origin}-{} has no effect: {}", option.name, option.reason)),
-            Ignoring::BreaksPromise => {
+        match option.given {
+            Treatment::Accepted => {
+                notices.push(Notice::LogInfo(format!("-{} has no effect: {}", option.name, option.reason)));
+            }
+            Treatment::Refused => {
                 return Err(SettingsError::NotInLydian {
                     origin: origin.clone(),
                     name: option.name.to_owned(),
@@ -309,30 +458,25 @@ impl Settings {
     }
 }
 
-fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Result<Settings, SettingsError> {
+fn resolve(raw: RawSettings, datadir: PathBuf, host: &Host, disk: &dyn Disk) -> Result<Settings, SettingsError> {
     if raw.prune != Prune::Never && raw.reindex_chainstate {
         return Err(SettingsError::PruneWithReindexChainstate);
     }
-    let mut params = Params::new(raw.chain);
-    for fork in &raw.testactivationheight {
-        params =
-            params.with_activation_height(fork).map_err(|error| SettingsError::Fork { sentence: error.to_string() })?;
-    }
-    let datadir = base.join(folder(raw.chain));
     let blocks = match &raw.blocksdir {
         None => datadir.join("blocks"),
         Some(path) => {
+            let text = path.display().to_string();
             let path = host.absolute(path);
             if disk.kind(&path) != Ok(PathKind::Directory) {
-                return Err(SettingsError::NoSuchBlocksDir { path });
+                return Err(SettingsError::NoSuchBlocksDir { text });
             }
-            path.join(folder(raw.chain)).join("blocks")
+            path.join(folder(raw.params.chain)).join("blocks")
         }
     };
     let dbcache_mib = raw.dbcache_mib.unwrap_or(DBCACHE_MIB_DEFAULT).max(DBCACHE_MIB_MIN);
     let below = |path: &PathBuf| datadir.join(path);
     Ok(Settings {
-        params,
+        params: raw.params,
         blocks,
         conf: None,
         has_conf: false,
@@ -366,7 +510,13 @@ fn resolve(raw: RawSettings, base: PathBuf, host: &Host, disk: &dyn Disk) -> Res
         net: raw.net,
         mocktime: raw.mocktime,
         max_tip_age_seconds: raw.max_tip_age_seconds,
-        warnings: Vec::new(),
+        is_signet_of_others: raw.is_signet_of_others,
+        blockversion: raw.blockversion,
+        checkblockindex: raw.checkblockindex,
+        checkaddrman: raw.checkaddrman,
+        test: raw.test,
+        file: None,
+        notices: Vec::new(),
         arguments: Vec::new(),
         datadir,
     })

@@ -1,10 +1,9 @@
 //! Settings of the RPC server. Input: [`super::raw::Given`]. Output: [`RpcSettings`], or the first value that is not understood.
 
 use super::error::SettingsError;
-use super::net::port;
+use super::net::{NetProblem, has_good_port, port};
 use super::raw::Given;
 use lydian_consensus::Chain;
-use lydian_rpc::{CookiePermissions, Subnet, Users};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -15,14 +14,17 @@ pub(crate) struct RpcSettings {
     pub(crate) is_on: bool,
     pub(crate) bind: Vec<String>,
     pub(crate) port: u16,
-    pub(crate) allow: Vec<Subnet>,
+    /// Looked at when the server starts, as in Core; so are the next one and the permissions.
+    pub(crate) allow: Vec<String>,
+    /// CJDNS can be reached, so that its addresses are not taken for those of a private network.
+    pub(crate) with_cjdns: bool,
     /// `USER:SALT$HASH`.
     pub(crate) auth: Vec<Secret>,
     pub(crate) user: Secret,
     pub(crate) password: Secret,
     /// None: no cookie.
     pub(crate) cookie: Option<PathBuf>,
-    pub(crate) cookie_permissions: Option<CookiePermissions>,
+    pub(crate) cookie_permissions: Option<String>,
     pub(crate) whitelist: Vec<String>,
     pub(crate) whitelist_default: Option<bool>,
     pub(crate) threads: usize,
@@ -52,41 +54,31 @@ impl RpcSettings {
             Some(number) => usize::try_from(number.max(1)).unwrap_or(usize::MAX),
             None => default,
         };
-        let is_rpcauth = |text: &str| match Users::default().add_rpcauth(text) {
-            Ok(()) => Ok(Secret(text.to_owned())),
-            Err(_) => Err("USERNAME:SALT$HASH".to_owned()),
-        };
         let port = given.net_one("rpcport", |text| port("rpcport", text))?;
+        let is_good = |text: &str| has_good_port(text);
+        let bind = given.net_list("rpcbind", |text| match is_good(text) {
+            true => Ok(text.to_owned()),
+            false => Err(NetProblem::Port { option: "rpcbind", text: text.to_owned() }),
+        })?;
         Ok(RpcSettings {
-            is_on: given.switch("server")?.unwrap_or(true),
-            bind: given.texts("rpcbind")?,
+            is_on: given.switch("server").unwrap_or(true),
+            bind: bind.into_iter().filter(|text| !text.is_empty()).collect(),
             port: port.unwrap_or_else(|| default_port(chain)),
-            allow: given.list("rpcallowip", |text| Subnet::parse(text, with_cjdns).map_err(|_| SUBNET.to_owned()))?,
-            auth: given.list("rpcauth", is_rpcauth)?,
+            allow: given.list("rpcallowip", |text| Ok(text.to_owned()))?,
+            with_cjdns,
+            auth: given.list("rpcauth", |text| Ok(Secret(text.to_owned())))?,
             user: Secret(given.text("rpcuser").unwrap_or_default()),
             password: Secret(given.text("rpcpassword").unwrap_or_default()),
-            cookie: given.path("rpccookiefile", Some(".cookie"))?,
-            cookie_permissions: given.one("rpccookieperms", permissions)?,
-            whitelist: given.texts("rpcwhitelist")?,
-            whitelist_default: given.switch("rpcwhitelistdefault")?,
-            threads: count(given.integer("rpcthreads")?, 16),
-            queue: count(given.integer("rpcworkqueue")?, 64),
-            idle_seconds: given.integer("rpcservertimeout")?.unwrap_or(30),
-            deprecated: given.texts("deprecatedrpc")?,
-            checks_help: given.switch("rpcdoccheck")?.unwrap_or(false),
+            cookie: given.path("rpccookiefile", Some(".cookie")),
+            cookie_permissions: given.text("rpccookieperms"),
+            whitelist: given.texts("rpcwhitelist"),
+            whitelist_default: given.switch("rpcwhitelistdefault"),
+            threads: count(given.integer("rpcthreads"), 16),
+            queue: count(given.integer("rpcworkqueue"), 64),
+            idle_seconds: given.integer("rpcservertimeout").unwrap_or(30),
+            deprecated: given.texts("deprecatedrpc"),
+            checks_help: given.switch("rpcdoccheck").unwrap_or(false),
         })
-    }
-}
-
-const SUBNET: &str = "a single IP (1.2.3.4), a network/netmask (1.2.3.4/255.255.255.0), a network/CIDR (1.2.3.4/24), all ipv4 (0.0.0.0/0), or \
-                      all ipv6 (::/0)";
-
-fn permissions(text: &str) -> Result<CookiePermissions, String> {
-    match text {
-        "owner" => Ok(CookiePermissions::Owner),
-        "group" => Ok(CookiePermissions::Group),
-        "all" => Ok(CookiePermissions::All),
-        _ => Err("one of 'owner', 'group', or 'all'".to_owned()),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Which value of an option counts. Input: values from the command line and from sections of files. Output: one value, or the list of all
 //! that count. Bitcoin Core's order (`common/settings.cpp`), its oddities included:
 //!
-//! * the command line comes before the section of the chain, and that before the top of the file;
+//! * the command line comes before `settings.json`, that before the section of the chain, and that before the top of the file;
 //! * of several values on the command line the last counts, in a file the first (of several chains in a file, the last);
 //! * a negation wipes what stands before it in the same place, and for a list also the places after it, unless values follow it.
 
-use super::table::{OPTIONS, Opt, find};
+use super::table::{OPTIONS, find};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -42,14 +42,19 @@ impl Setting {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     CommandLine,
-    File { path: PathBuf, line: usize },
+    /// `settings.json`.
+    Settings,
+    File {
+        path: PathBuf,
+        line: usize,
+    },
 }
 
 /// As the beginning of a sentence.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::CommandLine => Ok(()),
+            Origin::CommandLine | Origin::Settings => Ok(()),
             Origin::File { path, line } => write!(f, "{}:{line}: ", path.display()),
         }
     }
@@ -59,10 +64,16 @@ impl fmt::Display for Origin {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     command_line: BTreeMap<String, Vec<Value>>,
+    /// Of `settings.json`.
+    settings: BTreeMap<String, Vec<Value>>,
     /// By section (`""` is the top) and option.
     files: BTreeMap<(String, String), Vec<Value>>,
     /// The chain's name once it is known: its section counts.
     network: Option<String>,
+    /// Sections of files that are no chain's, as the warning names them.
+    pub(crate) unknown_sections: Vec<String>,
+    /// The values of `settings.json`, as Core writes them to the log.
+    pub(crate) settings_lines: Vec<String>,
 }
 
 impl Sources {
@@ -70,6 +81,7 @@ impl Sources {
     pub(crate) fn add(&mut self, section: &str, name: &str, value: Value) {
         let values = match value.origin {
             Origin::CommandLine => self.command_line.entry(name.to_owned()).or_default(),
+            Origin::Settings => self.settings.entry(name.to_owned()).or_default(),
             Origin::File { .. } => self.files.entry((section.to_owned(), name.to_owned())).or_default(),
         };
         values.push(value);
@@ -88,9 +100,13 @@ impl Sources {
         self.command_line.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
+    pub(crate) fn in_settings(&self, name: &str) -> &[Value] {
+        self.settings.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// The value that counts.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
-        self.merge(name).into_iter().find_map(|(values, is_file)| {
+        self.merge(name, true).into_iter().find_map(|(values, is_file)| {
             let counted = after_negation(values);
             match (counted, is_file) {
                 ([], _) => values.last(),
@@ -103,7 +119,7 @@ impl Sources {
     /// The value that counts of an option that selects the chain: the last also in a file, from the top only, negations on the command
     /// line passed over.
     pub(crate) fn get_for_chain(&self, name: &str) -> Option<&Value> {
-        [self.on_command_line(name), self.in_section("", name)]
+        [self.on_command_line(name), self.in_settings(name), self.in_section("", name)]
             .into_iter()
             .find_map(|values| after_negation(values).last())
     }
@@ -113,7 +129,7 @@ impl Sources {
         let mut found = Vec::new();
         let mut is_done = false;
         let mut is_wiped = false;
-        for (values, is_file) in self.merge(name) {
+        for (values, is_file) in self.merge(name, false) {
             let counted = after_negation(values);
             // Core's "zombies": values of a file count in spite of a negation on the command line that a value follows.
             if !is_done || (is_file && !is_wiped) {
@@ -125,12 +141,16 @@ impl Sources {
         found
     }
 
-    /// The places of an option's values in the order of their weight, and whether each is a file.
-    fn merge(&self, name: &str) -> [(&[Value], bool); 3] {
+    /// The places of an option's values in the order of their weight, and whether each is a configuration file.
+    ///
+    /// The top of a file does not count for an option of another chain. With `keeps_negations` it still does if it ends in a negation, as in Core.
+    fn merge(&self, name: &str, keeps_negations: bool) -> [(&[Value], bool); 4] {
         let section = self.network.as_deref().map(|network| self.in_section(network, name)).unwrap_or_default();
         let is_foreign = self.is_other_chain() && find(name).is_some_and(|option| option.is_of_chain);
-        let top = if is_foreign { &[] } else { self.in_section("", name) };
-        [(self.on_command_line(name), false), (section, true), (top, true)]
+        let top = self.in_section("", name);
+        let is_negation = top.last().is_some_and(|value| value.setting == Setting::Negated);
+        let top = if is_foreign && !(keeps_negations && is_negation) { &[] } else { top };
+        [(self.on_command_line(name), false), (self.in_settings(name), false), (section, true), (top, true)]
     }
 
     fn is_other_chain(&self) -> bool {
@@ -140,8 +160,9 @@ impl Sources {
     /// Options of one chain that are given only at the top of a file, which counts for the main chain: Core's `GetUnsuitableSectionOnlyArgs`.
     pub(crate) fn at_top_only(&self) -> Vec<&'static str> {
         let has = |values: &[Value]| !after_negation(values).is_empty();
-        let is_lost =
-            |name: &str| has(self.in_section("", name)) && !self.merge(name).iter().any(|(values, _)| has(values));
+        let is_lost = |name: &str| {
+            has(self.in_section("", name)) && !self.merge(name, false).iter().any(|(values, _)| has(values))
+        };
         let of_chain = OPTIONS.iter().filter(|option| option.is_of_chain && self.is_other_chain());
         let mut names: Vec<_> = of_chain.map(|option| option.name).filter(|name| is_lost(name)).collect();
         names.sort_unstable();
@@ -149,18 +170,17 @@ impl Sources {
     }
 
     /// Every value that was given, as Core writes it to the log.
-    pub(crate) fn log_lines(&self, find: impl Fn(&str) -> Option<&'static Opt>) -> Vec<String> {
+    pub(crate) fn log_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for ((section, name), values) in &self.files {
             let section = if section.is_empty() { String::new() } else { format!("[{section}] ") };
-            let Some(option) = find(name) else { continue };
-            let lines_of = values.iter().map(|value| written(&value.setting, option));
-            lines.extend(lines_of.map(|value| format!("Config file arg: {section}{name}={value}")));
+            let values = values.iter().map(|value| written(name, &value.setting));
+            lines.extend(values.map(|value| format!("Config file arg: {section}{name}={value}")));
         }
+        lines.extend_from_slice(&self.settings_lines);
         for (name, values) in &self.command_line {
-            let Some(option) = find(name) else { continue };
-            let lines_of = values.iter().map(|value| written(&value.setting, option));
-            lines.extend(lines_of.map(|value| format!("Command-line arg: {name}={value}")));
+            let values = values.iter().map(|value| written(name, &value.setting));
+            lines.extend(values.map(|value| format!("Command-line arg: {name}={value}")));
         }
         lines
     }
@@ -173,11 +193,16 @@ fn after_negation(values: &[Value]) -> &[Value] {
 }
 
 /// As JSON, which is how Core logs settings; a secret as stars.
-fn written(setting: &Setting, option: &Opt) -> String {
+fn written(name: &str, setting: &Setting) -> String {
     match setting {
-        Setting::Text(_) if option.is_secret => "****".to_owned(),
-        Setting::Text(text) => format!("{text:?}"),
+        _ if is_secret(name) => "****".to_owned(),
+        Setting::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
         Setting::Negated => "false".to_owned(),
         Setting::DoubleNegated => "true".to_owned(),
     }
+}
+
+/// Core's `SENSITIVE`.
+fn is_secret(name: &str) -> bool {
+    find(name).is_some_and(|option| option.is_secret) || name == "torpassword"
 }

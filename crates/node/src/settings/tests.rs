@@ -21,6 +21,7 @@ fn host() -> Host {
         cores: 4,
         lookup: |name| (name == "here.example").then(|| [10, 0, 0, 7].into()),
         descriptors: |wanted| wanted.min(1024),
+        memory_bytes: Some(8 << 30),
     }
 }
 
@@ -37,109 +38,127 @@ fn disk(conf: &str) -> SimDisk {
 }
 
 fn load_with(arguments: &[&str], conf: &str) -> Result<Settings, SettingsError> {
-    load(&words(arguments)?, &host(), &disk(conf))
+    load_from(arguments, &disk(conf))
+}
+
+fn load_from(arguments: &[&str], disk: &SimDisk) -> Result<Settings, SettingsError> {
+    let words = words(arguments)?;
+    load(&words, &host(), disk, &mut words.notices.clone())
+}
+
+/// What goes to stderr and the log, in this order.
+fn notices(arguments: &[&str], conf: &str) -> Vec<Notice> {
+    load_with(arguments, conf).unwrap_or_else(|error| panic!("{error}")).notices
 }
 
 fn sentence(arguments: &[&str], conf: &str) -> String {
     load_with(arguments, conf).unwrap_err().to_string()
 }
 
-/// For each option a form that changes something, and one that is refused (none: every text is a path or a command).
+/// For each option a form that changes something, and one that is refused (none: Core takes every text).
 const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("datadir", "d", Some("-nodatadir")),
-    ("dbcache", "1000", Some("-dbcache=many")),
-    ("par", "3", Some("-par=1025")),
+    ("dbcache", "1000", None),
+    ("par", "3", None),
     ("prune", "550", Some("-prune=549")),
-    ("fastprune", "1", Some("-fastprune=x")),
-    ("reindex", "1", Some("-reindex=yes")),
-    ("daemon", "1", Some("-daemon=true")),
-    ("printtoconsole", "1", Some("-printtoconsole=on")),
+    ("fastprune", "1", None),
+    ("reindex", "1", None),
+    ("daemon", "1", None),
+    ("printtoconsole", "1", None),
     ("sigengine", "reference", Some("-sigengine=fast")),
-    ("alertnotify", "echo %s", Some("-alertnotify=")),
+    ("alertnotify", "echo %s", None),
     ("assumevalid", "0xab", Some("-assumevalid=xyz")),
-    ("blocknotify", "echo %s", Some("-blocknotify=")),
+    ("blocknotify", "echo %s", None),
     ("blocksdir", "b", Some("-blocksdir=nowhere")),
-    ("blocksxor", "0", Some("-blocksxor=key")),
+    ("blocksxor", "0", None),
     ("conf", "/etc/none", Some("-conf=none.conf")),
-    ("daemonwait", "1", Some("-daemonwait=x")),
+    ("daemonwait", "1", None),
     ("debuglogfile", "other.log", None),
     ("includeconf", "x", Some("-includeconf=x")),
-    ("loadblock", "a.dat", Some("-loadblock=")),
+    ("loadblock", "a.dat", None),
     (
         "minimumchainwork",
         "10",
         Some("-minimumchainwork=0123456789012345678901234567890123456789012345678901234567890123g"),
     ),
     ("pid", "other.pid", None),
-    ("reindex-chainstate", "1", Some("-reindex-chainstate=x")),
-    ("shutdownnotify", "true", Some("-shutdownnotify=")),
-    ("startupnotify", "true", Some("-startupnotify=")),
+    ("reindex-chainstate", "1", None),
+    ("shutdownnotify", "true", None),
+    ("startupnotify", "true", None),
     ("chain", "signet", Some("-chain=mainnet")),
-    ("regtest", "1", Some("-regtest=x")),
-    ("signet", "1", Some("-signet=x")),
-    ("testnet", "1", Some("-testnet=x")),
-    ("testnet4", "1", Some("-testnet4=x")),
-    ("checkblocks", "100", Some("-checkblocks=all")),
-    ("checklevel", "4", Some("-checklevel=5")),
+    ("regtest", "1", None),
+    ("signet", "1", None),
+    ("testnet", "1", None),
+    ("testnet4", "1", None),
+    ("checkblocks", "100", None),
+    ("checklevel", "4", None),
     ("debug", "bench", Some("-debug=noise")),
     ("debugexclude", "prune", Some("-debugexclude=noise")),
     ("loglevel", "trace", Some("-nologlevel")),
-    ("logtimemicros", "1", Some("-logtimemicros=x")),
-    ("shrinkdebugfile", "0", Some("-shrinkdebugfile=x")),
-    ("stopafterblockimport", "1", Some("-stopafterblockimport=x")),
-    ("stopatheight", "100", Some("-stopatheight=-1")),
+    ("logtimemicros", "1", None),
+    ("shrinkdebugfile", "0", None),
+    ("stopafterblockimport", "1", None),
+    ("stopatheight", "100", None),
     ("testactivationheight", "segwit@5", Some("-testactivationheight=segwit")),
-    ("addnode", "10.0.0.1", Some("-addnode=")),
-    ("bantime", "60", Some("-bantime=0")),
+    ("addnode", "10.0.0.1", None),
+    ("bantime", "60", None),
     ("bind", "127.0.0.1:1234", Some("-bind=host")),
-    ("blocksonly", "1", Some("-blocksonly=x")),
-    ("cjdnsreachable", "1", Some("-cjdnsreachable=x")),
-    ("connect", "10.0.0.1:1234", Some("-connect=")),
-    ("discover", "0", Some("-discover=x")),
-    ("dns", "0", Some("-dns=x")),
-    ("dnsseed", "0", Some("-dnsseed=x")),
+    ("blocksonly", "1", None),
+    ("cjdnsreachable", "1", None),
+    ("connect", "10.0.0.1:1234", None),
+    ("discover", "0", None),
+    ("dns", "0", None),
+    ("dnsseed", "0", None),
     ("externalip", "8.8.8.8", Some("-externalip=nowhere.example")),
-    ("fixedseeds", "0", Some("-fixedseeds=x")),
-    ("forcednsseed", "1", Some("-forcednsseed=x")),
-    ("listen", "0", Some("-listen=x")),
+    ("fixedseeds", "0", None),
+    ("forcednsseed", "1", None),
+    ("listen", "0", None),
     ("maxconnections", "7", Some("-maxconnections=-1")),
-    ("maxreceivebuffer", "7", Some("-maxreceivebuffer=x")),
-    ("maxsendbuffer", "7", Some("-maxsendbuffer=x")),
-    ("maxtipage", "7", Some("-maxtipage=x")),
+    ("maxreceivebuffer", "7", None),
+    ("maxsendbuffer", "7", None),
+    ("maxtipage", "7", None),
     ("maxuploadtarget", "7G", Some("-maxuploadtarget=7x")),
     ("mocktime", "1700000000", Some("-mocktime=-1")),
-    ("networkactive", "0", Some("-networkactive=x")),
+    ("networkactive", "0", None),
     ("onion", "127.0.0.1:9150", Some("-onion=nowhere.example")),
     ("onlynet", "ipv4", Some("-onlynet=ipv5")),
     ("peertimeout", "7", Some("-peertimeout=0")),
     ("port", "1234", Some("-port=65536")),
     ("proxy", "127.0.0.1:9050", Some("-proxy")),
-    ("proxyrandomize", "0", Some("-proxyrandomize=x")),
-    ("seednode", "10.0.0.1", Some("-seednode=")),
-    ("signetseednode", "seed.example", Some("-signetseednode=")),
-    ("timeout", "7", Some("-timeout=x")),
+    ("proxyrandomize", "0", None),
+    ("seednode", "10.0.0.1", None),
+    ("signetseednode", "seed.example", Some("-nosignetseednode")),
+    ("timeout", "7", None),
     ("uacomment", "me", Some("-uacomment=me/")),
-    ("v2transport", "0", Some("-v2transport=x")),
+    ("v2transport", "0", None),
     ("whitebind", "127.0.0.1:1234", Some("-whitebind=127.0.0.1")),
     ("whitelist", "10.0.0.0/8", Some("-whitelist=host")),
-    ("whitelistforcerelay", "1", Some("-whitelistforcerelay=x")),
-    ("whitelistrelay", "0", Some("-whitelistrelay=x")),
-    ("server", "0", Some("-server=x")),
-    ("rpcallowip", "10.0.0.0/8", Some("-rpcallowip=host")),
-    ("rpcauth", "a:b$c", Some("-rpcauth=a")),
-    ("rpcbind", "127.0.0.1", Some("-rpcbind=")),
+    ("whitelistforcerelay", "1", None),
+    ("whitelistrelay", "0", None),
+    ("server", "0", None),
+    ("rpcallowip", "10.0.0.0/8", None),
+    ("rpcauth", "a:b$c", None),
+    ("rpcbind", "127.0.0.1", None),
     ("rpccookiefile", "other", None),
-    ("rpccookieperms", "group", Some("-rpccookieperms=world")),
+    ("rpccookieperms", "group", None),
     ("rpcpassword", "p", None),
     ("rpcport", "1234", Some("-rpcport=0")),
-    ("rpcdoccheck", "1", Some("-rpcdoccheck=x")),
-    ("deprecatedrpc", "warnings", Some("-deprecatedrpc=")),
-    ("rpcservertimeout", "1", Some("-rpcservertimeout=x")),
-    ("rpcthreads", "3", Some("-rpcthreads=x")),
+    ("rpcdoccheck", "1", None),
+    ("deprecatedrpc", "warnings", None),
+    ("rpcservertimeout", "1", None),
+    ("rpcthreads", "3", None),
     ("rpcuser", "u", None),
-    ("rpcwhitelist", "u:help", Some("-rpcwhitelist=")),
-    ("rpcwhitelistdefault", "1", Some("-rpcwhitelistdefault=x")),
-    ("rpcworkqueue", "3", Some("-rpcworkqueue=x")),
+    ("rpcwhitelist", "u:help", None),
+    ("rpcwhitelistdefault", "1", None),
+    ("rpcworkqueue", "3", None),
+    ("allowignoredconf", "1", None),
+    ("blockversion", "5", None),
+    ("checkaddrman", "1", None),
+    ("checkblockindex", "1", None),
+    ("settings", "other.json", None),
+    ("signetchallenge", "51", Some("-signet -signetchallenge=5")),
+    ("test", "addrman", Some("-test=addrman")),
+    ("vbparams", "testdummy:0:1", Some("-regtest -vbparams=testdummy")),
     ("copy", "1", Some("-copy")),
     ("json", "1", Some("-json")),
 ];
@@ -155,15 +174,15 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
         let command = option.commands.first().map(|command| vec![*command]).unwrap_or_default();
         let argument = if command == ["import"] { vec!["dir"] } else { Vec::new() };
         let context: Vec<&str> = match *name {
-            "testactivationheight" => vec!["-regtest"],
+            "testactivationheight" | "vbparams" | "test" => vec!["-regtest"],
             "debugexclude" => vec!["-debug"],
             "proxyrandomize" => vec!["-proxy=127.0.0.1"],
-            "signetseednode" => vec!["-signet"],
+            "signetseednode" | "signetchallenge" => vec!["-signet"],
             _ => Vec::new(),
         };
         let plain = [command, argument, context].concat();
         let before = load_with(&plain, "").unwrap();
-        if !["conf", "includeconf"].contains(name) {
+        if !["conf", "includeconf", "allowignoredconf"].contains(name) {
             for form in [format!("-{name}={good}"), format!("--{name}={good}")] {
                 let mut after =
                     load_with(&[&plain[..], &[&form]].concat(), "").unwrap_or_else(|error| panic!("{error}"));
@@ -174,7 +193,9 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
         }
         let Some(bad) = bad else { continue };
         let plain = if option.commands.is_empty() { plain } else { Vec::new() };
-        let error = load_with(&[&plain[..], &[bad]].concat(), "").map(|_| ()).expect_err(bad).to_string();
+        let bad: Vec<&str> = bad.split(' ').collect();
+        let plain = if bad.len() > 1 || *name == "test" { Vec::new() } else { plain };
+        let error = load_with(&[&plain[..], &bad].concat(), "").map(|_| ()).expect_err(name).to_string();
         assert!(!error.is_empty());
     }
     assert_eq!(FORMS.len() + EARLY.len(), OPTIONS.len(), "a form for an option that is not there");
@@ -191,42 +212,6 @@ fn the_tables_name_each_option_once() {
     assert!(!names.iter().any(|name| name.starts_with("no")), "'no' before a name negates");
     assert!(core::CORE_OPTIONS.iter().all(|option| !option.reason.is_empty()));
     assert!(OPTIONS.iter().all(|option| !option.help.is_empty() && !option.default.is_empty()));
-}
-
-/// Every `AddArg` and hidden option in the source that the judge was made from.
-#[test]
-fn every_option_of_core_is_in_a_table() {
-    let name = "every_option_of_core_is_in_a_table";
-    let Some(source) = lydian_oracle::or_skip(name, lydian_oracle::build::locate()).map(|built| built.source) else {
-        return;
-    };
-    let mut found = 0;
-    for file in
-        ["src/init.cpp", "src/init/common.cpp", "src/chainparamsbase.cpp", "src/common/args.cpp", "src/dummywallet.cpp"]
-    {
-        #[allow(clippy::disallowed_methods, reason = "a test reads the judge's source")]
-        let text = std::fs::read_to_string(source.join(file)).unwrap();
-        let text = match text.split_once("void SetupServerArgs") {
-            Some((_, body)) => body.split("\n}\n").next().unwrap().to_owned(),
-            None => text,
-        };
-        let calls = ["AddArg(", "AddHiddenArgs({", "hidden_args = {", "emplace_back("];
-        for call in calls {
-            for part in text.split(call).skip(1) {
-                let end = if call.ends_with('{') { part.find('}').unwrap() } else { part.find([',', ')']).unwrap() };
-                for name in part[..end].split("\"-").skip(1) {
-                    let name: String = name
-                        .chars()
-                        .take_while(|letter| letter.is_ascii_alphanumeric() || "-?".contains(*letter))
-                        .collect();
-                    let is_ours = table::find(&name).is_some();
-                    assert!(is_ours || core::CORE_OPTIONS.iter().any(|option| option.name == name), "-{name} ({file})");
-                    found += 1;
-                }
-            }
-        }
-    }
-    assert!(found > 180, "only {found} options were found");
 }
 
 fn given(line: &[&str], files: &[(&str, &str)]) -> Sources {
@@ -293,8 +278,6 @@ fn words_are_split_as_cores() {
     assert_eq!(last("-nopid=abc"), Some(Setting::DoubleNegated));
     assert_eq!((last("-pid"), last("-pid=")), (text(""), text("")));
     assert_eq!((last("--pid=0"), last("-pid=a=b")), (text("0"), text("a=b")));
-    let doubled = words(&["-nopid=0"]).unwrap();
-    assert_eq!(doubled.warnings, ["Parsed potentially confusing double-negative -nopid=0"]);
 
     let parsed = words(&["-par=1", "import", "-regtest", "dir", "--copy", "-par=2"]).unwrap();
     assert_eq!((parsed.command, &parsed.arguments[..]), (Some("import"), &["dir".to_owned()][..]));
@@ -302,35 +285,48 @@ fn words_are_split_as_cores() {
     assert!(parsed.has_switch("copy") && parsed.has_switch("regtest") && !parsed.has_switch("json"));
 
     for (arguments, expected) in [
-        (&["-dbcahe=1"][..], "Invalid parameter -dbcahe=1; the nearest is -dbcache. See lydian -help."),
-        (&["-qqqqqqqqqqq"], "Invalid parameter -qqqqqqqqqqq. See lydian -help."),
-        (
-            &["-regtest.par=1"],
-            "Invalid parameter -regtest.par=1: a chain before an option is for the configuration file",
-        ),
-        (&["-"], "Invalid parameter -. See lydian -help."),
-        (&["imprt"], "There is no command 'imprt'; the nearest is import. See lydian -help."),
-        (&["stop"], "There is no command 'stop'. See lydian -help."),
+        (&["-dbcahe=1"][..], "Error parsing command line arguments: Invalid parameter -dbcahe=1"),
+        (&["--qqq"], "Error parsing command line arguments: Invalid parameter --qqq"),
+        (&["-regtest.par=1"], "Error parsing command line arguments: Invalid parameter -regtest.par=1"),
+        (&["stop"], "Command line contains unexpected token 'stop', see lydian -h for a list of options."),
         (&["import"], "lydian import needs DIR"),
         (&["import", "a", "b"], "Command line contains unexpected token 'b' after lydian import"),
         (&["info", "-copy"], "The -copy option cannot be used with 'lydian info', only with: import"),
         (&["-json"], "The -json option cannot be used with 'lydian', only with: info, utxohash"),
-        (&["-includeconf=f"], "-includeconf cannot be used from commandline; -includeconf=\"f\""),
-        (&["-nodatadir"], "Negating of -datadir is meaningless and therefore forbidden"),
+        (
+            &["-includeconf=f"],
+            "Error parsing command line arguments: -includeconf cannot be used from commandline; -includeconf=\"f\"",
+        ),
+        (
+            &["-nodatadir"],
+            "Error parsing command line arguments: Negating of -datadir is meaningless and therefore forbidden",
+        ),
+        (
+            &["-proxy"],
+            "Error parsing command line arguments: Can not set -proxy with no value. Please specify value with -proxy=value.",
+        ),
     ] {
         assert_eq!(words(arguments).unwrap_err().to_string(), expected);
     }
-    assert!(words(&["-noincludeconf"]).is_ok());
+    assert!(words(&["-noincludeconf"]).is_ok() && words(&["-includeconf=f", "-noincludeconf"]).is_ok());
+    assert_eq!(words(&["-", "-qqq", "word"]).unwrap().arguments, [""; 0], "Core reads no further than a dash");
+    let named = |words: &[&str]| command(&words.iter().map(OsString::from).collect::<Vec<_>>());
+    assert_eq!(named(&["-x", "import", "-y"]), Some("import"));
+    assert_eq!((named(&["-regtest"]), named(&["stop", "info"])), (None, None));
 }
 
 #[test]
-fn values_are_checked_and_the_place_is_named() {
+// tidy: long function: a table of faults and their messages
+fn faults_are_named_in_cores_words() {
     for (arguments, conf, expected) in [
-        (&["-par"][..], "", "Can not set -par with no value. Please specify value with -par=value."),
-        (&["-par=x"], "", "-par=x: it must be a whole number from -1024 to 1024"),
-        (&[], "\npar=x", "/u/.lydian/lydian.conf:2: -par=x: it must be a whole number from -1024 to 1024"),
-        (&["-prune=549"], "", "Prune configured below the minimum of 550 MiB. Please use a higher number."),
+        (&["-prune=549"][..], "", "Prune configured below the minimum of 550 MiB.  Please use a higher number."),
         (&["-prune=-1"], "", "Prune cannot be configured with a negative value."),
+        (
+            &["-assumevalid=xyz"],
+            "",
+            "Invalid assumevalid block hash specified (xyz), must be up to 64 hex digits (or 0 to disable)",
+        ),
+        (&["-minimumchainwork=0xg"], "", "Invalid minimum work specified (0xg), must be up to 64 hex digits"),
         (
             &["-prune=550", "-reindex-chainstate"],
             "",
@@ -341,17 +337,65 @@ fn values_are_checked_and_the_place_is_named() {
             "",
             "Invalid combination of -regtest, -signet, -testnet, -testnet4 and -chain. Can use at most one.",
         ),
-        (&["-chain=x"], "", "-chain=x: it must be main, test, testnet4, signet or regtest"),
+        (&["-chain=x"], "", "Unknown chain x."),
         (&["-datadir=none"], "", "Specified data directory \"none\" does not exist."),
+        (&[], "datadir=none", "Error reading configuration file: specified data directory \"none\" does not exist."),
+        (&["-blocksdir=none"], "", "Specified blocks directory \"none\" does not exist."),
+        (&["-debug=noise"], "", "Unsupported logging category -debug=noise."),
+        (&["-loglevel=x"], "", "Unsupported global logging level -loglevel=x. Valid values: info, debug, trace."),
         (
-            &["-testactivationheight=segwit@1"],
+            &["-loglevel=a:debug"],
             "",
-            "-testactivationheight=segwit@1: activation heights can be set on regtest only",
+            "Unsupported global logging level -loglevel=a:debug. Valid values: info, debug, trace.",
         ),
+        (&["-testactivationheight=segwit@1"], "", "The -testactivationheight option may not be used on mainnet."),
+        (&["-vbparams=testdummy:0:1"], "", "The -vbparams option may not be used on mainnet."),
+        (
+            &["-vbparams=testdummy"],
+            "",
+            "Version bits parameters malformed, expecting deployment:start:end[:min_activation_height]",
+        ),
+        (&["-signet", "-signetchallenge=51", "-signetchallenge=52"], "", "-signetchallenge cannot be multiple values."),
+        (&["-signet", "-signetchallenge=x"], "", "-signetchallenge must be hex, not 'x'."),
+        (&["-test=addrman"], "", "-test=<option> can only be used with regtest"),
         (
             &["-txindex"],
             "",
             "-txindex is an option of Bitcoin Core that Lydian does not have: there would be no such index",
+        ),
+        (&["-txindex", "-prune=550"], "", "Prune mode is incompatible with -txindex."),
+        (&["-peerblockfilters"], "", "Cannot set -peerblockfilters without -blockfilterindex."),
+        (&["-blockfilterindex=x"], "", "Unknown -blockfilterindex value x."),
+        (&["-listen=0", "-listenonion"], "", "Cannot set -listen=0 together with -listenonion=1"),
+        (&["-minrelaytxfee=x"], "", "Invalid amount for -minrelaytxfee=<amount>: 'x'"),
+        (
+            &["-blockreservedweight=1999"],
+            "",
+            "-blockreservedweight (1999) is lower than minimum safety value of (2000)",
+        ),
+        (&["-blockmaxweight=7000"], "", "-blockreservedweight (8000) exceeds -blockmaxweight (7000)"),
+        (
+            &["-blockmaxweight=4000001"],
+            "",
+            "-blockmaxweight (4000001) exceeds consensus maximum block weight (4000000)",
+        ),
+        (&["-acceptnonstdtxn"], "", "acceptnonstdtxn is not currently supported for main chain"),
+        (&["-acceptstalefeeestimates"], "", "acceptstalefeeestimates is not supported on main chain."),
+        (&["-limitclustercount=65"], "", "limitclustercount must be less than or equal to 64"),
+        (&["-maxmempool=4"], "", "-maxmempool must be at least 5 MB"),
+        (
+            &["-prevoutfetchthreads=-1"],
+            "",
+            "-prevoutfetchthreads must be non-negative (got -1). Use 0 to disable parallel input fetching.",
+        ),
+        (&["-i2psam=nowhere.example"], "", "Invalid -i2psam address or hostname: 'nowhere.example'"),
+        (&["-zmqpubrawtx=127.0.0.1:x"], "", "Invalid port specified in -zmqpubrawtx: '127.0.0.1:x'"),
+        (&["-rpcbind=127.0.0.1:0"], "", "Invalid port specified in -rpcbind: '127.0.0.1:0'"),
+        (
+            &["-regtest"],
+            "port=1\naddnode=a\n",
+            "Config setting for -addnode only applied on regtest network when in [regtest] section.\nConfig setting for -port only applied on \
+             regtest network when in [regtest] section.\n",
         ),
         (
             &[],
@@ -361,11 +405,29 @@ fn values_are_checked_and_the_place_is_named() {
         (
             &[],
             "conf=x",
-            "/u/.lydian/lydian.conf:1: -conf=x: it must be given on the command line; use includeconf= to include additional config files",
+            "Error reading configuration file: conf cannot be set in the configuration file; use includeconf= if you want to include additional \
+             config files",
+        ),
+        (
+            &[],
+            "nodatadir=1",
+            "Error reading configuration file: Negating of -datadir is meaningless and therefore forbidden",
         ),
     ] {
         assert_eq!(sentence(arguments, conf), expected);
     }
+    let level = sentence(&["-loglevel=noise:debug"], "");
+    let expected = "Unsupported category-specific logging level -loglevel=noise:debug. Expected -loglevel=<category>:<loglevel>. Valid categories: \
+                    addrman, bench, blockstorage,";
+    assert!(level.starts_with(expected) && level.ends_with(". Valid loglevels: info, debug, trace."), "{level}");
+}
+
+/// Core reads what is no number as 0, and a start script may rely on it.
+#[test]
+fn values_are_read_as_core_reads_them() {
+    let settings = load_with(&["-par=many", "-daemon=true", "-reindex=yes", "-listen=false", "-dbcache"], "").unwrap();
+    assert_eq!((settings.threads, settings.daemon, settings.reindex), (4, false, false));
+    assert_eq!((settings.net.listens, settings.dbcache_bytes), (false, 4 << 20));
     let work = |arguments: &[&str]| load_with(arguments, "").unwrap().minimum_chain_work.to_string();
     assert_eq!(work(&[]), "0000000000000000000000000000000000000001128750f82f4c366153a3a030");
     assert_eq!(work(&["-testnet"]), "0000000000000000000000000000000000000000000017dde1c649f3708d14b6");
@@ -376,44 +438,84 @@ fn values_are_checked_and_the_place_is_named() {
     assert_eq!((settings.pid, settings.log.file), (None, None));
 }
 
+/// Whatever Core accepts in silence is accepted in silence here; the log says what has no effect.
 #[test]
-fn options_of_core_are_warned_of_or_passed_over() {
-    let warnings = |arguments: &[&str], conf: &str| load_with(arguments, conf).unwrap().warnings;
-    assert_eq!(warnings(&["-resetguisettings"], ""), ["-resetguisettings has no effect: Lydian has no window"]);
-    assert_eq!(warnings(&["-txindex=0", "-noserver", "-nolisten"], ""), [""; 0]);
-    assert_eq!(warnings(&["-txindex=0"], "txindex=1"), [""; 0], "the command line switches it off");
-    assert_eq!(warnings(&[], "[regtest]\ntxindex=1"), [""; 0], "of another chain");
+fn options_of_core_are_passed_over_in_silence() {
+    let info = |text: &str| Notice::LogInfo(text.to_owned());
     assert_eq!(
-        warnings(&[], "dbcahe=1\n[nochain]\nfoo=1\nreindex=1"),
+        notices(&["-disablewallet", "-fallbackfee=0.1"], ""),
         [
-            "/u/.lydian/lydian.conf:2: Section [nochain] is not recognized.",
-            "/u/.lydian/lydian.conf:1: Ignoring unknown configuration value dbcahe; the nearest is dbcache",
-            "/u/.lydian/lydian.conf:3: Ignoring unknown configuration value nochain.foo",
-            "/u/.lydian/lydian.conf:4: reindex=1 is set in the configuration file, which makes every start validate everything again",
+            info("-disablewallet has no effect: Lydian has no wallet"),
+            info("-fallbackfee has no effect: Lydian has no wallet")
         ]
+    );
+    for option in core::CORE_OPTIONS.iter().filter(|option| option.given == core::Given::Accepted) {
+        // Core warns of these three, and takes no other text of some.
+        let removed = ["checkpoints", "limitancestorsize", "limitdescendantsize"].contains(&option.name);
+        let value = match option.name {
+            "acceptnonstdtxn" | "acceptstalefeeestimates" => "0",
+            "blockmaxweight" | "blockreservedweight" | "maxmempool" => "8000",
+            "i2psam" | "torcontrol" => "127.0.0.1:9051",
+            _ => "1",
+        };
+        let said = notices(&[&format!("-{}={value}", option.name)], "");
+        assert_eq!(said.iter().filter_map(Notice::stderr).count(), usize::from(removed), "-{}: {said:?}", option.name);
+    }
+    assert_eq!(notices(&["-txindex=0", "-noserver", "-nolisten"], ""), []);
+    assert_eq!(notices(&["-txindex=0"], "txindex=1"), [], "the command line switches it off");
+    assert_eq!(notices(&[], "[regtest]\ntxindex=1"), [], "of another chain");
+    assert_eq!(
+        notices(&[], "dbcahe=1\n[nochain]\nfoo=1\nreindex=1\nsignet.x.par=1\n"),
+        [
+            Notice::LogWarning("Ignoring unknown configuration value dbcahe".to_owned()),
+            Notice::LogWarning("Ignoring unknown configuration value nochain.foo".to_owned()),
+            Notice::LogWarning(
+                "reindex=1 is set in the configuration file, which will significantly slow down startup. Consider removing or commenting out \
+                 this option for better performance, unless there is currently a condition which makes rebuilding the indexes necessary"
+                    .to_owned()
+            ),
+            Notice::LogWarning("Ignoring unknown configuration value nochain.signet.x.par".to_owned()),
+            Notice::Warning(
+                "/u/.lydian/lydian.conf:2 Section [nochain] is not recognized.\n/u/.lydian/lydian.conf:5 Section [nochain.signet.x] is not \
+                 recognized.\n"
+                    .to_owned()
+            ),
+        ]
+    );
+    assert_eq!(
+        notices(&["-checkpoints=0", "-dbcache=100000"], "").iter().filter_map(Notice::stderr).collect::<Vec<_>>(),
+        [
+            "Warning: Option '-checkpoints' is set but checkpoints were removed. This option has no effect.",
+            "Warning: A 100000 MiB dbcache may be too large for a system memory of only 8192 MiB."
+        ]
+    );
+    assert_eq!(
+        notices(&["-nopid=0"], ""),
+        [Notice::LogWarning("Parsed potentially confusing double-negative -pid=0".to_owned())]
+    );
+    assert_eq!(
+        notices(&["-regtest", "-test=foo"], ""),
+        [Notice::Warning("Unrecognised option \"foo\" provided in -test=<option>.".to_owned())]
     );
 }
 
 #[test]
 fn files_have_cores_syntax() {
-    let path = Path::new("f");
-    let parsed = conf::parse("a=1 # x\n  b = \"two\" \r\n\n[s]\nc==3\nt.d=4\n#e=5\n", path).unwrap();
+    let parsed = conf::parse("a=1 # x\n  b = \"two\" \r\n\n[s]\nc==3\nt.d=4\n#e=5\n").unwrap();
     let entries: Vec<_> = parsed.entries.iter().map(|entry| (&entry.key[..], &entry.value[..], entry.line)).collect();
     assert_eq!(entries, [("a", "1", 1), ("b", "\"two\"", 2), ("s.c", "=3", 5), ("s.t.d", "4", 6)]);
     assert_eq!(parsed.sections, [("s".to_owned(), 4), ("s.t".to_owned(), 6)]);
     for (text, expected) in [
-        ("a=1\n-b=1", "f:2: parse error: -b=1, options in configuration file must be specified without leading -"),
-        ("listen", "f:1: parse error: listen"),
-        ("nolisten", "f:1: parse error: nolisten, if you intended to specify a negated option, use nolisten=1 instead"),
+        ("a=1\n-b=1", "parse error on line 2: -b=1, options in configuration file must be specified without leading -"),
+        ("listen", "parse error on line 1: listen"),
         (
-            "rpcpassword=a#b",
-            "f:1: parse error: rpcpassword=a, using # in rpcpassword can be ambiguous and should be avoided",
+            "nolisten",
+            "parse error on line 1: nolisten, if you intended to specify a negated option, use nolisten=1 instead",
         ),
+        ("rpcpassword=a#b", "parse error on line 1, using # in rpcpassword can be ambiguous and should be avoided"),
     ] {
-        assert_eq!(
-            conf::parse(text, path).unwrap_err().to_string(),
-            format!("Error reading configuration file: {expected}")
-        );
+        let sentence = SettingsError::Conf(conf::parse(text).unwrap_err()).to_string();
+        assert_eq!(sentence, format!("Error reading configuration file: {expected}"));
     }
 }
 
@@ -444,37 +546,115 @@ fn files_are_included_one_level_deep() {
         |name: &str, text: &str| disk.write_whole(&Path::new("/u/.lydian").join(name), text.as_bytes()).unwrap();
     write("one", "par=2\nincludeconf=three\n");
     write("two", "par=3\n");
-    let load = |arguments: &[&str]| load(&words(arguments).unwrap(), &host(), &disk);
+    let load = |arguments: &[&str]| load_from(arguments, &disk);
     let settings = load(&[]).unwrap();
     assert_eq!(settings.threads, 2);
+    let warning = "warning: -includeconf cannot be used from included files; ignoring -includeconf=three";
     assert_eq!(
-        settings.warnings,
-        ["/u/.lydian/one:2: -includeconf cannot be used from included files; ignoring -includeconf=three"]
+        settings.notices,
+        [Notice::LogInfo("Included configuration file one".to_owned()), Notice::Stderr(warning.to_owned())]
     );
     assert_eq!(load(&["-signet"]).unwrap().threads, 3, "the section's file comes first");
     assert_eq!(load(&["-noincludeconf"]).unwrap().threads, 4);
     write("one", "par");
-    assert_eq!(
-        load(&[]).unwrap_err().to_string(),
-        "Error reading configuration file: /u/.lydian/one:1: parse error: par"
-    );
+    assert_eq!(load(&[]).unwrap_err().to_string(), "Error reading configuration file: parse error on line 1: par");
     disk.remove_file(Path::new("/u/.lydian/one")).unwrap();
     let sentence = load(&[]).unwrap_err().to_string();
-    assert!(sentence.contains("/u/.lydian/one: it could not be opened"), "{sentence}");
+    assert_eq!(sentence, "Error reading configuration file: Failed to include configuration file one");
+    disk.create_dir(Path::new("/u/.lydian/one")).unwrap();
+    let sentence = load(&[]).unwrap_err().to_string();
+    assert_eq!(sentence, "Error reading configuration file: Included config file \"/u/.lydian/one\" is a directory.");
 }
 
 #[test]
 fn the_file_may_name_another_directory_but_not_be_ignored_there() {
     let disk = disk("datadir=/cwd/d\n");
-    let load = |arguments: &[&str]| load(&words(arguments).unwrap(), &host(), &disk);
+    let load = |arguments: &[&str]| load_from(arguments, &disk);
     assert_eq!(load(&[]).unwrap().datadir, Path::new("/cwd/d"));
     disk.write_whole(Path::new("/cwd/d/lydian.conf"), b"par=1").unwrap();
-    let sentence = load(&[]).unwrap_err().to_string();
-    assert!(sentence.starts_with("/cwd/d/lydian.conf is ignored, because /u/.lydian/lydian.conf"), "{sentence}");
+    let text = "Data directory \"/cwd/d\" contains a \"lydian.conf\" file which is ignored, because a different configuration file \
+                \"/u/.lydian/lydian.conf\" from data directory \"/u/.lydian\" is being used instead. Possible ways to address this would be \
+                to:\n- Delete or rename the \"lydian.conf\" file in data directory \"/cwd/d\".\n- Change datadir= or conf= options to specify one \
+                configuration file, not two, and use includeconf= to include any other configuration files.";
+    let hint = "\n- Set allowignoredconf=1 option to treat this condition as a warning, not an error.";
+    assert_eq!(load(&[]).unwrap_err().to_string(), format!("{text}{hint}"));
+    let allowed = load(&["-allowignoredconf"]).unwrap();
+    assert_eq!((allowed.datadir, allowed.notices), ("/cwd/d".into(), vec![Notice::LogWarning(text.to_owned())]));
     assert_eq!(load(&["-datadir=d"]).unwrap().threads, 1);
-    assert_eq!(load(&["-noconf"]).unwrap().datadir, Path::new("/u/.lydian"));
-    let sentence = load(&["-conf=none"]).unwrap_err().to_string();
-    assert!(sentence.contains("/u/.lydian/none: it could not be opened"), "{sentence}");
+    let none = load(&["-noconf"]).unwrap();
+    let ignored =
+        "Data directory \"/u/.lydian\" contains a \"lydian.conf\" file which is explicitly ignored using -noconf.";
+    assert_eq!((none.datadir, none.notices), ("/u/.lydian".into(), vec![Notice::LogInfo(ignored.to_owned())]));
+    assert_eq!(
+        load(&["-conf=none"]).unwrap_err().to_string(),
+        "Error reading configuration file: specified config file \"/u/.lydian/none\" could not be opened."
+    );
+    assert_eq!(
+        load(&["-conf=/cwd/d"]).unwrap_err().to_string(),
+        "Error reading configuration file: Config file \"/cwd/d\" is a directory."
+    );
+}
+
+/// A start script that writes `bitcoin.conf` finds its options in effect; `lydian.conf` counts alone where both are there.
+#[test]
+fn the_file_of_core_is_read_where_ours_is_missing() {
+    let disk = disk("");
+    disk.write_whole(Path::new("/u/.lydian/bitcoin.conf"), b"par=2\n").unwrap();
+    let settings = load_from(&[], &disk).unwrap();
+    assert_eq!((settings.threads, settings.has_conf), (2, true));
+    assert_eq!(settings.conf.as_deref(), Some(Path::new("/u/.lydian/bitcoin.conf")));
+    disk.write_whole(Path::new("/u/.lydian/lydian.conf"), b"par=3\n").unwrap();
+    assert_eq!(load_from(&[], &disk).unwrap().threads, 3);
+}
+
+/// Core's order: the command line, `settings.json`, the section of the chain, the top of the file.
+#[test]
+fn the_file_of_settings_counts_behind_the_command_line() {
+    let disk = disk("par=2\n[main]\npar=3\naddnode=c\n");
+    let write = |text: &str| disk.write_whole(Path::new("/u/.lydian/settings.json"), text.as_bytes()).unwrap();
+    write("{\"par\": \"1\", \"addnode\": [\"a\", \"b\"], \"wallet\": [\"w\"], \"nosuch\": 1, \"listen\": false}");
+    let settings = load_from(&[], &disk).unwrap();
+    assert_eq!((settings.threads, settings.net.listens), (1, false));
+    assert_eq!(settings.net.added, ["a", "b", "c"]);
+    assert!(settings.arguments.contains(&"Setting file arg: addnode = [\"a\",\"b\"]".to_owned()));
+    assert!(settings.notices.contains(&Notice::LogWarning("Ignoring unknown rw_settings value nosuch".to_owned())));
+    assert_eq!(settings.file.unwrap().values.len(), 5, "what is not known is kept");
+    assert_eq!(load_from(&["-par=4"], &disk).unwrap().threads, 4);
+    let without = load_from(&["-nosettings"], &disk).unwrap();
+    assert_eq!((without.threads, without.file), (3, None));
+    assert_eq!(load_from(&["-settings=other.json"], &disk).unwrap().threads, 3);
+    write("{");
+    assert!(
+        load_from(&[], &disk).unwrap_err().to_string().starts_with("Settings file could not be read:\n- Settings file")
+    );
+}
+
+#[test]
+fn a_signet_of_ones_own_has_its_own_rules_and_no_seeds() {
+    let settings = load_with(&["-signet", "-signetchallenge=51"], "").unwrap();
+    assert_eq!(settings.params.signet_challenge.as_deref(), Some(&[0x51][..]));
+    assert_eq!(settings.params.magic, [0x54, 0xd2, 0x6f, 0xbd]);
+    assert_eq!(settings.minimum_chain_work.to_string(), "0".repeat(64));
+    assert_eq!((settings.net.signet_seeds, settings.net.fixed_seeds), (Some(Vec::new()), false));
+    let seeds = load_with(&["-signet", "-signetchallenge=51", "-signetseednode=a", "-signetseednode=b"], "").unwrap();
+    assert_eq!(seeds.net.signet_seeds, Some(vec!["a".to_owned(), "b".to_owned()]));
+    let global = load_with(&["-signet"], "").unwrap();
+    assert_eq!((global.net.signet_seeds, global.net.fixed_seeds), (None, true));
+    let other = load_with(&["-signetchallenge=x"], "").unwrap();
+    assert_eq!(other.params.signet_challenge, None, "of another chain");
+}
+
+#[test]
+fn options_of_tests_reach_the_rules() {
+    let settings = load_with(&["-regtest", "-test=bip94", "-vbparams=testdummy:5:9:144"], "").unwrap();
+    assert!(settings.params.enforce_bip94);
+    let bits = settings.params.testdummy;
+    assert_eq!((bits.start_time, bits.timeout, bits.min_activation_height), (5, 9, 144));
+    let plain = load_with(&["-regtest"], "").unwrap();
+    assert_eq!((plain.params.enforce_bip94, plain.checkblockindex, plain.checkaddrman), (false, 0, 0));
+    assert_eq!(load_with(&["-checkblockindex"], "").unwrap().checkblockindex, 1);
+    let both = load_with(&["-regtest", "-test=addrman", "-test=reindex_after_failure_noninteractive_yes"], "").unwrap();
+    assert!(both.test.deterministic_addrman && both.test.reindex_after_failure);
 }
 
 /// limit: CONF_SIZE_MAX at
@@ -486,14 +666,14 @@ fn a_file_has_a_greatest_size_and_is_text() {
     assert!(sentence(&[], &"\n".repeat(size + 1)).contains("it could not be opened"));
     let disk = disk("");
     disk.write_whole(Path::new("/u/.lydian/lydian.conf"), b"par=1\n# \xff").unwrap();
-    let error = load(&words(&[]).unwrap(), &host(), &disk).unwrap_err();
+    let error = load_from(&[], &disk).unwrap_err();
     assert!(error.to_string().ends_with("line 2 is not UTF-8"), "{error}");
 }
 
 #[test]
 fn help_fits_a_screen_and_names_everything() {
     let short = help::help(80, false);
-    assert!(short.lines().count() <= 64, "{} lines", short.lines().count());
+    assert!(short.lines().count() <= 70, "{} lines", short.lines().count());
     assert!(short.lines().all(|line| line.chars().count() <= 80), "{short}");
     let full = help::help(100, true);
     for option in OPTIONS.iter().filter(|option| option.group != Group::Hidden) {

@@ -3,11 +3,11 @@
 //! Unlike Core, options may stand behind the command too. `--name` is `-name`. Nothing is given a type here.
 
 use super::core::CORE_OPTIONS;
-use super::error::SettingsError;
-use super::nearest::nearest;
+use super::error::{ArgumentProblem, SettingsError};
+use super::notice::Notice;
 use super::parse;
 use super::sources::{Origin, Setting, Sources, Value};
-use super::table::{COMMANDS, Group, OPTIONS, Opt, find};
+use super::table::{COMMANDS, OPTIONS, Opt, find};
 use std::ffi::OsString;
 
 /// What was written.
@@ -17,19 +17,25 @@ pub(crate) struct Words {
     /// Words behind the command that are no options.
     pub(crate) arguments: Vec<String>,
     pub(crate) sources: Sources,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl Words {
     /// A switch on the command line alone: `-help` is not for files.
     pub(crate) fn has_switch(&self, name: &str) -> bool {
         let value = self.sources.on_command_line(name).last();
-        value.is_some_and(|value| parse::switch(value.setting.text()).unwrap_or(true))
+        value.is_some_and(|value| parse::switch(value.setting.text()))
     }
 
     pub(crate) fn wants_help(&self) -> bool {
         ["help", "h", "?", "help-debug"].into_iter().any(|name| self.has_switch(name))
     }
+}
+
+/// The command that the words name, understood or not: it decides the exit code of a fault in the others.
+pub(crate) fn command(arguments: &[OsString]) -> Option<&'static str> {
+    let first = arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'))?;
+    COMMANDS.iter().map(|command| command.name).find(|name| first == *name)
 }
 
 /// Splits the words after the program's name.
@@ -39,19 +45,24 @@ pub(crate) fn split(arguments: impl IntoIterator<Item = OsString>) -> Result<Wor
         let argument = argument
             .into_string()
             .map_err(|argument| SettingsError::NotUtf8 { argument: argument.to_string_lossy().into_owned() })?;
-        if argument.starts_with('-') {
+        if argument == "-" {
+            // Core reads no further.
+            break;
+        } else if argument.starts_with('-') {
             option(&argument, &mut words)?;
-        } else if words.command.is_none() {
-            words.command = Some(command(&argument)?);
-        } else {
+        } else if words.command.is_some() {
             words.arguments.push(argument);
+        } else {
+            let known = COMMANDS.iter().map(|command| command.name).find(|name| *name == argument);
+            words.command = Some(known.ok_or(SettingsError::UnexpectedToken { token: argument })?);
         }
     }
     check_command(&words)?;
-    if let [.., last] = words.sources.on_command_line("includeconf")
-        && last.setting != Setting::Negated
-    {
-        return Err(SettingsError::IncludeOnCommandLine { value: last.setting.text().to_owned() });
+    let included = words.sources.on_command_line("includeconf");
+    let start = included.iter().rposition(|value| value.setting == Setting::Negated).map_or(0, |index| index + 1);
+    if let Some(first) = included.get(start) {
+        let value = first.setting.text().to_owned();
+        return Err(SettingsError::CommandLine(ArgumentProblem::Include { value }));
     }
     Ok(words)
 }
@@ -60,27 +71,14 @@ fn option(argument: &str, words: &mut Words) -> Result<(), SettingsError> {
     let text = argument.strip_prefix("--").or(argument.strip_prefix('-')).unwrap_or(argument);
     let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value)));
     let key = Key::new(key);
-    if key.section.is_some() && !matches!(lookup(key.name), Known::Nothing) {
-        return Err(SettingsError::SectionOnCommandLine { argument: argument.to_owned() });
+    let known = lookup(key.name);
+    if key.section.is_some_and(|section| !section.is_empty()) || matches!(known, Known::Nothing) {
+        let argument = argument.to_owned();
+        return Err(SettingsError::CommandLine(ArgumentProblem::Invalid { argument }));
     }
-    match lookup(if key.section.is_some() { "" } else { key.name }) {
-        Known::Nothing => Err(SettingsError::UnknownOption {
-            argument: argument.to_owned(),
-            nearest: nearest(key.name, known_names()),
-        }),
-        known => {
-            let setting = interpret(&key, value, known, &Origin::CommandLine, &mut words.warnings)?;
-            words.sources.add("", key.name, Value { setting, origin: Origin::CommandLine });
-            Ok(())
-        }
-    }
-}
-
-fn command(word: &str) -> Result<&'static str, SettingsError> {
-    let names = || COMMANDS.iter().map(|command| command.name);
-    names()
-        .find(|name| *name == word)
-        .ok_or_else(|| SettingsError::UnknownCommand { word: word.to_owned(), nearest: nearest(word, names()) })
+    let setting = interpret(&key, value, known, &mut words.notices).map_err(SettingsError::CommandLine)?;
+    words.sources.add("", key.name, Value { setting, origin: Origin::CommandLine });
+    Ok(())
 }
 
 /// Whether the command has its arguments, and its options belong to it.
@@ -141,36 +139,31 @@ pub(super) fn lookup(name: &str) -> Known {
     }
 }
 
-/// Names worth proposing to somebody who slipped.
-pub(super) fn known_names() -> impl Iterator<Item = &'static str> {
-    OPTIONS.iter().filter(|option| option.group != Group::Hidden).map(|option| option.name)
-}
-
 /// The setting that a key and a text make: Core's `InterpretValue`.
 pub(super) fn interpret(
     key: &Key<'_>,
     value: Option<&str>,
     known: Known,
-    origin: &Origin,
-    warnings: &mut Vec<String>,
-) -> Result<Setting, SettingsError> {
+    notices: &mut Vec<Notice>,
+) -> Result<Setting, ArgumentProblem> {
     let ours = match known {
         Known::Ours(option) => Some(option),
         Known::Core | Known::Nothing => None,
     };
-    if let Some(option) = ours.filter(|option| option.needs_value && !key.is_negated && value.is_none()) {
-        return Err(SettingsError::NoValue { origin: origin.clone(), name: option.name });
-    }
     if !key.is_negated {
-        return Ok(Setting::Text(value.unwrap_or_default().to_owned()));
+        return match ours.filter(|option| option.needs_value && value.is_none()) {
+            Some(option) => Err(ArgumentProblem::NoValue { name: option.name }),
+            None => Ok(Setting::Text(value.unwrap_or_default().to_owned())),
+        };
     }
     if let Some(option) = ours.filter(|option| !option.may_negate) {
-        return Err(SettingsError::Negated { origin: origin.clone(), name: option.name });
+        return Err(ArgumentProblem::Negated { name: option.name });
     }
     match value {
         // Core: what is no number is 0, so that -noNAME=false is a double negation as well.
-        Some(text) if !text.is_empty() && !parse::switch(text).unwrap_or(false) => {
-            warnings.push(format!("{origin}Parsed potentially confusing double-negative -no{}={text}", key.name));
+        Some(text) if !parse::switch(text) => {
+            let words = format!("Parsed potentially confusing double-negative -{}={text}", key.name);
+            notices.push(Notice::LogWarning(words));
             Ok(Setting::DoubleNegated)
         }
         _ => Ok(Setting::Negated),

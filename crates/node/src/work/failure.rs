@@ -9,6 +9,7 @@ use lydian_curve::ChooseError;
 use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_engine::{EngineError, Inconsistency};
 use lydian_net::NetworkError;
+use std::path::PathBuf;
 use std::{fmt, io};
 
 #[derive(Debug)]
@@ -20,6 +21,10 @@ pub(super) enum Failure {
     /// `-checkblocks` found something.
     Inconsistent(Inconsistency),
     Thread(io::Error),
+    /// The disk is full before the node starts.
+    Space {
+        path: PathBuf,
+    },
     /// The RPC server does not start.
     Serve(ServeError),
     /// The network does not start.
@@ -48,6 +53,7 @@ impl Failure {
             | Failure::Files(_)
             | Failure::FutureTip
             | Failure::Inconsistent(_)
+            | Failure::Space { .. }
             | Failure::Thread(_) => exit::DISK,
         }
     }
@@ -71,7 +77,12 @@ impl fmt::Display for Failure {
                 write!(f, "Corrupted block database detected: {error}. ")?;
                 f.write_str("Please restart with -reindex or -reindex-chainstate to recover.")
             }
+            Failure::Space { path } => write!(f, "Error: Disk space is low for \"{}\"", path.display()),
             Failure::Serve(error) => error.fmt(f),
+            Failure::Network(error @ NetworkError::Bind { .. }) => {
+                // Two messages, as in Core.
+                write!(f, "{error}\nError: Failed to listen on any port. Use -listen=0 if you want this.")
+            }
             Failure::Network(error) => error.fmt(f),
             Failure::Thread(error) => write!(f, "a thread could not be started: {error}"),
             Failure::SignatureEngine { name, error } => write!(f, "-sigengine={name}: {error}"),

@@ -13,6 +13,7 @@ pub(crate) mod imported;
 mod load;
 mod opening;
 mod peers;
+mod space;
 mod watcher;
 
 use crate::daemon;

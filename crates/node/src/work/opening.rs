@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::finish;
+use super::space;
 use crate::clock::mockable_now;
 use crate::disagreement;
 use crate::net::fill_random;
@@ -20,6 +21,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 /// `begins` is told of each part of the start by Core's words. The second value: blocks that were here are gone.
+///
+/// With `-test=reindex_after_failure_noninteractive_yes` everything is rebuilt where it cannot be loaded, as if a person had asked for it.
 pub(super) fn open(
     session: &Session<'_>,
     background: Arc<dyn Observer + Send>,
@@ -27,8 +30,26 @@ pub(super) fn open(
     tell: &dyn Fn(String),
 ) -> Result<(Engine, bool), Failure> {
     let settings = session.settings;
+    let may_retry = settings.test.reindex_after_failure && !settings.reindex;
+    match try_open(session, Arc::clone(&background), begins, tell, settings.reindex) {
+        Err(failure @ (Failure::Engine(_) | Failure::Inconsistent(_) | Failure::FutureTip)) if may_retry => {
+            session.log.error(&failure);
+            try_open(session, background, begins, tell, true)
+        }
+        opened => opened,
+    }
+}
+
+fn try_open(
+    session: &Session<'_>,
+    background: Arc<dyn Observer + Send>,
+    begins: &dyn Fn(&str),
+    tell: &dyn Fn(String),
+    reindex: bool,
+) -> Result<(Engine, bool), Failure> {
+    let settings = session.settings;
     let layout = layout(settings);
-    let wiped = match (settings.reindex, settings.reindex_chainstate) {
+    let wiped = match (reindex, settings.reindex_chainstate) {
         (true, _) => Some((Wipe::Index, "Wiping block index and chain state")),
         (false, true) => Some((Wipe::Coins, "Wiping chain state")),
         (false, false) => None,
@@ -59,7 +80,7 @@ pub(super) fn open(
     let tip = engine.tip();
     session.log.info(format!("Loaded best chain: hashBestChain={} height={}", tip.hash, tip.height.0));
     begins("Verifying blocks…");
-    if !(settings.reindex || settings.reindex_chainstate) && is_from_the_future(&engine) {
+    if !(reindex || settings.reindex_chainstate) && is_from_the_future(&engine) {
         return Err(Failure::FutureTip);
     }
     if tip.height > Height(0) {
@@ -69,6 +90,7 @@ pub(super) fn open(
         let seen = engine.check_last_blocks(blocks, u32::from(settings.checklevel))?;
         session.log.info(format!("Verification: No coin database inconsistencies in last {seen} blocks"));
     }
+    space::check(session, tip.height)?;
     Ok((engine, is_loss))
 }
 
@@ -123,6 +145,7 @@ fn engine_settings(
     lydian_engine::Settings {
         cache_bytes: settings.dbcache_bytes,
         stop_at: settings.stopatheight,
+        check_tree_every: settings.checkblockindex,
         assume_valid: settings
             .assumevalid
             .map(|block| AssumeValid { block, minimum_chain_work: settings.minimum_chain_work }),

@@ -28,7 +28,9 @@ impl AddrMan {
     pub fn good(&mut self, endpoint: &Endpoint, time: UnixTime) -> bool {
         self.last_good = time;
         let Some(&id) = self.ids.get(endpoint) else { return false };
-        self.succeeded(id, true, time)
+        let moved = self.succeeded(id, true, time);
+        self.operated();
+        moved
     }
 
     fn succeeded(&mut self, id: Id, test_before_evict: bool, time: UnixTime) -> bool {

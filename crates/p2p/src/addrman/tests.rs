@@ -50,6 +50,19 @@ fn select(addrman: &mut AddrMan, new_only: bool, networks: &[Network]) -> Option
     addrman.select(new_only, networks, NOW).map(|(address, _)| address.endpoint)
 }
 
+/// `-checkaddrman`: what does not hold together is found after the next operation.
+#[test]
+#[should_panic(expected = "ADDRMAN CONSISTENCY CHECK FAILED!!!")]
+fn tables_that_do_not_hold_together_end_the_program() {
+    let mut addrman = AddrMan::deterministic(&mut random(1));
+    addrman.set_check_every(2);
+    let source = ip("252.2.2.2");
+    assert_eq!(addrman.add(&[at("250.1.1.1", 8333)], &source, 0, NOW), 1);
+    addrman.list.clear();
+    // The second operation.
+    addrman.attempt(&at("250.1.1.1", 8333).endpoint, true, NOW);
+}
+
 #[test]
 fn an_address_is_taken_once() {
     let (mut addrman, source) = (addrman(), ip("252.2.2.2"));

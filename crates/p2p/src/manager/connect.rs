@@ -41,6 +41,10 @@ pub struct ConnectSettings {
     pub added: Vec<String>,
     /// `-seednode`.
     pub seednodes: Vec<String>,
+    /// `-test=addrman`.
+    pub deterministic_addrman: bool,
+    /// `-checkaddrman`: the address manager is checked after every so many operations; 0: never.
+    pub check_addrman: u32,
     /// `-dnsseed`, as it is after `-connect` and others had their say.
     pub dns_seed: bool,
     /// `-forcednsseed`
@@ -75,6 +79,8 @@ impl Default for ConnectSettings {
             specified: Vec::new(),
             added: Vec::new(),
             seednodes: Vec::new(),
+            deterministic_addrman: false,
+            check_addrman: 0,
             dns_seed: false,
             force_dns_seed: false,
             dns_seeds: None,

@@ -368,7 +368,7 @@ fn getdeploymentinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
         let active = params.is_active(deployment, Height(height.0.saturating_add(1)));
         answer(out, &Buried { kind: "buried", active, height: params.activation_height(deployment).0 })?;
     }
-    if let Some((bip9, active_since)) = engine.with_tree(|tree| testdummy(tree, info.id, params.chain)) {
+    if let Some((bip9, active_since)) = engine.with_tree(|tree| testdummy(tree, info.id, &params.testdummy)) {
         let active = active_since.is_some_and(|since| since <= height.0.saturating_add(1));
         out.extend_from_slice(b",\"testdummy\":");
         answer(out, &ByBip9 { kind: "bip9", height: active_since, active, bip9 })?;

@@ -90,8 +90,10 @@ pub(crate) const METHODS: &[Method] = &[
 ];
 
 /// The tip's child, without its proof of work: Core's `CreateNewBlock`.
-fn template(engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>, now: i64) -> MutBlock {
-    let params = engine.params();
+fn template(call: &Call<'_>, engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>) -> MutBlock {
+    let (params, now) = (engine.params(), call.context.now());
+    // Core: of a chain on which blocks are mined on demand.
+    let forced = call.context.settings.block_version.filter(|_| params.no_retargeting);
     engine.with_tree(|tree| {
         let tip = tree.tip();
         let (branch, last) = (tree.branch(tip), tree.node(tip));
@@ -101,7 +103,7 @@ fn template(engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>, now: i64) -> MutB
             least = least.max(i64::from(last.header.time) - MAX_TIMEWARP);
         }
         let mut header = Header {
-            version: next_version(tree, tip, params.chain),
+            version: forced.unwrap_or_else(|| next_version(tree, tip, &params.testdummy)),
             prev_block: last.hash,
             merkle_root: [0; 32],
             time: u32::try_from(now.max(least)).unwrap_or(u32::MAX),
@@ -180,7 +182,7 @@ fn generate(call: &Call<'_>, out: &mut Vec<u8>, count: i32, script: &[u8], mut t
     let mut hashes: Vec<String> = Vec::new();
     let count = usize::try_from(count).unwrap_or(0);
     while hashes.len() < count && !call.context.is_stopping() {
-        let block = template(&engine, script.to_vec(), Vec::new(), call.context.now());
+        let block = template(call, &engine, script.to_vec(), Vec::new());
         match mine(call, &engine, block, &mut tries)? {
             Mined::GivenUp => break,
             Mined::NoNonce => {}
@@ -239,7 +241,7 @@ fn generateblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     }
     let is_submitted = call.bool_or(2, true)?;
     let engine = call.context.engine()?;
-    let block = template(&engine, script, txs, call.context.now());
+    let block = template(call, &engine, script, txs);
     let mut tries = TRIES_DEFAULT;
     let Mined::Block(block) = mine(call, &engine, block, &mut tries)? else {
         return Err(RpcError::misc("Failed to make block."));
@@ -301,7 +303,7 @@ fn getmininginfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let engine = call.context.engine()?;
     let (params, tip) = (engine.params(), engine.tip_info());
     let bits = tip.node.header.bits;
-    let next = template(&engine, Vec::new(), Vec::new(), call.context.now()).header.bits;
+    let next = template(call, &engine, Vec::new(), Vec::new()).header.bits;
     answer(
         out,
         &MiningInfo {

@@ -54,6 +54,7 @@ pub(crate) fn context() -> Context {
         check_level: 3,
         deprecated: Vec::new(),
         checks_help: true,
+        block_version: None,
     };
     Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
 }

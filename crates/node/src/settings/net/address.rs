@@ -58,7 +58,7 @@ pub(super) fn proxy(option: &'static str, text: &str, names: &Names) -> Result<P
 }
 
 /// Whether what stands for a port is one.
-pub(super) fn has_good_port(text: &str) -> bool {
+pub(in crate::settings) fn has_good_port(text: &str) -> bool {
     split_host_port(text, 1).2
 }
 

@@ -3,6 +3,7 @@
 use super::NetProblem;
 use super::address::{has_good_port, numeric};
 use crate::settings::error::SettingsError;
+use crate::settings::notice::Notice;
 use crate::settings::raw::Given;
 use lydian_p2p::outbound::is_bad_port;
 use lydian_p2p::peer::Permissions;
@@ -42,8 +43,7 @@ pub(super) fn check_ports(given: &Given<'_>) -> Result<(), SettingsError> {
 
 /// Core's `GetListenPort`: which port others are told.
 pub(super) fn listen_port(given: &Given<'_>, port: u16) -> u16 {
-    let binds = given.list("bind", |text| Ok(text.to_owned())).unwrap_or_default();
-    let whitebinds = given.list("whitebind", |text| Ok(text.to_owned())).unwrap_or_default();
+    let (binds, whitebinds) = (given.core_all("bind"), given.core_all("whitebind"));
     let of_bind = binds.iter().filter_map(|text| numeric(text, 0, false)).map(|bind| bind.port);
     let of_whitebind = whitebinds.iter().filter_map(|text| WhiteBind::parse(text, false).ok());
     let without_noban = of_whitebind.filter(|bind| !bind.permissions.contains(Permissions::NO_BAN));
@@ -58,11 +58,11 @@ pub(super) fn binds(
     is_port_given: bool,
     with_cjdns: bool,
     listens: bool,
-    warnings: &mut Vec<String>,
+    notices: &mut Vec<Notice>,
 ) -> Result<Vec<Bind>, SettingsError> {
     let mut binds = given.net_list("bind", |text| bind(text, port, with_cjdns))?;
     for bind in binds.iter().filter(|bind| !bind.is_onion && is_bad_port(bind.address.port())) {
-        warnings.push(bad_port("-bind", bind.address.port()));
+        notices.push(bad_port("-bind", bind.address.port()));
     }
     binds.extend(given.net_list("whitebind", |text| whitebind(text, with_cjdns))?);
     // Those of the onion service last, as Core opens them.
@@ -70,13 +70,13 @@ pub(super) fn binds(
     let mut seen = BTreeSet::new();
     if let Some(twice) = binds.iter().find(|bind| !seen.insert(bind.address)) {
         let address = Endpoint::from(twice.address).to_string();
-        return Err(given.problem("bind", NetProblem::DuplicateBind { address }));
+        return Err(NetProblem::DuplicateBind { address }.into());
     }
     if !binds.is_empty() || !listens {
         return Ok(binds);
     }
     if is_port_given && is_bad_port(port) {
-        warnings.push(bad_port("-port", port));
+        notices.push(bad_port("-port", port));
     }
     let six = Bind { is_optional: true, ..Bind::plain((Ipv6Addr::UNSPECIFIED, port).into()) };
     Ok(vec![six, Bind::plain((Ipv4Addr::UNSPECIFIED, port).into())])
@@ -101,9 +101,9 @@ fn whitebind(text: &str, with_cjdns: bool) -> Result<Bind, NetProblem> {
     Ok(Bind { permissions: parsed.permissions, ..Bind::plain(address) })
 }
 
-fn bad_port(option: &str, port: u16) -> String {
-    format!(
+fn bad_port(option: &str, port: u16) -> Notice {
+    Notice::Warning(format!(
         "{option} request to listen on port {port}. This port is considered \"bad\" and thus it is unlikely that any peer will connect to it. See \
          doc/p2p-bad-ports.md for details and a full list."
-    )
+    ))
 }

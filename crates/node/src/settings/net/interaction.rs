@@ -1,7 +1,6 @@
 //! What options do to each other: Core's `InitParameterInteraction`. Input: what was given. Output: the value of each switch, and a line for the log
 //! where an option decided for another. What was given always counts.
 
-use crate::settings::error::SettingsError;
 use crate::settings::raw::Given;
 use lydian_wire::Network;
 use std::collections::BTreeMap;
@@ -30,15 +29,15 @@ const SWITCHES: [&str; 12] = [
 ];
 
 impl Interaction {
-    pub(super) fn new(given: &Given<'_>) -> Result<Interaction, SettingsError> {
+    pub(super) fn new(given: &Given<'_>) -> Interaction {
         let mut options = Interaction { values: BTreeMap::new(), notes: Vec::new() };
         for name in SWITCHES {
-            if let Some(value) = given.switch(name)? {
+            if let Some(value) = given.switch(name) {
                 options.values.insert(name, value);
             }
         }
-        options.decide(given)?;
-        Ok(options)
+        options.decide(given);
+        options
     }
 
     /// The value, or this one where neither somebody nor something else decided.
@@ -47,15 +46,15 @@ impl Interaction {
         self.values.get(name).copied().unwrap_or(default)
     }
 
-    fn decide(&mut self, given: &Given<'_>) -> Result<(), SettingsError> {
-        let has = |name| Ok::<bool, SettingsError>(!given.list(name, |_| Ok(()))?.is_empty());
+    fn decide(&mut self, given: &Given<'_>) {
+        let has = |name| !given.core_all(name).is_empty();
         for (name, why) in [("bind", "-bind set"), ("whitebind", "-whitebind set")] {
-            if has(name)? {
+            if has(name) {
                 self.set("listen", true, why);
             }
         }
-        let has_no_room = given.integer("maxconnections")?.is_some_and(|count| count <= 0);
-        if has("connect")? || given.is_negated("connect") || has_no_room {
+        let has_no_room = given.integer("maxconnections").is_some_and(|count| count <= 0);
+        if has("connect") || given.is_negated("connect") || has_no_room {
             self.set("dnsseed", false, "-connect or -maxconnections=0 set");
             self.set("listen", false, "-connect or -maxconnections=0 set");
         }
@@ -66,7 +65,7 @@ impl Interaction {
         if !self.switch("listen", true) {
             self.set("discover", false, "-listen=0");
         }
-        if has("externalip")? {
+        if has("externalip") {
             self.set("discover", false, "-externalip set");
         }
         if self.switch("blocksonly", false) {
@@ -75,12 +74,11 @@ impl Interaction {
         if self.switch("whitelistforcerelay", false) {
             self.set("whitelistrelay", true, "-whitelistforcerelay=1");
         }
-        let only = given.list("onlynet", |text| Ok(Network::from_name(text)))?;
+        let only: Vec<_> = given.core_all("onlynet").into_iter().map(Network::from_name).collect();
         let is_clearnet = |network: &Option<Network>| matches!(network, Some(Network::Ipv4 | Network::Ipv6));
         if !only.is_empty() && !only.iter().any(is_clearnet) {
             self.set("dnsseed", false, "-onlynet excludes IPv4 and IPv6");
         }
-        Ok(())
     }
 
     /// Core's `SoftSetBoolArg`.

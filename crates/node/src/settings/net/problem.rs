@@ -88,7 +88,9 @@ impl fmt::Display for NetProblem {
             Self::ProxyEndsWithEquals { text } => {
                 write!(f, "Invalid -proxy address or hostname, ends with '=': '{text}'")
             }
-            Self::Proxy { option, text } => write!(f, "Invalid -{option} address or hostname: '{text}'"),
+            Self::Proxy { option: "proxy", text } => write!(f, "Invalid -proxy address or hostname: '{text}'"),
+            Self::Proxy { option: "onion", text } => write!(f, "Invalid -onion address or hostname: '{text}'"),
+            Self::Proxy { text, .. } => write!(f, "Invalid -i2psam address or hostname: '{text}'"),
             Self::ProxyNetwork { text, network } => write!(f, "Unrecognized network in -proxy='{text}': '{network}'"),
             Self::OnionForbidden => f.write_str(
                 "Outbound connections restricted to Tor (-onlynet=onion) but the proxy for reaching the Tor network is explicitly forbidden: \

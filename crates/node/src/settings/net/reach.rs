@@ -5,6 +5,7 @@
 use super::NetProblem;
 use super::address::{Names, UNIX_PREFIX, has_good_port, proxy};
 use crate::settings::error::SettingsError;
+use crate::settings::parse;
 use crate::settings::raw::Given;
 use lydian_p2p::proxies::{Proxies, Proxy};
 use lydian_wire::Network;
@@ -32,9 +33,8 @@ pub(super) fn networks(given: &Given<'_>) -> Result<BTreeSet<Network>, SettingsE
     let mut networks: BTreeSet<Network> = if only.is_empty() { all.into() } else { only.iter().copied().collect() };
     // Core asks whether it is given at all.
     if !given.is_set("cjdnsreachable") && networks.remove(&Network::Cjdns) && !only.is_empty() {
-        return Err(given.problem("onlynet", NetProblem::CjdnsNotReachable));
+        return Err(NetProblem::CjdnsNotReachable.into());
     }
-    given.switch("cjdnsreachable")?;
     Ok(networks)
 }
 
@@ -42,43 +42,51 @@ pub(super) fn networks(given: &Given<'_>) -> Result<BTreeSet<Network>, SettingsE
 pub(super) fn proxies(
     given: &Given<'_>,
     mut networks: BTreeSet<Network>,
+    listens: bool,
     names: &Names,
 ) -> Result<(Proxies, BTreeSet<Network>), SettingsError> {
-    let isolates_streams = given.switch("proxyrandomize")?.unwrap_or(true);
+    let isolates_streams = given.switch("proxyrandomize").unwrap_or(true);
     let mut proxies = Proxies::default();
     for (networks, address) in given.net_list("proxy", |text| proxy_of(text, names))? {
         let proxy = address.map(|address| Proxy { address, isolates_streams });
         networks.set(&mut proxies, &proxy);
     }
-    let is_onion_wanted = given.is_set("onlynet") && networks.contains(&Network::TorV3) && has_onlynet(given)?;
+    let is_onion_wanted = given.is_set("onlynet") && networks.contains(&Network::TorV3) && has_onlynet(given);
     match given.text("onion").as_deref() {
         None | Some("") => {}
-        Some("0") if is_onion_wanted => return Err(given.problem("onion", NetProblem::OnionForbidden)),
+        Some("0") if is_onion_wanted => return Err(NetProblem::OnionForbidden.into()),
         Some("0") => proxies.onion = None,
         Some(_) => {
             let address = given.net_one("onion", |text| proxy("onion", text, names))?;
             proxies.onion = address.map(|address| Proxy { address, isolates_streams });
         }
     }
-    if proxies.onion.is_none() && networks.remove(&Network::TorV3) && is_onion_wanted {
-        return Err(given.problem("onlynet", NetProblem::OnionWithoutProxy));
+    // Core may still find a proxy through the control port of Tor, which Lydian does not ask.
+    let listens_on_onion = given.core("listenonion").map_or(listens, parse::switch);
+    if proxies.onion.is_none() && networks.remove(&Network::TorV3) && is_onion_wanted && !listens_on_onion {
+        return Err(NetProblem::OnionWithoutProxy.into());
     }
     Ok((proxies, networks))
 }
 
-/// Nobody speaks to I2P here.
+/// I2P is never reached. Core's checks of `-i2psam` come first.
 pub(super) fn without_i2p(
     given: &Given<'_>,
     mut networks: BTreeSet<Network>,
+    names: &Names,
 ) -> Result<BTreeSet<Network>, SettingsError> {
-    if networks.remove(&Network::I2p) && has_onlynet(given)? {
-        return Err(given.problem("onlynet", NetProblem::I2pWithoutSam));
+    let sam = given.core("i2psam").unwrap_or_default();
+    if !sam.is_empty() {
+        proxy("i2psam", sam, names)?;
+    }
+    if networks.remove(&Network::I2p) && has_onlynet(given) && sam.is_empty() {
+        return Err(NetProblem::I2pWithoutSam.into());
     }
     Ok(networks)
 }
 
-fn has_onlynet(given: &Given<'_>) -> Result<bool, SettingsError> {
-    Ok(!given.list("onlynet", |_| Ok(()))?.is_empty())
+fn has_onlynet(given: &Given<'_>) -> bool {
+    !given.core_all("onlynet").is_empty()
 }
 
 /// Which networks a proxy is for.

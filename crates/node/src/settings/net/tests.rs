@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::limits::USER_AGENT_LENGTH_MAX;
-use crate::settings::{Settings, SettingsError, load, split};
+use crate::settings::{Notice, Settings, SettingsError, load, split};
 use lydian_disk::{Disk, SimDisk};
 use lydian_p2p::proxies::Proxies;
 use lydian_wire::Network;
@@ -17,6 +17,7 @@ fn host() -> Host {
         cores: 1,
         lookup: |name| (name == "here.example").then(|| [10, 0, 0, 7].into()),
         descriptors: |wanted| wanted.min(1024),
+        memory_bytes: None,
     }
 }
 
@@ -24,7 +25,13 @@ fn with_conf(arguments: &[&str], conf: &str) -> Result<Settings, SettingsError> 
     let disk = SimDisk::new(0);
     disk.create_dir(Path::new("/u/.lydian")).unwrap();
     disk.write_whole(Path::new("/u/.lydian/lydian.conf"), conf.as_bytes()).unwrap();
-    load(&split(arguments.iter().map(OsString::from))?, &host(), &disk)
+    load(&split(arguments.iter().map(OsString::from))?, &host(), &disk, &mut Vec::new())
+}
+
+/// What Core writes to stderr.
+fn warnings(arguments: &[&str]) -> Vec<String> {
+    let settings = with_conf(arguments, "").unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
+    settings.notices.iter().filter_map(Notice::stderr).collect()
 }
 
 fn net(arguments: &[&str]) -> super::NetSettings {
@@ -79,7 +86,7 @@ fn options_decide_for_others() {
 fn places_to_listen() {
     assert_eq!(listens(&[]), "[::]:8333 0.0.0.0:8333");
     assert_eq!(listens(&["-regtest", "-port=7"]), "[::]:7 0.0.0.0:7");
-    assert_eq!(net(&["-port=7"]).warnings.len(), 1, "a port of another service");
+    assert_eq!(warnings(&["-port=7"]).len(), 1, "a port of another service");
     assert_eq!(listens(&["-bind=127.0.0.1", "-bind=[::1]:9", "-bind=::1"]), "127.0.0.1:8333 [::1]:9 [::1]:8333");
     let all =
         net(&["-bind=127.0.0.1=onion", "-bind=127.0.0.1:6=onion", "-bind=127.0.0.1", "-whitebind=addr@127.0.0.1:5"]);
@@ -261,6 +268,7 @@ fn numbers() {
     assert_eq!(net(&["-timeout=1"]).connect_timeout, Duration::from_millis(1));
     let many = net(&["-maxconnections=2000"]);
     assert_eq!(many.connections_max, 1024 - 159, "files for other things are kept back");
-    assert_eq!(many.warnings, ["Reducing -maxconnections from 2000 to 865, because of system limitations."]);
+    let expected = "Warning: Reducing -maxconnections from 2000 to 865, because of system limitations.";
+    assert_eq!(warnings(&["-maxconnections=2000"]), [expected]);
     assert_eq!(net(&["-nomaxconnections"]).connections_max, 0);
 }

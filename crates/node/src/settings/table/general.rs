@@ -1,0 +1,221 @@
+//! Options of the node as a whole: first options, options of commands, files, notifications, the chain. Data only: entries of the table of options.
+
+use super::{COMMAND, Group, Kind, Opt, PATH, SWITCH, TEXT, integer};
+use crate::settings::parse::PAR_MAX;
+
+pub(super) const OPTIONS: &[Opt] = &[
+    Opt {
+        name: "datadir",
+        argument: "<dir>",
+        may_negate: false,
+        group: Group::Start,
+        default: "~/.lydian",
+        help: "Specify data directory; one that is named here must exist",
+        ..PATH
+    },
+    Opt {
+        name: "dbcache",
+        group: Group::Start,
+        default: "450",
+        help: "Memory for coins in MiB (minimum 4): the more, the less work for the disk",
+        ..integer(i64::MIN, 1 << 40)
+    },
+    Opt {
+        name: "par",
+        group: Group::Start,
+        default: "0",
+        help: "Worker threads (0 = one for each core, <0 = leave that many cores free)",
+        ..integer(-PAR_MAX, PAR_MAX)
+    },
+    Opt {
+        name: "prune",
+        group: Group::Start,
+        default: "0",
+        help: "Delete old block files: 0 never, 1 on request, from 550 on so that the files stay below <n> MiB",
+        ..integer(i64::MIN, i64::MAX >> 20)
+    },
+    Opt {
+        name: "reindex",
+        group: Group::Start,
+        help: "Wipe chain state and block index, and rebuild them from the blk*.dat files on disk: everything is validated again",
+        ..SWITCH
+    },
+    Opt { name: "daemon", group: Group::Start, help: "Run in the background", ..SWITCH },
+    Opt {
+        name: "printtoconsole",
+        group: Group::Start,
+        default: "1 for the node where stdout is no terminal",
+        help: "Write the log to the console too (on a terminal in place of the display)",
+        ..SWITCH
+    },
+    Opt { name: "help", group: Group::Start, help: "Print this help message and exit (also -h or -?)", ..SWITCH },
+    Opt { name: "version", group: Group::Start, help: "Print version and exit", ..SWITCH },
+    Opt { name: "h", group: Group::Hidden, help: "Same as -help", ..SWITCH },
+    Opt { name: "?", group: Group::Hidden, help: "Same as -help", ..SWITCH },
+    Opt { name: "help-rpc", is_own: true, group: Group::Hidden, help: "Print docs/rpc.md and exit", ..SWITCH },
+    Opt { name: "help-config", is_own: true, group: Group::Hidden, help: "Print docs/config.md and exit", ..SWITCH },
+    Opt {
+        name: "copy",
+        is_own: true,
+        group: Group::Command,
+        commands: &["import"],
+        help: "import: take the blocks over into the data directory, so that the files are no longer needed",
+        ..SWITCH
+    },
+    Opt {
+        name: "json",
+        is_own: true,
+        group: Group::Command,
+        commands: &["info", "utxohash"],
+        help: "info, utxohash: print JSON",
+        ..SWITCH
+    },
+    Opt {
+        name: "allowignoredconf",
+        help: "Treat an unused configuration file in the data directory as a warning, not an error",
+        ..SWITCH
+    },
+    Opt {
+        name: "alertnotify",
+        help: "Execute command when an alert is raised (%s in cmd is replaced by message)",
+        ..COMMAND
+    },
+    Opt {
+        name: "assumevalid",
+        argument: "<hex>",
+        kind: Kind::Hash,
+        default: "0: every script of every block is verified",
+        help: "If this block is in the chain, assume that the scripts of it and of its ancestors are valid and do not verify them (0 to verify \
+               all)",
+        ..SWITCH
+    },
+    Opt {
+        name: "blocknotify",
+        help: "Execute command when the best block changes (%s in cmd is replaced by block hash)",
+        ..COMMAND
+    },
+    Opt {
+        name: "blocksdir",
+        argument: "<dir>",
+        may_negate: false,
+        default: "<datadir>",
+        help: "Specify directory to hold blocks subdirectory for *.dat files; it must exist",
+        ..PATH
+    },
+    Opt {
+        name: "blocksxor",
+        default: "1",
+        help: "Whether block files that are made new are hidden with a random key, so that virus scanners leave them alone; a directory that has \
+               its xor.dat keeps it",
+        ..SWITCH
+    },
+    Opt {
+        name: "conf",
+        default: "lydian.conf",
+        help: "Specify path to read-only configuration file. Relative paths will be prefixed by datadir location (only useable from command \
+               line, not configuration file)",
+        ..PATH
+    },
+    Opt {
+        name: "daemonwait",
+        help: "Run in the background, and wait for initialization to be finished before exiting. This implies -daemon",
+        ..SWITCH
+    },
+    Opt {
+        name: "debuglogfile",
+        default: "debug.log",
+        help: "Specify location of debug log file. Relative paths will be prefixed by a net-specific datadir location. Pass -nodebuglogfile to \
+               disable writing the log to a file",
+        ..PATH
+    },
+    Opt {
+        name: "includeconf",
+        is_list: true,
+        default: "none",
+        help: "Specify additional configuration file, relative to the -datadir path (only useable from configuration file, not command line)",
+        ..PATH
+    },
+    Opt {
+        name: "loadblock",
+        is_list: true,
+        default: "none",
+        help: "Import blocks from an external file on startup; it is read where it lies, and must stay there",
+        ..PATH
+    },
+    Opt {
+        name: "minimumchainwork",
+        argument: "<hex>",
+        kind: Kind::Hash,
+        default: "Bitcoin Core's of the chain",
+        help: "Minimum work assumed to exist on a valid chain in hex",
+        ..SWITCH
+    },
+    Opt {
+        name: "pid",
+        default: "bitcoind.pid",
+        help: "Specify pid file. Relative paths will be prefixed by a net-specific datadir location",
+        ..PATH
+    },
+    Opt {
+        name: "reindex-chainstate",
+        help: "Wipe chain state, and rebuild it from the blocks on disk; block index and undo files stay",
+        ..SWITCH
+    },
+    Opt {
+        name: "settings",
+        default: "settings.json",
+        help: "Specify path to dynamic settings data file. Can be disabled with -nosettings. File is written at runtime and not meant to be edited \
+               by users (use lydian.conf instead for custom settings). Relative paths will be prefixed by datadir location",
+        ..PATH
+    },
+    Opt { name: "shutdownnotify", help: "Execute command immediately before beginning shutdown", ..COMMAND },
+    Opt { name: "startupnotify", help: "Execute command on startup", ..COMMAND },
+    Opt {
+        name: "chain",
+        argument: "<chain>",
+        kind: Kind::Chain,
+        group: Group::Chain,
+        default: "main",
+        help: "Use the chain <chain>. Allowed values: main, test, testnet4, signet, regtest",
+        ..SWITCH
+    },
+    Opt {
+        name: "regtest",
+        group: Group::Chain,
+        help: "Enter regression test mode, which uses a special chain in which blocks can be solved instantly. Equivalent to -chain=regtest",
+        ..SWITCH
+    },
+    Opt { name: "signet", group: Group::Chain, help: "Use the signet chain. Equivalent to -chain=signet", ..SWITCH },
+    Opt {
+        name: "signetchallenge",
+        argument: "<hex>",
+        may_negate: false,
+        group: Group::Chain,
+        default: "that of the global signet",
+        help: "Blocks must satisfy the given script to be considered valid (only for signet networks)",
+        ..TEXT
+    },
+    Opt {
+        name: "signetseednode",
+        is_list: true,
+        may_negate: false,
+        group: Group::Chain,
+        help: "Specify a seed node for the signet network, in the hostname[:port] format, e.g. sig.net:1234 (may be used multiple times to specify multiple seed nodes; defaults to the global default signet test network seed node(s))",
+        ..TEXT
+    },
+    Opt { name: "testnet", group: Group::Chain, help: "Use the testnet3 chain. Equivalent to -chain=test", ..SWITCH },
+    Opt {
+        name: "testnet4",
+        group: Group::Chain,
+        help: "Use the testnet4 chain. Equivalent to -chain=testnet4",
+        ..SWITCH
+    },
+    Opt {
+        name: "vbparams",
+        argument: "deployment:start:end[:min_activation_height]",
+        is_list: true,
+        group: Group::Chain,
+        help: "Use given start/end times and min_activation_height for specified version bits deployment (test-only)",
+        ..TEXT
+    },
+];

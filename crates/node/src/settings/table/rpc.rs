@@ -1,0 +1,134 @@
+//! Options of the RPC server. Data only: entries of the table of options.
+
+use super::{Group, Opt, PATH, SWITCH, TEXT, integer};
+
+pub(super) const OPTIONS: &[Opt] = &[
+    Opt {
+        name: "rpcallowip",
+        argument: "<ip>",
+        is_list: true,
+        group: Group::Rpc,
+        help: "Allow JSON-RPC connections from specified source: a single IP (1.2.3.4), a network/netmask (1.2.3.4/255.255.255.0), a \
+               network/CIDR (1.2.3.4/24), all ipv4 (0.0.0.0/0), or all ipv6 (::/0)",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcauth",
+        argument: "<userpw>",
+        is_list: true,
+        is_secret: true,
+        group: Group::Rpc,
+        help: "Username and HMAC-SHA-256 hashed password for JSON-RPC connections, as <USERNAME>:<SALT>$<HASH>",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcbind",
+        argument: "<addr>[:port]",
+        is_list: true,
+        is_of_chain: true,
+        group: Group::Rpc,
+        default: "127.0.0.1 and ::1",
+        help: "Bind to given address to listen for JSON-RPC connections. Do not expose the RPC server to untrusted networks such as the public \
+               internet! This option is ignored unless -rpcallowip is also passed. Use [host]:port notation for IPv6",
+        ..TEXT
+    },
+    Opt {
+        name: "rpccookiefile",
+        argument: "<loc>",
+        group: Group::Rpc,
+        default: ".cookie",
+        help: "Location of the auth cookie. Relative paths will be prefixed by a net-specific datadir location. Pass -norpccookiefile for no cookie",
+        ..PATH
+    },
+    Opt {
+        name: "rpccookieperms",
+        argument: "<readable-by>",
+        group: Group::Rpc,
+        default: "owner",
+        help: "Set permissions on the RPC auth cookie file so that it is readable by [owner|group|all]",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcpassword",
+        argument: "<pw>",
+        is_secret: true,
+        group: Group::Rpc,
+        help: "Password for JSON-RPC connections; with it there is no cookie",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcport",
+        argument: "<port>",
+        is_of_chain: true,
+        group: Group::Rpc,
+        default: "8332, testnet3: 18332, testnet4: 48332, signet: 38332, regtest: 18443",
+        help: "Listen for JSON-RPC connections on <port>",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcdoccheck",
+        group: Group::Rpc,
+        default: "0",
+        help: "Answer with an error where the help of an RPC method lacks a field of its answer",
+        ..SWITCH
+    },
+    Opt {
+        name: "rpcservertimeout",
+        group: Group::Rpc,
+        default: "30",
+        help: "Seconds without anything happening after which a connection is closed (0: never)",
+        ..integer(0, 1 << 30)
+    },
+    Opt {
+        name: "rpcthreads",
+        group: Group::Rpc,
+        default: "16",
+        help: "Set the number of threads to service RPC calls",
+        ..integer(i64::MIN, 1024)
+    },
+    Opt {
+        name: "rpcuser",
+        argument: "<user>",
+        is_secret: true,
+        group: Group::Rpc,
+        help: "Username for JSON-RPC connections",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcwhitelist",
+        argument: "<whitelist>",
+        is_list: true,
+        group: Group::Rpc,
+        help: "Let a user call these methods only, as <USERNAME>:<rpc 1>,<rpc 2>,...,<rpc n>; of several lists for one user what is in all of them",
+        ..TEXT
+    },
+    Opt {
+        name: "rpcwhitelistdefault",
+        group: Group::Rpc,
+        default: "1 when there is an -rpcwhitelist",
+        help: "Whether a user without a whitelist may call nothing",
+        ..SWITCH
+    },
+    Opt {
+        name: "rpcworkqueue",
+        group: Group::Rpc,
+        default: "64",
+        help: "Set the maximum depth of the work queue to service RPC calls",
+        ..integer(i64::MIN, 1 << 20)
+    },
+    Opt {
+        name: "deprecatedrpc",
+        argument: "<method>",
+        is_list: true,
+        group: Group::Rpc,
+        help: "Allow a deprecated RPC method or form of an answer (warnings: the last warning as text)",
+        ..TEXT
+    },
+    Opt {
+        name: "server",
+        group: Group::Rpc,
+        default: "1",
+        help: "Accept command line and JSON-RPC commands",
+        ..SWITCH
+    },
+];
