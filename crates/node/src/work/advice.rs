@@ -1,5 +1,5 @@
 //! What helps against an error of the stores: starting again, `-reindex-chainstate` or `-reindex`. Input: the error. Output: the end of its
-//! sentence; empty where the sentence says it already. Each piece of advice was tried on every file of a data directory (`tests/node/damage.rs`).
+//! sentence; empty where the sentence says it already. Each piece of advice was tried on every file of a data directory (`tests/crash/damage.rs`).
 
 use lydian_chain::{ChainError, ReadError};
 use lydian_coins::CoinsError;
