@@ -386,8 +386,13 @@ fn directories_that_are_not_ours_are_left_alone() {
     let place = Place::new("foreign");
     let folder = place.chain_folder();
     let refuse = |expected: &str| {
-        let commands =
-            [(&["-stopafterblockimport"][..], 1), (&["-reindex"], 1), (&["import", "."], 3), (&["utxohash"], 3), (&["info"], 3)];
+        let commands = [
+            (&["-stopafterblockimport"][..], 1),
+            (&["-reindex"], 1),
+            (&["import", "."], 3),
+            (&["utxohash"], 3),
+            (&["info"], 3),
+        ];
         for (command, expected_code) in commands {
             let (_, err, code) = place.run(command);
             assert_eq!(code, expected_code, "{err}");
