@@ -229,6 +229,7 @@ mod tests {
             (".", MOVED_FILES),
             ("-debuglogfile", crate::log::LOG_FILES),
             ("-pid", crate::run::PID_FILES),
+            ("-settings", crate::settings::SETTINGS_FILES),
             ("-rpccookiefile", lydian_rpc::COOKIE_FILES),
         ];
         let rows = tables.iter().flat_map(|(directory, files)| files.iter().map(move |file| (directory, file)));

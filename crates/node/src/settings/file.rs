@@ -5,7 +5,7 @@
 
 use super::sources::Setting;
 use crate::limits::SETTINGS_FILE_SIZE_MAX;
-use lydian_disk::{Disk, DiskErrorKind, read_whole};
+use lydian_disk::{Disk, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::ser::PrettyFormatter;
@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// Core's `BITCOIN_SETTINGS_FILENAME`.
 pub(crate) const SETTINGS_FILENAME: &str = "settings.json";
+
+/// The file, under whatever name `-settings` gives it.
+pub(crate) const SETTINGS_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Option }];
 
 /// Core's `SETTINGS_WARN_MSG_KEY`.
 const WARNING_KEY: &str = "_warning_";
@@ -172,7 +175,7 @@ impl SettingsFile {
 
     /// Writes it back.
     pub(crate) fn write(&self, disk: &dyn Disk) -> Result<(), FileProblem> {
-        let written = disk.write_whole(&self.path, self.text().as_bytes());
+        let written = OwnDir::of(&self.path, SETTINGS_FILES).replace(disk, &self.path, self.text().as_bytes());
         written.map_err(|_| FileProblem::NotWritten { path: self.path.clone() })
     }
 }

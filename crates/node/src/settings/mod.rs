@@ -31,6 +31,8 @@ mod tests;
 
 pub(crate) use document::document;
 pub(crate) use error::SettingsError;
+#[cfg(test)]
+pub(crate) use file::SETTINGS_FILES;
 pub(crate) use notice::Notice;
 pub(crate) use raw::{LogSettings, Prune};
 pub(crate) use resolve::{Settings, load};
