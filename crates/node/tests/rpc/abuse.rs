@@ -249,7 +249,7 @@ fn answers_that_are_not_read() {
     assert!(lydian.post(&call).body == whole.body);
     until("all are answered or cut off", || active(&lydian) == 0);
     let grown = peak_bytes(&lydian) - before;
-    assert!(grown < ANSWERS_SIZE_MAX as u64 + 100 * MB, "{count} answers of {size} bytes take {grown}");
+    assert!(grown < ANSWERS_SIZE_MAX as u64 + 200 * MB, "{count} answers of {size} bytes take {grown}");
     drop(unread);
     // A batch's answer has a length up to a limit, and is sent in chunks above it.
     let batch = |count: usize| format!("[{}]", vec![&call[..]; count].join(","));
@@ -259,7 +259,8 @@ fn answers_that_are_not_read() {
         assert_eq!(answer.status, "HTTP/1.1 200 OK");
         answer.headers.iter().any(|header| header.to_lowercase().starts_with("content-length"))
     };
-    assert!(has_length(&batch(count)));
+    // Until the server has seen that the others left, memory is short.
+    until("the answer has a length", || has_length(&batch(count)));
     assert!(!has_length(&batch(count + 2)));
 }
 
