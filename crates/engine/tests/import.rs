@@ -10,7 +10,8 @@ use lydian_chain::{BlockFile, Obfuscation};
 use lydian_consensus::{Chain, Params, PlainValidator, U256};
 use lydian_disk::{Disk, SimDisk};
 use lydian_engine::{
-    AssumeValid, Cancel, Engine, ImportFiles, Inconsistency, Layout, Settings, Unobserved, Wipe, wipe,
+    AssumeValid, Cancel, Engine, ImportFiles, Inconsistency, LastBlocks, LastBlocksEnd, Layout, Settings, Unobserved,
+    Wipe, wipe,
 };
 use lydian_primitives::{Block, Height, RawBlock, Reader};
 use std::path::{Path, PathBuf};
@@ -193,6 +194,29 @@ fn wrong_coins_are_found() {
     let error = engine.check_last_blocks(6, 3).unwrap_err();
     assert!(matches!(&error, Inconsistency::Coins { height, .. } if *height == Height(198)), "{error}");
     assert_eq!(engine.check_last_blocks(6, 2).unwrap(), 6, "the coins are looked at from level 3 on");
+}
+
+/// The coins of the blocks that are looked at stay within `-dbcache`, and a stop ends the look: what Core's `VerifyDB` reports.
+#[test]
+fn a_look_at_the_last_blocks_ends_early() {
+    let blocks = blocks(200);
+    let disk = SimDisk::new(1);
+    let settings = Settings { cache_bytes: 10_000, ..Settings::new(2) };
+    let opened = Engine::open(Arc::new(disk.clone()), &layout(), params(), settings, Vec::new());
+    let engine = opened.unwrap().engine;
+    for block in &blocks[1..] {
+        assert!(engine.accept_block(block.clone(), NOW, &Unobserved).unwrap().is_ok());
+    }
+    let look = |blocks, level, is_interrupted: &dyn Fn() -> bool| {
+        let LastBlocks { blocks, end } = engine.verify_last_blocks(blocks, level, is_interrupted).unwrap();
+        (blocks, end)
+    };
+    for level in 0..=4 {
+        assert_eq!(look(10, level, &|| false), (10, LastBlocksEnd::Done), "{level}");
+        let end = if level >= 3 { LastBlocksEnd::CoinsSkipped } else { LastBlocksEnd::Done };
+        assert_eq!(look(200, level, &|| false), (200, end), "{level}");
+    }
+    assert_eq!(look(200, 1, &|| true), (0, LastBlocksEnd::Interrupted));
 }
 
 /// The story: undo files were deleted and the coins made anew; the index still said where the undo data lay, nothing was

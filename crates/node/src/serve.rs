@@ -13,8 +13,8 @@ use lydian_engine::{Engine, Observer};
 use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
-    BindError, COOKIE_USER, Context, Cookie, CookieError, CookiePermissions, Host, LogLevel, NodeSettings, Peers,
-    ProgressOf, PruneMode, Server, ServerError, ServerSettings, Subnet, Users, Whitelist, Witness, bind_addresses,
+    BindError, Context, Cookie, CookieError, CookiePermissions, Host, LogLevel, NodeSettings, Peers, ProgressOf,
+    PruneMode, Server, ServerError, ServerSettings, Subnet, Users, Whitelist, Witness, bind_addresses,
 };
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::fmt;
@@ -223,7 +223,7 @@ fn users(session: &Session<'_>, rpc: &RpcSettings) -> Result<(Users, Option<Cook
                 let (made, password) = made.map_err(ServeError::Cookie)?;
                 session.log.info(format!("Generated RPC authentication cookie {}", made.path().display()));
                 session.log.info("Using random cookie authentication.");
-                users.add(COOKIE_USER, &password).map_err(ServeError::Cookie)?;
+                users.add_cookie(&password).map_err(ServeError::Cookie)?;
                 cookie = Some(made);
             }
         }

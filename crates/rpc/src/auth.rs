@@ -18,6 +18,8 @@ struct User {
     name: String,
     salt: String,
     hash: String,
+    /// The password is 32 random bytes and cannot be guessed.
+    is_random: bool,
 }
 
 /// Those who may call.
@@ -47,7 +49,16 @@ impl Users {
     pub fn add(&mut self, name: &str, password: &str) -> Result<(), CookieError> {
         let salt = to_hex(&random::<16>()?);
         let hash = to_hex(&hmac_sha256(salt.as_bytes(), password.as_bytes()));
-        self.0.push(User { name: name.to_owned(), salt, hash });
+        self.0.push(User { name: name.to_owned(), salt, hash, is_random: false });
+        Ok(())
+    }
+
+    /// Adds the user of the cookie by its password.
+    pub fn add_cookie(&mut self, password: &str) -> Result<(), CookieError> {
+        self.add(COOKIE_USER, password)?;
+        if let Some(user) = self.0.last_mut() {
+            user.is_random = true;
+        }
         Ok(())
     }
 
@@ -56,13 +67,16 @@ impl Users {
         let fields: Vec<&str> = text.split(':').collect();
         let parts: Vec<&str> = fields.last().map(|last| last.split('$').collect()).unwrap_or_default();
         let ([name, _], [salt, hash]) = (&fields[..], &parts[..]) else { return Err(BadRpcAuth) };
-        self.0.push(User { name: (*name).to_owned(), salt: (*salt).to_owned(), hash: (*hash).to_owned() });
+        let (name, salt, hash) = ((*name).to_owned(), (*salt).to_owned(), (*hash).to_owned());
+        self.0.push(User { name, salt, hash, is_random: false });
         Ok(())
     }
 
-    /// Whether a header names the cookie's user, whose password is 32 random bytes.
-    pub fn is_cookie(header: &[u8]) -> bool {
-        credentials(header).is_some_and(|(plain, colon)| &plain[..colon] == COOKIE_USER.as_bytes())
+    /// Whether a header names a user whose password cannot be guessed.
+    pub(crate) fn is_unguessable(&self, header: &[u8]) -> bool {
+        let Some((plain, colon)) = credentials(header) else { return false };
+        let mut users = self.0.iter().filter(|user| user.name.as_bytes() == &plain[..colon]).peekable();
+        users.peek().is_some() && users.all(|user| user.is_random)
     }
 
     /// The user of a header `Basic ...`, if the password is his.
@@ -210,7 +224,12 @@ mod tests {
         for wrong in [format!("rt:{password}x"), format!("rtx:{password}"), "rt:".to_owned(), "rt".to_owned()] {
             assert_eq!(users.authorize(header(&wrong).as_bytes()), None, "{wrong}");
         }
-        assert!(Users::is_cookie(header("__cookie__:x").as_bytes()) && !Users::is_cookie(header("rt:x").as_bytes()));
+        let cookie = header("__cookie__:x");
+        assert!(!users.is_unguessable(cookie.as_bytes()), "there is no cookie");
+        users.add_cookie("y").unwrap();
+        assert!(users.is_unguessable(cookie.as_bytes()) && !users.is_unguessable(header("rt:x").as_bytes()));
+        users.add(COOKIE_USER, "z").unwrap();
+        assert!(!users.is_unguessable(cookie.as_bytes()), "a person chose the name too");
         users.add("a", "b:c").unwrap();
         assert_eq!(users.authorize(header("a:b:c").as_bytes()).as_deref(), Some("a"));
         for wrong in [&b"Basic"[..], b"basic YTpiOmM=", b"Basic YTpiOmM", b"Basic Y===", b"Basic ____", b""] {

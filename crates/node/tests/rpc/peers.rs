@@ -135,6 +135,34 @@ fn peers_are_told_of_as_core_does() {
     net.pair.comparison.finish();
 }
 
+/// Bytes that a person makes up reach the peer.
+#[test]
+fn a_message_made_by_hand_is_sent() {
+    let Some(net) = Net::start("a_message_made_by_hand_is_sent", &[]) else { return };
+    net.ask("addnode", &json!([net.address, "add"]));
+    net.wait_for_peers(1);
+    for server in net.both() {
+        let id = &server.result("getpeerinfo", "[]")[0]["id"];
+        assert_eq!(server.result("sendmsgtopeer", &json!([id, "nonsense", "00 ff"]).to_string()), json!({}));
+    }
+    let began = Instant::now();
+    loop {
+        let peers = net.peer.result("getpeerinfo", "[]");
+        let has_it = |peer: &Value| !peer["bytesrecv_per_msg"]["*other*"].is_null();
+        if peers.as_array().unwrap().iter().filter(|peer| has_it(peer)).count() == 2 {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{peers:#}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for params in
+        [json!([99, "x", "00"]), json!([-1, "x", ""]), json!([0, "a type too long", "00"]), json!([0, "x", "0"])]
+    {
+        net.ask("sendmsgtopeer", &params);
+    }
+    net.pair.comparison.finish();
+}
+
 /// The bytes of a peer's messages are among all its bytes, and the handshake is among the messages.
 fn check_bytes(peer: &Value) {
     for (all, by_message) in [("bytessent", "bytessent_per_msg"), ("bytesrecv", "bytesrecv_per_msg")] {

@@ -166,6 +166,11 @@ fn methods(pair: &Pair) -> Vec<String> {
         "addconnection",
         "addpeeraddress",
         "getrawaddrman",
+        "echo",
+        "echojson",
+        "echoipc",
+        "generate",
+        "sendmsgtopeer",
     ];
     names.extend(hidden.map(str::to_owned));
     names.retain(|name| name != "getzmqnotifications");
@@ -185,6 +190,31 @@ fn help_begins_as_cores() {
         assert_eq!(first(&pair.lydian), first(&pair.core));
     }
     assert_eq!(pair.lydian.result("help", "[\"nonsense\"]"), pair.core.result("help", "[\"nonsense\"]"));
+}
+
+/// Every answer has the fields that its help names, and warnings are a text where that is asked for.
+#[test]
+fn help_is_checked_and_warnings_are_a_text() {
+    let options = ["-rpcdoccheck=1", "-deprecatedrpc=warnings"];
+    let Some(pair) = Pair::start("help_is_checked_and_warnings_are_a_text", &options) else { return };
+    general(&pair);
+    let genesis = pair.core.result("getblockhash", "[0]");
+    for method in ["getblock", "getblockheader", "getblockstats", "getdeploymentinfo"] {
+        pair.ask(method, &format!("[{genesis}]"));
+    }
+    for method in ["getblockchaininfo", "getmininginfo", "getnetworkinfo"] {
+        for server in [&pair.lydian, &pair.core] {
+            assert!(server.result(method, "[]")["warnings"].is_string(), "{method}");
+        }
+    }
+    pair.ask("echo", "[1,null,{\"a\":[\"\\u0001\"]},1e400]");
+    pair.ask("echojson", "{\"arg1\":true}");
+    for server in [&pair.lydian, &pair.core] {
+        let answer = server.call("echo", "[1,2,3,4,5,6,7,8,9,\"trigger_internal_bug\"]");
+        let words = "\"code\":-1,\"message\":\"Internal bug detected: request.params[9].get_str() != \\\"trigger_internal_bug\\\"";
+        assert!(answer.body.contains(words), "{}", answer.body);
+    }
+    pair.comparison.finish();
 }
 
 /// Branches that compete, blocks that break rules, and what a person decides about them.

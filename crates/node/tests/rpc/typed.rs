@@ -193,6 +193,9 @@ fn methods(pair: &Pair) -> Vec<Asked> {
             method.args.push(arg.to_owned());
         }
     }
+    for name in ["generate", "syncwithvalidationinterfacequeue"] {
+        methods.push(Asked { name: name.to_owned(), args: Vec::new() });
+    }
     methods.retain(|method| !NOT_ASKED.contains(&&method.name[..]));
     assert!(methods.len() > 60, "{}", methods.len());
     methods

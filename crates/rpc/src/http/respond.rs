@@ -6,7 +6,6 @@ use super::guesses::Turn;
 use super::places::Group;
 use super::reply::{Feeder, json, no_content, status, text, too_large, unauthorized};
 use super::server::Shared;
-use crate::auth::Users;
 use crate::context::LogLevel;
 use crate::exec::{Calls, Execution, Step};
 use crate::json::Json;
@@ -189,7 +188,7 @@ async fn authorize(shared: &Shared, connection: &Arc<Connection>, headers: &Head
     let users = &shared.users;
     // The cookie cannot be guessed, and a password that was right here is not guessed.
     let known = connection.known_user(header);
-    let known = known.or_else(|| Users::is_cookie(header).then(|| connection.authorize(users, header)).flatten());
+    let known = known.or_else(|| users.is_unguessable(header).then(|| connection.authorize(users, header)).flatten());
     if let Some(user) = known {
         return Ok(user);
     }
