@@ -14,8 +14,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
+
+/// Calls of the allocator after a peak of memory.
+const TRIMS_AFTER_PEAK: u32 = 5;
+
+/// Between two of them.
+const TRIM_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Who sits there.
 #[derive(Debug)]
@@ -30,6 +37,9 @@ pub(crate) struct Desk {
     peers: HashMap<PeerId, (Arc<Outbox>, PeerMemory)>,
     is_ending: Arc<AtomicBool>,
     figures: Arc<Figures>,
+    /// How often freed memory is still to be given back, and when next: what a closed connection held is freed over
+    /// some seconds.
+    trims: (u32, Duration),
 }
 
 impl Desk {
@@ -43,7 +53,18 @@ impl Desk {
         figures: Arc<Figures>,
     ) -> Desk {
         let (dialer, sockets) = dialer;
-        Desk { manager, host, blocks, saves, dialer, sockets, peers: HashMap::new(), is_ending, figures }
+        Desk {
+            manager,
+            host,
+            blocks,
+            saves,
+            dialer,
+            sockets,
+            peers: HashMap::new(),
+            is_ending,
+            figures,
+            trims: (0, Duration::ZERO),
+        }
     }
 
     /// Until nobody sends events any more, or the end is wanted. Then what has to outlast it is written.
@@ -94,10 +115,20 @@ impl Desk {
                 self.manager.chain_changed(now);
                 self.manager.tick(now);
                 self.figures.set(self.manager.figures());
-                if self.dialer.memory().should_trim() {
-                    self.sockets.spawn_blocking(lydian_disk::release_free_memory);
-                }
+                self.release_memory(now.elapsed);
             }
+        }
+    }
+
+    /// Gives freed memory back to the system after a peak, and some more times until all of it is freed.
+    fn release_memory(&mut self, now: Duration) {
+        if self.dialer.memory().should_trim() {
+            self.trims = (TRIMS_AFTER_PEAK, now);
+        }
+        let (left, next) = self.trims;
+        if left > 0 && now >= next {
+            self.trims = (left - 1, now + TRIM_INTERVAL);
+            self.sockets.spawn_blocking(lydian_disk::release_free_memory);
         }
     }
 

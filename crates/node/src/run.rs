@@ -31,8 +31,10 @@ pub(crate) fn run(
 ) -> u8 {
     if settings.daemon && !daemon::is_background() {
         // Core looks for the locks before it forks, so that the first process says what is wrong.
-        return match DataDir::open(settings, &RealDisk) {
-            Ok(_) => daemon::start(settings.log.file.as_deref()),
+        // They are released before the process in the background takes them.
+        let looked = DataDir::open(settings, &RealDisk).map(drop);
+        return match looked {
+            Ok(()) => daemon::start(settings.log.file.as_deref()),
             Err(error) => refuse(&error),
         };
     }

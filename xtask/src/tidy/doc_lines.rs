@@ -99,7 +99,7 @@ fn test_below(lines: &[&str], index: usize) -> Result<String, String> {
     }
     let signature = lines.get(index + below.count()).copied().unwrap_or("");
     let name = signature.split_once("fn ").and_then(|(_, rest)| rest.split(['(', '<']).next());
-    let is_test = attributes.iter().any(|line| line.starts_with("#[test]"));
+    let is_test = attributes.iter().any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test]"));
     name.filter(|_| is_test)
         .map(|name| name.trim().to_owned())
         .ok_or_else(|| "this line does not stand above a #[test] function".to_owned())

@@ -57,6 +57,7 @@ pub(crate) fn lock_records(file: &File) -> io::Result<bool> {
     }
 }
 
+#[allow(clippy::cast_possible_truncation, reason = "the constants are 0 and 1, and the fields are of the C type")]
 fn set_lock(file: &File, command: libc::c_int) -> io::Result<bool> {
     // SAFETY: the structure consists of integers, for which zeros are valid: the whole file, and no process.
     let mut lock: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };

@@ -18,7 +18,7 @@ use crate::limits::CONF_SIZE_MAX;
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::{Disk, DiskErrorKind, PathKind, read_whole};
 use lydian_primitives::{BlockHash, Height};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Core's `MIN_DB_CACHE`.
 const DBCACHE_MIB_MIN: i64 = 4;
@@ -351,12 +351,28 @@ fn look_for_ignored_conf(
         "" => format!("data directory \"{}\"", first_base.display()),
         conf => format!("command line argument \"-conf={conf}\""),
     };
-    let ignored = IgnoredConf { directory, name, used: used.to_owned(), source };
+    let ignored = IgnoredConf { directory, name, used: lexically_normal(used), source };
     if sources.get("allowignoredconf").is_some_and(|value| parse::switch(value.setting.text())) {
         notices.push(Notice::LogWarning(ignored.to_string()));
         return Ok(());
     }
     Err(ConfProblem::Ignored(ignored).into())
+}
+
+/// The path without `.` and `..`, whatever the links on its way: C++'s `lexically_normal`.
+fn lexically_normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(normal.components().next_back(), Some(Component::Normal(_))) => {
+                normal.pop();
+            }
+            Component::ParentDir if normal.has_root() => {}
+            part => normal.push(part),
+        }
+    }
+    normal
 }
 
 /// `settings.json` of the chain's directory, its values added. `None`: `-nosettings`.

@@ -179,7 +179,7 @@ fn ports(given: &Given<'_>) -> Result<(), SettingsError> {
     let options = [("i2psam", false), ("torcontrol", false)].into_iter();
     for (option, may_be_unix) in options.chain(PUBLISHERS.map(|option| (option, true))) {
         for text in given.core_all(option) {
-            if !has_good_port(text) && !(may_be_unix && text.starts_with("unix:")) {
+            if !(has_good_port(text) || may_be_unix && text.starts_with("unix:")) {
                 return Err(NetProblem::Port { option, text: text.to_owned() }.into());
             }
         }

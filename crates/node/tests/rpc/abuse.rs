@@ -243,13 +243,15 @@ fn answers_that_are_not_read() {
     let size = whole.body.len();
     assert!(whole.headers.iter().any(|header| header.to_lowercase() == format!("content-length: {size}")));
     let before = peak_bytes(&lydian);
-    let count = 3 * ANSWERS_SIZE_MAX / size;
+    let count = 6 * ANSWERS_SIZE_MAX / size;
     let unread: Vec<TcpStream> = (0..count).map(|_| begin(&lydian, &call)).collect();
     // The other client's answer is made while all of these wait.
     assert!(lydian.post(&call).body == whole.body);
     until("all are answered or cut off", || active(&lydian) == 0);
     let grown = peak_bytes(&lydian) - before;
-    assert!(grown < ANSWERS_SIZE_MAX as u64 + 200 * MB, "{count} answers of {size} bytes take {grown}");
+    // Each of the 16 threads makes one answer, from a block with its undo data, before it takes room for it.
+    let in_hand = 16 * (size as u64 + 8 * MB);
+    assert!(grown < ANSWERS_SIZE_MAX as u64 + in_hand, "{count} answers of {size} bytes take {grown}");
     drop(unread);
     // A batch's answer has a length up to a limit, and is sent in chunks above it.
     let batch = |count: usize| format!("[{}]", vec![&call[..]; count].join(","));

@@ -177,6 +177,7 @@ fn core_is_kept_out_of_the_directories_of_a_running_node() {
 fn files_that_are_taken_away_are_missed_as_in_core() {
     let Some(built) = or_skip("files_that_are_taken_away_are_missed_as_in_core", build::locate()) else { return };
     let scratch = Scratch::new("taken-away");
+    fs::create_dir_all(scratch.path()).unwrap();
     let options = ["-blocksxor=0"];
     let mut both = [Server::lydian("taken-away", &options), Server::core(&built.bitcoind, "taken-away", &options)];
     for hash in both[1].result("generatetoaddress", &format!("[5, \"{ADDRESS}\"]")).as_array().unwrap() {

@@ -37,7 +37,7 @@ fn the_parts_are_the_whole() {
     assert!(shares.first() == Some(&PEER_SHARE_MAX) && shares.last() == Some(&PEER_SHARE_MIN), "{shares:?}");
     assert_eq!(MemoryPlan::new(224).total, 300_000_000);
     assert!(MemoryPlan::new(10_000).total > PEER_MEMORY_BYTES);
-    assert!(PEER_SHARE_MIN > 24 + 3 + 2_000 * 81);
+    const { assert!(PEER_SHARE_MIN > 24 + 3 + 2_000 * 81) };
 }
 
 /// One hundred peers held 1,488 MB, since each had its own limits and nothing counted the sum. A peer that fills its share is read from while the common

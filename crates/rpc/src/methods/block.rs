@@ -25,7 +25,8 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("blockhash", Kind::Hex, "the block"),
             Arg::new("verbosity|verbose", Kind::Number, "0 to 3").default("1").unchecked(),
         ],
-        result: "the bytes, or what getblockheader tells and {strippedsize, size, weight, coinbase_tx: {version, locktime, sequence, coinbase, witness}, \
+        result: "the bytes, or {hash, confirmations, height, version, versionHex, merkleroot, time, mediantime, nonce, bits, target, difficulty, \
+                 chainwork, nTx, previousblockhash, nextblockhash, strippedsize, size, weight, coinbase_tx: {version, locktime, sequence, coinbase, witness}, \
                  tx: [...]}",
         examples: &["\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\""],
         remark: "",

@@ -27,7 +27,7 @@ impl Names {
         let (host, port, _) = split_host_port(text, default_port);
         let addr = match host.parse() {
             Ok(addr) => addr,
-            Err(_) if host.is_empty() || host.contains('\0') || NetAddr::is_private_name(&host) => return None,
+            Err(_) if host.is_empty() || host.contains('\0') || NetAddr::is_private_name(host) => return None,
             Err(_) => NetAddr::from(self.lookup?(host)?),
         };
         Some(Endpoint { addr, port })

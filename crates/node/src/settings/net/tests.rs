@@ -138,7 +138,7 @@ fn cores_words() {
             "Outbound connections restricted to CJDNS (-onlynet=cjdns) but -cjdnsreachable is not provided",
         ),
         (
-            &["-onlynet=onion"],
+            &["-onlynet=onion", "-listenonion=0"],
             "Outbound connections restricted to Tor (-onlynet=onion) but the proxy for reaching the Tor network is not provided: none of -proxy, \
              -onion or -listenonion is given",
         ),
@@ -173,8 +173,8 @@ fn options_of_one_chain_do_not_count_for_another() {
     let conf = "connect=1.2.3.4\nport=5\n";
     assert_eq!(
         with_conf(&["-regtest"], conf).unwrap_err().to_string(),
-        "Config setting for -connect only applied on regtest network when in [regtest] section. Config setting for -port only applied on regtest \
-         network when in [regtest] section."
+        "Config setting for -connect only applied on regtest network when in [regtest] section.\nConfig setting for -port only applied on regtest \
+         network when in [regtest] section.\n"
     );
     assert_eq!(with_conf(&[], conf).unwrap().net.connect, Some(vec!["1.2.3.4".to_owned()]));
     let settings = with_conf(&["-regtest", "-port=6"], &format!("{conf}[regtest]\nconnect=5.6.7.8\n")).unwrap();

@@ -75,6 +75,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         may_negate: false,
         group: Group::Debug,
         default: "debug",
+        needs_value: true,
         help: "Set the global or per-category severity level for logging categories enabled with -debug: info, debug or trace. Errors, warnings \
                and information are always logged",
         ..SWITCH
