@@ -410,6 +410,12 @@ impl Download {
         self.path.find(block).is_none_or(|height| self.path.is_open(height))
     }
 
+    /// Whether the peer has the first block that is missing, by the chain that it was introduced with.
+    pub fn has_first_missing(&self, peer: DownloadPeer) -> bool {
+        let has = |height| self.peers.get(&peer).is_some_and(|known| known.has(height));
+        self.path.first_missing().is_some_and(|(height, _)| has(height))
+    }
+
     /// Whether blocks are on their way from the peer.
     pub fn is_sending(&self, peer: DownloadPeer, now: Duration) -> bool {
         self.peers.get(&peer).is_some_and(|peer| peer.blocks_in_flight() > 0 && !peer.is_suspect(now))

@@ -60,6 +60,10 @@ impl PeerManager {
     /// far above us. Whoever sends bytes that are not the block's, or a header that breaks a rule, is punished as if it had been asked.
     fn is_welcome(&mut self, id: PeerId, header: &Header, hash: &BlockHash, bytes: &[u8]) -> bool {
         let minimum = self.settings.minimum_chain_work;
+        if self.engine.with_tree(|tree| tree.find(hash).is_some_and(|id| tree.parent(id).is_none())) {
+            // The genesis block has no parent and is here: Core passes over it.
+            return false;
+        }
         let found = self.engine.with_tree(|tree| {
             let parent = tree.node(tree.find(&header.prev_block)?);
             let work = parent.chain_work.checked_add(block_proof(header.bits)).unwrap_or(U256::ZERO);

@@ -2,6 +2,7 @@
 //! Output: accounts that are right, and who may be asked. Cost: a few words for each peer, ten times a second and after each round of requests.
 
 use super::{PeerId, PeerManager};
+use crate::download::DownloadPeer;
 use lydian_consensus::U256;
 use std::collections::BTreeSet;
 
@@ -21,7 +22,8 @@ impl PeerManager {
         }
     }
 
-    /// Peers that may be asked for blocks now: those that have room, then others while there is room left, those that this node chose first.
+    /// Peers that may be asked for blocks now: those that have room, then others while there is room left: those that have
+    /// the first missing block before those that this node chose, since it may be here nowhere else.
     pub(super) fn peers_with_room(&self) -> BTreeSet<PeerId> {
         let mut ready: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).collect();
         let Some(first) = ready.first() else { return BTreeSet::new() };
@@ -29,7 +31,10 @@ impl PeerManager {
         if left >= ready.len() {
             return ready.iter().map(|peer| peer.id).collect();
         }
-        ready.sort_by_key(|peer| (peer.in_flight.is_empty(), peer.kind().is_inbound()));
+        ready.sort_by_key(|peer| {
+            let is_needed = self.download.has_first_missing(DownloadPeer(peer.id.0));
+            (peer.in_flight.is_empty(), !is_needed, peer.kind().is_inbound())
+        });
         let is_asked = |peer: &&&super::peer::Known| !peer.in_flight.is_empty();
         let asked = ready.iter().filter(is_asked).count();
         ready.iter().take(asked + left).map(|peer| peer.id).collect()

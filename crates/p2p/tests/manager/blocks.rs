@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, START};
 use crate::chain::{Made, block_on, block_with, spend};
+use lydian_consensus::{Chain, Params};
 use lydian_engine::{Cancel, Unobserved};
 use lydian_p2p::manager::{Action, BlockFate, PeerId};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
@@ -416,6 +417,10 @@ fn blocks_without_a_parent_do_not_queue() {
     let bytes = nowhere.bytes();
     bench.send(peer, Message::Block(bytes[..bytes.len() - 1].to_vec()));
     assert!(bench.ended.is_empty() && bench.deliveries.is_empty(), "what cannot be read is nobody's offence");
+    // The genesis block has no parent and is here.
+    let genesis = Params::new(Chain::Regtest).genesis_block();
+    bench.send(peer, Message::Block(genesis.as_bytes().to_vec()));
+    assert!(bench.ended.is_empty() && bench.deliveries.is_empty(), "Core passes over the genesis block");
     bench.send(peer, Message::Block(bytes));
     assert!(bench.is_discouraged(peer) && bench.deliveries.is_empty());
 }
