@@ -45,7 +45,8 @@ pub(crate) fn open(magic: Magic, bytes: &[u8]) -> Result<Reader<'_>, FrameError>
     let mut reader = Reader::new(bytes);
     match reader.array() {
         Ok(found) if found == magic => Ok(reader),
-        _ => Err(FrameError::WrongNetwork),
+        Ok(_) => Err(FrameError::WrongNetwork),
+        Err(_) => Err(FrameError::Truncated),
     }
 }
 

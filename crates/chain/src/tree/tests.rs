@@ -319,8 +319,6 @@ fn equals_the_plain_validators_tree() {
     assert!(reorganisations > 1_000 && returns > 50, "{reorganisations} reorganisations, {returns} returns");
 }
 
-/// The story of every reorganisation: equal work stays, more work moves, back at equal work to the first.
-/// checklist: 33
 /// `-checkblockindex` finds what a fault of ours may leave behind.
 #[test]
 fn a_tree_that_does_not_hold_together_is_found() {
@@ -346,6 +344,8 @@ fn a_tree_that_does_not_hold_together_is_found() {
     assert_eq!(found(&|tree| tree.best_header = id(1)), Err("it has more work than the best header"));
 }
 
+/// The story of every reorganisation: equal work stays, more work moves, back at equal work to the first.
+/// checklist: 33
 #[test]
 fn the_first_seen_of_equals_wins() {
     let mut pair = Pair::new();

@@ -21,7 +21,7 @@ const PEERS: usize = 100;
 const PEER_MEMORY_KB: u64 = 300_000;
 
 /// What may stay after an attack: the allocator's own, and what the node learned.
-const REMAINDER_KB: u64 = 30_000;
+const REMAINDER_KB: u64 = 100_000;
 
 /// Memory of a process in kilobytes, by a field of its `status`.
 #[allow(clippy::disallowed_methods, reason = "a test looks at the process that it started")]

@@ -151,7 +151,10 @@ fn cores_words() {
             &["-onlynet=onion", "-dnsseed=1", "-proxy=127.0.0.1"],
             "Incompatible options: -dnsseed=1 was explicitly specified, but -onlynet forbids connections to IPv4/IPv6",
         ),
-        (&["-proxy"], "Can not set -proxy with no value. Please specify value with -proxy=value."),
+        (
+            &["-proxy"],
+            "Error parsing command line arguments: Can not set -proxy with no value. Please specify value with -proxy=value.",
+        ),
         (&["-proxy=nowhere.example"], "Invalid -proxy address or hostname: 'nowhere.example'"),
         (&["-proxy=127.0.0.1="], "Invalid -proxy address or hostname, ends with '=': '127.0.0.1='"),
         (&["-proxy=127.0.0.1=i2p"], "Unrecognized network in -proxy='127.0.0.1=i2p': 'i2p'"),
