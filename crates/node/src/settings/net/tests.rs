@@ -168,7 +168,7 @@ fn cores_words() {
         assert_eq!(refused(arguments), expected, "{arguments:?}");
     }
     let error = with_conf(&[], "\npeertimeout=0").unwrap_err().to_string();
-    assert_eq!(error, "/u/.lydian/lydian.conf:2: peertimeout must be a positive integer.");
+    assert_eq!(error, "peertimeout must be a positive integer.");
 }
 
 #[test]
