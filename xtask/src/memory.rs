@@ -1,8 +1,9 @@
 //! `docs/memory.md`: who holds memory, how much at most, by which constant, and which tests go to the limit.
 //!
-//! Input: `docs/memory.tsv` (owner, `crate::CONSTANT`, what is counted) and the constants of each crate's `limits.rs`. Output: the document, with the values
-//! of the constants and the tests that carry `/// limit: NAME above`; or the first row whose constant does not exist. Invariant: no figure is written by
-//! hand. It must never need a crate of the product.
+//! Input: `docs/memory.tsv` (owner, `crate::CONSTANT`, what is counted) and the constants of each crate's `limits.rs`.
+//! Output: the document, with the values of the constants and the tests that carry `/// limit: NAME above`; or the
+//! first row whose constant does not exist. Invariant: no figure is written by hand. It must never need a crate of the
+//! product.
 
 use crate::tidy::limit_tests;
 use crate::tree::Tree;

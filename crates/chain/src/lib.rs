@@ -5,8 +5,8 @@
 //! a file that is no block. Block files are read in two passes (`docs/formats/blk.md`): [`BlockFiles::scan`] reads the headers only and keeps about
 //! 100 bytes a block; [`BlockIndex::order`] puts parents before children, whatever the order in the files; [`BlockFiles::read`] then reads one
 //! block at a time. Beside them [`parse_prevouts`]: the spent outputs of one block (`docs/formats/prevouts.md`).
-//! Invariants: total on any bytes; files of others are only read ([`Owner`] decides whose a directory is); what was synced survives any crash; no rule is checked here but those of
-//! headers. No clock.
+//! Invariants: total on any bytes; files of others are only read ([`Owner`] decides whose a directory is); what was
+//! synced survives any crash; no rule is checked here but those of headers. No clock.
 
 #![forbid(unsafe_code)]
 

@@ -18,7 +18,8 @@ pub const DETECT_SIZE_MAX: u64 = 16 << 20;
 /// Largest block file that is written: Core's `MAX_BLOCKFILE_SIZE` (node/blockstorage.h).
 pub const BLOCK_FILE_SIZE_MAX: u64 = 0x800_0000;
 
-/// Largest block file with `-fastprune`, unless one block alone is larger: that of Core's `FindNextBlockPos` (node/blockstorage.cpp).
+/// Largest block file with `-fastprune`, unless one block alone is larger: that of Core's `FindNextBlockPos`
+/// (node/blockstorage.cpp).
 pub const FAST_PRUNE_FILE_SIZE_MAX: u64 = 0x1_0000;
 
 /// Largest undo file that is written. Offsets in it are kept as `u32`.

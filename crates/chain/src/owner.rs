@@ -1,9 +1,10 @@
-//! Whose a directory is: the one place that decides it. Input: paths. Output: an [`Owner`]. Nothing is written but the owner file, and that only where
-//! it was decided before that the directory is ours or new.
+//! Whose a directory is: the one place that decides it. Input: paths. Output: an [`Owner`]. Nothing is written but the
+//! owner file, and that only where it was decided before that the directory is ours or new.
 //!
-//! A directory is ours if it holds an owner file, an index log, a `reindex` marker or a coin manifest of ours, or if the data directory around it has the
-//! file `version` of Lydian 0.1. A directory that holds files of LevelDB is Bitcoin Core's. One that holds files of a node and no mark of ours is
-//! foreign too: who wrote them cannot be known, so they are left as they are. Cost: the names in four directories.
+//! A directory is ours if it holds an owner file, an index log, a `reindex` marker or a coin manifest of ours, or if
+//! the data directory around it has the file `version` of Lydian 0.1. A directory that holds files of LevelDB is
+//! Bitcoin Core's. One that holds files of a node and no mark of ours is foreign too: who wrote them cannot be known,
+//! so they are left as they are. Cost: the names in four directories.
 
 use lydian_consensus::Chain;
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof, read_whole};
@@ -297,8 +298,9 @@ mod tests {
         disk
     }
 
-    /// The story: only `chainstate/CURRENT` in the data directory said that a directory is Bitcoin Core's. With `-blocksdir`, or when that file
-    /// was missing, its undo files were deleted and overwritten and its last block file was appended to.
+    /// The story: only `chainstate/CURRENT` in the data directory said that a directory is Bitcoin Core's. With
+    /// `-blocksdir`, or when that file was missing, its undo files were deleted and overwritten and its last block file
+    /// was appended to.
     #[test]
     fn whose_a_directory_is() {
         let foreign = |path: &str| Owner::Foreign { found: path.into() };

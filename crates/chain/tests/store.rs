@@ -305,8 +305,8 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
     }
 }
 
-/// Without the index log nothing is opened, as in Core, until a reindex is asked for; then blocks that lie before their parents in the files are found
-/// however often the search is interrupted.
+/// Without the index log nothing is opened, as in Core, until a reindex is asked for; then blocks that lie before their
+/// parents in the files are found however often the search is interrupted.
 /// checklist: 91
 #[test]
 fn a_lost_log_is_rebuilt_from_files_in_any_order() {
@@ -340,8 +340,8 @@ fn a_lost_log_is_rebuilt_from_files_in_any_order() {
     }
 }
 
-/// The story: `-blocksdir` on the directory of Bitcoin Core deleted its undo files, wrote others in their place, appended to its last block file, and
-/// exited with 0.
+/// The story: `-blocksdir` on the directory of Bitcoin Core deleted its undo files, wrote others in their place,
+/// appended to its last block file, and exited with 0.
 #[test]
 fn a_directory_of_another_program_is_left_alone() {
     let of_core = SimDisk::new(5);
@@ -374,7 +374,8 @@ fn a_directory_of_another_program_is_left_alone() {
     }
 }
 
-/// The story: a file with the name of a block file that was put beside ours, and of which no block could be read with our key, was removed at the next start.
+/// The story: a file with the name of a block file that was put beside ours, and of which no block could be read with
+/// our key, was removed at the next start.
 #[test]
 fn a_block_file_put_beside_ours_stays() {
     let disk = SimDisk::new(5);
@@ -397,9 +398,9 @@ fn a_block_file_put_beside_ours_stays() {
     }
 }
 
-/// The story: handles of block and undo files stayed open, so that files that were renamed or deleted under the running node were read as if nothing had
-/// happened, and blocks were appended to files without a name: after the next start they were gone. Core opens files for each read and each
-/// write.
+/// The story: handles of block and undo files stayed open, so that files that were renamed or deleted under the running
+/// node were read as if nothing had happened, and blocks were appended to files without a name: after the next start
+/// they were gone. Core opens files for each read and each write.
 #[test]
 fn files_that_lose_their_names_are_noticed() {
     let disk = SimDisk::new(5);
@@ -437,8 +438,8 @@ fn files_that_lose_their_names_are_noticed() {
     }
 }
 
-/// The story: with another `xor.dat` no block was found where the index had it; `-reindex`, which the error asked for, then made an empty chain of all the block
-/// files, and the next block cut the last of them to nothing.
+/// The story: with another `xor.dat` no block was found where the index had it; `-reindex`, which the error asked for,
+/// then made an empty chain of all the block files, and the next block cut the last of them to nothing.
 #[test]
 fn a_key_that_is_lost_or_damaged_costs_no_block() {
     let disk = SimDisk::new(5);

@@ -55,8 +55,8 @@ impl CheckedBlock {
         Ok(CheckedBlock { block: Arc::new(block), height, flags })
     }
 
-    /// Checks a block of the chain once more by itself, and takes its place for granted: Core's `ConnectBlock` in `CVerifyDB`. The flags are those of
-    /// its height today.
+    /// Checks a block of the chain once more by itself, and takes its place for granted: Core's `ConnectBlock` in
+    /// `CVerifyDB`. The flags are those of its height today.
     pub fn check_again(block: Block, height: Height, params: &Params) -> Result<CheckedBlock, Violation> {
         check_block(&block, params)?;
         let flags = script_flags(height, &block.hash(), params);

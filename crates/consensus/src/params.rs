@@ -100,12 +100,14 @@ pub struct ScriptFlagException {
     pub flags: Flags,
 }
 
-/// A soft fork that miners activate by a bit of the version (BIP-0009): Core's `BIP9Deployment`. There is one, `testdummy`, which binds no block.
+/// A soft fork that miners activate by a bit of the version (BIP-0009): Core's `BIP9Deployment`. There is one,
+/// `testdummy`, which binds no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionBits {
     /// The bit of the version.
     pub bit: u32,
-    /// Median time past from which on miners signal, or [`VersionBits::ALWAYS_ACTIVE`] or [`VersionBits::NEVER_ACTIVE`].
+    /// Median time past from which on miners signal, or [`VersionBits::ALWAYS_ACTIVE`] or
+    /// [`VersionBits::NEVER_ACTIVE`].
     pub start_time: i64,
     /// Median time past at which it fails.
     pub timeout: i64,
@@ -309,7 +311,8 @@ impl Params {
         Ok(self)
     }
 
-    /// Sets the times of `testdummy`: Core's `-vbparams=deployment:start:end[:min_activation_height]`. Not on the main chain.
+    /// Sets the times of `testdummy`: Core's `-vbparams=deployment:start:end[:min_activation_height]`. Not on the main
+    /// chain.
     pub fn with_version_bits(mut self, setting: &str) -> Result<Params, DeploymentError> {
         let parts: Vec<&str> = setting.split(':').collect();
         let [name, start, end, rest @ ..] = &parts[..] else { return Err(DeploymentError::VersionBits) };
@@ -336,7 +339,8 @@ impl Params {
         Ok(self)
     }
 
-    /// A signet of one's own: Core's `-signetchallenge`. Its magic is the first bytes of the double SHA-256 of the challenge, serialised as a script.
+    /// A signet of one's own: Core's `-signetchallenge`. Its magic is the first bytes of the double SHA-256 of the
+    /// challenge, serialised as a script.
     pub fn with_signet_challenge(mut self, challenge: Vec<u8>) -> Params {
         let mut serialised = Vec::with_capacity(challenge.len() + 9);
         write_compact_size(&mut serialised, challenge.len());

@@ -1,8 +1,8 @@
 //! The only opener of files. Input: paths. Output: bytes at offsets, names in a directory, whole files written atomically, appended
 //! bytes; or a [`DiskError`] that is one sentence with path and offset.
 //!
-//! Everything goes through the trait [`Disk`]: [`RealDisk`] is the operating system's, [`SimDisk`] one in memory that loses power at will. Files
-//! that exist are changed through an [`OwnDir`], which touches no file but ours.
+//! Everything goes through the trait [`Disk`]: [`RealDisk`] is the operating system's, [`SimDisk`] one in memory that
+//! loses power at will. Files that exist are changed through an [`OwnDir`], which touches no file but ours.
 //! [`record`] is the framing of append-only logs. What is assumed of disks and operating systems is written in `docs/formats/disk.md`.
 //! Invariants: a read gives all the bytes asked for or an error; a file written whole is there complete or not at all; a writer that failed
 //! once stays failed. Nothing here knows Bitcoin, reads a clock, or buffers more than it says.
@@ -63,8 +63,9 @@ pub trait Disk: Debug + Send + Sync {
     /// Returns when the names in a directory (files made, replaced, removed) are on the disk.
     fn sync_dir(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// Takes a lock file for this process alone, making it if it is not there; [`DiskErrorKind::Locked`] if another holds it, with `fcntl` (as
-    /// Bitcoin Core does) or `flock`. Held until the value is dropped or the process ends, however it ends.
+    /// Takes a lock file for this process alone, making it if it is not there; [`DiskErrorKind::Locked`] if another
+    /// holds it, with `fcntl` (as Bitcoin Core does) or `flock`. Held until the value is dropped or the process ends,
+    /// however it ends.
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError>;
 
     /// Bytes that may still be written on the file system of a file or directory.

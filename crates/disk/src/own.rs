@@ -1,9 +1,11 @@
-//! Changing files that exist. Input: a directory that is known to be ours, a table of the names that we give files in it, a path. Output: the
-//! file removed, shortened, replaced or opened for appending; or [`DiskErrorKind::NotOurs`], and nothing was touched.
+//! Changing files that exist. Input: a directory that is known to be ours, a table of the names that we give files in
+//! it, a path. Output: the file removed, shortened, replaced or opened for appending; or [`DiskErrorKind::NotOurs`],
+//! and nothing was touched.
 //!
-//! Every crate has a table of the files that it makes ([`OwnFile`]), with the proof that a file of such a name is ours; `docs/formats/README.md`
-//! lists all tables. Invariant: outside this crate no program code changes a file but through [`OwnDir`] (`xtask tidy` checks it), so that a
-//! file of another program is never changed, whatever directory the user names. Cost: a look at the name.
+//! Every crate has a table of the files that it makes ([`OwnFile`]), with the proof that a file of such a name is ours;
+//! `docs/formats/README.md` lists all tables. Invariant: outside this crate no program code changes a file but through
+//! [`OwnDir`] (`xtask tidy` checks it), so that a file of another program is never changed, whatever directory the user
+//! names. Cost: a look at the name.
 
 use crate::{AppendFile, Disk, DiskError, DiskErrorKind};
 use std::ffi::OsStr;
@@ -22,7 +24,8 @@ pub struct OwnFile {
 pub enum Proof {
     /// The directory carries our mark, no mark of Bitcoin Core, and this process holds its lock.
     Directory,
-    /// An option names the file for this purpose, as in Bitcoin Core; or it has its default name in a directory that is ours.
+    /// An option names the file for this purpose, as in Bitcoin Core; or it has its default name in a directory that is
+    /// ours.
     Option,
 }
 
@@ -130,8 +133,8 @@ mod tests {
         OwnFile { name: "export-*.scratch", proof: Proof::Directory },
     ];
 
-    /// The story: `-reindex-chainstate` removed every file in `chainstate/`, whoever had written it; in a directory of Bitcoin Core that is its
-    /// coins database.
+    /// The story: `-reindex-chainstate` removed every file in `chainstate/`, whoever had written it; in a directory of
+    /// Bitcoin Core that is its coins database.
     #[test]
     fn only_files_of_our_names_in_our_directory_are_changed() {
         let disk = SimDisk::new(1);

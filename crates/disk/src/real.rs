@@ -145,7 +145,8 @@ impl Disk for RealDisk {
     }
 }
 
-/// The kernel gives both locks back when the last descriptor of this opening is closed, that is, on drop or when the process ends.
+/// The kernel gives both locks back when the last descriptor of this opening is closed, that is, on drop or when the
+/// process ends.
 #[derive(Debug)]
 struct RealLock(#[expect(dead_code, reason = "held for its drop")] File);
 

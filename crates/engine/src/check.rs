@@ -90,9 +90,10 @@ impl Overlay {
 /// Of an entry, beside its script.
 const OVERLAY_ENTRY_BYTES: u64 = 160;
 
-/// Looks at `blocks` blocks. Levels, each with those below it: 0 the block can be read; 1 it breaks no rule of its own (`CheckBlock`); 2 its
-/// undo data can be read; 3 the coins are those it left; 4 it can be connected again under the rules that are set now (`ConnectBlock`). What only
-/// its place in the chain decides (`ContextualCheckBlock`) is not looked at again, as in Core.
+/// Looks at `blocks` blocks. Levels, each with those below it: 0 the block can be read; 1 it breaks no rule of its own
+/// (`CheckBlock`); 2 its undo data can be read; 3 the coins are those it left; 4 it can be connected again under the
+/// rules that are set now (`ConnectBlock`). What only its place in the chain decides (`ContextualCheckBlock`) is not
+/// looked at again, as in Core.
 pub(crate) fn check_last_blocks(
     core: &Core,
     blocks: u32,

@@ -196,7 +196,8 @@ fn wrong_coins_are_found() {
     assert_eq!(engine.check_last_blocks(6, 2).unwrap(), 6, "the coins are looked at from level 3 on");
 }
 
-/// The coins of the blocks that are looked at stay within `-dbcache`, and a stop ends the look: what Core's `VerifyDB` reports.
+/// The coins of the blocks that are looked at stay within `-dbcache`, and a stop ends the look: what Core's `VerifyDB`
+/// reports.
 #[test]
 fn a_look_at_the_last_blocks_ends_early() {
     let blocks = blocks(200);

@@ -2,9 +2,11 @@
 //! that a peer that asks for much and takes little holds up nobody but itself: what it asks for next waits until the answer to what it asked before is
 //! on its way. It is read from until as much waits as one may send at once, so that two who both wait for the other to read do not wait for ever.
 //!
-//! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]): a peer above its share is not read from while memory is short, and a
-//! block is read from the disk for it when there is room for the block. Two kinds of peers are disconnected for that: one that was not read from for
-//! [`MEMORY_WAIT_MAX`] since it sent more than its share at once, and one that does not take the blocks it asked for while others wait for that memory.
+//! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]): a peer above its share is not read
+//! from while memory is short, and a block is read from the disk for it when there is room for the block. Two kinds of
+//! peers are disconnected for that: one that was not read from for
+//! [`MEMORY_WAIT_MAX`] since it sent more than its share at once, and one that does not take the blocks it asked for
+//! while others wait for that memory.
 
 use crate::event::Event;
 use crate::outbox::{Outbox, Outgoing};
@@ -45,10 +47,12 @@ const OUTPUT_KEPT_BYTES: usize = 64 << 10;
 const MEMORY_PAUSE: Duration = Duration::from_millis(20);
 const SLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// A peer that is not read from for so long, since it holds more than its share, is disconnected: others wait for that memory.
+/// A peer that is not read from for so long, since it holds more than its share, is disconnected: others wait for that
+/// memory.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// While others wait for memory to be sent blocks, a peer must take what it asked for at this rate, after a time to begin.
+/// While others wait for memory to be sent blocks, a peer must take what it asked for at this rate, after a time to
+/// begin.
 const SLOW_BYTES_PER_SECOND: u64 = 50_000;
 const SLOW_TIME: Duration = Duration::from_secs(10);
 

@@ -24,7 +24,8 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Connections beyond those that may stay: to be refused, or in the place of one that is being ended.
 const ACCEPTED_SPARE: usize = 64;
 
-/// Connections that this node opens, beside those accepted: 11 that it chooses, 8 of `-addnode`, and some by `-connect` and by hand.
+/// Connections that this node opens, beside those accepted: 11 that it chooses, 8 of `-addnode`, and some by `-connect`
+/// and by hand.
 const OPENED_MAX: usize = 35;
 
 /// Between two looks at what time brings.

@@ -1,6 +1,6 @@
 //! What waits to be sent to one peer. Input: messages of the manager, stored blocks. Output: items for the connection's task, in order. The bytes that wait
-//! are counted, so that whoever reads from the peer can wait until they are fewer; what they take of memory is charged to the peer's account. Blocks are read
-//! when their turn comes, not before.
+//! are counted, so that whoever reads from the peer can wait until they are fewer; what they take of memory is charged
+//! to the peer's account. Blocks are read when their turn comes, not before.
 
 use lydian_p2p::PeerMemory;
 use lydian_p2p::memory::Charge;
@@ -49,7 +49,8 @@ struct Queue {
     memory_bytes: usize,
 }
 
-/// An item, or a run of blocks: a peer may ask for fifty thousand in one message, and what it asked for should not take more memory than the message.
+/// An item, or a run of blocks: a peer may ask for fifty thousand in one message, and what it asked for should not take
+/// more memory than the message.
 #[derive(Debug)]
 enum Item {
     One(Box<Outgoing>),
@@ -247,8 +248,8 @@ mod tests {
         assert!(outbox.pop().is_some() && !outbox.is_full());
     }
 
-    /// The largest `getdata` names fifty thousand blocks, 1.8 MB. Each was an item of its own in the queue, which took ten times that for each of a hundred
-    /// peers. Now they take what the message took, and come out as they went in.
+    /// The largest `getdata` names fifty thousand blocks, 1.8 MB. Each was an item of its own in the queue, which took
+    /// ten times that for each of a hundred peers. Now they take what the message took, and come out as they went in.
     #[test]
     fn fifty_thousand_blocks_take_no_more_than_their_question() {
         let memory = PeerMemory::default();

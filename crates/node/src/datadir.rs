@@ -1,9 +1,10 @@
 //! The data directory: made, locked and recognised. Input: settings. Output: [`DataDir`], held until it is dropped; or one sentence why not.
 //!
-//! Whose the directories are is decided in [`lydian_chain::owner`](lydian_chain::Owner), before anything is written, the log included. The files `owner`
-//! in `blocks/` and `chainstate/` say which program, format and chain they belong to. Invariants: one process holds a directory, be it Lydian or
-//! Bitcoin Core; a directory of another chain, of a newer format or of another program is not touched; only its owner may look inside; a new data
-//! directory holds no names but those of Core.
+//! Whose the directories are is decided in [`lydian_chain::owner`](lydian_chain::Owner), before anything is written,
+//! the log included. The files `owner` in `blocks/` and `chainstate/` say which program, format and chain they belong
+//! to. Invariants: one process holds a directory, be it Lydian or Bitcoin Core; a directory of another chain, of a
+//! newer format or of another program is not touched; only its owner may look inside; a new data directory holds no
+//! names but those of Core.
 
 use crate::disagreement;
 use crate::settings::Settings;
@@ -146,7 +147,8 @@ fn check_mark(settings: &Settings, directory: &Path, Mark { version, chain }: Ma
     }
 }
 
-/// Moves what Lydian 0.1 wrote into the data directory itself. Its `version` goes last, so that an interruption is taken up again.
+/// Moves what Lydian 0.1 wrote into the data directory itself. Its `version` goes last, so that an interruption is
+/// taken up again.
 fn move_old_files(settings: &Settings, disk: &dyn Disk) -> Result<(), DataDirError> {
     let version = settings.datadir.join(VERSION_FILE);
     if read_mark(disk, &version)? == MarkFound::Nothing {

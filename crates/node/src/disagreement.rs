@@ -1,4 +1,5 @@
-//! A signature engine was wrong: a file beside the index of blocks for each case, an error in the log, and what the user is told to do.
+//! A signature engine was wrong: a file beside the index of blocks for each case, an error in the log, and what the
+//! user is told to do.
 //!
 //! Input: disagreements, from any thread. Output: `sigengine-disagreement-N.json` (`docs/formats/sigengine-disagreement.md`). Invariants: a
 //! file is written once and never changed; the program deletes none, so that the warning stays until somebody has acted; what was told is

@@ -1,4 +1,5 @@
-//! Exit codes. Help and `docs/config.md` list them: those below are of `import`, `utxohash`, `info` and `verify`; the daemon has Bitcoin Core's.
+//! Exit codes. Help and `docs/config.md` list them: those below are of `import`, `utxohash`, `info` and `verify`; the
+//! daemon has Bitcoin Core's.
 
 /// Done, or stopped as asked.
 pub(crate) const DONE: u8 = 0;

@@ -1,5 +1,6 @@
-//! `chainstate/status.json`: where the node stands, for `lydian info`, which reads it and takes no lock. Input: the last tip and
-//! the figures of the run. Output: a small file, replaced as a whole every few seconds and at the end. Never read by the node itself.
+//! `chainstate/status.json`: where the node stands, for `lydian info`, which reads it and takes no lock. Input: the
+//! last tip and the figures of the run. Output: a small file, replaced as a whole every few seconds and at the end.
+//! Never read by the node itself.
 
 use crate::clock::now;
 use crate::display::Figures;

@@ -460,8 +460,8 @@ fn a_new_data_directory_has_the_names_of_cores() {
     assert_eq!(names(&base.join("regtest/wallets")), [""; 0]);
 }
 
-/// The data directory of Lydian 0.1 had four names of its own. It is recognised by one of them, and then they are moved; an interruption in between is taken
-/// up again.
+/// The data directory of Lydian 0.1 had four names of its own. It is recognised by one of them, and then they are
+/// moved; an interruption in between is taken up again.
 #[test]
 fn an_older_data_directory_is_taken_over() {
     let place = Place::new("older");
@@ -494,7 +494,8 @@ fn an_older_data_directory_is_taken_over() {
     }
 }
 
-/// The story: only `flock` was taken, which Bitcoin Core does not look at, and none in `blocks` below the data directory.
+/// The story: only `flock` was taken, which Bitcoin Core does not look at, and none in `blocks` below the data
+/// directory.
 #[test]
 fn locks_of_bitcoin_core_count() {
     let place = Place::new("locks");

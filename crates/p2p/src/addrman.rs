@@ -10,9 +10,9 @@
 //!
 //! So someone with few groups of addresses reaches few places, however many addresses he tells of. Invariants (checked by [`AddrMan::check`]): each entry is
 //! in exactly one table; in tried once, in new as often as its count says; every place is the one its hash names. At most 81,920 entries, about 200 bytes
-//! each. Ids are 64 bits and never used again, so that a flood cannot make two entries one. Cost: `add` and `good` a few hashes; `select` a word
-//! for each bucket and network. It must never resolve a name, read a clock, or be iterated in an order that differs
-//! between two runs of one seed.
+//! each. Ids are 64 bits and never used again, so that a flood cannot make two entries one. Cost: `add` and `good` a
+//! few hashes; `select` a word for each bucket and network. It must never resolve a name, read a clock, or be iterated
+//! in an order that differs between two runs of one seed.
 
 mod check;
 mod collisions;
@@ -131,7 +131,8 @@ impl AddrMan {
         self.check_every = operations;
     }
 
-    /// An operation is over. Like Core's, the check ends the program where it fails: what the tables say is not to be used.
+    /// An operation is over. Like Core's, the check ends the program where it fails: what the tables say is not to be
+    /// used.
     fn operated(&mut self) {
         if self.check_every > 0 {
             self.operations = self.operations.wrapping_add(1);

@@ -82,10 +82,12 @@ pub const BLOCK_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// Blocks that are remembered as brought by nobody; the oldest is forgotten for one more.
 pub const WITHHELD_MAX: usize = 64;
 
-/// Bytes of memory that all peers together may take, unless there are so many connections that their shares would be below [`PEER_SHARE_MIN`].
+/// Bytes of memory that all peers together may take, unless there are so many connections that their shares would be
+/// below [`PEER_SHARE_MIN`].
 pub const PEER_MEMORY_BYTES: usize = 300_000_000;
 
-/// Bytes of a connection's own share, at least: more than the largest message that is sent unasked in the ordinary way, 2,000 headers.
+/// Bytes of a connection's own share, at least: more than the largest message that is sent unasked in the ordinary way,
+/// 2,000 headers.
 pub const PEER_SHARE_MIN: usize = 200_000;
 
 /// Bytes of a connection's own share, at most: Core's default of `-maxreceivebuffer`.
@@ -94,7 +96,8 @@ pub const PEER_SHARE_MAX: usize = 5_000_000;
 /// Bytes of answers that may wait for a peer to take them while memory is short, before one more is made.
 pub const ANSWER_BYTES: usize = 40_000;
 
-/// Bytes that a connection costs beside its share: its state, its read buffer, one read, and the answers above with one more, 2,000 headers.
+/// Bytes that a connection costs beside its share: its state, its read buffer, one read, and the answers above with one
+/// more, 2,000 headers.
 pub const PEER_FIXED_BYTES: usize = 400_000;
 
 /// Peers that are asked for blocks at a time, each with room for one message beside its share.

@@ -1,15 +1,16 @@
-//! The memory that all peers together may take: one budget, shared by the connections and the manager. Input: bytes held for a peer, as they come and go.
-//! Output: whether more may be read from a peer, or sent to it.
+//! The memory that all peers together may take: one budget, shared by the connections and the manager. Input: bytes
+//! held for a peer, as they come and go. Output: whether more may be read from a peer, or sent to it.
 //!
-//! The budget has four parts. Every connection has a **share** of its own. A peer that was asked for a block has **room** for one message of the largest
-//! size beside it. What a peer holds beyond both is taken from the **common** part, which is open to all while it lasts: messages that are received may
-//! fill [`RECEIVE_COMMON_BYTES`] of it, the rest is left for blocks that are sent. The **fixed** part is what a connection costs without a message, and
-//! blocks that are being read from the disk. A peer that has its share is read from again only when the common part has room; so one peer, or a
-//! hundred, can make others slow but cannot make them stop.
+//! The budget has four parts. Every connection has a **share** of its own. A peer that was asked for a block has
+//! **room** for one message of the largest size beside it. What a peer holds beyond both is taken from the **common**
+//! part, which is open to all while it lasts: messages that are received may fill [`RECEIVE_COMMON_BYTES`] of it, the
+//! rest is left for blocks that are sent. The **fixed** part is what a connection costs without a message, and blocks
+//! that are being read from the disk. A peer that has its share is read from again only when the common part has room;
+//! so one peer, or a hundred, can make others slow but cannot make them stop.
 //!
-//! Invariants: the sum is at most [`MemoryPlan::total`], as long as callers ask before they take; a room stays taken until what was put into it is gone;
-//! an account stays until the last byte that it was charged with is freed, though the connection is closed. Cost: one short lock a message. No clock, no
-//! waiting: a caller that is refused asks again.
+//! Invariants: the sum is at most [`MemoryPlan::total`], as long as callers ask before they take; a room stays taken
+//! until what was put into it is gone; an account stays until the last byte that it was charged with is freed, though
+//! the connection is closed. Cost: one short lock a message. No clock, no waiting: a caller that is refused asks again.
 
 use crate::limits::{
     ANSWER_BYTES, BLOCK_READS_MAX, BLOCK_ROOM_BYTES, BLOCK_ROOMS_MAX, COMMON_BYTES, PEER_FIXED_BYTES,
@@ -42,7 +43,8 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// The plan for so many connections: [`PEER_MEMORY_BYTES`], or more if the connections are so many that their shares would be too small.
+    /// The plan for so many connections: [`PEER_MEMORY_BYTES`], or more if the connections are so many that their
+    /// shares would be too small.
     pub fn new(connections_max: usize) -> MemoryPlan {
         let connections = connections_max.max(1);
         let fixed = BLOCK_ROOMS_MAX * BLOCK_ROOM_BYTES + BLOCK_READS_MAX * BLOCK_READ_BYTES + COMMON_BYTES;
@@ -226,7 +228,8 @@ impl PeerMemory {
         self.0.budget.lock().accounts.get(&self.0.id).map_or(0, |account| account.used)
     }
 
-    /// Counts bytes that are held for this connection, until the charge is dropped. Never refused: the caller has asked before.
+    /// Counts bytes that are held for this connection, until the charge is dropped. Never refused: the caller has asked
+    /// before.
     pub fn charge(&self, bytes: usize) -> Charge {
         let mut charge = Charge { memory: self.clone(), bytes: 0 };
         charge.set(bytes);
@@ -241,8 +244,8 @@ impl PeerMemory {
         account.used < account.guaranteed(budget.plan.share) || ledger.common_used < budget.plan.receive_common
     }
 
-    /// Whether a message that was received may be dealt with, though its answer takes memory: few bytes wait to be sent to the peer, or the common part
-    /// has room.
+    /// Whether a message that was received may be dealt with, though its answer takes memory: few bytes wait to be sent
+    /// to the peer, or the common part has room.
     pub fn may_answer(&self, waiting_bytes: usize) -> bool {
         let budget = &self.0.budget;
         waiting_bytes < ANSWER_BYTES || budget.lock().common_used < budget.plan.receive_common
@@ -272,7 +275,8 @@ impl PeerMemory {
         has_room || ledger.rooms_taken < budget.plan.rooms
     }
 
-    /// Whether the peer was asked for a block and has to answer. Its room is taken at once, and given back when what it holds fits into its share.
+    /// Whether the peer was asked for a block and has to answer. Its room is taken at once, and given back when what it
+    /// holds fits into its share.
     pub fn set_asked(&self, is_asked: bool) {
         self.0.budget.change(self.0.id, |account| {
             account.is_asked = is_asked;

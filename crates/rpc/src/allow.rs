@@ -49,8 +49,8 @@ impl Subnet {
 
     /// Core's `LookupSubNet`.
     ///
-    /// `with_cjdns`: CJDNS can be reached, so that `fc00::/8` are its addresses and not IPv6's. One such address is a subnet of its own, which no client
-    /// comes from, since clients come over IP; a mask makes it none.
+    /// `with_cjdns`: CJDNS can be reached, so that `fc00::/8` are its addresses and not IPv6's. One such address is a
+    /// subnet of its own, which no client comes from, since clients come over IP; a mask makes it none.
     pub fn parse(text: &str, with_cjdns: bool) -> Result<Subnet, BadSubnet> {
         let bad = || BadSubnet(text.to_owned());
         let (address, mask) = match text.split_once('/') {
@@ -121,7 +121,8 @@ mod tests {
         {
             assert_eq!(Subnet::parse(text, false), Err(BadSubnet(text.to_owned())));
         }
-        // Where CJDNS is reached its addresses are no IPv6 ones: Core's sentence ends so. A subnet of them was taken all the same.
+        // Where CJDNS is reached its addresses are no IPv6 ones: Core's sentence ends so. A subnet of them was taken
+        // all the same.
         let ours = "fc00::1".parse().unwrap();
         assert!(Subnet::parse("fc00::/80", false).unwrap().contains(ours));
         assert_eq!(Subnet::parse("fc00::/80", true), Err(BadSubnet("fc00::/80".to_owned())));

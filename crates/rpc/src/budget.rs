@@ -1,7 +1,10 @@
-//! [`Budget`]: bytes that several threads share. Input: how many bytes a thread wants. Output: [`Room`] for them, until it is dropped.
+//! [`Budget`]: bytes that several threads share. Input: how many bytes a thread wants. Output: [`Room`] for them, until
+//! it is dropped.
 //!
-//! A thread waits until others give room back, at most for [`WAIT_MAX`]; meanwhile whoever can free bytes is asked to do so. Amounts up to
-//! [`FREE_BYTES`] are not counted. An amount above the whole budget gets the whole budget. Must never be waited for on a thread that serves sockets.
+//! A thread waits until others give room back, at most for [`WAIT_MAX`]; meanwhile whoever can free bytes is asked to
+//! do so. Amounts up to
+//! [`FREE_BYTES`] are not counted. An amount above the whole budget gets the whole budget. Must never be waited for on
+//! a thread that serves sockets.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -160,7 +163,8 @@ mod tests {
         assert!(all.grow(100 * MB) && budget.free() == 0, "more than there is: all of it");
     }
 
-    /// A thread that waits is let in as soon as another gives its bytes back, and whoever can free bytes is asked for them.
+    /// A thread that waits is let in as soon as another gives its bytes back, and whoever can free bytes is asked for
+    /// them.
     #[test]
     fn a_thread_waits_for_bytes() {
         let budget = Budget::new(4 * MB);

@@ -12,7 +12,8 @@ pub const HEADER_LINES_MAX: usize = 256;
 /// Arrays and objects inside each other: Core's `MAX_JSON_DEPTH` (univalue_read.cpp).
 pub const JSON_DEPTH_MAX: usize = 512;
 
-/// Values in a request, or in a member of a batch. Core has no such limit: 32 MB of parameters take more than a gigabyte there.
+/// Values in a request, or in a member of a batch. Core has no such limit: 32 MB of parameters take more than a
+/// gigabyte there.
 pub const JSON_VALUES_MAX: usize = 1 << 18;
 
 /// Open connections. Core has no such limit and ends at that of its file descriptors.

@@ -241,8 +241,8 @@ impl<'a> Call<'a> {
         *self.state.wait.borrow_mut() = Some(wait);
     }
 
-    /// Waits until there is room for an answer of about so many bytes. A method whose answer may have more than a megabyte calls it before it
-    /// makes the answer.
+    /// Waits until there is room for an answer of about so many bytes. A method whose answer may have more than a
+    /// megabyte calls it before it makes the answer.
     pub(crate) fn expect_bytes(&self, bytes: usize) -> Result<(), RpcError> {
         match self.state.room.borrow_mut().grow(self.state.before.saturating_add(bytes)) {
             true => Ok(()),

@@ -146,7 +146,8 @@ mod tests {
         assert!(find("getinfo").is_none(), "programs ask for it to see that it is gone");
     }
 
-    /// Adds the names that Core registers in the files below a folder: those of its tables `CRPCCommand`, and the methods of wallets from the table of
+    /// Adds the names that Core registers in the files below a folder: those of its tables `CRPCCommand`, and the
+    /// methods of wallets from the table of
     /// `bitcoin-cli`, since the source that the judge is made from has no wallet.
     fn collect(folder: &Path, names: &mut BTreeSet<String>) {
         #[allow(clippy::disallowed_methods, reason = "a test reads the judge's source")]
@@ -173,7 +174,8 @@ mod tests {
         }
     }
 
-    /// Every method of the source that the judge was made from is here, or refused for a reason; and what is refused is a method of Core.
+    /// Every method of the source that the judge was made from is here, or refused for a reason; and what is refused is
+    /// a method of Core.
     #[test]
     fn every_method_of_core_is_in_a_table() {
         let name = "every_method_of_core_is_in_a_table";

@@ -1,6 +1,6 @@
-//! Deployments by the bits of versions (BIP-0009): Core's versionbits.cpp. Input: the header tree, a block and the deployment. Output: its state for
-//! the block and for the next one. Core has one deployment, for tests; every real one is buried. Cost: one look at every header of the block's
-//! chain where the deployment can be active at all.
+//! Deployments by the bits of versions (BIP-0009): Core's versionbits.cpp. Input: the header tree, a block and the
+//! deployment. Output: its state for the block and for the next one. Core has one deployment, for tests; every real one
+//! is buried. Cost: one look at every header of the block's chain where the deployment can be active at all.
 
 mod unknown;
 
@@ -110,7 +110,8 @@ impl Signals {
     }
 }
 
-/// Its state for the block, and the height from which on it is active, if that is known. `None` if it can never be active.
+/// Its state for the block, and the height from which on it is active, if that is known. `None` if it can never be
+/// active.
 pub(crate) fn testdummy(tree: &HeaderTree, id: NodeId, deployment: &VersionBits) -> Option<(Bip9, Option<u32>)> {
     if !deployment.is_enabled() {
         return None;

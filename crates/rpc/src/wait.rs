@@ -1,7 +1,8 @@
-//! [`Wait`]: what a call waits for, and [`TipWatch`], which reports that the tip moved. Input: wakes, from every thread that moves the tip. Output:
-//! the end of a wait, at the latest at its time or when the node stops.
+//! [`Wait`]: what a call waits for, and [`TipWatch`], which reports that the tip moved. Input: wakes, from every thread
+//! that moves the tip. Output: the end of a wait, at the latest at its time or when the node stops.
 //!
-//! A call that waits holds no thread: its handler leaves a [`Wait`] with the call, the server polls it, and the answer is written after.
+//! A call that waits holds no thread: its handler leaves a [`Wait`] with the call, the server polls it, and the answer
+//! is written after.
 
 use crate::context::Context;
 use crate::error::RpcError;

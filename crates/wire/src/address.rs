@@ -121,8 +121,8 @@ impl NetAddr {
         (!name.is_empty()).then_some(NetAddr::Internal(short))
     }
 
-    /// Whether a name is of a network whose addresses are not in the DNS, such as an onion service that is spelled wrong: to ask for it would tell others
-    /// of it (RFC 7686).
+    /// Whether a name is of a network whose addresses are not in the DNS, such as an onion service that is spelled
+    /// wrong: to ask for it would tell others of it (RFC 7686).
     pub fn is_private_name(host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         [".onion", ".i2p"].iter().any(|suffix| host.ends_with(suffix))

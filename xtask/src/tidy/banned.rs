@@ -59,8 +59,8 @@ const BANS: &[Ban] = &[
 /// One function changes files that exist (docs/formats/README.md).
 const OWN_DIR: &str = "`lydian_disk::OwnDir`, which changes no file but ours";
 
-/// The crate that opens files, and the two that no node is made of: the lab, which writes chains and results of its own, and the one that drives the judge as
-/// a process and finds it through the environment.
+/// The crate that opens files, and the two that no node is made of: the lab, which writes chains and results of its
+/// own, and the one that drives the judge as a process and finds it through the environment.
 const EXEMPT: &[(&str, &str)] = &[
     ("disk", "std::fs::OpenOptions"),
     ("disk", "fs::read_dir"),
@@ -138,7 +138,8 @@ mod tests {
         }
     }
 
-    /// The story: each part of the node removed and cut files as it saw fit, and one of them took the undo files of Bitcoin Core for its own.
+    /// The story: each part of the node removed and cut files as it saw fit, and one of them took the undo files of
+    /// Bitcoin Core for its own.
     #[test]
     fn files_are_changed_in_one_place() {
         let text = "fn f(disk: &dyn Disk) { disk.remove_file(path); std::fs::remove_file(path); self.disk.write_whole(path, b); }\n";

@@ -185,8 +185,8 @@ impl Files {
         lock(&self.open).retain(|(number, ..)| *number != file);
     }
 
-    /// A file open for reading that has at least `size` bytes if it has so many at all: one that grew since it was opened is opened again, and so
-    /// is one that was removed, renamed or replaced, as Core opens files for each read.
+    /// A file open for reading that has at least `size` bytes if it has so many at all: one that grew since it was
+    /// opened is opened again, and so is one that was removed, renamed or replaced, as Core opens files for each read.
     pub(crate) fn open(&self, file: u32, part: Part, size: u64) -> Result<Arc<OpenFile>, ChainError> {
         let mut open = lock(&self.open);
         if let Some(at) = open.iter().position(|(number, its_part, _)| (*number, *its_part) == (file, part)) {

@@ -200,8 +200,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Looks for some blocks of our own files where they are said to be. The wrong key finds none, and everything that builds on it would go wrong
-    /// in some other way: a reindex, for instance, would find an empty chain.
+    /// Looks for some blocks of our own files where they are said to be. The wrong key finds none, and everything that
+    /// builds on it would go wrong in some other way: a reindex, for instance, would find an empty chain.
     fn check_key(&self, path: &Path) -> Result<(), ChainError> {
         let own: Vec<_> = (self.tree.ids())
             .filter_map(|id| Some((id, self.tree.block(id).filter(|position| !self.is_adopted(position.file))?)))

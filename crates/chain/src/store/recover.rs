@@ -386,8 +386,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Whether a file of which nothing is known may be one that a crash tore: it is empty, or begins with our magic or with the zeros of a lost write. Any
-    /// other was put here by hand.
+    /// Whether a file of which nothing is known may be one that a crash tore: it is empty, or begins with our magic or
+    /// with the zeros of a lost write. Any other was put here by hand.
     fn may_be_ours(&self, path: &Path) -> Result<bool, ChainError> {
         let (file, mut start) = (self.disk.open(path)?, [0; 4]);
         if file.size() < start.len() as u64 {

@@ -1,5 +1,5 @@
-//! Whether the tree is what it should be: Core's `CheckBlockIndex`. Input: the tree. Output: the first inconsistency, in words. Cost: about 0.3 us a
-//! header, twice the memory of the flags of all headers; it changes nothing.
+//! Whether the tree is what it should be: Core's `CheckBlockIndex`. Input: the tree. Output: the first inconsistency,
+//! in words. Cost: about 0.3 us a header, twice the memory of the flags of all headers; it changes nothing.
 
 use super::{HeaderTree, NodeId};
 use lydian_consensus::pow::block_proof;

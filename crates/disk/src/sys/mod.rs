@@ -30,8 +30,8 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
-/// Gives memory that is free back to the system: the allocator keeps what was freed between blocks in use, for good. Costs a look at all free memory, so it
-/// is for after a peak.
+/// Gives memory that is free back to the system: the allocator keeps what was freed between blocks in use, for good.
+/// Costs a look at all free memory, so it is for after a peak.
 pub fn release_free_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the call takes no pointers; it locks the allocator as any allocation does.
@@ -48,8 +48,9 @@ pub(crate) fn prefetch(file: &File, offset: u64, size: u64) {
     }
 }
 
-/// Locks a whole file against every process that locks it with `fcntl`, as Bitcoin Core does; false if one holds it. The lock is that of this opening
-/// of the file where the kernel can do that: a lock of the process would go as soon as any descriptor of the file is closed.
+/// Locks a whole file against every process that locks it with `fcntl`, as Bitcoin Core does; false if one holds it.
+/// The lock is that of this opening of the file where the kernel can do that: a lock of the process would go as soon as
+/// any descriptor of the file is closed.
 pub(crate) fn lock_records(file: &File) -> io::Result<bool> {
     match set_lock(file, libc::F_OFD_SETLK) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => set_lock(file, libc::F_SETLK),
@@ -63,7 +64,8 @@ fn set_lock(file: &File, command: libc::c_int) -> io::Result<bool> {
     let mut lock: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
-    // SAFETY: the descriptor is open as long as `file` is borrowed, and the command reads one `flock`, which outlives the call.
+    // SAFETY: the descriptor is open as long as `file` is borrowed, and the command reads one `flock`, which outlives
+    // the call.
     if unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const lock) } == 0 {
         return Ok(true);
     }
@@ -79,7 +81,8 @@ mod tests {
     use crate::{Disk, DiskErrorKind, RealDisk};
     use std::fs::OpenOptions;
 
-    /// The story: the lock was `flock`'s alone, of which Bitcoin Core, which takes one with `fcntl`, sees nothing, so that both ran on one directory.
+    /// The story: the lock was `flock`'s alone, of which Bitcoin Core, which takes one with `fcntl`, sees nothing, so
+    /// that both ran on one directory.
     #[test]
     fn locks_of_both_kinds_exclude_each_other() {
         let path = std::env::temp_dir().join(format!("lydian-disk-lock-{}", std::process::id()));

@@ -32,7 +32,8 @@ pub trait Adapter: Debug + Sync {
         None
     }
 
-    /// Marks the block files that were put into the data directory as this node's, if it would leave them alone otherwise.
+    /// Marks the block files that were put into the data directory as this node's, if it would leave them alone
+    /// otherwise.
     fn take_over(&self, _job: &Job) -> Result<(), LabError> {
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! `lydian.conf`, or `bitcoin.conf` where it is missing. Input: its text. Output: entries with section, key, value and line; or the line that is none.
+//! `lydian.conf`, or `bitcoin.conf` where it is missing. Input: its text. Output: entries with section, key, value and
+//! line; or the line that is none.
 //!
 //! Bitcoin Core's syntax (`common/config.cpp`): `key=value`, `[section]`, `section.key=value`, `#` begins a comment anywhere, no quoting,
 //! white space around keys and values does not count. Nothing is looked up here.

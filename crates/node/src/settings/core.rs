@@ -1,9 +1,9 @@
-//! Bitcoin Core's options that Lydian does not have, each with what happens if it is given: it is accepted in silence where Core without the part
-//! that it belongs to (wallet, GUI, ZMQ) accepts it too, and where no program relies on what it would do; it is refused where a promise would be
-//! broken. Data only.
+//! Bitcoin Core's options that Lydian does not have, each with what happens if it is given: it is accepted in silence
+//! where Core without the part that it belongs to (wallet, GUI, ZMQ) accepts it too, and where no program relies on
+//! what it would do; it is refused where a promise would be broken. Data only.
 //!
-//! An option that is given but switched off (`-txindex=0`) asks for nothing and is passed over. A test reads all of Core's source and finds an
-//! option that is in neither table.
+//! An option that is given but switched off (`-txindex=0`) asks for nothing and is passed over. A test reads all of
+//! Core's source and finds an option that is in neither table.
 
 /// One option of Core.
 #[derive(Clone, Copy, Debug)]

@@ -156,8 +156,8 @@ fn options(code: &str) -> Vec<String> {
     names
 }
 
-/// Every option of the daemon is here, without effect, or refused with its reason: all files of Core are read, so that one that a later version adds
-/// elsewhere is found too.
+/// Every option of the daemon is here, without effect, or refused with its reason: all files of Core are read, so that
+/// one that a later version adds elsewhere is found too.
 #[test]
 fn every_option_of_core_is_in_a_table() {
     let Some(source) = source("every_option_of_core_is_in_a_table") else { return };

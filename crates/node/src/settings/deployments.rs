@@ -1,4 +1,5 @@
-//! Options that change the rules of a test chain: `-testactivationheight`, `-vbparams`, `-signetchallenge`, `-test`. Input: [`Given`]. Output:
+//! Options that change the rules of a test chain: `-testactivationheight`, `-vbparams`, `-signetchallenge`, `-test`.
+//! Input: [`Given`]. Output:
 //! [`Params`] of the chain, or the first fault in Core's words and order (`chainparams.cpp`).
 
 use super::error::{SettingsError, ValueProblem};

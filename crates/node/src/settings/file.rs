@@ -1,7 +1,10 @@
-//! `settings.json`: Bitcoin Core's file of settings that programs change (`-settings`, `common/settings.cpp`). Input: its path. Output:
-//! [`SettingsFile`], whose values count behind the command line and before the configuration file; written anew at each start, as Core does.
+//! `settings.json`: Bitcoin Core's file of settings that programs change (`-settings`, `common/settings.cpp`). Input:
+//! its path. Output:
+//! [`SettingsFile`], whose values count behind the command line and before the configuration file; written anew at each
+//! start, as Core does.
 //!
-//! Lydian changes none of the values itself: what it read is written back, with the warning for people who open the file.
+//! Lydian changes none of the values itself: what it read is written back, with the warning for people who open the
+//! file.
 
 use super::sources::Setting;
 use crate::limits::SETTINGS_FILE_SIZE_MAX;

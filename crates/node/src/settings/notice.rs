@@ -1,4 +1,5 @@
-//! What the settings have to say before the log is open. Input: nothing. Output: [`Notice`]s in the order in which they arose.
+//! What the settings have to say before the log is open. Input: nothing. Output: [`Notice`]s in the order in which they
+//! arose.
 
 /// One message, and where it goes: to the log always, to stderr as Bitcoin Core does.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
-//! Values from texts: what each [`super::table::Kind`] takes. Input: the text after `=`. Output: a value, or Core's words for what is wrong.
+//! Values from texts: what each [`super::table::Kind`] takes. Input: the text after `=`. Output: a value, or Core's
+//! words for what is wrong.
 //!
-//! Numbers and switches are read as Bitcoin Core reads them ([`atoi`]): what is no number is 0. Scripts written for it rely on that.
+//! Numbers and switches are read as Bitcoin Core reads them ([`atoi`]): what is no number is 0. Scripts written for it
+//! rely on that.
 
 use super::error::{SettingsError, ValueProblem};
 use lydian_consensus::{Chain, U256};
@@ -14,8 +16,8 @@ pub(crate) const PRUNE_MIB_MIN: i64 = 550;
 /// Core's `MAX_CHECKLEVEL`.
 pub(crate) const CHECKLEVEL_MAX: i64 = 4;
 
-/// Core's `LocaleIndependentAtoi<int64_t>`: white space around it does not count, what follows the digits neither; without digits it is 0, and a
-/// number that is too large is the largest.
+/// Core's `LocaleIndependentAtoi<int64_t>`: white space around it does not count, what follows the digits neither;
+/// without digits it is 0, and a number that is too large is the largest.
 pub(crate) fn atoi(text: &str) -> i64 {
     let text = text.trim_matches([' ', '\u{c}', '\n', '\r', '\t', '\u{b}']);
     let text = match text.strip_prefix('+') {
@@ -42,7 +44,8 @@ pub(crate) fn chain(text: &str) -> Result<Chain, SettingsError> {
     text.parse().map_err(|_| SettingsError::UnknownChain { text: text.to_owned() })
 }
 
-/// Up to 64 hexadecimal digits as people write hashes and work, highest first; `0x` before them is fine: Core's `FromUserHex`.
+/// Up to 64 hexadecimal digits as people write hashes and work, highest first; `0x` before them is fine: Core's
+/// `FromUserHex`.
 pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let mut bytes = [0; 32];

@@ -105,8 +105,8 @@ pub(crate) fn folder(chain: Chain) -> &'static str {
     }
 }
 
-/// Reads the files, and decides what counts, in Core's order (`InitConfig`, `AppInitParameterInteraction`). What is to be said arises in `notices`,
-/// also where there are no settings in the end.
+/// Reads the files, and decides what counts, in Core's order (`InitConfig`, `AppInitParameterInteraction`). What is to
+/// be said arises in `notices`, also where there are no settings in the end.
 pub(crate) fn load(
     words: &Words,
     host: &Host,

@@ -1,7 +1,8 @@
 //! Which value of an option counts. Input: values from the command line and from sections of files. Output: one value, or the list of all
 //! that count. Bitcoin Core's order (`common/settings.cpp`), its oddities included:
 //!
-//! * the command line comes before `settings.json`, that before the section of the chain, and that before the top of the file;
+//! * the command line comes before `settings.json`, that before the section of the chain, and that before the top of
+//!   the file;
 //! * of several values on the command line the last counts, in a file the first (of several chains in a file, the last);
 //! * a negation wipes what stands before it in the same place, and for a list also the places after it, unless values follow it.
 
@@ -143,7 +144,8 @@ impl Sources {
 
     /// The places of an option's values in the order of their weight, and whether each is a configuration file.
     ///
-    /// The top of a file does not count for an option of another chain. With `keeps_negations` it still does if it ends in a negation, as in Core.
+    /// The top of a file does not count for an option of another chain. With `keeps_negations` it still does if it ends
+    /// in a negation, as in Core.
     fn merge(&self, name: &str, keeps_negations: bool) -> [(&[Value], bool); 4] {
         let section = self.network.as_deref().map(|network| self.in_section(network, name)).unwrap_or_default();
         let is_foreign = self.is_other_chain() && find(name).is_some_and(|option| option.is_of_chain);

@@ -595,7 +595,8 @@ fn the_file_may_name_another_directory_but_not_be_ignored_there() {
     );
 }
 
-/// A start script that writes `bitcoin.conf` finds its options in effect; `lydian.conf` counts alone where both are there.
+/// A start script that writes `bitcoin.conf` finds its options in effect; `lydian.conf` counts alone where both are
+/// there.
 #[test]
 fn the_file_of_core_is_read_where_ours_is_missing() {
     let disk = disk("");

@@ -1,5 +1,7 @@
-//! Options that Bitcoin Core checks and that have no effect here: the mempool's, the miner's, the indexes', those of I2P, Tor and ZMQ. Input:
-//! [`Given`]. Output: nothing, or the first fault in Core's words, so that a start script fails here where it fails there.
+//! Options that Bitcoin Core checks and that have no effect here: the mempool's, the miner's, the indexes', those of
+//! I2P, Tor and ZMQ. Input:
+//! [`Given`]. Output: nothing, or the first fault in Core's words, so that a start script fails here where it fails
+//! there.
 
 use super::error::SettingsError;
 use super::net::{NetProblem, has_good_port};

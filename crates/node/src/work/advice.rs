@@ -1,5 +1,6 @@
-//! What helps against an error of the stores: starting again, `-reindex-chainstate` or `-reindex`. Input: the error. Output: the end of its
-//! sentence; empty where the sentence says it already. Each piece of advice was tried on every file of a data directory (`tests/crash/damage.rs`).
+//! What helps against an error of the stores: starting again, `-reindex-chainstate` or `-reindex`. Input: the error.
+//! Output: the end of its sentence; empty where the sentence says it already. Each piece of advice was tried on every
+//! file of a data directory (`tests/crash/damage.rs`).
 
 use lydian_chain::{ChainError, ReadError};
 use lydian_coins::CoinsError;
@@ -84,8 +85,8 @@ mod tests {
         DiskError { path: path.into(), offset: None, kind }
     }
 
-    /// The story: whatever was wrong with a file of the stores, the error ended with "start again to go on"; with a file that is missing or may
-    /// not be read, starting again brings the same error for ever.
+    /// The story: whatever was wrong with a file of the stores, the error ended with "start again to go on"; with a
+    /// file that is missing or may not be read, starting again brings the same error for ever.
     #[test]
     fn the_advice_fits_the_error() {
         let coins = |kind| EngineError::Coins(CoinsError::Disk(disk_error("c/00000001.coins", kind)));

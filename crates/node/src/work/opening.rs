@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 /// `begins` is told of each part of the start by Core's words. The second value: blocks that were here are gone.
 ///
-/// With `-test=reindex_after_failure_noninteractive_yes` everything is rebuilt where it cannot be loaded, as if a person had asked for it.
+/// With `-test=reindex_after_failure_noninteractive_yes` everything is rebuilt where it cannot be loaded, as if a
+/// person had asked for it.
 pub(super) fn open(
     session: &Session<'_>,
     background: Arc<dyn Observer + Send>,

@@ -1,5 +1,5 @@
-//! Room on the disk, looked at when the node starts: Core's step 11 (`AppInitMain`). Input: a session and the height of the chain. Output: nothing, or
-//! a failure; a warning where the blocks of the chain will not fit.
+//! Room on the disk, looked at when the node starts: Core's step 11 (`AppInitMain`). Input: a session and the height of
+//! the chain. Output: nothing, or a failure; a warning where the blocks of the chain will not fit.
 
 use super::failure::Failure;
 use crate::run::Session;

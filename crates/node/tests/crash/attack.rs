@@ -1,7 +1,8 @@
 //! Hostile peers over real sockets: many connections, each sending what makes the node hold memory, and reading nothing
 //! of the answers or all of it. Input: an attack, a port. Output: load, until dropped.
 //!
-//! One thread writes to all sockets in turn, a bounded number of bytes a round, so that the attack costs memory of the node and not all of the processor.
+//! One thread writes to all sockets in turn, a bounded number of bytes a round, so that the attack costs memory of the
+//! node and not all of the processor.
 
 use lydian_consensus::{Chain, Params};
 use lydian_primitives::BlockHash;

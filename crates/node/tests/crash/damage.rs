@@ -1,8 +1,8 @@
-//! Every file of a small data directory is removed, cut or changed in turn. The program either comes to the same coins or ends with a sentence that names the
-//! file and says what helps; and that helps. See the parent.
+//! Every file of a small data directory is removed, cut or changed in turn. The program either comes to the same coins
+//! or ends with a sentence that names the file and says what helps; and that helps. See the parent.
 //!
-//! `LYDIAN_DAMAGE_OFFSETS`: at how many bytes of each file one bit is flipped (by default one, and fewer kinds of damage; `make crash` wants
-//! more).
+//! `LYDIAN_DAMAGE_OFFSETS`: at how many bytes of each file one bit is flipped (by default one, and fewer kinds of
+//! damage; `make crash` wants more).
 #![allow(clippy::disallowed_methods, reason = "a test makes, copies and damages its own files")]
 
 use crate::process::{lydian, setting, utxohash, words};
@@ -224,8 +224,8 @@ impl std::fmt::Debug for Case<'_> {
     }
 }
 
-/// The story: of 182 files that were damaged, a missing or unreadable one among the coins ended with "start again to go on", which brought the same error
-/// for ever.
+/// The story: of 182 files that were damaged, a missing or unreadable one among the coins ended with "start again to go
+/// on", which brought the same error for ever.
 #[test]
 fn every_file_damaged_in_turn() {
     let world = World::new();

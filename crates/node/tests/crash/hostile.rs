@@ -1,8 +1,10 @@
-//! A node under attack by peers: what it holds at most, what stays when they are gone, and how long an honest peer takes to sync beside them.
+//! A node under attack by peers: what it holds at most, what stays when they are gone, and how long an honest peer
+//! takes to sync beside them.
 //!
-//! By default a hundred peers attack an empty node for a few seconds, in the two ways that cost most memory once. With `LYDIAN_HOSTILE=1` every attack is made on a node
-//! with a chain, while another node syncs from it, and the figures are printed as rows of `docs/benchmarks/hostile.md`. `LYDIAN_BINARY` names another program
-//! to be attacked, such as the release build.
+//! By default a hundred peers attack an empty node for a few seconds, in the two ways that cost most memory once. With
+//! `LYDIAN_HOSTILE=1` every attack is made on a node with a chain, while another node syncs from it, and the figures
+//! are printed as rows of `docs/benchmarks/hostile.md`. `LYDIAN_BINARY` names another program to be attacked, such as
+//! the release build.
 
 use crate::attack::{Attack, Attackers};
 use crate::peers::{Peer, fresh};
@@ -53,9 +55,9 @@ fn connections(peer: &Peer) -> u64 {
     peer.call("getconnectioncount", "[]").and_then(|count| count.as_u64()).unwrap_or(u64::MAX)
 }
 
-/// A hundred hostile peers held 1,488 MB of a node together, and 1.0 to 1.1 GB stayed when they were gone: each connection had limits of its own, 14 MB
-/// with all of them, and the allocator kept what was freed. Now all share one budget, of which peers that are not asked for a block get little, and freed
-/// memory goes back to the system.
+/// A hundred hostile peers held 1,488 MB of a node together, and 1.0 to 1.1 GB stayed when they were gone: each
+/// connection had limits of its own, 14 MB with all of them, and the allocator kept what was freed. Now all share one
+/// budget, of which peers that are not asked for a block get little, and freed memory goes back to the system.
 #[test]
 fn a_hundred_hostile_peers_take_little_and_leave_nothing() {
     let scratch = Scratch::new("hostile");

@@ -1,5 +1,6 @@
-//! A long run: peers that come, attack and go, and RPC clients, against one node. After a sixth of the time (ten minutes of the hour) its memory stays within 5 %, and the number of
-//! its open files is constant. `LYDIAN_SOAK_SECONDS` says how long (`make soak`: one hour); without it nothing is run.
+//! A long run: peers that come, attack and go, and RPC clients, against one node. After a sixth of the time (ten
+//! minutes of the hour) its memory stays within 5 %, and the number of its open files is constant.
+//! `LYDIAN_SOAK_SECONDS` says how long (`make soak`: one hour); without it nothing is run.
 
 use crate::attack::{Attack, Attackers};
 use crate::hostile::memory_kb;

@@ -1,4 +1,5 @@
-//! Clients that hold connections, guess passwords, do not read answers or leave: the server goes on answering others, in bounded memory.
+//! Clients that hold connections, guess passwords, do not read answers or leave: the server goes on answering others,
+//! in bounded memory.
 
 use crate::http::{base64, read, send};
 use crate::server::Server;
@@ -51,8 +52,8 @@ fn active(server: &Server) -> usize {
 /// A call that holds a thread for seconds: so many keys are derived.
 const SLOW: &str = "{\"method\":\"scantxoutset\",\"params\":[\"start\",[{\"desc\":\"wpkh(tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp/*)\",\"range\":[0,60000]}]],\"id\":1}";
 
-/// A header that came byte by byte kept its connection for ever: each byte began the time of `-rpcservertimeout` anew. The time now counts for
-/// the whole header.
+/// A header that came byte by byte kept its connection for ever: each byte began the time of `-rpcservertimeout` anew.
+/// The time now counts for the whole header.
 #[test]
 fn a_slow_header_ends() {
     let lydian = Server::lydian("slow_header", &["-rpcservertimeout=1"]);
@@ -72,7 +73,8 @@ fn a_slow_header_ends() {
     assert_eq!(lydian.call("uptime", "[]").status, "HTTP/1.1 200 OK");
 }
 
-/// 2,048 half-open connections locked every client out for 30 seconds. A new connection now takes the place of the oldest half-open one.
+/// 2,048 half-open connections locked every client out for 30 seconds. A new connection now takes the place of the
+/// oldest half-open one.
 #[test]
 fn half_open_connections() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -92,8 +94,8 @@ fn half_open_connections() {
     drop(half_open);
 }
 
-/// 800 connections had 3,200 guesses a second, where all of Core's threads together have 64. The cookie and a connection on which a password was
-/// right do not wait for the guesses.
+/// 800 connections had 3,200 guesses a second, where all of Core's threads together have 64. The cookie and a
+/// connection on which a password was right do not wait for the guesses.
 ///
 /// checklist: 99
 #[test]
@@ -159,8 +161,8 @@ fn guesses_are_slow() {
     assert!((1..=most).contains(&count), "{count} guesses in {elapsed:?}");
 }
 
-/// A batch whose bad members repeat an id of a megabyte has an answer of 500 GB; it took all memory. It is sent while it is made, and its
-/// thread is free when the client has left.
+/// A batch whose bad members repeat an id of a megabyte has an answer of 500 GB; it took all memory. It is sent while
+/// it is made, and its thread is free when the client has left.
 #[test]
 fn an_answer_without_end() {
     let lydian = Server::lydian("endless", &["-rpcthreads=1"]);
@@ -220,7 +222,8 @@ fn parameters_without_number() {
     assert!(grown < 300 * MB, "{grown} bytes more");
 }
 
-/// 60 answers of 14 MB that no client read held 855 MB. Clients that do not read are cut off when others need the memory.
+/// 60 answers of 14 MB that no client read held 855 MB. Clients that do not read are cut off when others need the
+/// memory.
 ///
 /// limit: rpc::ANSWERS_SIZE_MAX at
 /// limit: rpc::ANSWERS_SIZE_MAX above
@@ -272,7 +275,8 @@ fn closing(request: &[u8]) -> Vec<u8> {
     [line, &b"Connection: close\r\n"[..], &request[line.len()..]].concat()
 }
 
-/// Each wait held a thread of `-rpcthreads`, also when its client had left: 16 of them, and nothing was answered any more, `stop` neither.
+/// Each wait held a thread of `-rpcthreads`, also when its client had left: 16 of them, and nothing was answered any
+/// more, `stop` neither.
 #[test]
 fn waits_hold_no_thread() {
     let mut lydian = Server::lydian("waits", &["-rpcthreads=1", "-rpcworkqueue=4"]);
@@ -308,7 +312,8 @@ fn waits_hold_no_thread() {
     drop((slow, queued, waiting));
 }
 
-/// A client that left while its call was in the queue kept its place there for ever: 64 of them, and every call was refused.
+/// A client that left while its call was in the queue kept its place there for ever: 64 of them, and every call was
+/// refused.
 #[test]
 fn a_client_that_leaves_gives_its_place_in_the_queue_back() {
     let lydian = Server::lydian("queue", &["-rpcthreads=1", "-rpcworkqueue=2"]);

@@ -1,8 +1,8 @@
-//! Lydian started with the command lines and configuration files that programs use for `bitcoind`: nothing on stderr, an answer to RPC, and the exit
-//! code 0 after `stop`.
+//! Lydian started with the command lines and configuration files that programs use for `bitcoind`: nothing on stderr,
+//! an answer to RPC, and the exit code 0 after `stop`.
 //!
-//! Options that Lydian refuses (`-txindex`, `-rest`, `-blockfilterindex`, `-peerblockfilters`, `-coinstatsindex`) are left out of the lines of the
-//! programs that set them: the indexes are not here yet.
+//! Options that Lydian refuses (`-txindex`, `-rest`, `-blockfilterindex`, `-peerblockfilters`, `-coinstatsindex`) are
+//! left out of the lines of the programs that set them: the indexes are not here yet.
 
 use crate::http::{base64, send};
 use lydian_oracle::Scratch;
@@ -206,7 +206,8 @@ fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// Programs that start and watch `bitcoind` take words on stderr for a failure. Most of these lines led to warnings there, and some did not start.
+/// Programs that start and watch `bitcoind` take words on stderr for a failure. Most of these lines led to warnings
+/// there, and some did not start.
 #[test]
 fn programs_that_start_bitcoind_start_lydian() {
     let failed: Vec<String> = thread::scope(|scope| {

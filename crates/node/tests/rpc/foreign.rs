@@ -1,4 +1,5 @@
-//! Lydian on the directories of Bitcoin Core, while Core runs and when it was stopped: it reads the blocks and changes nothing. Core on those of Lydian.
+//! Lydian on the directories of Bitcoin Core, while Core runs and when it was stopped: it reads the blocks and changes
+//! nothing. Core on those of Lydian.
 
 use crate::server::Server;
 use lydian_oracle::{Scratch, build, or_skip};
@@ -97,8 +98,9 @@ fn reads(core: &Server, scratch: &Path, name: &str, muhash: &Value) {
     fs::remove_dir_all(own).unwrap();
 }
 
-/// The story: `lydian -blocksdir=DIR` on the directory of Bitcoin Core, or a data directory without `chainstate/CURRENT`, overwrote and deleted Core's undo files,
-/// even while Core ran, appended to its last block file, and exited with 0.
+/// The story: `lydian -blocksdir=DIR` on the directory of Bitcoin Core, or a data directory without
+/// `chainstate/CURRENT`, overwrote and deleted Core's undo files, even while Core ran, appended to its last block file,
+/// and exited with 0.
 #[test]
 fn the_directories_of_core_are_read_and_never_written() {
     let Some(built) = or_skip("the_directories_of_core_are_read_and_never_written", build::locate()) else { return };
@@ -138,7 +140,8 @@ fn the_directories_of_core_are_read_and_never_written() {
     assert_eq!(core.result("gettxoutsetinfo", "[\"muhash\"]")["muhash"], muhash);
 }
 
-/// Core starts neither on the data directory nor on the blocks of a node of ours that runs, and leaves both as they are.
+/// Core starts neither on the data directory nor on the blocks of a node of ours that runs, and leaves both as they
+/// are.
 #[test]
 fn core_is_kept_out_of_the_directories_of_a_running_node() {
     let Some(built) = or_skip("core_is_kept_out_of_the_directories_of_a_running_node", build::locate()) else { return };
@@ -171,8 +174,9 @@ fn core_is_kept_out_of_the_directories_of_a_running_node() {
     }
 }
 
-/// The story: the node kept block and undo files open, so that it answered from files that had been renamed or deleted; Core opens them for each read. And
-/// with `blocks/index` gone the index was built anew in silence, where Core stops with an error.
+/// The story: the node kept block and undo files open, so that it answered from files that had been renamed or deleted;
+/// Core opens them for each read. And with `blocks/index` gone the index was built anew in silence, where Core stops
+/// with an error.
 #[test]
 fn files_that_are_taken_away_are_missed_as_in_core() {
     let Some(built) = or_skip("files_that_are_taken_away_are_missed_as_in_core", build::locate()) else { return };

@@ -1,4 +1,5 @@
-//! Faults at the start, provoked on both programs: stderr and exit code are Core's, byte for byte but for the name of the program.
+//! Faults at the start, provoked on both programs: stderr and exit code are Core's, byte for byte but for the name of
+//! the program.
 
 use lydian_oracle::Scratch;
 use std::fs;
@@ -239,8 +240,8 @@ fn check<T: Sync>(cases: &[T], case: impl Fn(&T) -> Option<String> + Sync) {
     assert!(found.is_empty(), "{} of {} differ:\n{}", found.len(), cases.len(), found.join("\n"));
 }
 
-/// Start scripts look at stderr and the exit code of `bitcoind`. Lydian had words and codes of its own for most of these, refused values that Core takes,
-/// and warned on stderr of options that Core takes in silence.
+/// Start scripts look at stderr and the exit code of `bitcoind`. Lydian had words and codes of its own for most of
+/// these, refused values that Core takes, and warned on stderr of options that Core takes in silence.
 #[test]
 fn faults_of_the_command_line_are_cores() {
     let Some(core) = core("faults_of_the_command_line_are_cores") else { return };

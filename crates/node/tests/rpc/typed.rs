@@ -1,5 +1,6 @@
-//! Every method with arguments of every JSON type, edge numbers, too few and too many of them, by position and by name: errors and answers are
-//! Core's. A short run with a fixed seed; `LYDIAN_RPC_SECONDS` makes it long, with a new seed that a failure reports.
+//! Every method with arguments of every JSON type, edge numbers, too few and too many of them, by position and by name:
+//! errors and answers are Core's. A short run with a fixed seed; `LYDIAN_RPC_SECONDS` makes it long, with a new seed
+//! that a failure reports.
 
 use crate::chain::Pair;
 use lydian_rpc::Json;

@@ -21,8 +21,9 @@ fn tx(version: u32, prevout: OutPoint, sequence: u32, value: i64, script_pubkey:
     }
 }
 
-/// `verifychain` judged blocks once more with all rules of their place in the chain, under the heights of activation that were set now: a block
-/// whose coinbase lacks its height was found invalid after a restart with another `-testactivationheight`. Core's `CVerifyDB` runs `CheckBlock` and
+/// `verifychain` judged blocks once more with all rules of their place in the chain, under the heights of activation
+/// that were set now: a block whose coinbase lacks its height was found invalid after a restart with another
+/// `-testactivationheight`. Core's `CVerifyDB` runs `CheckBlock` and
 /// `ConnectBlock`, whose flags of scripts and relative lock times are those of today.
 #[test]
 fn rules_that_came_later() {
@@ -56,7 +57,8 @@ fn rules_that_came_later() {
         }
     };
     verify(&pair, [true; 5]);
-    // A spend before its lock time, which OP_CHECKLOCKTIMEVERIFY does not know yet, and one before its relative lock time (BIP-0068).
+    // A spend before its lock time, which OP_CHECKLOCKTIMEVERIFY does not know yet, and one before its relative lock
+    // time (BIP-0068).
     for (late, version, sequence, script) in [("cltv", 1, 0xffff_ffff, &LOCKED[..]), ("csv", 2, 100, &TRUE_SCRIPT[..])]
     {
         for server in [&mut pair.lydian, &mut pair.core] {

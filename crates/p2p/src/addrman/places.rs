@@ -1,10 +1,10 @@
-//! The places of one table, and which of them entries of each network have. Input: what is put where. Output: what is there, and a random place that is
-//! taken.
+//! The places of one table, and which of them entries of each network have. Input: what is put where. Output: what is
+//! there, and a random place that is taken.
 //!
-//! Core finds a taken place by drawing buckets until one is not empty. With few entries that takes thousands of draws for each entry, and as many again
-//! for each entry that is then refused. Here a bit for each taken place names the buckets that are not empty; one is drawn from those. The chances are
-//! the same. Invariant: a bit is set exactly where an entry of its network is. Cost: a change one word a network; the list of buckets one word a
-//! bucket and network.
+//! Core finds a taken place by drawing buckets until one is not empty. With few entries that takes thousands of draws
+//! for each entry, and as many again for each entry that is then refused. Here a bit for each taken place names the
+//! buckets that are not empty; one is drawn from those. The chances are the same. Invariant: a bit is set exactly where
+//! an entry of its network is. Cost: a change one word a network; the list of buckets one word a bucket and network.
 
 use super::{BUCKET_SIZE, Id};
 use crate::draw;

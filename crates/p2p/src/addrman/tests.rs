@@ -77,9 +77,10 @@ fn an_address_is_taken_once() {
     assert_eq!(addrman.check(), Ok(()));
 }
 
-/// One unreachable address in the tables cost 14 % of a core, and RPC waited 0.24 s for answers about peers: with one place of 65,536 taken, each of a hundred
-/// draws for a connection looked at thousands of buckets, and at as many again for each time that the address was refused for having been tried lately.
-/// What was drawn is counted here in random words.
+/// One unreachable address in the tables cost 14 % of a core, and RPC waited 0.24 s for answers about peers: with one
+/// place of 65,536 taken, each of a hundred draws for a connection looked at thousands of buckets, and at as many again
+/// for each time that the address was refused for having been tried lately. What was drawn is counted here in random
+/// words.
 #[test]
 fn one_address_is_found_at_once() {
     let (mut addrman, source) = (addrman(), ip("252.2.2.2"));
@@ -105,7 +106,8 @@ fn one_address_is_found_at_once() {
     assert!(addrman.random.get_word_pos() - before < 100 * 300);
 }
 
-/// An entry is drawn as often as Core draws it: the bucket first, whatever is in it, then a place at or after a random one.
+/// An entry is drawn as often as Core draws it: the bucket first, whatever is in it, then a place at or after a random
+/// one.
 #[test]
 fn chances_are_cores() {
     let mut places = places::Places::new(4);

@@ -308,7 +308,8 @@ impl Peer {
         Some(now.saturating_sub(self.requests.front()?.asked.max(self.first_since)))
     }
 
-    /// Nothing came for much longer than it should have taken, or there is no memory for what would come: nothing new is asked of it until that changes.
+    /// Nothing came for much longer than it should have taken, or there is no memory for what would come: nothing new
+    /// is asked of it until that changes.
     pub(super) fn is_suspect(&self, now: Duration) -> bool {
         if self.lacks_room {
             return true;

@@ -1,5 +1,6 @@
-//! What peers take of the memory of all ([`crate::memory`]): who has room for a block, and what the manager holds for each. Input: what was asked of whom.
-//! Output: accounts that are right, and who may be asked. Cost: a few words for each peer, ten times a second and after each round of requests.
+//! What peers take of the memory of all ([`crate::memory`]): who has room for a block, and what the manager holds for
+//! each. Input: what was asked of whom. Output: accounts that are right, and who may be asked. Cost: a few words for
+//! each peer, ten times a second and after each round of requests.
 
 use super::{PeerId, PeerManager};
 use crate::download::DownloadPeer;
@@ -22,8 +23,8 @@ impl PeerManager {
         }
     }
 
-    /// Peers that may be asked for blocks now: those that have room, then others while there is room left: those that have
-    /// the first missing block before those that this node chose, since it may be here nowhere else.
+    /// Peers that may be asked for blocks now: those that have room, then others while there is room left: those that
+    /// have the first missing block before those that this node chose, since it may be here nowhere else.
     pub(super) fn peers_with_room(&self) -> BTreeSet<PeerId> {
         let mut ready: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).collect();
         let Some(first) = ready.first() else { return BTreeSet::new() };

@@ -112,7 +112,8 @@ pub enum Action {
         hash: BlockHash,
         nonce: u64,
     },
-    /// Send transactions of a stored block. If the block has fewer, the answer is [`PeerManager::bad_transactions_request`].
+    /// Send transactions of a stored block. If the block has fewer, the answer is
+    /// [`PeerManager::bad_transactions_request`].
     SendBlockTransactions {
         to: PeerId,
         request: BlockTransactionsRequest,

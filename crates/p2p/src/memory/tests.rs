@@ -12,7 +12,8 @@ fn sum(plan: &MemoryPlan) -> usize {
         + plan.common
 }
 
-/// The parts are the whole, for any number of connections, and a share holds the largest message that is sent unasked: 2,000 headers.
+/// The parts are the whole, for any number of connections, and a share holds the largest message that is sent unasked:
+/// 2,000 headers.
 ///
 /// limit: PEER_MEMORY_BYTES at
 /// limit: PEER_MEMORY_BYTES above
@@ -40,8 +41,8 @@ fn the_parts_are_the_whole() {
     const { assert!(PEER_SHARE_MIN > 24 + 3 + 2_000 * 81) };
 }
 
-/// One hundred peers held 1,488 MB, since each had its own limits and nothing counted the sum. A peer that fills its share is read from while the common
-/// part has room, then not at all; the others go on within their shares.
+/// One hundred peers held 1,488 MB, since each had its own limits and nothing counted the sum. A peer that fills its
+/// share is read from while the common part has room, then not at all; the others go on within their shares.
 ///
 /// limit: RECEIVE_COMMON_BYTES at
 /// limit: RECEIVE_COMMON_BYTES above
@@ -71,7 +72,8 @@ fn a_peer_above_its_share_is_not_read_from() {
     assert_eq!(RECEIVE_COMMON_BYTES, MemoryPlan::new(1).receive_common);
 }
 
-/// A peer that was asked for a block has room for it, whatever the others hold; and keeps that room until it has given it back.
+/// A peer that was asked for a block has room for it, whatever the others hold; and keeps that room until it has given
+/// it back.
 ///
 /// limit: BLOCK_ROOMS_MAX at
 /// limit: BLOCK_ROOMS_MAX above
@@ -103,7 +105,8 @@ fn a_peer_that_is_asked_has_room() {
     assert_eq!(budget.rooms_left(), BLOCK_ROOMS_MAX);
 }
 
-/// A peer whose share is full of questions is answered while it takes the answers, however short memory is: else it would never be emptied.
+/// A peer whose share is full of questions is answered while it takes the answers, however short memory is: else it
+/// would never be emptied.
 ///
 /// limit: ANSWER_BYTES at
 /// limit: ANSWER_BYTES above
@@ -138,7 +141,8 @@ fn blocks_are_sent_whatever_is_received() {
     assert!(other.charge_block(6_000).is_some());
 }
 
-/// After an attack, 1.0 to 1.1 GB stayed with the process. Memory goes back once after each peak, when most of it is free.
+/// After an attack, 1.0 to 1.1 GB stayed with the process. Memory goes back once after each peak, when most of it is
+/// free.
 #[test]
 fn memory_goes_back_after_a_peak() {
     let budget = MemoryBudget::new(MemoryPlan::new(1));

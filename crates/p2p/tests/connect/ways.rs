@@ -1,4 +1,5 @@
-//! Every path that leads to a connection, and the way that the connection takes: directly, through which proxy, after asking the DNS for what.
+//! Every path that leads to a connection, and the way that the connection takes: directly, through which proxy, after
+//! asking the DNS for what.
 
 use crate::world::*;
 use lydian_consensus::Chain;
@@ -95,7 +96,8 @@ fn world(path: Path, target: &str, proxies: &Proxies, reachable: &BTreeSet<Netwo
     world
 }
 
-/// The ports of the proxies that were used, `direct` for a connection without one, `none` where there is no way; and the names that the DNS was asked for.
+/// The ports of the proxies that were used, `direct` for a connection without one, `none` where there is no way; and
+/// the names that the DNS was asked for.
 fn ways(world: &World, proxies: &Proxies) -> BTreeSet<String> {
     let name = |target: &Target| match proxies.way(target) {
         Way::Direct(_) => "direct".to_owned(),
@@ -107,8 +109,9 @@ fn ways(world: &World, proxies: &Proxies) -> BTreeSet<String> {
     world.targets.iter().map(name).chain(resolved).collect()
 }
 
-/// With `-proxy` and `-cjdnsreachable`, `addnode [fc00::...]` was connected to directly: the address was taken for an IPv6 one that is not routable, for which
-/// there is no proxy, as for addresses of the local network. Each path on which a target comes in is judged here against each kind of target.
+/// With `-proxy` and `-cjdnsreachable`, `addnode [fc00::...]` was connected to directly: the address was taken for an
+/// IPv6 one that is not routable, for which there is no proxy, as for addresses of the local network. Each path on
+/// which a target comes in is judged here against each kind of target.
 #[test]
 fn every_path_takes_the_same_way() {
     let all: BTreeSet<_> = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::Cjdns].into();
@@ -167,7 +170,8 @@ fn an_added_cjdns_node_is_known_when_connected() {
     assert_eq!(world.manager.added_nodes()[0].connected, Some((endpoint, false)));
 }
 
-/// Peers that the node chooses by itself, feelers, anchors and fixed seeds among them, are of networks that can be reached, whatever the tables hold.
+/// Peers that the node chooses by itself, feelers, anchors and fixed seeds among them, are of networks that can be
+/// reached, whatever the tables hold.
 #[test]
 fn what_is_chosen_is_of_reachable_networks() {
     let now = 1_790_000_000;

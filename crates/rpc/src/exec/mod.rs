@@ -1,11 +1,14 @@
-//! From the body of a request to that of its answer: Core's `ExecuteHTTPRPC` (httprpc.cpp), `JSONRPCRequest::parse` (rpc/request.cpp) and
+//! From the body of a request to that of its answer: Core's `ExecuteHTTPRPC` (httprpc.cpp), `JSONRPCRequest::parse`
+//! (rpc/request.cpp) and
 //! `CRPCTable::execute` (rpc/server.cpp). Input: bytes, and who sent them. Output: an HTTP status and bytes.
 //!
-//! Versions 1.0, 1.1 and none get `result` and `error`, and an error is a status of HTTP; 2.0 gets one of the two and 200; without an id
-//! it gets 204. Batches get 200 whatever is in them. What a bad member of a batch inherits from the one before it is Core's too.
+//! Versions 1.0, 1.1 and none get `result` and `error`, and an error is a status of HTTP; 2.0 gets one of the two and
+//! 200; without an id it gets 204. Batches get 200 whatever is in them. What a bad member of a batch inherits from the
+//! one before it is Core's too.
 //!
-//! An [`Execution`] runs on a thread that may block, and leaves it while a call waits. Memory: the whole body is checked first, then the members
-//! of a batch are parsed one at a time; a batch's answer above a size is handed to a [`Sink`] while it is made; see [`crate::limits`].
+//! An [`Execution`] runs on a thread that may block, and leaves it while a call waits. Memory: the whole body is
+//! checked first, then the members of a batch are parsed one at a time; a batch's answer above a size is handed to a
+//! [`Sink`] while it is made; see [`crate::limits`].
 
 mod request;
 
@@ -390,7 +393,8 @@ impl Execution {
     }
 }
 
-/// Whether the method's help names every field of the answer's object: `-rpcdoccheck`. An answer with keys of its own kind is described by `...`.
+/// Whether the method's help names every field of the answer's object: `-rpcdoccheck`. An answer with keys of its own
+/// kind is described by `...`.
 fn check_help(method: &Method, answer: &[u8]) -> Result<(), RpcError> {
     let is_word = |name: &str| {
         let mut words = method.result.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');

@@ -1,5 +1,5 @@
-//! [`Request`]: Core's `JSONRPCRequest` and the envelope of its answer (rpc/request.cpp). Input: a parsed value. Output: id, version, method and
-//! parameters, or Core's error; the text around a result or an error.
+//! [`Request`]: Core's `JSONRPCRequest` and the envelope of its answer (rpc/request.cpp). Input: a parsed value.
+//! Output: id, version, method and parameters, or Core's error; the text around a result or an error.
 
 use crate::error::{RpcError, code};
 use crate::json::{Json, write_text, write_value};

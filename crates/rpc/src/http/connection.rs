@@ -1,6 +1,6 @@
-//! [`Connection`]: what the parts of the server know about one connection, and [`WatchedStream`], its bytes. Input: a socket, and how long nothing
-//! may happen on it (`-rpcservertimeout`). Output: the same bytes; reads and writes fail when that time is over. While a call is being answered
-//! the time does not count, as in Core.
+//! [`Connection`]: what the parts of the server know about one connection, and [`WatchedStream`], its bytes. Input: a
+//! socket, and how long nothing may happen on it (`-rpcservertimeout`). Output: the same bytes; reads and writes fail
+//! when that time is over. While a call is being answered the time does not count, as in Core.
 
 use crate::auth::Users;
 use std::io;

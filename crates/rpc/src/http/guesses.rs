@@ -1,9 +1,11 @@
-//! [`Guesses`]: passwords of one address are examined few at once, and a wrong one keeps its turn for 250 ms. Input: addresses. Output: a
+//! [`Guesses`]: passwords of one address are examined few at once, and a wrong one keeps its turn for 250 ms. Input:
+//! addresses. Output: a
 //! [`Turn`], or a refusal.
 //!
-//! Core sleeps in a thread after a wrong password, so that all addresses together have 64 guesses a second. Here each address has so many and
-//! no thread sleeps: clients of other addresses do not wait. The newest guess has the next turn, so that an attacker's queue does not keep a client of
-//! the same address out. A client that leaves gives its turn back no earlier. Cost: an entry for each address with a guess under way.
+//! Core sleeps in a thread after a wrong password, so that all addresses together have 64 guesses a second. Here each
+//! address has so many and no thread sleeps: clients of other addresses do not wait. The newest guess has the next
+//! turn, so that an attacker's queue does not keep a client of the same address out. A client that leaves gives its
+//! turn back no earlier. Cost: an entry for each address with a guess under way.
 
 use super::places::Group;
 use crate::limits::{GUESSES_AT_ONCE_MAX, GUESSES_WAITING_MAX};
@@ -99,8 +101,8 @@ mod tests {
         }
     }
 
-    /// 800 connections had 3,200 guesses a second: each waited for itself. Now an address has 16 turns of 250 ms, however many connections it has,
-    /// and another address does not wait.
+    /// 800 connections had 3,200 guesses a second: each waited for itself. Now an address has 16 turns of 250 ms,
+    /// however many connections it has, and another address does not wait.
     ///
     /// limit: GUESSES_AT_ONCE_MAX at
     /// limit: GUESSES_AT_ONCE_MAX above

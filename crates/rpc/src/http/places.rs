@@ -1,8 +1,9 @@
 //! [`Places`]: how many connections may be open. Input: addresses of new connections. Output: a [`Place`], or none.
 //!
-//! An address that may not call gets one of few places beside the others, so that it can be told. Some places are kept for loopback, and one address
-//! has only a part of the rest. If its places are taken, a new connection gets that of the oldest connection on which no password was right yet:
-//! half-open connections lock no client out. Cost: a walk over the connections when places are taken, otherwise a look into two maps.
+//! An address that may not call gets one of few places beside the others, so that it can be told. Some places are kept
+//! for loopback, and one address has only a part of the rest. If its places are taken, a new connection gets that of
+//! the oldest connection on which no password was right yet: half-open connections lock no client out. Cost: a walk
+//! over the connections when places are taken, otherwise a look into two maps.
 
 use super::connection::Connection;
 use crate::limits::{
@@ -70,7 +71,8 @@ impl Places {
         Some(Place { places: Arc::clone(self), connection })
     }
 
-    /// Closes connections whose clients do not read, so that so many bytes are freed; `waited`: for so long they have been wanted.
+    /// Closes connections whose clients do not read, so that so many bytes are freed; `waited`: for so long they have
+    /// been wanted.
     pub(super) fn close_unread(&self, bytes: usize, waited: Duration) {
         let open = self.lock();
         let unread: Vec<_> = open.connections.values().filter(|connection| connection.unread() > 0).collect();
@@ -81,8 +83,9 @@ impl Places {
     }
 }
 
-/// Which answers are given up, of those that are not read yet (no byte for how long, how many bytes): those that have been still longest
-/// first, until enough is freed. If none is still, but bytes have been wanted for [`PATIENCE`], it is the one with most of them.
+/// Which answers are given up, of those that are not read yet (no byte for how long, how many bytes): those that have
+/// been still longest first, until enough is freed. If none is still, but bytes have been wanted for [`PATIENCE`], it
+/// is the one with most of them.
 fn to_close(answers: &[(Duration, usize)], bytes: usize, waited: Duration) -> Vec<usize> {
     let mut still: Vec<usize> = (0..answers.len()).filter(|index| answers[*index].0 >= STILL_MAX).collect();
     still.sort_by_key(|index| std::cmp::Reverse(answers[*index].0));
@@ -191,8 +194,8 @@ mod tests {
         assert!(place.connection.authorize(&users, b"Basic YTpi").is_some());
     }
 
-    /// 2,048 half-open connections locked every client out, also those of addresses that may not call. Now a new connection takes the place of
-    /// the oldest one without a user, and only connections with a user keep theirs.
+    /// 2,048 half-open connections locked every client out, also those of addresses that may not call. Now a new
+    /// connection takes the place of the oldest one without a user, and only connections with a user keep theirs.
     ///
     /// limit: CONNECTIONS_MAX at
     /// limit: CONNECTIONS_MAX above

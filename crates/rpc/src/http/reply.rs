@@ -1,6 +1,7 @@
 //! Answers of HTTP. Input: a status, words or the bytes of an answer. Output: responses with Core's headers.
 //!
-//! An answer's bytes keep their room in the budget until the client has read them. A body that grows while it is sent is a [`Parts`], fed by
+//! An answer's bytes keep their room in the budget until the client has read them. A body that grows while it is sent
+//! is a [`Parts`], fed by
 //! [`Feeder`].
 
 use super::connection::{Connection, UnreadGuard};

@@ -1,5 +1,5 @@
-//! One request: who sends it, what it is, and its answer. Input: a request of HTTP on a connection. Output: a response. The order of refusals is
-//! Core's, see [`super`].
+//! One request: who sends it, what it is, and its answer. Input: a request of HTTP on a connection. Output: a response.
+//! The order of refusals is Core's, see [`super`].
 
 use super::connection::{CallGuard, Connection};
 use super::guesses::Turn;
@@ -136,8 +136,8 @@ struct Call {
     _body: Option<OwnedSemaphorePermit>,
 }
 
-/// Answers: runs the call on a thread that may block, waits without one where the call waits, and so on. Ends early if the client leaves while
-/// the call waits.
+/// Answers: runs the call on a thread that may block, waits without one where the call waits, and so on. Ends early if
+/// the client leaves while the call waits.
 async fn drive(shared: Arc<Shared>, lane: Lane, mut queued: Option<Queued>, mut call: Call) {
     loop {
         let threads = if lane == Lane::Stop { &shared.stop_thread } else { &shared.threads };

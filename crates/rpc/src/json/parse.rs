@@ -1,7 +1,8 @@
-//! The parser: Core's `UniValue::read`. Input: bytes. Output: the value, or `None`, since Core reports no reason either.
+//! The parser: Core's `UniValue::read`. Input: bytes. Output: the value, or `None`, since Core reports no reason
+//! either.
 //!
-//! The same grammar runs in two modes: it builds the value, or it only checks the bytes and counts the values in them. A request is checked as
-//! a whole before anything is built; the members of a batch are then built one at a time.
+//! The same grammar runs in two modes: it builds the value, or it only checks the bytes and counts the values in them.
+//! A request is checked as a whole before anything is built; the members of a batch are then built one at a time.
 
 use super::Json;
 use crate::limits::JSON_DEPTH_MAX;
@@ -30,7 +31,8 @@ pub(crate) struct Member {
     pub(crate) values: usize,
 }
 
-/// The member behind a place of the outermost array (0: the first); `None` if there is none. The bytes were checked by [`count`].
+/// The member behind a place of the outermost array (0: the first); `None` if there is none. The bytes were checked by
+/// [`count`].
 pub(crate) fn member_after(bytes: &[u8], at: usize) -> Option<Member> {
     let mut parser = Parser { bytes, at, values: 0 };
     // The opening bracket, or the comma behind the last member.

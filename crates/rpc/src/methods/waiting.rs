@@ -1,5 +1,5 @@
-//! Methods that wait for the tip to move, until their time is over, the client leaves or the node stops. They hold no thread of `-rpcthreads`
-//! while they wait.
+//! Methods that wait for the tip to move, until their time is over, the client leaves or the node stops. They hold no
+//! thread of `-rpcthreads` while they wait.
 
 use crate::context::Context;
 use crate::error::RpcError;

@@ -1,5 +1,6 @@
-//! Rules that most miners signal by the bits of versions and that this node does not know: Core's `CheckUnknownActivations`. Input: the header tree.
-//! Output: their bits. Cost: a look at every header of the active chain when a period has ended.
+//! Rules that most miners signal by the bits of versions and that this node does not know: Core's
+//! `CheckUnknownActivations`. Input: the header tree. Output: their bits. Cost: a look at every header of the active
+//! chain when a period has ended.
 
 use super::{Signals, State, is_signal};
 use lydian_chain::HeaderTree;

@@ -1,4 +1,5 @@
-//! Options of the node as a whole: first options, options of commands, files, notifications, the chain. Data only: entries of the table of options.
+//! Options of the node as a whole: first options, options of commands, files, notifications, the chain. Data only:
+//! entries of the table of options.
 
 use super::{COMMAND, Group, Kind, Opt, PATH, SWITCH, TEXT, integer};
 use crate::settings::parse::PAR_MAX;

@@ -143,8 +143,8 @@ impl PeerManager {
         }
     }
 
-    /// An address as it is dialled: Core's `MaybeFlipIPv6toCJDNS`. To be asked for every address that did not come from the tables, since the network
-    /// decides through which proxy it is reached.
+    /// An address as it is dialled: Core's `MaybeFlipIPv6toCJDNS`. To be asked for every address that did not come from
+    /// the tables, since the network decides through which proxy it is reached.
     pub(super) fn classified(&self, endpoint: Endpoint) -> Endpoint {
         let has_cjdns = self.settings.reachable.contains(&Network::Cjdns);
         Endpoint { addr: if has_cjdns { endpoint.addr.maybe_cjdns() } else { endpoint.addr }, ..endpoint }
