@@ -44,7 +44,7 @@ const NODE_DIRECTORIES: &[&str] = &["wallets", "indexes"];
 /// Whose a directory is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody's: no node has written into it.
+    /// New: no node has written into it.
     New,
     Ours,
     /// Another program's, as this file shows.

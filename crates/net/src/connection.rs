@@ -372,7 +372,7 @@ impl Connection {
         match made {
             Some(answer) => self.transport.send_message(&Message::BlockTxn(answer)),
             None => {
-                // If nobody listens, the network is ending.
+                // If the receiver is gone, the network is ending.
                 let _ = self.events.send(Event::BadTransactionsRequest { from: self.new.id }).await;
             }
         }

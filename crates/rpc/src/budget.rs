@@ -51,7 +51,7 @@ impl Budget {
         Room { budget: Arc::clone(self), counted: 0 }
     }
 
-    /// Counted bytes that nobody has.
+    /// Counted bytes that are free.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         *self.lock()

@@ -2,8 +2,8 @@
 //! durable. Input: a [`Session`] and a
 //! [`Task`]. Output: an exit code, lines in the log, the display. No logic of validation: the engine decides.
 //!
-//! A node serves peers and RPC before it validates what is on disk, as Core does: that may take hours, and whoever asks
-//! it meanwhile gets an answer.
+//! A node serves peers and RPC before it validates what is on disk, as Core does: that may take hours, and clients get
+//! answers meanwhile.
 
 mod advice;
 mod alerts;
@@ -54,7 +54,7 @@ struct Node<'a> {
     session: &'a Session<'a>,
     engine: Arc<Engine>,
     watcher: Arc<Watcher>,
-    /// Told of everything that the engine does; it tells the others.
+    /// Receives the events of the engine and passes them on.
     observer: Arc<dyn Observer + Send>,
     style: Style,
     display: Display,

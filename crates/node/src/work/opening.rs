@@ -20,7 +20,7 @@ use std::hash::BuildHasher;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// `begins` is told of each part of the start by Core's words. The second value: blocks that were here are gone.
+/// `begins` receives Core's words for each part of the start. The second value: blocks that were here are gone.
 ///
 /// With `-test=reindex_after_failure_noninteractive_yes` everything is rebuilt where it cannot be loaded, as if a
 /// person had asked for it.

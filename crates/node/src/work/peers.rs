@@ -1,5 +1,5 @@
-//! The node among its peers, until it is told to stop: first while the blocks on disk are loaded behind it, then for
-//! good. Input: a node whose engine is open. Output: an exit code. Tells, once, what catching up with the peers has
+//! The node among its peers, until it is asked to stop: first while the blocks on disk are loaded behind it, then for
+//! good. Input: a node whose engine is open. Output: an exit code. Logs once what catching up with the peers has
 //! cost.
 
 use super::alerts::Alerts;
@@ -23,7 +23,7 @@ use std::thread;
 /// Blocks behind the peers from which on a node catches up; what is less comes one by one.
 const CATCHING_UP_BLOCKS: u32 = 12;
 
-/// Serves peers and RPC, loads the blocks on disk, and talks to peers until the node is told to stop.
+/// Serves peers and RPC, loads the blocks on disk, and talks to peers until the node is asked to stop.
 pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Result<u8, Failure> {
     let (session, engine, watcher) = (node.session, Arc::clone(&node.engine), Arc::clone(&node.watcher));
     // Core's `ImportingNow`: until it is over nothing is fetched from peers.
@@ -39,7 +39,7 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
         return Ok(loaded.code());
     }
     let figures = sync(node, network, &mut alerts)?;
-    // Nobody may bring a block any more when the last checkpoint is made.
+    // No block may arrive any more when the last checkpoint is made.
     drop(server);
     engine.checkpoint(watcher.as_ref())?;
     watcher.ends(&engine, &figures);

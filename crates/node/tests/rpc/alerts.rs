@@ -66,7 +66,7 @@ fn send_invalid_chain(server: &Server, mut maker: Maker, count: usize, surplus: 
 }
 
 /// Core warns of an invalid chain with more work than six blocks on the best one, for as long as that is so, and runs
-/// the command once. Nobody was told.
+/// the command once. No warning was raised.
 #[test]
 fn an_invalid_chain_with_more_work_is_told_of() {
     let folder = Scratch::new("rpc-alert");

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Whoever owns these coins has lost them.
+/// The key of this address is not known.
 const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 
 /// Blocks of the chain: with 64 KiB a file, two files.
@@ -125,7 +125,7 @@ fn the_directories_of_core_are_read_and_never_written() {
     refuses(&core.folder, scratch.path());
     reads(&core, scratch.path(), "stopped", &muhash);
     assert_eq!(changes(&before, &snapshot(&core.folder)), [""; 0]);
-    // Nor when what tells a directory of Core's is missing.
+    // Nor when the files that mark a directory as Core's are missing.
     let chain = core.folder.join("regtest");
     for missing in ["chainstate/CURRENT", "chainstate", "blocks/index"] {
         let aside = scratch.path().join("aside");

@@ -31,7 +31,7 @@ pub(crate) struct Server {
     credentials: String,
     child: Child,
     program: PathBuf,
-    /// What every start of this program is told.
+    /// The arguments of every start of this program.
     options: Vec<String>,
 }
 

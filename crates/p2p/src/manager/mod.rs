@@ -201,7 +201,7 @@ pub struct PeerManager {
     /// Who may send compact blocks unasked, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
     announcers: Vec<PeerId>,
     actions: Vec<Action>,
-    /// The tip that peers were told of, and when it changed: Core's `m_last_tip_update`.
+    /// The tip announced to peers, and when it changed: Core's `m_last_tip_update`.
     last_tip: NodeId,
     /// The tip that was looked at for the end of the initial download.
     noted_tip: Option<NodeId>,

@@ -46,7 +46,7 @@ pub(crate) struct Calls<'a> {
 
 /// Takes parts of an answer whose length is not known yet.
 pub(crate) trait Sink {
-    /// Waits until the part is taken; false if nobody reads the answer any more. `room` is for its bytes.
+    /// Waits until the part is taken; false if the receiver is gone. `room` is for its bytes.
     fn send(&mut self, part: Vec<u8>, room: Room) -> bool;
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Step {
     Wait(Wait),
     /// A status, and whether [`Execution::take_body`] has a body for it.
     Done { status: u16, has_body: bool },
-    /// All of the answer was sent to the sink, or nobody reads it.
+    /// All of the answer was sent to the sink, or the receiver is gone.
     Sent,
 }
 
@@ -308,7 +308,7 @@ impl Execution {
         Step::Sent
     }
 
-    /// Ends the answer to a member, and sends what has become too long; `None` if nobody reads it.
+    /// Ends the answer to a member, and sends what has become too long; `None` if the receiver is gone.
     fn end_member(&mut self, mut batch: Batch, result: Result<(), RpcError>, sink: &mut dyn Sink) -> Option<Batch> {
         if let Err(error) = result {
             self.request.write_error(&error, &mut self.out);

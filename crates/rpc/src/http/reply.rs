@@ -120,7 +120,7 @@ impl Feeder {
         Feeder { connection, response: Some(response), parts: None, runtime }
     }
 
-    /// Resolves when nobody reads the answer any more.
+    /// Resolves when the client has gone or the connection is cut.
     pub(super) async fn closed(&mut self) {
         match (&mut self.response, &self.parts) {
             (Some(response), _) => response.closed().await,
@@ -129,7 +129,7 @@ impl Feeder {
         }
     }
 
-    /// The whole answer; false if nobody reads it.
+    /// The whole answer; false if the receiver is gone.
     pub(super) fn finish(mut self, response: Response) -> bool {
         self.response.take().is_some_and(|sender| sender.send(response).is_ok())
     }

@@ -216,7 +216,7 @@ async fn read(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response> {
-    // Without a length it is told by chunks, or there is no body.
+    // Without a length the body comes in chunks, or there is none.
     let expected = content_length(headers).and_then(|length| usize::try_from(length).ok()).unwrap_or(BODY_SIZE_MAX);
     let mut room = None;
     if expected > BODY_SIZE_SMALL && !body_is_empty(&body) {
