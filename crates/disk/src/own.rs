@@ -133,7 +133,7 @@ mod tests {
         OwnFile { name: "export-*.scratch", proof: Proof::Directory },
     ];
 
-    /// The story: `-reindex-chainstate` removed every file in `chainstate/`, whoever had written it; in a directory of
+    /// The story: `-reindex-chainstate` removed every file in `chainstate/`, whichever program had written it; in a directory of
     /// Bitcoin Core that is its coins database.
     #[test]
     fn only_files_of_our_names_in_our_directory_are_changed() {

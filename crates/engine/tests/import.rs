@@ -127,7 +127,7 @@ fn a_damaged_stored_block_is_no_invalid_block() {
     assert_eq!(answer(&engine), by_the_plain_validator(&blocks));
 }
 
-/// An import could not be stopped: whoever asked the node to stop waited until the last file was read. It stops before
+/// An import could not be stopped: a stop waited until the last file was read. It stops before
 /// the next file, says so, and the next import finds the rest.
 #[test]
 fn an_import_stops_between_two_files() {

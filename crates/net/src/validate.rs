@@ -107,7 +107,7 @@ impl Validator {
         let mut state = self.lock();
         while (!state.has_work || self.initial_download.is_loading()) && !state.is_ending {
             if self.initial_download.is_loading() {
-                // The engine is at work for whoever loads the blocks: that is no time spent waiting for blocks of
+                // The engine works for the thread that loads the blocks: that is no time spent waiting for blocks of
                 // peers.
                 state = self.changed.wait_timeout(state, SLICE).unwrap_or_else(PoisonError::into_inner).0;
                 continue;

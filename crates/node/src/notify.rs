@@ -188,8 +188,8 @@ mod tests {
         (folder.join("told"), folder.join("go"))
     }
 
-    /// A command of `-blocknotify` that takes long: 16 blocks came while it ran, and of those after them nothing was
-    /// told, so that whoever waited for the tip never heard of it until the next block. The newest waits, and is told
+    /// A command of `-blocknotify` that takes long: 16 blocks came while it ran, and no command ran for those
+    /// after them, so that a program that waited for the tip missed it until the next block. The newest waits, and is started
     /// when one ends.
     ///
     /// limit: COMMANDS_MAX at

@@ -1,9 +1,8 @@
 //! [`Budget`]: bytes that several threads share. Input: how many bytes a thread wants. Output: [`Room`] for them, until
 //! it is dropped.
 //!
-//! A thread waits until others give room back, at most for [`WAIT_MAX`]; meanwhile whoever can free bytes is asked to
-//! do so. Amounts up to
-//! [`FREE_BYTES`] are not counted. An amount above the whole budget gets the whole budget. Must never be waited for on
+//! A thread waits until others give room back, at most for [`WAIT_MAX`]; meanwhile the server is asked to free
+//! some. Amounts up to [`FREE_BYTES`] are not counted. An amount above the whole budget gets the whole budget. Must never be waited for on
 //! a thread that serves sockets.
 
 use std::fmt;
@@ -163,8 +162,8 @@ mod tests {
         assert!(all.grow(100 * MB) && budget.free() == 0, "more than there is: all of it");
     }
 
-    /// A thread that waits is let in as soon as another gives its bytes back, and whoever can free bytes is asked for
-    /// them.
+    /// A thread that waits is let in as soon as another gives its bytes back, and the server is asked to free
+    /// some.
     #[test]
     fn a_thread_waits_for_bytes() {
         let budget = Budget::new(4 * MB);

@@ -1,5 +1,5 @@
 //! The program is killed at random moments, again and again, while it imports, reindexes or loads blocks, while it syncs from a peer, and while it leaves its
-//! chain for a peer's; started once more it goes on, and in the end the coins are those of a run that nobody disturbed.
+//! chain for a peer's; started once more it goes on, and in the end the coins are those of an undisturbed run.
 //! And every file of a data directory is damaged in turn.
 //!
 //! `LYDIAN_CRASH_RUNS`: how many kills (by default a few; `make crash` wants a thousand). `LYDIAN_CRASH_SEED`: the seed of

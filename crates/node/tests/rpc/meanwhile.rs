@@ -82,7 +82,7 @@ fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64
 }
 
 /// P2P methods were answered with -31 and the port refused connections until everything on disk was validated. Both are
-/// there before: RPC answers, tells how far the validation is, and a peer connects, all while a reindex goes on; and
+/// there before: RPC answers and reports the progress, and a peer connects, all while a reindex goes on; and
 /// the node stops in the middle of it.
 #[test]
 fn a_node_serves_while_it_validates_what_is_on_disk() {

@@ -24,8 +24,8 @@ fn forward(bench: &mut Bench, seconds: u64) {
     bench.wait(Duration::from_millis(200));
 }
 
-/// `setmocktime` reached addresses and bans only: pings and time-outs went by a clock that nobody could set. In Core
-/// they go by `NodeClock`: nothing is sent and nobody is late while it stands, and a peer that does not answer is sent
+/// `setmocktime` reached addresses and bans only: pings and time-outs went by a clock that could not be set. In Core
+/// they go by `NodeClock`: nothing is sent and no peer is late while it stands, and a peer that does not answer is sent
 /// away as soon as it was set 20 minutes further.
 #[test]
 fn pings_and_timeouts_go_by_the_mocked_time() {

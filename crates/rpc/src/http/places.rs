@@ -1,6 +1,6 @@
 //! [`Places`]: how many connections may be open. Input: addresses of new connections. Output: a [`Place`], or none.
 //!
-//! An address that may not call gets one of few places beside the others, so that it can be told. Some places are kept
+//! An address that may not call gets one of few places beside the others, so that it gets its 403. Some places are kept
 //! for loopback, and one address has only a part of the rest. If its places are taken, a new connection gets that of
 //! the oldest connection on which no password was right yet: half-open connections lock no client out. Cost: a walk
 //! over the connections when places are taken, otherwise a look into two maps.
