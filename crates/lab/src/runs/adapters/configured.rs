@@ -48,6 +48,10 @@ impl Adapter for Configured {
         self.inner.refuses(network)
     }
 
+    fn take_over(&self, job: &Job) -> Result<(), LabError> {
+        self.inner.take_over(&self.job(job))
+    }
+
     fn reindex(&self, job: &Job) -> Command {
         self.inner.reindex(&self.job(job))
     }
