@@ -38,11 +38,12 @@ impl CheckedBlock {
     /// Checks a whole block in the order of Core's `ProcessNewBlock`: by itself, its header at its place, its body at its
     /// place. `now` is the clock's time in seconds.
     pub fn check(
-        block: Block,
+        block: impl Into<Arc<Block>>,
         parent: Parent<'_, impl HeaderView>,
         now: i64,
         params: &Params,
     ) -> Result<CheckedBlock, Violation> {
+        let block: Arc<Block> = block.into();
         check_block(&block, params)?;
         let (parent_height, headers) = match parent {
             Parent::Unknown => return Err(Violation::of(Rule::PrevBlkNotFound)),
@@ -52,7 +53,7 @@ impl CheckedBlock {
         let height = check_header_in_chain(block.header(), parent_height, headers, now, params)?;
         check_block_in_chain(&block, height, headers, params)?;
         let flags = script_flags(height, &block.hash(), params);
-        Ok(CheckedBlock { block: Arc::new(block), height, flags })
+        Ok(CheckedBlock { block, height, flags })
     }
 
     /// Checks a block of the chain once more by itself, and takes its place for granted: Core's `ConnectBlock` in

@@ -5,6 +5,7 @@
 //! found. Core's `ConnectBlock` without scripts, `CheckTxInputs`, `SequenceLocks`, `GetTransactionSigOpCost`. Pure.
 
 use crate::block::CheckedBlock;
+use crate::debug_message::Detail;
 use crate::deployment::is_bip30_checked;
 use crate::limits::{COINBASE_MATURITY, MAX_BLOCK_SIGOPS_COST, WITNESS_SCALE_FACTOR};
 use crate::params::{Deployment, Params};
@@ -135,12 +136,19 @@ pub fn judge(
                 Rule::TxPrematureSpendOfCoinbase | Rule::TxInputvaluesOutofrange => facts.input_fault.map(|(i, _)| i),
                 _ => None,
             };
-            return Err(Violation { input, ..Violation::in_tx(rule, index) });
+            let detail = match rule {
+                Rule::TxPrematureSpendOfCoinbase => input.and_then(|input| spender.depth(tx, input)),
+                Rule::TxInBelowout => Some(Detail::Values { value_in: facts.value_in, value_out: facts.value_out }),
+                _ => None,
+            };
+            return Err(Violation { input, detail, ..Violation::in_tx(rule, index) });
         }
     }
     let limit = Amount(totals.fees.0 + block_subsidy(checked.height(), params).0);
-    if value_out(checked.block().tx(0)) > limit {
-        return Err(Violation::in_tx(Rule::BadCbAmount, 0));
+    let actual = value_out(checked.block().tx(0));
+    if actual > limit {
+        let detail = Some(Detail::Pays { actual, limit });
+        return Err(Violation { detail, ..Violation::in_tx(Rule::BadCbAmount, 0) });
     }
     assert_eq!(spender.found.len(), 0, "one answer for each input");
     let spent = spender.spent;
@@ -226,6 +234,13 @@ struct Spender<'a> {
 }
 
 impl Spender<'_> {
+    /// Blocks from the coin of an input of the last transaction to this block.
+    fn depth(&self, tx: Tx<'_>, input: usize) -> Option<Detail> {
+        let first = self.spent.len().checked_sub(tx.input_count())?;
+        let coin = self.spent.get(first + input)?;
+        Some(Detail::Depth(i64::from(self.checked.height().0) - i64::from(coin.height.0)))
+    }
+
     fn spend(&mut self, tx: Tx<'_>, totals: &mut Totals, headers: &impl HeaderView, params: &Params) -> SpendFacts {
         let mut facts = SpendFacts {
             missing_input: None,

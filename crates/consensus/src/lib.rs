@@ -9,6 +9,7 @@
 pub mod block;
 pub mod codec;
 pub mod coins;
+mod debug_message;
 pub mod deployment;
 pub mod header;
 mod header_run;
@@ -30,6 +31,7 @@ mod view;
 
 pub use block::{CheckedBlock, Parent, check_block, is_block_mutated};
 pub use coins::{Found, FundedBlock, fund, judge};
+pub use debug_message::Detail;
 pub use header::{check_header, check_header_in_chain};
 pub use header_run::HeaderRun;
 pub use params::{Chain, Deployment, DeploymentError, Params, VersionBits};

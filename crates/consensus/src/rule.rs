@@ -5,6 +5,7 @@
 //! decides the reject reason, as in Core. A whole block is checked in the order of Core's `ProcessNewBlock`: the block alone
 //! first, then its header's place; a header that comes alone is checked by the header rules in the same order.
 
+use crate::debug_message::Detail;
 use lydian_script::ScriptError;
 use std::fmt;
 
@@ -233,11 +234,13 @@ pub struct Violation {
     pub script_error: Option<ScriptError>,
     /// The header's version ([`Rule::BadVersion`]).
     pub version: Option<i32>,
+    /// Figures for the log.
+    pub detail: Option<Detail>,
 }
 
 impl Violation {
     pub fn of(rule: Rule) -> Violation {
-        Violation { rule, tx: None, input: None, script_error: None, version: None }
+        Violation { rule, tx: None, input: None, script_error: None, version: None, detail: None }
     }
 
     pub fn in_tx(rule: Rule, tx: usize) -> Violation {

@@ -3,18 +3,23 @@
 //! Moves to the chain with most work; where a block on the way breaks a rule, to the next best, and back in the end to where
 //! it was if none is better. The plain validator's function of the same name is the specification.
 
-use crate::assumed::is_assumed_valid;
+use crate::assumed::{is_assumed_valid, script_check_reason};
 use crate::core::Core;
-use crate::disconnect::disconnect_tip;
+use crate::disconnect::{disconnect_tip, read_block};
 use crate::error::EngineError;
-use crate::event::{Event, Observer, UnreadableReason};
+use crate::event::{BranchTip, Event, Observer, UnreadableReason};
 use crate::job::lock;
+use crate::log::{LogLevel, log};
 use crate::pipeline::{Failure, Stop, run};
 use crate::settings::Cancel;
-use lydian_chain::{HeaderTree, IndexEntry, NodeId};
-use lydian_consensus::Violation;
+use lydian_chain::{HeaderTree, IndexEntry, Node, NodeId};
+use lydian_consensus::pow::block_proof;
+use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Height};
 use std::collections::VecDeque;
+
+/// Blocks that Core connects in one step.
+const STEP_BLOCKS: u32 = 32;
 
 /// What became of the chain.
 #[derive(Debug, Default)]
@@ -45,6 +50,11 @@ pub(crate) fn activate_best_chain(
             continue;
         }
         let Some(candidate) = core.tree().best_candidate() else { return Ok(advance) };
+        let search = {
+            let tree = core.tree();
+            let (tip, fork) = (tree.tip(), tree.fork(tree.tip(), candidate));
+            Search { tip_work: tree.node(tip).chain_work, fork_height: tree.height(fork), candidate }
+        };
         let path = leave_for(core, candidate, cancel, observer, &mut advance)?;
         if advance.is_cancelled || advance.is_stopped {
             return Ok(advance);
@@ -52,7 +62,7 @@ pub(crate) fn activate_best_chain(
         let outcome = run(core, path, &|last| what_follows(core, last), cancel, observer)?;
         advance.connected += outcome.committed as u64;
         match outcome.failure {
-            Some((id, failure)) => enter_failure(core, id, failure, observer, &mut advance)?,
+            Some((id, failure)) => enter_failure(core, id, failure, search, observer, &mut advance)?,
             None if !outcome.is_whole => {
                 assert!(cancel.is_cancelled(), "a run ends with its path, a failure or a stop");
                 advance.is_cancelled = true;
@@ -124,6 +134,7 @@ fn leave_for(
     let tree = core.tree();
     let stops = stops(core, &tree, fork, candidate);
     core.meter.aims_at(fork_height.0 + height_count(&stops), bytes(&stops));
+    tell_script_checks(core, &tree, &stops);
     Ok(stops)
 }
 
@@ -149,7 +160,33 @@ fn what_follows(core: &Core, end: NodeId) -> Vec<Stop> {
     }
     let stops = stops(core, &tree, end, candidate);
     core.meter.aims_further(tree.height(end).0 + height_count(&stops), bytes(&stops));
+    tell_script_checks(core, &tree, &stops);
     stops
+}
+
+/// Says where script verification begins and ends, and why: Core's `ConnectBlock`, some blocks earlier.
+fn tell_script_checks(core: &Core, tree: &HeaderTree, stops: &[Stop]) {
+    let observer = &*core.settings.background;
+    let mut last = lock(&core.script_reason);
+    for stop in stops {
+        let reason = script_check_reason(tree, stop.id, core.settings.assume_valid, &core.params);
+        if last.replace(reason) == Some(reason) {
+            continue;
+        }
+        let (hash, height) = place(tree, stop.id);
+        match reason {
+            Some(reason) => log(
+                observer,
+                LogLevel::Info,
+                format_args!("Enabling script verification at block #{height} ({hash}): {reason}."),
+            ),
+            None => log(
+                observer,
+                LogLevel::Info,
+                format_args!("Disabling script verification at block #{height} ({hash})."),
+            ),
+        }
+    }
 }
 
 fn bytes(stops: &[Stop]) -> u64 {
@@ -160,21 +197,95 @@ fn height_count(stops: &[Stop]) -> u32 {
     u32::try_from(stops.len()).unwrap_or(u32::MAX)
 }
 
+/// Marks a block that breaks a rule: Core's `InvalidBlockFound`.
+pub(crate) fn mark_invalid(
+    core: &Core,
+    id: NodeId,
+    observer: &dyn Observer,
+    violation: &Violation,
+) -> Result<(), EngineError> {
+    let node = core.tree().node(id);
+    core.tree_mut().invalidate(id);
+    core.store.record(&[IndexEntry::Invalid { id }]);
+    core.store.flush()?;
+    core.note_invalid(node.hash, violation);
+    // For its words only: a block that cannot be read breaks the rule all the same.
+    let block = node.block.and_then(|position| read_block(core, position).ok()?.ok());
+    let state = violation.state(block.as_ref());
+    log(observer, LogLevel::Info, format_args!("Block validation error: {state}"));
+    tell_invalid_chain(core, id, observer);
+    observer.event(&Event::InvalidBlock { hash: node.hash, height: node.height, violation, state: &state });
+    Ok(())
+}
+
+/// Core's `InvalidChainFound`, as far as it is the log's.
+pub(crate) fn tell_invalid_chain(core: &Core, id: NodeId, observer: &dyn Observer) {
+    let (invalid, best, proof) = {
+        let tree = core.tree();
+        let (invalid, best) = (tree.node(id), tree.node(tree.tip()));
+        (invalid, best, block_proof(best.header.bits))
+    };
+    let tip = |node: &Node| BranchTip {
+        hash: node.hash,
+        height: node.height,
+        chain_work: node.chain_work,
+        time: node.header.time,
+    };
+    observer.event(&Event::InvalidChain { invalid: tip(&invalid), best: tip(&best) });
+    let most_invalid = {
+        let mut most = lock(&core.best_invalid);
+        *most = invalid.chain_work.max(*most);
+        *most
+    };
+    let six_blocks = (0..6).try_fold(best.chain_work, |work, _| work.checked_add(proof));
+    if six_blocks.is_some_and(|work| most_invalid > work) {
+        let text = format_args!(
+            "Found invalid chain more than 6 blocks longer than our best chain. This could be due to database corruption or consensus incompatibility with peers."
+        );
+        log(observer, LogLevel::Warning, text);
+    }
+}
+
+/// The way of a search for the best chain: where it began, and where it was to end.
+#[derive(Clone, Copy, Debug)]
+struct Search {
+    tip_work: U256,
+    fork_height: Height,
+    candidate: NodeId,
+}
+
+impl Search {
+    /// The last of the blocks that Core would have connected in one go with this one: 32 at most, or one that has more work than the tip before.
+    fn last_of_step(&self, tree: &HeaderTree, id: NodeId) -> NodeId {
+        let (height, end) = (tree.height(id), tree.height(self.candidate));
+        let is_ahead = tree.parent(id).is_some_and(|parent| tree.node(parent).chain_work > self.tip_work);
+        let begin = match is_ahead {
+            true => height.0.saturating_sub(1),
+            false => {
+                let before = height.0.saturating_sub(self.fork_height.0 + 1);
+                self.fork_height.0 + before / STEP_BLOCKS * STEP_BLOCKS
+            }
+        };
+        let last = tree.ancestor(self.candidate, Height(begin + STEP_BLOCKS).min(end));
+        last.filter(|last| tree.ancestor(*last, height) == Some(id)).unwrap_or(id)
+    }
+}
+
 fn enter_failure(
     core: &Core,
     id: NodeId,
     failure: Failure,
+    search: Search,
     observer: &dyn Observer,
     advance: &mut Advance,
 ) -> Result<(), EngineError> {
     let (hash, height) = place(&core.tree(), id);
     match failure {
         Failure::Invalid(violation) => {
-            core.tree_mut().invalidate(id);
-            core.store.record(&[IndexEntry::Invalid { id }]);
-            core.store.flush()?;
-            core.note_invalid(hash, &violation);
-            observer.event(&Event::InvalidBlock { hash, height, violation: &violation });
+            mark_invalid(core, id, observer, &violation)?;
+            // Core's `ActivateBestChainStep` says it of the last block of the step.
+            let last = search.last_of_step(&core.tree(), id);
+            tell_invalid_chain(core, last, observer);
             advance.invalid.push((hash, violation));
         }
         Failure::Unreadable(reason) => {

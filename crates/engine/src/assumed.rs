@@ -21,15 +21,35 @@ pub struct AssumeValid {
 
 /// Whether the scripts of a block are assumed to be valid.
 pub(crate) fn is_assumed_valid(tree: &HeaderTree, id: NodeId, assumed: AssumeValid, params: &Params) -> bool {
+    script_check_reason(tree, id, Some(assumed), params).is_none()
+}
+
+/// Why the scripts of a block are verified, in Core's words; `None` if they are assumed to be valid.
+pub(crate) fn script_check_reason(
+    tree: &HeaderTree,
+    id: NodeId,
+    assumed: Option<AssumeValid>,
+    params: &Params,
+) -> Option<&'static str> {
+    let Some(assumed) = assumed else { return Some("assumevalid=0 (always verify)") };
+    let Some(top) = tree.find(&assumed.block) else { return Some("assumevalid hash not in headers") };
     let height = tree.height(id);
     let is_below = |top: NodeId| tree.ancestor(top, height) == Some(id);
+    if !is_below(top) {
+        let is_above = height > tree.height(top);
+        return Some(if is_above { "block height above assumevalid height" } else { "block not in assumevalid chain" });
+    }
     let best = tree.best_header();
-    let best_node = tree.node(best);
-    tree.find(&assumed.block).is_some_and(is_below)
-        && is_below(best)
-        && best_node.chain_work >= assumed.minimum_chain_work
-        && equivalent_time_s(tree.node(id).chain_work, best_node.chain_work, best_node.header.bits, params)
-            > TWO_WEEKS_S
+    let node = tree.node(best);
+    if !is_below(best) {
+        Some("block not in best header chain")
+    } else if node.chain_work < assumed.minimum_chain_work {
+        Some("best header chainwork below minimumchainwork")
+    } else if equivalent_time_s(tree.node(id).chain_work, node.chain_work, node.header.bits, params) <= TWO_WEEKS_S {
+        Some("block too recent relative to best header")
+    } else {
+        None
+    }
 }
 
 /// How long the work between two chains takes at the rate of the last block, in seconds: Core's
@@ -85,5 +105,11 @@ mod tests {
         assert!(is_assumed(1, AssumeValid { minimum_chain_work: work, ..assumed }));
         let more = work.checked_add(U256::from_u64(1)).unwrap();
         assert!(!is_assumed(1, AssumeValid { minimum_chain_work: more, ..assumed }));
+        let reason = |height: usize, assumed| script_check_reason(&tree, ids[height], assumed, &params);
+        assert_eq!(reason(1, None), Some("assumevalid=0 (always verify)"));
+        assert_eq!(reason(51, Some(assumed)), Some("block height above assumevalid height"));
+        assert_eq!(reason(84, Some(later)), Some("block too recent relative to best header"));
+        assert_eq!(reason(1, Some(unknown)), Some("assumevalid hash not in headers"));
+        assert_eq!(reason(1, Some(assumed)), None);
     }
 }

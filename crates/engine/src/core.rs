@@ -7,6 +7,7 @@ use crate::error::EngineError;
 use crate::event::{Event, Observer};
 use crate::follower::{Follower, FollowerError};
 use crate::job::lock;
+use crate::log::{LogLevel, log};
 use crate::meter::{Meter, Stage};
 use crate::review::Reviews;
 use crate::settings::{Layout, Settings};
@@ -14,7 +15,7 @@ use crate::totals;
 use crate::view::TransactionCounts;
 use lydian_chain::{BlockPosition, BlockStore, HeaderTree, NodeId};
 use lydian_coins::{Coins, PARTITIONS, Tip};
-use lydian_consensus::{Ancestor, HeaderView, Params, Violation};
+use lydian_consensus::{Ancestor, HeaderView, Params, U256, Violation};
 use lydian_disk::Disk;
 use lydian_primitives::{BlockHash, Height};
 use std::collections::{HashMap, VecDeque};
@@ -23,6 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 /// Blocks of which is remembered why they are invalid: more than callers can wait for at once.
 const INVALID_REMEMBERED: usize = 64;
+
+/// Core's `MIN_BLOCKS_TO_KEEP`.
+const BLOCKS_TO_KEEP_MIN: u32 = 288;
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -48,6 +52,10 @@ pub(crate) struct Core {
     pub(crate) coins_gate: RwLock<()>,
     /// Transactions of the chain up to the tip; `None` if a crash lost the count.
     pub(crate) transactions: Mutex<Option<u64>>,
+    /// The most work of a chain that was found to be invalid.
+    pub(crate) best_invalid: Mutex<U256>,
+    /// Why scripts are verified, as logged last: the outer one is none before the first block.
+    pub(crate) script_reason: Mutex<Option<Option<&'static str>>>,
     /// When the last checkpoint was made, by the meter's clock.
     pub(crate) checkpointed: AtomicU64,
 }
@@ -133,7 +141,18 @@ impl Core {
             let durable =
                 |follower: &Mutex<Box<dyn Follower>>| lock(follower).durable_tip().map_or(0, |tip| tip.height.0);
             let keep_from = self.followers.iter().map(durable).min().unwrap_or(u32::MAX);
-            self.store.prune(&mut self.tree_mut(), Height(keep_from), target_bytes, tip.height)?;
+            let pruned = self.store.prune(&mut self.tree_mut(), Height(keep_from), target_bytes, tip.height)?;
+            let mib = |bytes: u64| i64::try_from(bytes >> 20).unwrap_or(i64::MAX);
+            let (target, actual) = (mib(target_bytes), mib(pruned.bytes_left));
+            let last = tip.height.0.saturating_sub(BLOCKS_TO_KEEP_MIN).min(keep_from);
+            let text = format_args!(
+                "[{}] target={target}MiB actual={actual}MiB diff={}MiB min_height={} max_prune_height={last} removed {} blk/rev pairs",
+                "normal",
+                target - actual,
+                0,
+                pruned.files
+            );
+            log(observer, LogLevel::Debug("prune"), text);
         }
         self.meter.mark(&self.checkpointed);
         observer.event(&Event::Checkpoint {

@@ -1,6 +1,6 @@
 //! [`Engine`]: the one door for blocks. Everything that changes the chain goes through its methods, one at a time.
 
-use crate::activate::{Advance, activate_best_chain};
+use crate::activate::{Advance, activate_best_chain, tell_invalid_chain};
 use crate::check::{Inconsistency, LastBlocks, check_last_blocks};
 use crate::core::Core;
 use crate::error::EngineError;
@@ -10,6 +10,7 @@ use crate::import::{Import, ImportFiles, import};
 use crate::job::lock;
 use crate::limits::HEADERS_AT_ONCE;
 use crate::meter::{Meter, Snapshot, Stage};
+use crate::refusal;
 use crate::review::{self, ReviewCounts, Reviews};
 use crate::settings::{Cancel, Layout, Settings};
 use crate::start;
@@ -152,7 +153,13 @@ impl Engine {
 
     /// Takes a header in: Core's `AcceptBlockHeader`.
     pub fn accept_header(&self, header: &Header, now: i64) -> Result<Result<(), Rejected>, EngineError> {
-        self.write(|core| Ok(accept_header(core, header, now).map(|_| ())))
+        self.write(|core| {
+            let accepted = accept_header(core, header, now).map(|_| ());
+            if let Err(rejected) = &accepted {
+                refusal::tell_header(core, header, &header.hash(), rejected);
+            }
+            Ok(accepted)
+        })
     }
 
     /// Takes headers in, parents before children: Core's `ProcessNewBlockHeaders`.
@@ -176,6 +183,7 @@ impl Engine {
                 Ok(()) => answer.count += part.len(),
                 Err(RefusedAt { index, reason }) => {
                     answer.count += index;
+                    refusal::tell_header(core, part[index].header(), &part[index].hash(), &reason);
                     answer.refused = Some((part[index].hash(), reason));
                     break;
                 }
@@ -425,6 +433,7 @@ fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rej
     let (hash, header) = (block.hash(), *block.header());
     let known = core.tree().find(&hash);
     if let Some(Err(rejected)) = known.map(|id| refuse_known(core, id, &block)) {
+        refusal::tell_block(core, &block, &rejected);
         return Ok(Err(rejected));
     }
     // A header that is known was not from the future when it came, and its other rules give the same answer again.
@@ -440,7 +449,8 @@ fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rej
         (_, Some((_, true))) => Parent::Invalid,
         _ => Parent::Unknown,
     };
-    let result = CheckedBlock::check(block, parent, now, &core.params);
+    let block = Arc::new(block);
+    let result = CheckedBlock::check(Arc::clone(&block), parent, now, &core.params);
     match result {
         Ok(checked) => {
             let id = match accept_header(core, &header, now) {
@@ -461,8 +471,11 @@ fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rej
             {
                 core.tree_mut().invalidate(id);
                 core.store.record(&[IndexEntry::Invalid { id }]);
+                tell_invalid_chain(core, id, &*core.settings.background);
             }
-            Ok(Err(violation.into()))
+            let rejected = Rejected::from(violation);
+            refusal::tell_block(core, &block, &rejected);
+            Ok(Err(rejected))
         }
     }
 }

@@ -2,6 +2,7 @@
 //! observer must be quick and must never call the engine.
 
 use crate::error::EngineError;
+use crate::log::{LogLevel, LogPlace};
 use lydian_chain::ChainError;
 use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Header, Height};
@@ -24,8 +25,10 @@ impl Observer for Unobserved {
 pub enum Event<'a> {
     /// The tip moved, up or down.
     UpdateTip(TipUpdate),
-    /// A block breaks a rule; it and what stands on it will not be on the chain.
-    InvalidBlock { hash: BlockHash, height: Height, violation: &'a Violation },
+    /// A block breaks a rule; it and what stands on it will not be on the chain. `state` is Core's `BlockValidationState::ToString`.
+    InvalidBlock { hash: BlockHash, height: Height, violation: &'a Violation, state: &'a str },
+    /// A block was marked as invalid, by its own fault or by hand: Core's `InvalidChainFound`.
+    InvalidChain { invalid: BranchTip, best: BranchTip },
     /// A stored block could not be read, or its bytes are not those of its hash; it counts as not here.
     UnreadableBlock { hash: BlockHash, height: Height, reason: &'a UnreadableReason },
     /// The chain with most work leaves the active chain at this block.
@@ -34,6 +37,18 @@ pub enum Event<'a> {
     NotTakenOff { hash: BlockHash, height: Height, error: &'a EngineError },
     /// Everything up to the tip is durable.
     Checkpoint { height: Height, coins: u64, bytes_written: u64 },
+    /// A line for the log.
+    Log { level: LogLevel, text: std::fmt::Arguments<'a>, place: LogPlace },
+}
+
+/// A block as Core's log names it.
+#[derive(Clone, Copy, Debug)]
+pub struct BranchTip {
+    pub hash: BlockHash,
+    pub height: Height,
+    pub chain_work: U256,
+    /// Of the header, seconds since 1970.
+    pub time: u32,
 }
 
 /// The new tip.

@@ -4,13 +4,14 @@
 //! Invariants: the tip is taken off an invalidated block before anything is marked, so that a crash in between finds a state that the rules
 //! allow; what is marked stands in the index log.
 
-use crate::activate::{Advance, activate_best_chain};
+use crate::activate::{Advance, activate_best_chain, tell_invalid_chain};
 use crate::core::Core;
 use crate::disconnect::disconnect_tip;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::event::Observer;
 use crate::job::lock;
+use crate::log::{LogLevel, log};
 use crate::settings::Cancel;
 use lydian_chain::{IndexEntry, NodeId, Pruned};
 use lydian_primitives::Height;
@@ -31,6 +32,7 @@ impl Engine {
             core.tree_mut().invalidate(id);
             core.store.record(&[IndexEntry::Invalid { id }]);
             core.store.flush()?;
+            tell_invalid_chain(core, id, observer);
             activate_best_chain(core, &Cancel::new(), observer)
         })
     }
@@ -67,7 +69,11 @@ impl Engine {
             core.checkpoint(observer)?;
             let keep_from = Height(height.0.saturating_add(1)).min(durable_height(core));
             let tip = core.tip();
-            Ok(core.store.prune(&mut core.tree_mut(), keep_from, 0, tip.height)?)
+            let pruned = core.store.prune(&mut core.tree_mut(), keep_from, 0, tip.height)?;
+            let (last, files) = (height.0.min(tip.height.0), pruned.files);
+            let text = format_args!("[{}] Prune (Manual): prune_height={last} removed {files} blk/rev pairs", "normal");
+            log(observer, LogLevel::Info, text);
+            Ok(pruned)
         })
     }
 }

@@ -8,7 +8,7 @@
 //! counted); no error of the disk makes a block invalid. Cost: the block's checks at the reference's speed on one core, 0.1 to 0.2 CPU
 //! seconds for a full block; about three times its bytes for each that waits. Must never: hold the lock of the writer while it verifies.
 
-use crate::activate::activate_best_chain;
+use crate::activate::{activate_best_chain, mark_invalid};
 use crate::core::Core;
 use crate::engine::Desk;
 use crate::error::EngineError;
@@ -16,7 +16,7 @@ use crate::event::{Event, Observer};
 use crate::job::lock;
 use crate::limits::{BATCH_INPUTS, REVIEW_QUEUE_BLOCKS_MAX};
 use crate::settings::Cancel;
-use lydian_chain::{IndexEntry, NodeId};
+use lydian_chain::NodeId;
 use lydian_consensus::{Batch, FundedBlock, Part, Tally, Violation, parts, verify_exactly};
 use lydian_curve::{Check, Engine as Signatures, Refereed, Reference};
 use std::collections::VecDeque;
@@ -223,16 +223,10 @@ fn take_off(desk: &Desk, block: &FundedBlock, violation: &Violation) {
 }
 
 fn mark(core: &Core, id: NodeId, observer: &dyn Observer, violation: &Violation) -> Result<(), EngineError> {
-    let node = core.tree().node(id);
-    if node.is_invalid {
+    if core.tree().node(id).is_invalid {
         return Ok(());
     }
-    core.tree_mut().invalidate(id);
-    core.store.record(&[IndexEntry::Invalid { id }]);
-    core.store.flush()?;
-    core.note_invalid(node.hash, violation);
-    observer.event(&Event::InvalidBlock { hash: node.hash, height: node.height, violation });
-    Ok(())
+    mark_invalid(core, id, observer, violation)
 }
 
 #[cfg(test)]

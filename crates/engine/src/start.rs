@@ -69,6 +69,8 @@ pub(crate) fn open(
         transaction_counts: Mutex::default(),
         coins_gate: RwLock::default(),
         transactions: Mutex::new(transactions),
+        best_invalid: Mutex::new(lydian_consensus::U256::ZERO),
+        script_reason: Mutex::default(),
         checkpointed: AtomicU64::default(),
     };
     core.meter.mark(&core.checkpointed);

@@ -8,6 +8,8 @@
 //! [`MEMORY_WAIT_MAX`] since it sent more than its share at once, and one that does not take the blocks it asked for
 //! while others wait for that memory.
 
+use crate::capture::{Capture, Direction};
+use crate::ending::{Ending, rejected};
 use crate::event::Event;
 use crate::outbox::{Outbox, Outgoing};
 use crate::proxy::{Reader, Writer};
@@ -95,6 +97,7 @@ pub(crate) struct Connection {
     block_since: Option<(Duration, u64)>,
     /// Since when nothing is read for want of memory.
     unread_since: Option<Duration>,
+    capture: Option<Arc<Capture>>,
 }
 
 impl Connection {
@@ -133,7 +136,13 @@ impl Connection {
             waiting: None,
             block_since: None,
             unread_since: None,
+            capture: None,
         }
+    }
+
+    /// Writes what is sent to files: `-capturemessages`.
+    pub(crate) fn capture_to(self, capture: Option<Arc<Capture>>) -> Connection {
+        Connection { capture, ..self }
     }
 
     /// Until it ends.
@@ -143,19 +152,23 @@ impl Connection {
         if self.events.send(connected).await.is_err() {
             return;
         }
-        let reason = self.converse(reader, writer).await;
+        let ending = self.converse(reader, writer).await;
+        ending.tell(self.host.as_ref(), peer, &self.new.endpoint);
         let wants_v1 = self.transport.should_reconnect_v1();
-        let _ = self.events.send(Event::Disconnected { peer, reason, wants_v1 }).await;
+        let _ = self.events.send(Event::Disconnected { peer, wants_v1 }).await;
     }
 
     /// The reason why it ended.
-    async fn converse(&mut self, mut reader: Reader, mut writer: Writer) -> String {
+    async fn converse(&mut self, mut reader: Reader, mut writer: Writer) -> Ending {
         let mut buffer = vec![0; READ_BYTES];
         let mut sent = 0;
         if self.transport.kind() == TransportKind::V1 {
             self.traffic.note_transport(TransportKind::V1, None);
         }
         self.take_output();
+        if self.transport.kind() == TransportKind::Detecting && !self.new.kind.is_inbound() {
+            self.host.debug(|| format!("start sending v2 handshake to peer={}", self.new.id));
+        }
         loop {
             if sent == self.output.len() || sent >= self.send_buffer {
                 self.drop_sent(&mut sent);
@@ -179,7 +192,7 @@ impl Connection {
             let pause = self.pause(has_memory);
             tokio::select! {
                 read = reader.read(&mut buffer), if may_read => match read {
-                    Ok(0) => return "socket closed".to_owned(),
+                    Ok(0) => return Ending::SocketClosed,
                     Ok(count) => {
                         let received = self.transport.receive(&buffer[..count]);
                         self.count_received(count);
@@ -188,18 +201,21 @@ impl Connection {
                         self.deliver().await;
                         self.count_memory();
                         self.tell_progress();
+                        for message in self.transport.take_rejected() {
+                            self.host.debug(|| rejected(&message, self.new.id));
+                        }
                         if let Err(error) = received {
-                            return error.to_string();
+                            return Ending::Transport(error);
                         }
                     }
-                    Err(error) => return format!("socket recv error: {error}"),
+                    Err(error) => return Ending::ReceiveError(error),
                 },
                 written = writer.write(&self.output[sent..]), if sent < self.output.len() => match written {
                     Ok(count) => {
                         sent += count;
                         self.count_sent(count);
                     }
-                    Err(error) => return format!("socket send error: {error}"),
+                    Err(error) => return Ending::SendError(error),
                 },
                 () = self.outbox.changed.notified() => {}
                 () = sleep(pause.unwrap_or_default()), if pause.is_some() => {}
@@ -245,7 +261,7 @@ impl Connection {
     }
 
     /// The reason to end the connection for the memory that it holds.
-    fn judge_memory(&mut self, has_memory: bool) -> Option<String> {
+    fn judge_memory(&mut self, has_memory: bool) -> Option<Ending> {
         let now = self.host.now().elapsed;
         let is_trusted = self.new.permissions.contains(Permissions::NO_BAN);
         // What is held of blocks that it takes is no reason: those are judged by how fast it takes them.
@@ -255,7 +271,8 @@ impl Connection {
         } else {
             let since = *self.unread_since.get_or_insert(now);
             if now.saturating_sub(since) > MEMORY_WAIT_MAX && !is_trusted {
-                return Some(format!("holds {} bytes while memory for peers is short", self.memory.used()));
+                let held = self.memory.used();
+                return Some(Ending::Memory(format!("holds {held} bytes while memory for peers is short")));
             }
         }
         let (since, sent_before) = self.block_since?;
@@ -265,8 +282,10 @@ impl Connection {
         if time > SLOW_TIME && !is_slow {
             self.block_since = Some((now, self.sent_bytes));
         }
-        (is_slow && !is_trusted && self.memory.budget().has_waiting())
-            .then(|| format!("took {taken} bytes of blocks in {} s while others wait for that memory", time.as_secs()))
+        (is_slow && !is_trusted && self.memory.budget().has_waiting()).then(|| {
+            let seconds = time.as_secs();
+            Ending::Memory(format!("took {taken} bytes of blocks in {seconds} s while others wait for that memory"))
+        })
     }
 
     /// Until the loop must look again though nothing happened.
@@ -279,7 +298,7 @@ impl Connection {
     }
 
     /// Sends what waits before the end, as far as the peer takes it in time; or, where the end came from here, what waits for the socket. The reason of the end.
-    async fn end(&mut self, writer: &mut Writer, sent: usize, reason: Option<String>) -> String {
+    async fn end(&mut self, writer: &mut Writer, sent: usize, reason: Option<Ending>) -> Ending {
         self.output.drain(..sent);
         let mut reason = reason;
         let farewell = async {
@@ -296,7 +315,11 @@ impl Connection {
             }
         };
         let _ = timeout(FAREWELL_TIME, farewell).await;
-        reason.or_else(|| self.outbox.take_end()).unwrap_or_default()
+        reason.unwrap_or_else(|| {
+            // What waits is dropped.
+            let _ = self.outbox.take_end();
+            Ending::Asked
+        })
     }
 
     fn count_sent(&mut self, count: usize) {
@@ -336,17 +359,20 @@ impl Connection {
         self.count_memory();
     }
 
-    async fn send(&mut self, item: Outgoing) -> Result<(), String> {
+    async fn send(&mut self, item: Outgoing) -> Result<(), Ending> {
         let is_block = !matches!(item, Outgoing::Message(_) | Outgoing::End { .. });
         match item {
-            Outgoing::Message(message) => self.transport.send_message(&message),
+            Outgoing::Message(message) => {
+                let (command, payload) = (message.command(), message.payload());
+                self.frame(command, &payload);
+            }
             Outgoing::Block { hash, with_witness } => self.send_block(hash, with_witness).await?,
             Outgoing::Compact { hash, nonce } => {
                 let compact = self.read(hash, move |raw| Some(CompactBlock::new(&parse(raw)?, nonce))).await?;
-                self.transport.send_message(&Message::CmpctBlock(Box::new(compact)));
+                self.frame(Command::CMPCTBLOCK, &Message::CmpctBlock(Box::new(compact)).payload());
             }
             Outgoing::Transactions(request) => self.send_transactions(request).await?,
-            Outgoing::End { reason } => return Err(reason),
+            Outgoing::End { .. } => return Err(Ending::Asked),
         }
         self.take_output();
         if is_block && self.block_since.is_none() {
@@ -355,22 +381,25 @@ impl Connection {
         Ok(())
     }
 
-    async fn send_block(&mut self, hash: BlockHash, with_witness: bool) -> Result<(), String> {
+    async fn send_block(&mut self, hash: BlockHash, with_witness: bool) -> Result<(), Ending> {
         if with_witness {
             let raw = self.read(hash, Some).await?;
-            self.transport.send(Command::BLOCK, raw.as_bytes());
+            self.frame(Command::BLOCK, raw.as_bytes());
         } else {
             let bytes = self.read(hash, |raw| Some(parse(raw)?.stripped())).await?;
-            self.transport.send(Command::BLOCK, &bytes);
+            self.frame(Command::BLOCK, &bytes);
         }
         Ok(())
     }
 
-    async fn send_transactions(&mut self, request: BlockTransactionsRequest) -> Result<(), String> {
+    async fn send_transactions(&mut self, request: BlockTransactionsRequest) -> Result<(), Ending> {
         let hash = request.block_hash;
         let made = self.read(hash, move |raw| Some(BlockTransactions::new(&parse(raw)?, &request))).await?;
         match made {
-            Some(answer) => self.transport.send_message(&Message::BlockTxn(answer)),
+            Some(answer) => {
+                let answer = Message::BlockTxn(answer);
+                self.frame(answer.command(), &answer.payload());
+            }
             None => {
                 // If the receiver is gone, the network is ending.
                 let _ = self.events.send(Event::BadTransactionsRequest { from: self.new.id }).await;
@@ -384,7 +413,7 @@ impl Connection {
         &self,
         hash: BlockHash,
         make: impl FnOnce(RawBlock) -> Option<T> + Send + 'static,
-    ) -> Result<T, String> {
+    ) -> Result<T, Ending> {
         let engine = Arc::clone(&self.engine);
         let place = Arc::clone(&self.reads).acquire_owned().await;
         let read = tokio::task::spawn_blocking(move || {
@@ -393,7 +422,17 @@ impl Connection {
         });
         let made = read.await;
         drop(place);
-        made.ok().flatten().ok_or_else(|| "cannot load block from disk".to_owned())
+        made.ok().flatten().ok_or(Ending::BlockUnreadable)
+    }
+
+    /// Puts a message into the output: Core's `PushMessage`.
+    fn frame(&mut self, command: Command, payload: &[u8]) {
+        let id = self.new.id;
+        self.host.debug(|| format!("sending {} ({} bytes) peer={id}", command.as_str(), payload.len()));
+        if let Some(capture) = &self.capture {
+            capture.write(&self.new.endpoint, Direction::Sent, command, payload, self.host.as_ref());
+        }
+        self.transport.send(command, payload);
     }
 
     /// Tells the manager, now and then, how much of a long message has come.
@@ -472,7 +511,7 @@ mod tests {
             Moment::default()
         }
 
-        fn log(&self, _: bool, _: &str) {}
+        fn log_line(&self, _: &lydian_engine::LogLine) {}
 
         fn fill_random(&self, bytes: &mut [u8]) {
             bytes.fill(1);
@@ -516,9 +555,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(50)).await;
             outbox.push(Outgoing::End { reason: "enough".to_owned() });
             let ended = timeout(FAREWELL_TIME * 4, incoming.recv()).await;
-            assert!(
-                matches!(ended, Ok(Some(Event::Disconnected { peer: PeerId(7), reason, .. })) if reason == "enough")
-            );
+            assert!(matches!(ended, Ok(Some(Event::Disconnected { peer: PeerId(7), .. }))));
             running.await.unwrap();
         });
     }

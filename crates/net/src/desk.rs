@@ -1,6 +1,7 @@
 //! The thread of the manager: takes events one after the other, carries out what the manager wants. Never waits for a socket, a disk or a validation.
 
 use crate::Host;
+use crate::capture::{Capture, Direction};
 use crate::dial::Dialer;
 use crate::event::Event;
 use crate::figures::Figures;
@@ -10,6 +11,7 @@ use crate::store::Delivery;
 use lydian_p2p::PeerMemory;
 use lydian_p2p::manager::{Action, BlockFate, PeerId, PeerManager};
 use lydian_primitives::BlockHash;
+use lydian_wire::{Command, Endpoint};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +42,9 @@ pub(crate) struct Desk {
     /// How often freed memory is still to be given back, and when next: what a closed connection held is freed over
     /// some seconds.
     trims: (u32, Duration),
+    capture: Option<Arc<Capture>>,
+    /// Where peers are, while messages are captured.
+    endpoints: HashMap<PeerId, Endpoint>,
 }
 
 impl Desk {
@@ -64,6 +69,19 @@ impl Desk {
             is_ending,
             figures,
             trims: (0, Duration::ZERO),
+            capture: None,
+            endpoints: HashMap::new(),
+        }
+    }
+
+    /// Writes what is received to files: `-capturemessages`.
+    pub(crate) fn capture_to(self, capture: Option<Arc<Capture>>) -> Desk {
+        Desk { capture, ..self }
+    }
+
+    fn capture(&self, from: PeerId, command: Command, payload: &[u8]) {
+        if let Some((capture, endpoint)) = self.capture.as_ref().zip(self.endpoints.get(&from)) {
+            capture.write(endpoint, Direction::Received, command, payload, self.host.as_ref());
         }
     }
 
@@ -86,16 +104,20 @@ impl Desk {
         match event {
             Event::Connected { new, outbox } => {
                 self.peers.insert(new.id, (outbox, new.memory.clone()));
+                if self.capture.is_some() {
+                    self.endpoints.insert(new.id, new.endpoint);
+                }
                 self.manager.connected(new, now);
             }
             Event::Message { from, command, payload, _permit, _charge } => {
+                self.capture(from, command, &payload);
                 self.manager.received(from, command, payload, now);
             }
             Event::BadTransactionsRequest { from } => self.manager.bad_transactions_request(from, now),
             Event::Progress { from, bytes } => self.manager.progressed(from, bytes, now),
-            Event::Disconnected { peer, reason, wants_v1 } => {
-                self.host.log(true, &format!("disconnected peer={peer}: {reason}"));
+            Event::Disconnected { peer, wants_v1 } => {
                 self.peers.remove(&peer);
+                self.endpoints.remove(&peer);
                 if wants_v1 {
                     self.manager.retry_with_v1(peer);
                 }
@@ -160,7 +182,7 @@ impl Desk {
                 // Waits only if the disk has not taken the files of hours. Nobody to take it: the network could not begin.
                 let _ = self.saves.send((file, bytes));
             }
-            Action::Log { is_debug, text } => self.host.log(is_debug, &text),
+            Action::Log(line) => self.host.log_line(&line),
             Action::Store { from, hash, bytes } => self.store(from, hash, bytes),
         }
     }

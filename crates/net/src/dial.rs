@@ -1,6 +1,7 @@
 //! Opens connections and resolves names, as the manager wants it, and takes those of others. Input: a target. Output: a connection that converses until it ends, or why there is
 //! none. Decides nothing: whom to connect to, when, and by which transport is the manager's.
 
+use crate::capture::Capture;
 use crate::connection::Connection;
 use crate::event::Event;
 use crate::listen::Listen;
@@ -50,6 +51,7 @@ pub(crate) struct Dialer {
     memory: Arc<MemoryBudget>,
     reads: Arc<Semaphore>,
     totals: Arc<TrafficTotals>,
+    capture: Option<Arc<Capture>>,
 }
 
 impl Dialer {
@@ -78,12 +80,22 @@ impl Dialer {
             memory: MemoryBudget::new(plan(connect)),
             reads: queues::reads(),
             totals,
+            capture: settings
+                .data
+                .clone()
+                .filter(|_| settings.captures_messages)
+                .map(|data| Arc::new(Capture::new(data))),
         }
     }
 
     /// The memory of all connections.
     pub(crate) fn memory(&self) -> &Arc<MemoryBudget> {
         &self.memory
+    }
+
+    /// Where messages are written, if they are.
+    pub(crate) fn capture(&self) -> Option<&Arc<Capture>> {
+        self.capture.as_ref()
     }
 
     /// An attempt, and the connection that comes of it.
@@ -123,7 +135,7 @@ impl Dialer {
         let addresses = match lookup_host((host.as_str(), 0)).await {
             Ok(found) => found.take(count_max).map(|address| NetAddr::from(address.ip())).collect(),
             Err(error) => {
-                self.host.log(true, &format!("{host} could not be resolved: {error}"));
+                self.host.debug(|| format!("{host} could not be resolved: {error}"));
                 Vec::new()
             }
         };
@@ -178,7 +190,10 @@ impl Dialer {
         let (host, engine) = (Arc::clone(&self.host), Arc::clone(&self.engine));
         let (reader, writer) = stream.split();
         let limits = (self.buffers, Arc::clone(&self.reads));
-        Connection::new(new, transport, self.events.clone(), host, engine, limits).run(reader, writer).await;
+        Connection::new(new, transport, self.events.clone(), host, engine, limits)
+            .capture_to(self.capture.clone())
+            .run(reader, writer)
+            .await;
     }
 }
 

@@ -37,7 +37,6 @@ pub(crate) enum Event {
     /// `wants_v1`: it ended before v2 was spoken, and v1 may do.
     Disconnected {
         peer: PeerId,
-        reason: String,
         wants_v1: bool,
     },
     AttemptFailed {

@@ -3,6 +3,7 @@
 
 use crate::Host;
 use lydian_disk::{Disk, OwnDir};
+use lydian_engine::LogLevel;
 use lydian_p2p::files::{Files, FilesError, NETWORK_FILES, Origin};
 use lydian_p2p::manager::{ManagerSettings, SavedFile};
 use lydian_p2p::{AddrMan, Bans};
@@ -33,30 +34,61 @@ pub(crate) fn load(
     let empty = if settings.connect.deterministic_addrman { AddrMan::deterministic } else { AddrMan::new };
     let Some(DataFolder { disk, folder }) = data else { return Ok((empty(random), bans)) };
     let files = Files::new(disk.as_ref(), folder, settings.params.magic);
+    host.log(LogLevel::Info, "init message: Loading P2P addresses…".to_owned());
+    let began = host.now().elapsed;
     let (mut addrman, origin) = files.load_addrman(random, empty)?;
     addrman.set_check_every(settings.connect.check_addrman);
-    host.log(
-        false,
-        &match origin {
-            Origin::SetAside { backup } => {
-                format!(
-                    "Creating new peers.dat because the file version was not compatible. Original backed up to {}",
-                    backup.display()
-                )
-            }
-            Origin::Created => "Creating peers.dat because the file was not found".to_owned(),
-            _ => format!("Loaded {} addresses from peers.dat", addrman.size(None, None)),
-        },
-    );
-    match files.load_bans(&mut bans, host.now().unix)? {
-        Origin::Recreated { error } => host.log(false, &format!("Recreating the banlist database: {error}")),
-        Origin::File { dropped } => dropped.iter().for_each(|line| host.log(false, line)),
-        Origin::Created | Origin::SetAside { .. } => {}
+    let took = || host.now().elapsed.saturating_sub(began).as_millis();
+    let path = quoted(folder.join(SavedFile::Peers.name()).display());
+    match origin {
+        Origin::SetAside { .. } => {
+            let text = format!(
+                "Creating new peers.dat because the file version was not compatible ({path}). Original backed up to peers.dat.bak"
+            );
+            host.log(LogLevel::Warning, text);
+        }
+        Origin::Created => {
+            host.log(LogLevel::Info, format!("Creating peers.dat because the file was not found ({path})"));
+        }
+        _ => {
+            let count = addrman.size(None, None);
+            host.log(LogLevel::Info, format!("Loaded {count} addresses from peers.dat {}ms", took()));
+        }
     }
+    load_bans(&files, &mut bans, host)?;
     if settings.connect.chooses_peers {
         settings.connect.anchors = files.take_anchors()?;
+        let count = settings.connect.anchors.len();
+        if count > 0 {
+            host.log(LogLevel::Info, format!("Loaded {count} addresses from {}", quoted(SavedFile::Anchors.name())));
+        }
     }
     Ok((addrman, bans))
+}
+
+/// Core's `fs::quoted`.
+fn quoted(path: impl std::fmt::Display) -> String {
+    format!("\"{path}\"")
+}
+
+fn load_bans(files: &Files<'_>, bans: &mut Bans, host: &dyn Host) -> Result<(), FilesError> {
+    host.log(LogLevel::Info, "init message: Loading banlist…".to_owned());
+    let began = host.now();
+    match files.load_bans(bans, began.unix)? {
+        Origin::Recreated { error } => {
+            host.log(LogLevel::Error, error.to_string());
+            host.log(LogLevel::Info, "Recreating the banlist database".to_owned());
+        }
+        Origin::File { dropped } => {
+            dropped.into_iter().for_each(|line| host.log(LogLevel::Info, line));
+            let took = host.now().elapsed.saturating_sub(began.elapsed).as_millis();
+            host.debug(|| format!("Loaded {} banned node addresses/subnets {took}ms", bans.list(began.unix).len()));
+        }
+        Origin::Created | Origin::SetAside { .. } => {
+            host.log(LogLevel::Info, "Recreating the banlist database".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// Writes until nobody has anything to be written. A failure is the log's: what is lost is known again after the next time.
@@ -64,8 +96,8 @@ pub(crate) fn write(data: Option<&DataFolder>, saves: &Receiver<Save>, host: &dy
     for (file, bytes) in saves {
         let Some(DataFolder { disk, folder }) = data else { continue };
         match OwnDir::new(folder, NETWORK_FILES).replace(disk.as_ref(), &folder.join(file.name()), &bytes) {
-            Ok(()) => host.log(true, &format!("{} bytes were written to {}", bytes.len(), file.name())),
-            Err(error) => host.log(false, &format!("Error: {} was not written: {error}", file.name())),
+            Ok(()) => host.debug(|| format!("{} bytes were written to {}", bytes.len(), file.name())),
+            Err(error) => host.log(LogLevel::Error, format!("{} was not written: {error}", file.name())),
         }
     }
 }

@@ -8,9 +8,11 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod connection;
 mod desk;
 mod dial;
+mod ending;
 mod event;
 mod figures;
 mod files;
@@ -24,6 +26,7 @@ mod socks;
 mod store;
 mod validate;
 
+pub use capture::CAPTURE_FILES;
 pub use figures::Figures;
 pub use files::DataFolder;
 pub use handle::Handle;
@@ -33,7 +36,7 @@ pub use validate::{ValidationEnd, Validator};
 use desk::Desk;
 use dial::Dialer;
 use event::Event;
-use lydian_engine::{Engine, Observer};
+use lydian_engine::{Engine, LogLevel, LogLine, LogSwitches, Observer};
 use lydian_p2p::files::FilesError;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
 use lydian_p2p::permissions::Whitelist;
@@ -57,10 +60,33 @@ const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
 /// What reads the clocks, writes the log and makes keys for us.
 pub trait Host: Send + Sync + std::fmt::Debug + 'static {
     fn now(&self) -> Moment;
-    /// A line of category `net`.
-    fn log(&self, is_debug: bool, text: &str);
+    fn log_line(&self, line: &LogLine);
+    /// Microseconds since 1970, as [`Host::now`] has seconds.
+    fn unix_micros(&self) -> u64 {
+        self.now().unix.0.saturating_mul(1_000_000)
+    }
+    /// What is logged now. By default everything.
+    fn log_switches(&self) -> LogSwitches {
+        LogSwitches::default()
+    }
     /// Bytes fit for keys.
     fn fill_random(&self, bytes: &mut [u8]);
+}
+
+impl dyn Host + '_ {
+    /// Logs a line; its place is the caller's.
+    #[track_caller]
+    pub(crate) fn log(&self, level: LogLevel, text: String) {
+        self.log_line(&LogLine::new(level, text));
+    }
+
+    /// Logs a line of the category `net`, which is made only if it is logged.
+    #[track_caller]
+    pub(crate) fn debug(&self, text: impl FnOnce() -> String) {
+        if self.log_switches().is_on("net") {
+            self.log_line(&LogLine::new(LogLevel::Debug("net"), text()));
+        }
+    }
 }
 
 /// Where to listen and whom to connect to.
@@ -77,6 +103,8 @@ pub struct NetworkSettings {
     pub data: Option<DataFolder>,
     /// Seconds: `-bantime`.
     pub ban_time: u64,
+    /// Write all messages to files in the folder of `data`: `-capturemessages`.
+    pub captures_messages: bool,
 }
 
 /// Bytes of one connection that wait at most: `-maxreceivebuffer` and `-maxsendbuffer`.
@@ -144,6 +172,7 @@ pub struct Network {
     addresses: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
     runtime: Option<Runtime>,
+    host: Arc<dyn Host>,
 }
 
 impl Network {
@@ -157,6 +186,8 @@ impl Network {
         let mut random = ChaCha20Rng::from_seed(settings.manager.seed);
         random.set_stream(1);
         let mut wishes = settings.manager.clone();
+        // Addresses are grouped by their first bits; there is no map of autonomous systems.
+        host.log(LogLevel::Info, "Using /16 prefix for IP bucketing".to_owned());
         let (addrman, bans) =
             files::load(settings.data.as_ref(), &mut wishes, settings.ban_time, host.as_ref(), &mut random)
                 .map_err(NetworkError::Files)?;
@@ -169,12 +200,18 @@ impl Network {
             .map_err(|error| NetworkError::Runtime { reason: error.to_string() })?;
         let (events, incoming) = queues::events();
         let is_ending = Arc::new(AtomicBool::new(false));
-        let manager = PeerManager::new(Arc::clone(engine), wishes, addrman, bans);
+        host.log(LogLevel::Info, format!("SetNetworkActive: {}", settings.manager.connect.is_network_active));
+        let mut manager = PeerManager::new(Arc::clone(engine), wishes, addrman, bans);
+        manager.set_log_switches(host.log_switches());
         let totals = Arc::clone(manager.traffic());
         let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine), totals));
         let mut addresses = Vec::new();
         for place in &settings.listen {
-            addresses.extend(runtime.block_on(async { listen::listen(*place, &dialer) })?);
+            let bound = runtime.block_on(async { listen::listen(*place, &dialer) })?;
+            if let Some(address) = bound {
+                host.log(LogLevel::Info, format!("Bound to {address}"));
+            }
+            addresses.extend(bound);
         }
         runtime.spawn(dial::tick(events.clone()));
         let initial_download = Arc::clone(&settings.manager.initial_download);
@@ -186,19 +223,24 @@ impl Network {
         let (saves, to_save) = queues::saves();
         let (data, save_host) = (settings.data.clone(), Arc::clone(&host));
         let memory = Arc::clone(dialer.memory());
+        let capture = dialer.capture().cloned();
         let sockets = (dialer, runtime.handle().clone());
+        let told = Arc::clone(&host);
+        // The threads of the sockets are one thing to who reads the log.
+        told.log(LogLevel::Info, format!("{} thread start", "net"));
         let desk = Desk::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));
+        let desk = desk.capture_to(capture);
         let threads = vec![
-            spawn("msghand", move || desk.work(incoming))?,
-            spawn("save", move || files::write(data.as_ref(), &to_save, save_host.as_ref()))?,
-            spawn("store", move || storer.work(&to_store))?,
-            spawn("validate", {
+            spawn("msghand", &told, move || desk.work(incoming))?,
+            spawn("save", &told, move || files::write(data.as_ref(), &to_save, save_host.as_ref()))?,
+            spawn("store", &told, move || storer.work(&to_store))?,
+            spawn("validate", &told, {
                 let validator = Arc::clone(&validator);
                 move || validator.work()
             })?,
         ];
-        let runtime = Some(runtime);
-        Ok(Network { is_ending, events: own_events, validator, figures, memory, addresses, threads, runtime })
+        let (events, runtime) = (own_events, Some(runtime));
+        Ok(Network { is_ending, events, validator, figures, memory, addresses, threads, runtime, host: told })
     }
 
     /// Where it listens: ports that were left to the system are those it chose.
@@ -236,6 +278,7 @@ impl Drop for Network {
         // Connections and the ticking end with it, and with them the last sender of events.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(SHUTDOWN_TIME);
+            self.host.log(LogLevel::Info, format!("{} thread exit", "net"));
         }
         for thread in self.threads.drain(..) {
             // One that panicked has said so.
@@ -244,10 +287,20 @@ impl Drop for Network {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, NetworkError> {
+/// A thread whose start and end are logged: Core's `TraceThread`.
+fn spawn(
+    name: &'static str,
+    host: &Arc<dyn Host>,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, NetworkError> {
+    let host = Arc::clone(host);
     std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(work)
+        .spawn(move || {
+            host.log(LogLevel::Info, format!("{name} thread start"));
+            work();
+            host.log(LogLevel::Info, format!("{name} thread exit"));
+        })
         .map_err(|error| NetworkError::Runtime { reason: error.to_string() })
 }
 

@@ -3,7 +3,9 @@
 //! Core's `ConnectDirectly` and `ConnectThroughProxy`. A proxy that cannot be reached is told in the log once, and once more when it is there again: what
 //! goes through it is tried all the time. Names go to the proxy as they are and are resolved by nobody else.
 
+use crate::socks::SocksError;
 use crate::{Host, socks};
+use lydian_engine::LogLevel;
 use lydian_p2p::manager::{AttemptFailure, Target};
 use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress, Way};
 use lydian_wire::Endpoint;
@@ -123,13 +125,34 @@ impl Ways {
             let number = self.next_credentials.fetch_add(1, Ordering::Relaxed);
             format!("{}-{number}", self.prefix)
         });
+        self.host.debug(|| format!("SOCKS5 connecting {host}"));
         let connected = match &mut stream {
             Stream::Tcp(stream) => socks::connect(stream, host, port, credentials.as_deref()).await,
             Stream::Unix(stream) => socks::connect(stream, host, port, credentials.as_deref()).await,
         };
         match connected {
-            Ok(()) => Ok(stream),
-            Err(error) => Err(AttemptFailure::Target { reason: format!("proxy {}: {error}", proxy.address) }),
+            Ok(()) => {
+                self.host.debug(|| format!("SOCKS5 connected {host}"));
+                Ok(stream)
+            }
+            Err(error) => {
+                self.tell_of_socks(&error, host, port);
+                Err(AttemptFailure::Target { reason: format!("proxy {}: {error}", proxy.address) })
+            }
+        }
+    }
+
+    /// Core's `Socks5`, as far as it is the log's.
+    fn tell_of_socks(&self, error: &SocksError, host: &str, port: u16) {
+        match error {
+            SocksError::Refused(_) => {
+                self.host.debug(|| format!("Socks5() connect to {host}:{port} failed: {error}"));
+            }
+            SocksError::Timeout => self.host.log(
+                LogLevel::Info,
+                format!("Socks5() connect to {host}:{port} failed: InterruptibleRecv() timeout or other failure"),
+            ),
+            error => self.host.log(LogLevel::Error, error.to_string()),
         }
     }
 
@@ -141,12 +164,12 @@ impl Ways {
             Some(reason) => {
                 if lost.insert(name.clone()) {
                     let text = format!("Proxy {name} cannot be reached ({reason}): nobody is connected to through it");
-                    self.host.log(false, &text);
+                    self.host.log(LogLevel::Info, text);
                 }
             }
             None => {
                 if lost.remove(&name) {
-                    self.host.log(false, &format!("Proxy {name} can be reached again"));
+                    self.host.log(LogLevel::Info, format!("Proxy {name} can be reached again"));
                 }
             }
         }

@@ -45,9 +45,9 @@ impl fmt::Display for SocksError {
             Self::RefusedCredentials => f.write_str("Proxy authentication unsuccessful"),
             Self::NotAccepted => f.write_str("Proxy failed to accept request"),
             Self::Refused(reply) => refusal(*reply, f),
-            Self::Malformed => f.write_str("malformed proxy response"),
+            Self::Malformed => f.write_str("Error: malformed proxy response"),
             Self::Timeout => f.write_str("the proxy did not answer in time"),
-            Self::Broken(reason) => write!(f, "Error reading from proxy: {reason}"),
+            Self::Broken(_) => f.write_str("Error reading from proxy"),
         }
     }
 }
@@ -198,8 +198,8 @@ mod tests {
             (b"\x05\x00\x05\x05\x00\x01", "connection refused"),
             (b"\x05\x00\x05\xf0\x00\x01", "onion service descriptor can not be found"),
             (b"\x05\x00\x05\x77\x00\x01", "unknown (0x77)"),
-            (b"\x05\x00\x05\x00\x01\x01", "malformed proxy response"),
-            (b"\x05\x00\x05\x00\x00\x02", "malformed proxy response"),
+            (b"\x05\x00\x05\x00\x01\x01", "Error: malformed proxy response"),
+            (b"\x05\x00\x05\x00\x00\x02", "Error: malformed proxy response"),
         ] {
             assert_eq!(ask("a", Some("me"), answers).0.unwrap_err().to_string(), expected);
         }

@@ -8,7 +8,7 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 mod support;
 
-use lydian_engine::{Engine, Unobserved};
+use lydian_engine::{Engine, LogLine, Unobserved};
 use lydian_net::Host;
 use lydian_oracle::{Daemon, Scratch, or_skip};
 use lydian_p2p::Moment;
@@ -36,10 +36,10 @@ impl Host for TestHost {
         support::moment(self.began)
     }
 
-    fn log(&self, _: bool, text: &str) {
+    fn log_line(&self, line: &LogLine) {
         if std::env::var_os("LYDIAN_NET_LOG").is_some() {
             use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "{} {text}", self.name);
+            let _ = writeln!(std::io::stderr(), "{} {}", self.name, line.text);
         }
     }
 

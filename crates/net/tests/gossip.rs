@@ -10,7 +10,7 @@
 mod support;
 
 use lydian_consensus::U256;
-use lydian_engine::{Engine, InitialDownload, Unobserved};
+use lydian_engine::{Engine, InitialDownload, LogLine, Unobserved};
 use lydian_net::{Host, Network};
 use lydian_oracle::Scratch;
 use lydian_p2p::local_address::{LocalAddresses, LocalSettings};
@@ -47,7 +47,7 @@ impl Host for FastHost {
         Moment::new(elapsed, UnixTime(self.unix + elapsed.as_secs()))
     }
 
-    fn log(&self, _: bool, _: &str) {}
+    fn log_line(&self, _: &LogLine) {}
 
     fn fill_random(&self, bytes: &mut [u8]) {
         support::fill_random(bytes);

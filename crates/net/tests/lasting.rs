@@ -9,7 +9,7 @@
 mod support;
 
 use lydian_disk::RealDisk;
-use lydian_engine::Unobserved;
+use lydian_engine::{LogLine, Unobserved};
 use lydian_net::{DataFolder, Host, Listen, Network, NetworkError};
 use lydian_oracle::Scratch;
 use lydian_p2p::Moment;
@@ -33,7 +33,7 @@ impl Host for TestHost {
         support::moment(self.began)
     }
 
-    fn log(&self, _: bool, _: &str) {}
+    fn log_line(&self, _: &LogLine) {}
 
     fn fill_random(&self, bytes: &mut [u8]) {
         support::fill_random(bytes);

@@ -8,7 +8,7 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 mod support;
 
-use lydian_engine::{Engine, Unobserved};
+use lydian_engine::{Engine, LogLevel, LogLine, Unobserved};
 use lydian_net::{Host, Listen};
 use lydian_oracle::Scratch;
 use lydian_p2p::Moment;
@@ -41,9 +41,9 @@ impl Host for TestHost {
         support::moment(self.began)
     }
 
-    fn log(&self, is_debug: bool, text: &str) {
-        if !is_debug {
-            self.told.lock().unwrap().push(text.to_owned());
+    fn log_line(&self, line: &LogLine) {
+        if !matches!(line.level, LogLevel::Debug(_)) {
+            self.told.lock().unwrap().push(line.text.clone());
         }
     }
 

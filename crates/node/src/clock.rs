@@ -38,6 +38,11 @@ pub(crate) fn mockable_now() -> u64 {
     }
 }
 
+/// The time of `setmocktime`, if one is set.
+pub(crate) fn mocked() -> Option<u64> {
+    Some(MOCKED.load(Ordering::Relaxed)).filter(|seconds| *seconds > 0)
+}
+
 /// From here on it is this time, and stays so; 0 lets the clock count again.
 pub(crate) fn mock(seconds: u64) {
     MOCKED.store(seconds, Ordering::Relaxed);

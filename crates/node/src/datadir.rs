@@ -229,6 +229,7 @@ mod tests {
             ("chainstate", status::STATUS_FILES),
             (".", lydian_p2p::files::NETWORK_FILES),
             (".", MOVED_FILES),
+            ("message_capture/*", lydian_net::CAPTURE_FILES),
             ("-debuglogfile", crate::log::LOG_FILES),
             ("-pid", crate::run::PID_FILES),
             ("-settings", crate::settings::SETTINGS_FILES),

@@ -72,7 +72,7 @@ fn live(arguments: Vec<OsString>) -> u8 {
         // It is full only if the process ends already.
         let _ = leave.try_send(code);
     };
-    let code = match thread::Builder::new().name("lydian".to_owned()).spawn(body) {
+    let code = match thread::Builder::new().name("init".to_owned()).spawn(body) {
         // Nothing is sent if the thread panics, which it has told by then.
         Ok(_) => left.recv().unwrap_or(exit::PANIC),
         Err(error) => {

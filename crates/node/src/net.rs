@@ -1,13 +1,13 @@
 //! The network of the node. Input: a session, an engine. Output: [`lydian_net::Network`], which works until it is dropped. Wiring only: clock, log and
 //! random numbers are handed to it.
 
-use crate::clock::{mockable_now, node_now, now_nanos};
+use crate::clock::{mockable_now, mocked, node_now, now_micros, now_nanos};
 use crate::host::interfaces;
-use crate::log::{Category, Log};
+use crate::log::Log;
 use crate::run::Session;
 use crate::settings::Prune;
 use crate::settings::net::{Bind, NetSettings};
-use lydian_engine::{Engine, Observer};
+use lydian_engine::{Engine, LogLine, LogSwitches, Observer};
 use lydian_net::{Buffers, DataFolder, Host, Listen, Network, NetworkError, NetworkSettings, ValidationEnd};
 use lydian_p2p::local_address::{LocalAddresses, LocalSettings};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
@@ -64,12 +64,9 @@ pub(crate) fn start(
         buffers: Buffers { receive: settings.net.receive_buffer_bytes, send: settings.net.send_buffer_bytes },
         data: Some(DataFolder { disk: Arc::clone(&session.disk), folder: settings.datadir.clone() }),
         ban_time: settings.net.ban_seconds,
+        captures_messages: settings.net.captures_messages,
     };
-    let network = Network::start(engine, &network, host, observer)?;
-    for address in network.addresses() {
-        session.log.info(format!("Bound to {address}"));
-    }
-    Ok(network)
+    Network::start(engine, &network, host, observer)
 }
 
 /// Whom to connect to.
@@ -145,8 +142,16 @@ impl Host for NodeHost {
         Moment { elapsed: Duration::from_nanos(now_nanos()), mockable: node_now(), unix: UnixTime(mockable_now()) }
     }
 
-    fn log(&self, is_debug: bool, text: &str) {
-        if is_debug { self.log.debug(Category::NET, || text.to_owned()) } else { self.log.info(text) }
+    fn log_line(&self, line: &LogLine) {
+        self.log.take(line.level, line.place, &line.text);
+    }
+
+    fn log_switches(&self) -> LogSwitches {
+        self.log.switches()
+    }
+
+    fn unix_micros(&self) -> u64 {
+        mocked().map_or_else(now_micros, |seconds| seconds.saturating_mul(1_000_000))
     }
 
     fn fill_random(&self, bytes: &mut [u8]) {

@@ -119,7 +119,7 @@ fn shell(text: &str) -> Command {
 #[allow(clippy::disallowed_methods, reason = "the commands write files")]
 mod tests {
     use super::*;
-    use crate::log::{Categories, Levels};
+    use crate::log::{Categories, Levels, LogForm};
     use crate::settings::LogSettings;
     use lydian_disk::{Disk, SimDisk, read_whole};
     use std::path::{Path, PathBuf};
@@ -133,6 +133,7 @@ mod tests {
             shrink: false,
             categories: Categories::default(),
             levels: Levels::default(),
+            form: LogForm::default(),
         };
         let log = Arc::new(Log::new(Arc::new(disk.clone()), &settings, false));
         log.open(false).unwrap();

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::daemon;
 use crate::datadir::{DataDir, DataDirError};
 use crate::exit;
-use crate::log::Log;
+use crate::log::{Log, iso8601};
 use crate::notify::Notifier;
 use crate::settings::{Notice, Settings};
 use crate::signals::{self, Stop};
@@ -146,13 +146,14 @@ struct Ending {
 impl Ending {
     fn end(&self) {
         if !self.is_announced.swap(true, Ordering::Relaxed) {
+            self.log.info("Shutdown in progress...");
             self.notifier.run_all(&self.commands);
         }
         self.notifier.flush();
         if let Some(pid) = &self.pid
             && let Err(error) = own_pid(pid).change(self.disk.as_ref(), pid, Change::Remove)
         {
-            self.log.warning(format!("Unable to remove PID file: {error}"));
+            self.log.warning(format!("Unable to remove PID file ({}): {error}", pid.display()));
         }
         self.log.info("Shutdown done");
     }
@@ -179,14 +180,26 @@ impl Session<'_> {
     /// Runs the commands of `-shutdownnotify`, once; what is left to do comes after them.
     pub(crate) fn announce_shutdown(&self) {
         if !self.ending.swap(true, Ordering::Relaxed) {
+            self.log.info("Shutdown in progress...");
             self.notifier.run_all(&self.settings.shutdownnotify);
         }
     }
 }
 
+/// Core's `CLIENT_NAME`.
+const CLIENT_NAME: &str = "Lydian";
+
 /// The first lines of the log: Core's.
 fn greet(settings: &Settings, log: &Log) {
-    log.info(format!("Lydian version {}", env!("CARGO_PKG_VERSION")));
+    let build = if cfg!(debug_assertions) { "debug build" } else { "release build" };
+    log.info(format!("{CLIENT_NAME} version {}", format_args!("v{} ({build})", env!("CARGO_PKG_VERSION"))));
+    log.info("Log output may contain privacy-sensitive information. Be cautious when sharing logs.");
+    if !settings.log.form.is_rate_limited {
+        log.info("Log rate limiting disabled");
+    }
+    if !settings.log.form.has_timestamps {
+        log.info(format!("Startup time: {}", iso8601(i64::from(clock::now()))));
+    }
     if let Some(default) = &settings.default_datadir {
         log.info(format!("Default data directory {}", default.display()));
     }
@@ -205,4 +218,5 @@ fn greet(settings: &Settings, log: &Log) {
             Notice::Stderr(_) => {}
         }
     }
+    log.info("No wallet support compiled in!");
 }

@@ -3,18 +3,18 @@
 //! Wiring only: the clock, the log and the wish to stop are handed to `lydian_rpc`, which does the rest.
 
 use crate::clock::{mock, now_micros, now_nanos};
-use crate::log::{Category, Log, TipLine, progress};
+use crate::log::{Log, TipLine, progress};
 use crate::run::Session;
 use crate::settings::Prune;
 use crate::settings::rpc::RpcSettings;
 use crate::signals::Stop;
 use lydian_consensus::{Chain, U256};
-use lydian_engine::{Engine, Observer};
+use lydian_engine::{Engine, LogLine, Observer};
 use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
-    BindError, Context, Cookie, CookieError, CookiePermissions, Host, LogLevel, NodeSettings, Peers, ProgressOf,
-    PruneMode, Server, ServerError, ServerSettings, Subnet, Users, Whitelist, Witness, bind_addresses,
+    BindError, Context, Cookie, CookieError, CookiePermissions, Host, NodeSettings, Peers, ProgressOf, PruneMode,
+    Server, ServerError, ServerSettings, Subnet, Users, Whitelist, Witness, bind_addresses,
 };
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::fmt;
@@ -222,6 +222,7 @@ fn users(session: &Session<'_>, rpc: &RpcSettings) -> Result<(Users, Option<Cook
                 let made = Cookie::write(Arc::clone(&session.disk), path, permissions);
                 let (made, password) = made.map_err(ServeError::Cookie)?;
                 session.log.info(format!("Generated RPC authentication cookie {}", made.path().display()));
+                session.log.info(format!("Permissions used for cookie: {}", symbolic(permissions)));
                 session.log.info("Using random cookie authentication.");
                 users.add_cookie(&password).map_err(ServeError::Cookie)?;
                 cookie = Some(made);
@@ -242,6 +243,15 @@ fn users(session: &Session<'_>, rpc: &RpcSettings) -> Result<(Users, Option<Cook
         users.add_rpcauth(&line.0).map_err(|_| ServeError::Auth)?;
     }
     Ok((users, cookie))
+}
+
+/// Core's `PermsToSymbolicString` of the file that is written.
+fn symbolic(permissions: Option<CookiePermissions>) -> &'static str {
+    match permissions {
+        None | Some(CookiePermissions::Owner) => "rw-------",
+        Some(CookiePermissions::Group) => "rw-r-----",
+        Some(CookiePermissions::All) => "rw-r--r--",
+    }
 }
 
 /// What only the program knows.
@@ -285,17 +295,8 @@ impl Host for NodeHost {
         self.log.set_category(name, is_on)
     }
 
-    fn log(&self, level: LogLevel, message: &str) {
-        match level {
-            LogLevel::Debug(name) => {
-                if let Some(category) = Category::find(name) {
-                    self.log.debug(category, || message);
-                }
-            }
-            LogLevel::Info => self.log.info(message),
-            LogLevel::Warning => self.log.warning(message),
-            LogLevel::Error => self.log.error(message),
-        }
+    fn log_line(&self, line: &LogLine) {
+        self.log.take(line.level, line.place, &line.text);
     }
 
     fn verification_progress(&self, tip: &ProgressOf, now: i64) -> f64 {

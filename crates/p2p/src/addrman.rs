@@ -18,6 +18,7 @@ mod check;
 mod collisions;
 mod file;
 mod info;
+mod log;
 mod places;
 mod select;
 mod tables;
@@ -62,6 +63,7 @@ pub struct AddrMan {
     /// `-checkaddrman`: everything is checked after every so many operations; 0: never.
     check_every: u32,
     operations: u32,
+    lines: log::Lines,
 }
 
 /// Entries of one network.
@@ -114,6 +116,7 @@ impl AddrMan {
             counts: BTreeMap::new(),
             last_good: UnixTime(1),
             collisions: BTreeSet::new(),
+            lines: log::Lines::default(),
             check_every: 0,
             operations: 0,
         }
@@ -146,6 +149,16 @@ impl AddrMan {
     /// Takes addresses that `source` told of; their times count as `penalty_s` older, but for what it says of itself. Says how many got a place.
     pub fn add(&mut self, addresses: &[TimedAddress], source: &NetAddr, penalty_s: u64, now: UnixTime) -> usize {
         let added = addresses.iter().filter(|address| self.add_one(address, source, penalty_s, now)).count();
+        if added > 0 {
+            self.note(|this| {
+                format!(
+                    "Added {added} addresses (of {}) from {source}: {} tried, {} new",
+                    addresses.len(),
+                    this.size(None, Some(false)),
+                    this.size(None, Some(true))
+                )
+            });
+        }
         self.operated();
         added
     }
@@ -207,6 +220,8 @@ impl AddrMan {
             self.new.put(place, id, network);
             if let Some(info) = self.infos.get_mut(&id) {
                 info.ref_count += 1;
+                let endpoint = info.address.endpoint;
+                self.note(|_| format!("Added {endpoint}{} to new[{bucket}][{}]", "", place % BUCKET_SIZE));
             }
         } else if is_first {
             self.delete(id);

@@ -5,11 +5,13 @@
 //! Invariant: a chain is entered only if it has, or has shown to have, the work of [`anti_dos_work`]: what has less goes through
 //! [`HeadersSync`], which keeps next to nothing. Cost: each header is hashed once, side by side, about 0.1 us. No clock, no randomness of its own.
 
+mod note;
 mod params;
 mod sync;
 #[cfg(test)]
 mod tests;
 
+pub use note::HeadersNote;
 pub use params::HeadersSyncParams;
 pub use sync::{HeadersSync, HeadersSyncEnd, HeadersSyncPhase, Processed};
 
@@ -54,11 +56,11 @@ pub enum HeadersFault {
 
 impl HeadersFault {
     /// Core's words in its log.
-    pub fn reason(self) -> &'static str {
+    pub fn reason(self, count: usize) -> String {
         match self {
-            HeadersFault::TooMany => "headers message size too large",
-            HeadersFault::InvalidProofOfWork => "header with invalid proof of work",
-            HeadersFault::NonContinuous => "non-continuous headers sequence",
+            HeadersFault::TooMany => format!("headers message size = {count}"),
+            HeadersFault::InvalidProofOfWork => "header with invalid proof of work".to_owned(),
+            HeadersFault::NonContinuous => "non-continuous headers sequence".to_owned(),
         }
     }
 }
@@ -73,6 +75,8 @@ pub struct Received {
     pub getheaders: Option<Vec<BlockHash>>,
     /// The last header of a message that does not connect: the peer has that block, should it become known.
     pub unknown: Option<BlockHash>,
+    /// For the log.
+    pub notes: Vec<HeadersNote>,
 }
 
 /// One peer, as far as headers go.
@@ -152,7 +156,9 @@ impl PeerHeaders {
         received: &mut Received,
     ) -> Option<Vec<HashedHeader>> {
         let sync = self.sync.as_mut()?;
+        let was_presync = sync.phase() == HeadersSyncPhase::Presync;
         let processed = sync.process(headers, is_full);
+        received.notes.extend(HeadersNote::of(sync, was_presync));
         let locator = processed.request_more.then(|| sync.next_locator());
         if sync.phase() == HeadersSyncPhase::Final {
             self.sync = None;
@@ -161,7 +167,10 @@ impl PeerHeaders {
             self.requested = None;
         }
         if let Some(locator) = locator {
+            let from = locator.first().copied();
             received.getheaders = self.request(context.now, || locator);
+            let is_sent = received.getheaders.is_some();
+            received.notes.extend(from.filter(|_| is_sent).map(|from| HeadersNote::More { from }));
         }
         processed.success.then_some(processed.headers)
     }
@@ -180,6 +189,13 @@ impl PeerHeaders {
         let Some(start) = tree.find(&first.header().prev_block) else {
             // Perhaps an announcement of a block whose parent is not here yet.
             received.getheaders = self.request(context.now, || locator(tree, tree.best_header()));
+            if received.getheaders.is_some() {
+                received.notes.push(HeadersNote::Unconnected {
+                    first: first.hash(),
+                    parent: first.header().prev_block,
+                    best_height: tree.height(tree.best_header()).0,
+                });
+            }
             received.unknown = Some(last.hash());
             return;
         };
@@ -198,9 +214,15 @@ impl PeerHeaders {
             received.accept = headers;
         } else if is_full {
             let (params, sync) = (context.params, context.sync);
-            self.sync = Some(HeadersSync::new(params, sync, tree, start, minimum_work, context.unix_now, random));
+            let sync = HeadersSync::new(params, sync, tree, start, minimum_work, context.unix_now, random);
+            let (height, max_commitments) = (tree.height(start).0, sync.max_commitments());
+            received.notes.push(HeadersNote::Started { height, max_commitments, minimum_work });
+            self.sync = Some(sync);
             // Nothing is entered now, even where the work is there at once.
             let _ = self.continue_sync(&headers, is_full, context, received);
+        } else {
+            let count = u32::try_from(headers.len()).unwrap_or(u32::MAX);
+            received.notes.push(HeadersNote::LowWork { height: tree.height(start).0.saturating_add(count) });
         }
     }
 }

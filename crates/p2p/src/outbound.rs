@@ -75,6 +75,10 @@ pub struct Wish {
     pub address: TimedAddress,
     /// For [`AddrMan::attempt`]: a failure is the address's fault, since others can be reached.
     pub count_failure: bool,
+    /// It is one of the last run's.
+    pub is_anchor: bool,
+    /// The network that has no connection yet.
+    pub preferred: Option<Network>,
 }
 
 /// Chooses connections.
@@ -145,6 +149,8 @@ impl Outbound {
         let choice = self.choose(scene, addrman, random)?;
         addrman.resolve_collisions(scene.now.unix);
         let (_, groups) = diversity(scene.all());
+        let is_anchor = matches!(choice, Choice::Anchor);
+        let preferred = if let Choice::Of(network) = choice { Some(network) } else { None };
         let (kind, address) = match choice {
             Choice::Anchor => (ConnectionKind::BlockRelayOnly, self.take_anchor(scene, &groups)?),
             Choice::Any(kind) => (kind, find(kind, None, scene, &groups, addrman)?),
@@ -155,7 +161,7 @@ impl Outbound {
         };
         let (private, groups) = diversity(scene.connections.iter());
         let count_failure = groups.len() + private >= self.automatic_max.saturating_sub(1).min(2);
-        Some(Wish { kind, address, count_failure })
+        Some(Wish { kind, address, count_failure, is_anchor, preferred })
     }
 
     fn choose(&mut self, scene: &Scene<'_>, addrman: &AddrMan, random: &mut ChaCha20Rng) -> Option<Choice> {

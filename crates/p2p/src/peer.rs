@@ -16,11 +16,14 @@ mod gossip;
 mod handshake;
 mod keepalive;
 mod kind;
+mod reason;
 
 pub use gossip::AddressesFrom;
 pub use handshake::desirable_services;
 pub use keepalive::{PING_INTERVAL, TIMEOUT_INTERVAL};
 pub use kind::{ConnectionKind, Permissions};
+pub use reason::Note;
+pub(crate) use reason::misbehaviour;
 
 use crate::bans::Bans;
 use crate::local_address::LocalAddresses;
@@ -92,6 +95,8 @@ pub enum Event {
     WantsAddresses(AddressesFrom),
     /// A message that is not about the connection. Transactions that we want none of do not come; an `inv` of some is the receiver's to refuse.
     Message(Message),
+    /// For the log.
+    Note(Note),
 }
 
 /// How much older an address counts as the peer says.
@@ -103,6 +108,7 @@ pub enum DisconnectReason {
     /// It does not serve what this kind of connection is for.
     Services {
         offered: Services,
+        expected: Services,
     },
     ObsoleteVersion {
         version: i32,
@@ -132,11 +138,21 @@ pub enum DisconnectReason {
     /// A transaction, though we said that we want none.
     UnwantedTransaction,
     /// Nothing was ever received, or could ever be sent.
-    NoMessage,
-    SendTimeout,
-    ReceiveTimeout,
+    NoMessage {
+        seconds: u64,
+        has_received: bool,
+        has_sent: bool,
+    },
+    SendTimeout {
+        seconds: u64,
+    },
+    ReceiveTimeout {
+        seconds: u64,
+    },
     HandshakeTimeout,
-    PingTimeout,
+    PingTimeout {
+        wait: Duration,
+    },
 }
 
 /// What a peer did that it must not.
@@ -281,14 +297,18 @@ impl Peer {
             return;
         }
         self.keepalive.received(context.now);
-        if command == Command::VERSION || self.version == 0 {
-            if command == Command::VERSION && self.version == 0 {
-                self.receive_version(&payload, context, out);
-            }
+        if command == Command::VERSION && self.version == 0 {
+            self.receive_version(&payload, context, out);
+        } else if command == Command::VERSION {
+            out.push(Event::Note(Note::RedundantVersion));
+        } else if self.version == 0 {
+            out.push(Event::Note(Note::NonVersion { command }));
         } else if is_negotiation(command) {
             self.receive_negotiation(command, &payload, out);
         } else if self.is_connected {
             self.receive_connected(command, payload, context, out);
+        } else {
+            out.push(Event::Note(Note::BeforeVerack { command }));
         }
     }
 
@@ -304,18 +324,20 @@ impl Peer {
         }
         let is_address = command == Command::ADDR || command == Command::ADDRV2;
         if is_address && !self.connection.kind.relays_addresses() {
-            return;
+            return out.push(Event::Note(Note::IgnoredAddresses { command }));
         }
+        let bytes = payload.len();
         match Message::decode_owned(&command, payload) {
             Ok(Message::Ping(nonce)) => self.receive_ping(nonce, out),
-            Ok(Message::Pong(nonce)) => self.keepalive.pong(nonce, context.now),
+            Ok(Message::Pong(nonce)) => self.receive_pong(nonce, bytes, context.now, out),
             Ok(Message::Addr(addresses) | Message::AddrV2(addresses)) => {
                 self.receive_addresses(addresses, context, out)
             }
             Ok(Message::GetAddr) => self.receive_getaddr(context, out),
-            Ok(Message::Unknown { .. }) | Ok(Message::MemPool) => {}
+            Ok(Message::Unknown { .. }) => out.push(Event::Note(Note::UnknownMessage { command })),
+            Ok(Message::MemPool) => {}
             Ok(message) => out.push(Event::Message(message)),
-            Err(error) => self.receive_undecodable(command, error, out),
+            Err(error) => self.receive_undecodable(command, bytes, error, out),
         }
     }
 
@@ -336,9 +358,9 @@ impl Peer {
         }
     }
 
-    fn receive_undecodable(&mut self, command: Command, error: DecodeError, out: &mut Vec<Event>) {
+    fn receive_undecodable(&mut self, command: Command, bytes: usize, error: DecodeError, out: &mut Vec<Event>) {
         match error.penalty() {
-            Penalty::Ignore => {}
+            Penalty::Ignore => out.push(Event::Note(Note::Undecodable { command, bytes, error })),
             Penalty::Disconnect => self.disconnect(DisconnectReason::Payload { command, error }, out),
             Penalty::Misbehaving => self.misbehaving(command, error, out),
         }

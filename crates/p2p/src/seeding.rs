@@ -44,6 +44,8 @@ pub struct SeedingSettings {
     pub has_seednodes: bool,
     /// `-addnode` was given.
     pub has_added_nodes: bool,
+    /// Neither `-connect` nor `-noconnect` was given.
+    pub chooses_peers: bool,
 }
 
 /// A name to be resolved.
@@ -70,6 +72,10 @@ pub struct Seeding {
     /// The wait is that for seed nodes; names have theirs to come.
     is_for_seednodes: bool,
     is_fixed_used: bool,
+    /// For the log, of the default level.
+    lines: Vec<String>,
+    has_asked: bool,
+    is_done: bool,
 }
 
 impl Seeding {
@@ -88,7 +94,22 @@ impl Seeding {
         draw::shuffle(&mut names, random);
         let right_now = if settings.force_dns || addrman.is_empty() { names.len() } else { 0 };
         let wait_until = settings.has_seednodes.then(|| now.mockable + SEEDNODE_TIME);
+        let mut lines = Vec::new();
+        if !settings.dns {
+            lines.push("DNS seeding disabled".to_owned());
+        } else if settings.has_seednodes {
+            lines.push(format!(
+                "-seednode enabled. Trying the provided seeds for {} seconds before defaulting to the dnsseeds.",
+                SEEDNODE_TIME.as_secs()
+            ));
+        }
+        if !settings.fixed && settings.chooses_peers {
+            lines.push("Fixed seeds are disabled".to_owned());
+        }
         Seeding {
+            is_done: !settings.dns && !settings.force_dns,
+            has_asked: false,
+            lines,
             is_for_seednodes: settings.has_seednodes,
             settings,
             chain,
@@ -105,24 +126,60 @@ impl Seeding {
         if self.wait_until.is_some() && peers >= PEERS_ENOUGH {
             self.wait_until = None;
             self.names.truncate(self.right_now);
+            self.tell_enough();
         }
         // The time for the seed nodes goes by Core's `NodeClock`; between names Core sleeps.
         let clock = if self.is_for_seednodes { now.mockable } else { now.elapsed };
         if self.wait_until.is_some_and(|until| clock < until) {
             return Vec::new();
         }
-        let has_waited = self.wait_until.take().is_some() && !std::mem::take(&mut self.is_for_seednodes);
+        let waited = self.wait_until.take().is_some();
+        let was_for_seednodes = std::mem::take(&mut self.is_for_seednodes);
+        if waited && was_for_seednodes && !self.is_done {
+            let line = "Couldn't connect to enough peers via seed nodes. Handing fetch logic to the DNS seeds.";
+            self.lines.push(line.to_owned());
+        }
+        let has_waited = waited && !was_for_seednodes;
         if self.right_now == 0 && !self.names.is_empty() {
             if !has_waited && !addrman.is_empty() {
                 let many = addrman.size(None, None) >= ADDRESSES_MANY;
-                self.wait_until = Some(now.elapsed + if many { WAIT_MANY } else { WAIT_FEW });
+                let wait = if many { WAIT_MANY } else { WAIT_FEW };
+                self.wait_until = Some(now.elapsed + wait);
+                self.lines.push(format!("Waiting {} seconds before querying DNS seeds.", wait.as_secs()));
                 return Vec::new();
             }
             self.right_now = NAMES_AT_ONCE;
         }
         let count = self.right_now.min(self.names.len());
         self.right_now = 0;
+        self.has_asked |= count > 0;
         self.names.drain(..count).filter_map(dns_seed).collect()
+    }
+
+    /// Peers are there: no more names are asked.
+    fn tell_enough(&mut self) {
+        if self.is_for_seednodes {
+            self.lines.push("P2P peers available. Finished fetching data from seed nodes.".to_owned());
+            if self.names.is_empty() {
+                self.lines.push("Skipping DNS seeds. Enough peers have been found".to_owned());
+            }
+        } else if self.has_asked {
+            self.lines.push("P2P peers available. Finished DNS seeding.".to_owned());
+        } else {
+            self.lines.push("P2P peers available. Skipped DNS seeding.".to_owned());
+        }
+    }
+
+    /// All names have been asked: true once.
+    pub fn ends(&mut self) -> bool {
+        let is_end = self.names.is_empty() && self.has_asked && !self.is_done;
+        self.is_done |= is_end;
+        is_end
+    }
+
+    /// Lines for the log since the last call.
+    pub fn take_lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
     }
 
     /// The fixed seeds of networks that nothing is known of, once, when all other ways had their time. The source is
@@ -142,6 +199,12 @@ impl Seeding {
             return Vec::new();
         }
         self.is_fixed_used = true;
+        self.lines.push(match is_only_way {
+            true => "Adding fixed seeds as -dnsseed=0 (or IPv4/IPv6 connections are disabled via -onlynet) and neither -addnode nor -seednode \
+                     are provided"
+                .to_owned(),
+            false => "Adding fixed seeds as 60 seconds have passed and addrman is empty for at least one reachable network".to_owned(),
+        });
         let mut seeds = fixed_seeds(self.chain, now.unix, random);
         seeds.retain(|seed| empty.contains(&seed.endpoint.addr.network()));
         seeds
@@ -175,6 +238,7 @@ mod tests {
         fixed: true,
         has_seednodes: false,
         has_added_nodes: false,
+        chooses_peers: true,
     };
 
     fn at(seconds: u64) -> Moment {

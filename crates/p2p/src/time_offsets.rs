@@ -21,6 +21,10 @@ impl TimeOffsets {
         self.0.push_back(seconds);
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The upper one of the two in the middle; 0 while there are few.
     pub(crate) fn median_s(&self) -> i64 {
         if self.0.len() < OFFSETS_MIN {

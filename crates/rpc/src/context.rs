@@ -10,7 +10,8 @@ use crate::methods::scan::ScanState;
 use crate::wait::TipWatch;
 use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
-use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, TipUpdate};
+pub use lydian_engine::LogLevel;
+use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, Observer, TipUpdate};
 use lydian_p2p::Moment;
 use lydian_p2p::manager::{PeerManager, Question};
 use std::fmt;
@@ -41,26 +42,24 @@ pub trait Host: fmt::Debug + Send + Sync {
     /// Switches a category; false if there is none of this name.
     fn set_log_category(&self, name: &str, is_on: bool) -> bool;
 
-    fn log(&self, level: LogLevel, message: &str);
+    fn log_line(&self, line: &LogLine);
 
     /// Share of the chain's transactions that are validated, by guess: Core's `GuessVerificationProgress`.
     fn verification_progress(&self, tip: &ProgressOf, now: i64) -> f64;
+}
+
+impl dyn Host + '_ {
+    /// Logs a line; its place is the caller's.
+    #[track_caller]
+    pub fn log(&self, level: LogLevel, message: &str) {
+        self.log_line(&LogLine::new(level, message.to_owned()));
+    }
 }
 
 /// Where the manager of peers is asked.
 pub trait Peers: fmt::Debug + Send + Sync {
     /// Has the question put, soon; false if there is nobody to answer any more.
     fn ask(&self, question: Question) -> bool;
-}
-
-/// Of a line of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogLevel {
-    /// For who asked for this category.
-    Debug(&'static str),
-    Info,
-    Warning,
-    Error,
 }
 
 /// A block, as its place on the way is guessed.

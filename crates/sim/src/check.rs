@@ -82,7 +82,7 @@ pub fn run(seed: u64, is_logged: bool) -> Report {
     let (trace, lived) = (plot.world.trace(), plot.world.now);
     let world = plot.world;
     let met = Met {
-        evicted: world.dropped.iter().filter(|dropped| dropped.reason == "evicted for another").count(),
+        evicted: world.dropped.iter().filter(|dropped| dropped.reason.ends_with("connection for eviction")).count(),
         retries: world.retries,
         progress: world.progress,
         buffered_headers: world.most.held.buffered_headers,

@@ -20,4 +20,4 @@ pub use address::{
 pub use compact::{BlockTransactions, BlockTransactionsRequest, CompactBlock, CompactError, PartialBlock};
 pub use error::{DecodeError, Penalty};
 pub use message::{Command, Inv, InvType, Locator, Message, Version};
-pub use transport::{Framed, Received, Transport, TransportError, TransportKind, V2Secrets};
+pub use transport::{Framed, Received, RejectedMessage, Transport, TransportError, TransportKind, V2Secrets};

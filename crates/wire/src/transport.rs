@@ -57,13 +57,16 @@ impl fmt::Display for TransportKind {
     }
 }
 
+/// Messages dropped that are kept for the log until they are taken.
+const REJECTED_KEPT_MAX: usize = 16;
+
 /// Why a connection must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportError {
     /// v1: the magic is another network's, or these are no messages.
     WrongMagic { magic: [u8; 4] },
     /// v1: a payload that no message has.
-    MessageTooLarge { size: usize },
+    MessageTooLarge { size: usize, command: Option<Command> },
     /// A v1 peer of another network connected to a v2 responder.
     V1WrongMagic { magic: [u8; 4] },
     /// v2: all the garbage that may come has come.
@@ -83,7 +86,10 @@ impl fmt::Display for TransportError {
             TransportError::WrongMagic { magic } => {
                 write!(f, "Header error: Wrong MessageStart {} received", hex(magic))
             }
-            TransportError::MessageTooLarge { size } => write!(f, "Header error: Size too large ({size} bytes)"),
+            TransportError::MessageTooLarge { size, command } => {
+                let name = command.as_ref().map_or("", Command::as_str);
+                write!(f, "Header error: Size too large ({name}, {size} bytes)")
+            }
             TransportError::V1WrongMagic { magic } => {
                 write!(f, "V2 transport error: V1 peer with wrong MessageStart {}", hex(magic))
             }
@@ -106,6 +112,19 @@ struct Inbox {
     /// Bytes on the wire of those messages.
     bytes: usize,
     rejected_bytes: u64,
+    /// Since the owner took them last.
+    rejected: Vec<RejectedMessage>,
+}
+
+/// A message that was dropped alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejectedMessage {
+    /// v1: the payload is not what the header says.
+    WrongChecksum { command: Command, size: usize, expected: [u8; 4], found: [u8; 4] },
+    /// v1: the name of the message cannot be one.
+    InvalidType { size: usize },
+    /// v2: the same.
+    InvalidContents { size: usize },
 }
 
 impl Inbox {
@@ -114,8 +133,11 @@ impl Inbox {
         self.messages.push_back(Received { command, payload, raw_size });
     }
 
-    fn reject(&mut self, raw_size: usize) {
+    fn reject(&mut self, raw_size: usize, what: RejectedMessage) {
         self.rejected_bytes += raw_size as u64;
+        if self.rejected.len() < REJECTED_KEPT_MAX {
+            self.rejected.push(what);
+        }
     }
 }
 
@@ -211,6 +233,11 @@ impl Transport {
     /// Bytes of messages that were dropped for their checksum or their name.
     pub fn rejected_bytes(&self) -> u64 {
         self.inbox.rejected_bytes
+    }
+
+    /// The messages that were dropped since the last call, for the log; the first of them if there are many.
+    pub fn take_rejected(&mut self) -> Vec<RejectedMessage> {
+        std::mem::take(&mut self.inbox.rejected)
     }
 
     /// Frames a message. Before the other side's key is here, and while it is not known whether it speaks v1, the message waits.

@@ -4,7 +4,7 @@
 use super::Level;
 
 /// Core's names in its order; `lock` only exists in its debug builds.
-const NAMES: [&str; 30] = [
+pub(super) const NAMES: [&str; 30] = [
     "net",
     "tor",
     "mempool",
@@ -42,7 +42,6 @@ const NAMES: [&str; 30] = [
 pub(crate) struct Category(usize);
 
 impl Category {
-    pub(crate) const NET: Category = Category(0);
     pub(crate) const BENCH: Category = Category(4);
     pub(crate) const COINDB: Category = Category(17);
 
@@ -131,6 +130,12 @@ impl Levels {
     /// Core's `LogLevelsString`.
     pub(crate) fn settable() -> String {
         [Level::Info, Level::Debug, Level::Trace].map(Level::name).join(", ")
+    }
+
+    /// Those of the categories whose debug lines are logged.
+    pub(super) fn with_debug(&self, categories: Categories) -> Categories {
+        let is_logged = |category: &Category| categories.contains(*category) && self.of(*category) <= Level::Debug;
+        Categories((0..NAMES.len()).map(Category).filter(is_logged).fold(0, |bits, category| bits | 1 << category.0))
     }
 
     /// `-loglevel`: `debug`, or `validation:trace`.

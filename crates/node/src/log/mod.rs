@@ -11,12 +11,13 @@ mod lines;
 mod rate;
 
 pub(crate) use category::{Categories, Category, Levels};
-pub(crate) use lines::{TipLine, iso8601, progress, update_tip};
+pub(crate) use lines::{TipLine, iso8601, log2, progress, update_tip};
 
-use crate::clock::now_micros;
+use crate::clock::{mocked, now_micros};
 use crate::limits::{LINES_WAITING_MAX, LOG_KEPT_BYTES, LOG_SHRINK_BYTES};
 use crate::settings::LogSettings;
 use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof};
+use lydian_engine::{LogLevel, LogPlace, LogSwitches};
 use rate::{Place, RateLimit, Verdict};
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,6 +26,7 @@ use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 /// The log.
 pub(crate) const LOG_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Option }];
@@ -36,6 +38,9 @@ pub(crate) struct Log {
     categories: AtomicU32,
     levels: Levels,
     has_micros: bool,
+    form: LogForm,
+    /// The categories as the crates see them that make lines.
+    switches: LogSwitches,
     wants_reopening: AtomicBool,
     sink: Mutex<Sink>,
 }
@@ -48,7 +53,39 @@ struct Sink {
     has_console: bool,
     is_open: bool,
     waiting: VecDeque<String>,
+    /// Lines that were dropped because too many waited.
+    discarded: usize,
     limit: RateLimit,
+}
+
+/// What stands in a line beside its text, and whether places are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogForm {
+    /// `-logtimestamps`
+    pub(crate) has_timestamps: bool,
+    /// `-logthreadnames`
+    pub(crate) has_thread_names: bool,
+    /// `-logsourcelocations`
+    pub(crate) has_source_locations: bool,
+    /// `-loglevelalways`
+    pub(crate) has_level_always: bool,
+    /// `-logratelimit`
+    pub(crate) is_rate_limited: bool,
+    /// `-logips`
+    pub(crate) has_ips: bool,
+}
+
+impl Default for LogForm {
+    fn default() -> LogForm {
+        LogForm {
+            has_timestamps: true,
+            has_thread_names: false,
+            has_source_locations: false,
+            has_level_always: false,
+            is_rate_limited: true,
+            has_ips: false,
+        }
+    }
 }
 
 /// Of a message. The order is that of weight.
@@ -86,15 +123,30 @@ impl Log {
             has_console,
             is_open: false,
             waiting: VecDeque::new(),
+            discarded: 0,
             limit: RateLimit::default(),
         };
-        Log {
+        let log = Log {
             categories: AtomicU32::new(settings.categories.bits()),
             levels: settings.levels.clone(),
             has_micros: settings.has_micros,
+            form: settings.form,
+            switches: LogSwitches::new(&category::NAMES, settings.form.has_ips),
             wants_reopening: AtomicBool::new(false),
             sink: Mutex::new(sink),
-        }
+        };
+        log.update_switches();
+        log
+    }
+
+    /// What is logged now, for crates that make lines. It follows every change.
+    pub(crate) fn switches(&self) -> LogSwitches {
+        self.switches.clone()
+    }
+
+    fn update_switches(&self) {
+        let logged = self.levels.with_debug(self.categories());
+        self.switches.set(logged.bits());
     }
 
     /// Shrinks and opens the file, and writes what waits.
@@ -110,6 +162,10 @@ impl Log {
             sink.file = Some(file);
         }
         sink.is_open = true;
+        if sink.discarded > 0 {
+            let text = format!("Early logging buffer overflowed, {} log lines discarded.", sink.discarded);
+            sink.write(&self.framed(now_micros(), None, Level::Info, Location::caller(), &text));
+        }
         while let Some(line) = sink.waiting.pop_front() {
             sink.write(&line);
         }
@@ -123,29 +179,56 @@ impl Log {
 
     #[track_caller]
     pub(crate) fn info(&self, message: impl fmt::Display) {
-        self.line(None, Level::Info, Some(Location::caller()), &message.to_string());
+        self.limited(Level::Info, Location::caller(), &message);
     }
 
     /// A line that nobody can provoke, and that may come often.
+    #[track_caller]
     pub(crate) fn info_unlimited(&self, message: impl fmt::Display) {
-        self.line(None, Level::Info, None, &message.to_string());
+        self.line_at(now_micros(), None, Level::Info, Source::unlimited(Location::caller()), &message.to_string());
     }
 
     #[track_caller]
     pub(crate) fn warning(&self, message: impl fmt::Display) {
-        self.line(None, Level::Warning, Some(Location::caller()), &message.to_string());
+        self.limited(Level::Warning, Location::caller(), &message);
     }
 
     #[track_caller]
     pub(crate) fn error(&self, message: impl fmt::Display) {
-        self.line(None, Level::Error, Some(Location::caller()), &message.to_string());
+        self.limited(Level::Error, Location::caller(), &message);
     }
 
     /// A line for those who asked for the category; the message is made only then.
+    #[track_caller]
     pub(crate) fn debug<T: fmt::Display>(&self, category: Category, message: impl FnOnce() -> T) {
-        if self.categories().contains(category) && self.levels.of(category) <= Level::Debug {
-            self.line(Some(category), Level::Debug, None, &message().to_string());
+        if self.is_debug_on(category) {
+            let source = Source::unlimited(Location::caller());
+            self.line_at(now_micros(), Some(category), Level::Debug, source, &message().to_string());
         }
+    }
+
+    /// A line of another crate.
+    pub(crate) fn take(&self, level: LogLevel, place: LogPlace, text: &dyn fmt::Display) {
+        match level {
+            LogLevel::Info => self.limited(Level::Info, place, text),
+            LogLevel::Warning => self.limited(Level::Warning, place, text),
+            LogLevel::Error => self.limited(Level::Error, place, text),
+            LogLevel::Debug(name) => {
+                if let Some(category) = Category::find(name).filter(|category| self.is_debug_on(*category)) {
+                    let source = Source::unlimited(place);
+                    self.line_at(now_micros(), Some(category), Level::Debug, source, &text.to_string());
+                }
+            }
+        }
+    }
+
+    fn limited(&self, level: Level, place: Place, text: &dyn fmt::Display) {
+        let source = Source { place, is_limited: self.form.is_rate_limited };
+        self.line_at(now_micros(), None, level, source, &text.to_string());
+    }
+
+    fn is_debug_on(&self, category: Category) -> bool {
+        self.categories().contains(category) && self.levels.of(category) <= Level::Debug
     }
 
     /// What is logged now.
@@ -161,20 +244,40 @@ impl Log {
             true => self.categories.fetch_or(changed.bits(), Ordering::Relaxed),
             false => self.categories.fetch_and(!changed.bits(), Ordering::Relaxed),
         };
+        self.update_switches();
         is_known
     }
 
-    fn line(&self, category: Option<Category>, level: Level, place: Option<Place>, message: &str) {
-        self.line_at(now_micros(), category, level, place, message);
+    /// A whole line: Core's `Format`.
+    fn framed(&self, now: u64, category: Option<Category>, level: Level, place: Place, message: &str) -> String {
+        let mut line = String::with_capacity(message.len() + 64);
+        if self.form.has_timestamps {
+            line.push_str(&stamp(now, self.has_micros));
+            if let Some(mocked) = mocked() {
+                line.push_str(&format!(" (mocktime: {})", iso8601(i64::try_from(mocked).unwrap_or(i64::MAX))));
+            }
+            line.push(' ');
+        }
+        if self.form.has_thread_names {
+            line.push_str(&format!("[{}] ", thread::current().name().unwrap_or("unknown")));
+        }
+        if self.form.has_source_locations {
+            line.push_str(&format!("[{}:{}] [{}] ", place.file(), place.line(), rate::function(place)));
+        }
+        line.push_str(&prefix(category, level, self.form.has_level_always));
+        line.push_str(&escape(message));
+        line.push('\n');
+        line
     }
 
-    fn line_at(&self, now: u64, category: Option<Category>, level: Level, place: Option<Place>, message: &str) {
-        let framed = |level, text: &str| format!("{} {}{text}\n", stamp(now, self.has_micros), prefix(category, level));
-        let line = framed(level, &escape(message));
+    fn line_at(&self, now: u64, category: Option<Category>, level: Level, source: Source, message: &str) {
+        let Source { place, is_limited } = source;
+        let line = self.framed(now, category, level, place, message);
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         if !sink.is_open {
             if sink.waiting.len() == LINES_WAITING_MAX {
                 sink.waiting.pop_front();
+                sink.discarded += 1;
             }
             sink.waiting.push_back(line);
             return;
@@ -185,18 +288,32 @@ impl Log {
             sink.file = Some(file);
         }
         for told in sink.limit.turn(now) {
-            sink.write(&framed(Level::Warning, &told));
+            sink.write(&self.framed(now, None, Level::Warning, place, &told));
         }
-        let verdict = place.map_or(Verdict::Write, |place| sink.limit.take(place, line.len()));
-        if let (Some(place), Verdict::WriteLast) = (place, verdict) {
-            sink.write(&framed(Level::Warning, &rate::warning(place)));
+        let verdict = if is_limited { sink.limit.take(place, line.len()) } else { Verdict::Write };
+        // Core marks what is written while something is held back.
+        let mark = if sink.limit.is_suppressing() { "[*] " } else { "" };
+        if verdict == Verdict::WriteLast {
+            let warning = self.framed(now, None, Level::Warning, place, &rate::warning(place));
+            sink.write(&format!("{mark}{warning}"));
         }
         match verdict {
-            Verdict::Drop => sink.tell_console(&line),
-            // Core marks what is written while something is held back.
-            _ if sink.limit.is_suppressing() => sink.write(&format!("[*] {line}")),
-            _ => sink.write(&line),
+            Verdict::Drop => sink.tell_console(&format!("{mark}{line}")),
+            Verdict::Write | Verdict::WriteLast => sink.write(&format!("{mark}{line}")),
         }
+    }
+}
+
+/// Where a line comes from.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    place: Place,
+    is_limited: bool,
+}
+
+impl Source {
+    fn unlimited(place: Place) -> Source {
+        Source { place, is_limited: false }
     }
 }
 
@@ -244,9 +361,10 @@ fn stamp(micros: u64, has_micros: bool) -> String {
     }
 }
 
-/// Core's `GetLogPrefix`: a category without a level is debug, a level without a category is everything's.
-fn prefix(category: Option<Category>, level: Level) -> String {
+/// Core's `GetLogPrefix`: a category without a level is debug, a level without a category is everything's. `is_full`: both, always.
+fn prefix(category: Option<Category>, level: Level, is_full: bool) -> String {
     match (category, level) {
+        (category, level) if is_full => format!("[{}:{}] ", category.map_or("all", Category::name), level.name()),
         (None, Level::Info) => String::new(),
         (None, level) => format!("[{}] ", level.name()),
         (Some(category), Level::Debug) => format!("[{}] ", category.name()),
@@ -267,5 +385,7 @@ fn escape(message: &str) -> String {
     out
 }
 
+#[cfg(test)]
+mod sentences;
 #[cfg(test)]
 mod tests;

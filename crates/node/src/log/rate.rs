@@ -60,7 +60,8 @@ impl RateLimit {
             (written.dropped > 0).then(|| {
                 let (dropped, seconds) = (written.dropped, LOG_WINDOW_MICROS / 1_000_000);
                 format!(
-                    "Restarting logging from {file}:{line}: {dropped} bytes were dropped during the last {seconds}s."
+                    "Restarting logging from {file}:{line} ({}): {dropped} bytes were dropped during the last {seconds}s.",
+                    stem(file)
                 )
             })
         };
@@ -70,13 +71,25 @@ impl RateLimit {
     }
 }
 
+/// In place of Core's name of the function: the module.
+pub(super) fn function(place: Place) -> &'static str {
+    stem(place.file())
+}
+
+fn stem(file: &str) -> &str {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.split('.').next().unwrap_or(name)
+}
+
 /// What is said when a place goes quiet.
 pub(super) fn warning(place: Place) -> String {
     format!(
-        "Excessive logging detected from {}:{}: >{LOG_BYTES_PER_PLACE_MAX} bytes logged during the last time window of {}s. Suppressing logging to disk from \
+        "Excessive logging detected from {}:{} ({}): >{} bytes logged during the last time window of {}s. Suppressing logging to disk from \
          this source location until time window resets. Console logging unaffected. Last log entry.",
         place.file(),
         place.line(),
+        function(place),
+        LOG_BYTES_PER_PLACE_MAX,
         LOG_WINDOW_MICROS / 1_000_000
     )
 }

@@ -8,7 +8,8 @@ use lydian_primitives::{BlockHash, Height};
 
 fn settings(path: &str) -> LogSettings {
     let (categories, levels) = (Categories::default(), Levels::default());
-    LogSettings { file: Some(path.into()), console: None, has_micros: false, shrink: true, categories, levels }
+    let form = LogForm::default();
+    LogSettings { file: Some(path.into()), console: None, has_micros: false, shrink: true, categories, levels, form }
 }
 
 fn text(disk: &SimDisk, path: &str) -> String {
@@ -24,10 +25,12 @@ fn lines_have_cores_form() {
     assert_eq!(iso8601(951_782_400), "2000-02-29T00:00:00Z");
     assert_eq!(iso8601(4_107_542_400), "2100-03-01T00:00:00Z", "no leap day in 2100");
     assert_eq!(iso8601(i64::from(u32::MAX)), "2106-02-07T06:28:15Z");
-    assert_eq!(prefix(None, Level::Info), "");
-    assert_eq!(prefix(None, Level::Warning), "[warning] ");
-    assert_eq!(prefix(Some(Category::COINDB), Level::Debug), "[coindb] ");
-    assert_eq!(prefix(Some(Category::BENCH), Level::Trace), "[bench:trace] ");
+    assert_eq!(prefix(None, Level::Info, false), "");
+    assert_eq!(prefix(None, Level::Warning, false), "[warning] ");
+    assert_eq!(prefix(Some(Category::COINDB), Level::Debug, false), "[coindb] ");
+    assert_eq!(prefix(Some(Category::BENCH), Level::Trace, false), "[bench:trace] ");
+    assert_eq!(prefix(None, Level::Info, true), "[all:info] ", "-loglevelalways");
+    assert_eq!(prefix(Some(Category::COINDB), Level::Debug, true), "[coindb:debug] ");
     assert_eq!(escape("a\x1b[31m\tb\n"), "a\\x1b[31m\\x09b");
 }
 
@@ -191,20 +194,73 @@ fn no_place_fills_the_disk() {
     let start = 1_790_000_000_000_000;
     // A stamp of 20 characters, a space and the end of the line.
     let message = "x".repeat(1024 - 22);
-    let say = |now, place| log.line_at(now, None, Level::Info, place, &message);
-    (0..1024).for_each(|_| say(start, Some(here)));
+    let say = |now, place| log.line_at(now, None, Level::Info, Source { place, is_limited: true }, &message);
+    (0..1024).for_each(|_| say(start, here));
     let full = text(&disk, "debug.log");
     assert!(full.len() >= LOG_BYTES_PER_PLACE_MAX && !full.contains("Excessive"), "exactly a megabyte");
-    (0..10).for_each(|_| say(start, Some(here)));
+    (0..10).for_each(|_| say(start, here));
     let quiet = text(&disk, "debug.log");
     assert!(quiet.contains("[warning] Excessive logging detected from") && quiet.len() < full.len() + 2_000);
-    log.line_at(start, None, Level::Info, None, "a tip");
-    log.line_at(start, None, Level::Info, Some(elsewhere()), "somebody else");
+    log.line_at(start, None, Level::Info, Source::unlimited(here), "a tip");
+    let source = Source { place: elsewhere(), is_limited: true };
+    log.line_at(start, None, Level::Info, source, "somebody else");
     assert!(text(&disk, "debug.log").contains("somebody else"));
     assert!(text(&disk, "debug.log").contains("[*] 2026-09-21T14:13:20Z a tip"));
-    say(start + LOG_WINDOW_MICROS - 1, Some(here));
+    say(start + LOG_WINDOW_MICROS - 1, here);
     assert!(!text(&disk, "debug.log").contains("Restarting"));
-    say(start + LOG_WINDOW_MICROS + 3_600_000_000_000, Some(here));
+    say(start + LOG_WINDOW_MICROS + 3_600_000_000_000, here);
     let again = text(&disk, "debug.log");
     assert!(again.contains("bytes were dropped during the last 3600s") && again.ends_with(&format!("{message}\n")));
+}
+
+/// Every option that changes the form of a line, as Core's `Format` puts them.
+#[test]
+fn options_change_the_form_of_lines() {
+    let line = |change: &dyn Fn(&mut LogForm)| {
+        let mut settings = settings("/debug.log");
+        change(&mut settings.form);
+        let log = Log::new(Arc::new(SimDisk::new(0)), &settings, false);
+        log.framed(1_790_000_000_000_000, None, Level::Warning, caller(), "words")
+    };
+    let plain = "2026-09-21T14:13:20Z [warning] words\n";
+    assert_eq!(line(&|_| {}), plain);
+    assert_eq!(line(&|form| form.has_timestamps = false), "[warning] words\n");
+    assert_eq!(line(&|form| form.has_level_always = true), plain.replace("[warning]", "[all:warning]"));
+    let thread = thread::current().name().unwrap().to_owned();
+    let named = line(&|form| form.has_thread_names = true);
+    assert_eq!(named, plain.replace("[warning]", &format!("[{thread}] [warning]")));
+    let located = line(&|form| form.has_source_locations = true);
+    assert!(located.contains("log/tests.rs:") && located.contains("] [tests] [warning] words\n"), "{located}");
+}
+
+/// `-logratelimit=0`: no place goes quiet.
+#[test]
+fn without_a_rate_limit_all_is_written() {
+    let disk = SimDisk::new(1);
+    let mut settings = settings("debug.log");
+    settings.form.is_rate_limited = false;
+    let log = Log::new(Arc::new(disk.clone()), &settings, false);
+    log.open(false).unwrap();
+    let half = "x".repeat(LOG_BYTES_PER_PLACE_MAX / 2);
+    (0..4).for_each(|_| log.info(&half));
+    let text = text(&disk, "debug.log");
+    assert!(text.len() > 2 * LOG_BYTES_PER_PLACE_MAX && !text.contains("Excessive"));
+}
+
+/// Crates that make lines ask before they make one; the RPC `logging` changes what they are told.
+#[test]
+fn switches_follow_categories_and_levels() {
+    let mut settings = settings("/debug.log");
+    settings.categories.enable("net").unwrap();
+    settings.categories.enable("addrman").unwrap();
+    settings.levels.set("addrman:info").unwrap();
+    settings.form.has_ips = true;
+    let log = Log::new(Arc::new(SimDisk::new(0)), &settings, false);
+    let switches = log.switches();
+    assert!(switches.is_on("net") && switches.has_ips());
+    assert!(!switches.is_on("addrman"), "its level is information");
+    assert!(!switches.is_on("validation"));
+    log.set_category("validation", true);
+    log.set_category("net", false);
+    assert!(switches.is_on("validation") && !switches.is_on("net"));
 }

@@ -35,6 +35,6 @@ pub(crate) use error::SettingsError;
 #[cfg(test)]
 pub(crate) use file::SETTINGS_FILES;
 pub(crate) use notice::Notice;
-pub(crate) use raw::{LogSettings, Prune};
+pub(crate) use raw::{LogSettings, Prune, minimum_chain_work};
 pub(crate) use resolve::{Settings, load};
 pub(crate) use words::{Words, command, split};

@@ -58,6 +58,8 @@ pub(crate) struct NetSettings {
     /// `-maxconnections`, as far as the system permits: all but those of `-addnode`.
     pub(crate) connections_max: usize,
     pub(crate) ban_seconds: u64,
+    /// `-capturemessages`
+    pub(crate) captures_messages: bool,
     pub(crate) whitelist: Whitelist,
     /// Networks that are connected to by choice.
     pub(crate) reachable: BTreeSet<Network>,
@@ -114,9 +116,7 @@ impl NetSettings {
             return Err(NetProblem::BindWithoutListen.into());
         }
         let connections_max = connections_max(given, bind_count, host, notices)?;
-        let peer_timeout = given.integer("peertimeout").unwrap_or(60);
-        let peer_timeout = u64::try_from(peer_timeout).ok().filter(|seconds| *seconds > 0);
-        let peer_timeout = peer_timeout.ok_or(NetProblem::PeerTimeout)?;
+        let peer_timeout = peer_timeout(given)?;
         let upload_target = given.net_one("maxuploadtarget", upload_target)?.unwrap_or(0);
         let port = given.net_one("port", |text| port("port", text))?;
         let names = Names { lookup: options.switch("dns", true).then_some(host.lookup) };
@@ -143,6 +143,7 @@ impl NetSettings {
             v2: options.switch("v2transport", true),
             connections_max,
             ban_seconds: given.integer("bantime").map_or(24 * 60 * 60, |seconds| u64::try_from(seconds).unwrap_or(1)),
+            captures_messages: given.switch("capturemessages").unwrap_or(false),
             whitelist,
             reachable,
             proxies,
@@ -157,7 +158,7 @@ impl NetSettings {
             user_agent,
             upload_target,
             connect_timeout: connect_timeout(given),
-            peer_timeout: Duration::from_secs(peer_timeout),
+            peer_timeout,
             is_active: options.switch("networkactive", true),
             receive_buffer_bytes: kilobytes(given.integer("maxreceivebuffer"), 5000),
             send_buffer_bytes: kilobytes(given.integer("maxsendbuffer"), 1000),
@@ -251,6 +252,11 @@ fn connections_max(
         notices.push(Notice::Warning(words));
     }
     Ok(usize::try_from(wanted.min(room)).unwrap_or(usize::MAX))
+}
+
+fn peer_timeout(given: &Given<'_>) -> Result<Duration, NetProblem> {
+    let seconds = u64::try_from(given.integer("peertimeout").unwrap_or(60)).ok().filter(|seconds| *seconds > 0);
+    seconds.map(Duration::from_secs).ok_or(NetProblem::PeerTimeout)
 }
 
 /// Core: what is not above zero means the default.

@@ -11,7 +11,7 @@ use super::sources::{Setting, Sources, Value};
 use super::table::{Kind, Opt, find};
 use super::unused;
 use crate::host::Host;
-use crate::log::{Categories, Levels};
+use crate::log::{Categories, Levels, LogForm};
 use lydian_consensus::{Chain, Params, U256};
 use lydian_engine::TIP_AGE_SECONDS_DEFAULT;
 use lydian_primitives::{BlockHash, Height};
@@ -101,6 +101,7 @@ pub(crate) struct LogSettings {
     pub(crate) shrink: bool,
     pub(crate) categories: Categories,
     pub(crate) levels: Levels,
+    pub(crate) form: LogForm,
 }
 
 impl RawSettings {
@@ -169,7 +170,7 @@ impl RawSettings {
 }
 
 /// Core's `nMinimumChainWork` (kernel/chainparams.cpp of 31.99).
-fn minimum_chain_work(chain: Chain) -> U256 {
+pub(crate) fn minimum_chain_work(chain: Chain) -> U256 {
     let (high, low) = match chain {
         Chain::Main => (0x1, 0x1287_50f8_2f4c_3661_53a3_a030),
         Chain::Test => (0, 0x17dd_e1c6_49f3_708d_14b6),
@@ -222,7 +223,20 @@ fn log(given: &Given<'_>) -> Result<LogSettings, SettingsError> {
         shrink: given.switch("shrinkdebugfile").unwrap_or(categories == Categories::default()),
         categories,
         levels,
+        form: log_form(given),
     })
+}
+
+fn log_form(given: &Given<'_>) -> LogForm {
+    let form = LogForm::default();
+    LogForm {
+        has_timestamps: given.switch("logtimestamps").unwrap_or(form.has_timestamps),
+        has_thread_names: given.switch("logthreadnames").unwrap_or(form.has_thread_names),
+        has_source_locations: given.switch("logsourcelocations").unwrap_or(form.has_source_locations),
+        has_level_always: given.switch("loglevelalways").unwrap_or(form.has_level_always),
+        is_rate_limited: given.switch("logratelimit").unwrap_or(form.is_rate_limited),
+        has_ips: given.switch("logips").unwrap_or(form.has_ips),
+    }
 }
 
 /// Typed reading by name. The type asked for must be the table's.

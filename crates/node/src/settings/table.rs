@@ -141,6 +141,10 @@ const SWITCH: Opt = Opt {
     help: "",
 };
 
+const fn debug_switch(name: &'static str, default: &'static str, help: &'static str) -> Opt {
+    Opt { name, default, help, group: Group::Debug, ..SWITCH }
+}
+
 const fn integer(min: i64, max: i64) -> Opt {
     Opt { argument: "<n>", kind: Kind::Integer { min, max }, ..SWITCH }
 }

@@ -151,14 +151,17 @@ fn import(node: &Node<'_>, path: &Path, is_copied: bool) -> Result<Imported, Fai
     }
     session.log.info(format!("Importing {} block files of {}", files.len(), path.display()));
     let now = i64::try_from(mockable_now()).unwrap_or(i64::MAX);
+    let began = Stopwatch::start();
     let files = ImportFiles { files, is_copied };
     let import = node.engine.import_until(files, now, session.stop.cancel(), &mut |file, found| {
+        session.log.info(format!("Importing blocks file {}...", file.display()));
         node.tell(&format!("reading headers: {} ({found} blocks so far)", file.display()));
     })?;
     if import.is_cancelled {
         session.log.info("Interrupt requested. Exit block importing.");
     }
-    session.log.info(format!("{} blocks in {}, {} of them new", import.blocks, path.display(), import.new_blocks));
+    let millis = began.seconds().wall_seconds * 1000.0;
+    session.log.info(format!("Loaded {} blocks from external file in {millis:.0}ms", import.new_blocks));
     finish::tell_import(session, &import);
     let is_loss = import.remarks.iter().any(|remark| remark.kind.is_loss());
     Ok(Imported { refused: import.refused.len() as u64, is_loss })

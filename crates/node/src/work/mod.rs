@@ -15,6 +15,7 @@ mod opening;
 mod peers;
 mod space;
 mod watcher;
+mod words;
 
 use crate::daemon;
 use crate::display::{Display, Doing, Style};

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::finish;
 use super::space;
+use super::words;
 use crate::clock::mockable_now;
 use crate::disagreement;
 use crate::net::fill_random;
@@ -61,7 +62,7 @@ fn try_open(
         wipe(session.disk.as_ref(), &layout, what)?;
     }
     let signatures = signatures(session)?;
-    begins("Loading block index…");
+    words::before_opening(session, begins);
     tell("opening the stores".to_owned());
     let opened = Engine::open_with(
         session.disk.clone(),
@@ -69,7 +70,10 @@ fn try_open(
         settings.params.clone(),
         engine_settings(settings, signatures, background),
         Vec::new(),
-        &mut |file, found| tell(format!("looking for blocks: {} ({found} so far)", file.display())),
+        &mut |file, found| {
+            words::scanning(session, file);
+            tell(format!("looking for blocks: {} ({found} so far)", file.display()));
+        },
     )?;
     let engine = opened.engine;
     let is_loss = opened.remarks.iter().any(|remark| matches!(remark, StoreRemark::FileShort { .. }));
@@ -79,7 +83,7 @@ fn try_open(
     good.iter().for_each(|remark| session.log.info(remark));
     finish::tell_remarks(session, bad.iter().map(|remark| remark.to_string()).collect());
     let tip = engine.tip();
-    session.log.info(format!("Loaded best chain: hashBestChain={} height={}", tip.hash, tip.height.0));
+    words::after_opening(session, &engine);
     begins("Verifying blocks…");
     if !(reindex || settings.reindex_chainstate) && is_from_the_future(&engine) {
         return Err(Failure::FutureTip);
@@ -87,10 +91,14 @@ fn try_open(
     if tip.height > Height(0) {
         let blocks = if settings.checkblocks == 0 { u32::MAX } else { settings.checkblocks.min(tip.height.0) };
         session.log.info(format!("Verifying last {blocks} blocks at level {}", settings.checklevel));
+        session.log.info("Verification progress: 0%");
         tell("looking at the last blocks".to_owned());
         let seen = engine.check_last_blocks(blocks, u32::from(settings.checklevel))?;
-        session.log.info(format!("Verification: No coin database inconsistencies in last {seen} blocks"));
+        let checked = (0..seen).filter_map(|depth| engine.header_info_at(Height(tip.height.0.checked_sub(depth)?)));
+        let transactions = checked.filter_map(|info| engine.transaction_count(info.id).ok().flatten());
+        words::verified(session, seen, transactions.map(u64::from).sum());
     }
+    words::loaded(session, begins);
     space::check(session, tip.height)?;
     Ok((engine, is_loss))
 }

@@ -6,7 +6,7 @@ use super::alerts::Alerts;
 use super::failure::Failure;
 use super::load::{self, Loaded};
 use super::watcher::Watcher;
-use super::{Node, Task, finish, init_message};
+use super::{Node, Task, finish, init_message, words};
 use crate::clock::Stopwatch;
 use crate::daemon;
 use crate::display::{Doing, Figures};
@@ -49,6 +49,7 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
 /// Opens the network and lets RPC answer: Core's steps 12 and 13.
 fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<Network, Failure> {
     let session = node.session;
+    words::before_network(session, &node.engine);
     init_message(session, server, "Starting network threads…");
     let network = net::start(session, &node.engine, Arc::clone(&node.observer)).map_err(Failure::Network)?;
     if let Some(server) = server {

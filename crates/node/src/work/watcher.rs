@@ -3,14 +3,14 @@
 
 use crate::clock::mockable_now;
 use crate::display::{Figures, Sync};
-use crate::log::{Category, Log, TipLine, progress, update_tip};
+use crate::log::{Category, Log, TipLine, iso8601, log2, progress, update_tip};
 use crate::notify::Notifier;
 use crate::run::Session;
 use crate::status::{Run, SignatureEngine, Status};
 use lydian_consensus::Chain;
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
-use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, Reviews, TipUpdate};
+use lydian_engine::{BranchTip, Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, Reviews, TipUpdate};
 use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::Height;
 use std::path::PathBuf;
@@ -173,10 +173,23 @@ impl Observer for Watcher {
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::UpdateTip(tip) => self.tip(tip),
-            Event::InvalidBlock { hash, height, violation } => {
+            Event::InvalidBlock { hash, state, .. } => {
                 self.is_invalid_found.store(true, Ordering::Relaxed);
-                self.log.error(format!("ConnectTip: ConnectBlock {hash} failed, {violation} (height {})", height.0));
+                self.log.error(format!("ConnectTip: ConnectBlock {hash} failed, {state}"));
             }
+            Event::InvalidChain { invalid, best } => {
+                let work = |tip: &BranchTip| (log2(tip.chain_work), iso8601(i64::from(tip.time)));
+                let ((invalid_work, invalid_date), (best_work, best_date)) = (work(invalid), work(best));
+                self.log.info(format!(
+                    "InvalidChainFound: invalid block={} height={} log2_work={invalid_work:.6} date={invalid_date}",
+                    invalid.hash, invalid.height.0
+                ));
+                self.log.info(format!(
+                    "InvalidChainFound: current best={} height={} log2_work={best_work:.6} date={best_date}",
+                    best.hash, best.height.0
+                ));
+            }
+            Event::Log { level, text, place } => self.log.take(*level, place, text),
             Event::UnreadableBlock { hash, height, reason } => {
                 self.log.error(format!("block {hash} at height {} cannot be read: {reason}", height.0));
             }

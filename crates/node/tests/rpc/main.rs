@@ -13,6 +13,7 @@ mod compare;
 mod drivers;
 mod foreign;
 mod http;
+mod log;
 mod meanwhile;
 mod peers;
 mod refusals;

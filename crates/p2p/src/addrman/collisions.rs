@@ -19,7 +19,10 @@ const TEST_WINDOW_S: i64 = 40 * 60;
 /// What becomes of an entry that waits.
 enum Verdict {
     Wait,
-    Move,
+    /// Whether the old entry was tested.
+    Move {
+        is_tested: bool,
+    },
     Drop,
 }
 
@@ -47,9 +50,21 @@ impl AddrMan {
             if self.collisions.len() < TRIED_COLLISIONS_MAX {
                 self.collisions.insert(id);
             }
+            self.note(|this| {
+                let holder = this.tried[this.tried_place(id)].and_then(|holder| this.endpoint_of(holder));
+                let holder = holder.map_or_else(|| "<unknown-addr>".to_owned(), |holder| holder.to_string());
+                let moved = this.endpoint_of(id).map_or(String::new(), |moved| moved.to_string());
+                let count = this.collisions.len();
+                format!("Collision with {holder} while attempting to move {moved} to tried table. Collisions={count}")
+            });
             return false;
         }
         self.make_tried(id);
+        self.note(|this| {
+            let (moved, place) = (this.endpoint_of(id), this.tried_place(id));
+            let moved = moved.map_or(String::new(), |moved| moved.to_string());
+            format!("Moved {moved}{} to tried[{}][{}]", "", place / BUCKET_SIZE, place % BUCKET_SIZE)
+        });
         true
     }
 
@@ -59,12 +74,26 @@ impl AddrMan {
             match self.verdict(id, now) {
                 Verdict::Wait => continue,
                 Verdict::Drop => {}
-                Verdict::Move => {
+                Verdict::Move { is_tested } => {
+                    self.note_replacement(id, is_tested);
                     self.succeeded(id, false, now);
                 }
             }
             self.collisions.remove(&id);
         }
+    }
+
+    fn note_replacement(&mut self, id: Id, is_tested: bool) {
+        let Some(old) = self.tried[self.tried_place(id)].and_then(|old| self.endpoint_of(old)) else { return };
+        let Some(new) = self.endpoint_of(id) else { return };
+        self.note(|_| match is_tested {
+            true => format!("Replacing {old} with {new} in tried table"),
+            false => format!("Unable to test; replacing {old} with {new} in tried table anyway"),
+        });
+    }
+
+    fn endpoint_of(&self, id: Id) -> Option<Endpoint> {
+        self.infos.get(&id).map(|info| info.address.endpoint)
     }
 
     fn verdict(&self, id: Id, now: UnixTime) -> Verdict {
@@ -73,14 +102,14 @@ impl AddrMan {
             return Verdict::Drop;
         }
         let Some(old) = self.tried[self.tried_place(id)].and_then(|old| self.infos.get(&old)) else {
-            return Verdict::Move;
+            return Verdict::Move { is_tested: true };
         };
         if now.since(old.last_success) < REPLACEMENT_S {
             Verdict::Drop
         } else if now.since(old.last_try) < REPLACEMENT_S {
-            if now.since(old.last_try) > ATTEMPT_S { Verdict::Move } else { Verdict::Wait }
+            if now.since(old.last_try) > ATTEMPT_S { Verdict::Move { is_tested: true } } else { Verdict::Wait }
         } else if now.since(info.last_success) > TEST_WINDOW_S {
-            Verdict::Move
+            Verdict::Move { is_tested: false }
         } else {
             Verdict::Wait
         }

@@ -36,7 +36,10 @@ impl AddrMan {
             let id = table[taken.draw(&mut self.random)?]?;
             let info = self.infos.get(&id)?;
             if f64::from(draw::bits30(&mut self.random)) < factor * info.chance(now) * f64::from(1 << 30) {
-                return Some((info.address, info.last_try));
+                let chosen = (info.address, info.last_try);
+                let table = if in_tried { "tried" } else { "new" };
+                self.note(|_| format!("Selected {} from {table}", chosen.0.endpoint));
+                return Some(chosen);
             }
             factor *= CHANCE_GROWTH;
         }
@@ -71,6 +74,7 @@ impl AddrMan {
                 addresses.push(info.address);
             }
         }
+        self.note(|_| format!("GetAddr returned {} random addresses", addresses.len()));
         addresses
     }
 }

@@ -54,7 +54,10 @@ impl AddrMan {
         let Some(id) = self.new.take(place) else { return };
         if let Some(info) = self.infos.get_mut(&id) {
             info.ref_count = info.ref_count.saturating_sub(1);
-            if info.ref_count == 0 {
+            let (endpoint, is_gone) = (info.address.endpoint, info.ref_count == 0);
+            let (bucket, position) = (place / BUCKET_SIZE, place % BUCKET_SIZE);
+            self.note(|_| format!("Removed {endpoint} from new[{bucket}][{position}]"));
+            if is_gone {
                 self.delete(id);
             }
         }
@@ -84,14 +87,14 @@ impl AddrMan {
         info.in_tried = true;
         self.infos.insert(id, info);
         if let Some(old) = self.tried.put(place, id, network) {
-            self.back_to_new(old);
+            self.back_to_new(old, place);
         }
     }
 
     /// Gives an entry that lost its place in tried one in new.
-    fn back_to_new(&mut self, id: Id) {
+    fn back_to_new(&mut self, id: Id, tried: usize) {
         let Some(info) = self.infos.get(&id) else { return };
-        let addr = info.address.endpoint.addr;
+        let (endpoint, addr) = (info.address.endpoint, info.address.endpoint.addr);
         let bucket = info.new_bucket(&self.key, &info.source);
         let place = bucket * BUCKET_SIZE + info.position(&self.key, false, bucket);
         self.clear_new(place);
@@ -103,5 +106,10 @@ impl AddrMan {
         let counts = self.counts_of(&addr);
         counts.tried = counts.tried.saturating_sub(1);
         counts.new += 1;
+        let (tried_bucket, tried_position) = (tried / BUCKET_SIZE, tried % BUCKET_SIZE);
+        let position = place % BUCKET_SIZE;
+        self.note(|_| {
+            format!("Moved {endpoint} from tried[{tried_bucket}][{tried_position}] to new[{bucket}][{position}] to make space")
+        });
     }
 }

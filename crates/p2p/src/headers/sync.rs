@@ -167,6 +167,16 @@ impl HeadersSync {
         (self.height, self.last.2, self.work)
     }
 
+    /// Heights of the last header of presync and of the last one in the buffer.
+    pub(super) fn heights(&self) -> (u32, u32) {
+        (self.height.0, self.buffer_height.0)
+    }
+
+    /// Bits kept of the chain, at most.
+    pub(super) fn max_commitments(&self) -> u64 {
+        self.max_commitments
+    }
+
     /// Headers waiting in the buffer.
     pub fn buffered(&self) -> usize {
         self.buffer.len()

@@ -119,16 +119,27 @@ impl PeerManager {
             Announcement::Headers(blocks) => {
                 let header = |tree: &HeaderTree, block: &NodeId| tree.node(*block).header;
                 let headers = self.engine.with_tree(|tree| blocks.iter().map(|block| header(tree, block)).collect());
+                self.tell_headers(id, &blocks);
                 self.send(id, Message::Headers(headers));
                 self.with(id, |peer| peer.best_header_sent = Some(last));
             }
             Announcement::Hash => {
                 let Place { hash, .. } = self.place(last);
                 if !self.engine.with_tree(|tree| self.has_header(tree, id, last)) {
+                    self.log(format!("SendMessages: sending inv peer={id} hash={hash}"));
                     self.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, hash)]));
                 }
             }
         }
+    }
+
+    fn tell_headers(&mut self, id: PeerId, blocks: &[NodeId]) {
+        let hash = |block: Option<&NodeId>| block.map(|block| self.place(*block).hash);
+        let Some((first, last)) = hash(blocks.first()).zip(hash(blocks.last())) else { return };
+        self.log(match blocks.len() {
+            1 => format!("SendMessages: sending header {first} to peer={id}"),
+            count => format!("SendMessages: {count} headers, range ({first}, {last}), to peer={id}"),
+        });
     }
 
     fn announcement(&self, id: PeerId, queued: &[NodeId]) -> Announcement {
@@ -158,6 +169,7 @@ impl PeerManager {
     fn announce_compact(&mut self, id: PeerId, block: NodeId) {
         let Place { hash, .. } = self.place(block);
         if let Some(info) = self.engine.header_info(&hash) {
+            self.log(format!("SendMessages sending header-and-ids {hash} to peer={id}"));
             self.send_compact(id, &info);
             self.with(id, |peer| peer.best_header_sent = Some(block));
         }

@@ -10,6 +10,7 @@ use crate::time::UnixTime;
 use lydian_chain::{HeaderTree, NodeId};
 use lydian_consensus::U256;
 use lydian_consensus::pow::block_proof;
+use lydian_engine::LogLevel;
 use lydian_primitives::{BlockHash, HEADER_SIZE, HashedHeader, Header, Height};
 use lydian_wire::{Inv, InvType, Message};
 
@@ -24,6 +25,7 @@ impl PeerManager {
     pub(super) fn take_block(&mut self, id: PeerId, bytes: Vec<u8>) {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>().map(Header::parse) else { return };
         let (hash, size) = (header.hash(), bytes.len());
+        self.log(format!("received block {hash} peer={id}"));
         // The same block may come twice before the first is looked at, and the first need not be what it says.
         let is_requested = !self.asked(&hash).is_empty() || self.pending.contains_key(&hash);
         if is_requested || self.is_welcome(id, &header, &hash, &bytes) {
@@ -31,7 +33,6 @@ impl PeerManager {
         } else {
             let size = u32::try_from(size).unwrap_or(u32::MAX);
             self.download.unneeded(DownloadPeer(id.0), &hash, size, self.now.elapsed);
-            self.log(format!("block {hash} from peer={id} was not asked for or is here"));
         }
         self.with(id, |peer| {
             peer.in_flight.remove(&hash);
@@ -50,7 +51,7 @@ impl PeerManager {
             if pending.is_empty() {
                 self.pending.remove(&hash);
             }
-            return self.log(format!("block {hash} from peer={id} is here"));
+            return;
         }
         pending.push(source);
         self.actions.push(Action::Store { from: id, hash, bytes });
@@ -73,13 +74,14 @@ impl PeerManager {
         let Some((parent_height, work, is_known, is_enough)) = found else {
             // Whatever else is wrong with it, Core punishes it; so it need not wait, with others like it, to be looked at.
             if self.is_the_block(bytes).is_some() {
-                self.misbehaving(id, &format!("block {hash} without a parent"));
+                self.misbehaving(id, "");
             }
             return false;
         };
         match self.is_the_block(bytes) {
             Some(true) => {}
             Some(false) => {
+                self.log(format!("Received mutated block from peer={id}"));
                 self.misbehaving(id, "mutated block");
                 return false;
             }
@@ -112,21 +114,26 @@ impl PeerManager {
         let (source, is_last) = self.take_pending(from, hash);
         match fate {
             BlockFate::Stored | BlockFate::Known => self.settle_block(source, hash, fate),
-            BlockFate::Invalid { reason, .. } => {
-                if source.is_compact {
-                    self.log(format!("peer={from}: invalid block {hash} by compact block: {reason}"));
-                } else {
-                    self.misbehaving(from, &format!("invalid block {hash}: {reason}"));
+            BlockFate::Invalid { is_mutated, .. } => {
+                if *is_mutated && !source.is_compact {
+                    self.log(format!("Received mutated block from peer={from}"));
+                    self.misbehaving(from, "mutated block");
+                } else if !source.is_compact {
+                    self.misbehaving(from, "");
                 }
             }
-            BlockFate::KnownInvalid { reason } => {
+            BlockFate::KnownInvalid { .. } => {
                 // Who connected to us may follow rules that were good once.
                 let is_outbound = self.peers.get(&from).is_some_and(|peer| !peer.kind().is_inbound());
                 if is_outbound && !source.is_compact {
-                    self.misbehaving(from, &format!("invalid block {hash}: {reason}"));
+                    self.misbehaving(from, "");
                 }
             }
-            BlockFate::Malformed { reason } => self.log(format!("peer={from}: block {hash} cannot be read: {reason}")),
+            BlockFate::Malformed { reason } => {
+                self.log(format!(
+                    "ProcessMessages(block): Exception '{reason}' caught for block {hash} from peer={from}"
+                ));
+            }
             BlockFate::TooEarly => {}
         }
         // Where the hash is to blame, the header need not be known to be invalid: a rule of the block alone says nothing of it, in Core neither.
@@ -189,10 +196,10 @@ impl PeerManager {
     }
 
     /// Validation found that a stored block breaks a rule.
-    pub fn block_invalid(&mut self, hash: &BlockHash, reason: &str, now: crate::time::Moment) {
+    pub fn block_invalid(&mut self, hash: &BlockHash, _reason: &str, now: crate::time::Moment) {
         self.now = now;
         if let Some(source) = self.take_source(hash).filter(|source| !source.is_compact) {
-            self.misbehaving(source.peer, &format!("invalid block {hash}: {reason}"));
+            self.misbehaving(source.peer, "");
             self.settle(source.peer);
         }
         self.request_blocks();
@@ -297,7 +304,10 @@ impl PeerManager {
             }
         }
         if !blocks.is_empty() {
+            let place = self.place(last);
             self.send_request(id, &blocks);
+            let (hash, height) = (place.hash, place.height);
+            self.log(format!("Downloading blocks toward {hash} ({height}) via headers direct fetch"));
         }
     }
 
@@ -336,7 +346,7 @@ impl PeerManager {
             .find_map(|(hash, asked)| asked.iter().find(|(_, asked)| is_late(asked)).map(|(peer, _)| (*hash, *peer)));
         if let Some((hash, peer)) = late {
             self.forget_request(peer, &hash);
-            self.leave(peer, format!("timeout downloading block {hash}"));
+            self.leave_at(peer, LogLevel::Info, format!("Timeout downloading block {hash}"));
         }
     }
 
@@ -371,7 +381,9 @@ impl PeerManager {
                     peer.in_flight.remove(&block);
                     peer.partials.remove(&block);
                 }),
-                DownloadAction::Disconnect { peer } => self.leave(PeerId(peer.0), "peer is stalling block download"),
+                DownloadAction::Disconnect { peer } => {
+                    self.leave_at(PeerId(peer.0), LogLevel::Info, "Peer is stalling block download".to_owned());
+                }
             }
         }
     }
@@ -388,11 +400,12 @@ impl PeerManager {
     pub(super) fn send_request(&mut self, id: PeerId, blocks: &[BlockHash]) {
         let kind = if self.wants_compact(id, blocks) { InvType::CMPCT_BLOCK } else { InvType::WITNESS_BLOCK };
         let inventory: Vec<_> = blocks.iter().map(|hash| Inv::block(kind, *hash)).collect();
-        self.log(format!(
-            "Requesting {} blocks from {} on, peer={id}",
-            blocks.len(),
-            blocks.first().map_or(String::new(), BlockHash::to_string)
-        ));
+        for hash in blocks {
+            self.debug(|manager| {
+                let height = manager.engine.with_tree(|tree| tree.find(hash).map_or(0, |found| tree.height(found).0));
+                format!("Requesting block {hash} ({height}) peer={id}")
+            });
+        }
         self.send(id, Message::GetData(inventory));
     }
 

@@ -147,7 +147,7 @@ impl PeerManager {
             return self.try_compact(id, hash, compact);
         }
         if is_asked && peer.partials.contains_key(&hash) {
-            return self.log(format!("peer={id} sent us compact block we were already syncing!"));
+            return self.log("Peer sent us compact block we were already syncing!".to_owned());
         }
         let is_inbound = peer.kind().is_inbound();
         let may_follow = !is_inbound || self.is_asked_of_outbound(&hash) || asked < REQUESTS_PER_BLOCK_MAX - 1;
@@ -201,6 +201,7 @@ impl PeerManager {
             return self.log(format!("Peer {id} sent us block transactions for block we weren't expecting"));
         };
         let Partial::Waiting(partial, _charge) = std::mem::replace(partial, Partial::Failed) else {
+            self.log(format!("Peer {id} sent compact block transactions multiple times"));
             self.forget_request(id, &hash);
             return self.misbehaving(id, "previous compact block reconstruction attempt failed");
         };
@@ -220,7 +221,9 @@ impl PeerManager {
             self.request_whole(id, hash);
         } else {
             self.forget_request(id, &hash);
-            self.log(format!("peer={id}: compact block {hash} failed to reconstruct, waiting on first download"));
+            self.log(format!(
+                "Peer {id} sent us a compact block but it failed to reconstruct, waiting on first download to complete"
+            ));
         }
     }
 

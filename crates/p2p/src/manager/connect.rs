@@ -222,6 +222,8 @@ pub(super) struct Connector {
     /// There from the first tick on.
     outbound: Option<Outbound>,
     seeding: Option<Seeding>,
+    /// Addresses that the DNS gave.
+    seed_addresses: usize,
     next_step: Duration,
     extra: extra::Extra,
     next_save: Option<Duration>,
@@ -249,6 +251,7 @@ impl Connector {
             seednodes: automatic::Seednodes::default(),
             outbound: None,
             seeding: None,
+            seed_addresses: 0,
             next_step: Duration::ZERO,
             extra: extra::Extra::default(),
             next_save: None,

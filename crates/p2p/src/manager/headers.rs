@@ -1,16 +1,23 @@
 //! Headers of peers: asking for them, taking them in, what they tell of a peer's chain. The judging is [`crate::headers`]'s.
 
+use super::log::VALIDATION;
 use super::{PeerId, PeerManager};
 use crate::download::DownloadPeer;
-use crate::headers::{HeadersContext, locator};
+use crate::headers::{HeadersContext, HeadersSyncPhase, locator};
 use crate::peer::{ConnectionKind, Permissions};
+use crate::time::UnixTime;
 use lydian_chain::NodeId;
 use lydian_consensus::{Rejected, Rule};
+use lydian_engine::LogLevel;
 use lydian_primitives::{BlockHash, Header, Height};
 use lydian_wire::{Inv, InvType, Locator, Message};
+use std::time::Duration;
 
 /// Outbound peers that are kept though their chain lags: Core's `MAX_OUTBOUND_PEERS_TO_PROTECT_FROM_DISCONNECT`.
 const PROTECTED_PEERS_MAX: usize = 4;
+
+/// Between two lines about headers of little work: Core's 250 ms.
+const PRESYNC_LINE_INTERVAL: Duration = Duration::from_millis(250);
 
 impl PeerManager {
     pub(super) fn take_headers(&mut self, id: PeerId, headers: &[Header]) {
@@ -29,8 +36,12 @@ impl PeerManager {
             let context = HeadersContext { tree, params: &params, sync, minimum_chain_work, now, unix_now, is_trusted };
             peer.headers.receive(headers, &context, &mut self.random)
         });
+        for note in &received.notes {
+            self.log(note.sentence(id.0));
+        }
+        self.tell_of_presync(id);
         if let Some(fault) = received.fault {
-            return self.misbehaving(id, fault.reason());
+            return self.misbehaving(id, &fault.reason(headers.len()));
         }
         if let Some(hashes) = received.getheaders {
             self.send_getheaders(id, hashes);
@@ -39,7 +50,7 @@ impl PeerManager {
             self.note_block(id, &unknown);
         }
         let Some(last) = received.accept.last().map(|header| header.hash()) else { return };
-        let is_new = engine.with_tree(|tree| tree.find(&last).is_none());
+        let (is_new, best) = engine.with_tree(|tree| (tree.find(&last).is_none(), tree.best_header()));
         let unix = i64::try_from(self.now.unix.0).unwrap_or(i64::MAX);
         let accepted = match engine.accept_hashed_headers(&received.accept, unix) {
             Ok(accepted) => accepted,
@@ -48,6 +59,7 @@ impl PeerManager {
         if let Some((hash, rejected)) = accepted.refused {
             return self.punish_header(id, &hash, &rejected, is_compact);
         }
+        self.tell_of_best_header(best, &last);
         let Some((last, hash, height)) =
             engine.with_tree(|tree| tree.find(&last).map(|found| (found, last, tree.height(found))))
         else {
@@ -60,6 +72,7 @@ impl PeerManager {
         let more =
             self.peers.get_mut(&id).and_then(|peer| engine.with_tree(|tree| peer.headers.entered(last, tree, now)));
         if let Some(hashes) = more {
+            self.log(format!("more getheaders ({height}) to end to peer={id}"));
             self.send_getheaders(id, hashes);
         }
         self.learn_of_headers(id, last, is_new, may_have_more);
@@ -72,20 +85,68 @@ impl PeerManager {
     /// Core's `LogBlockHeader`: once for each new header, so that it shows who tells of blocks and does not send them.
     pub(super) fn tell_of_header(&mut self, id: PeerId, hash: &BlockHash, height: Height, is_compact: bool) {
         let kind = if is_compact { "cmpctblock " } else { "" };
-        let text = format!("Saw new {kind}header hash={hash} height={height} peer={id}");
-        if self.is_initial_download() { self.log(text) } else { self.tell(text) }
+        let text = format!("Saw new {kind}header hash={hash} height={height} {}", self.log_peer(id));
+        if !self.is_initial_download() {
+            self.tell(text);
+        } else if self.switches.is_on(VALIDATION) {
+            self.say(LogLevel::Debug(VALIDATION), text);
+        }
+    }
+
+    /// Core's `ProcessNewBlockHeaders`: how far the headers are, while the node catches up.
+    fn tell_of_best_header(&mut self, before: NodeId, last: &BlockHash) {
+        let (best, last) = self.engine.with_tree(|tree| (tree.best_header(), tree.find(last)));
+        let Some(last) = last.filter(|_| best != before && self.is_initial_download()) else { return };
+        let place = self.place(last);
+        let progress = self.headers_progress(place.height, place.time);
+        self.tell(format!("Synchronizing blockheaders, height: {} (~{progress:.2}%)", place.height));
+    }
+
+    /// Core's `ReportHeadersPresync`: at most four lines a second.
+    fn tell_of_presync(&mut self, id: PeerId) {
+        let now = self.now.elapsed;
+        let is_early = self.last_presync_line.is_some_and(|last| now < last + PRESYNC_LINE_INTERVAL);
+        let sync = self.peers.get(&id).and_then(|peer| peer.headers.sync());
+        let Some(sync) = sync.filter(|sync| sync.phase() == HeadersSyncPhase::Presync) else { return };
+        let (height, time, _) = sync.presync();
+        if is_early || self.best_header().work >= self.settings.minimum_chain_work || !self.is_initial_download() {
+            return;
+        }
+        self.last_presync_line = Some(now);
+        let progress = self.headers_progress(height, time);
+        self.tell(format!("Pre-synchronizing blockheaders, height: {height} (~{progress:.2}%)"));
+    }
+
+    /// Percent of the headers up to now, by the time of the last one.
+    fn headers_progress(&self, height: Height, time: u32) -> f64 {
+        let age = self.now.unix.since(UnixTime::from(time));
+        let left = (age / self.settings.params.pow_target_spacing.max(1)).max(0);
+        #[allow(clippy::cast_precision_loss, reason = "shown with two digits")]
+        let left = left as f64;
+        100.0 * f64::from(height.0) / (f64::from(height.0) + left)
     }
 
     /// Core's `MaybePunishNodeForBlock`, for headers.
     pub(super) fn punish_header(&mut self, id: PeerId, hash: &BlockHash, rejected: &Rejected, is_compact: bool) {
         let is_inbound = self.peers.get(&id).is_some_and(|peer| peer.kind().is_inbound());
+        let what = if is_compact { "invalid header via cmpctblock" } else { "invalid header received" };
+        if *rejected == Rejected::DuplicateInvalid && !is_inbound && !is_compact {
+            self.say(
+                LogLevel::Warning,
+                format!(
+                    "{} (received from peer={id}). If this happens with all peers, consider database corruption (that -reindex may fix) or a \
+                     potential consensus incompatibility.",
+                    format_args!("block {hash} was previously marked invalid")
+                ),
+            );
+        }
         match rejected {
             // A clock may be wrong.
             Rejected::Violation(violation) if violation.rule == Rule::TimeTooNew => {
-                self.log(format!("peer={id}: header {hash} from the future"));
+                self.log(format!("peer={id}: {what}"));
             }
-            Rejected::DuplicateInvalid if is_inbound || is_compact => {}
-            _ => self.misbehaving(id, &format!("invalid header received: {rejected}")),
+            Rejected::DuplicateInvalid if is_inbound || is_compact => self.log(format!("peer={id}: {what}")),
+            _ => self.misbehaving(id, what),
         }
     }
 
@@ -102,12 +163,14 @@ impl PeerManager {
         }
         let has_too_little = best_work.is_some_and(|work| work < self.settings.minimum_chain_work);
         if is_initial && !may_have_more && has_too_little && peer.is_chosen() {
-            return self.leave(id, "outbound peer headers chain has insufficient work");
+            let reason = "outbound peer headers chain has insufficient work";
+            return self.leave_at(id, LogLevel::Info, reason.to_owned());
         }
         let is_good = best_work.is_some_and(|work| work >= tip.work);
         if peer.kind() == ConnectionKind::OutboundFullRelay && has_room && is_good && !peer.chain_sync.is_protected {
             peer.chain_sync.is_protected = true;
             self.protected_peers += 1;
+            self.log(format!("Protecting outbound peer={id} from eviction"));
         }
     }
 
@@ -152,12 +215,14 @@ impl PeerManager {
                 let hash = BlockHash(item.hash);
                 self.note_block(id, &hash);
                 let is_here = self.engine.with_tree(|tree| tree.find(&hash).is_some());
+                self.log(format!("got inv: {item} {} peer={id}", if is_here { "have" } else { "new" }));
                 if !is_here && !self.is_loading() && !self.is_requested(&hash) {
                     unknown = Some(hash);
                 }
             } else if item.kind.is_gen_tx() && refuses_transactions {
                 // It was told in the version message that none are wanted.
-                return self.leave(id, "transaction inv sent in violation of protocol");
+                let hash = BlockHash(item.hash);
+                return self.leave(id, format!("transaction ({hash}) inv sent in violation of protocol"));
             }
         }
         let Some(hash) = unknown else { return };
@@ -165,8 +230,10 @@ impl PeerManager {
         let Some(peer) = self.peers.get(&id) else { return };
         let started = peer.sync_started;
         if started || (!peer.inv_triggered_getheaders && is_first_of_block) {
-            let best = self.best_header().id;
-            self.ask_for_headers(id, best);
+            let best = self.best_header();
+            if self.ask_for_headers(id, best.id) {
+                self.log(format!("getheaders ({}) {hash} to peer={id}", best.height));
+            }
             if !started {
                 self.with(id, |peer| peer.inv_triggered_getheaders = true);
                 self.last_inv_that_asked = Some(hash);

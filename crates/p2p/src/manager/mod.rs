@@ -16,6 +16,7 @@ mod figures;
 mod headers;
 mod held;
 mod info;
+mod log;
 mod memory;
 mod peer;
 mod serve;
@@ -42,7 +43,7 @@ use crate::{AddrMan, Bans, PeerMemory, Traffic, TrafficTotals};
 use connect::{Connector, Link};
 use lydian_chain::NodeId;
 use lydian_consensus::{Params, U256};
-use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload};
+use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLevel, LogLine, LogSwitches};
 use lydian_primitives::{BlockHash, Height};
 use lydian_wire::{BlockTransactionsRequest, Command, CompactBlock, Endpoint, Message, Network};
 use peer::Known;
@@ -147,11 +148,8 @@ pub enum Action {
         file: SavedFile,
         bytes: Vec<u8>,
     },
-    /// For the log, category `net`.
-    Log {
-        is_debug: bool,
-        text: String,
-    },
+    /// For the log.
+    Log(LogLine),
 }
 
 /// What became of a block that a peer sent.
@@ -217,6 +215,9 @@ pub struct PeerManager {
     tries_extra_peer: bool,
     next_stale_check: Duration,
     connector: Connector,
+    switches: LogSwitches,
+    /// When the last line about headers of little work was logged.
+    last_presync_line: Option<Duration>,
 }
 
 /// Who brought a block, and how.
@@ -278,11 +279,16 @@ impl PeerManager {
             tries_extra_peer: false,
             next_stale_check: Duration::ZERO,
             connector,
+            switches: LogSwitches::default(),
+            last_presync_line: None,
         }
     }
 
     /// What is to be done since the last call.
     pub fn take_actions(&mut self) -> Vec<Action> {
+        for line in self.addrman.take_lines() {
+            self.say(LogLevel::Debug(log::ADDRMAN), line);
+        }
         std::mem::take(&mut self.actions)
     }
 
@@ -318,9 +324,7 @@ impl PeerManager {
         let link = match self.link(&new) {
             Ok(link) => link,
             Err(reason) => {
-                let text = format!("connection from {} dropped ({reason})", new.endpoint);
-                self.log(text.clone());
-                self.actions.push(Action::Disconnect { peer: new.id, reason: text });
+                self.actions.push(Action::Disconnect { peer: new.id, reason: reason.to_owned() });
                 return;
             }
         };
@@ -336,7 +340,13 @@ impl PeerManager {
             is_onion: new.is_onion,
             nonce,
         };
+        let name = link.name.clone();
         self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), (new.traffic, new.memory), link));
+        match (new.kind.is_inbound(), self.switches.has_ips()) {
+            (true, _) => self.log(format!("connection from {} accepted", new.endpoint)),
+            (false, true) => self.log(format!("Added connection to {name} peer={}", new.id)),
+            (false, false) => self.log(format!("Added connection peer={}", new.id)),
+        }
         if !new.kind.is_inbound() {
             self.own_nonces.insert(nonce);
         }
@@ -354,6 +364,7 @@ impl PeerManager {
                 self.addrman.connected(&peer.talk.connection.endpoint, now.unix);
             }
             self.forget_downloads(id);
+            self.log(format!("Cleared nodestate for peer={id}"));
             self.reconnect(id, peer.kind(), peer.link);
         }
         self.request_blocks();
@@ -380,6 +391,7 @@ impl PeerManager {
     /// Time passed: at least ten times a second.
     pub fn tick(&mut self, now: Moment) {
         self.now = now;
+        self.addrman.set_logged(self.switches.is_on(log::ADDRMAN));
         let ids: Vec<_> = self.peers.keys().copied().collect();
         for id in ids {
             self.look_after(id);
@@ -406,16 +418,8 @@ impl PeerManager {
         Ok(link)
     }
 
-    fn log(&mut self, text: String) {
-        self.actions.push(Action::Log { is_debug: true, text });
-    }
-
-    fn tell(&mut self, text: String) {
-        self.actions.push(Action::Log { is_debug: false, text });
-    }
-
     /// Ends a connection. Nothing of it is read any more.
-    fn leave(&mut self, id: PeerId, reason: impl Into<String>) {
+    fn end_connection(&mut self, id: PeerId, reason: impl Into<String>) {
         if let Some(peer) = self.peers.get_mut(&id)
             && !peer.is_leaving
         {
@@ -429,7 +433,8 @@ impl PeerManager {
 
     /// Core's `Misbehaving`: takes effect once the message is dealt with.
     fn misbehaving(&mut self, id: PeerId, what: &str) {
-        self.log(format!("Misbehaving: peer={id}: {what}"));
+        let what = if what.is_empty() { String::new() } else { format!(": {what}") };
+        self.log(format!("Misbehaving: peer={id}{what}"));
         self.with(id, |peer| peer.should_discourage = true);
     }
 
@@ -440,12 +445,19 @@ impl PeerManager {
             return;
         }
         let (punishment, endpoint) = (peer.talk.punishment(), peer.talk.connection.endpoint);
+        let (is_noban, is_onion) = (peer.may(Permissions::NO_BAN), peer.talk.connection.is_onion);
         match punishment {
-            Punishment::None => self.tell(format!("Warning: not punishing noban or manually connected peer {id}!")),
-            Punishment::Disconnect => self.leave(id, "misbehaving; local, so not discouraged"),
+            Punishment::None if is_noban => self.say(LogLevel::Warning, format!("Not punishing noban peer {id}!")),
+            Punishment::None => self.say(LogLevel::Warning, format!("Not punishing manually connected peer {id}!")),
+            Punishment::Disconnect => {
+                let kind = if is_onion { "inbound onion" } else { "local" };
+                self.log(format!("Warning: disconnecting but not discouraging {kind} peer {id}!"));
+                self.end_connection(id, "misbehaving");
+            }
             Punishment::DisconnectAndDiscourage => {
+                self.log(format!("Disconnecting and discouraging peer {id}!"));
                 self.bans.discourage(&endpoint.addr);
-                self.leave(id, "misbehaving; discouraged");
+                self.end_connection(id, "misbehaving, discouraged");
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::peer::Permissions;
 use crate::time::Moment;
 use lydian_chain::{HeaderTree, NodeId};
 use lydian_consensus::Params;
-use lydian_engine::HeaderInfo;
+use lydian_engine::{HeaderInfo, LogLevel};
 use lydian_primitives::{BlockHash, Height};
 use lydian_wire::limits::LOCATOR_COUNT_MAX;
 use lydian_wire::{BlockTransactionsRequest, CompactBlock, Inv, InvType, Locator, Message, Services};
@@ -34,9 +34,13 @@ impl PeerManager {
         }
         let may_always = self.peers.get(&id).is_some_and(|peer| peer.may(Permissions::DOWNLOAD));
         if self.tip().work < self.settings.minimum_chain_work && !may_always {
+            self.log(format!(
+                "Ignoring getheaders from peer={id} because active chain has too little work; sending empty response"
+            ));
             // So that the peer goes away but does not think that nobody answers.
             return self.send(id, Message::Headers(Vec::new()));
         }
+        self.tell_of_request(id, "getheaders", request);
         let params = self.settings.params.clone();
         let answer = self.engine.with_tree(|tree| {
             let first = if request.hashes.is_empty() {
@@ -65,6 +69,7 @@ impl PeerManager {
         if request.hashes.len() > LOCATOR_COUNT_MAX {
             return self.leave(id, format!("getblocks locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
         }
+        self.tell_of_request(id, "getblocks", request);
         let (hashes, is_cut) = self.engine.with_tree(|tree| {
             let first = tree.height(find_fork(tree, &request.hashes)).0 + 1;
             let active = (first..).map_while(|height| tree.active(Height(height)));
@@ -84,8 +89,27 @@ impl PeerManager {
         self.send(id, Message::Inv(inventory));
     }
 
+    /// Where a peer's request for headers or blocks begins and ends.
+    fn tell_of_request(&mut self, id: PeerId, command: &str, request: &Locator) {
+        self.debug(|manager| {
+            let first = manager.engine.with_tree(|tree| {
+                let fork = find_fork(tree, &request.hashes);
+                tree.active(Height(tree.height(fork).0 + 1)).map_or(-1, |next| i64::from(tree.height(next).0))
+            });
+            let end = if request.stop == BlockHash::ZERO { "end".to_owned() } else { request.stop.to_string() };
+            match command {
+                "getblocks" => format!("getblocks {first} to {end} limit {GETBLOCKS_COUNT_MAX} from peer={id}"),
+                _ => format!("getheaders {first} to {end} from peer={id}"),
+            }
+        });
+    }
+
     /// Answers what it can. Transactions are not here until there is a mempool.
     pub(super) fn serve_data(&mut self, id: PeerId, inventory: Vec<Inv>) {
+        self.log(format!("received getdata ({} invsz) peer={id}", inventory.len()));
+        if let Some(first) = inventory.first() {
+            self.log(format!("received getdata for: {first} peer={id}"));
+        }
         let (blocks, others): (Vec<_>, Vec<_>) = inventory.into_iter().partition(|item| item.kind.is_gen_block());
         let missing: Vec<_> = others.into_iter().filter(|item| item.kind.is_gen_tx()).collect();
         if !missing.is_empty() {
@@ -104,7 +128,9 @@ impl PeerManager {
         let is_allowed = self.engine.with_tree(|tree| may_request(tree, info.id, &params));
         let Some(peer) = self.peers.get(&id) else { return };
         if !is_allowed {
-            return self.log(format!("ignoring request from peer={id} for old block that isn't in the main chain"));
+            return self.log(format!(
+                "ProcessGetBlockData: ignoring request from peer={id} for old block that isn't in the main chain"
+            ));
         }
         if self.is_beyond_upload_target(&info, item.kind) && !peer.may(Permissions::DOWNLOAD) {
             return self.leave(id, "historical block serving limit reached");
@@ -112,7 +138,7 @@ impl PeerManager {
         let depth = info.tip.height.0.saturating_sub(info.node.height.0);
         let is_limited = !self.settings.local.services.contains(Services::NETWORK);
         if is_limited && depth > LIMITED_BLOCKS && !peer.may(Permissions::NO_BAN) {
-            return self.leave(id, "ignore block request below NODE_NETWORK_LIMITED threshold");
+            return self.leave(id, "Ignore block request below NODE_NETWORK_LIMITED threshold");
         }
         if info.node.block.is_none() {
             return;
@@ -154,8 +180,8 @@ impl PeerManager {
                 Ok(Some(block)) => {
                     self.recent_compact = Some((hash, CompactBlock::new(&block, self.random.next_u64())))
                 }
-                Ok(None) => return self.leave(id, "block was pruned before it could be read"),
-                Err(error) => return self.leave(id, format!("cannot load block from disk: {error}")),
+                Ok(None) => return self.leave(id, "Block was pruned before it could be read"),
+                Err(_) => return self.leave_at(id, LogLevel::Error, "Cannot load block from disk".to_owned()),
             }
         }
         if let Some((_, compact)) = self.recent_compact.clone() {
@@ -164,12 +190,13 @@ impl PeerManager {
     }
 
     pub(super) fn serve_block_transactions(&mut self, id: PeerId, request: BlockTransactionsRequest) {
-        let Some(info) = self.engine.header_info(&request.block_hash) else { return };
-        if info.node.block.is_none() {
-            return;
-        }
+        let info = self.engine.header_info(&request.block_hash).filter(|info| info.node.block.is_some());
+        let Some(info) = info else {
+            return self.log(format!("Peer {id} sent us a getblocktxn for a block we don't have"));
+        };
         let depth = info.tip.height.0.saturating_sub(info.node.height.0);
         if depth > BLOCKTXN_DEPTH_MAX {
+            self.log(format!("Peer {id} sent us a getblocktxn for a block > {BLOCKTXN_DEPTH_MAX} deep"));
             // Whoever asks for so old a block shall have to receive all that was read for it.
             let hash = request.block_hash;
             return self.actions.push(Action::SendBlock { to: id, hash, with_witness: true });

@@ -3,8 +3,8 @@
 
 use super::{Action, PeerId, PeerManager};
 use crate::address_relay::fresh_answer;
-use crate::peer::{ADDR_TIME_PENALTY_S, AddressesFrom, Context, Event};
-use lydian_wire::{Command, Message, TimedAddress};
+use crate::peer::{ADDR_TIME_PENALTY_S, AddressesFrom, Context, DisconnectReason, Event, Note, misbehaviour};
+use lydian_wire::{Command, Message, TimedAddress, TransportKind};
 use rand_chacha::rand_core::Rng;
 
 /// Blocks that the tip may be old for limited peers to do: Core's `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
@@ -43,14 +43,27 @@ impl PeerManager {
         let (connection, unix) = (peer.talk.connection, self.now.unix);
         match event {
             Event::Send(message) => self.send(id, message),
-            Event::Disconnect(reason) => self.leave(id, format!("{reason:?}")),
-            Event::Misbehaving(what) => self.misbehaving(id, &format!("{}: {}", what.command.as_str(), what.error)),
+            Event::Disconnect(DisconnectReason::ConnectedToSelf) => {
+                self.tell(format!("connected to self at {}, disconnecting", connection.endpoint));
+                self.end_connection(id, "connected to self");
+            }
+            Event::Disconnect(DisconnectReason::HandshakeTimeout)
+                if peer.traffic.transport().0 == TransportKind::Detecting =>
+            {
+                self.leave(id, "V2 handshake timeout");
+            }
+            Event::Disconnect(reason) => self.leave(id, reason.sentence()),
+            Event::Misbehaving(what) => self.misbehaving(id, &misbehaviour(what.command, &what.error)),
             Event::Connected => self.greet(id),
             Event::SetServices(services) => self.addrman.set_services(&connection.endpoint, services),
             Event::Good => {
                 self.addrman.good(&connection.endpoint, unix);
             }
-            Event::TimeOffset(seconds) if !connection.kind.is_inbound() => self.time_offsets.add(seconds),
+            Event::TimeOffset(seconds) if !connection.kind.is_inbound() => {
+                self.time_offsets.add(seconds);
+                let samples = self.time_offsets.len();
+                self.log(format!("Added time offset {seconds:+}s, total samples {samples}"));
+            }
             Event::SeenLocal(endpoint) => self.settings.local.own.seen(&endpoint.addr),
             Event::TimeOffset(_) => {}
             Event::Store(addresses) => {
@@ -59,7 +72,17 @@ impl PeerManager {
             Event::Relay { address, is_reachable } => self.relay(id, &address, is_reachable),
             Event::WantsAddresses(from) => self.answer_with_addresses(id, from),
             Event::Message(message) => self.process(id, message),
+            Event::Note(note) => self.note(id, &note),
         }
+    }
+
+    /// A remark for the log.
+    fn note(&mut self, id: PeerId, note: &Note) {
+        self.debug(|manager| {
+            let log_peer = manager.log_peer(id);
+            let has_ips = manager.switches.has_ips();
+            manager.peers.get(&id).map_or(String::new(), |peer| note.sentence(id.0, &peer.talk, &log_peer, has_ips))
+        });
     }
 
     /// The handshake is over.
@@ -67,10 +90,13 @@ impl PeerManager {
         let Some(peer) = self.peers.get(&id) else { return };
         let (is_inbound, nonce) = (peer.kind().is_inbound(), peer.talk.connection.nonce);
         let text = format!(
-            "New {} peer connected: transport: {}, version: {}, peer={id}",
+            "New {} peer connected: transport: {}, version: {}, {}{}",
             peer.kind().name(),
             peer.traffic.transport().0,
             peer.talk.version,
+            self.log_peer(id),
+            // Core names the autonomous system here where it has a map of them.
+            ""
         );
         self.own_nonces.remove(&nonce);
         if is_inbound {
@@ -108,6 +134,7 @@ impl PeerManager {
     }
 
     pub(super) fn receive(&mut self, id: PeerId, command: Command, payload: Vec<u8>) {
+        self.debug(|_| format!("received: {} ({} bytes) peer={id}", command.as_str(), payload.len()));
         self.talk(id, |talk, context, out| talk.receive(command, payload, context, out));
     }
 

@@ -5,6 +5,8 @@ use super::peer::Known;
 use super::{PeerId, PeerManager};
 use crate::peer::{ConnectionKind, Permissions};
 use crate::time::UnixTime;
+use lydian_chain::NodeId;
+use lydian_engine::LogLevel;
 use std::time::Duration;
 
 /// To show a chain with as much work as ours, and then to answer a last question: Core's `CHAIN_SYNC_TIMEOUT` and `HEADERS_RESPONSE_TIME`.
@@ -69,6 +71,8 @@ impl PeerManager {
         // From the block before the best one, so that the answer of a peer that is up to date is not empty.
         let from = self.engine.with_tree(|tree| tree.parent(best.id)).unwrap_or(best.id);
         if self.ask_for_headers(id, from) {
+            let height = self.place(from).height;
+            self.log(format!("initial getheaders ({height}) to peer={id}"));
             let missing = unix.since(UnixTime::from(best.time)) / self.settings.params.pow_target_spacing.max(1);
             let missing = u32::try_from(missing.clamp(0, i64::from(u32::MAX))).unwrap_or(u32::MAX);
             self.with(id, |peer| {
@@ -90,8 +94,10 @@ impl PeerManager {
         } else if now.mockable > deadline && has_other {
             if peer.may(Permissions::NO_BAN) {
                 (peer.sync_started, peer.headers_deadline) = (false, None);
+                let peer = self.log_peer(id);
+                self.tell(format!("Timeout downloading headers from noban peer, not disconnecting {peer}"));
             } else {
-                self.leave(id, "timeout downloading headers");
+                self.leave_at(id, LogLevel::Info, "Timeout downloading headers".to_owned());
                 // One at a time: the network itself may stand still, and then nobody has what is waited for.
                 let later = now.mockable + HEADERS_TIMEOUT_BASE;
                 let deadlines = self.peers.values_mut().filter_map(|peer| peer.headers_deadline.as_mut());
@@ -115,9 +121,12 @@ impl PeerManager {
             _ if has(tip.work) => state = super::peer::ChainSync::default(),
             Some(deadline) if !wanted_work.is_some_and(has) => {
                 if now > deadline && state.sent_getheaders {
-                    return self.leave(id, "outbound peer has old chain");
+                    let best = self.best_known(id).map_or_else(|| "<none>".to_owned(), |best| best.hash.to_string());
+                    let reason = format!("Outbound peer has old chain, best known block = {best}");
+                    return self.leave_at(id, LogLevel::Info, reason);
                 }
                 if now > deadline {
+                    self.tell_of_old_chain(id, state.work_header);
                     let from = state.work_header.and_then(|header| self.engine.with_tree(|tree| tree.parent(header)));
                     self.ask_for_headers(id, from.unwrap_or(tip.id));
                     (state.sent_getheaders, state.deadline) = (true, Some(now + CHAIN_SYNC_ANSWER));
@@ -129,6 +138,16 @@ impl PeerManager {
             }
         }
         self.with(id, |peer| peer.chain_sync = state);
+    }
+
+    fn tell_of_old_chain(&mut self, id: PeerId, wanted: Option<NodeId>) {
+        self.debug(|manager| {
+            let best = manager.best_known(id).map_or_else(|| "<none>".to_owned(), |best| best.hash.to_string());
+            let wanted = wanted.map_or_else(String::new, |wanted| manager.place(wanted).hash.to_string());
+            format!(
+                "sending getheaders to outbound peer={id} to verify chain work (current best known block:{best}, benchmark blockhash: {wanted})"
+            )
+        });
     }
 
     /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether one more outbound peer should be tried.
@@ -143,8 +162,12 @@ impl PeerManager {
         let changed = *self.last_tip_change.get_or_insert(now);
         let is_quiet = now.saturating_sub(changed) > 3 * Duration::from_secs(spacing);
         let is_idle = self.peers.values().all(|peer| peer.in_flight.is_empty());
-        self.tries_extra_peer =
+        let wants_extra =
             !self.is_loading() && is_quiet && is_idle && self.is_network_active() && self.connector.chooses_peers();
+        if wants_extra != self.tries_extra_peer {
+            self.log(format!("setting try another outbound peer={wants_extra}"));
+        }
+        self.tries_extra_peer = wants_extra;
         if self.tries_extra_peer {
             let seconds = now.saturating_sub(changed).as_secs();
             self.tell(format!(

@@ -4,7 +4,7 @@
 //! thousand at most in store, a thousand more as the answer to our `getaddr`. Invariants: what the peer told or was told is not told to it again (as
 //! far as a rolling filter knows); an inbound peer gets one answer to `getaddr`, others none, so that nobody learns who knows what.
 
-use super::{ConnectionKind, Context, DisconnectReason, Event, Peer, Permissions, handshake};
+use super::{ConnectionKind, Context, DisconnectReason, Event, Note, Peer, Permissions, handshake};
 use crate::discourage::RollingBloomFilter;
 use crate::draw;
 use crate::limits::{ADDR_TOKENS_MAX, ADDRESSES_TO_SEND_MAX};
@@ -128,6 +128,7 @@ impl Peer {
         self.gossip.refill(context.now);
         let is_limited = !self.connection.permissions.contains(Permissions::ADDR);
         let count = addresses.len();
+        let (processed, rate_limited) = self.addr_counts();
         let now = context.now.unix;
         draw::shuffle(&mut addresses, context.random);
         let mut store = Vec::new();
@@ -157,6 +158,13 @@ impl Peer {
                 store.push(address);
             }
         }
+        let total = self.addr_counts();
+        let fresh = |after: u64, before: u64| usize::try_from(after - before).unwrap_or(usize::MAX);
+        out.push(Event::Note(Note::ReceivedAddresses {
+            count,
+            processed: fresh(total.0, processed),
+            rate_limited: fresh(total.1, rate_limited),
+        }));
         out.push(Event::Store(store));
         if count < FULL_ANSWER {
             self.gossip.is_getaddr_sent = false;
@@ -169,11 +177,11 @@ impl Peer {
 
     pub(super) fn receive_getaddr(&mut self, context: &mut Context<'_>, out: &mut Vec<Event>) {
         if !self.connection.kind.is_inbound() {
-            return;
+            return out.push(Event::Note(Note::IgnoredGetAddr));
         }
         self.gossip.begin(context.random);
         if self.gossip.is_getaddr_received {
-            return;
+            return out.push(Event::Note(Note::RepeatedGetAddr));
         }
         self.gossip.is_getaddr_received = true;
         self.gossip.to_send.clear();
@@ -247,6 +255,7 @@ impl Peer {
             is_onion: self.connection.is_onion,
         };
         let Some(endpoint) = context.local.own.for_peer(&told, context.random) else { return };
+        out.push(Event::Note(Note::Advertised { address: endpoint }));
         let time = context.now.unix.to_u32();
         let own = TimedAddress { time, services: context.local.services, endpoint };
         if !is_first {

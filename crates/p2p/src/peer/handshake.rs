@@ -3,7 +3,7 @@
 //! Core's order of sending and of deciding, which others may rely on. Invariant: the fields of a peer are set by its first `version` that could be read,
 //! once.
 
-use super::{ConnectionKind, Context, DisconnectReason, Event, Peer};
+use super::{ConnectionKind, Context, DisconnectReason, Event, Note, Peer};
 use crate::time::UnixTime;
 use lydian_wire::message::{
     CMPCTBLOCKS_VERSION, Command, FEATURE_VERSION, MIN_PEER_PROTO_VERSION, Message, PROTOCOL_VERSION,
@@ -46,18 +46,32 @@ impl Peer {
             relay: !self.rejects_transactions(context.local),
         };
         self.is_version_sent = true;
+        out.push(Event::Note(Note::SendVersion {
+            version: version.version,
+            blocks: version.start_height,
+            them: version.receiver,
+            relays_transactions: version.relay,
+        }));
         out.push(Event::Send(Message::Version(Box::new(version))));
     }
 
     pub(super) fn receive_version(&mut self, payload: &[u8], context: &mut Context<'_>, out: &mut Vec<Event>) {
-        let Ok(Message::Version(version)) = Message::decode(&Command::VERSION, payload) else { return };
+        let version = match Message::decode(&Command::VERSION, payload) {
+            Ok(Message::Version(version)) => version,
+            Ok(_) => return,
+            Err(error) => {
+                let (command, bytes) = (Command::VERSION, payload.len());
+                return out.push(Event::Note(Note::Undecodable { command, bytes, error }));
+            }
+        };
         let kind = self.connection.kind;
         if !kind.is_inbound() {
             out.push(Event::SetServices(version.services));
         }
-        let has_all = version.services.contains(desirable_services(version.services, context.is_near_tip));
+        let expected = desirable_services(version.services, context.is_near_tip);
+        let has_all = version.services.contains(expected);
         if kind.expects_services() && !has_all {
-            return self.disconnect(DisconnectReason::Services { offered: version.services }, out);
+            return self.disconnect(DisconnectReason::Services { offered: version.services, expected }, out);
         }
         if version.version < MIN_PEER_PROTO_VERSION {
             return self.disconnect(DisconnectReason::ObsoleteVersion { version: version.version }, out);
@@ -72,6 +86,7 @@ impl Peer {
             self.send_version(context, out);
         }
         self.agree(&version, has_all);
+        out.push(Event::Note(Note::ReceiveVersion { us: version.receiver, relays_transactions: version.relay }));
         if self.common_version >= WTXID_RELAY_VERSION {
             out.push(Event::Send(Message::WtxidRelay));
         }
@@ -122,19 +137,26 @@ impl Peer {
                 self.provides_compact_blocks = true;
                 self.high_bandwidth_from = wish.high_bandwidth;
             }
-            Ok(Message::WtxidRelay) if self.common_version >= WTXID_RELAY_VERSION => self.wtxid_relay = true,
+            Ok(Message::WtxidRelay) if self.common_version < WTXID_RELAY_VERSION => {
+                out.push(Event::Note(Note::OldWtxidRelay { version: self.common_version }));
+            }
+            Ok(Message::WtxidRelay) if self.wtxid_relay => out.push(Event::Note(Note::DuplicateWtxidRelay)),
+            Ok(Message::WtxidRelay) => self.wtxid_relay = true,
             Ok(Message::SendAddrV2) => self.wants_addrv2 = true,
             // Features and reconciliation: we offer none, so nothing is agreed.
+            Ok(Message::Feature(feature)) => {
+                let id = String::from_utf8_lossy(&feature.id).into_owned();
+                out.push(Event::Note(Note::UnknownFeature { id }));
+            }
+            _ if command == Command::SENDTXRCNCL => out.push(Event::Note(Note::Reconciliation)),
             Ok(_) => {}
-            // We do not take part in reconciliation, and so do not look at what is said of it.
-            Err(_) if command == Command::SENDTXRCNCL => {}
-            Err(error) => self.receive_undecodable(command, error, out),
+            Err(error) => self.receive_undecodable(command, payload.len(), error, out),
         }
     }
 
     fn receive_verack(&mut self, out: &mut Vec<Event>) {
         if self.is_connected {
-            return;
+            return out.push(Event::Note(Note::RedundantVerack));
         }
         self.is_connected = true;
         if self.common_version >= SHORT_IDS_BLOCKS_VERSION {

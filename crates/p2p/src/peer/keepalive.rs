@@ -3,7 +3,8 @@
 //! Core's `MaybeSendPing`, `ProcessPong` and `InactivityCheck`. Invariant: one ping at a time; only its own nonce answers it, so that a peer which
 //! answers early, or something else, gains no better time.
 
-use super::{ConnectionKind, Context, DisconnectReason, Event, Peer};
+use super::reason::seconds;
+use super::{ConnectionKind, Context, DisconnectReason, Event, Note, Peer};
 use crate::time::Moment;
 use lydian_wire::message::{BIP0031_VERSION, Message};
 use rand_chacha::rand_core::Rng;
@@ -35,18 +36,28 @@ impl Keepalive {
         self.last_receive = Some(now);
     }
 
-    pub(super) fn pong(&mut self, nonce: Option<u64>, now: Moment) {
-        let Some(expected) = self.nonce else { return };
+    /// Says what is wrong with the answer, and the nonce that was expected.
+    pub(super) fn pong(&mut self, nonce: Option<u64>, now: Moment) -> Option<(&'static str, u64)> {
+        let expected = self.nonce.unwrap_or(0);
         match nonce {
+            Some(_) if self.nonce.is_none() => Some(("Unsolicited pong without ping", 0)),
             Some(nonce) if nonce == expected => {
                 let time = now.mockable.saturating_sub(self.started.unwrap_or(now.mockable));
                 self.last_ping = Some(time);
                 self.min_ping = Some(self.min_ping.map_or(time, |least| least.min(time)));
                 self.nonce = None;
+                None
             }
             // Another's pings may overlap with ours; but who answers nothing, or 0, will not answer this one.
-            Some(0) | None => self.nonce = None,
-            Some(_) => {}
+            Some(0) => {
+                self.nonce = None;
+                Some(("Nonce zero", expected))
+            }
+            None => {
+                self.nonce = None;
+                Some(("Short payload", expected))
+            }
+            Some(_) => Some(("Nonce mismatch", expected)),
         }
     }
 
@@ -105,6 +116,12 @@ impl Peer {
         }
     }
 
+    pub(super) fn receive_pong(&mut self, nonce: Option<u64>, bytes: usize, now: Moment, out: &mut Vec<Event>) {
+        if let Some((problem, expected)) = self.keepalive.pong(nonce, now) {
+            out.push(Event::Note(Note::Pong { problem, expected, received: nonce.unwrap_or(0), bytes }));
+        }
+    }
+
     /// Why the connection is over by now.
     pub(super) fn overdue(&self, context: &Context<'_>) -> Option<DisconnectReason> {
         let now = context.now;
@@ -117,18 +134,21 @@ impl Peer {
         }
         let age = |then: Moment| now.mockable.saturating_sub(then.mockable);
         let (Some(last_send), Some(last_receive)) = (self.keepalive.last_send, self.keepalive.last_receive) else {
-            return Some(DisconnectReason::NoMessage);
+            return Some(DisconnectReason::NoMessage {
+                seconds: seconds(context.local.peer_timeout),
+                has_received: self.keepalive.last_receive.is_some(),
+                has_sent: self.keepalive.last_send.is_some(),
+            });
         };
         if age(last_send) > TIMEOUT_INTERVAL {
-            Some(DisconnectReason::SendTimeout)
+            Some(DisconnectReason::SendTimeout { seconds: seconds(age(last_send)) })
         } else if age(last_receive) > TIMEOUT_INTERVAL {
-            Some(DisconnectReason::ReceiveTimeout)
+            Some(DisconnectReason::ReceiveTimeout { seconds: seconds(age(last_receive)) })
         } else if !self.is_connected {
             Some(DisconnectReason::HandshakeTimeout)
-        } else if self.ping_wait(now).is_some_and(|wait| wait > TIMEOUT_INTERVAL) {
-            Some(DisconnectReason::PingTimeout)
         } else {
-            None
+            let wait = self.ping_wait(now).filter(|wait| *wait > TIMEOUT_INTERVAL)?;
+            Some(DisconnectReason::PingTimeout { wait })
         }
     }
 }

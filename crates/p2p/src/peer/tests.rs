@@ -85,19 +85,19 @@ impl World {
     fn send_raw(&mut self, peer: &mut Peer, command: Command, payload: Vec<u8>) -> Vec<Event> {
         let mut out = Vec::new();
         peer.receive(command, payload, &mut self.context(), &mut out);
-        out
+        without_notes(out)
     }
 
     fn begin(&mut self, peer: &mut Peer) -> Vec<Event> {
         let mut out = Vec::new();
         peer.begin(&mut self.context(), &mut out);
-        out
+        without_notes(out)
     }
 
     fn tick(&mut self, peer: &mut Peer) -> Vec<Event> {
         let mut out = Vec::new();
         peer.tick(&mut self.context(), &mut out);
-        out
+        without_notes(out)
     }
 
     /// A peer after its handshake.
@@ -116,6 +116,12 @@ impl World {
         peer.note_sent(now);
         peer
     }
+}
+
+/// Remarks for the log are no part of the conversation.
+fn without_notes(mut events: Vec<Event>) -> Vec<Event> {
+    events.retain(|event| !matches!(event, Event::Note(_)));
+    events
 }
 
 fn version_with(change: impl Fn(&mut Version)) -> Message {
@@ -244,7 +250,8 @@ fn a_version_decides_whether_the_connection_is_of_use() {
     };
     let services = |offered| version_with(move |version| version.services = offered);
     for offered in [Services::NONE, Services::NETWORK, Services::NETWORK_LIMITED | Services::WITNESS] {
-        let useless = Some(DisconnectReason::Services { offered });
+        let expected = desirable_services(offered, false);
+        let useless = Some(DisconnectReason::Services { offered, expected });
         for kind in KINDS.into_iter().filter(|kind| kind.expects_services()) {
             check(kind, &services(offered), useless);
         }
@@ -418,7 +425,10 @@ fn pings_measure_and_time_out() {
     peer.note_sent(world.now());
     assert_eq!(ended(&world.tick(&mut peer)), None);
     world.seconds += 1;
-    assert_eq!(ended(&world.tick(&mut peer)), Some(DisconnectReason::PingTimeout));
+    assert_eq!(
+        ended(&world.tick(&mut peer)),
+        Some(DisconnectReason::PingTimeout { wait: Duration::from_secs(20 * 60 + 1) })
+    );
     assert_eq!(world.tick(&mut peer), []);
     assert_eq!(world.send(&mut peer, &Message::Ping(Some(1))), []);
 }
@@ -433,7 +443,8 @@ fn silence_ends_a_connection() {
         world.seconds += 1;
         assert_eq!(ended(&world.tick(&mut peer)), Some(expected));
     };
-    check(&|world| world.peer(ConnectionKind::Inbound), 60, DisconnectReason::NoMessage);
+    let nothing = DisconnectReason::NoMessage { seconds: 60, has_received: false, has_sent: false };
+    check(&|world| world.peer(ConnectionKind::Inbound), 60, nothing);
     let half = |world: &mut World| {
         let mut peer = world.peer(ConnectionKind::Inbound);
         world.send(&mut peer, &version());
@@ -454,8 +465,8 @@ fn silence_ends_a_connection() {
             peer
         }
     };
-    check(&silent(true), 20 * 60, DisconnectReason::ReceiveTimeout);
-    check(&silent(false), 20 * 60, DisconnectReason::SendTimeout);
+    check(&silent(true), 20 * 60, DisconnectReason::ReceiveTimeout { seconds: 20 * 60 + 1 });
+    check(&silent(false), 20 * 60, DisconnectReason::SendTimeout { seconds: 20 * 60 + 1 });
     // It is there for addresses only, and takes a place until it has sent some.
     let fetch = |world: &mut World| {
         let mut peer = world.connected(ConnectionKind::AddrFetch);

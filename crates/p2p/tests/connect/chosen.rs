@@ -85,7 +85,7 @@ fn who_asks_for_addresses_gets_them_from_seed_nodes_first() {
     world.run(2);
     let fetched = world.tried_of(FETCH);
     assert_eq!(fetched.len(), 1, "{fetched:?}");
-    assert!(world.ended.iter().any(|(_, reason)| reason == "AddrFetchCompleted"), "{:?}", world.ended);
+    assert!(world.ended.iter().any(|(_, reason)| reason == "addrfetch connection completed"), "{:?}", world.ended);
     world.run(30);
     assert_eq!((world.count(FULL), world.count(BLOCKS), world.count(FETCH)), (8, 2, 0));
     assert_eq!(world.tried_of(FETCH).len(), 1, "there are enough peers");

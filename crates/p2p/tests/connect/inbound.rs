@@ -24,7 +24,7 @@ fn somebody_goes_when_there_is_no_room_but_never_who_is_trusted() {
     assert_eq!((world.count(ConnectionKind::Inbound), world.ended.len()), (60, 0));
     let newest = world.come(&from(60), Permissions::NONE);
     assert_eq!(world.ended.len(), 1, "{:?}", world.ended);
-    assert!(world.ended[0].1.contains("evicted") && world.ended[0].0 != newest);
+    assert!(world.ended[0].1 == "selected inbound connection for eviction" && world.ended[0].0 != newest);
     assert_eq!(world.count(ConnectionKind::Inbound), 60);
 
     let mut trusted = with_room_for(3);
@@ -32,7 +32,7 @@ fn somebody_goes_when_there_is_no_room_but_never_who_is_trusted() {
         trusted.come(&from(number), Permissions::NO_BAN);
     });
     let newcomer = trusted.come(&from(3), Permissions::NONE);
-    assert_eq!(trusted.ended, [(newcomer, format!("connection from {} dropped (full)", from(3)))]);
+    assert_eq!(trusted.ended, [(newcomer, "full".to_owned())]);
 
     let mut none = World::new(ConnectSettings { automatic_max: 0, ..settings() });
     none.come(&from(0), Permissions::NONE);
@@ -52,7 +52,7 @@ fn banned_peers_are_refused_and_discouraged_ones_when_it_gets_tight() {
     assert!(!world.manager.ban("30.1.0.0/16".parse().unwrap(), 5, false), "no ban is shortened");
     world.ended.clear();
     let refused = world.come("30.1.9.9:7", Permissions::NONE);
-    assert_eq!(world.ended, [(refused, "connection from 30.1.9.9:7 dropped (banned)".to_owned())]);
+    assert_eq!(world.ended, [(refused, "banned".to_owned())]);
     world.come("30.1.9.9:8", Permissions::NO_BAN);
     assert_eq!(world.ended.len(), 1, "trusted");
 
@@ -61,7 +61,7 @@ fn banned_peers_are_refused_and_discouraged_ones_when_it_gets_tight() {
     world.come("40.1.1.1:2", Permissions::NONE);
     assert_eq!(world.ended.len(), 1, "there is room");
     world.come("40.1.1.1:3", Permissions::NONE);
-    assert!(world.ended[1].1.ends_with("dropped (discouraged)"), "{:?}", world.ended);
+    assert!(world.ended[1].1 == "discouraged", "{:?}", world.ended);
 
     assert!(world.manager.unban(&"30.1.0.0/16".parse().unwrap()));
     assert!(!world.manager.unban(&"30.1.0.0/16".parse().unwrap()));

@@ -198,7 +198,7 @@ impl World {
                 self.end(peer);
             }
             Action::Save { file, bytes } => self.saved.push((file, bytes)),
-            Action::Log { text, .. } => self.log.push(text),
+            Action::Log(line) => self.log.push(line.text),
             Action::SendBlock { .. }
             | Action::SendCompact { .. }
             | Action::SendBlockTransactions { .. }

@@ -298,7 +298,7 @@ impl Bench {
                 self.manager.disconnected(peer, self.now());
             }
             Action::Store { from, hash, bytes } => self.deliveries.push(Delivery { from, hash, bytes }),
-            Action::Log { text, .. } => self.log.push(text),
+            Action::Log(line) => self.log.push(line.text),
             Action::Save { file, .. } => self.saved.push(file),
             Action::Connect { .. } | Action::Resolve { .. } => {}
         }

@@ -10,6 +10,11 @@ pub(super) enum Version {
     V2,
 }
 
+/// Core's `SanitizeString`.
+fn sanitized(text: &str) -> String {
+    text.chars().filter(|letter| letter.is_ascii_alphanumeric() || " .,;-_/:?@()".contains(*letter)).collect()
+}
+
 /// Core's `JSONRPCRequest`, which is one for a whole batch.
 #[derive(Debug)]
 pub(super) struct Request {
@@ -23,6 +28,15 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn new() -> Request {
         Request { id: Some(Json::Null), version: Version::Legacy, method: String::new(), params: Json::Null }
+    }
+
+    /// What the log says of a call, with nothing in it that could be mistaken for more.
+    pub(super) fn log_line(&self, user: &str) -> String {
+        let id = match &self.id {
+            Some(Json::Number(text) | Json::Text(text)) => sanitized(text),
+            _ => String::new(),
+        };
+        format!("ThreadRPCServer method={} user={user} id={id}", sanitized(&self.method))
     }
 
     /// Core's `JSONRPCRequest::parse`. After an error what was read before it stays.

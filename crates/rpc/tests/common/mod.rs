@@ -2,7 +2,8 @@
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_engine::{InitialDownload, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_rpc::{Context, Host, LogLevel, NodeSettings, ProgressOf, PruneMode};
+use lydian_engine::LogLine;
+use lydian_rpc::{Context, Host, NodeSettings, ProgressOf, PruneMode};
 use std::sync::Arc;
 
 /// A program whose clock stands still.
@@ -34,7 +35,7 @@ impl Host for Still {
         name == "net"
     }
 
-    fn log(&self, _: LogLevel, _: &str) {}
+    fn log_line(&self, _: &LogLine) {}
 
     fn verification_progress(&self, _: &ProgressOf, _: i64) -> f64 {
         1.0

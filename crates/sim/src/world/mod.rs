@@ -498,7 +498,7 @@ impl World {
                 let now = self.moment();
                 self.node.manager.block_stored(from, &hash, &BlockFate::TooEarly, now);
             }
-            Action::Log { text, .. } => self.say(|_| text),
+            Action::Log(line) => self.say(|_| line.text),
             // There are no names here, and files are nobody's.
             Action::Connect { attempt, kind, target, v2 } => self.dial(attempt, kind, &target, v2),
             Action::Resolve { .. } | Action::Save { .. } => {}

@@ -108,7 +108,10 @@ fn v1_messages_have_a_limit() {
         let mut header = frame(Command::BLOCK, &[]);
         header[16..20].copy_from_slice(&u32::try_from(size).unwrap().to_le_bytes());
         let mut receiver = Transport::v1(MAGIC);
-        assert_eq!(receiver.receive(&header), Err(TransportError::MessageTooLarge { size }));
+        assert_eq!(
+            receiver.receive(&header),
+            Err(TransportError::MessageTooLarge { size, command: Some(Command::BLOCK) })
+        );
         assert_eq!(receiver.buffered_size(), 24, "nothing is held for it");
     }
 }

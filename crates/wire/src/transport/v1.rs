@@ -3,7 +3,7 @@
 //! Invariants: a wrong magic or a size above the limit ends the connection, a wrong checksum or an unprintable command drops the one message, as in Core's
 //! `V1Transport`. Memory: at most twice the bytes received, and never more than the size declared. Cost: one copy and one double SHA-256 of the payload.
 
-use super::{Inbox, TransportError};
+use super::{Inbox, RejectedMessage, TransportError};
 use crate::limits::MESSAGE_SIZE_MAX;
 use crate::message::Command;
 use lydian_hash::sha256d;
@@ -62,7 +62,10 @@ impl V1 {
             return Err(TransportError::WrongMagic { magic: [a, b, c, d] });
         }
         match self.payload_size() {
-            size if size > MESSAGE_SIZE_MAX => Err(TransportError::MessageTooLarge { size }),
+            size if size > MESSAGE_SIZE_MAX => {
+                let [_, _, _, _, name @ .., _, _, _, _, _, _, _, _] = self.header;
+                Err(TransportError::MessageTooLarge { size, command: Command::from_wire(name) })
+            }
             _ => Ok(()),
         }
     }
@@ -74,7 +77,11 @@ impl V1 {
         let [_, _, _, _, name @ .., _, _, _, _, a, b, c, d] = self.header;
         match Command::from_wire(name) {
             Some(command) if checksum(&payload) == [a, b, c, d] => inbox.push(command, payload, raw_size),
-            _ => inbox.reject(raw_size),
+            Some(command) => {
+                let (size, expected, found) = (payload.len(), checksum(&payload), [a, b, c, d]);
+                inbox.reject(raw_size, RejectedMessage::WrongChecksum { command, size, expected, found });
+            }
+            None => inbox.reject(raw_size, RejectedMessage::InvalidType { size: payload.len() }),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::cipher::{Cipher, HEADER_SIZE, Handshake, KEY_SIZE, LENGTH_SIZE, TAG_SIZE, TERMINATOR_SIZE, V2Secrets};
 use super::v1::append;
-use super::{Inbox, TransportError};
+use super::{Inbox, RejectedMessage, TransportError};
 use crate::limits::{GARBAGE_SIZE_MAX, PACKET_CONTENTS_SIZE_MAX};
 use crate::message::Command;
 
@@ -251,7 +251,10 @@ impl V2 {
                         packet.drain(..HEADER_SIZE + name_size);
                         inbox.push(command, packet, raw_size);
                     }
-                    None => inbox.reject(raw_size),
+                    None => {
+                        let size = packet.len().saturating_sub(HEADER_SIZE);
+                        inbox.reject(raw_size, RejectedMessage::InvalidContents { size });
+                    }
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Options for debugging and tests. Data only: entries of the table of options.
 
-use super::{Group, Kind, Opt, SWITCH, TEXT, integer};
+use super::{Group, Kind, Opt, SWITCH, TEXT, debug_switch, integer};
 use crate::settings::parse::CHECKLEVEL_MAX;
 
 pub(super) const OPTIONS: &[Opt] = &[
@@ -11,6 +11,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         help: "Override block version to test forking scenarios; of blocks that methods make on regtest",
         ..integer(-0x8000_0000, 0x7fff_ffff)
     },
+    debug_switch("capturemessages", "0", "Capture all P2P messages to disk"),
     Opt {
         name: "checkaddrman",
         group: Group::Debug,
@@ -67,6 +68,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt { name: "help-debug", group: Group::Debug, help: "Print help message with all options and exit", ..SWITCH },
+    debug_switch("logips", "0", "Include IP addresses in log output"),
     Opt {
         name: "loglevel",
         argument: "<level>|<category>:<level>",
@@ -80,7 +82,12 @@ pub(super) const OPTIONS: &[Opt] = &[
                and information are always logged",
         ..SWITCH
     },
-    Opt { name: "logtimemicros", group: Group::Debug, help: "Add microsecond precision to debug timestamps", ..SWITCH },
+    debug_switch("loglevelalways", "0", "Always prepend a category and level"),
+    debug_switch("logratelimit", "1", "Apply rate limiting to unconditional logging to mitigate disk-filling attacks"),
+    debug_switch("logsourcelocations", "0", "Prepend debug output with source file, line and module"),
+    debug_switch("logthreadnames", "0", "Prepend debug output with name of the originating thread"),
+    debug_switch("logtimemicros", "0", "Add microsecond precision to debug timestamps"),
+    debug_switch("logtimestamps", "1", "Prepend debug output with timestamp"),
     Opt {
         name: "maxtipage",
         group: Group::Debug,

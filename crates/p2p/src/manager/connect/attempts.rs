@@ -5,10 +5,12 @@
 
 use super::{AttemptFailure, AttemptId, Destination, Link, Lookup, LookupId, Plan, Slot, Target};
 use crate::draw;
+use crate::manager::log::NET;
 use crate::manager::{Action, PeerId, PeerManager};
 use crate::peer::ConnectionKind;
 use crate::seeding::dns_answer;
-use crate::time::Moment;
+use crate::time::{Moment, UnixTime};
+use lydian_engine::LogLevel;
 use lydian_wire::address::split_host_port;
 use lydian_wire::{Endpoint, NetAddr, Network};
 use std::time::Duration;
@@ -136,11 +138,12 @@ impl PeerManager {
             Some(Lookup::Seed(seed)) => {
                 let port = self.connector.settings.default_port;
                 let found = dns_answer(addresses, port, now.unix, &mut self.random);
-                let count = self.addrman.add(&found, &seed.source, 0, now.unix);
-                self.log(format!("{count} addresses found from DNS seed {}", seed.name));
+                self.connector.seed_addresses += found.len();
+                self.addrman.add(&found, &seed.source, 0, now.unix);
             }
             None => {}
         }
+        self.tell_seeds_found();
     }
 
     /// An address as it is dialled: Core's `MaybeFlipIPv6toCJDNS`. To be asked for every address that did not come from
@@ -156,7 +159,8 @@ impl PeerManager {
         let name = self.connector.attempts.get(&id).map_or(String::new(), |attempt| attempt.name().to_owned());
         draw::shuffle(&mut candidates, &mut self.random);
         if let Some(endpoint) = candidates.iter().find(|endpoint| self.is_connected_to(endpoint)) {
-            self.log(format!("Not opening a connection to {name}, already connected to {endpoint}"));
+            let text = format!("Not opening a connection to {name}, already connected to {endpoint}");
+            self.tell(text);
             candidates.clear();
         } else if let Some(endpoint) = candidates.iter().find(|endpoint| !endpoint.addr.is_valid()) {
             self.log(format!("Resolver returned invalid address {endpoint} for {name}"));
@@ -199,8 +203,16 @@ impl PeerManager {
     fn push_connect(&mut self, id: AttemptId, target: Target) {
         let Some(attempt) = self.connector.attempts.get(&id) else { return };
         let (kind, v2) = (attempt.kind(), attempt.plan.v2);
-        let version = if v2 { "v2" } else { "v1" };
-        self.log(format!("trying {version} connection ({}) to {target}", kind.name()));
+        let seconds = match &attempt.plan.to {
+            Destination::Address(address) => self.now.unix.since(UnixTime::from(address.time)),
+            Destination::Name(_) => 0,
+        };
+        self.debug(|_| {
+            let version = if v2 { "v2" } else { "v1" };
+            #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+            let hours = seconds as f64 / 3600.0;
+            format!("trying {version} connection ({}) to {target}, lastseen={hours:.1}hrs", kind.name())
+        });
         self.actions.push(Action::Connect { attempt: id, kind, target, v2 });
     }
 
@@ -220,7 +232,7 @@ impl PeerManager {
             }
             AttemptFailure::Proxy { reason } => format!("connecting to {target} through the proxy failed: {reason}"),
         };
-        self.actions.push(Action::Log { is_debug, text });
+        self.say(if is_debug { LogLevel::Debug(NET) } else { LogLevel::Info }, text);
         self.dial(id);
     }
 

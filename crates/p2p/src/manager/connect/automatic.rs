@@ -9,6 +9,7 @@ use crate::manager::{Action, PeerManager};
 use crate::outbound::{FEELER_DELAY_MAX, Outbound, Scene};
 use crate::peer::ConnectionKind;
 use crate::seeding::{DnsSeed, PEERS_ENOUGH, Seeding, SeedingSettings};
+use lydian_engine::{LogLevel, LogLine};
 use lydian_wire::{NetAddr, Services};
 use std::time::Duration;
 
@@ -38,13 +39,14 @@ impl PeerManager {
             force_dns: settings.force_dns_seed,
             names: settings.dns_seeds.clone(),
             fixed: settings.fixed_seeds,
+            chooses_peers: settings.chooses_peers,
             has_seednodes: !settings.seednodes.is_empty(),
             has_added_nodes: !settings.added.is_empty(),
         };
         let anchors = if settings.chooses_peers { settings.anchors.clone() } else { Vec::new() };
         if settings.chooses_peers {
             let text = format!("{} block-relay-only anchors will be tried for connections.", anchors.len());
-            self.actions.push(Action::Log { is_debug: false, text });
+            self.actions.push(Action::Log(LogLine::new(LogLevel::Info, text)));
         }
         let is_due = self.addrman.is_empty() && !left.is_empty();
         self.connector.seednodes = Seednodes { left, last: now.mockable, is_due };
@@ -57,8 +59,18 @@ impl PeerManager {
         let of_kind = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
         let peers = of_kind.filter(|peer| peer.is_ready()).count();
         let Some(seeding) = &mut self.connector.seeding else { return };
-        for seed in seeding.names(peers, &self.addrman, self.now) {
-            self.ask_seed(seed);
+        let seeds = seeding.names(peers, &self.addrman, self.now);
+        let lines = seeding.take_lines();
+        lines.into_iter().for_each(|line| self.tell(line));
+        seeds.into_iter().for_each(|seed| self.ask_seed(seed));
+        self.tell_seeds_found();
+    }
+
+    /// All names have been asked and have answered.
+    pub(super) fn tell_seeds_found(&mut self) {
+        let is_open = self.connector.lookups.values().any(|lookup| matches!(lookup, Lookup::Seed(_)));
+        if !is_open && self.connector.seeding.as_mut().is_some_and(Seeding::ends) {
+            self.tell(format!("{} addresses found from DNS seeds", self.connector.seed_addresses));
         }
     }
 
@@ -125,7 +137,12 @@ impl PeerManager {
     fn use_fixed_seeds(&mut self) {
         let Some(seeding) = &mut self.connector.seeding else { return };
         let seeds = seeding.fixed(&self.settings.reachable, &self.addrman, self.now, &mut self.random);
+        let lines = seeding.take_lines();
+        lines.into_iter().for_each(|line| self.tell(line));
         if !seeds.is_empty() {
+            for seed in &seeds {
+                self.log(format!("Added hardcoded seed: {}", seed.endpoint));
+            }
             self.addrman.add(&seeds, &fixed_seeds_source(), 0, self.now.unix);
             self.tell(format!("Added {} fixed seeds from reachable networks.", seeds.len()));
         }
@@ -153,6 +170,13 @@ impl PeerManager {
         let Some(outbound) = &mut self.connector.outbound else { return };
         let Some(wish) = outbound.next(&scene, &mut self.addrman, &mut self.random) else { return };
         let is_feeler = wish.kind == ConnectionKind::Feeler;
+        let to = wish.address.endpoint;
+        match wish.preferred {
+            _ if wish.is_anchor => self.log(format!("Trying to make an anchor connection to {to}")),
+            Some(network) => self.log(format!("Making network specific connection to {to} on {}.", network.name())),
+            None if is_feeler => self.log(format!("Making feeler connection to {to}")),
+            None => {}
+        }
         let delay = if is_feeler { FEELER_DELAY_MAX.mul_f64(draw::unit(&mut self.random)) } else { Duration::ZERO };
         let plan = Plan {
             kind: wish.kind,

@@ -43,7 +43,10 @@ impl PeerManager {
         self.evict_extra_block_relay();
         self.evict_extra_full_relay();
         self.check_stale_tip();
-        self.connector.extra.is_synced = self.connector.extra.is_synced || self.can_fetch_directly();
+        if !self.connector.extra.is_synced && self.can_fetch_directly() {
+            self.log("enabling extra block-relay-only peers".to_owned());
+            self.connector.extra.is_synced = true;
+        }
     }
 
     /// Of the two youngest, whoever sent a block longer ago.
@@ -61,7 +64,7 @@ impl PeerManager {
             self.log(format!(
                 "disconnecting extra block-relay-only peer={id} (last block received at time {last_block})"
             ));
-            self.leave(id, "extra block-relay-only peer");
+            self.end_connection(id, "extra block-relay-only peer");
         }
     }
 
@@ -85,7 +88,7 @@ impl PeerManager {
                 "disconnecting extra outbound peer={id} (last block announcement received at time {})",
                 time.0
             ));
-            self.leave(id, "extra outbound peer");
+            self.end_connection(id, "extra outbound peer");
             // One was found after the tip went stale: no more until it does again.
             self.tries_extra_peer = false;
         }

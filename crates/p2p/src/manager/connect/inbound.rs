@@ -15,16 +15,21 @@ impl PeerManager {
         let is_trusted = new.permissions.contains(Permissions::NO_BAN);
         let count = self.peers.values().filter(|peer| peer.kind().is_inbound() && !peer.is_leaving).count();
         let is_discouraged = self.bans.is_discouraged(addr);
+        let from = new.endpoint;
         if !self.connector.is_active {
+            self.log(format!("connection from {from} dropped: not accepting new connections"));
             return Err("not accepting new connections");
         }
         if !is_trusted && self.bans.is_banned(addr, self.now.unix) {
+            self.log(format!("connection from {from} dropped (banned)"));
             return Err("banned");
         }
         if !is_trusted && count + 1 >= self.inbound_max() && is_discouraged {
+            self.log(format!("connection from {from} dropped (discouraged)"));
             return Err("discouraged");
         }
         if count >= self.inbound_max() && !self.evict_one() {
+            self.log("failed to find an eviction candidate - connection dropped (full)".to_owned());
             return Err("full");
         }
         Ok(Link { prefer_evict: is_discouraged, ..Link::unnamed(new.endpoint) })
@@ -53,8 +58,8 @@ impl PeerManager {
             }
         });
         let Some(id) = select_node_to_evict(candidates.collect()) else { return false };
-        self.log(format!("selected inbound connection for eviction, peer={id}"));
-        self.leave(PeerId(id), "evicted for another");
+        let kind = self.peers.get(&PeerId(id)).map_or("", |peer| peer.kind().name());
+        self.leave(PeerId(id), format!("selected {kind} connection for eviction"));
         true
     }
 }

@@ -131,12 +131,16 @@ impl PeerManager {
     /// Ends the connection to whom was named so, or has this address and port.
     pub fn disconnect_endpoint(&mut self, address: &str) -> bool {
         let found = self.peers.values().find(|peer| peer.link.name == address).map(|peer| peer.id);
-        found.is_some_and(|id| self.disconnect_peer(id))
+        let shown = if self.switches.has_ips() { format!("={address}") } else { String::new() };
+        if let Some(id) = found {
+            self.leave(id, format!("disconnect by address{shown} match"));
+        }
+        found.is_some()
     }
 
     pub fn disconnect_peer(&mut self, id: PeerId) -> bool {
         let is_there = self.peers.contains_key(&id);
-        self.leave(id, "disconnected by the operator");
+        self.leave(id, "disconnect by id");
         is_there
     }
 
@@ -145,7 +149,8 @@ impl PeerManager {
         let is_in =
             |id: &PeerId| self.peers.get(id).is_some_and(|peer| subnet.contains(&peer.talk.connection.endpoint.addr));
         let found: Vec<_> = self.peers.keys().copied().filter(is_in).collect();
-        found.iter().for_each(|id| self.leave(*id, "disconnected by the operator, with its subnet"));
+        let shown = if self.switches.has_ips() { format!("={subnet}") } else { String::new() };
+        found.iter().for_each(|id| self.leave(*id, format!("disconnect by subnet{shown} match")));
         !found.is_empty()
     }
 
@@ -177,6 +182,9 @@ impl PeerManager {
     /// Lifts the ban of exactly this subnet.
     pub fn unban(&mut self, subnet: &Subnet) -> bool {
         let was_banned = self.bans.unban(subnet);
+        if was_banned {
+            self.log(format!("Removed banned node address/subnet: {subnet}"));
+        }
         self.save_bans();
         was_banned
     }

@@ -1,0 +1,140 @@
+//! What Bitcoin Core adds to a reject reason in its log: the debug message of a `BlockValidationState`. Input: a violation, and the block
+//! that breaks the rule. Output: Core's words. Nothing decides by them.
+
+use crate::plain::Rejected;
+use crate::rule::{Rule, Violation};
+use lydian_primitives::{Amount, Block, BlockHash};
+
+/// Figures of a violation that the block alone does not show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Detail {
+    /// Blocks from a coinbase to the block that spends it.
+    Depth(i64),
+    /// What a transaction spends, and what it pays.
+    Values { value_in: Amount, value_out: Amount },
+    /// What a coinbase pays, and what it may.
+    Pays { actual: Amount, limit: Amount },
+}
+
+impl Violation {
+    /// Core's `GetDebugMessage`. The rules of headers need no block.
+    pub fn debug_message(&self, block: Option<&Block>) -> String {
+        let tx = self.tx.zip(block).filter(|(index, block)| *index < block.tx_count());
+        let tx = tx.map(|(index, block)| block.tx(index));
+        let txid = || tx.map(|tx| tx.txid().to_string()).unwrap_or_default();
+        match self.rule {
+            Rule::HighHash => "proof of work failed".to_owned(),
+            Rule::BadSignetBlksig => "signet block signature validation failure".to_owned(),
+            Rule::BadTxnmrklroot => "hashMerkleRoot mismatch".to_owned(),
+            Rule::BadTxnsDuplicate => "duplicate transaction".to_owned(),
+            Rule::BlockEmpty | Rule::BlockTxCount | Rule::BlockBaseSize => "size limits failed".to_owned(),
+            Rule::BadCbMissing => "first tx is not coinbase".to_owned(),
+            Rule::BadCbMultiple => "more than one coinbase".to_owned(),
+            Rule::TxVinEmpty
+            | Rule::TxVoutEmpty
+            | Rule::TxOversize
+            | Rule::TxVoutNegative
+            | Rule::TxVoutToolarge
+            | Rule::TxTxouttotalToolarge
+            | Rule::TxInputsDuplicate
+            | Rule::TxCbLength
+            | Rule::TxPrevoutNull => format!("Transaction check failed (tx hash {}) ", txid()),
+            Rule::BlockLegacySigops => "out-of-bounds SigOpCount".to_owned(),
+            Rule::PrevBlkNotFound | Rule::BadPrevblk => String::new(),
+            Rule::BadDiffbits => "incorrect proof of work".to_owned(),
+            Rule::TimeTooOld => "block's timestamp is too early".to_owned(),
+            Rule::TimeTimewarpAttack => "block's timestamp is too early on diff adjustment block".to_owned(),
+            Rule::TimeTooNew => "block timestamp too far in the future".to_owned(),
+            Rule::BadVersion => format!("rejected nVersion=0x{:08x} block", self.version.unwrap_or(0)),
+            Rule::TxNonfinal => "non-final transaction".to_owned(),
+            Rule::BadCbHeight => "block height mismatch in coinbase".to_owned(),
+            Rule::BadWitnessNonceSize => "CheckWitnessMalleation : invalid witness reserved value size".to_owned(),
+            Rule::BadWitnessMerkleMatch => "CheckWitnessMalleation : witness merkle commitment mismatch".to_owned(),
+            Rule::UnexpectedWitness => "CheckWitnessMalleation : unexpected witness data found".to_owned(),
+            Rule::BadBlkWeight => "ContextualCheckBlock : weight limit failed".to_owned(),
+            Rule::Bip30 => "tried to overwrite transaction".to_owned(),
+            Rule::TxInputsMissingorspent => format!("CheckTxInputs: inputs missing/spent in transaction {}", txid()),
+            Rule::TxPrematureSpendOfCoinbase => {
+                let depth = if let Some(Detail::Depth(depth)) = self.detail { depth } else { 0 };
+                format!("tried to spend coinbase at depth {depth} in transaction {}", txid())
+            }
+            Rule::TxInputvaluesOutofrange => format!(" in transaction {}", txid()),
+            Rule::TxInBelowout => {
+                let (value_in, value_out) = match self.detail {
+                    Some(Detail::Values { value_in, value_out }) => (value_in, value_out),
+                    _ => Default::default(),
+                };
+                let (value_in, value_out) = (money(value_in), money(value_out));
+                format!("value in ({value_in}) < value out ({value_out}) in transaction {}", txid())
+            }
+            Rule::AccumulatedFeeOutofrange => "accumulated fee in the block out of range".to_owned(),
+            Rule::TxSequenceLocks => format!("contains a non-BIP68-final transaction {}", txid()),
+            Rule::BlockSigopsCost => "too many sigops".to_owned(),
+            Rule::BadCbAmount => {
+                let (actual, limit) = match self.detail {
+                    Some(Detail::Pays { actual, limit }) => (actual.0, limit.0),
+                    _ => Default::default(),
+                };
+                format!("coinbase pays too much (actual={actual} vs limit={limit})")
+            }
+            Rule::ScriptVerify => {
+                let input = self.input.unwrap_or(0);
+                let (wtxid, prevout) = match tx.filter(|tx| input < tx.input_count()) {
+                    Some(tx) => (tx.wtxid().to_string(), tx.input(input).prevout.to_string()),
+                    None => Default::default(),
+                };
+                format!("input {input} of {} (wtxid {wtxid}), spending {prevout}", txid())
+            }
+        }
+    }
+
+    /// Core's `ValidationState::ToString`.
+    pub fn state(&self, block: Option<&Block>) -> String {
+        let (reason, message) = (self.reject_reason(), self.debug_message(block));
+        if message.is_empty() { reason } else { format!("{reason}, {message}") }
+    }
+}
+
+impl Rejected {
+    /// Core's `ValidationState::ToString` for a block or a header with this hash.
+    pub fn state(&self, hash: &BlockHash, block: Option<&Block>) -> String {
+        match self {
+            Rejected::DuplicateInvalid => {
+                format!("{}, block {hash} was previously marked invalid", self.reason())
+            }
+            Rejected::Duplicate => self.reason(),
+            Rejected::Violation(violation) => violation.state(block),
+        }
+    }
+}
+
+/// Core's `FormatMoney`: two decimals at least.
+fn money(amount: Amount) -> String {
+    let (unit, sign) = (Amount::COIN.0.unsigned_abs(), if amount.0 < 0 { "-" } else { "" });
+    let value = amount.0.unsigned_abs();
+    let decimals = format!("{:08}", value % unit);
+    let kept = decimals.trim_end_matches('0').len().max(2);
+    format!("{sign}{}.{}", value / unit, &decimals[..kept])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_shown_as_core_does() {
+        let shown = [0, 1, 50, 100_000_000, 150_000_000, 2_100_000_012_345_670, -20_000_000];
+        let expected = ["0.00", "0.00000001", "0.0000005", "1.00", "1.50", "21000000.1234567", "-0.20"];
+        assert_eq!(shown.map(|amount| money(Amount(amount))), expected);
+    }
+
+    #[test]
+    fn a_state_is_the_reason_and_the_message() {
+        let version = Violation { version: Some(2), ..Violation::of(Rule::BadVersion) };
+        assert_eq!(version.state(None), "bad-version(0x00000002), rejected nVersion=0x00000002 block");
+        assert_eq!(Violation::of(Rule::BadPrevblk).state(None), "bad-prevblk");
+        let hash = BlockHash::ZERO;
+        let known = format!("duplicate-invalid, block {hash} was previously marked invalid");
+        assert_eq!(Rejected::DuplicateInvalid.state(&hash, None), known);
+    }
+}

@@ -1,0 +1,94 @@
+//! Lines for the log, made by crates that write none themselves. Input: a level and a text. Output: [`LogLine`] and [`Event::Log`], which
+//! whoever owns the log writes. No file, no clock; a text is made only if its category is logged ([`LogSwitches`]).
+
+use crate::event::{Event, Observer};
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Severity of a line, and for debug lines their category by Core's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Logged only if the category is enabled.
+    Debug(&'static str),
+    Info,
+    Warning,
+    Error,
+}
+
+/// The place in the source that makes a line. Limits and `-logsourcelocations` go by it.
+pub type LogPlace = &'static Location<'static>;
+
+/// A line for the log.
+#[derive(Clone, Debug)]
+pub struct LogLine {
+    pub level: LogLevel,
+    pub text: String,
+    pub place: LogPlace,
+}
+
+impl LogLine {
+    #[track_caller]
+    pub fn new(level: LogLevel, text: String) -> LogLine {
+        LogLine { level, text, place: Location::caller() }
+    }
+}
+
+/// Debug categories that are logged now, and whether addresses of peers are. Clones share one state.
+#[derive(Clone, Debug, Default)]
+pub struct LogSwitches(Option<Arc<Switches>>);
+
+#[derive(Debug)]
+struct Switches {
+    names: &'static [&'static str],
+    bits: AtomicU32,
+    has_ips: AtomicBool,
+}
+
+impl LogSwitches {
+    /// All categories are off. By default, without names, all are on.
+    pub fn new(names: &'static [&'static str], has_ips: bool) -> LogSwitches {
+        LogSwitches(Some(Arc::new(Switches { names, bits: AtomicU32::new(0), has_ips: AtomicBool::new(has_ips) })))
+    }
+
+    /// Sets all categories: bit `n` is the `n`th name.
+    pub fn set(&self, bits: u32) {
+        if let Some(switches) = &self.0 {
+            switches.bits.store(bits, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether debug lines of a category are logged.
+    pub fn is_on(&self, category: &str) -> bool {
+        let Some(switches) = &self.0 else { return true };
+        let at = switches.names.iter().position(|name| *name == category);
+        at.is_some_and(|at| switches.bits.load(Ordering::Relaxed) >> at & 1 == 1)
+    }
+
+    /// `-logips`
+    pub fn has_ips(&self) -> bool {
+        self.0.as_ref().is_some_and(|switches| switches.has_ips.load(Ordering::Relaxed))
+    }
+}
+
+/// Hands a line to an observer. The text is made by the observer, if it wants it.
+#[track_caller]
+pub(crate) fn log(observer: &dyn Observer, level: LogLevel, text: fmt::Arguments<'_>) {
+    observer.event(&Event::Log { level, text, place: Location::caller() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_are_shared_and_off_until_set() {
+        let switches = LogSwitches::new(&["net", "tor", "addrman"], false);
+        let shared = switches.clone();
+        assert!(!shared.is_on("net") && !shared.has_ips());
+        switches.set(0b101);
+        assert!(shared.is_on("net") && !shared.is_on("tor") && shared.is_on("addrman") && !shared.is_on("none"));
+        assert!(LogSwitches::default().is_on("net"), "without names everything is on");
+    }
+}

@@ -1,0 +1,59 @@
+//! What the log says of blocks and headers that are refused before they are connected: Core's `ProcessNewBlock`, `AcceptBlock` and
+//! `AcceptBlockHeader`. Input: what was refused, and why. Output: events for the background observer. Decides nothing.
+
+use crate::core::Core;
+use crate::log::{LogLevel, log};
+use lydian_consensus::{Rejected, Rule, Step};
+use lydian_primitives::{Block, BlockHash, Header};
+
+const VALIDATION: LogLevel = LogLevel::Debug("validation");
+
+/// A block that was not stored.
+pub(crate) fn tell_block(core: &Core, block: &Block, rejected: &Rejected) {
+    let observer = &*core.settings.background;
+    let state = match rejected {
+        // Core takes a block that it has for a success.
+        Rejected::Duplicate => return,
+        Rejected::DuplicateInvalid => {
+            tell_header(core, block.header(), &block.hash(), rejected);
+            rejected.state(&block.hash(), None)
+        }
+        Rejected::Violation(violation) => {
+            let state = violation.state(Some(block));
+            match violation.rule.info().step {
+                Step::HeaderInChain => tell_header(core, block.header(), &block.hash(), rejected),
+                Step::BlockInChain => log(observer, LogLevel::Error, format_args!("AcceptBlock: {state}")),
+                Step::Header | Step::Block | Step::Transaction | Step::Coins | Step::Scripts => {}
+            }
+            state
+        }
+    };
+    log(observer, LogLevel::Error, format_args!("ProcessNewBlock: AcceptBlock FAILED ({state})"));
+}
+
+/// A header that is not entered into the tree.
+pub(crate) fn tell_header(core: &Core, header: &Header, hash: &BlockHash, rejected: &Rejected) {
+    let observer = &*core.settings.background;
+    let parent = header.prev_block;
+    match rejected {
+        Rejected::Duplicate => {}
+        Rejected::DuplicateInvalid => {
+            log(observer, VALIDATION, format_args!("AcceptBlockHeader: block {hash} is marked invalid"));
+        }
+        Rejected::Violation(violation) if violation.rule == Rule::PrevBlkNotFound => {
+            log(observer, VALIDATION, format_args!("header {hash} has prev block not found: {parent}"));
+        }
+        Rejected::Violation(violation) if violation.rule == Rule::BadPrevblk => {
+            log(observer, VALIDATION, format_args!("header {hash} has prev block invalid: {parent}"));
+        }
+        Rejected::Violation(violation) if violation.rule == Rule::HighHash => {
+            let state = violation.state(None);
+            log(observer, VALIDATION, format_args!("AcceptBlockHeader: Consensus::CheckBlockHeader: {hash}, {state}"));
+        }
+        Rejected::Violation(violation) => {
+            let state = violation.state(None);
+            let text = format_args!("AcceptBlockHeader: Consensus::ContextualCheckBlockHeader: {hash}, {state}");
+            log(observer, VALIDATION, text);
+        }
+    }
+}

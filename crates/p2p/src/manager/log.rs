@@ -1,0 +1,71 @@
+//! Lines for the log, in Bitcoin Core's words. Input: what happened. Output: [`Action::Log`]. A debug line is made only if its category is logged;
+//! addresses of peers are named with `-logips` only.
+
+use super::{Action, PeerId, PeerManager};
+use lydian_engine::{LogLevel, LogLine, LogSwitches};
+
+pub(super) const NET: &str = "net";
+pub(super) const ADDRMAN: &str = "addrman";
+pub(super) const VALIDATION: &str = "validation";
+
+impl PeerManager {
+    /// What is logged from now on. Before that, everything is.
+    pub fn set_log_switches(&mut self, switches: LogSwitches) {
+        self.switches = switches;
+        self.addrman.set_logged(self.switches.is_on(ADDRMAN));
+    }
+
+    /// A line of the category `net`.
+    #[track_caller]
+    pub(super) fn log(&mut self, text: String) {
+        if self.switches.is_on(NET) {
+            self.actions.push(Action::Log(LogLine::new(LogLevel::Debug(NET), text)));
+        }
+    }
+
+    /// The same. The text is made only if it is logged.
+    #[track_caller]
+    pub(super) fn debug(&mut self, text: impl FnOnce(&PeerManager) -> String) {
+        if self.switches.is_on(NET) {
+            let line = LogLine::new(LogLevel::Debug(NET), text(self));
+            self.actions.push(Action::Log(line));
+        }
+    }
+
+    /// A line of the default level.
+    #[track_caller]
+    pub(super) fn tell(&mut self, text: String) {
+        self.say(LogLevel::Info, text);
+    }
+
+    #[track_caller]
+    pub(super) fn say(&mut self, level: LogLevel, text: String) {
+        self.actions.push(Action::Log(LogLine::new(level, text)));
+    }
+
+    /// Core's `LogPeer`.
+    pub(super) fn log_peer(&self, id: PeerId) -> String {
+        match self.peers.get(&id).filter(|_| self.switches.has_ips()) {
+            Some(peer) => format!("peer={id}, peeraddr={}", peer.talk.connection.endpoint),
+            None => format!("peer={id}"),
+        }
+    }
+
+    /// Ends a connection for a reason: a sentence without its end. Core's `DisconnectMsg` is appended in the log.
+    #[track_caller]
+    pub(super) fn leave(&mut self, id: PeerId, reason: impl Into<String>) {
+        self.leave_at(id, LogLevel::Debug(NET), reason.into());
+    }
+
+    /// The same, at another level of the log.
+    #[track_caller]
+    pub(super) fn leave_at(&mut self, id: PeerId, level: LogLevel, reason: String) {
+        if self.peers.get(&id).is_some_and(|peer| !peer.is_leaving) {
+            if !matches!(level, LogLevel::Debug(category) if !self.switches.is_on(category)) {
+                let text = format!("{reason}, disconnecting {}", self.log_peer(id));
+                self.say(level, text);
+            }
+            self.end_connection(id, reason);
+        }
+    }
+}
