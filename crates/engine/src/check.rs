@@ -7,7 +7,9 @@ use crate::assumed::is_assumed_valid;
 use crate::core::Core;
 use crate::disconnect::read_block;
 use crate::error::EngineError;
+use crate::event::Observer;
 use crate::links::Links;
+use crate::log::{LogLevel, log};
 use lydian_chain::NodeId;
 use lydian_coins::PARTITIONS;
 use lydian_consensus::deployment::is_bip30_unspendable;
@@ -44,6 +46,16 @@ impl fmt::Display for Inconsistency {
 }
 
 impl std::error::Error for Inconsistency {}
+
+impl Inconsistency {
+    /// Core's `ValidationState::ToString` of a broken rule; otherwise the text of the error.
+    fn state(&self) -> String {
+        match self {
+            Inconsistency::Violation { violation, .. } => violation.state(None),
+            other => other.to_string(),
+        }
+    }
+}
 
 impl From<EngineError> for Inconsistency {
     fn from(error: EngineError) -> Inconsistency {
@@ -90,7 +102,75 @@ impl Overlay {
 /// Of an entry, beside its script.
 const OVERLAY_ENTRY_BYTES: u64 = 160;
 
-/// Looks at `blocks` blocks. Levels, each with those below it: 0 the block can be read; 1 it breaks no rule of its own
+/// A check of the last blocks as it goes on: what is logged of it, in the words of Core's `VerifyDB`.
+struct Progress<'a> {
+    observer: &'a dyn Observer,
+    /// Blocks to check, and the level.
+    blocks: u32,
+    level: u32,
+    /// Tenths that were logged.
+    logged: u32,
+    /// Transactions of blocks whose coins were as they should be.
+    transactions: usize,
+}
+
+impl Progress<'_> {
+    fn info(&self, text: fmt::Arguments<'_>) {
+        log(self.observer, LogLevel::Info, text);
+    }
+
+    fn error(&self, text: fmt::Arguments<'_>) {
+        log(self.observer, LogLevel::Error, text);
+    }
+
+    /// So many blocks are checked (`is_again`: are still to be connected again). Logs every tenth.
+    fn step(&mut self, count: u32, is_again: bool) {
+        let share = if self.level >= 4 { 50 } else { 100 };
+        let done = u64::from(count) * share / u64::from(self.blocks.max(1));
+        let done = u32::try_from(if is_again { 100_u64.saturating_sub(done) } else { done }).unwrap_or(100);
+        let done = done.clamp(1, 99);
+        if self.logged < done / 10 {
+            self.info(format_args!("Verification progress: {done}%"));
+            self.logged = done / 10;
+        }
+    }
+
+    /// Logs why the check failed. `depth`: the block's place from the tip, the tip's is 1.
+    fn failed(&self, step: Step, hash: BlockHash, height: Height, depth: u32, found: &Inconsistency) {
+        let (height, state) = (height.0, found.state());
+        match step {
+            Step::Read => self.error(format_args!("Verification error: ReadBlock failed at {height}, hash={hash}")),
+            Step::Rules => {
+                self.error(format_args!("Verification error: found bad block at {height}, hash={hash} ({state})"));
+            }
+            Step::Undo => {
+                self.error(format_args!("Verification error: found bad undo data at {height}, hash={hash}"));
+            }
+            Step::Disconnect if matches!(found, Inconsistency::Coins { .. }) => self.error(format_args!(
+                "Verification error: coin database inconsistencies found (last {depth} blocks, {} good transactions before that)",
+                self.transactions
+            )),
+            Step::Disconnect => self.error(format_args!(
+                "Verification error: irrecoverable inconsistency in block data at {height}, hash={hash}"
+            )),
+            Step::Connect => self.error(format_args!(
+                "Verification error: found unconnectable block at {height}, hash={hash} ({state})"
+            )),
+        }
+    }
+}
+
+/// What of a block is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Read,
+    Rules,
+    Undo,
+    Disconnect,
+    Connect,
+}
+
+/// Checks the last `blocks` blocks. Levels, each with those below it: 0 the block can be read; 1 it breaks no rule of its own
 /// (`CheckBlock`); 2 its undo data can be read; 3 the coins are those it left; 4 it can be connected again under the
 /// rules that are set now (`ConnectBlock`). What only its place in the chain decides (`ContextualCheckBlock`) is not
 /// looked at again, as in Core.
@@ -99,11 +179,16 @@ pub(crate) fn check_last_blocks(
     blocks: u32,
     level: u32,
     is_interrupted: &dyn Fn() -> bool,
+    observer: &dyn Observer,
 ) -> Result<LastBlocks, Inconsistency> {
     let mut overlay = Overlay::default();
     let (mut at, mut ids) = (core.tree().tip(), Vec::new());
     let mut end = LastBlocksEnd::Done;
+    let mut progress = Progress { observer, blocks, level, logged: 0, transactions: 0 };
+    progress.info(format_args!("Verifying last {blocks} blocks at level {level}"));
+    progress.info(format_args!("Verification progress: {}%", 0));
     for seen in 0..blocks {
+        progress.step(seen, false);
         if is_interrupted() {
             return Ok(LastBlocks { blocks: seen, end: LastBlocksEnd::Interrupted });
         }
@@ -111,11 +196,23 @@ pub(crate) fn check_last_blocks(
         let Some(parent) = node.parent else { break };
         if node.block.is_none() {
             // Pruned: what is deeper is gone as well.
+            progress.info(format_args!(
+                "Block verification stopping at height {} (no data). This could be due to pruning or use of an assumeutxo snapshot.",
+                node.height.0
+            ));
             end = LastBlocksEnd::NoData;
             break;
         }
         let is_skipped = end == LastBlocksEnd::CoinsSkipped || overlay.bytes > core.settings.cache_bytes;
-        check_one(core, at, if is_skipped { level.min(2) } else { level }, &mut overlay)?;
+        let mut step = Step::Read;
+        let level_here = if is_skipped { level.min(2) } else { level };
+        match check_one(core, at, level_here, &mut overlay, &mut step) {
+            Ok(transactions) => progress.transactions += transactions,
+            Err(found) => {
+                progress.failed(step, node.hash, node.height, seen + 1, &found);
+                return Err(found);
+            }
+        }
         if is_skipped && level >= 3 {
             end = LastBlocksEnd::CoinsSkipped;
         }
@@ -123,35 +220,64 @@ pub(crate) fn check_last_blocks(
         at = parent;
     }
     let blocks = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    if end == LastBlocksEnd::CoinsSkipped {
+        let words =
+            "Skipped verification of level >=3 (insufficient database cache size). Consider increasing -dbcache.";
+        log(observer, LogLevel::Warning, format_args!("{words}"));
+    }
     if level >= 4 && end != LastBlocksEnd::CoinsSkipped {
         drop(overlay);
-        for id in ids.into_iter().rev() {
+        for (left, id) in (1..=blocks).rev().zip(ids.into_iter().rev()) {
+            progress.step(left, true);
             if is_interrupted() {
                 return Ok(LastBlocks { blocks, end: LastBlocksEnd::Interrupted });
             }
-            connect_again(core, id)?;
+            connect_again(core, id).inspect_err(|found| {
+                let (hash, height) = {
+                    let tree = core.tree();
+                    let node = tree.node(id);
+                    (node.hash, node.height)
+                };
+                let step = if matches!(found, Inconsistency::Unreadable(_)) { Step::Read } else { Step::Connect };
+                progress.failed(step, hash, height, left, found);
+            })?;
         }
+    }
+    progress.info(format_args!("Verification: checked last {blocks} blocks at level {level}"));
+    if level >= 3 && end != LastBlocksEnd::CoinsSkipped {
+        let transactions = progress.transactions;
+        progress.info(format_args!("Verification: no coin database inconsistencies ({transactions} transactions)"));
     }
     Ok(LastBlocks { blocks, end })
 }
 
-/// Levels 0 to 3 of one block.
-fn check_one(core: &Core, id: NodeId, level: u32, overlay: &mut Overlay) -> Result<(), Inconsistency> {
+/// Levels 0 to 3 of one block; `step` is the one it is at. Returns the transactions whose coins were checked.
+fn check_one(
+    core: &Core,
+    id: NodeId,
+    level: u32,
+    overlay: &mut Overlay,
+    step: &mut Step,
+) -> Result<usize, Inconsistency> {
     let node = core.tree().node(id);
     let (hash, height) = (node.hash, node.height);
     let block = read_own(core, id)?;
+    *step = Step::Rules;
     if level >= 1 {
         check_block(&block, &core.params).map_err(|violation| Inconsistency::Violation { hash, height, violation })?;
     }
+    *step = if level >= 3 && node.undo.is_none() { Step::Disconnect } else { Step::Undo };
     if level >= 3 || (level == 2 && node.undo.is_some()) {
         let spent = read_undo(core, id, &block)?;
         if level >= 3 {
+            *step = Step::Disconnect;
             take_off(core, &block, height, &spent, overlay)
                 .map_err(EngineError::from)?
                 .map_or(Ok(()), |outpoint| Err(Inconsistency::Coins { hash, height, outpoint }))?;
+            return Ok(block.transactions.len());
         }
     }
-    Ok(())
+    Ok(0)
 }
 
 /// Level 4 of one block.

@@ -259,18 +259,19 @@ impl Engine {
 
     /// Looks at the last blocks and the coins: Core's `-checkblocks` and `-checklevel`. Returns how many blocks it saw.
     pub fn check_last_blocks(&self, blocks: u32, level: u32) -> Result<u32, Inconsistency> {
-        Ok(self.verify_last_blocks(blocks, level, &|| false)?.blocks)
+        Ok(self.verify_last_blocks(blocks, level, &|| false, &Unobserved)?.blocks)
     }
 
-    /// The same, until it is done or interrupted: Core's `CVerifyDB::VerifyDB`.
+    /// The same, until it is done or interrupted, with Core's lines for the log: Core's `CVerifyDB::VerifyDB`.
     pub fn verify_last_blocks(
         &self,
         blocks: u32,
         level: u32,
         is_interrupted: &dyn Fn() -> bool,
+        observer: &dyn Observer,
     ) -> Result<LastBlocks, Inconsistency> {
         let _writer = lock(&self.desk.writer);
-        check_last_blocks(self.core(), blocks, level, is_interrupted)
+        check_last_blocks(self.core(), blocks, level, is_interrupted, observer)
     }
 
     /// The hashes of the coins at the tip, as Core's `gettxoutsetinfo` tells them. Reads every coin.

@@ -209,7 +209,7 @@ fn a_look_at_the_last_blocks_ends_early() {
         assert!(engine.accept_block(block.clone(), NOW, &Unobserved).unwrap().is_ok());
     }
     let look = |blocks, level, is_interrupted: &dyn Fn() -> bool| {
-        let LastBlocks { blocks, end } = engine.verify_last_blocks(blocks, level, is_interrupted).unwrap();
+        let LastBlocks { blocks, end } = engine.verify_last_blocks(blocks, level, is_interrupted, &Unobserved).unwrap();
         (blocks, end)
     };
     for level in 0..=4 {

@@ -10,6 +10,7 @@ use crate::daemon::MARK;
 use crate::limits::COMMANDS_MAX;
 use crate::log::Log;
 use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -99,8 +100,11 @@ impl Notifier {
     fn run(&self, command: &str) {
         match shell(command).status() {
             Ok(status) if status.success() => {}
-            Ok(status) => self.log.warning(format!("'{command}' failed: {status}")),
-            Err(error) => self.log.warning(format!("'{command}' could not be run: {error}")),
+            // The status as `system` returns it.
+            Ok(status) => {
+                self.log.warning(format!("runCommand error: system({command}) returned {}", status.into_raw()));
+            }
+            Err(error) => self.log.warning(format!("runCommand error: /bin/sh cannot be started: {error}")),
         }
     }
 
@@ -148,7 +152,7 @@ mod tests {
     fn a_failure_is_told_in_the_log() {
         let (disk, notifier) = notifier();
         notifier.run_all(&["true".to_owned(), "exit 3".to_owned()]);
-        assert!(log(&disk).ends_with("[warning] 'exit 3' failed: exit status: 3\n"), "{}", log(&disk));
+        assert!(log(&disk).ends_with("[warning] runCommand error: system(exit 3) returned 768\n"), "{}", log(&disk));
     }
 
     #[test]
@@ -157,7 +161,7 @@ mod tests {
         notifier.start(&["test %s = abc || exit 9".to_owned()], "abc");
         notifier.start(&["exit %s".to_owned()], "4");
         notifier.finish();
-        assert!(log(&disk).contains("'exit 4' failed: exit status: 4") && !log(&disk).contains("abc"));
+        assert!(log(&disk).contains("runCommand error: system(exit 4) returned 1024") && !log(&disk).contains("abc"));
     }
 
     impl Notifier {

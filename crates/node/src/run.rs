@@ -218,5 +218,10 @@ fn greet(settings: &Settings, log: &Log) {
             Notice::Stderr(_) => {}
         }
     }
+    let net = &settings.net;
+    log.info(format!(
+        "Using at most {} automatic connections ({} file descriptors available)",
+        net.connections_max, net.descriptors
+    ));
     log.info("No wallet support compiled in!");
 }

@@ -9,7 +9,7 @@ use crate::settings::Prune;
 use crate::settings::rpc::RpcSettings;
 use crate::signals::Stop;
 use lydian_consensus::{Chain, U256};
-use lydian_engine::{Engine, LogLine, Observer};
+use lydian_engine::{Engine, LogLine, LogSwitches, Observer};
 use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
@@ -297,6 +297,10 @@ impl Host for NodeHost {
 
     fn log_line(&self, line: &LogLine) {
         self.log.take(line.level, line.place, &line.text);
+    }
+
+    fn log_switches(&self) -> LogSwitches {
+        self.log.switches()
     }
 
     fn verification_progress(&self, tip: &ProgressOf, now: i64) -> f64 {

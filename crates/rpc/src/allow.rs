@@ -44,9 +44,6 @@ fn bits(address: IpAddr) -> (u128, bool) {
 const CJDNS_PREFIX: u128 = 0xfc;
 
 impl Subnet {
-    /// No address is in it.
-    const EMPTY: Subnet = Subnet { network: 1, mask: 0, is_v4: false };
-
     /// Core's `LookupSubNet`.
     ///
     /// `with_cjdns`: CJDNS can be reached, so that `fc00::/8` are its addresses and not IPv6's. One such address is a
@@ -60,7 +57,8 @@ impl Subnet {
         let address: IpAddr = address.trim_start_matches('[').trim_end_matches(']').parse().map_err(|_| bad())?;
         let (network, is_v4) = bits(address);
         if with_cjdns && !is_v4 && network >> 120 == CJDNS_PREFIX {
-            return if mask.is_none() { Ok(Subnet::EMPTY) } else { Err(bad()) };
+            // No client has this address: an address that is not within its mask is in no subnet.
+            return if mask.is_none() { Ok(Subnet { network, mask: 0, is_v4 }) } else { Err(bad()) };
         }
         let size = if is_v4 { 32 } else { 128 };
         let mask = match mask {
@@ -89,6 +87,19 @@ impl Subnet {
     }
 }
 
+/// Core's `CSubNet::ToString`: the address, and the number of bits unless it is a CJDNS address.
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = Ipv6Addr::from(self.network);
+        let ones = self.mask.leading_ones();
+        match self.is_v4 {
+            true => write!(f, "{}/{}", IpAddr::V6(address).to_canonical(), ones.saturating_sub(96)),
+            false if self.network & !self.mask != 0 => write!(f, "{address}"),
+            false => write!(f, "{address}/{ones}"),
+        }
+    }
+}
+
 /// `255.255.0.0`: ones before zeros.
 fn netmask(text: &str, is_v4: bool) -> Option<u128> {
     let (mask, mask_is_v4) = bits(text.parse().ok()?);
@@ -102,6 +113,22 @@ fn netmask(text: &str, is_v4: bool) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn subnets_are_printed_as_core_does() {
+        for (text, printed) in [
+            ("1.2.3.4", "1.2.3.4/32"),
+            ("1.2.3.4/255.255.0.0", "1.2.0.0/16"),
+            ("0.0.0.0/0", "0.0.0.0/0"),
+            ("::/0", "::/0"),
+            ("2001:db8::1", "2001:db8::1/128"),
+            ("fc00::1", "fc00::1"),
+        ] {
+            assert_eq!(Subnet::parse(text, true).unwrap().to_string(), printed, "{text}");
+        }
+        assert_eq!(Subnet::loopback().map(|subnet| subnet.to_string()), ["127.0.0.0/8", "::1/128"]);
+        assert!(!Subnet::parse("fc00::1", true).unwrap().contains("fc00::1".parse().unwrap()));
+    }
 
     #[test]
     fn subnets_in_all_their_forms() {

@@ -11,7 +11,7 @@ use crate::wait::TipWatch;
 use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
 pub use lydian_engine::LogLevel;
-use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, Observer, TipUpdate};
+use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
 use lydian_p2p::Moment;
 use lydian_p2p::manager::{PeerManager, Question};
 use std::fmt;
@@ -44,6 +44,11 @@ pub trait Host: fmt::Debug + Send + Sync {
 
     fn log_line(&self, line: &LogLine);
 
+    /// Debug categories that are logged now. By default all of them.
+    fn log_switches(&self) -> LogSwitches {
+        LogSwitches::default()
+    }
+
     /// Share of the chain's transactions that are validated, by guess: Core's `GuessVerificationProgress`.
     fn verification_progress(&self, tip: &ProgressOf, now: i64) -> f64;
 }
@@ -53,6 +58,14 @@ impl dyn Host + '_ {
     #[track_caller]
     pub fn log(&self, level: LogLevel, message: &str) {
         self.log_line(&LogLine::new(level, message.to_owned()));
+    }
+
+    /// Logs a debug line; the text is only made if the category is logged.
+    #[track_caller]
+    pub(crate) fn debug(&self, category: &'static str, message: impl FnOnce() -> String) {
+        if self.log_switches().is_on(category) {
+            self.log(LogLevel::Debug(category), &message());
+        }
     }
 }
 

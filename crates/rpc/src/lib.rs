@@ -37,6 +37,6 @@ pub use help::document;
 pub use http::{BindError, Server, ServerError, ServerSettings, bind_addresses};
 pub use json::{Amount, Double, Json};
 pub use method::{Arg, Call, Category, Handler, Kind, Method, Need, answer, parse_hash};
-pub use versionbits::UnknownRules;
+pub use versionbits::{UnknownRule, UnknownRules};
 pub use wait::TipWatch;
 pub use warnings::{Warning, Warnings};

@@ -4,7 +4,7 @@
 
 mod unknown;
 
-pub use unknown::UnknownRules;
+pub use unknown::{UnknownRule, UnknownRules};
 
 use lydian_chain::HeaderTree;
 use lydian_consensus::{HeaderView, VersionBits};

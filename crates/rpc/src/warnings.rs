@@ -10,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub enum Warning {
     UnknownNewRulesActivated,
     LargeWorkInvalidChain,
+    /// Of the node: Core's `node::Warning`.
+    ClockOutOfSync,
 }
 
 /// The warnings that hold now.

@@ -90,6 +90,15 @@ impl Categories {
         Ok(())
     }
 
+    /// Core's warning of a category that does nothing any more.
+    pub(crate) fn deprecated(name: &str) -> Option<String> {
+        (name == "libevent").then(|| {
+            format!(
+                "The logging category `{name}` is deprecated, does nothing, and will be removed in a future version"
+            )
+        })
+    }
+
     /// `-debugexclude`.
     pub(crate) fn disable(&mut self, text: &str) -> Result<(), String> {
         self.0 &= !bits(text)?;
@@ -100,7 +109,7 @@ impl Categories {
 fn bits(text: &str) -> Result<u32, String> {
     match text {
         "" | "1" | "all" => Ok(u32::MAX),
-        // Core drops this one in silence.
+        // It does nothing any more; Core warns of it.
         "libevent" => Ok(0),
         _ => Category::find(text)
             .map(|category| 1 << category.0)

@@ -238,6 +238,9 @@ impl Log {
 
     /// Switches a category, or all of them; false if there is none of this name.
     pub(crate) fn set_category(&self, name: &str, is_on: bool) -> bool {
+        if let Some(words) = Categories::deprecated(name) {
+            self.warning(words);
+        }
         let mut changed = Categories::default();
         let is_known = changed.enable(name).is_ok();
         match is_on {

@@ -57,6 +57,8 @@ pub(crate) struct NetSettings {
     pub(crate) v2: bool,
     /// `-maxconnections`, as far as the system permits: all but those of `-addnode`.
     pub(crate) connections_max: usize,
+    /// File descriptors that the system grants.
+    pub(crate) descriptors: u64,
     pub(crate) ban_seconds: u64,
     /// `-capturemessages`
     pub(crate) captures_messages: bool,
@@ -115,7 +117,7 @@ impl NetSettings {
         if bind_count > 0 && !listens {
             return Err(NetProblem::BindWithoutListen.into());
         }
-        let connections_max = connections_max(given, bind_count, host, notices)?;
+        let (connections_max, descriptors) = connections_max(given, bind_count, host, notices)?;
         let peer_timeout = peer_timeout(given)?;
         let upload_target = given.net_one("maxuploadtarget", upload_target)?.unwrap_or(0);
         let port = given.net_one("port", |text| port("port", text))?;
@@ -133,15 +135,20 @@ impl NetSettings {
         let is_everywhere = bind_count == 0 || binds.iter().any(|bind| bind.address.ip().is_unspecified());
         let whitelist = whitelist(given, &options, with_cjdns)?;
         let reachable = reach::without_i2p(given, reachable, &names)?;
+        let (connect, seed_nodes) = (connect(given), given.texts("seednode"));
+        if let Some(connect) = &connect {
+            note_ignored(given, connect, &seed_nodes, notices);
+        }
         Ok(NetSettings {
-            connect: connect(given),
+            connect,
             added: given.texts("addnode"),
-            seed_nodes: given.texts("seednode"),
+            seed_nodes,
             binds,
             listen_port,
             default_port,
             v2: options.switch("v2transport", true),
             connections_max,
+            descriptors,
             ban_seconds: given.integer("bantime").map_or(24 * 60 * 60, |seconds| u64::try_from(seconds).unwrap_or(1)),
             captures_messages: given.switch("capturemessages").unwrap_or(false),
             whitelist,
@@ -172,6 +179,17 @@ impl NetSettings {
     pub(crate) fn is_wanted(&self) -> bool {
         let has_peers = self.connect.as_ref().is_none_or(|connect| !connect.is_empty());
         has_peers || !self.added.is_empty() || !self.binds.is_empty()
+    }
+}
+
+/// Options without effect beside `-connect`, as in Core.
+fn note_ignored(given: &Given<'_>, connect: &[String], seed_nodes: &[String], notices: &mut Vec<Notice>) {
+    if !connect.is_empty() && !seed_nodes.is_empty() {
+        notices.push(Notice::LogInfo("-seednode is ignored when -connect is used".to_owned()));
+    }
+    if given.switch("dnsseed") == Some(true) && !given.core_all("proxy").is_empty() {
+        let words = "-dnsseed is ignored when -connect is used and -proxy is specified";
+        notices.push(Notice::LogInfo(words.to_owned()));
     }
 }
 
@@ -238,7 +256,7 @@ fn connections_max(
     bind_count: usize,
     host: &Host,
     notices: &mut Vec<Notice>,
-) -> Result<usize, SettingsError> {
+) -> Result<(usize, u64), SettingsError> {
     let wanted = given.integer("maxconnections").unwrap_or(MAX_CONNECTIONS_DEFAULT);
     let wanted = u64::try_from(wanted).map_err(|_| NetProblem::NegativeConnections)?;
     let binds = u64::try_from(bind_count.max(1)).unwrap_or(u64::MAX);
@@ -251,7 +269,7 @@ fn connections_max(
         let words = format!("Reducing -maxconnections from {wanted} to {room}, because of system limitations.");
         notices.push(Notice::Warning(words));
     }
-    Ok(usize::try_from(wanted.min(room)).unwrap_or(usize::MAX))
+    Ok((usize::try_from(wanted.min(room)).unwrap_or(usize::MAX), available))
 }
 
 fn peer_timeout(given: &Given<'_>) -> Result<Duration, NetProblem> {

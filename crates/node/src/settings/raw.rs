@@ -160,7 +160,7 @@ impl RawSettings {
             },
             checkaddrman: number("checkaddrman", 0),
             test: deployments::test_options(chain, &given, notices)?,
-            log: log(&given)?,
+            log: log(&given, notices)?,
             rpc: RpcSettings::new(chain, &given, has_cjdns(&given)?)?,
             net,
             mocktime: given.mocktime()?,
@@ -193,7 +193,7 @@ fn prune(mib: i64) -> Result<Prune, SettingsError> {
     }
 }
 
-fn log(given: &Given<'_>) -> Result<LogSettings, SettingsError> {
+fn log(given: &Given<'_>, notices: &mut Vec<Notice>) -> Result<LogSettings, SettingsError> {
     let mut categories = Categories::default();
     let unknown = |option, text: &str| SettingsError::from(ValueProblem::Category { option, text: text.to_owned() });
     given.list("debug", |text| match text {
@@ -202,9 +202,15 @@ fn log(given: &Given<'_>) -> Result<LogSettings, SettingsError> {
             categories = Categories::default();
             Ok(())
         }
-        _ => categories.enable(text).map_err(|_| unknown("debug", text)),
+        _ => {
+            notices.extend(Categories::deprecated(text).map(Notice::LogWarning));
+            categories.enable(text).map_err(|_| unknown("debug", text))
+        }
     })?;
-    given.list("debugexclude", |text| categories.disable(text).map_err(|_| unknown("debugexclude", text)))?;
+    given.list("debugexclude", |text| {
+        notices.extend(Categories::deprecated(text).map(Notice::LogWarning));
+        categories.disable(text).map_err(|_| unknown("debugexclude", text))
+    })?;
     let mut levels = Levels::default();
     given.list("loglevel", |text| {
         levels.set(text).map_err(|_| {

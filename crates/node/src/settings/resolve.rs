@@ -125,18 +125,26 @@ pub(crate) fn load(
     let chain = chain(&sources)?;
     sources.select_network(chain.name());
     let params = deployments::params(chain, &sources, notices)?;
+    let magic = params.magic.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     look_for_ignored_conf(&sources, conf.as_deref(), &first_base, &base, disk, notices)?;
     let datadir = base.join(folder(chain));
     let file = read_settings_file(disk, &datadir, &mut sources, notices)?;
     warn_of_removed(&sources, notices);
+    if chain == Chain::Signet {
+        notices.push(Notice::LogInfo(format!("Signet derived magic (message start): {magic}")));
+    }
     let names = sources.at_top_only();
     if !names.is_empty() {
         return Err(SettingsError::OtherNetwork { names, chain: chain.name() });
+    }
+    if chain == Chain::Test {
+        notices.push(Notice::LogInfo(TESTNET3_WORDS.to_owned()));
     }
     warn_of_sections(&sources, notices);
     let raw = RawSettings::new(params, &sources, host, notices)?;
     judge_foreign(&sources, notices)?;
     warn_of_memory(&raw, host, notices);
+    warn_of_relative_datadir(&sources, host, notices);
     let mut settings = resolve(raw, datadir, host, disk)?;
     settings.conf = conf;
     settings.has_conf = has_conf;
@@ -144,6 +152,24 @@ pub(crate) fn load(
     settings.arguments = sources.log_lines();
     settings.notices.clone_from(notices);
     Ok(settings)
+}
+
+/// Core's warning of a chain that will go.
+const TESTNET3_WORDS: &str = "Warning: Support for testnet3 is deprecated and will be removed in an upcoming release. Consider \
+                              switching to testnet4.";
+
+fn warn_of_relative_datadir(sources: &Sources, host: &Host, notices: &mut Vec<Notice>) {
+    let Some(value) = sources.get("datadir") else { return };
+    let text = value.setting.text();
+    if Path::new(text).is_relative() {
+        let directory = host.absolute(Path::new(""));
+        notices.push(Notice::LogWarning(format!(
+            "Relative datadir option '{text}' specified, which will be interpreted relative to the current working directory '{}'. This is \
+             fragile, because if bitcoin is started in the future from a different location, it will be unable to locate the current data \
+             files. There could also be data loss if bitcoin is started while in a temporary directory.",
+            directory.display()
+        )));
+    }
 }
 
 /// The directory of all chains; one that was named must exist.

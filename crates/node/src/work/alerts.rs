@@ -9,6 +9,7 @@ use crate::run::Session;
 use lydian_consensus::U256;
 use lydian_consensus::pow::block_proof;
 use lydian_engine::{Engine, InitialDownload};
+use lydian_p2p::manager::{CLOCK_OUT_OF_SYNC, SyncFigures};
 use lydian_primitives::BlockHash;
 use lydian_rpc::{UnknownRules, Warning, Warnings};
 use std::sync::Arc;
@@ -51,16 +52,31 @@ impl Alerts {
 
     /// Looks whether a warning begins or ends. `is_invalid_found`: since the last look a block was found to be invalid,
     /// or this is the first look.
-    pub(super) fn look(&mut self, engine: &Engine, is_invalid_found: bool) {
+    ///
+    /// Returns what `UpdateTip` lines say of rules that are locked in.
+    pub(super) fn look(&mut self, engine: &Engine, is_invalid_found: bool) -> String {
         if is_invalid_found {
             self.best_invalid = best_invalid(engine);
         }
         self.check_invalid_chain(engine);
+        let mut locked_in = Vec::new();
         if !self.initial_download.is_on() {
-            for bit in engine.with_tree(|tree| self.rules.activated(tree, engine.params().chain)) {
-                let message = format!("Unknown new rules activated (versionbit {bit})");
-                self.warn(Warning::UnknownNewRulesActivated, &message);
+            for rule in engine.with_tree(|tree| self.rules.find(tree, engine.params().chain)) {
+                let message = format!("Unknown new rules activated (versionbit {})", rule.bit);
+                match rule.is_active {
+                    true => drop(self.warn(Warning::UnknownNewRulesActivated, &message)),
+                    false => locked_in.push(message),
+                }
             }
+        }
+        locked_in.join(", ")
+    }
+
+    /// Warns as long as the clocks of most outbound peers differ from ours: Core's `WarnIfOutOfSync`.
+    pub(super) fn look_at_clock(&self, figures: &SyncFigures) {
+        match figures.is_clock_out_of_sync {
+            true => drop(self.warn(Warning::ClockOutOfSync, CLOCK_OUT_OF_SYNC)),
+            false => drop(self.warnings.unset(Warning::ClockOutOfSync)),
         }
     }
 

@@ -6,6 +6,7 @@ use super::space;
 use super::words;
 use crate::clock::mockable_now;
 use crate::disagreement;
+use crate::log::Log;
 use crate::net::fill_random;
 use crate::process::NodeClock;
 use crate::run::Session;
@@ -14,7 +15,7 @@ use lydian_chain::StoreRemark;
 use lydian_chain::limits::{BLOCK_FILE_SIZE_MAX, FAST_PRUNE_FILE_SIZE_MAX};
 use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
-use lydian_engine::{AssumeValid, Engine, Layout, Observer, Wipe, wipe};
+use lydian_engine::{AssumeValid, Engine, Event, Layout, Observer, Wipe, wipe};
 use lydian_primitives::Height;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -83,24 +84,32 @@ fn try_open(
     good.iter().for_each(|remark| session.log.info(remark));
     finish::tell_remarks(session, bad.iter().map(|remark| remark.to_string()).collect());
     let tip = engine.tip();
-    words::after_opening(session, &engine);
+    let has_pruned = words::after_opening(session, &engine);
     begins("Verifying blocks…");
     if !(reindex || settings.reindex_chainstate) && is_from_the_future(&engine) {
         return Err(Failure::FutureTip);
     }
     if tip.height > Height(0) {
         let blocks = if settings.checkblocks == 0 { u32::MAX } else { settings.checkblocks.min(tip.height.0) };
-        session.log.info(format!("Verifying last {blocks} blocks at level {}", settings.checklevel));
-        session.log.info("Verification progress: 0%");
         tell("looking at the last blocks".to_owned());
-        let seen = engine.check_last_blocks(blocks, u32::from(settings.checklevel))?;
-        let checked = (0..seen).filter_map(|depth| engine.header_info_at(Height(tip.height.0.checked_sub(depth)?)));
-        let transactions = checked.filter_map(|info| engine.transaction_count(info.id).ok().flatten());
-        words::verified(session, seen, transactions.map(u64::from).sum());
+        words::before_verifying(session, has_pruned);
+        engine.verify_last_blocks(blocks, u32::from(settings.checklevel), &|| false, &ToLog(&session.log))?;
     }
     words::loaded(session, begins);
     space::check(session, tip.height)?;
     Ok((engine, is_loss))
+}
+
+/// Writes the engine's lines to the log.
+#[derive(Debug)]
+struct ToLog<'a>(&'a Log);
+
+impl Observer for ToLog<'_> {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Log { level, text, place } = event {
+            self.0.take(*level, place, text);
+        }
+    }
 }
 
 /// Core's check of `VerifyLoadedChainstate`. A node that never made a tip durable has none to judge.

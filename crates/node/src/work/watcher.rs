@@ -33,6 +33,8 @@ pub(super) struct Watcher {
 
 #[derive(Debug, Default)]
 struct State {
+    /// At the end of `UpdateTip` lines.
+    warning: String,
     tip: Option<TipUpdate>,
     durable: Option<Height>,
     run: Option<Run>,
@@ -88,6 +90,11 @@ impl Watcher {
             }
         }
         self.keep_status();
+    }
+
+    /// What lines of new tips warn of from now on; empty: nothing.
+    pub(super) fn warns_of(&self, words: String) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).warning = words;
     }
 
     /// Writes the status file. A disk that fails is told of by what needs it.
@@ -154,7 +161,12 @@ impl Watcher {
 
     fn tip(&self, tip: &TipUpdate) {
         let now = now();
-        self.log.info_unlimited(update_tip(&self.line(tip), self.chain, now));
+        let line = update_tip(&self.line(tip), self.chain, now);
+        let warning = self.state.lock().unwrap_or_else(PoisonError::into_inner).warning.clone();
+        match warning.is_empty() {
+            true => self.log.info_unlimited(line),
+            false => self.log.info_unlimited(format!("{line} warning='{warning}'")),
+        }
         self.note_recent(tip, now);
         // Core tells nobody while it catches up.
         if !self.initial_download.is_on() && !tip.is_disconnect && !self.blocknotify.is_empty() {

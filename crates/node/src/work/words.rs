@@ -12,6 +12,9 @@ use std::path::Path;
 /// Bytes of the key file of the block files.
 const KEY_SIZE: u64 = 8;
 
+/// Core's `MIN_BLOCKS_TO_KEEP`.
+const BLOCKS_TO_KEEP_MIN: u32 = 288;
+
 const MIB: f64 = 1_048_576.0;
 
 /// Before the stores are opened. `begins`: Core's `InitMessage`.
@@ -62,8 +65,8 @@ pub(super) fn scanning(session: &Session<'_>, file: &Path) {
     session.log.info(format!("Reindexing block file blk{at:05}.dat ({percent}% complete)..."));
 }
 
-/// The stores are open.
-pub(super) fn after_opening(session: &Session<'_>, engine: &Engine) {
+/// The stores are open. Returns whether blocks were deleted once.
+pub(super) fn after_opening(session: &Session<'_>, engine: &Engine) -> bool {
     let log = &session.log;
     if session.settings.reindex {
         log.info("Reindexing finished");
@@ -77,7 +80,8 @@ pub(super) fn after_opening(session: &Session<'_>, engine: &Engine) {
     log.info(format!("Loading block index db: last block file = {}", last.number));
     log.info(format!("Loading block index db: last block file info: {}", last.text()));
     log.info("Checking all blk files are present...");
-    if engine.tip_info().is_pruned() || last.has_pruned {
+    let has_pruned = engine.tip_info().is_pruned() || last.has_pruned;
+    if has_pruned {
         log.info("Loading block index db: Block files have previously been pruned");
     }
     log.info(format!("Initializing chainstate {}", "Chainstate [ibd] @ height -1 (null)"));
@@ -85,6 +89,7 @@ pub(super) fn after_opening(session: &Session<'_>, engine: &Engine) {
     if tip.height > Height(0) {
         log.info(best_chain(session, &tip, engine.best_header_height()));
     }
+    has_pruned
 }
 
 fn best_chain(session: &Session<'_>, tip: &TipUpdate, headers_height: Height) -> String {
@@ -104,12 +109,12 @@ fn best_chain(session: &Session<'_>, tip: &TipUpdate, headers_height: Height) ->
     format!("Loaded best chain: hashBestChain={} height={} date={date} progress={share:.6}", tip.hash, tip.height.0)
 }
 
-/// The last blocks are looked at.
-pub(super) fn verified(session: &Session<'_>, blocks: u32, transactions: u64) {
-    let level = session.settings.checklevel;
-    session.log.info(format!("Verification: checked last {blocks} blocks at level {level}"));
-    if level >= 3 {
-        session.log.info(format!("Verification: no coin database inconsistencies ({transactions} transactions)"));
+/// The last blocks are checked next. `has_pruned`: blocks were deleted once.
+pub(super) fn before_verifying(session: &Session<'_>, has_pruned: bool) {
+    if has_pruned && session.settings.checkblocks > BLOCKS_TO_KEEP_MIN {
+        session.log.warning(format!(
+            "pruned datadir may not have more than {BLOCKS_TO_KEEP_MIN} blocks; only checking available blocks"
+        ));
     }
 }
 

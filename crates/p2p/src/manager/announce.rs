@@ -125,6 +125,10 @@ impl PeerManager {
             }
             Announcement::Hash => {
                 let Place { hash, .. } = self.place(last);
+                if !self.engine.with_tree(|tree| tree.is_active(last)) {
+                    let tip = self.tip().hash;
+                    self.log(format!("Announcing block {hash} not on main chain (tip={tip})"));
+                }
                 if !self.engine.with_tree(|tree| self.has_header(tree, id, last)) {
                     self.log(format!("SendMessages: sending inv peer={id} hash={hash}"));
                     self.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, hash)]));

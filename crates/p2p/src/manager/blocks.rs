@@ -290,7 +290,11 @@ impl PeerManager {
         if !self.peers.get(&id).is_some_and(may_ask) || !self.can_fetch_directly() {
             return;
         }
-        let missing = self.missing_of_branch(last);
+        let Some(missing) = self.missing_of_branch(last) else {
+            let place = self.place(last);
+            let (hash, height) = (place.hash, place.height);
+            return self.log(format!("Large reorg, won't direct fetch to {hash} ({height})"));
+        };
         if missing.is_empty() {
             return;
         }
@@ -311,14 +315,14 @@ impl PeerManager {
         }
     }
 
-    /// The blocks from our chain to `last` that are neither here nor requested, lowest first. None if they are too many
-    /// or not worth it.
-    fn missing_of_branch(&self, last: NodeId) -> Vec<BlockHash> {
+    /// The blocks from our chain to `last` that are neither here nor requested, lowest first; no block if the branch has
+    /// less work than our chain. `None` if they are too many.
+    fn missing_of_branch(&self, last: NodeId) -> Option<Vec<BlockHash>> {
         let tip = self.tip();
         self.engine.with_tree(|tree| {
             let (mut missing, mut walk) = (Vec::new(), last);
             if tree.node(last).is_invalid || tree.node(last).chain_work < tip.work {
-                return missing;
+                return Some(missing);
             }
             while !tree.is_active(walk) {
                 let node = tree.node(walk);
@@ -326,13 +330,12 @@ impl PeerManager {
                     missing.push(node.hash);
                 }
                 if missing.len() > COMPACT_BLOCKS_PER_PEER_MAX {
-                    return Vec::new();
+                    return None;
                 }
-                let Some(parent) = tree.parent(walk) else { return Vec::new() };
-                walk = parent;
+                walk = tree.parent(walk)?;
             }
             missing.reverse();
-            missing
+            Some(missing)
         })
     }
 

@@ -27,6 +27,8 @@ pub struct SyncFigures {
     pub waiting_bytes: u64,
     /// Validation has nothing to do until another block comes.
     pub is_validation_waiting: bool,
+    /// The clocks of most outbound peers differ from ours by more than ten minutes.
+    pub is_clock_out_of_sync: bool,
 }
 
 /// Headers that are not kept yet: Core's low-work defence.
@@ -58,6 +60,7 @@ impl PeerManager {
             in_flight_bytes: self.download.bytes_in_flight(),
             waiting_blocks: self.download.blocks_here() as u64,
             waiting_bytes: self.download.bytes_here(),
+            is_clock_out_of_sync: self.time_offsets.is_out_of_sync(),
             is_validation_waiting: self.download.is_validation_waiting(),
         }
     }

@@ -223,6 +223,8 @@ impl PeerManager {
                 // It was told in the version message that none are wanted.
                 let hash = BlockHash(item.hash);
                 return self.leave(id, format!("transaction ({hash}) inv sent in violation of protocol"));
+            } else if !item.kind.is_gen_tx() {
+                self.log(format!("Unknown inv type \"{item}\" received from peer={id}"));
             }
         }
         let Some(hash) = unknown else { return };

@@ -37,6 +37,7 @@ use crate::local_address::LocalAddress;
 use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
 use crate::proxies::Proxies;
 use crate::time::Moment;
+pub use crate::time_offsets::CLOCK_OUT_OF_SYNC;
 use crate::time_offsets::TimeOffsets;
 use crate::upload::{UploadInfo, UploadLimit};
 use crate::{AddrMan, Bans, PeerMemory, Traffic, TrafficTotals};

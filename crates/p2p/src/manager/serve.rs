@@ -21,6 +21,21 @@ const BLOCKTXN_DEPTH_MAX: u32 = 10;
 /// A node that keeps the last blocks only gives no older ones: `NODE_NETWORK_LIMITED_MIN_BLOCKS` and two for races.
 const LIMITED_BLOCKS: u32 = 288 + 2;
 
+/// Core's `MIN_BLOCKS_TO_KEEP`, and how long a peer may take to ask for a block that was named to it, in seconds.
+const BLOCKS_TO_KEEP_MIN: u32 = 288;
+const PRUNE_RACE_SECONDS: u32 = 3_600;
+
+/// Why an answer to `getblocks` ends before the tip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The peer asked for no more.
+    Asked,
+    /// The block is deleted, or may be soon.
+    Pruned,
+    /// [`GETBLOCKS_COUNT_MAX`].
+    Limit,
+}
+
 /// A block that is older may be refused when much was sent: Core's `HISTORICAL_BLOCK_AGE`.
 const HISTORICAL_BLOCK_SECONDS: i64 = 7 * 24 * 60 * 60;
 
@@ -42,10 +57,12 @@ impl PeerManager {
         }
         self.tell_of_request(id, "getheaders", request);
         let params = self.settings.params.clone();
+        let mut is_refused = false;
         let answer = self.engine.with_tree(|tree| {
             let first = if request.hashes.is_empty() {
-                let asked = tree.find(&request.stop).filter(|asked| may_request(tree, *asked, &params))?;
-                return Some((vec![tree.node(asked).header], asked));
+                let asked = tree.find(&request.stop)?;
+                is_refused = !may_request(tree, asked, &params);
+                return (!is_refused).then(|| (vec![tree.node(asked).header], asked));
             } else {
                 tree.height(find_fork(tree, &request.hashes)).0 + 1
             };
@@ -62,6 +79,10 @@ impl PeerManager {
         if let Some((headers, sent)) = answer {
             self.with(id, |peer| peer.best_header_sent = Some(sent));
             self.send(id, Message::Headers(headers));
+        } else if is_refused {
+            self.log(format!(
+                "ProcessMessage: ignoring request from peer={id} for old block header that isn't in the main chain"
+            ));
         }
     }
 
@@ -70,23 +91,50 @@ impl PeerManager {
             return self.leave(id, format!("getblocks locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
         }
         self.tell_of_request(id, "getblocks", request);
-        let (hashes, is_cut) = self.engine.with_tree(|tree| {
-            let first = tree.height(find_fork(tree, &request.hashes)).0 + 1;
-            let active = (first..).map_while(|height| tree.active(Height(height)));
-            let hashes: Vec<BlockHash> = active
-                .take_while(|next| *tree.hash(*next) != request.stop && tree.node(*next).block.is_some())
-                .take(GETBLOCKS_COUNT_MAX)
-                .map(|next| *tree.hash(next))
-                .collect();
-            let is_cut = hashes.len() == GETBLOCKS_COUNT_MAX;
-            (hashes, is_cut)
-        });
-        let Some(last) = hashes.last().copied() else { return };
-        if is_cut {
-            self.with(id, |peer| peer.continuation = Some(last));
+        let (hashes, end) = self.inventory_after(request);
+        match end {
+            None => {}
+            Some((End::Asked, height, hash)) => self.log(format!(" getblocks stopping at {height} {hash}")),
+            Some((End::Pruned, height, hash)) => {
+                self.log(format!(" getblocks stopping, pruned or too old block at {height} {hash}"));
+            }
+            Some((End::Limit, height, hash)) => {
+                self.log(format!(" getblocks stopping at limit {height} {hash}"));
+                self.with(id, |peer| peer.continuation = Some(hash));
+            }
+        }
+        if hashes.is_empty() {
+            return;
         }
         let inventory = hashes.into_iter().map(|hash| Inv::block(InvType::BLOCK, hash)).collect();
         self.send(id, Message::Inv(inventory));
+    }
+
+    /// The hashes that answer a `getblocks`, and the block at which they end before the tip. A node that prunes names
+    /// no block that may be deleted before it is asked for.
+    fn inventory_after(&self, request: &Locator) -> (Vec<BlockHash>, Option<(End, u32, BlockHash)>) {
+        let keeps_all = self.settings.local.services.contains(Services::NETWORK);
+        let spacing = u32::try_from(self.settings.params.pow_target_spacing).unwrap_or(1).max(1);
+        let likely_kept = BLOCKS_TO_KEEP_MIN - (PRUNE_RACE_SECONDS / spacing).min(BLOCKS_TO_KEEP_MIN);
+        self.engine.with_tree(|tree| {
+            let tip = tree.height(tree.tip()).0;
+            let mut hashes = Vec::new();
+            for height in tree.height(find_fork(tree, &request.hashes)).0 + 1.. {
+                let Some(next) = tree.active(Height(height)) else { break };
+                let node = tree.node(next);
+                if node.hash == request.stop {
+                    return (hashes, Some((End::Asked, height, node.hash)));
+                }
+                if node.block.is_none() || !keeps_all && tip - height >= likely_kept {
+                    return (hashes, Some((End::Pruned, height, node.hash)));
+                }
+                hashes.push(node.hash);
+                if hashes.len() == GETBLOCKS_COUNT_MAX {
+                    return (hashes, Some((End::Limit, height, node.hash)));
+                }
+            }
+            (hashes, None)
+        })
     }
 
     /// Where a peer's request for headers or blocks begins and ends.

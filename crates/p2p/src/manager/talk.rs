@@ -1,9 +1,10 @@
 //! What a peer's connection brings to the others: its handshake, its addresses, its end. Input: the events of [`crate::peer`]. Output: actions, and
 //! what the address manager learns.
 
-use super::{Action, PeerId, PeerManager};
+use super::{Action, CLOCK_OUT_OF_SYNC, PeerId, PeerManager};
 use crate::address_relay::fresh_answer;
 use crate::peer::{ADDR_TIME_PENALTY_S, AddressesFrom, Context, DisconnectReason, Event, Note, misbehaviour};
+use lydian_engine::LogLevel;
 use lydian_wire::{Command, Message, TimedAddress, TransportKind};
 use rand_chacha::rand_core::Rng;
 
@@ -63,6 +64,9 @@ impl PeerManager {
                 self.time_offsets.add(seconds);
                 let samples = self.time_offsets.len();
                 self.log(format!("Added time offset {seconds:+}s, total samples {samples}"));
+                if self.time_offsets.is_out_of_sync() {
+                    self.say(LogLevel::Warning, CLOCK_OUT_OF_SYNC.to_owned());
+                }
             }
             Event::SeenLocal(endpoint) => self.settings.local.own.seen(&endpoint.addr),
             Event::TimeOffset(_) => {}

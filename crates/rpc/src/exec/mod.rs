@@ -331,7 +331,7 @@ impl Execution {
 
     /// Calls, and writes the whole answer, or leaves a wait; after an error nothing is written.
     fn call(&mut self, calls: &Calls<'_>, parsed: Room) -> Result<Option<Wait>, RpcError> {
-        calls.context.host.log(LogLevel::Debug("rpc"), &self.request.log_line(&self.user));
+        calls.context.host.debug("rpc", || self.request.log_line(&self.user));
         let start = self.out.len();
         self.request.write_head(&mut self.out);
         let state = CallState::new(self.room.take(), start);

@@ -3,6 +3,7 @@
 //! when that time is over. While a call is being answered the time does not count, as in Core.
 
 use crate::auth::Users;
+use crate::context::Context as RpcContext;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -138,6 +139,8 @@ pub(super) struct WatchedStream {
     connection: Arc<Connection>,
     /// `None`: it may be idle for ever.
     timer: Option<Timer>,
+    /// Logs what happens on the socket.
+    context: Arc<RpcContext>,
 }
 
 #[derive(Debug)]
@@ -147,9 +150,32 @@ struct Timer {
 }
 
 impl WatchedStream {
-    pub(super) fn new(stream: TcpStream, limit: Option<Duration>, connection: Arc<Connection>) -> WatchedStream {
+    pub(super) fn new(
+        stream: TcpStream,
+        limit: Option<Duration>,
+        connection: Arc<Connection>,
+        context: Arc<RpcContext>,
+    ) -> WatchedStream {
         let timer = limit.map(|limit| Timer { limit, sleep: Box::pin(sleep(limit)) });
-        WatchedStream { stream, connection, timer }
+        WatchedStream { stream, connection, timer, context }
+    }
+
+    /// Logs a line of Core's category `http`; the text is made with the client's address and number.
+    fn debug(&self, words: impl FnOnce(SocketAddr, u64) -> String) {
+        self.context.host.debug("http", || words(self.connection.address, self.connection.id));
+    }
+
+    /// Logs what a write to the socket led to.
+    fn log_sent(&self, result: &Poll<io::Result<usize>>) {
+        match result {
+            Poll::Ready(Ok(bytes)) => {
+                self.debug(|address, id| format!("Sent {bytes} bytes to client {address} (id={id})"))
+            }
+            Poll::Ready(Err(error)) => self.debug(|address, id| {
+                format!("Error sending HTTP response data to client {address} (id={id}): {error}")
+            }),
+            Poll::Pending => {}
+        }
     }
 
     /// Fails when nothing happened for too long; otherwise has the task woken when that may be so.
@@ -159,6 +185,7 @@ impl WatchedStream {
             let is_busy = self.connection.calls.load(Ordering::SeqCst) > 0;
             let still_for = if is_busy { Duration::ZERO } else { self.connection.still_for() };
             if still_for >= timer.limit {
+                self.debug(|address, id| format!("HTTP client idle timeout {address} (id={id})"));
                 return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "idle"));
             }
             timer.sleep.as_mut().reset(Instant::now() + (timer.limit - still_for));
@@ -183,7 +210,17 @@ impl AsyncRead for WatchedStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        match &result {
+            Poll::Ready(Ok(())) if buffer.filled().len() == before => {
+                self.debug(|address, id| format!("Received EOF from {address} (id={id})"));
+            }
+            Poll::Ready(Err(error)) => {
+                self.debug(|address, id| format!("Permanent read error from {address} (id={id}): {error}"));
+            }
+            _ => {}
+        }
         self.passed(context, result)
     }
 }
@@ -191,6 +228,7 @@ impl AsyncRead for WatchedStream {
 impl AsyncWrite for WatchedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.log_sent(&result);
         self.passed(context, result)
     }
 
@@ -208,6 +246,7 @@ impl AsyncWrite for WatchedStream {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.log_sent(&result);
         self.passed(context, result)
     }
 

@@ -63,6 +63,11 @@ impl Places {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Connections that are open.
+    pub(super) fn count(&self) -> usize {
+        self.lock().connections.len()
+    }
+
     /// A place for a new connection.
     pub(super) fn take(self: &Arc<Places>, address: SocketAddr, is_allowed: bool) -> Option<Place> {
         let mut open = self.lock();

@@ -29,6 +29,9 @@ use tokio::time::sleep;
 /// Core's, to deter guessing.
 const WRONG_PASSWORD_DELAY: Duration = Duration::from_millis(250);
 
+/// Core's word for a thread pool that is stopping.
+const INTERRUPTED: &str = "Interrupted";
+
 /// Bodies are counted in units of so many bytes.
 const BODY_UNIT: usize = 1 << 10;
 
@@ -61,19 +64,38 @@ impl Drop for Queued {
 }
 
 pub(super) async fn respond(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let Some(connection) = parts.extensions.get::<Arc<Connection>>() else {
+    let Some(connection) = request.extensions().get::<Arc<Connection>>().map(Arc::clone) else {
         return status(StatusCode::INTERNAL_SERVER_ERROR);
     };
+    let (address, id) = (connection.address, connection.id);
+    shared.debug(|| {
+        let method = if is_known(request.method()) { request.method().as_str() } else { "unknown" };
+        format!("Received a {method} request for {} from {address} (id={id})", request.uri())
+    });
+    let response = answer(&shared, &connection, request).await;
+    shared.debug(|| {
+        let (code, size) = (response.status().as_u16(), hyper::body::Body::size_hint(response.body()).lower());
+        format!("HTTPResponse (status code: {code} size: {size}) added to send buffer for client {address} (id={id})")
+    });
+    response
+}
+
+/// Whether Core knows the method.
+fn is_known(method: &Method) -> bool {
+    [Method::GET, Method::POST, Method::HEAD, Method::PUT].contains(method)
+}
+
+async fn answer(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
     if !connection.is_allowed {
         let address = connection.address;
         shared.debug(|| format!("HTTP request from {address} rejected: Client network is not allowed RPC access"));
         return status(StatusCode::FORBIDDEN);
     }
     if is_too_large(&parts.headers) {
-        return too_large();
+        return refuse_large(shared, connection, "Max body size exceeded");
     }
-    if ![Method::GET, Method::POST, Method::HEAD, Method::PUT].contains(&parts.method) {
+    if !is_known(&parts.method) {
         let address = connection.address;
         shared.debug(|| format!("HTTP request from {address} rejected: Unknown HTTP request method"));
         return status(StatusCode::METHOD_NOT_ALLOWED);
@@ -84,22 +106,24 @@ pub(super) async fn respond(State(shared): State<Arc<Shared>>, request: Request)
     if parts.method != Method::POST {
         return text(StatusCode::METHOD_NOT_ALLOWED, "JSONRPC server handles only POST requests");
     }
-    let user = match authorize(&shared, connection, &parts.headers).await {
+    let user = match authorize(shared, connection, &parts.headers).await {
         Ok(user) => user,
         Err(refusal) => return refusal,
     };
-    let (body, room) = match read(&shared, &parts.headers, body).await {
+    let (body, room) = match read(shared, connection, &parts.headers, body).await {
         Ok(read) => read,
         Err(refusal) => return refusal,
     };
     if *shared.stopped.borrow() {
+        let words = format!("HTTP request rejected during server shutdown: '{INTERRUPTED}'");
+        shared.context.host.log(LogLevel::Warning, &words);
         return text(StatusCode::SERVICE_UNAVAILABLE, "Request rejected during server shutdown");
     }
     let lane = if is_stop(&body) { Lane::Stop } else { Lane::Threads };
-    let queued = match Queued::new(&shared) {
+    let queued = match Queued::new(shared) {
         Some(queued) => Some(queued),
         None if lane == Lane::Stop => None,
-        None => return overloaded(&shared),
+        None => return overloaded(shared),
     };
     let (response, answered) = oneshot::channel();
     let call = Call {
@@ -108,9 +132,20 @@ pub(super) async fn respond(State(shared): State<Arc<Shared>>, request: Request)
         guard: connection.begin_call(),
         _body: room,
     };
-    tokio::spawn(drive(Arc::clone(&shared), lane, queued, call));
+    tokio::spawn(drive(Arc::clone(shared), lane, queued, call));
     // An error: it panicked, and the log has it. A client that leaves drops this future, which ends the call's waits.
-    answered.await.unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, "unknown error"))
+    answered.await.unwrap_or_else(|_| {
+        let words = format!("Unknown error while processing request for '{}'", parts.uri);
+        shared.context.host.log(LogLevel::Warning, &words);
+        text(StatusCode::INTERNAL_SERVER_ERROR, "unknown error")
+    })
+}
+
+/// The answer to a body above the limit.
+fn refuse_large(shared: &Shared, connection: &Connection, why: &str) -> Response {
+    let (address, id) = (connection.address, connection.id);
+    shared.debug(|| format!("HTTP request body too large from client {address} (id={id}): {why}"));
+    too_large()
 }
 
 fn overloaded(shared: &Shared) -> Response {
@@ -213,6 +248,7 @@ async fn hold(turn: Turn) {
 /// The body, and its part of what all bodies may have.
 async fn read(
     shared: &Shared,
+    connection: &Connection,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response> {
@@ -225,7 +261,9 @@ async fn read(
     }
     let body = match Limited::new(body, BODY_SIZE_MAX).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Err(too_large()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            return Err(refuse_large(shared, connection, "Chunk will exceed max body size"));
+        }
         Err(_) => return Err(status(StatusCode::BAD_REQUEST)),
     };
     if let Some(room) = &mut room {

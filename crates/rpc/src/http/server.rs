@@ -70,10 +70,16 @@ pub struct Server {
     context: Arc<Context>,
     stop: watch::Sender<bool>,
     addresses: Vec<SocketAddr>,
+    /// Connections that are open.
+    open: Arc<Places>,
 }
 
 /// How long connections may take to end: Core waits 30 seconds.
 const STOP_SECONDS_MAX: u64 = 30;
+
+/// The one path that is served, and Core's flag for a path that must match exactly.
+const PATH: &str = "/";
+const IS_EXACT: u8 = 1;
 
 /// Threads that serve sockets; calls run elsewhere.
 const SOCKET_THREADS: usize = 2;
@@ -89,17 +95,20 @@ impl Server {
             .enable_all()
             .build()
             .map_err(ServerError::Runtime)?;
+        let host = context.host.as_ref();
+        host.debug("http", || {
+            let allowed = Subnet::loopback().iter().chain(&settings.allowed).map(|subnet| format!("{subnet} "));
+            format!("Allowing HTTP connections from: {}", allowed.collect::<String>())
+        });
         let (stop, stopped) = watch::channel(false);
         let mut failures = Vec::new();
         let mut addresses = Vec::new();
         let mut listeners = Vec::new();
         for address in &settings.addresses {
-            context
-                .host
-                .log(LogLevel::Info, &format!("Binding RPC on address {} port {}", address.ip(), address.port()));
+            host.log(LogLevel::Info, &format!("Binding RPC on address {} port {}", address.ip(), address.port()));
             if address.ip().is_unspecified() {
                 let words = "The RPC server is not safe to expose to untrusted networks such as the public internet";
-                context.host.log(LogLevel::Warning, words);
+                host.log(LogLevel::Warning, words);
             }
             let listening = listen(*address).and_then(|listener| {
                 let _entered = runtime.enter();
@@ -112,22 +121,27 @@ impl Server {
                 }
                 Err(error) => {
                     let reason = refusal(*address, &error);
-                    context.host.log(LogLevel::Warning, &format!("Binding RPC on address {address} failed: {reason}"));
+                    host.log(LogLevel::Warning, &format!("Binding RPC on address {address} failed: {reason}"));
                     failures.push(reason);
                 }
             }
         }
         if listeners.is_empty() {
+            host.log(LogLevel::Error, "Unable to bind any endpoint for RPC server");
             return Err(ServerError::NoEndpoint(failures));
         }
-        context
-            .host
-            .log(LogLevel::Info, &format!("Starting HTTP server with {} worker threads", settings.threads.max(1)));
+        host.debug("http", || "Initialized HTTP server".to_owned());
+        host.debug("http", || format!("set work queue of depth {}", settings.queue.max(1)));
+        host.debug("rpc", || "Starting RPC".to_owned());
+        host.debug("rpc", || "Starting HTTP RPC server".to_owned());
+        host.debug("http", || format!("Registering HTTP handler for {PATH} (exactmatch {IS_EXACT})"));
+        host.log(LogLevel::Info, &format!("Starting HTTP server with {} worker threads", settings.threads.max(1)));
         let shared = Arc::new(Shared::new(Arc::clone(&context), settings, stopped));
         for listener in listeners {
             runtime.spawn(accept(listener, Arc::clone(&shared)));
         }
-        Ok(Server { runtime: Some(runtime), context, stop, addresses })
+        let open = Arc::clone(&shared.places);
+        Ok(Server { runtime: Some(runtime), context, stop, addresses, open })
     }
 
     /// Where it listens.
@@ -141,19 +155,38 @@ impl Server {
     }
 
     fn end(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        let host = self.context.host.as_ref();
+        host.debug("http", || "Interrupting HTTP server".to_owned());
+        host.debug("rpc", || "Interrupting HTTP RPC server".to_owned());
+        host.debug("rpc", || "Interrupting RPC".to_owned());
         self.context.stop();
-        // Nobody listens only if all connections have ended.
+        host.debug("rpc", || "Stopping HTTP RPC server".to_owned());
+        host.debug("http", || format!("Unregistering HTTP handler for {PATH} (exactmatch {IS_EXACT})"));
+        host.debug("rpc", || "Stopping RPC".to_owned());
+        host.debug("rpc", || "RPC stopped.".to_owned());
+        host.debug("http", || "Stopping HTTP server".to_owned());
+        host.debug("http", || "Waiting for HTTP clients to disconnect gracefully".to_owned());
+        // The channel has no receiver if all connections have ended.
         let _ = self.stop.send(true);
-        if let Some(runtime) = self.runtime.take() {
-            runtime.block_on(async {
-                let all_gone = self.stop.closed();
-                tokio::select! {
-                    () = all_gone => {}
-                    () = sleep(Duration::from_secs(STOP_SECONDS_MAX)) => {}
-                }
-            });
-            runtime.shutdown_timeout(Duration::from_secs(1));
+        let is_late = runtime.block_on(async {
+            tokio::select! {
+                () = self.stop.closed() => false,
+                () = sleep(Duration::from_secs(STOP_SECONDS_MAX)) => true,
+            }
+        });
+        if is_late {
+            let words = "Timeout waiting for HTTP clients to disconnect gracefully, continuing shutdown";
+            host.log(LogLevel::Warning, words);
+            let left = self.open.count();
+            if left > 0 {
+                let words = format!("Force-disconnecting {left} HTTP client(s) that did not disconnect gracefully");
+                host.log(LogLevel::Warning, &words);
+            }
         }
+        host.debug("http", || "Waiting for HTTP worker threads to exit".to_owned());
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        host.debug("http", || "Stopped HTTP server".to_owned());
     }
 }
 
@@ -227,7 +260,7 @@ impl Shared {
     }
 
     pub(super) fn debug(&self, words: impl FnOnce() -> String) {
-        self.context.host.log(LogLevel::Debug("http"), &words());
+        self.context.host.debug("http", words);
     }
 }
 
@@ -268,7 +301,8 @@ async fn serve(stream: TcpStream, place: Place, shared: &Arc<Shared>) {
         shared.debug(|| format!("connection from {address}: unable to set TCP_NODELAY, continuing anyway: {error}"));
     }
     shared.debug(|| format!("HTTP Connection accepted from {address} (id={id})"));
-    let io = TokioIo::new(WatchedStream::new(stream, shared.idle, Arc::clone(&connection)));
+    let io =
+        TokioIo::new(WatchedStream::new(stream, shared.idle, Arc::clone(&connection), Arc::clone(&shared.context)));
     let router = TowerToHyperService::new(Router::new().fallback(respond).with_state(Arc::clone(shared)));
     let with_connection = Arc::clone(&connection);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {

@@ -198,26 +198,10 @@ fn verifychain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let engine = call.context.engine()?;
     let height = engine.tip().height.0;
     let blocks = u32::try_from(blocks).ok().filter(|blocks| (1..=height).contains(blocks)).unwrap_or(height);
-    let log = |level, words: &str| call.context.host.log(level, words);
-    log(LogLevel::Info, &format!("Verifying last {blocks} blocks at level {level}"));
     let is_stopping = || call.context.is_stopping();
-    let is_good = match engine.verify_last_blocks(blocks, level.unsigned_abs(), &is_stopping) {
-        Ok(LastBlocks { blocks, end }) => {
-            if end == LastBlocksEnd::CoinsSkipped {
-                let words = "Skipped verification of level >=3 (insufficient database cache size). Consider increasing -dbcache.";
-                log(LogLevel::Warning, words);
-            }
-            if end != LastBlocksEnd::Interrupted {
-                log(LogLevel::Info, &format!("Verification: checked last {blocks} blocks at level {level}"));
-            }
-            end == LastBlocksEnd::Done
-        }
-        Err(found) => {
-            log(LogLevel::Error, &format!("Verification error: {found}"));
-            false
-        }
-    };
-    answer(out, &is_good)
+    // What it found is in the log.
+    let seen = engine.verify_last_blocks(blocks, level.unsigned_abs(), &is_stopping, call.context);
+    answer(out, &seen.is_ok_and(|seen| seen.end == LastBlocksEnd::Done))
 }
 
 /// Core's `nPruneAfterHeight`.

@@ -15,17 +15,25 @@ const THRESHOLD: u32 = 108;
 /// Bits that a version has for deployments: Core's `VERSIONBITS_NUM_BITS`.
 const BITS: u32 = 29;
 
-/// Rules that have become active by the bits of versions, and that no deployment of this node names: Core's
+/// Rules that are locked in or active by the bits of versions, and that no deployment of this node names: Core's
 /// `CheckUnknownActivations`.
 #[derive(Clone, Debug, Default)]
 pub struct UnknownRules {
     /// The last block of the period that was looked at last, and what was found.
-    seen: Option<(BlockHash, Vec<u32>)>,
+    seen: Option<(BlockHash, Vec<UnknownRule>)>,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownRule {
+    pub bit: u32,
+    /// Otherwise it is locked in: active after the next period.
+    pub is_active: bool,
 }
 
 impl UnknownRules {
-    /// Their bits, for the block after the tip. Looks at headers only if a period has ended since the last call.
-    pub fn activated(&mut self, tree: &HeaderTree, chain: Chain) -> Vec<u32> {
+    /// The rules for the block after the tip. Looks at headers only if a period has ended since the last call.
+    pub fn find(&mut self, tree: &HeaderTree, chain: Chain) -> Vec<UnknownRule> {
         let rule = Unknown::of(chain);
         let periods = (tree.height(tree.tip()).0 + 1) / rule.period;
         let end = periods.checked_mul(rule.period).and_then(|end| end.checked_sub(1));
@@ -35,7 +43,7 @@ impl UnknownRules {
             return found.clone();
         }
         let version = |height| tree.active(Height(height)).map_or(0, |id| tree.header(id).version);
-        let found = rule.activated(periods, chain, version);
+        let found = rule.find(periods, chain, version);
         self.seen = Some((hash, found.clone()));
         found
     }
@@ -62,20 +70,20 @@ impl Unknown {
         Unknown { period, threshold, height_min }
     }
 
-    /// The bits that are active after so many whole periods, by the version of each height.
-    fn activated(self, periods: u32, chain: Chain, version: impl Fn(u32) -> i32) -> Vec<u32> {
+    /// The rules that are locked in or active after so many whole periods, by the version of each height.
+    fn find(self, periods: u32, chain: Chain, version: impl Fn(u32) -> i32) -> Vec<UnknownRule> {
         // In the first period nothing has started, and what is locked in by the last becomes active with the end of the
         // next.
         let first = (self.height_min / self.period).max(1);
         let mut flags = Vec::new();
-        let mut active = [false; BITS as usize];
+        let mut found = [None::<bool>; BITS as usize];
         if chain == Chain::Regtest {
             flags = (0..periods * self.period).map(|height| is_signal(version(height), BIT)).collect();
         }
         // The deployment begins with the chain, so that no time matters.
         let known = Params::new(chain).testdummy;
         let signals = Signals { flags, times: vec![known.start_time; periods as usize] };
-        for period in first..periods.saturating_sub(1) {
+        for period in first..periods {
             let mut counts = [0; BITS as usize];
             let start = period * self.period;
             // A deployment of this node explains its bit while it is not decided.
@@ -90,9 +98,13 @@ impl Unknown {
                     counts[bit as usize] += 1;
                 }
             }
-            active.iter_mut().zip(counts).for_each(|(active, count)| *active |= count >= self.threshold);
+            let is_active = period + 1 < periods;
+            for (found, _) in found.iter_mut().zip(counts).filter(|(_, count)| *count >= self.threshold) {
+                found.get_or_insert(is_active);
+            }
         }
-        (0..BITS).filter(|bit| active[*bit as usize]).collect()
+        let rules = (0..BITS).zip(found);
+        rules.filter_map(|(bit, is_active)| Some(UnknownRule { bit, is_active: is_active? })).collect()
     }
 }
 
@@ -108,9 +120,15 @@ mod tests {
         let signalling = |from: u32, count: u32, bit: u32| {
             move |height: u32| if (from..from + count).contains(&height) { 0x2000_0000 | 1 << bit } else { 0x2000_0000 }
         };
-        let active = |periods, version: &dyn Fn(u32) -> i32| rule.activated(periods, Chain::Regtest, version);
+        let bits = |rules: Vec<UnknownRule>, is_active: bool| -> Vec<u32> {
+            rules.into_iter().filter(|rule| rule.is_active == is_active).map(|rule| rule.bit).collect()
+        };
+        let find = |periods, version: &dyn Fn(u32) -> i32| rule.find(periods, Chain::Regtest, version);
+        let active = |periods, version: &dyn Fn(u32) -> i32| bits(find(periods, version), true);
         let enough = signalling(PERIOD, THRESHOLD, 3);
-        assert_eq!(active(2, &enough), [0; 0], "locked in");
+        assert_eq!(active(2, &enough), [0; 0]);
+        assert_eq!(bits(find(2, &enough), false), [3], "locked in");
+        assert_eq!(bits(find(3, &enough), false), [0; 0], "active");
         assert_eq!(active(3, &enough), [3]);
         assert_eq!(active(9, &enough), [3]);
         assert_eq!(active(9, &signalling(PERIOD, THRESHOLD - 1, 3)), [0; 0], "too few");
@@ -119,7 +137,7 @@ mod tests {
         assert_eq!(active(9, &signalling(PERIOD, 3 * PERIOD, BIT)), [BIT], "active, and still signalled");
         assert_eq!(active(9, &|_| 0x4000_0008), [0; 0], "other top bits");
         let high = Unknown { height_min: 3 * PERIOD, ..rule };
-        assert_eq!(high.activated(9, Chain::Main, enough), [0; 0]);
-        assert_eq!(high.activated(9, Chain::Main, signalling(3 * PERIOD, THRESHOLD, 28)), [28]);
+        assert_eq!(bits(high.find(9, Chain::Main, enough), true), [0; 0]);
+        assert_eq!(bits(high.find(9, Chain::Main, signalling(3 * PERIOD, THRESHOLD, 28)), true), [28]);
     }
 }

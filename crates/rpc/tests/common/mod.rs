@@ -1,8 +1,8 @@
 //! A context without a node around it.
 
 use lydian_consensus::{Chain, Params, U256};
-use lydian_engine::{InitialDownload, TIP_AGE_SECONDS_DEFAULT, Unobserved};
 use lydian_engine::LogLine;
+use lydian_engine::{InitialDownload, TIP_AGE_SECONDS_DEFAULT, Unobserved};
 use lydian_rpc::{Context, Host, NodeSettings, ProgressOf, PruneMode};
 use std::sync::Arc;
 
