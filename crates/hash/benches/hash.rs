@@ -1,8 +1,9 @@
-//! Compressions per second of every kernel, and how much of that the jobs of a block reach.
+//! Compressions per second of every kernel, and the fraction of that rate reached by the hashing of a block.
 //!
-//! Input: none; the data are made up. Output: criterion's table, in elements = SHA-256 compressions. `long` is the measure:
-//! long messages, so nothing but compressions. `merkle_step`, `ids` and `block` are to reach 80 % of it with the same kernel.
-//! `cargo bench -p lydian-hash`; without `--bench` (in `cargo test --benches`) each runs once. Must never: read a clock of its own.
+//! Input: none; the data is generated. Output: criterion's table, with SHA-256 compressions as elements. `long` is the
+//! baseline: long messages, so compressions only. The target for `merkle_step`, `ids` and `block` is 80 % of it with
+//! the same kernel. Run `cargo bench -p lydian-hash`; without `--bench` (in `cargo test --benches`) each benchmark runs
+//! once. Must never: read a clock itself.
 #![allow(clippy::unwrap_used, reason = "a benchmark is a test; its numbers are its own")]
 
 use std::hint::black_box;
@@ -12,15 +13,15 @@ use lydian_hash::{
     BatchKernel, Message, MuHash3072, Sha256, kernels, merkle_root_with, sha256d_64_with, sha256d_many_with,
 };
 
-/// Transactions of the made-up block.
+/// Number of transactions in the generated block.
 const TRANSACTIONS: usize = 3000;
 
 criterion_group!(benches, long, merkle_step, ids, block, stream, muhash);
 criterion_main!(benches);
 
-/// Nothing but compressions: as many long messages as any kernel has lanes.
+/// Compressions only: at least as many long messages as any kernel has lanes.
 fn long(criterion: &mut Criterion) {
-    // Not a multiple of 4 KiB, or the lanes would fight for the same sets of the cache.
+    // Not a multiple of 4 KiB, because the lanes would then compete for the same cache sets.
     const LENGTH: usize = 4 * 1024 + 5 * 64;
     let data = bytes(32 * LENGTH);
     let messages: Vec<Message<'_>> = data.chunks(LENGTH).map(Message::from).collect();
@@ -51,7 +52,7 @@ fn ids(criterion: &mut Criterion) {
     });
 }
 
-/// All hashing that a block's merkle root and witness commitment need.
+/// All hashing needed for a block's merkle root and witness commitment.
 fn block(criterion: &mut Criterion) {
     let data = transactions();
     let mut messages: Vec<Message<'_>> = data.iter().map(|tx| tx.txid_message()).collect();
@@ -93,23 +94,23 @@ fn each_kernel(criterion: &mut Criterion, name: &str, compressions: usize, mut j
     group.finish();
 }
 
-/// Compressions that the double hashes of the messages need.
+/// Number of compressions needed for the double hashes of the messages.
 fn compressions(messages: &[Message<'_>]) -> usize {
     messages.iter().map(|message| (message.len() + 8) / 64 + 2).sum()
 }
 
-/// A transaction with its witness; the witness is the part `64..witness_end`.
+/// A transaction with its witness, and the offset at which the witness begins.
 struct Transaction(Vec<u8>, usize);
 
 impl Transaction {
-    /// version | inputs and outputs | lock time: the witness is left out.
+    /// version | inputs and outputs | lock time, without the witness.
     fn txid_message(&self) -> Message<'_> {
         let lock_time = self.0.len() - 4;
         Message::new([&self.0[..4], &self.0[6..self.1], &self.0[lock_time..]])
     }
 }
 
-/// Sizes as on mainnet: most transactions have one or two inputs and outputs, some have dozens.
+/// Generates transactions with sizes as on mainnet: most have one or two inputs and outputs, some have dozens.
 fn transactions() -> Vec<Transaction> {
     let mut seed = 1_u64;
     let mut random = |below: u64| {

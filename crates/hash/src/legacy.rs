@@ -1,26 +1,26 @@
 //! The hash functions that only script still needs: RIPEMD-160, SHA-1, and HASH160.
 //!
-//! Input: bytes. Output: 20 bytes. Both functions are the RustCrypto ones: they run once or twice per input and are no
-//! bottleneck. Cost: one compression per 64 bytes. Must never: be used for anything that needs collision resistance of
-//! its own (`OP_SHA1` is a consensus rule, nothing more).
+//! Input: bytes. Output: 20 bytes. RIPEMD-160 and SHA-1 are the RustCrypto implementations: they run once or twice per
+//! input and are not a bottleneck. Cost: one compression per 64 bytes. Must never: be used where collision resistance
+//! is needed (`OP_SHA1` exists only because it is a consensus rule).
 
 use ripemd::Digest;
 
 use crate::sha256::sha256;
 
-/// RIPEMD-160 of the SHA-256: what P2PKH, P2SH and P2WPKH commit to (`CHash160`).
+/// RIPEMD-160 of the SHA-256, the commitment in P2PKH, P2SH and P2WPKH outputs (`CHash160`).
 #[must_use]
 pub fn hash160(bytes: &[u8]) -> [u8; 20] {
     ripemd160(&sha256(bytes))
 }
 
-/// RIPEMD-160, as `OP_RIPEMD160` has it.
+/// RIPEMD-160, as computed by `OP_RIPEMD160`.
 #[must_use]
 pub fn ripemd160(bytes: &[u8]) -> [u8; 20] {
     ripemd::Ripemd160::digest(bytes).into()
 }
 
-/// SHA-1, as `OP_SHA1` has it.
+/// SHA-1, as computed by `OP_SHA1`.
 #[must_use]
 pub fn sha1(bytes: &[u8]) -> [u8; 20] {
     sha1::Sha1::digest(bytes).into()
@@ -35,7 +35,8 @@ mod tests {
         assert_eq!(hex, expected);
     }
 
-    /// RIPEMD-160: the examples of the authors' page; SHA-1: FIPS 180-4 examples; HASH160: the generator point's key.
+    /// RIPEMD-160: the examples on its authors' page; SHA-1: FIPS 180-4 examples; HASH160: the generator as a public
+    /// key.
     #[test]
     fn published_examples() {
         check(ripemd160(b""), "9c1185a5c5e9fc54612808977ee8f548b2258d31");

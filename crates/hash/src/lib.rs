@@ -1,10 +1,11 @@
-//! Hash functions of Bitcoin: SHA-256 (single, double, tagged, midstates), HASH160, RIPEMD-160, SHA-1, SipHash, merkle root,
-//! MuHash3072.
+//! Hash functions of Bitcoin: SHA-256 (single, double, tagged, midstates), HASH160, RIPEMD-160, SHA-1, SipHash, merkle
+//! root, MuHash3072.
 //!
-//! Input: byte slices. Output: fixed arrays in the order the hash function writes them (txids are shown reversed; that is
-//! the caller's business). Invariants: every kernel gives the same answer as the plain twin beside it; which one runs is
-//! decided once, from the CPU, in `sha256/detect.rs`. Cost: one compression per 64 bytes (`docs/benchmarks/hash.md`), no
-//! allocation on the hashing paths. Must never: fail, or answer differently on two machines; no I/O, no clock.
+//! Input: byte slices. Output: fixed-size arrays in the byte order of the hash function (reversing a txid for display
+//! is up to the caller). Invariants: every kernel returns the same result as the plain Rust implementation;
+//! `sha256/detect.rs` chooses the kernel once, from the CPU features. Cost: one compression per 64 bytes
+//! (`docs/benchmarks/hash.md`), no allocation on the hashing paths. Must never: fail, return different results on
+//! different machines, do I/O, or read a clock.
 
 #![deny(unsafe_code)]
 

@@ -1,25 +1,26 @@
 //! The merkle root of a block's txids or wtxids (`ComputeMerkleRoot`, consensus/merkle.cpp).
 //!
-//! Input: the leaves, hashed away in place level by level. Output: the root, and whether the tree was mutated
-//! (CVE-2012-2459: two equal neighbours are hashed together, so another list of transactions has the same root).
-//! Cost: about one double hash per leaf, no allocation but room for one more leaf. Must never: lose the `mutated` flag of
+//! Input: the leaves, which are replaced in place level by level. Output: the root, and whether the tree was mutated
+//! (CVE-2012-2459: two equal neighbours are hashed together, so another list of transactions has the same root). Cost:
+//! about one double hash per leaf, no allocation except room for one more leaf. Must never: lose the `mutated` flag of
 //! any level.
 
 use crate::sha256::{BatchKernel, kernels, sha256d_64_with};
 
-/// Pairs hashed per call: enough for two rounds of the widest kernel, small enough for the first-level cache.
+/// Pairs hashed per call: enough for two passes of the widest kernel, small enough for the L1 cache.
 const PAIRS_PER_STEP: usize = 32;
 
-/// The root and the mutated flag; no leaves give zeros. `leaves` is used up and left empty.
+/// Returns the root and the mutated flag; the root of no leaves is zero. `leaves` is consumed and left empty.
 pub fn merkle_root(leaves: &mut Vec<[u8; 32]>) -> ([u8; 32], bool) {
     merkle_root_with(kernels().pairs, leaves)
 }
 
-/// The same with a kernel of the caller's choice, for tests and benchmarks.
+/// Like [`merkle_root`], with a kernel chosen by the caller, for tests and benchmarks.
 pub fn merkle_root_with(kernel: BatchKernel, leaves: &mut Vec<[u8; 32]>) -> ([u8; 32], bool) {
     let mut mutated = false;
     while leaves.len() > 1 {
-        // The odd one out has no neighbour here; only its copy, which Core does not count as a mutation.
+        // The last of an odd number of leaves is paired only with its own copy, which Core does not count as a
+        // mutation.
         mutated |= leaves.as_chunks::<2>().0.iter().any(|[left, right]| left == right);
         if leaves.len() & 1 == 1 {
             leaves.extend_from_within(leaves.len() - 1..);
@@ -29,7 +30,7 @@ pub fn merkle_root_with(kernel: BatchKernel, leaves: &mut Vec<[u8; 32]>) -> ([u8
     (leaves.pop().unwrap_or_default(), mutated)
 }
 
-/// Replaces the leaves, an even number, by the hashes of the pairs.
+/// Replaces an even number of leaves with the hashes of the pairs.
 fn halve(kernel: BatchKernel, leaves: &mut Vec<[u8; 32]>) {
     let mut hashed = [[0; 32]; PAIRS_PER_STEP];
     let pairs = leaves.len() / 2;
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
     use crate::sha256::sha256d;
 
-    /// The recursive definition: the left part is the largest power of two below the count, short parts repeat themselves.
+    /// The recursive definition: the left part is the largest power of two below the count, short parts are repeated.
     fn root_by_definition(leaves: &[[u8; 32]], height: u32) -> [u8; 32] {
         if height == 0 {
             return leaves[0];
@@ -84,7 +85,8 @@ mod tests {
         }
     }
 
-    /// CVE-2012-2459: [1..6] and [1..6, 5, 6] have one root; the second is called mutated, at whatever level it repeats.
+    /// CVE-2012-2459: [1..6] and [1..6, 5, 6] have the same root; the second is reported as mutated, at whatever level
+    /// the repetition occurs.
     #[test]
     fn repeated_neighbours_are_called_mutated() {
         let mut list = leaves(6);

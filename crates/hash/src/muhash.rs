@@ -1,9 +1,10 @@
-//! MuHash3072: a hash of a set that grows and shrinks in any order (Core's `MuHash3072`, crypto/muhash.h).
+//! MuHash3072: a set hash with insertions and removals in any order (Core's `MuHash3072`, crypto/muhash.h).
 //!
 //! Input: elements (byte strings) to insert or remove. Output: 32 bytes that depend only on the resulting multiset.
-//! Each element becomes a number below 2^3072 (SHA-256, then ChaCha20 as a stream); inserting multiplies the numerator by
-//! it, removing the denominator, all modulo the prime 2^3072 - 1103717. Cost: one 48 x 48 limb product per element, one
-//! inversion (about 3,090 products) per `finalize`; 768 bytes. Must never: be fed a set in two encodings.
+//! Each element is mapped to a number below 2^3072 (SHA-256, then the ChaCha20 key stream); an insertion multiplies the
+//! numerator by it, a removal the denominator, modulo the prime 2^3072 - 1103717. Cost: one 48 x 48 limb product per
+//! element, one inversion (about 3,090 products) per `finalize`; 768 bytes. Callers must encode all elements of a set
+//! in the same way.
 
 use chacha20::ChaCha20;
 use chacha20::cipher::{KeyIvInit, StreamCipher};
@@ -13,7 +14,7 @@ use crate::sha256::sha256;
 mod num3072;
 use num3072::Num3072;
 
-/// The running product of a set, kept as a fraction so that only `finalize` must invert.
+/// The running product of a set, kept as a fraction so that only `finalize` computes an inverse.
 #[derive(Clone, Debug)]
 pub struct MuHash3072 {
     numerator: Num3072,
@@ -27,7 +28,7 @@ impl Default for MuHash3072 {
 }
 
 impl MuHash3072 {
-    /// Bytes of the serialisation.
+    /// Size of the serialisation in bytes.
     pub const BYTES: usize = 2 * Num3072::BYTES;
 
     /// The empty set.
@@ -36,33 +37,33 @@ impl MuHash3072 {
         Self { numerator: Num3072::ONE, denominator: Num3072::ONE }
     }
 
-    /// Adds one element; adding twice counts twice.
+    /// Adds one element; an element added twice counts twice.
     pub fn insert(&mut self, element: &[u8]) -> &mut Self {
         self.numerator.multiply(&number_of(element));
         self
     }
 
-    /// Takes one element out, whether or not it is in yet.
+    /// Removes one element, which may also be inserted later.
     pub fn remove(&mut self, element: &[u8]) -> &mut Self {
         self.denominator.multiply(&number_of(element));
         self
     }
 
-    /// The union with another set, which may have been computed on another thread.
+    /// Adds every element of another set, which may have been computed on another thread.
     pub fn combine(&mut self, other: &Self) -> &mut Self {
         self.numerator.multiply(&other.numerator);
         self.denominator.multiply(&other.denominator);
         self
     }
 
-    /// The difference: takes every element of `other` out.
+    /// Removes every element of `other`.
     pub fn divide(&mut self, other: &Self) -> &mut Self {
         self.numerator.multiply(&other.denominator);
         self.denominator.multiply(&other.numerator);
         self
     }
 
-    /// The hash of the set.
+    /// Returns the hash of the set.
     #[must_use]
     pub fn finalize(&self) -> [u8; 32] {
         let mut quotient = self.denominator.inverse();
@@ -80,7 +81,7 @@ impl MuHash3072 {
         out
     }
 
-    /// The inverse of `to_bytes`; takes any bytes, numbers above the modulus included.
+    /// The inverse of `to_bytes`; accepts any bytes, including numbers above the modulus.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
         let halves = bytes.as_chunks::<{ Num3072::BYTES }>().0;
@@ -88,7 +89,7 @@ impl MuHash3072 {
     }
 }
 
-/// The number an element stands for: the ChaCha20 key stream (nonce and counter zero) of its SHA-256.
+/// Maps an element to a number: the ChaCha20 key stream (nonce and counter zero) with its SHA-256 as the key.
 fn number_of(element: &[u8]) -> Num3072 {
     let mut stream = [0; Num3072::BYTES];
     ChaCha20::new(&sha256(element).into(), &[0; 12].into()).apply_keystream(&mut stream);

@@ -1,15 +1,16 @@
-//! SipHash-2-4: a keyed hash of 64 bits. Input: two key halves, then bytes in any cuts. Output: 64 bits, equal to Core's `CSipHasher`.
+//! SipHash-2-4: a keyed 64-bit hash, equal to Core's `CSipHasher`.
 //!
-//! Not for anything that must not collide against somebody who knows the key. No heap. Must never be given more than the caller means: parts are joined
-//! without separators.
+//! Input: two key halves, then bytes, split into any number of writes. Output: 64 bits. Not collision-resistant against
+//! an attacker who knows the key. No heap. Parts are concatenated without separators, so the caller must avoid
+//! ambiguity.
 
-/// The hash on its way.
+/// An incremental SipHash computation.
 #[derive(Clone, Copy, Debug)]
 pub struct SipHasher {
     v: [u64; 4],
-    /// Bytes that do not fill a word yet, the lowest first.
+    /// Bytes that do not fill a word yet, in little-endian order.
     tail: u64,
-    /// Bytes so far; only the lowest eight bits are hashed.
+    /// Number of bytes so far; only its lowest eight bits are hashed.
     count: u64,
 }
 
@@ -41,7 +42,7 @@ impl SipHasher {
         self
     }
 
-    /// Appends the eight bytes of a number, the lowest first.
+    /// Appends the eight bytes of a number in little-endian order.
     #[must_use]
     pub fn write_u64(self, word: u64) -> SipHasher {
         self.write(&word.to_le_bytes())
@@ -57,8 +58,10 @@ impl SipHasher {
         self.v[0] ^ self.v[1] ^ self.v[2] ^ self.v[3]
     }
 
-    /// The hash of 32 bytes after what was written, in whole words: for short ids, of which there are many. Nothing may have been written that does
-    /// not fill a word; otherwise it is as slow as [`SipHasher::write`].
+    /// Returns the hash after appending 32 bytes, processed in whole words.
+    ///
+    /// A faster path for short ids, of which there are many. If the bytes written before do not fill whole words, it is
+    /// as slow as [`SipHasher::write`].
     pub fn hash_32(mut self, bytes: &[u8; 32]) -> u64 {
         if !self.count.is_multiple_of(8) {
             return self.write(bytes).finish();
@@ -97,7 +100,7 @@ impl SipHasher {
 mod tests {
     use super::*;
 
-    /// The vectors of Core's hash_tests, which are those of the SipHash paper.
+    /// The vectors of Core's hash_tests, taken from the SipHash paper.
     #[test]
     fn cores_vectors() {
         let new = || SipHasher::new(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908);

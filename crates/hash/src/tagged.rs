@@ -1,8 +1,8 @@
 //! Tagged hashes (BIP-0340): SHA-256 of the tag's hash twice, then the message.
 //!
-//! Input: a tag. Output: an engine that has already swallowed the tag. Invariant: the two tag hashes fill exactly one
-//! block, so the midstate is eight words, computed by the compiler for the tags of consensus. Cost: nothing per hash.
-//! Must never: be used with a tag taken from foreign data.
+//! Input: a tag. Output: an engine that has already absorbed the tag. Invariant: the two tag hashes fill exactly one
+//! block, so the midstate is eight words, computed at compile time for the consensus tags. Cost: nothing per hash. Must
+//! never: be used with a tag taken from untrusted data.
 
 use crate::sha256::{Midstate, Sha256, plain_const};
 
@@ -17,7 +17,7 @@ pub const TAP_TWEAK: Tag = Tag::new("TapTweak");
 /// `hash_BIP0340/challenge` of BIP-0340.
 pub const BIP0340_CHALLENGE: Tag = Tag::new("BIP0340/challenge");
 
-/// The engine of a tag that is not among the constants (`TaggedHash`).
+/// Returns the engine of a tag that is not among the constants (`TaggedHash`).
 #[must_use]
 pub fn tagged(tag: &str) -> Sha256 {
     Tag::new(tag).engine()
@@ -28,7 +28,7 @@ pub fn tagged(tag: &str) -> Sha256 {
 pub struct Tag(Midstate);
 
 impl Tag {
-    /// Hashes the tag; in a constant the compiler does it.
+    /// Hashes the tag; evaluated at compile time in a const context.
     #[must_use]
     pub const fn new(tag: &str) -> Self {
         let digest = plain_const(tag.as_bytes());
@@ -41,13 +41,13 @@ impl Tag {
         Self(Midstate::of_blocks(&[block]))
     }
 
-    /// An engine that has swallowed the tag.
+    /// Returns an engine that has absorbed the tag.
     #[must_use]
     pub const fn engine(&self) -> Sha256 {
         self.0.engine()
     }
 
-    /// The tagged hash of the concatenated parts.
+    /// Returns the tagged hash of the concatenated parts.
     #[must_use]
     pub fn hash(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut engine = self.engine();
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::sha256::sha256;
 
-    /// Each constant against the definition, message included.
+    /// Compares each constant with the definition, including the message.
     #[test]
     fn constants_follow_the_definition() {
         let tags = [

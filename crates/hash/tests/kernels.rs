@@ -1,7 +1,7 @@
-//! One property, stamped on every kernel this CPU can run: the answer is the plain twin's.
+//! Compares the result of every kernel that this CPU can run with that of the plain kernel.
 //!
-//! The plain twin itself is held to published digests in the unit tests. A CPU without some kernel does not test it; the
-//! first test prints which ones ran.
+//! The unit tests compare the plain kernel with published digests. A kernel that this CPU cannot run is not tested; the
+//! first test prints which kernels were.
 #![allow(clippy::print_stdout, reason = "the list of kernels that were tested belongs in the test's output")]
 
 use lydian_hash::{
@@ -27,7 +27,7 @@ fn the_kernels_of_this_cpu() {
     assert_eq!(names, unique, "two kernels of one name cannot be told apart in a report");
 }
 
-/// Every length around the block boundaries, every cut into parts, at every alignment, in one call.
+/// Every length around the block boundaries, different splits into parts, at every alignment, in one call.
 #[test]
 fn every_short_length_in_one_call() {
     let data = noise(1, 1024);
@@ -45,7 +45,7 @@ fn every_short_length_in_one_call() {
     }
 }
 
-/// One message much longer than the rest, at every place among them: it is finished when the lanes are empty.
+/// One message much longer than the rest, at every position: it is finished after the other lanes are empty.
 #[test]
 fn one_long_message_among_short_ones() {
     let data = noise(2, 10_000);
@@ -140,7 +140,7 @@ fn joined(message: &Message<'_>) -> Vec<u8> {
     message.parts().concat()
 }
 
-/// Bytes without pattern.
+/// Pseudorandom bytes.
 fn noise(seed: u64, count: usize) -> Vec<u8> {
     let mut state = seed;
     std::iter::repeat_with(|| {

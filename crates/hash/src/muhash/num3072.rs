@@ -8,7 +8,7 @@
 const PRIME_DIFF: u64 = 1_103_717;
 const LIMBS: usize = 48;
 
-/// See the module.
+/// A number modulo 2^3072 - 1103717; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Num3072 {
     limbs: [u64; LIMBS],
@@ -46,11 +46,12 @@ impl Num3072 {
             wide[i + LIMBS] = add_product(&mut wide[i..i + LIMBS], &other.limbs, a);
         }
         let (low, high) = wide.split_at_mut(LIMBS);
-        // 2^3072 = PRIME_DIFF, so the high half counts PRIME_DIFF times; what that carries out is below 2^21.
+        // 2^3072 = PRIME_DIFF modulo p, so PRIME_DIFF times the high half is added; the carry out is below 2^21.
         let carry = add_product(low, high, PRIME_DIFF);
         debug_assert!(carry >> 21 == 0, "the high half is below 2^3072");
         self.limbs.copy_from_slice(low);
-        // carry * PRIME_DIFF is below 2^42: if this overflows, what is left is below 2^42 and the second one cannot.
+        // carry * PRIME_DIFF is below 2^42: if the addition overflows, the result is below 2^42 and the second addition
+        // cannot overflow.
         if self.add_small(carry * PRIME_DIFF) {
             let again = self.add_small(PRIME_DIFF);
             debug_assert!(!again, "a sum that overflowed is small");
@@ -58,14 +59,14 @@ impl Num3072 {
         self.reduce();
     }
 
-    /// The number that gives one when multiplied by this one (zero for zero), by Fermat: x^(p - 2).
+    /// The modular inverse (zero for zero), by Fermat's little theorem: x^(p - 2).
     ///
     /// p - 2 = 2^3072 - 1103719 is 3,051 one bits followed by the 21 low bits of 2^21 - 1103719.
     pub(super) fn inverse(&self) -> Self {
         const LOW_BITS: u32 = 21;
         const ONES: u32 = 3072 - LOW_BITS;
         const LOW: u64 = (1 << LOW_BITS) - (PRIME_DIFF + 2);
-        // `power` is self^(2^ones - 1); doubling `ones` from the top bit of ONES down.
+        // `power` is self^(2^ones - 1); `ones` is built up from the top bit of ONES down.
         let mut power = self.clone();
         let mut ones = 1;
         for bit in (0..ONES.ilog2()).rev() {
@@ -96,7 +97,7 @@ impl Num3072 {
         }
     }
 
-    /// Subtracts the modulus once if the value is not below it; being below 2^3072, once is enough.
+    /// Subtracts the modulus if the value is not below it; once is enough for a value below 2^3072.
     fn reduce(&mut self) {
         let is_over =
             self.limbs[0] >= PRIME_DIFF.wrapping_neg() && self.limbs[1..].iter().all(|&limb| limb == u64::MAX);
@@ -106,7 +107,7 @@ impl Num3072 {
         }
     }
 
-    /// Adds modulo 2^3072 and says whether that overflowed.
+    /// Adds modulo 2^3072 and returns whether the addition overflowed.
     fn add_small(&mut self, small: u64) -> bool {
         let mut carry = small;
         for limb in &mut self.limbs {

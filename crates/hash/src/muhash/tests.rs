@@ -1,8 +1,8 @@
-//! Core's vectors, and the laws of a set hash.
+//! Core's test vectors, and the algebraic properties of a set hash.
 
 use super::*;
 
-/// Core's `FromInt`: the element of number i is 32 bytes, i first.
+/// Core's `FromInt`: the element for number i is 32 bytes, the first of which is i.
 fn element(number: u64) -> [u8; 32] {
     let mut out = [0; 32];
     out[0] = u8::try_from(number).expect("a small number");
@@ -49,7 +49,7 @@ fn core_serialisation() {
     assert_eq!(read.finalize(), set.finalize());
 }
 
-/// Core's `muhash_tests`: a serialised numerator above the modulus (all bits set) has this hash.
+/// The case of Core's `muhash_tests` with a serialised numerator above the modulus (all bits set).
 #[test]
 fn numbers_above_the_modulus_are_reduced() {
     let mut bytes = [0; MuHash3072::BYTES];

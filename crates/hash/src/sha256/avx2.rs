@@ -1,8 +1,8 @@
 //! SHA-256 of eight messages at once with AVX2, for CPUs that have neither the SHA instructions nor AVX-512.
 //!
-//! Input: eight blocks. Output: the eight states. Invariant: element i of every vector belongs to message i. Cost: about
-//! 3,000 vector operations for eight blocks (a rotation takes three), two 8 x 8 transpositions. Must never: run without an
-//! `Avx2` value.
+//! Input: eight blocks. Output: the eight states. Invariant: element i of every vector belongs to message i. Cost:
+//! about 3,000 vector operations for eight blocks (a rotation takes three), two 8 x 8 transpositions. Must never: run
+//! without an `Avx2` value.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -109,7 +109,7 @@ fn store_digests(state: [__m256i; 8], out: &mut [[u8; 32]; 8]) {
     }
 }
 
-/// Row r, column c becomes row c, column r.
+/// Moves row r, column c to row c, column r.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose(rows: [__m256i; 8]) -> [__m256i; 8] {
@@ -133,7 +133,7 @@ fn transpose(rows: [__m256i; 8]) -> [__m256i; 8] {
     out
 }
 
-/// Turns every word round: the hash is big-endian.
+/// Reverses the bytes of every word: SHA-256 is big-endian.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn swap_bytes(x: __m256i) -> __m256i {
@@ -151,7 +151,7 @@ fn add(x: __m256i, y: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn rotr<const COUNT: i32>(x: __m256i) -> __m256i {
-    // With constant counts the compiler makes these the immediate forms.
+    // With constant counts the compiler emits the immediate forms.
     let right = _mm256_srl_epi32(x, _mm_cvtsi32_si128(COUNT));
     _mm256_or_si256(right, _mm256_sll_epi32(x, _mm_cvtsi32_si128(32 - COUNT)))
 }

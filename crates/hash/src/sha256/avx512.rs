@@ -1,7 +1,9 @@
-//! SHA-256 of sixteen messages at once with AVX-512: the rotations and three-input logic it has make a round 17 operations.
+//! SHA-256 of sixteen messages at once with AVX-512; its rotations and three-input logic reduce a round to 17
+//! operations.
 //!
 //! Input: sixteen blocks. Output: the sixteen states. Invariant: element i of every vector belongs to message i. Cost:
-//! about 1,700 vector operations for sixteen blocks and a 16 x 16 transposition. Must never: run without an `Avx512` value.
+//! about 1,700 vector operations for sixteen blocks and a 16 x 16 transposition. Must never: run without an `Avx512`
+//! value.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -24,7 +26,7 @@ pub(crate) struct Columns([[u32; 16]; 8]);
 
 impl Lanes<16> for Avx512 {
     type States = Columns;
-    /// Measured beside the SHA instructions: sixteen lanes take as long as four pairs or six single blocks there.
+    /// Measured against the SHA instructions, where four pairs or six single blocks take as long as sixteen lanes here.
     const FEW: usize = 5;
 
     fn fresh() -> Columns {
@@ -101,9 +103,9 @@ fn load_row(row: &[u32; 16]) -> __m512i {
     unsafe { _mm512_loadu_si512((&raw const *row).cast()) }
 }
 
-/// Row r, column c becomes row c, column r.
+/// Moves row r, column c to row c, column r.
 ///
-/// First 4 x 4 words inside each quarter of the registers, then the quarters themselves.
+/// Transposes first 4 x 4 words within each quarter of the registers, then the quarters themselves.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn transpose(rows: [__m512i; 16]) -> [__m512i; 16] {
@@ -123,7 +125,7 @@ fn transpose(rows: [__m512i; 16]) -> [__m512i; 16] {
     out
 }
 
-/// Transposes the 4 x 4 words in each quarter of each four rows.
+/// Transposes the 4 x 4 words in each quarter of each group of four rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn four_by_four<const ROWS: usize>(rows: [__m512i; ROWS]) -> [__m512i; ROWS] {
@@ -155,7 +157,8 @@ fn store_digests(state: [__m512i; 8], out: &mut [[u8; 32]; 16]) {
     }
 }
 
-/// From quarters (first half of x, first half of y, second half of x, second half of y): x to `lane`, y to `lane` + 4.
+/// Stores x to `lane` and y to `lane` + 4. The quarters of `mixed` are the first halves of x and y, then the second
+/// halves.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn store_two(mixed: __m512i, lane: usize, out: &mut [[u8; 32]; 16]) {
@@ -167,7 +170,7 @@ fn store_two(mixed: __m512i, lane: usize, out: &mut [[u8; 32]; 16]) {
     }
 }
 
-/// Turns every word round: the hash is big-endian.
+/// Reverses the bytes of every word: SHA-256 is big-endian.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn swap_bytes(x: __m512i) -> __m512i {

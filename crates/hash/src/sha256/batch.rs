@@ -1,7 +1,8 @@
-//! Double SHA-256 of many messages: the ids of a whole block, the steps of a merkle tree.
+//! Double SHA-256 of many messages: the txids of a whole block, the levels of a merkle tree.
 //!
-//! Input: messages in up to three parts (a txid leaves the witness out), or 64-byte pairs. Output: one digest per message,
-//! in order. Cost: (length + 8) / 64 + 2 compressions a message; no heap. Must never: depend on the kernel for its answer.
+//! Input: messages in up to three parts (a txid omits the witness), or 64-byte pairs. Output: one digest per message,
+//! in order. Cost: (length + 8) / 64 + 2 compressions per message; no heap. Must never: return a result that depends on
+//! the kernel.
 
 use super::{BatchKernel, Sha256, StreamKernel, kernels, lanes};
 
@@ -11,7 +12,7 @@ pub struct Message<'a> {
     parts: [&'a [u8]; 3],
 }
 
-/// `out[i]` becomes the double SHA-256 of `messages[i]`.
+/// Sets `out[i]` to the double SHA-256 of `messages[i]`.
 ///
 /// # Panics
 /// If the two slices differ in length.
@@ -19,7 +20,7 @@ pub fn sha256d_many(messages: &[Message<'_>], out: &mut [[u8; 32]]) {
     sha256d_many_with(kernels().many, messages, out);
 }
 
-/// The same with a kernel of the caller's choice, for tests and benchmarks.
+/// Like [`sha256d_many`], with a kernel chosen by the caller, for tests and benchmarks.
 ///
 /// # Panics
 /// If the two slices differ in length.
@@ -44,7 +45,7 @@ pub fn sha256d_many_with(kernel: BatchKernel, messages: &[Message<'_>], out: &mu
     }
 }
 
-/// `out[i]` becomes the double SHA-256 of `pairs[i]`: one level of a merkle tree (`SHA256D64`).
+/// Sets `out[i]` to the double SHA-256 of `pairs[i]`: one level of a merkle tree (`SHA256D64`).
 ///
 /// # Panics
 /// If the two slices differ in length.
@@ -52,7 +53,7 @@ pub fn sha256d_64(pairs: &[[u8; 64]], out: &mut [[u8; 32]]) {
     sha256d_64_with(kernels().pairs, pairs, out);
 }
 
-/// The same with a kernel of the caller's choice, for tests and benchmarks.
+/// Like [`sha256d_64`], with a kernel chosen by the caller, for tests and benchmarks.
 ///
 /// # Panics
 /// If the two slices differ in length.
@@ -69,7 +70,7 @@ pub fn sha256d_64_with(kernel: BatchKernel, pairs: &[[u8; 64]], out: &mut [[u8; 
     }
 }
 
-/// One pair after the other.
+/// Hashes the pairs sequentially.
 pub(crate) fn sha256d_64_stream(kernel: StreamKernel, pairs: &[[u8; 64]], out: &mut [[u8; 32]]) {
     for (pair, digest) in pairs.iter().zip(out) {
         *digest = Sha256::with_kernel(kernel).update(pair).finalize_double();
@@ -83,19 +84,19 @@ impl<'a> Message<'a> {
         Self { parts }
     }
 
-    /// The parts, as given.
+    /// The parts, as passed to [`new`](Message::new).
     #[must_use]
     pub const fn parts(&self) -> &[&'a [u8]; 3] {
         &self.parts
     }
 
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.parts[0].len() + self.parts[1].len() + self.parts[2].len()
     }
 
-    /// Whether there are none.
+    /// Whether the message has no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0

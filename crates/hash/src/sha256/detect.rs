@@ -1,7 +1,8 @@
-//! Which kernels this CPU can run, and which one each job gets. The only file that asks the CPU.
+//! Detects which kernels this CPU can run and chooses one for each job.
 //!
-//! Input: the CPU. Output: `Kernels`, computed once per process. Invariant: a value like `ShaNi` exists only where the CPU
-//! can run its kernel, so holding one is the proof. Cost: one atomic load per call. Must never: change its answer.
+//! This is the only file that queries CPU features. Output: `Kernels`, computed once per process. Invariant: a value
+//! like `ShaNi` exists only if the CPU can run its kernel, so holding one is the proof. Cost: one atomic load per call.
+//! Must never: return different kernels later in the same process.
 
 use std::sync::OnceLock;
 
@@ -10,15 +11,15 @@ use super::{State, plain};
 /// The kernels of this CPU and the choice made for each job.
 #[derive(Clone, Debug)]
 pub struct Kernels {
-    /// For one message at a time.
+    /// Used for one message at a time.
     pub stream: StreamKernel,
-    /// For merkle steps: many 64-byte messages.
+    /// Used for the levels of a merkle tree: many 64-byte messages.
     pub pairs: BatchKernel,
-    /// For many messages of any length.
+    /// Used for many messages of any length.
     pub many: BatchKernel,
-    /// All that can run here, the plain one first, the chosen one last.
+    /// All stream kernels that this CPU can run, the plain one first, the chosen one last.
     pub streams_available: Vec<StreamKernel>,
-    /// All that can run here, the plain one first, the chosen one last.
+    /// All batch kernels that this CPU can run, the plain one first, the chosen one last.
     pub batches_available: Vec<BatchKernel>,
 }
 
@@ -27,7 +28,7 @@ pub struct Kernels {
 pub enum StreamKernel {
     /// Portable Rust.
     Plain,
-    /// The SHA instructions of x86.
+    /// The x86 SHA instructions.
     #[cfg(target_arch = "x86_64")]
     ShaNi(ShaNi),
 }
@@ -35,15 +36,15 @@ pub enum StreamKernel {
 /// A kernel for many messages at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKernel {
-    /// One message after the other.
+    /// One message at a time.
     Stream(StreamKernel),
     /// Two interleaved streams of the SHA instructions.
     #[cfg(target_arch = "x86_64")]
     ShaNi2(ShaNi),
-    /// Eight lanes; the stream kernel for the few messages that do not fill them.
+    /// Eight lanes; the stream kernel for the last messages, which do not fill the lanes.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2, StreamKernel),
-    /// Sixteen lanes; the stream kernel for the few messages that do not fill them.
+    /// Sixteen lanes; the stream kernel for the last messages, which do not fill the lanes.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512, StreamKernel),
 }
@@ -86,15 +87,15 @@ impl Avx512 {
     }
 }
 
-/// What this CPU has; asked once.
+/// Returns the kernels of this CPU; detected on the first call.
 pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
     KERNELS.get_or_init(Kernels::detect)
 }
 
 impl Kernels {
-    /// Slowest first, as measured (`docs/benchmarks/hash.md`): eight AVX2 lanes beat plain Rust but not the SHA
-    /// instructions, sixteen AVX-512 lanes beat both.
+    /// Lists the kernels slowest first, as measured (`docs/benchmarks/hash.md`): eight AVX2 lanes are faster than plain
+    /// Rust but not than the SHA instructions, sixteen AVX-512 lanes are faster than both.
     fn detect() -> Self {
         let mut streams_available = vec![StreamKernel::Plain];
         let mut batches_available = vec![BatchKernel::Stream(StreamKernel::Plain)];
@@ -117,7 +118,7 @@ impl Kernels {
 }
 
 impl StreamKernel {
-    /// The name that benchmarks and reports show.
+    /// The name shown in benchmarks and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -127,7 +128,7 @@ impl StreamKernel {
         }
     }
 
-    /// The blocks of one message, one after another.
+    /// Compresses the blocks of one message in order.
     #[inline]
     pub(crate) fn compress(self, state: &mut State, blocks: &[[u8; 64]]) {
         match self {
@@ -139,7 +140,7 @@ impl StreamKernel {
 }
 
 impl BatchKernel {
-    /// The name that benchmarks and reports show.
+    /// The name shown in benchmarks and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

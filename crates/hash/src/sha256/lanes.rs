@@ -1,17 +1,17 @@
-//! Many messages at once: what a kernel with N lanes offers, and the scheduler that keeps the lanes full.
+//! Many messages at once: the interface of a kernel with N lanes, and the scheduler that keeps the lanes full.
 //!
-//! Input: messages of any lengths. Output: their digests, in order. How: each lane works on one message; when that is done
-//! its digest is taken out and the next message starts there, so unequal lengths cost nothing until the messages run out.
-//! What is left then in a few lanes is finished by the stream kernel. The second hash is a pass of its own over the
-//! digests, which are all one block. Invariant: a lane is either idle or owns exactly one message. Cost: no heap, N blocks
-//! of scratch. Must never: depend on the order in which lanes finish.
+//! Input: messages of any lengths. Output: their digests, in order. How it works: each lane processes one message; when
+//! the message is finished, its digest is extracted and the next message starts in that lane, so unequal lengths cost
+//! nothing until the messages run out. The stream kernel then finishes the messages that remain in a few lanes. The
+//! second hash is a separate pass over the digests, each of which is one block. Invariant: a lane is either idle or
+//! owns exactly one message. Cost: no heap, N blocks of scratch. Must never: depend on the order in which lanes finish.
 
 use super::batch::Message;
 use super::{State, StreamKernel, digest_bytes};
 
-/// What follows a 64-byte message: the padding, then its 512 bits.
+/// The block after a 64-byte message: the padding, then the length of 512 bits.
 pub(crate) const PAIR_PADDING: [u8; 64] = padding(0, 512);
-/// What follows a 32-byte message in the same block; its first half is to be overwritten.
+/// The block of a 32-byte message with its padding and length; the caller overwrites the first half with the message.
 pub(crate) const DIGEST_PADDING: [u8; 64] = padding(32, 256);
 
 const fn padding(start: usize, bits: u16) -> [u8; 64] {
@@ -26,10 +26,10 @@ pub(crate) trait Lanes<const N: usize>: Copy {
     /// The chaining words of all lanes in the kernel's own layout.
     type States;
 
-    /// Up to this many messages are faster with the stream kernel.
+    /// Up to this number of messages, the stream kernel is faster.
     const FEW: usize;
 
-    /// Every lane at the start of a message.
+    /// The states with every lane at the start of a message.
     fn fresh() -> Self::States;
 
     /// The words of one lane.
@@ -38,10 +38,10 @@ pub(crate) trait Lanes<const N: usize>: Copy {
     /// Sets the words of one lane.
     fn set_state(states: &mut Self::States, lane: usize, state: &State);
 
-    /// One more block in every lane.
+    /// Compresses one more block in every lane.
     fn absorb(self, states: &mut Self::States, blocks: [&[u8; 64]; N]);
 
-    /// The double SHA-256 of N 64-byte messages.
+    /// Double SHA-256 of N 64-byte messages.
     fn pairs(self, pairs: &[[u8; 64]; N], out: &mut [[u8; 32]; N]);
 
     /// SHA-256 of each digest, in place.
@@ -130,19 +130,19 @@ fn first_hashes<const N: usize, L: Lanes<N>>(
     }
 }
 
-/// One message on its way through a lane.
+/// The message that a lane is processing.
 struct Lane<'a> {
-    /// What is left of the current part.
+    /// The rest of the current part.
     rest: &'a [u8],
-    /// The parts after it.
+    /// The parts after the current one.
     later: [&'a [u8]; 2],
-    /// Blocks still to come, the padding included; zero if the lane is idle.
+    /// Remaining blocks, including the padding; zero if the lane is idle.
     blocks_left: u64,
-    /// Bytes of the whole message.
+    /// Length of the whole message in bytes.
     length: u64,
-    /// Which message it is.
+    /// Index of the message.
     index: usize,
-    /// Whether the byte that ends the message has been written.
+    /// Whether the 0x80 byte that ends the message has been written.
     ended: bool,
 }
 
@@ -161,7 +161,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// The next block, in place where it lies in one part.
+    /// Returns the next block; it is copied to `scratch` only if it is not contained in one part.
     #[inline]
     fn next_block<'s>(&mut self, scratch: &'s mut [u8; 64]) -> &'s [u8; 64]
     where
@@ -175,7 +175,7 @@ impl<'a> Lane<'a> {
         scratch
     }
 
-    /// Puts together a block from the ends of parts, and the padding after the last one.
+    /// Assembles a block from the ends of parts, with the padding after the last part.
     fn fill(&mut self, block: &mut [u8; 64]) {
         *block = [0; 64];
         let mut filled = 0;
@@ -203,7 +203,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// The state at the end of the message.
+    /// Processes the rest of the message with `kernel` and returns the final state.
     fn finish(&mut self, kernel: StreamKernel, mut state: State) -> State {
         let mut scratch = [0; 64];
         while self.blocks_left > 0 {

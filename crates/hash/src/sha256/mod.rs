@@ -1,8 +1,8 @@
-//! SHA-256 (FIPS 180-4): one message at a time here, many messages at once in `batch`, kernels beside it.
+//! SHA-256 (FIPS 180-4) of one message at a time; `batch` hashes many messages at once.
 //!
-//! Input: byte slices. Output: 32-byte digests, or midstates. Invariant: `Sha256` holds at most 63 unprocessed bytes; all
-//! else is in its eight words. Cost: one compression per 64 bytes plus one for the padding; 112 bytes of state, no heap.
-//! Must never: allocate, or look at the CPU anywhere but in `detect`.
+//! Input: byte slices. Output: 32-byte digests, or midstates. Invariant: `Sha256` holds at most 63 unprocessed bytes;
+//! the rest of the message is in its eight words. Cost: one compression per 64 bytes plus one for the padding; 112
+//! bytes of state, no heap. Must never: allocate, or query CPU features outside `detect`.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -37,17 +37,17 @@ pub fn sha256d(bytes: &[u8]) -> [u8; 32] {
     Sha256::new().update(bytes).finalize_double()
 }
 
-/// SHA-256 in progress; `Clone` is how a common prefix is hashed once and continued many times.
+/// An incremental SHA-256 engine; clone it to hash a common prefix only once.
 #[derive(Clone, Debug)]
 pub struct Sha256 {
     state: State,
-    /// The first `length % 64` bytes are input not yet compressed; the rest is meaningless.
+    /// The first `length % 64` bytes are input not yet compressed; the rest is unspecified.
     buffer: [u8; 64],
     length: u64,
     kernel: Option<StreamKernel>,
 }
 
-/// The chaining words after a whole number of blocks, as a constant can hold them.
+/// The chaining words after a whole number of blocks; can be a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Midstate {
     state: State,
@@ -55,7 +55,7 @@ pub struct Midstate {
 }
 
 impl Midstate {
-    /// The state after `blocks` from the start of a message; computed by the compiler where the call is a constant.
+    /// The state after `blocks` from the start of a message; evaluated at compile time in a const context.
     #[must_use]
     pub const fn of_blocks(blocks: &[[u8; 64]]) -> Self {
         let mut state = IV;
@@ -67,7 +67,7 @@ impl Midstate {
         Self { state, length: 64 * count as u64 }
     }
 
-    /// The hash engine that goes on from here.
+    /// Returns an engine that continues from this midstate.
     #[must_use]
     pub const fn engine(&self) -> Sha256 {
         Sha256 { state: self.state, buffer: [0; 64], length: self.length, kernel: None }
@@ -87,7 +87,7 @@ impl Sha256 {
         Midstate { state: IV, length: 0 }.engine()
     }
 
-    /// The same with a kernel of the caller's choice, for tests and benchmarks.
+    /// Like [`new`](Sha256::new), with a kernel chosen by the caller, for tests and benchmarks.
     #[must_use]
     pub const fn with_kernel(kernel: StreamKernel) -> Self {
         Self { kernel: Some(kernel), ..Self::new() }
@@ -118,13 +118,13 @@ impl Sha256 {
         self
     }
 
-    /// The digest of the message so far; the engine itself stays as it is.
+    /// Returns the digest of the message so far; the engine itself is unchanged.
     #[must_use]
     pub fn finalize(&self) -> [u8; 32] {
         digest_bytes(&self.last_state())
     }
 
-    /// SHA-256 of the digest.
+    /// Returns the SHA-256 of the digest; the engine itself is unchanged.
     #[must_use]
     pub fn finalize_double(&self) -> [u8; 32] {
         let block = digest_block(&self.last_state());

@@ -1,18 +1,19 @@
-//! The SHA-256 compression function in portable Rust: the twin every other kernel is tested against.
+//! The SHA-256 compression function in portable Rust, against which every other kernel is tested.
 //!
 //! Input: a state of eight words, one 64-byte block. Output: the state after the block (FIPS 180-4, section 6.2.2).
-//! `const`, so that tag midstates are computed by the compiler. Cost: about 400 cycles a block. Must never: depend on the CPU.
+//! `const`, so that tag midstates are computed at compile time. Cost: about 400 cycles per block. Must never: depend on
+//! CPU features.
 
 use super::{IV, K, State};
 
-/// One block of message words, already read as big-endian.
+/// Compresses one block, given as message words that were already read as big-endian.
 #[inline]
 pub(crate) const fn compress_words(state: State, block: [u32; 16]) -> State {
     let mut w = block;
     let mut s = state;
     let mut first = 0;
     while first < 64 {
-        // Sixteen rounds, spelled out: the ring index becomes a constant and the words stay in registers.
+        // Sixteen unrolled rounds: the ring index becomes a constant and the words stay in registers.
         macro_rules! rounds {
             ($($i:literal)*) => {$(
                 s = step(s, K[first + $i].wrapping_add(w[$i]));
@@ -30,7 +31,7 @@ pub(crate) const fn compress_words(state: State, block: [u32; 16]) -> State {
     s
 }
 
-/// A whole message, for constants.
+/// SHA-256 of a whole message, for constants.
 pub(crate) const fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut state = IV;
     let mut block = [0; 64];
@@ -60,7 +61,7 @@ pub(crate) const fn sha256(bytes: &[u8]) -> [u8; 32] {
     out
 }
 
-/// The blocks one after another.
+/// Compresses the blocks in order.
 pub(crate) fn compress(state: &mut State, blocks: &[[u8; 64]]) {
     for block in blocks {
         *state = compress_words(*state, words(block));

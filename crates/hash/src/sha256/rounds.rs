@@ -1,10 +1,12 @@
-//! The 64 rounds over vectors, one message per vector element: the text that the AVX2 and AVX-512 kernels share.
+//! The 64 rounds over vectors, one message per vector element: the code that the AVX2 and AVX-512 kernels share.
 //!
-//! Input of the macro: the CPU features and the vector type; the calling module brings the operations `add`,
-//! `rotr`, `shr`, `xor3`, `ch`, `maj`, `splat`. Output: the function `rounds` and what is built on it. A macro and not a
-//! trait, because a function with target features cannot be a trait's. Cost: see the kernels. Must never: contain anything but the rounds.
+//! Macro input: the CPU features and the vector type; the calling module provides the operations `add`, `rotr`, `shr`,
+//! `xor3`, `ch`, `maj`, `splat`. Output: the function `rounds` and the functions built on it. This is a macro and not a
+//! trait because a function with target features cannot implement a trait method. Cost: see the kernels. Must never:
+//! contain anything but the rounds.
 
-/// Rounds that also replace each schedule word by the one sixteen rounds later; spelled out, so that all stays in registers.
+/// Rounds that also replace each schedule word with the one sixteen rounds later; unrolled, so that all words stay in
+/// registers.
 macro_rules! scheduling_rounds {
     ($s:ident, $w:ident, $k:ident: $($i:literal)*) => {$(
         $s = round($s, add($w[$i], splat($k[$i])));
@@ -13,7 +15,7 @@ macro_rules! scheduling_rounds {
     )*};
 }
 
-/// Rounds whose words need no successor. Eight of them bring every chaining word back to its place.
+/// Rounds whose schedule words need no replacement. After eight rounds every chaining word is back in its place.
 macro_rules! final_rounds {
     ($s:ident, $kw:ident: $($i:literal)*) => {$(
         $s = round($s, $kw[$i]);
@@ -22,9 +24,10 @@ macro_rules! final_rounds {
 
 macro_rules! lane_rounds {
     ($features:literal, $vector:ty) => {
-        /// One block in every lane: the state after the rounds, without the addition of the state before.
+        /// Processes one block in every lane: returns the state after the rounds, without the previous state added.
         ///
-        /// Sixteen rounds at a time; each schedule word is replaced by the one sixteen rounds later once it is used.
+        /// Works in groups of sixteen rounds; a schedule word is replaced with the one sixteen rounds later after its
+        /// use.
         #[inline]
         #[target_feature(enable = $features)]
         fn rounds(mut s: [$vector; 8], mut w: [$vector; 16]) -> [$vector; 8] {
@@ -37,7 +40,8 @@ macro_rules! lane_rounds {
             s
         }
 
-        /// The same for a block that is one constant in all lanes: `kw` is its schedule plus the round constants.
+        /// Like `rounds`, for a block that is the same constant in all lanes: `kw` is its schedule plus the round
+        /// constants.
         #[inline]
         #[target_feature(enable = $features)]
         fn rounds_of_constant(mut s: [$vector; 8], kw: &[u32; 64]) -> [$vector; 8] {
@@ -51,10 +55,11 @@ macro_rules! lane_rounds {
         #[inline]
         #[target_feature(enable = $features)]
         fn round([a, b, c, d, e, f, g, h]: [$vector; 8], kw: $vector) -> [$vector; 8] {
-            // The terms are added in the order in which they are ready, at the price of one more addition: from e to the
-            // next e, and from a to the next a, only a rotation, a xor and an addition need remain, and that chain is what
-            // bounds a CPU whose vector operations take two cycles. 16 % faster than t1 and d + t1 (AVX-512, Zen 5). An empty
-            // `asm!` that keeps the compiler from regrouping the sums brought 2 to 5 % more; not worth its `unsafe`.
+            // The terms are added in the order in which they become available, at the cost of one extra addition. Only
+            // a rotation, a xor and an addition remain on the path from e to the next e and from a to the next a; this
+            // chain is the bottleneck on a CPU with two-cycle vector operations. 16 % faster than t1 and d + t1
+            // (AVX-512, Zen 5). An empty `asm!` that prevents the compiler from regrouping the sums gained another 2 to
+            // 5 %, which is not worth its `unsafe`.
             let hkw = add(h, kw);
             let choice = ch(e, f, g);
             let sum1 = xor3(rotr::<6>(e), rotr::<11>(e), rotr::<25>(e));
@@ -76,21 +81,21 @@ macro_rules! lane_rounds {
             xor3(rotr::<17>(x), rotr::<19>(x), shr::<10>(x))
         }
 
-        /// `x` and `y`, word by word.
+        /// `x` + `y`, word by word.
         #[inline]
         #[target_feature(enable = $features)]
         fn add_states(x: [$vector; 8], y: [$vector; 8]) -> [$vector; 8] {
             std::array::from_fn(|i| add(x[i], y[i]))
         }
 
-        /// The first words of every message.
+        /// The initial state in every lane.
         #[inline]
         #[target_feature(enable = $features)]
         fn iv() -> [$vector; 8] {
             std::array::from_fn(|i| splat(IV[i]))
         }
 
-        /// The state after hashing the 32-byte digest that `digest` holds in words.
+        /// The state after hashing a 32-byte digest, given as words.
         #[inline]
         #[target_feature(enable = $features)]
         fn hash_of_digest(digest: [$vector; 8]) -> [$vector; 8] {

@@ -1,8 +1,8 @@
-//! SHA-256 with the SHA instructions of x86: one stream, or two interleaved.
+//! SHA-256 with the x86 SHA instructions: one stream, or two interleaved.
 //!
-//! Input: states in FIPS order, blocks. Output: the states after them. Why two: `sha256rnds2` answers after four cycles but
-//! can start every second one or faster, so a single dependent chain leaves the unit half idle. Cost: measured in
-//! `docs/benchmarks/hash.md`. Must never: run without a `ShaNi` value.
+//! Input: states in FIPS order, blocks. Output: the states after the blocks. Why two streams: `sha256rnds2` has a
+//! latency of four cycles but can issue every second cycle or faster, so a single dependency chain leaves the unit half
+//! idle. Cost: measured in `docs/benchmarks/hash.md`. Must never: run without a `ShaNi` value.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -15,7 +15,7 @@ use super::lanes::{self, Lanes};
 use super::{IV, K, State};
 
 impl ShaNi {
-    /// The blocks of one message, one after another.
+    /// Compresses the blocks of one message in order.
     #[inline]
     pub(crate) fn compress(self, state: &mut State, blocks: &[[u8; 64]]) {
         // SAFETY: a `ShaNi` exists only where the CPU has sha, ssse3 and sse4.1 (`detect.rs`).
@@ -25,7 +25,7 @@ impl ShaNi {
 
 impl Lanes<2> for ShaNi {
     type States = [State; 2];
-    /// One message alone is better off in the single-stream loop.
+    /// A single message is faster in the single-stream loop.
     const FEW: usize = 1;
 
     fn fresh() -> Self::States {
@@ -67,7 +67,7 @@ impl Lanes<2> for ShaNi {
     }
 }
 
-/// The two registers of one stream: words a, b, e, f and c, d, g, h, highest first, as `sha256rnds2` wants them.
+/// The two registers of one stream: words a, b, e, f and c, d, g, h, highest first, as `sha256rnds2` expects them.
 #[derive(Clone, Copy)]
 struct Registers {
     abef: __m128i,
@@ -92,7 +92,7 @@ fn compress_each<const N: usize>(states: &mut [State; N], blocks: [&[u8; 64]; N]
     }
 }
 
-/// One block of each stream; the compiler interleaves them.
+/// Processes one block of each stream; the compiler interleaves them.
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
 fn rounds<const N: usize>(streams: &mut [Registers; N], blocks: [&[u8; 64]; N]) {
@@ -120,7 +120,7 @@ fn rounds<const N: usize>(streams: &mut [Registers; N], blocks: [&[u8; 64]; N]) 
     }
 }
 
-/// Schedule words t+16..t+20 from those of t, t+4, t+8 and t+12.
+/// Schedule words t+16..t+20 from the vectors starting at t, t+4, t+8 and t+12.
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
 fn next_words(w0: __m128i, w4: __m128i, w8: __m128i, w12: __m128i) -> __m128i {

@@ -13,7 +13,7 @@ fn check(message: &[u8], expected: &str) {
     }
 }
 
-/// The examples of FIPS 180-4 (CSRC "SHA256.pdf" and the million a's).
+/// The examples of FIPS 180-4 (CSRC "SHA256.pdf" and one million repetitions of "a").
 #[test]
 fn fips_examples() {
     check(b"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -29,7 +29,7 @@ fn fips_examples() {
     check(&[b'a'; 1_000_000], "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/// Every length up to 300, hashed together; the two sums come from Python's hashlib.
+/// Hashes the digests of every length up to 300; the two expected values come from Python's hashlib.
 #[test]
 fn all_short_lengths() {
     for &kernel in &kernels().streams_available {
@@ -44,7 +44,7 @@ fn all_short_lengths() {
     }
 }
 
-/// The hash of the genesis header, read backwards as everybody shows it.
+/// The hash of the genesis header, in the reversed byte order in which hashes are displayed.
 #[test]
 fn genesis_block_hash() {
     let mut header = [0; 80];
@@ -62,7 +62,7 @@ fn genesis_block_hash() {
     assert_eq!(hex(&hash), "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f");
 }
 
-/// Any way of cutting a message into updates gives the same digest, and a clone goes its own way.
+/// Any split of a message into updates gives the same digest, and a clone is independent of the original.
 #[test]
 fn cuts_do_not_matter() {
     let message: Vec<u8> = (0..=255).cycle().take(400).collect();
