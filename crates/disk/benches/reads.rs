@@ -1,8 +1,9 @@
-//! What random reads of 64 bytes cost: 1, 32 and 256 at a time, by every way this system has, from memory and from the disk.
+//! The cost of random reads of 64 bytes: 1, 32 and 256 at a time, by every way this system supports, from memory and
+//! from disk.
 //!
-//! Data: one file of 256 MiB made here (4 MiB in the small mode of `cargo test --benches`). Before a time is taken, the bytes of each way are compared with what
-//! was written. "cold" puts the file's pages out of memory before each batch; a disk with a cache of its own may still know them.
-//! `cargo bench -p lydian-disk --bench reads`.
+//! Data: one generated file of 256 MiB (4 MiB in the small mode of `cargo test --benches`). Before timing, the bytes
+//! read by each way are compared with the bytes written. "cold" evicts the file's pages from memory before each batch;
+//! a disk with its own cache may still have them. Run `cargo bench -p lydian-disk --bench reads`.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark fails at once")]
 
@@ -49,7 +50,7 @@ fn reads(criterion: &mut Criterion) {
     RealDisk.remove_file(&path).unwrap();
 }
 
-/// A file whose word at each place is made of the place.
+/// Creates a file in which each word is derived from its position.
 fn make_file(word_count: u64) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-reads");
     let _ = RealDisk.remove_file(&path);
@@ -78,7 +79,7 @@ fn read(file: &dyn ReadFile, offsets: &[u64], buffers: &mut [[u8; READ_SIZE]]) {
     file.read_many(&mut reads).unwrap();
 }
 
-#[allow(clippy::disallowed_methods, reason = "the cache of one file is not something a node asks of its disk")]
+#[allow(clippy::disallowed_methods, reason = "evicting one file from the page cache is not an operation of a node")]
 fn forget_pages(path: &Path) {
     let file = std::fs::File::open(path).unwrap();
     // SAFETY: the call takes no pointers, and the descriptor is open.

@@ -1,4 +1,4 @@
-//! [`DiskError`]: what went wrong, with which file, where in it. Its text is one sentence.
+//! [`DiskError`]: the kind of failure, the file, and the offset in it. Its text is one sentence.
 
 use std::fmt;
 use std::io;
@@ -8,37 +8,37 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskError {
     pub path: PathBuf,
-    /// Offset in bytes in the file as it lies on the disk, where there is one.
+    /// Byte offset in the file on disk, if the failure has one.
     pub offset: Option<u64>,
     pub kind: DiskErrorKind,
 }
 
-/// The ways of [`DiskError`].
+/// The kinds of [`DiskError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskErrorKind {
     NotFound,
     PermissionDenied,
-    /// A file was asked for.
+    /// The path is a directory where a file is expected.
     IsADirectory,
-    /// A directory was asked for.
+    /// The path is a file where a directory is expected.
     NotADirectory,
     /// A pipe, a socket or a device.
     NotAFile,
-    /// The file ends before the bytes that were asked for.
+    /// The file ends before the requested bytes.
     UnexpectedEnd {
         missing: u64,
     },
     /// A `.zst` file whose last frame ends too early.
     CompressedDataTruncated,
-    /// A `.zst` file that is none, or is damaged; the words are zstd's.
+    /// A `.zst` file that is not zstd data, or is damaged; the reason is zstd's text.
     CompressedDataInvalid {
         reason: String,
     },
-    /// More bytes than are read into memory at once.
+    /// The content is larger than the maximum that is read into memory at once.
     TooLarge {
         size_max: u64,
     },
-    /// The file system is full, or the owner's quota is.
+    /// The file system is full, or the owner's quota is exhausted.
     NoSpace,
     /// The device reports that a read, a write or a sync failed (EIO).
     Io,
@@ -46,9 +46,9 @@ pub enum DiskErrorKind {
     Locked,
     /// An earlier write or sync of this writer failed.
     Poisoned,
-    /// The file was to be changed, and nothing proves that it is ours.
+    /// A change was requested, but nothing proves that the file is ours.
     NotOurs,
-    /// Any other failure; the words are the operating system's.
+    /// Any other failure; the reason is the operating system's text.
     Other {
         reason: String,
     },
@@ -90,13 +90,13 @@ impl fmt::Display for DiskError {
             DiskErrorKind::CompressedDataTruncated => f.write_str("the zstd data ends in the middle of a frame"),
             DiskErrorKind::CompressedDataInvalid { reason } => write!(f, "this is not valid zstd data ({reason})"),
             DiskErrorKind::TooLarge { size_max } => {
-                write!(f, "the content has more than {size_max} bytes, the most that is read into memory at once")
+                write!(f, "the content has more than {size_max} bytes, the maximum that is read into memory at once")
             }
             DiskErrorKind::NoSpace => f.write_str("no space is left on the file system"),
             DiskErrorKind::Io => f.write_str("the device reports an input/output error"),
             DiskErrorKind::Locked => f.write_str("another process holds this lock"),
             DiskErrorKind::Poisoned => f.write_str("an earlier write to this file failed; open it again"),
-            DiskErrorKind::NotOurs => f.write_str("this file is not Lydian's and is left as it is"),
+            DiskErrorKind::NotOurs => f.write_str("this file is not one of Lydian's and was not changed"),
             DiskErrorKind::Other { reason } => f.write_str(reason),
         }
     }

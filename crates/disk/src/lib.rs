@@ -1,11 +1,16 @@
-//! The only opener of files. Input: paths. Output: bytes at offsets, names in a directory, whole files written atomically, appended
-//! bytes; or a [`DiskError`] that is one sentence with path and offset.
+//! File access: this is the only crate that opens files.
 //!
-//! Everything goes through the trait [`Disk`]: [`RealDisk`] is the operating system's, [`SimDisk`] one in memory that
-//! loses power at will. Files that exist are changed through an [`OwnDir`], which touches no file but ours.
-//! [`record`] is the framing of append-only logs. What is assumed of disks and operating systems is written in `docs/formats/disk.md`.
-//! Invariants: a read gives all the bytes asked for or an error; a file written whole is there complete or not at all; a writer that failed
-//! once stays failed. Nothing here knows Bitcoin, reads a clock, or buffers more than it says.
+//! Input: paths. Output: bytes at offsets, names in a directory, whole files written atomically, appended bytes; or a
+//! [`DiskError`] that is one sentence with path and offset.
+//!
+//! All access goes through the trait [`Disk`]: [`RealDisk`] is the operating system's, [`SimDisk`] is a disk in memory
+//! that loses power on demand. Existing files are changed through an [`OwnDir`], which changes only our own files.
+//! [`record`] is the framing of append-only logs. `docs/formats/disk.md` lists the assumptions about disks and
+//! operating systems.
+//!
+//! Invariants: a read returns all requested bytes or an error; a file written whole exists completely or not at all; a
+//! writer that failed once stays failed. Nothing here knows about Bitcoin, reads a clock, or buffers more than
+//! documented.
 
 #![deny(unsafe_code)]
 
@@ -31,7 +36,7 @@ pub use whole::{is_zst, open_content, read_whole};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-/// What a node may ask of its disk.
+/// The disk operations of a node.
 pub trait Disk: Debug + Send + Sync {
     /// Whether the path is a file or a directory.
     fn kind(&self, path: &Path) -> Result<PathKind, DiskError>;
@@ -39,43 +44,45 @@ pub trait Disk: Debug + Send + Sync {
     /// Opens a regular file for reading.
     fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>, DiskError>;
 
-    /// The files and directories in a directory, sorted by name. Links to files count as files; links to directories are left out.
+    /// The files and directories in a directory, sorted by name. Links to files count as files; links to directories
+    /// are left out.
     fn list(&self, path: &Path) -> Result<Vec<(PathBuf, PathKind)>, DiskError>;
 
-    /// Makes a directory and its parents, durable on return; one that is there already is fine.
+    /// Creates a directory and its parents, durable on return; an existing directory is not an error.
     fn create_dir(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// Writes a file under another name, syncs it, renames it and syncs the directory: after a crash the path holds either what it held
-    /// before or all of `bytes`.
+    /// Writes a file under a temporary name, syncs it, renames it and syncs the directory: after a crash the path holds
+    /// either its previous content or all of `bytes`.
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// Opens a file for appending; makes it if it is not there. Its name is durable on return, its bytes once synced; what is written is
-    /// seen by every [`open`](Disk::open) that follows.
+    /// Opens a file for appending and creates it if it does not exist. Its name is durable on return, its bytes once
+    /// synced; every later [`open`](Disk::open) sees the bytes written.
     fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError>;
 
-    /// Removes a file; durable once its directory is synced. One that is not there is [`DiskErrorKind::NotFound`].
+    /// Removes a file; durable once its directory is synced. Fails with [`DiskErrorKind::NotFound`] if it does not
+    /// exist.
     fn remove_file(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// Shortens a file to `size` bytes; durable on return. A file that is shorter is [`DiskErrorKind::UnexpectedEnd`]. No writer of the
-    /// file may be open: its idea of the size would be wrong.
+    /// Shortens a file to `size` bytes; durable on return. Fails with [`DiskErrorKind::UnexpectedEnd`] if the file is
+    /// shorter. No writer of the file may be open, because the size it stores would be wrong.
     fn truncate_file(&self, path: &Path, size: u64) -> Result<(), DiskError>;
 
-    /// Returns when the names in a directory (files made, replaced, removed) are on the disk.
+    /// Returns when the names in a directory (files created, replaced, removed) are on disk.
     fn sync_dir(&self, path: &Path) -> Result<(), DiskError>;
 
-    /// Takes a lock file for this process alone, making it if it is not there; [`DiskErrorKind::Locked`] if another
-    /// holds it, with `fcntl` (as Bitcoin Core does) or `flock`. Held until the value is dropped or the process ends,
-    /// however it ends.
+    /// Locks a file exclusively for this process and creates it if it does not exist. Fails with
+    /// [`DiskErrorKind::Locked`] if another process holds a lock, with `fcntl` (as Bitcoin Core does) or `flock`. The
+    /// lock is held until the value is dropped or the process ends for any reason.
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError>;
 
-    /// Bytes that may still be written on the file system of a file or directory.
+    /// Returns the number of bytes that can still be written to the file system of a file or directory.
     fn free_bytes(&self, path: &Path) -> Result<u64, DiskError>;
 }
 
-/// A lock file, held as long as this lives.
+/// A lock file, held until this value is dropped.
 pub trait Lock: Debug + Send + Sync {}
 
-/// What a path names. Anything else (a pipe, a socket, a device) is an error, because opening it may never return.
+/// The kind of a path. Anything else (a pipe, a socket, a device) is an error, because opening it may never return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
     File,
@@ -84,7 +91,7 @@ pub enum PathKind {
 
 /// A file open for reading at any offset.
 pub trait ReadFile: Debug + Send + Sync {
-    /// Bytes in the file when it was opened.
+    /// The size in bytes when the file was opened.
     fn size(&self) -> u64;
 
     /// Whether the path still names this file: it was not removed, renamed or replaced since it was opened.
@@ -93,27 +100,29 @@ pub trait ReadFile: Debug + Send + Sync {
     /// Fills `buffer` from `offset`, or fails.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError>;
 
-    /// Fills every buffer, or fails with the error of one of them; then the buffers hold anything. A real disk has all of them under way at
-    /// once.
+    /// Fills every buffer, or fails with the error of one of them; the content of the buffers is then unspecified. A
+    /// real disk processes all reads at once.
     fn read_many(&self, reads: &mut [ReadRequest<'_>]) -> Result<(), DiskError> {
         reads.iter_mut().try_for_each(|read| self.read_at(read.offset, read.buffer))
     }
 
-    /// Says that these bytes will be wanted soon. A hint: never an error, and no promise.
+    /// Announces that these bytes will be read soon. A hint: never an error, without guarantee.
     fn prefetch(&self, _offset: u64, _size: u64) {}
 }
 
-/// One of many reads: as many bytes as the buffer is long.
+/// One of many reads; the length of the buffer is the number of bytes.
 #[derive(Debug)]
 pub struct ReadRequest<'a> {
     pub offset: u64,
     pub buffer: &'a mut [u8],
 }
 
-/// A file open for appending. After a write or sync that failed, every later one fails as well: what lies on the disk is then unknown
-/// until the file is opened again.
+/// A file open for appending.
+///
+/// After a failed write or sync every later one fails too: the content on disk is unknown until the file is opened
+/// again.
 pub trait AppendFile: Debug + Send {
-    /// Bytes in the file, with those appended.
+    /// The size in bytes, including appended bytes.
     fn size(&self) -> u64;
 
     /// Whether the path still names this file: it was not removed, renamed or replaced since it was opened.
@@ -121,6 +130,6 @@ pub trait AppendFile: Debug + Send {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
 
-    /// Returns when the bytes are on the disk.
+    /// Returns when the bytes are on disk.
     fn sync(&mut self) -> Result<(), DiskError>;
 }

@@ -1,8 +1,11 @@
-//! Many reads of one file at once. Input: a file and requests; output: filled buffers, or the number of a request that failed and why.
+//! Many reads of one file at once.
 //!
-//! Three ways with the same answer: io_uring (`sys::ring`), a few threads that read (`pool`), and one read after another, which is the plain
-//! twin and the way of a single request. What the system offers is found once, by using it. Invariant: a buffer is filled wholly or the batch
-//! fails, however short the reads are that the system gives. It must never leave a read under way when it returns.
+//! Input: a file and requests. Output: filled buffers, or the index of a request that failed and the reason.
+//!
+//! Three ways with the same result: io_uring (`sys::ring`), a few reader threads (`pool`), and sequential reads, which
+//! are the reference in tests and are used for a single request. Whether the system has io_uring is determined once, by
+//! using it. Invariant: a buffer is filled completely or the batch fails, even if the system returns short reads. No
+//! read may still be in flight on return.
 
 use crate::sys::{Broken, Ring};
 use crate::{DiskError, DiskErrorKind, ReadRequest, pool};
@@ -17,9 +20,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub enum ReadWay {
     /// All at once through io_uring.
     Ring,
-    /// By a few threads, made at first use.
+    /// By a few threads, started at first use.
     Pool,
-    /// One after another.
+    /// Sequentially.
     Plain,
 }
 
@@ -30,19 +33,20 @@ pub(crate) enum Failure {
     System(io::Error),
 }
 
-/// Rings that no call uses now. A caller takes one for the time of its batch, so there are never more than there were callers at once.
+/// Idle rings. A caller takes one for the duration of its batch, so there are never more rings than there were
+/// concurrent callers.
 static RINGS: Mutex<Vec<Ring>> = Mutex::new(Vec::new());
 
 impl ReadWay {
-    /// The ways this system has, best first. The last one is always there.
+    /// Returns the ways this system supports, best first. The last one is always available.
     pub fn available() -> &'static [ReadWay] {
-        // A sandbox may refuse the system calls at any step, hence a whole turn through the ring.
+        // A sandbox may refuse the system calls at any step, so `Ring::new` sends one request through the ring.
         static HAS_RING: OnceLock<bool> = OnceLock::new();
         let ways = &[ReadWay::Ring, ReadWay::Pool, ReadWay::Plain];
         if *HAS_RING.get_or_init(|| Ring::new().is_ok()) { ways } else { &ways[1..] }
     }
 
-    /// What `read_many` of a file takes.
+    /// Returns the way that `read_many` of a file uses.
     pub fn best() -> ReadWay {
         ReadWay::available().first().copied().unwrap_or(ReadWay::Plain)
     }
@@ -71,7 +75,7 @@ pub(crate) fn fill(file: &File, offset: u64, buffer: &mut [u8]) -> Result<(), Fa
     Ok(())
 }
 
-/// Fills every buffer, or tells of one that could not be filled.
+/// Fills every buffer, or returns the index of one that could not be filled and the reason.
 pub(crate) fn fill_many(file: &Arc<File>, reads: &mut [ReadRequest<'_>], way: ReadWay) -> Result<(), (usize, Failure)> {
     let done = match way {
         _ if reads.len() < 2 => None,
@@ -89,7 +93,7 @@ fn fill_in_turn(file: &File, reads: &mut [ReadRequest<'_>]) -> Result<(), (usize
     Ok(())
 }
 
-/// None if the kernel does not give a ring, or not any more.
+/// `None` if the kernel provides no ring, or the ring broke.
 fn fill_by_ring(file: &File, reads: &mut [ReadRequest<'_>]) -> Option<Result<(), (usize, Failure)>> {
     let idle = RINGS.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let mut ring = idle.or_else(|| Ring::new().ok())?;

@@ -1,28 +1,30 @@
-//! Changing files that exist. Input: a directory that is known to be ours, a table of the names that we give files in
-//! it, a path. Output: the file removed, shortened, replaced or opened for appending; or [`DiskErrorKind::NotOurs`],
-//! and nothing was touched.
+//! Changes to existing files, limited to files that are ours.
 //!
-//! Every crate has a table of the files that it makes ([`OwnFile`]), with the proof that a file of such a name is ours;
-//! `docs/formats/README.md` lists all tables. Invariant: outside this crate no program code changes a file but through
-//! [`OwnDir`] (`xtask tidy` checks it), so that a file of another program is never changed, whatever directory the user
-//! names. Cost: a look at the name.
+//! Input: a directory that is known to be ours, a table of the names of our files in it, a path. Output: the file is
+//! removed, shortened, replaced or opened for appending; or the call fails with [`DiskErrorKind::NotOurs`] and changes
+//! nothing.
+//!
+//! Every crate has a table of the files that it creates ([`OwnFile`]), with the proof that a file with such a name is
+//! ours; `docs/formats/README.md` lists all tables. Invariant: outside this crate, program code changes files only
+//! through [`OwnDir`] (`xtask tidy` checks it), so that a file of another program is never changed, whatever directory
+//! the user names. Cost: one comparison of the name.
 
 use crate::{AppendFile, Disk, DiskError, DiskErrorKind};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// A kind of file that we make, and may therefore change.
+/// A kind of file that we create, and may therefore change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnFile {
-    /// The name. `#` stands for decimal digits, `*` for anything; one of them at most.
+    /// The name. It may contain one `#`, which stands for decimal digits, or one `*`, which stands for any characters.
     pub name: &'static str,
     pub proof: Proof,
 }
 
-/// Why a file of a name is ours.
+/// Why a file with a certain name is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// The directory carries our mark, no mark of Bitcoin Core, and this process holds its lock.
+    /// The directory has a mark of ours and none of Bitcoin Core, and this process holds its lock.
     Directory,
     /// An option names the file for this purpose, as in Bitcoin Core; or it has its default name in a directory that is
     /// ours.
@@ -30,7 +32,7 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// The word for it in `docs/formats/README.md`.
+    /// The name of the proof in `docs/formats/README.md`.
     pub fn name(self) -> &'static str {
         match self {
             Proof::Directory => "directory",
@@ -39,18 +41,18 @@ impl Proof {
     }
 }
 
-/// What is done to a file.
+/// A change to a file.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// As [`Disk::remove_file`].
+    /// See [`Disk::remove_file`].
     Remove,
-    /// As [`Disk::truncate_file`].
+    /// See [`Disk::truncate_file`].
     Truncate { size: u64 },
-    /// As [`Disk::write_whole`].
+    /// See [`Disk::write_whole`].
     Replace { bytes: &'a [u8] },
 }
 
-/// A directory in which files of certain names are ours.
+/// A directory in which files with certain names are ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnDir {
     path: PathBuf,
@@ -58,7 +60,7 @@ pub struct OwnDir {
 }
 
 impl OwnDir {
-    /// The caller has the proof that the table asks for.
+    /// The caller must have the proof that the table requires.
     pub fn new(path: &Path, files: &'static [OwnFile]) -> OwnDir {
         OwnDir { path: path.to_owned(), files }
     }
@@ -73,14 +75,14 @@ impl OwnDir {
         &self.path
     }
 
-    /// Whether this is a file of ours: it lies directly in the directory, under a name of the table.
+    /// Whether this is one of our files: it is directly in the directory and its name is in the table.
     pub fn has(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(OsStr::to_str);
         let is_inside = path.parent() == Some(&self.path);
         is_inside && name.is_some_and(|name| self.files.iter().any(|file| is_named(name, file.name)))
     }
 
-    /// Removes, shortens or replaces a file of ours: the only function that does.
+    /// Removes, shortens or replaces one of our files; the only function that does so.
     pub fn change(&self, disk: &dyn Disk, path: &Path, change: Change<'_>) -> Result<(), DiskError> {
         self.check(path)?;
         match change {
@@ -90,12 +92,12 @@ impl OwnDir {
         }
     }
 
-    /// Replaces a file of ours, or makes it.
+    /// Replaces one of our files, or creates it.
     pub fn replace(&self, disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         self.change(disk, path, Change::Replace { bytes })
     }
 
-    /// Removes a file of ours; one that is missing is fine. Gives whether it was there.
+    /// Removes one of our files. Returns whether it existed; a missing file is not an error.
     pub fn remove(&self, disk: &dyn Disk, path: &Path) -> Result<bool, DiskError> {
         match self.change(disk, path, Change::Remove) {
             Ok(()) => Ok(true),
@@ -104,7 +106,7 @@ impl OwnDir {
         }
     }
 
-    /// Opens a file of ours for appending, or makes it.
+    /// Opens one of our files for appending, or creates it.
     pub fn append(&self, disk: &dyn Disk, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
         self.check(path)?;
         disk.append_file(path)
@@ -133,8 +135,8 @@ mod tests {
         OwnFile { name: "export-*.scratch", proof: Proof::Directory },
     ];
 
-    /// The story: `-reindex-chainstate` removed every file in `chainstate/`, whichever program had written it; in a directory of
-    /// Bitcoin Core that is its coins database.
+    /// Regression: `-reindex-chainstate` removed every file in `chainstate/`, even those of other programs; in a
+    /// directory of Bitcoin Core that is its coins database.
     #[test]
     fn only_files_of_our_names_in_our_directory_are_changed() {
         let disk = SimDisk::new(1);
@@ -177,6 +179,6 @@ mod tests {
         assert_eq!(dir.remove(&disk, Path::new("d/rev7.dat")), Ok(false));
         assert_eq!(dir.remove(&disk, Path::new("d/rev1.dat")), Ok(true));
         let error = dir.remove(&disk, Path::new("d/LOCK")).unwrap_err();
-        assert_eq!(error.to_string(), "d/LOCK: this file is not Lydian's and is left as it is");
+        assert_eq!(error.to_string(), "d/LOCK: this file is not one of Lydian's and was not changed");
     }
 }

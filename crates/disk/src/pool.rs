@@ -1,8 +1,9 @@
-//! Threads that read, for systems without io_uring. Input: a file and requests; output as in `many`.
+//! Reader threads, for systems without io_uring.
 //!
-//! A batch is cut into as many parts as there are threads; a part is read into memory of its own and copied, since a thread that outlives
-//! the call cannot borrow its buffers. Cost: that copy, and two messages a part. The threads are made at first use and wait for work until the
-//! process ends. Never more than [`READER_THREADS_MAX`].
+//! Input: a file and requests. Output: as in `many`. A batch is split into as many parts as there are threads; a part
+//! is read into a separate allocation and copied, since a thread that outlives the call cannot borrow its buffers.
+//! Cost: that copy, and two messages per part. The threads are started at first use, at most [`READER_THREADS_MAX`] of
+//! them, and wait for work until the process exits.
 
 use crate::ReadRequest;
 use crate::limits::READER_THREADS_MAX;
@@ -12,7 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
-/// Parts that wait for a thread; beyond it callers wait.
+/// Maximum number of parts that wait for a thread; if there are more, callers block.
 const JOBS_MAX: usize = 64;
 
 struct Pool {
@@ -20,7 +21,7 @@ struct Pool {
     thread_count: usize,
 }
 
-/// Consecutive requests of a batch, the first of them number `start`.
+/// Consecutive requests of a batch; the first one has index `start`.
 struct Job {
     file: Arc<File>,
     start: usize,
@@ -28,13 +29,13 @@ struct Job {
     answer: SyncSender<Answer>,
 }
 
-/// The bytes of a job's requests one after another, or the number of the one that failed.
+/// The concatenated bytes of a job's requests, or the index of the request that failed.
 struct Answer {
     start: usize,
     result: Result<Vec<u8>, (usize, Failure)>,
 }
 
-/// None if there are no threads.
+/// `None` if there are no threads.
 pub(crate) fn fill_many(file: &Arc<File>, reads: &mut [ReadRequest<'_>]) -> Option<Result<(), (usize, Failure)>> {
     static POOL: OnceLock<Option<Pool>> = OnceLock::new();
     let pool = POOL.get_or_init(start).as_ref()?;
@@ -80,7 +81,7 @@ fn work(queue: &Mutex<Receiver<Job>>) {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
         let result = read(&job);
-        // The caller may have left at the failure of another part.
+        // The caller may have returned after the failure of another part.
         let _ = job.answer.send(Answer { start: job.start, result });
     }
 }

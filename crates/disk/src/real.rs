@@ -1,7 +1,8 @@
-//! [`RealDisk`]: the operating system's files. Input and output as in [`Disk`](crate::Disk).
+//! [`RealDisk`]: the operating system's files, with input and output as in [`Disk`](crate::Disk).
 //!
-//! Cost: one system call a read (`pread`) or append, less for many reads at once (`many`); nothing is buffered here. Invariant: no file is
-//! opened before it is known to be a regular one, so that a named pipe cannot hold the caller for ever.
+//! Cost: one system call per read (`pread`) or append, fewer for many reads at once (`many`); nothing is buffered here.
+//! Invariant: a file is opened for reading only after its metadata says that it is a regular file, so that a named pipe
+//! cannot block the caller forever.
 
 use crate::many::{self, ReadWay};
 use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile, ReadRequest, sys};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 pub struct RealDisk;
 
 impl RealDisk {
-    /// Opens a regular file whose `read_many` goes this way, if the system has it; `open` takes the best.
+    /// Opens a regular file whose `read_many` uses this way, if the system supports it; `open` uses the best one.
     pub fn open_by(&self, path: &Path, way: ReadWay) -> Result<Box<dyn ReadFile>, DiskError> {
         if self.kind(path)? == PathKind::Directory {
             return Err(DiskError::new(path, None, DiskErrorKind::IsADirectory));
@@ -48,7 +49,7 @@ impl Disk for RealDisk {
         for entry in fs::read_dir(path).map_err(fail)? {
             let entry = entry.map_err(fail)?;
             let is_link = entry.file_type().map_err(fail)?.is_symlink();
-            // A link to nowhere and a socket are no files of ours; a link to a directory may lead a walk round and round.
+            // Dangling links and sockets are not our files; a link to a directory may lead a walk into a cycle.
             if let Ok(metadata) = fs::metadata(entry.path())
                 && let Some(kind) = kind_of(&metadata)
                 && !(is_link && kind == PathKind::Directory)
@@ -64,7 +65,7 @@ impl Disk for RealDisk {
         let missing: Vec<&Path> = path.ancestors().take_while(|path| !is_directory(path)).collect();
         for path in missing.into_iter().rev() {
             let made = fs::create_dir(path).or_else(|error| match error.kind() {
-                // Another process may make it at the same moment.
+                // Another process may have created it at the same time.
                 _ if is_directory(path) => Ok(()),
                 io::ErrorKind::AlreadyExists => Err(io::Error::from(io::ErrorKind::NotADirectory)),
                 _ => Err(error),
@@ -86,7 +87,7 @@ impl Disk for RealDisk {
             sync_directory_of(path)
         };
         write().map_err(|error| {
-            // As much as can be done: the next attempt replaces it in any case.
+            // Best effort: the next attempt replaces the file in any case.
             let _ = fs::remove_file(&temporary);
             DiskError::from_io(path, None, &error)
         })
@@ -145,14 +146,14 @@ impl Disk for RealDisk {
     }
 }
 
-/// The kernel gives both locks back when the last descriptor of this opening is closed, that is, on drop or when the
-/// process ends.
+/// An open file with both locks. The kernel releases them when the last descriptor of this open file description is
+/// closed, that is, on drop or when the process ends.
 #[derive(Debug)]
 struct RealLock(#[expect(dead_code, reason = "held for its drop")] File);
 
 impl Lock for RealLock {}
 
-/// The current directory, named by an empty path, is one.
+/// Whether the path is a directory; the empty path is the current directory.
 fn is_directory(path: &Path) -> bool {
     path.as_os_str().is_empty() || path.is_dir()
 }
@@ -165,7 +166,7 @@ fn kind_of(metadata: &Metadata) -> Option<PathKind> {
     }
 }
 
-/// A new name is durable only once its directory is.
+/// Syncs the parent directory: a new name is durable only once its directory is.
 fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
@@ -177,7 +178,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     OpenOptions::new().read(true).open(path)?.sync_all()
 }
 
-/// Which file of the system it is, whatever its name.
+/// Identifies a file independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -189,7 +190,7 @@ impl Identity {
         Identity { device: metadata.dev(), inode: metadata.ino() }
     }
 
-    /// Whether the path names it.
+    /// Whether the path names this file.
     fn is_at(self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|metadata| Identity::of(&metadata) == self)
     }
@@ -285,7 +286,7 @@ impl AppendFile for RealAppendFile {
 mod tests {
     use super::*;
 
-    /// A file of which every read and write fails with EIO: nothing lies at address 0 of any process.
+    /// A file on which every read and write fails with EIO: no process has memory mapped at address 0.
     const BROKEN: &str = "/proc/self/mem";
 
     const ANY: Identity = Identity { device: 0, inode: 0 };
@@ -308,7 +309,7 @@ mod tests {
         }
     }
 
-    /// The story: a file had been cut by another program after it was opened, and the reads waited for its bytes for ever.
+    /// Regression: another program truncated a file after it was opened, and the reads waited for its bytes forever.
     #[test]
     fn a_file_that_became_shorter_ends_early_by_every_way() {
         for &way in ReadWay::available() {
@@ -337,14 +338,15 @@ mod tests {
         assert_eq!(writer.size(), 9);
     }
 
-    /// The story: a write that failed half-way was followed by one that succeeded, and the file had a hole nobody knew of.
+    /// Regression: a write that failed partway was followed by one that succeeded, which left an undetected hole in the
+    /// file.
     ///
     /// checklist: 93
     #[test]
     fn a_failed_write_or_sync_poisons_the_writer() {
         check_poisoned("/dev/full", &DiskErrorKind::NoSpace, |writer| writer.write(b"x"));
         check_poisoned(BROKEN, &DiskErrorKind::Io, |writer| writer.write(b"x"));
-        // A device without a disk behind it cannot be synced.
+        // A device without a backing disk cannot be synced.
         let no_sync = DiskErrorKind::Other { reason: io::Error::from_raw_os_error(libc::EINVAL).to_string() };
         check_poisoned("/dev/full", &no_sync, AppendFile::sync);
     }

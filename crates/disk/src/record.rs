@@ -1,22 +1,25 @@
-//! Checksummed records for append-only logs. Input: payloads, or the bytes of a log; output: framed bytes, or the payloads that are whole and
-//! where they end.
+//! Checksummed records for append-only logs.
 //!
-//! A record is `[size of payload: u32 le][checksum: u64 le][payload]`; the checksum is XXH3-64 of the payload seeded by the record's sequence
-//! number, so that a record left over from an older log, or moved, or repeated, is not taken for the next one. Cost: one pass over the
-//! bytes, no allocation when reading. Reading is total; it stops at the first record that is not whole and never looks for another behind it: that
-//! one may have been written after bytes that were lost.
+//! Input: payloads, or the bytes of a log. Output: framed bytes, or the complete payloads and the offset where they
+//! end.
+//!
+//! A record is `[size of payload: u32 le][checksum: u64 le][payload]`; the checksum is XXH3-64 of the payload seeded
+//! with the record's sequence number, so that a record that is left over from an older log, moved, or repeated is not
+//! treated as the next one. Cost: one pass over the bytes, no allocation when reading. Reading never fails on any
+//! input; it stops at the first incomplete record and never searches for another one after it, because that one may
+//! have been written after bytes that were lost.
 
 use crate::limits::RECORD_PAYLOAD_SIZE_MAX;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Bytes in front of each payload.
+/// Size in bytes of the header before each payload.
 pub const RECORD_HEAD_SIZE: usize = 4 + 8;
 
 /// Appends one record to `out`.
 ///
 /// # Panics
 ///
-/// If the payload is longer than [`RECORD_PAYLOAD_SIZE_MAX`]: the caller cuts what it writes.
+/// If the payload is longer than [`RECORD_PAYLOAD_SIZE_MAX`]; the caller must split what it writes.
 pub fn encode_record(payload: &[u8], sequence: u64, out: &mut Vec<u8>) {
     assert!(payload.len() <= RECORD_PAYLOAD_SIZE_MAX, "a record of {} bytes", payload.len());
     let size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
@@ -26,7 +29,7 @@ pub fn encode_record(payload: &[u8], sequence: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-/// The payloads of a log, in order. The last item is a [`Torn`] if the bytes do not end with the end of a whole record.
+/// Iterates over the payloads of a log. The last item is a [`Torn`] if the bytes do not end with a complete record.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     bytes: &'a [u8],
@@ -35,20 +38,20 @@ pub struct Records<'a> {
     is_over: bool,
 }
 
-/// Here the whole records end and something else begins: a write that power loss tore, or damage.
+/// The end of the complete records, followed by something else: a write torn by power loss, or damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn {
-    /// Bytes of the whole records before.
+    /// Size in bytes of the complete records before.
     pub offset: u64,
 }
 
 impl<'a> Records<'a> {
-    /// Reads the bytes of a log whose first record has the sequence number `sequence`; each following one has the next number.
+    /// Reads the bytes of a log whose first record has the sequence number `sequence`; it increases by one per record.
     pub fn read(bytes: &'a [u8], sequence: u64) -> Records<'a> {
         Records { bytes, offset: 0, sequence, is_over: false }
     }
 
-    /// Where the next record begins: the bytes of all payloads given so far, with their heads.
+    /// The offset of the next record: the size of all records returned so far.
     pub fn offset(&self) -> u64 {
         self.offset as u64
     }

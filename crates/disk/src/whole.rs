@@ -1,14 +1,15 @@
-//! Whole files in memory, `.zst` ones decompressed. Input: a path and a limit. Output: the bytes, never more than the limit.
+//! Reads whole files into memory and decompresses `.zst` files.
 //!
-//! Cost: the bytes of the content, and zstd's window (128 MiB at most, zstd's own limit). Memory grows with what was really read, never
-//! with what a header announces.
+//! Input: a path and a limit. Output: the bytes, never more than the limit. Cost: memory for the content, and for
+//! zstd's window (at most 128 MiB, zstd's own limit). While decompressing, memory grows with the bytes read, never with
+//! the size that a header declares.
 
 use crate::limits::WHOLE_FILE_SIZE_MAX;
 use crate::{Disk, DiskError, DiskErrorKind, ReadFile};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes read at once while decompressing.
+/// Number of bytes read at once while decompressing.
 const CHUNK_SIZE: usize = 128 << 10;
 
 /// Reads a file, decompressed if its name ends in `.zst`.
@@ -27,7 +28,7 @@ pub fn read_whole(disk: &dyn Disk, path: &Path, size_max: u64) -> Result<Vec<u8>
     }
 }
 
-/// Opens a file for reading at offsets of its content: a `.zst` one is decompressed into memory first.
+/// Opens a file for reading at offsets of its content; a `.zst` file is decompressed into memory first.
 pub fn open_content(disk: &dyn Disk, path: &Path) -> Result<Box<dyn ReadFile>, DiskError> {
     if is_zst(path) {
         let bytes = read_whole(disk, path, WHOLE_FILE_SIZE_MAX)?;
@@ -48,7 +49,7 @@ impl ReadFile for MemoryFile {
         self.bytes.len() as u64
     }
 
-    /// Nothing of the file on the disk is needed any more.
+    /// The file on disk is not needed any more.
     fn is_named(&self) -> bool {
         true
     }
@@ -68,7 +69,7 @@ impl ReadFile for MemoryFile {
     }
 }
 
-/// Whether the name says that the content is compressed.
+/// Whether the file name indicates that the content is compressed.
 pub fn is_zst(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "zst")
 }
@@ -99,10 +100,10 @@ fn decompress(path: &Path, file: &dyn ReadFile, size_max: u64) -> Result<Vec<u8>
     }
 }
 
-/// A [`ReadFile`] read from front to back; keeps the [`DiskError`] that `io::Error` has no room for.
+/// Reads a [`ReadFile`] sequentially; stores the [`DiskError`], which does not fit into an `io::Error`.
 struct Source<'a> {
     file: &'a dyn ReadFile,
-    /// Where `buffer` begins in the file.
+    /// Offset of `buffer` in the file.
     offset: u64,
     buffer: Vec<u8>,
     used: usize,

@@ -1,4 +1,4 @@
-//! Many reads at once: every way this system has gives the bytes that lie in the file.
+//! Many reads at once: every way that this system supports returns the bytes of the file.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::limits::{READER_THREADS_MAX, RING_DEPTH};
@@ -89,7 +89,7 @@ fn many_callers_do_not_disturb_each_other() {
     });
 }
 
-/// One bad request fails the batch, and those after it are answered as if nothing had been.
+/// One bad request fails its batch, and later batches are unaffected.
 #[test]
 fn a_request_beyond_the_end_is_named_by_every_way() {
     for &way in ReadWay::available() {

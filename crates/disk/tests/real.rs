@@ -1,4 +1,4 @@
-//! The real disk: what is written is read back, limits hold, and each kind of failure is told apart.
+//! The real disk: written data is read back, limits hold, and each failure is reported with its kind.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::limits::WHOLE_FILE_SIZE_MAX;
@@ -47,7 +47,7 @@ fn appended_bytes_follow_those_already_there() {
     assert_eq!(read_whole(&RealDisk, &path, 8).unwrap(), b"one two ");
 }
 
-/// The story: a link to the directory it lies in had every file below it verified sixteen times.
+/// Regression: because of a link to its own directory, every file in the directory was verified sixteen times.
 #[test]
 fn links_to_files_are_listed_and_links_to_directories_are_not() {
     let dir = scratch("links");
@@ -133,7 +133,7 @@ fn files_are_cut_and_removed() {
     let path = dir.join("log");
     let mut writer = RealDisk.append_file(&path).unwrap();
     writer.write(b"one two").unwrap();
-    assert_eq!(RealDisk.open(&path).unwrap().size(), 7, "what is written is seen before it is synced");
+    assert_eq!(RealDisk.open(&path).unwrap().size(), 7, "written bytes are visible before a sync");
     drop(writer);
     RealDisk.truncate_file(&path, 3).unwrap();
     assert_eq!(read_whole(&RealDisk, &path, 8).unwrap(), b"one");
@@ -156,7 +156,7 @@ fn a_lock_is_held_by_one_until_it_is_dropped() {
     drop(RealDisk.lock(&path).unwrap());
 }
 
-/// Both kinds of open file say whether their path still names them, on both disks.
+/// Both kinds of open file report whether their path still names them, on both disks.
 #[test]
 fn a_file_knows_whether_it_kept_its_name() {
     let dir = scratch("named");

@@ -1,4 +1,4 @@
-//! Records: what is written is read, and nothing else is.
+//! Records: written records are read back, and nothing else is.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::limits::RECORD_PAYLOAD_SIZE_MAX;
@@ -16,7 +16,7 @@ fn read(bytes: &[u8], sequence: u64) -> (Vec<&[u8]>, Option<u64>) {
     let mut torn = None;
     let mut payloads = Vec::new();
     for item in Records::read(bytes, sequence) {
-        assert!(torn.is_none(), "nothing follows what is torn");
+        assert!(torn.is_none(), "nothing follows a torn record");
         match item {
             Ok(payload) => payloads.push(payload),
             Err(Torn { offset }) => torn = Some(offset),
@@ -52,14 +52,14 @@ fn every_flipped_bit_ends_the_log_before_its_record() {
     }
 }
 
-/// The story: a log that had been cut and written anew ended exactly where a record of its former life began.
+/// Regression: a log that was truncated and written again ended exactly where a record of its old content began.
 #[test]
 fn a_record_in_another_place_is_not_taken() {
     assert_eq!(read(&log(&PAYLOADS, 1), 0), (vec![], Some(0)));
     let twice = [log(&PAYLOADS[..1], 0), log(&PAYLOADS[..1], 0)].concat();
     assert_eq!(read(&twice, 0).0.len(), 1);
     for sequence in 0..1000 {
-        assert_eq!(read(&[0; 64], sequence), (vec![], Some(0)), "zeros are no records");
+        assert_eq!(read(&[0; 64], sequence), (vec![], Some(0)), "zeros are not a record");
     }
 }
 
@@ -81,7 +81,7 @@ fn a_longer_record_is_not_written() {
     encode_record(&vec![0; RECORD_PAYLOAD_SIZE_MAX + 1], 0, &mut Vec::new());
 }
 
-/// The example of `docs/formats/disk.md`.
+/// The example in `docs/formats/disk.md`.
 #[test]
 fn the_example_of_the_document_is_what_is_written() {
     let document = include_str!("../../../docs/formats/disk.md");
@@ -93,6 +93,6 @@ fn the_example_of_the_document_is_what_is_written() {
     let lines = ends.windows(2).map(|end| bytes[end[0]..end[1]].iter().map(|byte| format!("{byte:02x}")).collect());
     assert_eq!(lines.collect::<Vec<String>>(), example.lines().collect::<Vec<_>>());
     assert_eq!(read(&bytes, 5), (payloads.to_vec(), None));
-    // The test vector of XXH3 itself: nothing, seed 0.
+    // XXH3's own test vector: empty input, seed 0.
     assert_eq!(log(&[b""], 0)[4..], 0x2d06_8005_38d3_94c2_u64.to_le_bytes());
 }

@@ -1,4 +1,5 @@
-//! The simulated disk: without faults it behaves as the real one, and each thing that power loss may do does happen over seeds.
+//! The simulated disk: without faults it behaves like a real one, and over many seeds every possible effect of a power
+//! loss occurs.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::{Disk, DiskError, DiskErrorKind, Fault, PathKind, SimDisk, read_whole};
@@ -125,7 +126,7 @@ fn pages_of_one_write_come_in_any_order_and_old_bytes_may_show() {
     };
     assert!(found.iter().flatten().any(|bytes| pages(bytes) == [true, false, true]));
     assert!(found.iter().flatten().any(|bytes| pages(bytes) == [false, false, true]));
-    assert!(found.iter().flatten().flatten().any(|byte| *byte > 1), "what lay on the disk before");
+    assert!(found.iter().flatten().flatten().any(|byte| *byte > 1), "old content of the disk");
 }
 
 #[test]
@@ -147,15 +148,16 @@ fn names_are_lost_or_kept_each_for_itself() {
     let x = some(b"x");
     assert_eq!(found, BTreeSet::from([[x.clone(), None], [None, x.clone()], [x.clone(), x], [None, None]]));
 
-    // A directory whose own name was not synced, because that failed.
+    // A directory of which the name was not synced, because the sync failed.
     let disk = SimDisk::new(1);
     disk.fail_at(1, Fault::Io);
     assert_eq!(disk.create_dir(Path::new("d")).unwrap_err().kind, DiskErrorKind::Io);
     disk.write_whole(Path::new("d/f"), b"x").unwrap();
-    assert_eq!(outcomes(&disk, "d/f"), BTreeSet::from([None, some(b"x")]), "it goes with its directory");
+    assert_eq!(outcomes(&disk, "d/f"), BTreeSet::from([None, some(b"x")]), "it is lost with its directory");
 }
 
-/// The story: the kernel takes pages for clean although they could not be written, so that the sync after the failed one succeeds.
+/// After a failed sync, the kernel treats pages as clean although they could not be written, so that the next sync
+/// succeeds.
 ///
 /// checklist: 93
 #[test]
@@ -176,10 +178,10 @@ fn what_a_failed_sync_was_to_save_is_never_safe() {
     let mut writer = disk.append_file(path).unwrap();
     writer.write(b"safe").unwrap();
     writer.sync().unwrap();
-    assert_eq!(outcomes(&disk, "log"), BTreeSet::from([some(b"safe")]), "writing it anew helps");
+    assert_eq!(outcomes(&disk, "log"), BTreeSet::from([some(b"safe")]), "rewriting the data makes it durable");
 }
 
-/// The story: the model took a process that was killed in a sync for a disk that had failed.
+/// Regression: the model treated a process killed during a sync like a failed disk.
 #[test]
 fn what_a_sync_cut_off_was_to_save_is_saved_by_the_next() {
     let disk = SimDisk::new(1);
@@ -193,7 +195,7 @@ fn what_a_sync_cut_off_was_to_save_is_saved_by_the_next() {
     assert_eq!(outcomes(&next, "log"), BTreeSet::from([some(b"data")]));
 }
 
-/// Everything a store does with its disk.
+/// Every kind of operation that a store performs on its disk.
 fn script(disk: &SimDisk) -> Result<(), DiskError> {
     disk.create_dir(Path::new("d"))?;
     disk.write_whole(Path::new("d/whole"), b"one")?;
@@ -235,7 +237,7 @@ fn each_operation_may_fail_and_says_so() {
             assert!(disk.is_crashed());
             assert_eq!(disk.operation_count(), number + 1);
             script(&disk).unwrap_err();
-            assert_eq!(disk.operation_count(), number + 1, "nobody is there to do more");
+            assert_eq!(disk.operation_count(), number + 1, "a dead process performs no operations");
             script(&disk.kill()).unwrap();
             script(&disk.power_loss(number)).unwrap();
         }

@@ -1,5 +1,5 @@
-//! The simulated disk beside the real one: the same calls get the same answers; and what the simulated one keeps after power loss is what
-//! a small model of its own says.
+//! Compares the simulated disk with the real one: the same calls return the same results. After a power loss, compares
+//! what is left on the simulated disk with a small independent model.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::{AppendFile, Disk, DiskErrorKind, Lock, PathKind, RealDisk, SimDisk, read_whole};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 enum Call {
     CreateDir(usize),
     WriteWhole(usize, Vec<u8>),
-    /// Opens a writer, which takes the place of the one there was.
+    /// Opens a writer, which replaces the previous one.
     Append(usize),
     Write(Vec<u8>),
     Sync,
@@ -47,7 +47,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call, 0..40)
 }
 
-/// A disk, and what a caller holds of it.
+/// A disk, and the writer and lock that a caller holds on it.
 struct Caller<'a> {
     disk: &'a dyn Disk,
     root: PathBuf,
@@ -110,12 +110,12 @@ impl Caller<'_> {
     }
 }
 
-/// What must be on a disk after power loss: for each name, what may be found. None: no file.
+/// The allowed content of a disk after a power loss: for each name, the files that may be found. `None`: no file.
 #[derive(Default)]
 struct Model {
     /// The bytes of each file, by number, and how many of them are synced.
     files: Vec<(Vec<u8>, usize)>,
-    /// The file of each name when its directory was last synced, and those it was since; always one at least.
+    /// The file of each name when its directory was last synced, and the files it named since; always at least one.
     names: BTreeMap<usize, Vec<Option<usize>>>,
     writer: Option<usize>,
 }
@@ -137,7 +137,7 @@ impl Model {
         Path::new(NAMES[name]).parent().unwrap().to_str().unwrap()
     }
 
-    /// Takes note of a call that succeeded.
+    /// Records a call that succeeded.
     fn note(&mut self, call: &Call) {
         match call {
             Call::WriteWhole(name, bytes) => {

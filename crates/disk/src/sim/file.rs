@@ -1,7 +1,7 @@
-//! Open files of a simulated disk. Input and output as in [`ReadFile`] and [`AppendFile`]; what they do happens in `state`.
+//! Open files of a simulated disk, with input and output as in [`ReadFile`] and [`AppendFile`].
 //!
-//! An open file outlives its name, as on POSIX. A writer that failed once stays failed, as the real one. It must never change anything that
-//! `state` does not know.
+//! The operations are implemented in `state`. An open file outlives its name, as on POSIX. A writer that failed once
+//! stays failed, like the real one. Must never: change anything without `state` recording it.
 
 use super::SimDisk;
 use crate::{AppendFile, DiskError, DiskErrorKind, Lock, ReadFile};
@@ -14,7 +14,7 @@ pub(super) struct SimReadFile {
     pub(super) id: u64,
     pub(super) path: PathBuf,
     pub(super) size: u64,
-    /// Keeps the file although its name may go.
+    /// Keeps the file after its name is removed.
     pub(super) _handle: Arc<()>,
 }
 
@@ -69,7 +69,7 @@ impl AppendFile for SimAppendFile {
 
     fn is_named(&self) -> bool {
         let state = self.disk.state();
-        // After a crash nothing can be asked; the write that follows says so.
+        // After a crash the answer is unknown; the following write fails.
         state.alive(&self.path).is_err() || state.file(&self.path) == Ok(self.id)
     }
 

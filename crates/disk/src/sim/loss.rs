@@ -1,9 +1,10 @@
-//! Loss of power: which of the things that were not synced are found on the disk afterwards. Input: a state and a seed; output: the state after the
-//! restart, of which everything is durable.
+//! Power loss: chooses which unsynced changes are found on disk afterwards.
 //!
-//! Invariants: what was synced is there; a name is what it was when its directory was last synced or anything it was made since, each name
-//! for itself; a byte that was not synced is what was written, or zero, or whatever lay on the disk before. It must never give bytes that were
-//! synced in another form.
+//! Input: a state and a seed. Output: the state after the restart, in which everything is durable.
+//!
+//! Invariants: synced data survives; a name refers to what it was when its directory was last synced or to any later
+//! value, independently of other names; an unsynced byte is the written byte, zero, or whatever was on disk before.
+//! Must never: alter synced bytes.
 
 use super::state::{Entry, Inode, Name, State, parent_of};
 use std::collections::BTreeMap;
@@ -11,13 +12,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Inside one write, the system writes pages in any order.
+/// Within one write, the system writes pages in any order.
 const PAGE_SIZE: usize = 4096;
 
 pub(super) fn power_loss(before: &State, seed: u64) -> State {
     let mut random = Random::new(seed);
     let mut after = State { next_file: before.next_file, capacity: before.capacity, ..State::new(seed) };
-    // Parents come before what lies in them.
+    // Parents come before their children.
     for (path, name) in &before.names {
         let choice = random.below(name.pending.len() + 1);
         let found = if choice == 0 { name.durable } else { name.pending[choice - 1] };
@@ -43,7 +44,7 @@ fn has_directory(names: &BTreeMap<PathBuf, Name>, path: &Path) -> bool {
     parent.parent().is_none() || names.get(parent).is_some_and(|name| name.durable == Some(Entry::Directory))
 }
 
-/// The bytes of a file that are found on the disk.
+/// Returns the bytes of a file found on disk after power loss.
 fn survive(inode: &Inode, random: &mut Random) -> Arc<Vec<u8>> {
     if inode.pending.is_empty() && inode.doomed.is_empty() {
         return Arc::clone(&inode.bytes);
@@ -63,7 +64,8 @@ fn survive(inode: &Inode, random: &mut Random) -> Arc<Vec<u8>> {
             *byte = if is_stale { random.byte() } else { 0 };
         }
     }
-    // The size is written apart from the bytes: it may tell of bytes that never came, but not leave out bytes that did.
+    // The size is written separately from the bytes: it may include bytes that were lost, but not omit bytes that were
+    // written.
     let is_long = random.below(2) == 0;
     let mut end = bytes.len();
     for range in lost.iter().rev().filter(|_| !is_long) {
@@ -75,7 +77,7 @@ fn survive(inode: &Inode, random: &mut Random) -> Arc<Vec<u8>> {
     Arc::new(bytes)
 }
 
-/// Any subset of the writes, and the end of the last one that is kept.
+/// Loses any subset of the writes, and the end of the last one that is kept.
 fn lose_writes(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>> {
     let (kept, mut lost): (Vec<_>, Vec<_>) = writes.iter().cloned().partition(|_| random.below(2) == 0);
     if let Some(last) = kept.last() {
@@ -86,7 +88,7 @@ fn lose_writes(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>
     lost
 }
 
-/// Any subset of the pages, whatever write they came with.
+/// Loses any subset of the pages, regardless of the write that they belong to.
 fn lose_pages(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>> {
     let mut lost = Vec::new();
     let (mut page, mut is_lost) = (usize::MAX, false);
@@ -107,7 +109,7 @@ fn lose_pages(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>>
     lost
 }
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64: small, and the same on every platform.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Random(u64);
 
@@ -128,7 +130,7 @@ impl Random {
         self.next().to_le_bytes()[0]
     }
 
-    /// A number below `count`, which must not be 0.
+    /// Returns a number below `count`, which must not be 0.
     pub(super) fn below(&mut self, count: usize) -> usize {
         usize::try_from(self.next() % count as u64).unwrap_or(0)
     }

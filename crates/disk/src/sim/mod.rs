@@ -1,12 +1,15 @@
-//! [`SimDisk`]: a disk in memory that loses power, fills up and fails at will. Input and output as in [`Disk`](crate::Disk).
+//! [`SimDisk`]: a disk in memory that loses power, fills up and fails on demand, behind the trait
+//! [`Disk`](crate::Disk).
 //!
-//! It does what a file system without a journal may do, as `docs/formats/disk.md` has it: what was not synced may be lost in any combination.
-//! Everything it decides comes from seeds: the same calls in the same order and the same seeds give the same disk. Cost: the bytes of all
-//! files, in memory; one lock for all calls. It must never be kinder than a real disk, and reads no clock.
+//! It behaves as a file system without a journal may, as described in `docs/formats/disk.md`: any combination of
+//! unsynced changes may be lost. All random choices come from seeds: the same calls in the same order with the same
+//! seeds give the same disk. Cost: memory for the bytes of all files; one lock for all calls. Must never: be more
+//! forgiving than a real disk, or read a clock.
 //!
-//! Operations that change something are numbered from 0 in the order they happen: making a file or directory, a write, a sync of a file or
-//! directory, a rename, a truncation, a removal. `write_whole` is five of them (make, write, sync, rename, sync of the directory), `append` one
-//! or two (make if it is not there, sync of the directory). Reads have numbers of their own.
+//! Operations that change something are numbered from 0 in the order in which they happen: creating a file or
+//! directory, a write, a sync of a file or directory, a rename, a truncation, a removal. `write_whole` consists of five
+//! (create, write, sync, rename, sync of the directory), `append_file` of one or two (create if missing, sync of the
+//! directory). Reads are numbered separately.
 
 mod file;
 mod loss;
@@ -25,39 +28,43 @@ pub struct SimDisk {
     state: Arc<Mutex<State>>,
 }
 
-/// What befalls one operation.
+/// A fault of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with [`DiskErrorKind::NoSpace`]; of a write, a part may have been done.
+    /// The operation fails with [`DiskErrorKind::NoSpace`]; a write may be partially done.
     NoSpace,
-    /// It fails with [`DiskErrorKind::Io`]; of a write, a part may have been done, and what a failed sync was to save is never safe again.
+    /// The operation fails with [`DiskErrorKind::Io`]; a write may be partially done. Bytes covered by a failed sync
+    /// never become durable.
     Io,
-    /// The process ends before it: it and every later call fail.
+    /// The process ends before the operation: it and every later call fail.
     CrashBefore,
-    /// The process ends in the middle of it: of a write, a part is done. Every later call fails.
+    /// The process ends during the operation: a write is partially done. It and every later call fail.
     CrashInside,
-    /// The process ends after it: it is done, but it and every later call fail.
+    /// The process ends after the operation: it takes effect, but it and every later call fail.
     CrashAfter,
 }
 
 impl SimDisk {
-    /// An empty disk; the seed decides how much is done of writes that fail.
+    /// Creates an empty disk; the seed decides how much of a failing write is done.
     pub fn new(seed: u64) -> SimDisk {
         SimDisk::of(State::new(seed))
     }
 
-    /// The disk as the next process finds it if this one dies now: the operating system keeps all that was written, synced or not, and gives locks
-    /// back. No faults are planned on it, and its counts are zero. This disk stays as it is and shares nothing with the new one.
+    /// Returns the disk as the next process finds it if this one is killed now.
+    ///
+    /// The operating system keeps all written data, synced or not, and releases locks. The new disk has no planned
+    /// faults, and its counts are zero. This disk is unchanged and shares nothing with the new one.
     pub fn kill(&self) -> SimDisk {
         SimDisk::of(self.state().killed())
     }
 
-    /// The disk after power was lost now; the seed decides which unsynced writes and names are lost. Otherwise as [`kill`](SimDisk::kill).
+    /// Returns the disk after a power loss at this moment; the seed decides which unsynced writes and names are lost.
+    /// Otherwise like [`kill`](SimDisk::kill).
     pub fn power_loss(&self, seed: u64) -> SimDisk {
         SimDisk::of(loss::power_loss(&self.state(), seed))
     }
 
-    /// How many operations there were, failed ones included: the number of the next one.
+    /// The count of operations so far, including failed ones: the number of the next one.
     pub fn operation_count(&self) -> u64 {
         self.state().operation_count
     }
@@ -67,27 +74,28 @@ impl SimDisk {
         self.state().faults.insert(operation, fault);
     }
 
-    /// How many reads there were: the number of the next one. Each request of a `read_many` is one.
+    /// The count of reads so far: the number of the next one. Each request of a `read_many` counts as one.
     pub fn read_count(&self) -> u64 {
         self.state().read_count
     }
 
-    /// Lets the read with this number fail with [`DiskErrorKind::Io`].
+    /// Makes the read with this number fail with [`DiskErrorKind::Io`].
     pub fn fail_read_at(&self, read: u64) {
         self.state().read_faults.insert(read);
     }
 
-    /// Whether a planned crash has happened: every call fails since.
+    /// Whether a planned crash has happened, after which every call fails.
     pub fn is_crashed(&self) -> bool {
         self.state().is_gone
     }
 
-    /// Limits the bytes of all files together; a write beyond it does what fits and fails with [`DiskErrorKind::NoSpace`].
+    /// Limits the total size of all files; a write beyond it writes what fits and fails with
+    /// [`DiskErrorKind::NoSpace`].
     pub fn set_capacity(&self, bytes: u64) {
         self.state().capacity = bytes;
     }
 
-    /// Inverts the bits of `mask` in one byte of a file, behind the back of everyone: bit rot.
+    /// Silently inverts the bits of `mask` in one byte of a file, to simulate bit rot.
     pub fn flip(&self, path: &Path, offset: u64, mask: u8) -> Result<(), DiskError> {
         let mut state = self.state();
         let id = state.file(path)?;
@@ -103,7 +111,7 @@ impl SimDisk {
         Ok(())
     }
 
-    /// Every file and its bytes, as a reader sees them now.
+    /// Returns every file and its bytes, as a reader sees them now.
     pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.state();
         let ids = state.names.iter().filter_map(|(path, name)| Some((path, name.current()?.file()?)));
@@ -115,7 +123,8 @@ impl SimDisk {
         SimDisk { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// A thread that panicked inside left a state that is whole: every change is a few infallible steps.
+    /// Ignores poisoning: a thread that panicked leaves a consistent state, since every change is a few infallible
+    /// steps.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,9 @@
-//! What a simulated disk holds, and the numbered operations on it. Input: paths, file ids, bytes; output: changed state or a [`DiskError`].
+//! The content of a simulated disk, and the numbered operations on it.
 //!
-//! For every name the state keeps what is safe on the disk and what was put in its place since; for every file its bytes as a reader sees
-//! them and the ranges that are not safe. Invariant: an operation that fails without a crash leaves what a failed system call may leave. It must
-//! never forget that something was not synced.
+//! Input: paths, file ids, bytes. Output: changed state or a [`DiskError`]. The state stores for every name the durable
+//! entry and the entries that replaced it since; for every file its bytes as a reader sees them and the ranges that are
+//! not durable. Invariant: an operation that fails without a crash leaves a state that a failed system call may leave.
+//! Must never: forget that something was not synced.
 
 use super::Fault;
 use super::loss::Random;
@@ -28,21 +29,21 @@ pub(super) struct State {
     pub(super) random: Random,
 }
 
-/// How much of an operation is done.
+/// How much of an operation takes effect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Whole,
-    /// As much as a call that fails may have done.
+    /// The part that a failed call may have done.
     Failed,
-    /// As much as was done when the process ended.
+    /// The part that was done when the process ended.
     CutOff,
 }
 
-/// A name in a directory. The root directories `` and `/` are always there and have none.
+/// A name in a directory. The root directories `` and `/` always exist and have no name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Name {
     pub(super) durable: Option<Entry>,
-    /// What it was made since the directory was last synced, oldest first.
+    /// The entries given to this name since the directory was last synced, oldest first.
     pub(super) pending: Vec<Option<Entry>>,
 }
 
@@ -54,13 +55,13 @@ pub(super) enum Entry {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
-    /// Shared with the disks that came of this one until one of them changes it.
+    /// Shared with the disks derived from this one until one of them changes it.
     pub(super) bytes: Arc<Vec<u8>>,
     /// Ranges written since the last sync, one for each write, in order.
     pub(super) pending: Vec<Range<usize>>,
-    /// Ranges that a failed sync was to save: the kernel takes their pages for clean, so that no later sync writes them.
+    /// Ranges covered by a failed sync: the kernel treats their pages as clean, so that no later sync writes them.
     pub(super) doomed: Vec<Range<usize>>,
-    /// Cloned by whoever has the file open.
+    /// Cloned by every open file.
     pub(super) handle: Arc<()>,
 }
 
@@ -168,7 +169,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes an empty file under a name that may be taken by another file, which then has no name.
+    /// Creates an empty file. If the name belongs to another file, that file loses its name.
     pub(super) fn create_file(&mut self, path: &Path) -> Result<u64, DiskError> {
         let id = self.next_file;
         self.next_file += 1;
@@ -219,7 +220,7 @@ impl State {
             match extent {
                 Extent::Whole => inode.pending.clear(),
                 Extent::Failed => inode.doomed.append(&mut inode.pending),
-                // The pages are still to be written: the next sync does it.
+                // The pages are still dirty: the next sync writes them.
                 Extent::CutOff => {}
             }
         })
@@ -247,7 +248,7 @@ impl State {
         })
     }
 
-    /// A truncation that fails has happened or not.
+    /// Shortens a file; a truncation that fails may or may not have taken effect.
     pub(super) fn truncate(&mut self, path: &Path, size: u64) -> Result<(), DiskError> {
         let id = self.file(path)?;
         let missing = size.saturating_sub(self.files.entry(id).or_default().bytes.len() as u64);
@@ -271,7 +272,7 @@ impl State {
         })
     }
 
-    /// Syncs the directory in which a name lies; the error tells of that name.
+    /// Syncs the parent directory of a path; an error names the path.
     pub(super) fn sync_parent(&mut self, path: &Path) -> Result<(), DiskError> {
         self.sync_dir(parent_of(path)).map_err(|error| DiskError { path: path.to_owned(), ..error })
     }
@@ -294,7 +295,7 @@ impl State {
         self.names.entry(normal(path)).or_default()
     }
 
-    /// Numbers an operation and does it as planned: whole, or in part and with an error.
+    /// Numbers an operation and performs it as planned: completely, or partially and with an error.
     fn operate(
         &mut self,
         path: &Path,
@@ -335,7 +336,7 @@ impl Name {
 }
 
 impl Inode {
-    /// Shortens and syncs it.
+    /// Shortens the file and marks the rest as synced.
     fn cut(&mut self, size: usize) {
         Arc::make_mut(&mut self.bytes).truncate(size);
         self.pending.clear();
@@ -346,7 +347,7 @@ impl Inode {
     }
 }
 
-/// The directory a path lies in.
+/// The parent directory of a path.
 pub(super) fn parent_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }

@@ -1,7 +1,8 @@
-//! System calls that the standard library does not offer. The only module of this crate with `unsafe`.
+//! System calls that the standard library does not provide; the only module of this crate with `unsafe`.
 //!
-//! Input: paths, open files, buffers; output: plain numbers, filled buffers, `io::Result`s. Cost: one system call each, or one for many reads. It must never keep a pointer beyond the call
-//! it was made for; for `ring` the call ends when the kernel has answered every read it was given.
+//! Input: paths, open files, buffers. Output: plain numbers, filled buffers, `io::Result`s. Cost: one system call each,
+//! or one for many reads. Must never: keep a pointer beyond the call it was created for; for `ring` the call ends when
+//! the kernel has completed every read that was submitted.
 
 #![allow(unsafe_code, reason = "system calls; each site says what it relies on")]
 
@@ -17,7 +18,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Bytes that a user who is not root may still write on the file system of `path`.
+/// Returns the number of bytes that an unprivileged user can still write to the file system of `path`.
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut answer = MaybeUninit::<libc::statvfs>::uninit();
@@ -30,8 +31,8 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
-/// Gives memory that is free back to the system: the allocator keeps what was freed between blocks in use, for good.
-/// Costs a look at all free memory, so it is for after a peak.
+/// Returns free memory to the system: otherwise the allocator keeps freed memory between allocated blocks indefinitely.
+/// Call it after a peak only, because it scans all free memory.
 pub fn release_free_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the call takes no pointers; it locks the allocator as any allocation does.
@@ -40,7 +41,7 @@ pub fn release_free_memory() {
     }
 }
 
-/// Asks the kernel to read ahead; whatever it answers is fine.
+/// Asks the kernel to read ahead; the result is ignored.
 pub(crate) fn prefetch(file: &File, offset: u64, size: u64) {
     if let (Ok(offset), Ok(size)) = (i64::try_from(offset), i64::try_from(size)) {
         // SAFETY: the call takes no pointers, and the descriptor is open as long as `file` is borrowed.
@@ -48,9 +49,10 @@ pub(crate) fn prefetch(file: &File, offset: u64, size: u64) {
     }
 }
 
-/// Locks a whole file against every process that locks it with `fcntl`, as Bitcoin Core does; false if one holds it.
-/// The lock is that of this opening of the file where the kernel can do that: a lock of the process would go as soon as
-/// any descriptor of the file is closed.
+/// Locks a whole file against every process that locks it with `fcntl`, as Bitcoin Core does.
+///
+/// Returns false if another process holds the lock. The lock belongs to this open file description if the kernel
+/// supports it: a lock of the process would be released as soon as any descriptor of the file is closed.
 pub(crate) fn lock_records(file: &File) -> io::Result<bool> {
     match set_lock(file, libc::F_OFD_SETLK) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => set_lock(file, libc::F_SETLK),
@@ -81,8 +83,8 @@ mod tests {
     use crate::{Disk, DiskErrorKind, RealDisk};
     use std::fs::OpenOptions;
 
-    /// The story: the lock was `flock`'s alone, of which Bitcoin Core, which takes one with `fcntl`, sees nothing, so
-    /// that both ran on one directory.
+    /// Regression: the lock was taken with `flock` only. Bitcoin Core, which uses `fcntl`, did not see it, so that both
+    /// programs ran on one directory.
     #[test]
     fn locks_of_both_kinds_exclude_each_other() {
         let path = std::env::temp_dir().join(format!("lydian-disk-lock-{}", std::process::id()));
@@ -91,7 +93,7 @@ mod tests {
         let ours = RealDisk.lock(&path).unwrap();
         assert!(!set_lock(&open(), libc::F_SETLK).unwrap(), "as Core asks");
         assert!(open().try_lock().is_err());
-        assert!(!set_lock(&open(), libc::F_SETLK).unwrap(), "descriptors that were closed took nothing away");
+        assert!(!set_lock(&open(), libc::F_SETLK).unwrap(), "closing other descriptors does not release the lock");
         drop(ours);
         let theirs = open();
         assert!(set_lock(&theirs, libc::F_SETLK).unwrap());

@@ -1,7 +1,9 @@
-//! Reads through io_uring. Input: a file and requests; output: filled buffers, or the number of a request that failed and why.
+//! Reads through io_uring.
 //!
-//! Cost: one system call for as many reads as fit into the ring. Invariant: `fill_many` returns only when the kernel has given back every
-//! buffer it was lent, whatever fails; between the first request and the last answer nothing may panic or return early.
+//! Input: a file and requests. Output: filled buffers, or the index of a request that failed and the reason. Cost: one
+//! system call for as many reads as fit into the ring. Invariant: `fill_many` returns only after the kernel has
+//! completed every request and no longer uses any buffer, whatever fails; between the first request and the last
+//! completion nothing may panic or return early.
 
 use crate::ReadRequest;
 use crate::limits::RING_DEPTH;
@@ -12,29 +14,30 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::thread;
 
-/// Most bytes of one request; a longer one is answered in pieces, as one that the system cuts short. Small in tests, which so see pieces.
+/// Maximum size in bytes of one request; a longer one is read in pieces, like a short read of the system. Small in
+/// tests, so that they cover pieces.
 const PIECE_SIZE_MAX: usize = if cfg!(test) { 1000 } else { 1 << 30 };
 
-/// A ring that nobody else uses.
+/// A ring for exclusive use by one caller.
 pub(crate) struct Ring(IoUring);
 
-/// The kernel takes no more requests; the ring is of no use, the buffers hold anything.
+/// The kernel accepts no more requests; the ring is unusable, the content of the buffers is unspecified.
 pub(crate) struct Broken;
 
-/// What is known of a batch while it is under way.
+/// The state of a batch in progress.
 struct Batch<'a, 'b> {
     reads: &'a mut [ReadRequest<'b>],
-    /// Bytes that each request has already.
+    /// Number of bytes read so far, for each request.
     filled: Vec<usize>,
     /// The first request that was never issued.
     next: usize,
-    /// Requests to be issued again for what is missing.
+    /// Requests to be issued again for their missing bytes.
     again: Vec<usize>,
     failure: Option<(usize, Failure)>,
 }
 
 impl Ring {
-    /// Makes a ring, and sends one request through it that does nothing.
+    /// Creates a ring, and sends one no-op request through it.
     pub(crate) fn new() -> io::Result<Ring> {
         let mut ring = IoUring::new(u32::try_from(RING_DEPTH).unwrap_or(u32::MAX))?;
         let mut probe = Probe::new();
@@ -50,7 +53,7 @@ impl Ring {
         if answer == Some(0) { Ok(Ring(ring)) } else { Err(io::Error::from(io::ErrorKind::Unsupported)) }
     }
 
-    /// Fills every buffer, or tells of one that could not be filled.
+    /// Fills every buffer, or returns the index of one that could not be filled and the reason.
     pub(crate) fn fill_many(
         &mut self,
         file: &File,
@@ -65,7 +68,7 @@ impl Ring {
             if lent == 0 {
                 return Ok(batch.failure.map_or(Ok(()), Err));
             }
-            // With more to come, half of the ring is kept busy while the answers are looked at.
+            // If more requests follow, half of the ring is kept busy while completions are processed.
             let wanted = if batch.next < count { lent.div_ceil(2) } else { lent };
             let submitted = self.0.submit_and_wait(wanted);
             lent = lent.saturating_sub(self.reap(&mut batch));
@@ -78,7 +81,7 @@ impl Ring {
         }
     }
 
-    /// Puts requests into the ring; gives their number.
+    /// Puts requests into the ring and returns their number.
     fn issue(&mut self, file: &File, batch: &mut Batch<'_, '_>, room: usize) -> usize {
         let mut queue = self.0.submission();
         let mut count = 0;
@@ -92,9 +95,10 @@ impl Ring {
                 .offset(read.offset.saturating_add(filled as u64))
                 .build()
                 .user_data(index as u64);
-            // SAFETY: the pointer is valid for writes of `size` bytes: it and `size` come from a slice borrowed by the batch. The slice is not
-            // touched until its answer came, and `fill_many` and `take_back` do not let the borrow of the batch, nor that of the file whose
-            // descriptor this is, end before the answers to all requests that the kernel took.
+            // SAFETY: the pointer is valid for writes of `size` bytes: it and `size` come from a slice borrowed by the
+            // batch. The slice is not accessed until its completion arrives, and `fill_many` and `take_back` do not let
+            // the borrow of the batch, nor that of the file with this descriptor, end before the completions of all
+            // requests that the kernel accepted.
             if unsafe { queue.push(&entry) }.is_err() {
                 batch.again.push(index);
                 break;
@@ -104,7 +108,7 @@ impl Ring {
         count
     }
 
-    /// Looks at the answers that are there; gives their number.
+    /// Processes the available completions and returns their number.
     fn reap(&mut self, batch: &mut Batch<'_, '_>) -> usize {
         let mut count = 0;
         for entry in self.0.completion() {
@@ -114,12 +118,13 @@ impl Ring {
         count
     }
 
-    /// Waits for the answers to all requests that the kernel has, without giving it more.
+    /// Waits for the completions of all requests that the kernel has accepted, without submitting more.
     fn take_back(&mut self, batch: &mut Batch<'_, '_>, lent: usize) {
-        // What the kernel has not taken it cannot take any more: it looks into the ring only in calls that are not made again.
+        // The kernel cannot accept the remaining requests any more: it reads the ring only in calls that are not made
+        // again.
         let mut lent = lent.saturating_sub(self.0.submission().len());
         while lent > 0 {
-            // The answers come with the return from any system call.
+            // The kernel posts completions on the return from any system call.
             thread::yield_now();
             lent = lent.saturating_sub(self.reap(batch));
         }
@@ -127,7 +132,7 @@ impl Ring {
 }
 
 impl Batch<'_, '_> {
-    /// The next request to be issued; none once one has failed.
+    /// Returns the next request to be issued; `None` once one has failed.
     fn take(&mut self) -> Option<usize> {
         if self.failure.is_some() {
             return None;
@@ -142,7 +147,7 @@ impl Batch<'_, '_> {
         (index < self.reads.len()).then(|| self.next += 1).map(|()| index)
     }
 
-    /// Takes an answer of the kernel: a number of bytes, or an error below zero.
+    /// Processes a result of the kernel: a number of bytes, or a negative error code.
     fn answer(&mut self, index: usize, result: i32) {
         let (Some(read), Some(filled)) = (self.reads.get(index), self.filled.get_mut(index)) else { return };
         let missing = read.buffer.len().saturating_sub(*filled);
@@ -169,7 +174,7 @@ mod tests {
     use crate::many::fill;
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "the one large file that a unit test surely has is its own program")]
+    #[allow(clippy::disallowed_methods, reason = "the one large file a unit test can rely on is its own executable")]
     fn short_answers_are_asked_for_the_rest() {
         let Ok(mut ring) = Ring::new() else {
             assert!(!crate::ReadWay::available().contains(&crate::ReadWay::Ring));
