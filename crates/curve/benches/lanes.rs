@@ -1,5 +1,7 @@
-//! Checks in lanes beside libsecp256k1, keys parsed on both sides: every kind, large and small batches, and the batches an
-//! adversary would send. Time is thread CPU time. Data: signatures made from counted secrets; every verdict is asserted.
+//! Checks in lanes compared with libsecp256k1, including parsing of keys on both sides.
+//!
+//! Covers every kind of check, large and small batches, and the batches that an adversary would send. Time is thread
+//! CPU time. Data: signatures made with consecutive secrets; every verdict is asserted.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench fails on bad data and prints its ratios")]
 
@@ -9,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa, schnorr};
 use std::time::Duration;
 
-/// Checks of the large batches.
+/// Number of checks in the large batches.
 const LARGE: u32 = 1_024;
 
 fn bench(c: &mut Criterion) {
@@ -52,11 +54,12 @@ fn bench(c: &mut Criterion) {
     }
 }
 
-/// Rounds of one thread and of two in turn.
+/// Number of rounds; in each, one thread runs first, then two.
 const ROUNDS: usize = 15;
 
-/// The same batch on one thread, and at once on each of two: medians of the time on the wall, and of CPU time a thread. Only when
-/// asked for by the name `threads`: it means something on a machine that does nothing else.
+/// Runs the same batch on one thread, and on each of two threads at once: medians of the wall-clock time, and of the
+/// CPU time per thread. Only with the argument `threads`, because the result is meaningful only on an otherwise idle
+/// machine.
 fn two_threads(_: &mut Criterion) {
     if !std::env::args().any(|argument| argument == "threads") {
         return;
@@ -96,7 +99,7 @@ fn wall_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap()
 }
 
-/// Of this thread.
+/// The CPU time of this thread.
 fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap()
 }
@@ -120,14 +123,15 @@ fn ecdsa_check(number: u32) -> Check {
     Check::Ecdsa { key, message, signature }
 }
 
-/// The lanes do not take this key.
+/// A check with an uncompressed key, which the lanes do not accept.
 fn uncompressed_check(number: u32) -> Check {
     let Check::Ecdsa { message, signature, .. } = ecdsa_check(number) else { unreachable!() };
     let key = PublicKey::from_secret_key(&secret(number)).serialize_uncompressed();
     Check::Ecdsa { key: PublicKeyBytes::new(&key).unwrap(), message, signature }
 }
 
-/// message = r d and s = 2 r d for R = G: the two points whose sum is R are equal, which the lanes find out at the end.
+/// message = r d and s = 2 r d for R = G: the two points with the sum R are equal, which the lanes detect only at the
+/// end.
 fn equal_points_check(number: u32) -> Check {
     let mut one = [0; 32];
     one[31] = 1;

@@ -1,5 +1,8 @@
-//! Schnorr checks by one equation beside the same checks one by one, both in lanes, and what a false check costs. Time is
-//! thread CPU time; the two ways take turns, so that both see the same machine. Every verdict is asserted.
+//! Schnorr checks by one equation compared with the same checks individually, both in lanes, and the cost of a false
+//! check.
+//!
+//! Time is thread CPU time; the two ways alternate, so that both run under the same conditions. Every verdict is
+//! asserted.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench fails on bad data and prints its ratios")]
 
@@ -11,7 +14,7 @@ use std::time::Duration;
 
 /// Sizes of batches, in checks.
 const SIZES: [u32; 4] = [2_000, 2_048, 4_096, 8_192];
-/// Rounds of which the median is taken.
+/// Number of rounds; the median is reported.
 const ROUNDS: usize = 31;
 
 fn main() {
@@ -60,7 +63,7 @@ fn report(engine: &LaneEngine, name: &str, checks: &[Check], culprit: Option<usi
     println!("| {} | {} | {name} | {alone:.2} | {together:.2} | {times:.2} |", engine.name(), checks.len());
 }
 
-/// Of this thread.
+/// Measures the CPU time of this thread.
 fn time(work: impl FnOnce()) -> Duration {
     let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
     let start = now();
@@ -69,7 +72,7 @@ fn time(work: impl FnOnce()) -> Duration {
 }
 
 fn check(number: u32, key: u32) -> Check {
-    // No sum of some keys may be the sum of others: the equation would meet equal points.
+    // No two sums of keys may be equal, because the equation would then meet equal points.
     let secret = lydian_hash::sha256(&key.to_be_bytes());
     let pair = Keypair::from_secret_key(&SecretKey::from_secret_bytes(secret).unwrap());
     let mut message = [7; 32];

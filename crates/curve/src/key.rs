@@ -1,9 +1,11 @@
-//! Public keys as points. Input: bytes of a key. Output: the same key in its uncompressed form, if it is a point of the curve. Core's
-//! `CPubKey::IsFullyValid` and `CPubKey::Decompress`. Cost: a square root (about 5 us) for a compressed key, an equation for another.
+//! Public keys as points: Core's `CPubKey::IsFullyValid` and `CPubKey::Decompress`.
+//!
+//! Input: bytes of a key. Output: the same key in uncompressed form, if it is a point on the curve. Cost: a square root
+//! (about 5 us) for a compressed key, one evaluation of the curve equation for another.
 
 use secp256k1::PublicKey;
 
-/// The uncompressed form, `04 x y`; `None` if the bytes are no point of the curve.
+/// Returns the uncompressed form, `04 x y`; `None` if the bytes are not a point on the curve.
 pub fn uncompressed_key(key: &[u8]) -> Option<[u8; 65]> {
     PublicKey::from_slice(key).ok().map(|key| key.serialize_uncompressed())
 }

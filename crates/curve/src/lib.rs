@@ -1,10 +1,10 @@
 //! Signature checks on secp256k1 in batches: ECDSA, BIP-0340 Schnorr, taproot tweak.
 //!
-//! Input: a slice of [`Check`]. Output: one verdict for each, in its order. Two implementations: [`Reference`] is
-//! libsecp256k1, [`LaneEngine`] verifies many checks at once in SIMD lanes; [`choose`] picks by name, [`Refereed`] lets the
-//! reference watch the choice. Invariants: a verdict depends on its check alone, never on its
-//! neighbours; encodings of signatures in scripts (DER, hash types) are the script layer's, which hands r and s as 64
-//! bytes. No I/O, no clock, no randomness.
+//! Input: a slice of [`Check`]. Output: one verdict for each, in the same order. Two implementations: [`Reference`] is
+//! libsecp256k1, [`LaneEngine`] verifies many checks at once in SIMD lanes. [`choose`] selects one by name,
+//! [`Refereed`] compares a sample of its verdicts with the reference. Invariants: a verdict depends on its check alone,
+//! never on other checks; the script layer handles the encodings of signatures in scripts (DER, hash types) and passes
+//! r and s as 64 bytes. No I/O, no clock, no randomness.
 
 #![deny(unsafe_code)]
 
@@ -23,7 +23,7 @@ pub use referee::{Alarm, Disagreement, Evidence, RefereeCounts, Refereed, Sampli
 pub use reference::Reference;
 pub use select::{ChooseError, Chosen, ENGINE_NAMES, choose, choose_seeded, engines};
 
-/// A public key as ECDSA takes it: compressed, uncompressed or hybrid, as bytes nobody has decoded.
+/// An ECDSA public key in compressed, uncompressed or hybrid form, as bytes that are not decoded yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicKeyBytes {
     bytes: [u8; 65],
@@ -31,8 +31,8 @@ pub struct PublicKeyBytes {
 }
 
 impl PublicKeyBytes {
-    /// Takes bytes whose length fits their first byte: Core's `CPubKey::GetLen` (pubkey.h). Whether they are a point of
-    /// the curve shows only when a check is made.
+    /// Accepts bytes if their length matches their first byte (Core's `CPubKey::GetLen`, pubkey.h). Whether they are a
+    /// point on the curve is determined only when a check is verified.
     pub fn new(key: &[u8]) -> Option<PublicKeyBytes> {
         let len: u8 = match key.first()? {
             2 | 3 => 33,
@@ -62,7 +62,7 @@ impl std::fmt::Debug for PublicKeyBytes {
     }
 }
 
-/// One thing to check.
+/// One check to verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// ECDSA (SEC 1). `signature` is r and s, big-endian; s may be above half the group order, as consensus allows.
@@ -73,9 +73,9 @@ pub enum Check {
     Tweak { output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32] },
 }
 
-/// Something that decides checks.
+/// An implementation that decides checks.
 pub trait Engine: Sync {
-    /// Name for people and for settings.
+    /// The name used in settings and reports.
     fn name(&self) -> &'static str;
 
     /// Sets `verdicts[i]` to whether `checks[i]` holds.

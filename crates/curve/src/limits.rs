@@ -1,20 +1,22 @@
 //! Limits of this crate, each with a test at it and above it.
 
-/// Fewer checks of a kind than this go to the reference: the lanes cannot be faster.
+/// Minimum number of checks of a kind for the lanes. Fewer go to the reference, because the lanes cannot be faster.
 pub const LANE_CHECKS_MIN: usize = 3;
 
-/// Checks of a kind that go through the lanes together; two inversions are shared by so many.
+/// Maximum number of checks of a kind that go through the lanes together and share two inversions.
 pub const PORTION_CHECKS_MAX: usize = 1_024;
 
-/// Disagreements of a kernel with the reference that are kept and told; the others are counted.
+/// Maximum number of disagreements of a kernel with the reference that are kept and reported; the others are only
+/// counted.
 pub const DISAGREEMENTS_MAX: usize = 16;
 
-/// Exceptional lanes of a portion, beyond those that were not, above which the rest of the portion goes to the reference: what
-/// an adversary can make a portion cost more than the reference's time.
+/// Maximum excess of exceptional lanes of a portion over the other lanes. Above it, the rest of the portion goes to the
+/// reference. It bounds the extra cost that an adversary can cause, compared with the reference's time.
 pub const EXCEPTIONAL_LANES_MAX: usize = 32;
 
-/// From so many Schnorr checks on one equation decides them together.
+/// Minimum number of Schnorr checks that one equation decides together.
 pub const BATCH_CHECKS_MIN: usize = 2_000;
 
-/// Schnorr checks that one equation decides: more would save little, and one that is false costs them all a second look.
+/// Maximum number of Schnorr checks that one equation decides. More would save little, and one false check means that
+/// all of them are verified again.
 pub const BATCH_CHECKS_MAX: usize = 8_192;

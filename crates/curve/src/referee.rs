@@ -1,12 +1,15 @@
-//! The referee: a kernel that is watched by the reference while it works.
+//! The referee: a kernel, and the reference that verifies a sample of its verdicts.
 //!
-//! Input: checks, as any [`Engine`] takes them. Output: verdicts. The kernel decides; a keyed sample of its checks is decided again by the
-//! reference, and [`Refereed::review`] does so for all checks it is given. One disagreement is enough: from then on the reference decides
-//! everything in this process, the batch in hand included, the case is kept and the alarm is told. Invariants: once
-//! [`Refereed::is_trusted`] is false it stays so, and no verdict of the kernel is given out after that; which checks are sampled depends on
-//! the seed and on how many came before, never on a check, so that nobody who makes checks can avoid it; a kernel that is the reference is
-//! not watched and costs nothing more. Cost: one SHA-256 and one check by the reference for each [`Sampling::interval`] checks, together
-//! about 30 us, so 7 ns a check with the default. Must never: let a disagreement pass, whoever else was quicker with another one.
+//! Input: checks, as for any [`Engine`]. Output: verdicts. The kernel decides; the reference decides a keyed sample of
+//! the checks again, and [`Refereed::review`] does so for all checks passed to it. After the first disagreement, the
+//! reference decides everything until the process exits, including the current batch; the disagreement is kept and the
+//! alarm is called.
+//!
+//! Invariants: once [`Refereed::is_trusted`] is false it stays false, and no verdict of the kernel is returned after
+//! that. The sample depends on the seed and on the number of earlier checks, never on a check, so that the author of a
+//! check cannot avoid it. If the kernel is the reference, it is not watched and has no extra cost. Cost: one SHA-256
+//! and one check by the reference for each [`Sampling::interval`] checks, together about 30 us, so 7 ns per check with
+//! the default. Must never: ignore a disagreement, even if another thread reported one first.
 
 use crate::limits::DISAGREEMENTS_MAX;
 use crate::{Check, Engine, Reference};
@@ -16,36 +19,36 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A kernel and who watches it.
+/// A kernel watched by the reference.
 pub struct Refereed {
     kernel: Box<dyn Engine + Send>,
     sampling: Sampling,
     alarm: Box<Alarm>,
     is_trusted: AtomicBool,
-    /// Checks that the kernel has decided.
+    /// Number of checks that the kernel has decided.
     position: AtomicU64,
     sampled: AtomicU64,
     reviewed: AtomicU64,
     disagreements: AtomicU64,
-    /// The first of them.
+    /// The first disagreements.
     kept: Mutex<Vec<Disagreement>>,
 }
 
-/// Told of each disagreement that is kept, by the thread that found it and before its verdicts are given out. It must not ask the engine
-/// to verify.
+/// Called with each disagreement that is kept, by the thread that found it and before its verdicts are returned. It
+/// must not call the engine.
 pub type Alarm = dyn Fn(&Disagreement) + Send + Sync;
 
-/// Which checks are decided twice.
+/// The selection of the checks that are decided twice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// Of so many checks one.
+    /// One check is sampled out of this number.
     pub interval: NonZeroU64,
-    /// Nobody else may know it.
+    /// Must be kept secret.
     pub seed: [u8; 32],
 }
 
 impl Sampling {
-    /// Of 4,096 checks one.
+    /// The default interval: one of 4,096 checks.
     pub const INTERVAL: NonZeroU64 = match NonZeroU64::new(4_096) {
         Some(interval) => interval,
         None => unreachable!(),
@@ -55,7 +58,8 @@ impl Sampling {
         Sampling { interval: Sampling::INTERVAL, seed }
     }
 
-    /// The places of the sample among `count` checks from `start` on: one place in each stretch of `interval` checks.
+    /// Returns the indices of the sample among `count` checks from `start` on: one place in each stretch of `interval`
+    /// checks.
     fn places(&self, start: u64, count: u64) -> impl Iterator<Item = u64> {
         let (interval, seed) = (self.interval.get(), self.seed);
         let end = start.saturating_add(count);
@@ -72,7 +76,7 @@ impl fmt::Debug for Sampling {
     }
 }
 
-/// The place in a stretch, below `interval`.
+/// Returns the sampled place in a stretch, below `interval`.
 fn offset(seed: &[u8; 32], stretch: u64, interval: u64) -> u64 {
     if interval == 1 {
         return 0;
@@ -86,27 +90,27 @@ fn offset(seed: &[u8; 32], stretch: u64, interval: u64) -> u64 {
     u64::from_le_bytes(low) % interval
 }
 
-/// A kernel and the reference do not say the same.
+/// A disagreement of a kernel with the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
-    /// Name of the kernel.
+    /// The name of the kernel.
     pub kernel: &'static str,
     pub evidence: Evidence,
 }
 
-/// About what.
+/// The subject of a disagreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// Two verdicts on one check.
+    /// Different verdicts on one check.
     Check { check: Check, kernel: bool, reference: bool },
-    /// Something that was accepted with the kernel's verdicts and that the reference refuses, in the caller's words.
+    /// Something that was accepted with the kernel's verdicts and that the reference rejects, described by the caller.
     Accepted { what: String },
 }
 
-/// What the referee has done.
+/// Counters of the referee.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefereeCounts {
-    /// Checks of the sample.
+    /// Checks in the sample.
     pub sampled: u64,
     /// Checks decided again by [`Refereed::review`].
     pub reviewed: u64,
@@ -114,7 +118,7 @@ pub struct RefereeCounts {
 }
 
 impl Refereed {
-    /// Watches a kernel. `alarm` is told of disagreements, at most [`DISAGREEMENTS_MAX`] of them.
+    /// Watches a kernel. `alarm` is called for each of the first [`DISAGREEMENTS_MAX`] disagreements.
     pub fn new(kernel: Box<dyn Engine + Send>, sampling: Sampling, alarm: Box<Alarm>) -> Refereed {
         Refereed {
             kernel,
@@ -129,12 +133,12 @@ impl Refereed {
         }
     }
 
-    /// The reference, which nobody need watch.
+    /// The reference itself, which is not watched.
     pub fn reference() -> Refereed {
         Refereed::new(Box::new(Reference), Sampling::new([0; 32]), Box::new(|_| {}))
     }
 
-    /// The kernel itself, for measurements: nobody watches what it says there.
+    /// The kernel itself, for measurements: its verdicts are not watched.
     pub fn kernel(&self) -> &dyn Engine {
         &*self.kernel
     }
@@ -144,7 +148,7 @@ impl Refereed {
         self.is_trusted.load(Ordering::Acquire)
     }
 
-    /// Whether verdicts come from something else than the reference.
+    /// Whether verdicts come from a kernel other than the reference.
     pub fn is_watched(&self) -> bool {
         !self.is_reference() && self.is_trusted()
     }
@@ -162,8 +166,8 @@ impl Refereed {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Decides all checks by the reference and, as long as the kernel is trusted, holds what it says against that. Returns how often it
-    /// says something else.
+    /// Decides all checks with the reference and, while the kernel is trusted, compares its verdicts. Returns the
+    /// number of disagreements.
     ///
     /// # Panics
     /// If the two slices differ in length.
@@ -178,7 +182,9 @@ impl Refereed {
         self.compare(checks, &of_kernel, verdicts)
     }
 
-    /// The reference refuses what was accepted with the kernel's verdicts: the kernel has said something wrong once, whatever it says now.
+    /// Records that the reference rejects something that was accepted with the kernel's verdicts.
+    ///
+    /// The kernel returned a wrong verdict once, even if it returns the right one now.
     pub fn distrust(&self, what: String) {
         self.disagree(Evidence::Accepted { what });
     }
@@ -187,7 +193,7 @@ impl Refereed {
         self.kernel.name() == Reference.name()
     }
 
-    /// Whether the kernel is wrong about a check of the sample.
+    /// Whether the verdict of the kernel on any check in the sample is wrong.
     fn sample_differs(&self, checks: &[Check], verdicts: &[bool]) -> bool {
         let count = checks.len() as u64;
         let start = self.position.fetch_add(count, Ordering::Relaxed);
@@ -200,7 +206,7 @@ impl Refereed {
         differs
     }
 
-    /// Enters every difference; gives how many there are.
+    /// Records every difference and returns their number.
     fn compare(&self, checks: &[Check], of_kernel: &[bool], of_reference: &[bool]) -> u64 {
         let mut count = 0;
         for (check, (kernel, reference)) in checks.iter().zip(of_kernel.iter().zip(of_reference)) {
@@ -231,7 +237,7 @@ impl Refereed {
 }
 
 impl Engine for Refereed {
-    /// Of whoever decides now.
+    /// The name of the engine that decides now.
     fn name(&self) -> &'static str {
         if self.is_trusted() { self.kernel.name() } else { Reference.name() }
     }
@@ -245,12 +251,12 @@ impl Engine for Refereed {
             return;
         }
         let differs = self.sample_differs(checks, verdicts);
-        // Another thread may have found something meanwhile.
+        // Another thread may have found a disagreement in the meantime.
         if differs || !self.is_trusted() {
             let of_kernel = verdicts.to_vec();
             Reference.verify(checks, verdicts);
             if self.compare(checks, &of_kernel, verdicts) == 0 && differs {
-                self.distrust("a check of the sample, about which the reference said two things".to_owned());
+                self.distrust("a sampled check, for which the reference returned two different verdicts".to_owned());
             }
         }
     }

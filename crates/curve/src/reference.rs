@@ -1,5 +1,7 @@
-//! The reference: libsecp256k1 through crate `secp256k1`, one check at a time. Every other engine is held against it, and
-//! it alone decides a script that runs in exact mode. About 30 us of CPU a check.
+//! The reference: libsecp256k1 through the crate `secp256k1`, one check at a time.
+//!
+//! Every other engine is compared with it, and it alone decides a script that runs in exact mode. Cost: about 30 us of
+//! CPU time per check.
 
 use crate::{Check, Engine, PublicKeyBytes};
 use secp256k1::{Parity, PublicKey, Scalar, XOnlyPublicKey, ecdsa, schnorr};
@@ -32,8 +34,8 @@ impl Engine for Reference {
     }
 }
 
-/// A signature outside the ranges of r and s is no signature; s is brought to its lower form first, since libsecp256k1
-/// takes no other and consensus allows both (Core's `CPubKey::Verify`).
+/// Verifies an ECDSA signature (Core's `CPubKey::Verify`). r and s must be in range. s is normalized to its lower form
+/// first, since libsecp256k1 accepts no other and consensus allows both.
 fn ecdsa(key: &PublicKeyBytes, message: &[u8; 32], signature: &[u8; 64]) -> Option<()> {
     let key = PublicKey::from_slice(key.as_bytes()).ok()?;
     let mut signature = ecdsa::Signature::from_compact(signature).ok()?;

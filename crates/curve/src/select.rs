@@ -1,19 +1,19 @@
-//! Which engine decides: by name, after a self-test.
+//! Selects the signature engine by name, after a self-test.
 //!
-//! Input: a name as settings have it. Output: an engine that answered the fixed vectors rightly on this CPU. Invariant: the
-//! reference is always there, and a kernel that fails its self-test is never returned. Cost: building the generator's table,
-//! some 25 ms, and 72 checks a kernel. Must never: choose a kernel that the CPU lacks.
+//! Input: a name from the settings. Output: an engine that verified the fixed vectors correctly on this CPU. Invariant:
+//! the reference is always available, and a kernel that fails its self-test is never returned. Cost: building the
+//! generator's table, about 25 ms, and 72 checks per kernel. Must never: choose a kernel that the CPU does not support.
 
 use crate::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
 use std::fmt;
 
-/// What `-sigengine` takes.
+/// The values of `-sigengine`.
 pub const ENGINE_NAMES: [&str; 5] = ["auto", "reference", "avx2", "ifma256", "ifma512"];
 
-/// The engine chosen, and the kernels that failed their self-test on the way.
+/// The selected engine, and the faster kernels that failed their self-test.
 pub struct Chosen {
     pub engine: Box<dyn Engine + Send>,
-    /// Worth an alarm: this CPU computes wrongly, or a kernel does.
+    /// Worth a warning: this CPU or a kernel computes wrong results.
     pub failed: Vec<&'static str>,
 }
 
@@ -23,14 +23,14 @@ impl fmt::Debug for Chosen {
     }
 }
 
-/// Why a name gives no engine.
+/// Why no engine was selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChooseError {
     /// No engine has this name.
     Unknown,
-    /// This build or this CPU has no such kernel.
+    /// This build or this CPU does not support the kernel.
     Unavailable,
-    /// The kernel gave a wrong verdict for a fixed vector.
+    /// The kernel returned a wrong verdict for a fixed vector.
     SelfTestFailed,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for ChooseError {
 
 impl std::error::Error for ChooseError {}
 
-/// What this machine has, the fastest first, the reference last.
+/// Returns the engines of this machine, the fastest first, the reference last.
 pub fn engines() -> Vec<Box<dyn Engine + Send>> {
     let mut engines: Vec<Box<dyn Engine + Send>> = Vec::new();
     engines.extend(LaneEngine::available().into_iter().map(|engine| Box::new(engine) as Box<dyn Engine + Send>));
@@ -56,12 +56,13 @@ pub fn engines() -> Vec<Box<dyn Engine + Send>> {
     engines
 }
 
-/// The engine of a name of [`ENGINE_NAMES`]; `auto` is the fastest that passes its self-test.
+/// Returns the engine with a name of [`ENGINE_NAMES`]; `auto` is the fastest that passes its self-test.
 pub fn choose(name: &str) -> Result<Chosen, ChooseError> {
     choose_seeded(name, [0; 32])
 }
 
-/// The same. Whoever does not know the seed cannot compute the weights of a batch equation ([`LaneEngine::seeded`]).
+/// Like [`choose`], with a seed. Without knowledge of the seed, the weights of a batch equation cannot be computed
+/// ([`LaneEngine::seeded`]).
 pub fn choose_seeded(name: &str, seed: [u8; 32]) -> Result<Chosen, ChooseError> {
     let reference = || Box::new(Reference) as Box<dyn Engine + Send>;
     match name {
@@ -88,10 +89,11 @@ pub fn choose_seeded(name: &str, seed: [u8; 32]) -> Result<Chosen, ChooseError> 
     }
 }
 
-/// Lanes of each vector in the self-test: more than any kernel has, so that a group is full and another is not.
+/// Copies of each vector in the self-test: more than the lanes of any kernel, so that one group is full and another is
+/// not.
 const LANES: u8 = 12;
 
-/// Whether the kernel itself decides the fixed vectors, and rightly: in each lane, valid and invalid.
+/// Whether the kernel itself decides the fixed vectors correctly: valid and invalid ones in each lane.
 fn self_test(engine: &LaneEngine) -> bool {
     let vectors = vectors();
     let checks: Vec<Check> = vectors.iter().map(|(check, _)| *check).collect();
@@ -102,8 +104,9 @@ fn self_test(engine: &LaneEngine) -> bool {
     all_in_lanes && vectors.iter().zip(&verdicts).all(|((_, expected), verdict)| expected == verdict)
 }
 
-/// Made with libsecp256k1 from the secrets 0101..01 and 0202..02 and the messages (and tweaks) 4141..41 and 4242..42. In one
-/// round all even lanes hold and all odd lanes have a bit changed, in the next the other way round.
+/// Generated with libsecp256k1 from the secrets 0101..01 and 0202..02 and the messages (and tweaks) 4141..41 and
+/// 4242..42. In one round the checks in even lanes are valid and those in odd lanes have a bit changed, in the next the
+/// reverse.
 fn vectors() -> Vec<(Check, bool)> {
     let mut vectors = Vec::new();
     for (round, vector) in VECTORS.iter().enumerate() {
@@ -178,7 +181,7 @@ const VECTORS: [Vector; 2] = [
     },
 ];
 
-/// Digits of constants, read by the compiler.
+/// Parses the hexadecimal digits of constants at compile time.
 const fn hex<const SIZE: usize>(digits: &str) -> [u8; SIZE] {
     assert!(digits.len() == 2 * SIZE);
     let (digits, mut bytes, mut i) = (digits.as_bytes(), [0; SIZE], 0);

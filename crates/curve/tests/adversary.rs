@@ -1,12 +1,12 @@
-//! Batches made to be exceptional: the lanes give up on them early, and every verdict stays the reference's.
+//! Batches crafted to be exceptional: the lanes abandon them early, and every verdict equals that of the reference.
 
-#![allow(clippy::unwrap_used, reason = "tests fail on what cannot be")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_curve::limits::{EXCEPTIONAL_LANES_MAX, PORTION_CHECKS_MAX};
 use lydian_curve::{Check, Engine, LaneEngine, PublicKeyBytes, Reference, Tally};
 use secp256k1::{Message, PublicKey, Scalar, SecretKey, ecdsa};
 
-/// Lanes of the widest kernel: what is begun is ended.
+/// Lanes of the widest kernel: a group that was started is finished.
 const WIDTH_MAX: usize = 8;
 
 fn secret(number: usize) -> SecretKey {
@@ -27,8 +27,8 @@ fn honest(number: usize, holds: bool) -> Check {
     }
 }
 
-/// message = r d and s = 2 r d for R = G: the two points whose sum is R are equal; with the other parity of the key they are
-/// opposite, and their sum is no point.
+/// message = r d and s = 2 r d for R = G: the two points with the sum R are equal; with the other parity of the key
+/// they are opposite, and their sum is infinity.
 fn exceptional(number: usize, holds: bool) -> Check {
     let mut one = [0; 32];
     one[31] = 1;
@@ -51,7 +51,7 @@ fn engines() -> Vec<LaneEngine> {
     engines
 }
 
-/// Verifies, compares with the reference, and says who decided.
+/// Verifies the checks, compares with the reference, and returns how many each of them decided.
 fn run(engine: &LaneEngine, checks: &[Check]) -> Tally {
     let before = engine.tally();
     let (mut got, mut expected) = (vec![false; checks.len()], vec![true; checks.len()]);
@@ -66,8 +66,8 @@ fn count(number: usize) -> u64 {
     number.try_into().unwrap()
 }
 
-/// Exceptional checks, then as many honest ones: up to the limit the honest ones keep their lanes; one group above it they lose
-/// them.
+/// Exceptional checks, followed by 64 honest ones: up to the limit the honest ones are decided in lanes, one group
+/// above it by the reference.
 ///
 /// limit: EXCEPTIONAL_LANES_MAX at
 /// limit: EXCEPTIONAL_LANES_MAX above
@@ -86,13 +86,14 @@ fn lanes_are_given_up_above_the_limit() {
                 engine.name()
             );
         }
-        // And the next batch has all lanes again.
+        // The next batch uses all lanes again.
         let checks: Vec<Check> = (0..64).map(|i| honest(i + 1, i % 5 != 0)).collect();
         assert_eq!(run(&engine, &checks), Tally { lanes: 64, reference: 0 });
     }
 }
 
-/// Mixtures by an adversary who knows the limit: each portion's honest checks before, between and behind the exceptional ones.
+/// Mixtures by an adversary who knows the limit: honest checks before, between and after the exceptional ones of a
+/// portion.
 #[test]
 fn mixtures_are_decided_as_the_reference_decides() {
     let honest: Vec<Check> = (0..PORTION_CHECKS_MAX).map(|i| honest(i + 1, i % 3 != 0)).collect();
@@ -102,15 +103,15 @@ fn mixtures_are_decided_as_the_reference_decides() {
     };
     let size = count(PORTION_CHECKS_MAX);
     for engine in LaneEngine::available() {
-        // One lane of eight: all others stay in lanes.
+        // One exceptional lane out of eight: all others stay in lanes.
         assert_eq!(run(&engine, &mixture(&|i| i % 8 == 3)), Tally { lanes: size / 8 * 7, reference: size / 8 });
-        // Half of them, and half behind: exactly as many are useful as wasted.
+        // Every second one, and the second half: equal numbers of useful and wasted lanes.
         assert_eq!(run(&engine, &mixture(&|i| i % 2 == 1)), Tally { lanes: size / 2, reference: size / 2 });
         let half = PORTION_CHECKS_MAX / 2;
         assert_eq!(run(&engine, &mixture(&|i| i >= half)), Tally { lanes: size / 2, reference: size / 2 });
         // All of them: none in lanes.
         assert_eq!(run(&engine, &bad), Tally { lanes: 0, reference: size });
-        // Portions in turn: each begins anew.
+        // Consecutive portions: the count starts again with each.
         let both = [mixture(&|_| true), mixture(&|_| false)].concat();
         assert_eq!(run(&engine, &both), Tally { lanes: size, reference: size });
     }

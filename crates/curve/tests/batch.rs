@@ -1,6 +1,8 @@
-//! Schnorr checks by one equation, against libsecp256k1: mixtures, culprits, points that meet, limits, and who decided what.
+//! Schnorr checks by one equation, compared with libsecp256k1.
+//!
+//! Covers mixtures, false checks, points that meet, limits, and which implementation decided which checks.
 
-#![allow(clippy::unwrap_used, reason = "tests fail on what cannot be")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_curve::limits::{BATCH_CHECKS_MAX, BATCH_CHECKS_MIN};
 use lydian_curve::{Check, Engine, LaneEngine, Reference};
@@ -23,18 +25,18 @@ fn signed(secret: &SecretKey, number: u32) -> Check {
     Check::Schnorr { key: pair.x_only_public_key().0.to_byte_array(), message, signature }
 }
 
-/// Valid checks, every one with its key.
+/// Valid checks, each with its own key.
 fn distinct(count: usize) -> Vec<Check> {
     (0..u32::try_from(count).unwrap()).map(|number| signed(&secret(number), number)).collect()
 }
 
-/// With the secret of an even y.
+/// The x-only key, and the secret of the point with even y.
 fn even(secret: SecretKey) -> ([u8; 32], SecretKey) {
     let (key, parity) = Keypair::from_secret_key(&secret).x_only_public_key();
     (key.to_byte_array(), if parity == Parity::Odd { secret.negate() } else { secret })
 }
 
-/// A signature whose nonce is chosen.
+/// A signature with a given nonce.
 fn signed_with(secret: SecretKey, nonce: SecretKey, number: u32) -> Check {
     let ((key, secret), (r, nonce)) = (even(secret), even(nonce));
     let message = sha256(&number.to_le_bytes());
@@ -46,7 +48,7 @@ fn signed_with(secret: SecretKey, nonce: SecretKey, number: u32) -> Check {
     Check::Schnorr { key, message, signature }
 }
 
-/// Asserts that the verdicts are the reference's and returns what the engine counted meanwhile.
+/// Asserts that the verdicts are those of the reference and returns what the engine counted in the meantime.
 fn compare(engine: &LaneEngine, checks: &[Check]) -> Counts {
     let before = (engine.together(), engine.tally().reference);
     let (mut got, mut expected) = (vec![false; checks.len()], vec![true; checks.len()]);
@@ -58,7 +60,7 @@ fn compare(engine: &LaneEngine, checks: &[Check]) -> Counts {
     Counts { together: engine.together() - before.0, reference: engine.tally().reference - before.1 }
 }
 
-/// Who decided how many checks.
+/// Numbers of checks decided by one equation, and by the reference.
 #[derive(Debug)]
 struct Counts {
     together: u64,
@@ -90,7 +92,8 @@ fn batches_at_their_limits() {
     }
 }
 
-/// Keys and R that are no points are told at once; the equation stands for the others. Numbers out of range never enter it.
+/// Checks with a key or R that is not a point are rejected at once; the equation decides the others. Numbers out of
+/// range never enter it.
 #[test]
 fn what_is_no_point_leaves_the_equation() {
     let mut checks = distinct(BATCH_CHECKS_MIN + 40);
@@ -105,7 +108,8 @@ fn what_is_no_point_leaves_the_equation() {
         }
         off_curve += u64::from(i / 100 % 4 == 1 || i / 100 % 4 == 2);
     }
-    // Numbers above p and n are the reference's; of the rest, those that still are points are false and spoil the equation.
+    // The reference decides numbers above p and n. The remaining changed checks that are still points are false, so the
+    // equation does not hold.
     for engine in engines() {
         assert_eq!(compare(&engine, &checks).reference, off_curve, "{}", engine.name());
     }
@@ -113,7 +117,7 @@ fn what_is_no_point_leaves_the_equation() {
     for (i, check) in checks.iter_mut().enumerate().filter(|(i, _)| i % 500 == 3) {
         let (key, _, signature) = parts(check);
         let x = if i % 1000 == 3 { key } else { signature.first_chunk_mut().unwrap() };
-        // 5 is no x of the curve.
+        // No point on the curve has x = 5.
         *x = [0; 32];
         x[31] = 5;
     }
@@ -123,7 +127,7 @@ fn what_is_no_point_leaves_the_equation() {
     }
 }
 
-/// One check that is false, wherever it is, is found; and two whose errors would cancel if all weights were equal.
+/// A single false check is found at any position; so are two with errors that would cancel if all weights were equal.
 #[test]
 fn culprits_are_found() {
     let checks = distinct(BATCH_CHECKS_MIN + 1);
@@ -144,7 +148,8 @@ fn culprits_are_found() {
     }
 }
 
-/// Equal keys are merged, R too where it is a key. Equal points that meet in a bucket are exceptional: one by one then.
+/// Equal keys are merged. Other equal points that meet in a bucket are exceptional: the checks are then verified
+/// individually.
 #[test]
 fn points_that_meet() {
     let count = u32::try_from(BATCH_CHECKS_MIN).unwrap();
@@ -154,7 +159,7 @@ fn points_that_meet() {
     let nonce_is_key: Vec<Check> = (0..count).map(|number| signed_with(secret(1), secret(1), number)).collect();
     let own_nonces: Vec<Check> = (0..count).map(|number| signed_with(secret(number), secret(number), number)).collect();
     let same: Vec<Check> = vec![signed(&secret(1), 1); BATCH_CHECKS_MIN];
-    // Sums of some keys are sums of others: 1 + 4 = 2 + 3.
+    // Different sums of keys are equal: 1 + 4 = 2 + 3.
     let counted = |number: u32| {
         let mut secret = [0x5a; 32];
         secret[28..].copy_from_slice(&number.to_be_bytes());
@@ -179,7 +184,7 @@ fn points_that_meet() {
     }
 }
 
-/// Whatever the seed is, and beside checks of other kinds.
+/// The equation works with any seed, and with checks of other kinds in the same batch.
 #[test]
 fn seeds_and_neighbours() {
     let mut checks = distinct(BATCH_CHECKS_MIN);

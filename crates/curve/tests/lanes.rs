@@ -1,9 +1,10 @@
-//! Every lane kernel of this CPU, and the plain twin, against libsecp256k1: signatures in every way valid and invalid, scalars
-//! and points at which the formulas are exceptional, and who decided what.
+//! Compares every lane kernel of this CPU, and the plain lanes, with libsecp256k1.
 //!
-//! `LYDIAN_LANE_CHECKS` sets how many random checks are compared; `make fuzz` asks for more.
+//! Covers valid and invalid signatures of all kinds, scalars and points for which the formulas are exceptional, and
+//! which implementation decided which checks. `LYDIAN_LANE_CHECKS` sets the number of random checks; `make fuzz` uses
+//! more.
 
-#![allow(clippy::unwrap_used, reason = "tests fail on what cannot be")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_curve::limits::{EXCEPTIONAL_LANES_MAX, LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
 use lydian_curve::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
@@ -11,7 +12,7 @@ use lydian_hash::BIP0340_CHALLENGE;
 use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa};
 use std::io::Write;
 
-/// Random checks compared where the environment does not say.
+/// Number of random checks if the environment variable is not set.
 const CHECKS: usize = 1_000_000;
 
 const ORDER: [u8; 32] = *b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xba\xae\xdc\xe6\xaf\x48\xa0\x3b\xbf\xd2\x5e\x8c\xd0\x36\x41\x41";
@@ -24,7 +25,7 @@ fn engines() -> Vec<LaneEngine> {
     engines
 }
 
-/// Asserts that an engine's verdicts are the reference's, and returns how many hold.
+/// Asserts that an engine's verdicts are those of the reference, and returns how many checks hold.
 fn compare(engine: &LaneEngine, checks: &[Check]) -> usize {
     let (mut got, mut expected) = (vec![false; checks.len()], vec![true; checks.len()]);
     engine.verify(checks, &mut got);
@@ -106,7 +107,7 @@ fn inverse(a: &SecretKey) -> SecretKey {
     })
 }
 
-/// A nonce of ECDSA with what makes a signature of it by any key cheap.
+/// An ECDSA nonce with the values for a cheap signature by any key.
 struct Nonce {
     r: [u8; 32],
     inverse: SecretKey,
@@ -116,7 +117,7 @@ struct Nonce {
 struct Pool {
     keys: Vec<(SecretKey, PublicKey)>,
     nonces: Vec<Nonce>,
-    /// Secret and x of points with an even y.
+    /// The secrets and x of points with even y.
     even: Vec<(SecretKey, [u8; 32])>,
     tweaks: Vec<Check>,
 }
@@ -146,7 +147,7 @@ impl Pool {
         Pool { keys, nonces, even, tweaks: tweaks.collect() }
     }
 
-    /// Valid.
+    /// A valid check.
     fn check(&self, numbers: &mut Numbers) -> Check {
         match numbers.below(16) {
             0 => self.tweaks[numbers.below(self.tweaks.len())],
@@ -188,7 +189,7 @@ fn join(r: [u8; 32], s: [u8; 32]) -> [u8; 64] {
     signature
 }
 
-/// Numbers at which something changes.
+/// A number at or near an edge.
 fn edge(numbers: &mut Numbers) -> [u8; 32] {
     let base = [[0; 32], ORDER, PRIME, half_order(), p_less_n(), [0xff; 32]][numbers.below(6)];
     near(base, i32::try_from(numbers.below(7)).unwrap() - 3)
@@ -200,7 +201,7 @@ fn p_less_n() -> [u8; 32] {
     apart
 }
 
-/// One of the ways to be wrong, or at an edge.
+/// Changes a check in one of several ways, to an invalid value or an edge.
 fn spoil(check: &mut Check, numbers: &mut Numbers) {
     let flip = |bytes: &mut [u8], numbers: &mut Numbers| {
         let bit = numbers.below(8 * bytes.len());
@@ -249,7 +250,7 @@ fn spoiled_key(key: &PublicKeyBytes, way: usize, numbers: &mut Numbers) -> Publi
             let bit = 8 + numbers.below(8 * bytes.len() - 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
-        // Half of all x belong to no point.
+        // Half of all x are not the coordinate of a point.
         7 => bytes[1..].copy_from_slice(&if numbers.below(2) == 0 { edge(numbers) } else { numbers.bytes() }),
         // The same point, uncompressed or hybrid (right or wrong), or off the curve.
         _ => {
@@ -261,7 +262,7 @@ fn spoiled_key(key: &PublicKeyBytes, way: usize, numbers: &mut Numbers) -> Publi
     PublicKeyBytes::new(&bytes).unwrap()
 }
 
-/// A third of the checks are spoiled. Batches have every size, so that lanes are filled in every way.
+/// A third of the checks are changed. Batches have various sizes, so that lanes are filled in every way.
 ///
 /// checklist: 59
 #[test]
@@ -269,7 +270,7 @@ fn random_checks_against_the_reference() {
     let count = std::env::var("LYDIAN_LANE_CHECKS").map_or(CHECKS, |text| text.parse().unwrap());
     let seed = 0x6c61_6e65;
     for (i, engine) in LaneEngine::available().iter().enumerate() {
-        // The slower ones get a tenth.
+        // The slower engines get a tenth.
         let count = if i == 0 { count } else { count / 10 };
         std::thread::scope(|scope| {
             for thread in 0..2 {
@@ -308,7 +309,7 @@ fn compare_random(engine: &LaneEngine, count: usize, seed: u64) {
     assert!(valid * 100 > done * 60 && valid * 100 < done * 75, "{valid} of {done} are valid");
 }
 
-/// Slow kernels too: fewer of the same.
+/// The same with fewer checks, for slow kernels too.
 #[test]
 fn random_checks_on_every_kernel() {
     for engine in engines() {
@@ -318,7 +319,7 @@ fn random_checks_on_every_kernel() {
     }
 }
 
-/// A valid signature whose two multipliers are u and v, by the key d: r = x(u + v d), s = r / v, message = u s.
+/// A valid signature by the key d with the multipliers u and v: r = x(u + v d), s = r / v, message = u s.
 fn from_multipliers(u: Option<&SecretKey>, v: &SecretKey, d: &SecretKey) -> Option<Check> {
     let product = times(v, d);
     let sum = match u {
@@ -332,15 +333,15 @@ fn from_multipliers(u: Option<&SecretKey>, v: &SecretKey, d: &SecretKey) -> Opti
     Some(Check::Ecdsa { key, message, signature: join(r, s.to_secret_bytes()) })
 }
 
-/// Multipliers that make the formulas add equal and opposite points: at every window of either multiplication, through the
-/// endomorphism, and in the last sum.
+/// Multipliers for which the formulas add equal and opposite points: at every window of both multiplications, through
+/// the endomorphism, and in the last sum.
 #[test]
 fn exceptional_multipliers() {
     let (one, lambda) = (scalar(small(1)), scalar(LAMBDA));
     let mut multipliers: Vec<SecretKey> = (1..34).map(|i| scalar(small(i))).collect();
     let mut power = one;
     for bit in 0..256 {
-        // Twice a digit of a window, and its neighbours: the sum before the window equals what is added.
+        // Twice a digit of a window, and its neighbours: the sum before the window equals the addend.
         if bit % 13 < 2 || bit % 5 < 2 {
             multipliers.extend([
                 power,
@@ -360,14 +361,14 @@ fn exceptional_multipliers() {
     for (i, v) in multipliers.iter().enumerate() {
         let equal = times(v, &d);
         checks.extend(from_multipliers(Some(&equal), v, &d));
-        // Opposite points: their sum is no point, so a neighbour stands for the valid signature.
+        // Opposite points: their sum is infinity, so a neighbour is used for the valid signature.
         let opposite = equal.negate();
         checks.extend(opposite.add_tweak(&Scalar::ONE).ok().and_then(|u| from_multipliers(Some(&u), v, &d)));
         checks.extend(from_multipliers(None, v, &d));
         checks.extend(from_multipliers(Some(v), &multipliers[(7 * i + 3) % multipliers.len()], &d));
         checks.extend(from_multipliers(Some(v), v, &one));
     }
-    // And invalid ones with the same multipliers: another r.
+    // Invalid checks with the same multipliers: another r.
     let wrong: Vec<Check> = checks
         .iter()
         .filter_map(|check| {
@@ -377,19 +378,19 @@ fn exceptional_multipliers() {
         })
         .collect();
     for engine in engines() {
-        // In batches so small that exceptional lanes do not keep the others out.
+        // In small batches, so that exceptional lanes do not exclude the others.
         for (valid, wrong) in checks.chunks(EXCEPTIONAL_LANES_MAX).zip(wrong.chunks(EXCEPTIONAL_LANES_MAX)) {
             assert_eq!(compare(&engine, valid), valid.len());
             assert_eq!(compare(&engine, wrong), 0);
         }
         let tally = engine.tally();
-        // Equal points and messages of zero, at least, are exceptional.
+        // At least equal points and messages of zero are exceptional.
         assert!(tally.reference >= u64::try_from(2 * multipliers.len()).unwrap(), "{}: {tally:?}", engine.name());
         assert!(tally.lanes >= u64::try_from(multipliers.len()).unwrap(), "{}: {tally:?}", engine.name());
     }
 }
 
-/// Opposite points give infinity, which no x equals, whatever r claims.
+/// Opposite points give infinity, which has no x, so no r is valid.
 #[test]
 fn sums_at_infinity_are_invalid() {
     let (d, mut checks) = (scalar([0x5a; 32]), Vec::new());
@@ -403,7 +404,7 @@ fn sums_at_infinity_are_invalid() {
         let tweak = if internal.1 == Parity::Even { scalar(small(i)).negate() } else { scalar(small(i)) };
         let (tweak, internal) = (tweak.to_secret_bytes(), internal.0.to_byte_array());
         checks.push(Check::Tweak { output: internal, is_odd: false, internal, tweak });
-        // And equal points, which are valid.
+        // Equal points, which are valid.
         let (sum, parity) = {
             let point = scalar(small(2 * i));
             Keypair::from_secret_key(&point).x_only_public_key()
@@ -424,7 +425,7 @@ fn sums_at_infinity_are_invalid() {
     }
 }
 
-/// r stands for r + n too where that is below p. The points come from x itself: key = R - u G with v = 1.
+/// r also matches x = r + n if that is below p. The points are derived from x: key = R - u G with v = 1.
 #[test]
 fn x_above_the_order() {
     let mut checks = Vec::new();
@@ -444,12 +445,13 @@ fn x_above_the_order() {
     }
     for engine in engines() {
         assert_eq!(compare(&engine, &checks), 40);
-        assert_eq!(engine.tally().lanes, 0, "two candidates for x are the reference's");
+        assert_eq!(engine.tally().lanes, 0, "the reference decides if x has two candidates");
     }
 }
 
-/// Valid signatures whose s or message is at an edge: s = 1, n / 2 - 1, n / 2, n / 2 + 1, n - 1; a message of 0, 1, n - 1, n, n + 1,
-/// p and 2^256 - 1. In every lane, and beside them each with one bit changed.
+/// Valid signatures with s or the message at an edge, in every lane, and the same with one bit changed.
+///
+/// s = 1, n / 2 - 1, n / 2, n / 2 + 1, n - 1; a message of 0, 1, n - 1, n, n + 1, p and 2^256 - 1.
 #[test]
 fn valid_signatures_at_edges() {
     let (d, k) = (scalar([0x5a; 32]), scalar([0x33; 32]));
@@ -467,7 +469,7 @@ fn valid_signatures_at_edges() {
     let messages = (0..5)
         .flat_map(|i| [near(ORDER, i - 2), near([0xff; 32], -i), near(PRIME, i - 2), small(i.unsigned_abs().into())]);
     for message in messages {
-        // s = (message + r d) / k, where the message counts modulo n.
+        // s = (message + r d) / k, with the message modulo n.
         let residue = if message < ORDER { message } else { less_order(message).unwrap() };
         let sum = match SecretKey::from_secret_bytes(residue) {
             Ok(message) => rd.add_tweak(&Scalar::from(message)).unwrap(),
@@ -489,13 +491,13 @@ fn valid_signatures_at_edges() {
             assert_eq!(compare(&engine, &checks), checks.len(), "{}", engine.name());
         }
         let tally = engine.tally();
-        // Hashes of 0 and n leave no u G, which is exceptional.
+        // For hashes of 0 and n, u G is infinite, which is exceptional.
         assert_eq!(tally.reference, 9 * 4, "{}", engine.name());
         assert_eq!(compare(&engine, &spoiled), 0, "{}", engine.name());
     }
 }
 
-/// value - n, for a value from n to 2^256.
+/// value - n, or `None` if the value is below n.
 fn less_order(value: [u8; 32]) -> Option<[u8; 32]> {
     let (mut apart, mut carry) = ([0; 32], 0);
     for i in (0..32).rev() {
@@ -506,15 +508,15 @@ fn less_order(value: [u8; 32]) -> Option<[u8; 32]> {
     (carry == 0).then_some(apart)
 }
 
-/// Every number at which something changes in every field of every kind, with every other: r in [n, p), hashes of 0 and n, s = n / 2
-/// +- 1, keys off the curve among them.
+/// Combinations of edge values in the fields of every kind of check, including r in [n, p), hashes of 0 and n,
+/// keys off the curve, and s = n / 2 +- 1.
 #[test]
 fn edges_in_every_field_with_every_other() {
     let mut edges: Vec<[u8; 32]> = Vec::new();
     for base in [[0; 32], ORDER, PRIME, half_order(), p_less_n()] {
         edges.extend((-1..=1).map(|offset| near(base, offset)));
     }
-    // Between n and p, between p and 2^256, and a point's x.
+    // Between n and p, between p and 2^256, and the x of a point.
     edges.extend([
         near(ORDER, 1_000_000),
         near([0xff; 32], -900),
@@ -545,7 +547,7 @@ fn edges_in_every_field_with_every_other() {
     }
 }
 
-/// Wholly random bytes, and bytes that are nearly all alike.
+/// Fully random bytes, and bytes that are nearly all equal.
 fn any_bytes<const SIZE: usize>(numbers: &mut Numbers) -> [u8; SIZE] {
     let mut bytes = [0; SIZE];
     bytes.fill([0, 0xff, numbers.next().to_be_bytes()[0]][numbers.below(3)]);
@@ -557,7 +559,8 @@ fn any_bytes<const SIZE: usize>(numbers: &mut Numbers) -> [u8; SIZE] {
     bytes
 }
 
-/// Any bytes at all as key, message or signature, in batches of every size: the reference's verdict, and no panic.
+/// Arbitrary bytes as key, message or signature, in batches of various sizes, give the verdict of the reference, and no
+/// panic.
 #[test]
 fn any_bytes_at_all() {
     for engine in engines() {
@@ -579,7 +582,7 @@ fn any_check(numbers: &mut Numbers) -> Check {
     let message = any_bytes(numbers);
     match numbers.below(3) {
         0 => loop {
-            // Of any length and first byte: what a key must look like is asked of the type alone.
+            // Any length and first byte: only the type checks the form of a key.
             let bytes: [u8; 65] = any_bytes(numbers);
             let mut bytes = bytes[..[33, 33, 33, 65, 65, numbers.below(66)][numbers.below(6)]].to_vec();
             if let Some(first) = bytes.first_mut() {
@@ -604,7 +607,7 @@ fn any_check(numbers: &mut Numbers) -> Check {
     }
 }
 
-/// The limits of a batch; the verdict of one check depends on no other.
+/// Batches at their limits; the verdict of a check does not depend on other checks.
 ///
 /// limit: LANE_CHECKS_MIN at
 /// limit: LANE_CHECKS_MIN above
@@ -628,12 +631,12 @@ fn batches_of_every_size() {
             engine.verify(&checks[..size], &mut verdicts);
             assert!(verdicts.iter().all(|holds| *holds), "{size}");
             let lanes = engine.tally().lanes - before.lanes;
-            // What is left of a full portion is again a batch, here of one.
+            // The checks that remain after a full portion are a batch of their own, here of one check.
             let alone = size % PORTION_CHECKS_MAX;
             let expected = if alone < LANE_CHECKS_MIN { size - alone } else { size };
             assert_eq!(lanes, u64::try_from(expected).unwrap(), "{size}");
         }
-        // One wrong check in any place spoils itself only.
+        // A wrong check at any position affects only its own verdict.
         for at in 0..24 {
             let mut batch = checks[..24].to_vec();
             if let Check::Ecdsa { message, .. } = &mut batch[at] {
@@ -646,7 +649,7 @@ fn batches_of_every_size() {
     }
 }
 
-/// Kernels leave the rounding mode and the exception flags of the caller's floating-point unit alone.
+/// Kernels leave the rounding mode and the exception masks of the caller's floating-point unit unchanged.
 #[cfg(target_arch = "x86_64")]
 #[test]
 #[allow(unsafe_code, reason = "there is no safe way to read the register")]
@@ -668,12 +671,12 @@ fn floating_point_state_is_untouched() {
         engine.verify(&checks, &mut verdicts);
         assert_eq!(state() & CONTROL, before & CONTROL, "{}", engine.name());
         assert!(verdicts.iter().all(|holds| *holds));
-        // It was the kernel that ran.
+        // The kernel itself decided the checks.
         assert!(engine.tally().lanes > 50, "{}", engine.name());
     }
 }
 
-/// Says a count even of a test that passes: past the capture of the test harness.
+/// Prints a line even if the test passes, bypassing the output capture of the test harness.
 fn report(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }

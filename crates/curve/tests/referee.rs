@@ -1,7 +1,7 @@
-//! The referee before kernels that lie: in both directions, found by the sample and by a review; and before honest ones, which it never
-//! accuses.
+//! The referee with kernels that return wrong verdicts, in both directions, found by the sample and by a review; and
+//! with honest kernels, for which it never reports a disagreement.
 
-#![allow(clippy::unwrap_used, reason = "tests fail on what cannot be")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_curve::limits::DISAGREEMENTS_MAX;
 use lydian_curve::{Check, Disagreement, Engine, Evidence, LaneEngine, PublicKeyBytes, Refereed, Reference, Sampling};
@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Says the opposite of the truth about some checks.
+/// An engine that returns the wrong verdict for some checks.
 struct Liar {
     lies_about: fn(&Check) -> bool,
     calls: Arc<AtomicUsize>,
@@ -44,7 +44,7 @@ fn number(check: &Check) -> u32 {
     }
 }
 
-/// A check of some kind; a third of them do not hold.
+/// An ECDSA or Schnorr check; a third of them do not hold.
 fn check(number: u32) -> Check {
     let secret = SecretKey::from_secret_bytes([3; 32]).unwrap();
     let pair = Keypair::from_secret_key(&secret);
@@ -92,7 +92,7 @@ fn verify(engine: &dyn Engine, checks: &[Check]) -> Vec<bool> {
     verdicts
 }
 
-/// A true check said to be false (12) and a false one said to be true (13).
+/// A valid check with the verdict false (12) and an invalid one with the verdict true (13).
 #[test]
 fn a_lie_ends_the_kernel_and_the_batch_is_decided_again() {
     for (lies_about, lie) in [(12, false), (13, true)] {
@@ -101,7 +101,7 @@ fn a_lie_ends_the_kernel_and_the_batch_is_decided_again() {
         let (first, second) = (checks(0..10), checks(10..40));
         assert_eq!(verify(&referee, &first), truth(&first));
         assert!(referee.is_trusted() && referee.is_watched() && referee.name() == "liar");
-        assert_eq!(verify(&referee, &second), truth(&second), "the batch in hand is decided again");
+        assert_eq!(verify(&referee, &second), truth(&second), "the current batch is decided again");
         assert!(!referee.is_trusted() && !referee.is_watched() && referee.name() == "reference");
         let evidence = Evidence::Check { check: check(lies_about), kernel: lie, reference: !lie };
         let expected = vec![Disagreement { kernel: "liar", evidence }];
@@ -109,14 +109,15 @@ fn a_lie_ends_the_kernel_and_the_batch_is_decided_again() {
         assert_eq!((referee.counts().sampled, referee.counts().disagreements), (40, 1));
         let before = calls.load(Ordering::Relaxed);
         assert_eq!(verify(&referee, &second), truth(&second));
-        assert_eq!(calls.load(Ordering::Relaxed), before, "the kernel is not asked any more");
+        assert_eq!(calls.load(Ordering::Relaxed), before, "the kernel is not called any more");
         let mut verdicts = vec![false; second.len()];
         assert_eq!(referee.review(&second, &mut verdicts), 0);
         assert_eq!((verdicts, calls.load(Ordering::Relaxed)), (truth(&second), before), "nor in a review");
     }
 }
 
-/// A kernel that lies about all checks is found by the first one of the sample: at most a stretch and what is left of the one before.
+/// A kernel that is wrong about all checks is detected at the first sampled check: within the rest of the current
+/// stretch and the next one.
 #[test]
 fn the_sample_has_one_place_in_each_stretch() {
     let (kernel, _) = liar(|_| true);
@@ -140,7 +141,7 @@ fn the_sample_has_one_place_in_each_stretch() {
     assert_eq!((honest.counts().sampled, honest.counts().disagreements), (2, 0));
 }
 
-/// Which check is sampled is the seed's secret: over seeds each place comes about as often as any other.
+/// The seed decides which check is sampled: over many seeds each place occurs about equally often.
 #[test]
 fn the_sample_depends_on_the_seed() {
     let mut times = [0; 4];
@@ -163,7 +164,7 @@ fn a_review_finds_what_the_sample_does_not() {
     let (referee, told) = watched(kernel, u64::MAX, 0);
     let all = checks(0..40);
     let said = verify(&referee, &all);
-    assert_ne!(said[30], truth(&all)[30], "the lie passes");
+    assert_ne!(said[30], truth(&all)[30], "the wrong verdict is not detected");
     let mut verdicts = said;
     assert_eq!(referee.review(&all[..30], &mut verdicts[..30]), 0);
     assert!(referee.is_trusted());
@@ -195,7 +196,7 @@ fn disagreements_are_limited_and_counted() {
     }
 }
 
-/// Many threads, one of which meets the lie: after it nobody is given a verdict of the kernel.
+/// One of many threads meets the wrong verdict: after that, no thread gets a verdict of the kernel.
 #[test]
 fn threads_learn_of_it_at_once() {
     let (kernel, calls) = liar(|c| number(c) == 77);
@@ -239,7 +240,7 @@ fn honest_kernels_are_never_accused_and_the_reference_is_not_watched() {
         assert_eq!(referee.review(&all, &mut verdicts), 0);
         assert!(referee.is_trusted() && told.lock().unwrap().is_empty());
         assert_eq!(referee.counts().reviewed, 359);
-        assert!((119..=120).contains(&referee.counts().sampled), "one place in each stretch, the last may lie outside");
+        assert!((119..=120).contains(&referee.counts().sampled), "one place in each stretch, the last may be outside");
     }
     let referee = Refereed::reference();
     assert_eq!(verify(&referee, &all), expected);

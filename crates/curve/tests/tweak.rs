@@ -40,7 +40,7 @@ fn tweaks_and_their_parities() {
     }
 }
 
-/// A zero tweak leaves the key as it is, with even y; nothing forbids it.
+/// A zero tweak leaves the key unchanged, with even y; no rule forbids it.
 /// checklist: 59
 #[test]
 fn a_zero_tweak_is_a_tweak() {
@@ -55,7 +55,7 @@ fn what_is_out_of_range_is_refused() {
     let internal = key(7).to_byte_array();
     assert!(!holds(internal, false, internal, ORDER), "a tweak of the order would be zero");
     assert!(!holds(internal, false, internal, [0xff; 32]));
-    // No x of the curve is 5, and none is as large as the field.
+    // No point on the curve has x = 5, and x must be below the field size.
     let mut five = [0; 32];
     five[31] = 5;
     for not_a_key in [five, [0xff; 32], [0; 32]] {

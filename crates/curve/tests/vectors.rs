@@ -1,4 +1,4 @@
-//! The reference engine and the lanes against published vectors: BIP-0340 (Schnorr) and Wycheproof (ECDSA).
+//! Tests the reference engine and the lanes with published vectors: BIP-0340 (Schnorr) and Wycheproof (ECDSA).
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests read their data and fail on a bad file")]
 
@@ -16,7 +16,7 @@ fn testdata(path: &str) -> Vec<u8> {
     std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// Says a count even of a test that passes: past the capture of the test harness.
+/// Prints a line even if the test passes, bypassing the output capture of the test harness.
 fn report(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
@@ -26,7 +26,7 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// Every engine of this CPU, the plain lanes too.
+/// Every engine of this CPU, including the plain lanes.
 struct Judges(Vec<LaneEngine>);
 
 impl Judges {
@@ -34,7 +34,8 @@ impl Judges {
         Judges(LaneEngine::available().into_iter().chain([LaneEngine::plain()]).collect())
     }
 
-    /// The reference's verdict; the lanes must say the same in each lane. They take keys in compressed form.
+    /// Returns the verdict of the reference; every lane must return the same one. The lanes get keys in compressed
+    /// form.
     fn holds(&self, check: Check) -> bool {
         let verdict = Reference.check(&check);
         let mut compressed = check;
@@ -51,7 +52,7 @@ impl Judges {
         verdict
     }
 
-    /// That each engine itself decided at least so many of the checks.
+    /// Asserts that each engine itself decided at least this number of checks.
     fn assert_decided(&self, at_least: u64) {
         for engine in &self.0 {
             let tally = engine.tally();
@@ -66,8 +67,8 @@ impl Judges {
     }
 }
 
-/// BIP-0340's file. Consensus signs 32-byte messages only, so a [`Check`] has no other; the four vectors of other lengths
-/// are put to the library behind the reference engine.
+/// The file of BIP-0340. Consensus has only 32-byte messages, so a [`Check`] supports no others; the four vectors with
+/// other lengths are verified by the library behind the reference engine.
 ///
 /// checklist: 59
 #[test]
@@ -99,7 +100,7 @@ fn bip340_test_vectors() {
     assert_eq!(other_length, ["15", "16", "17", "18"]);
 }
 
-/// Wycheproof's verdicts are those of strict DER and low s; beneath them lies what consensus says, that s may be high.
+/// Wycheproof's verdicts require strict DER and low s; the verdicts of consensus differ only in that s may be high.
 ///
 /// checklist: 41, 59
 #[test]
@@ -112,7 +113,7 @@ fn wycheproof_ecdsa() {
         for test in group["tests"].as_array().unwrap() {
             let message = sha256(&hex(test["msg"].as_str().unwrap()));
             let der = hex(test["sig"].as_str().unwrap());
-            // Strict: the bytes that DER itself would write for the numbers read.
+            // Strict: the bytes must equal the DER encoding of the parsed numbers.
             let strict = Signature::from_der(&der).ok().filter(|read| read.serialize_der()[..] == der[..]);
             let accepted = strict.map(|signature| signature.serialize_compact());
             let accepted = accepted.is_some_and(|signature| judges.holds(Check::Ecdsa { key, message, signature }));
@@ -128,7 +129,7 @@ fn wycheproof_ecdsa() {
                     valid += 1;
                 }
                 Some("invalid") if accepted => {
-                    assert!(!is_low_s, "only a high s may tell the policy's verdict from consensus: {test}");
+                    assert!(!is_low_s, "policy and consensus may differ only for a high s: {test}");
                     high_s.push(test["tcId"].as_u64().unwrap());
                 }
                 Some("invalid") => invalid += 1,
@@ -143,8 +144,8 @@ fn wycheproof_ecdsa() {
     assert_eq!(file["numberOfTests"], 463);
 }
 
-/// Every valid Wycheproof signature with s replaced by the group order less s is good by consensus, and no policy of low s
-/// would take it.
+/// Every valid Wycheproof signature is still valid by consensus if s is replaced with the group order minus s; a low-s
+/// policy would reject it.
 ///
 /// checklist: 59
 #[test]

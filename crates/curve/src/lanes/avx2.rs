@@ -1,10 +1,11 @@
-//! Eight lanes with AVX2 and FMA, for CPUs without 52-bit multiply-adds: doubles as the multiplier, two vectors side by side.
+//! Eight lanes with AVX2 and FMA, for CPUs without 52-bit multiply-adds.
 //!
-//! Input and output as [`Lanes`]. A fused multiply-add rounds once, so two of them give the high and the low part of a product
-//! of two 52-bit numbers exactly: rounded to the nearest, which every thread does by default, so the low part is signed.
-//! Lanes 0 to 3 are the first vector, 4 to 7 the second: two chains of instructions that do not wait for one another.
-//! Invariant: the floating-point mode is read by no instruction here but as the default, and changed by none. Cost: about two
-//! times that of `ymm`. Must never: multiply what is not a limb. Derivation: `docs/derivations/doubles.md`.
+//! Input and output as in [`Lanes`]. Products are computed with doubles, in two vectors in parallel. A fused
+//! multiply-add rounds once, so two of them give the high and the low part of a product of two 52-bit numbers exactly.
+//! The rounding is to nearest, the default of every thread, so the low part is signed. Lanes 0 to 3 are the first
+//! vector, 4 to 7 the second: two independent dependency chains. Invariant: the code assumes the default floating-point
+//! mode and never changes it. Cost: about twice that of `ymm`. Must never: multiply values that are not limbs.
+//! Derivation: `docs/derivations/doubles.md`.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -28,7 +29,7 @@ impl Avx2 {
     }
 }
 
-/// 2^52, 2^104, 3 * 2^51 and 2^104 - 3 * 2^51, which below 2^104 is still a double.
+/// 2^52; then 2^104, 3 * 2^51 and 2^104 - 3 * 2^51, which is exactly representable as a double.
 const TWO_52: f64 = 4_503_599_627_370_496.0;
 const TWO_104: f64 = TWO_52 * TWO_52;
 const MIDDLE: f64 = 1.5 * TWO_52;
@@ -40,7 +41,7 @@ fn run<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// A limb as a double: its bits below those of 2^52 are 2^52 + limb.
+/// Converts a limb to a double: the bits of the limb in the mantissa of 2^52 give 2^52 + limb.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn to_double(a: __m256i) -> __m256d {
@@ -53,15 +54,18 @@ fn to_double(a: __m256i) -> __m256d {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn halves(a: __m256d, b: __m256d) -> (__m256i, __m256i) {
-    // One unit of a double from 2^104 to 2^105 is 2^52: the sum is a b rounded to a multiple of it.
+    // Doubles from 2^104 to 2^105 are spaced by 2^52: the sum contains a b rounded to a multiple of 2^52.
     let high = _mm256_fmadd_pd(a, b, _mm256_set1_pd(TWO_104));
-    // 3 * 2^51 + 2^52 h: an odd multiple of 2^51 below 2^53 of it, so exact; and it less a b is exact from 2^52 to 2^53.
+    // 3 * 2^51 + 2^52 h is an odd multiple of 2^51, the factor below 2^53, so exact. Minus a b it is from 2^52 to 2^53,
+    // so exact too.
     let rest = _mm256_sub_pd(high, _mm256_set1_pd(LESS));
     (_mm256_castpd_si256(high), _mm256_castpd_si256(_mm256_fnmadd_pd(a, b, rest)))
 }
 
-/// The same vector, of which the compiler knows nothing. Otherwise it gathers all additions of a column at its end, and the
-/// fifty halves of a product that wait for it are spilled: sixteen registers hold a column's sums, not its terms.
+/// Returns the same vector, opaque to the compiler.
+///
+/// Otherwise the compiler moves all additions of a column to its end and spills the fifty halves of a product that wait
+/// for them: sixteen registers hold the sums of a column, but not its terms.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn pinned(mut vector: __m256i) -> __m256i {
@@ -77,11 +81,12 @@ fn multiply_loose(low: __m256i, high: __m256i, a: __m256d, b: __m256d) -> (__m25
     (pinned(_mm256_sub_epi64(low, below)), pinned(_mm256_add_epi64(high, above)))
 }
 
-/// Limbs of the entries, lanes `4 * HALF` and following.
+/// Gathers the limbs of the entries for four lanes, from lane `4 * HALF` on.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn gather<const HALF: usize>(entries: &Entries<Avx2>, index: __m256i) -> [__m256i; 5] {
-    // The mask keeps every lane's index inside the table, whatever the formulas computed: no check stands behind a gather.
+    // The mask keeps every lane's index inside the table regardless of what the formulas computed: a gather checks no
+    // bounds.
     let entry = _mm256_and_si256(index, _mm256_set1_epi64x(15));
     // Word (entry * 5 + limb) * 8 + 4 * HALF + lane.
     let forty = _mm256_add_epi64(_mm256_slli_epi64::<5>(entry), _mm256_slli_epi64::<3>(entry));
@@ -89,14 +94,14 @@ fn gather<const HALF: usize>(entries: &Entries<Avx2>, index: __m256i) -> [__m256
     let mut limbs = [word; 5];
     for (i, limb) in limbs.iter_mut().enumerate() {
         let base = (&raw const *entries).cast::<i64>().wrapping_add(8 * i + 4 * HALF);
-        // SAFETY: entry is at most 15, so word is at most 15 * 40 + 3, and 15 * 40 + 3 + 8 * i + 4 is below the 16 * 40 words
-        // of the table for every i below 5 and both halves.
+        // SAFETY: entry is at most 15, so word is at most 15 * 40 + 3, and 15 * 40 + 3 + 8 * i + 4 is below the 16 * 40
+        // words of the table for every i below 5 and both halves.
         *limb = unsafe { _mm256_i64gather_epi64::<8>(base, word) };
     }
     limbs
 }
 
-/// Both vectors by the same instruction.
+/// Applies one instruction to both vectors.
 macro_rules! both {
     ($instruction:ident, $a:expr) => {
         // SAFETY: as in `run`.
@@ -120,7 +125,8 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn run<R>(self, work: impl FnOnce() -> R) -> R {
-        // SAFETY: a value of this type exists only where the CPU has the features (`detect`). So it is for every block below.
+        // SAFETY: a value of this type exists only if the CPU has the features (`detect`). The same holds for every
+        // block below.
         unsafe { run(work) }
     }
 
@@ -189,7 +195,7 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn shl(self, a: [__m256i; 2], count: u32) -> [__m256i; 2] {
-        // With constant counts the compiler makes this and the next the immediate forms.
+        // With constant counts the compiler emits the immediate form here and in `shr`.
         // SAFETY: as in `run`.
         let count = [unsafe { _mm_cvtsi32_si128(count.cast_signed()) }; 2];
         both!(_mm256_sll_epi64, a, count)

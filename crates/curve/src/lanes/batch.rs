@@ -1,11 +1,14 @@
-//! Many Schnorr checks as one equation: with random weights k, the sum of k R + (k e) P is (the sum of k s) G exactly if every
-//! R + e P is s G, but for a chance of 2^-128.
+//! Many Schnorr checks as one equation.
 //!
-//! Input: prepared Schnorr checks and a seed that an adversary does not know. Output: verdicts if the equation holds; those it
-//! does not settle go one by one. Invariants: a check whose key or R is no point is false; the others are told true only by an
-//! equation computed without an exception. Weights come from a hash over the seed and every check, so nobody can choose checks
-//! to their weights, with or without the seed. Cost: `docs/benchmarks/lanes-schnorr-batch.md`. Must never: tell a check false
-//! because the equation is. Derivation: `docs/derivations/batch.md`.
+//! With random weights k, the sum of k R + (k e) P is (the sum of k s) G if and only if every R + e P is s G, except
+//! with a probability of 2^-128.
+//!
+//! Input: prepared Schnorr checks and a seed that an adversary does not know. Output: verdicts if the equation holds;
+//! checks that it does not settle are verified individually. Invariants: a check is false if its key or R is not a
+//! point; the others are accepted only by an equation computed without an exception. Weights come from a hash over the
+//! seed and every check, so checks cannot be chosen to fit their weights, with or without knowledge of the seed. Cost:
+//! `docs/benchmarks/lanes-schnorr-batch.md`. Must never: reject a check because the equation does not hold. Derivation:
+//! `docs/derivations/batch.md`.
 
 use super::Lanes;
 use super::buckets::{Coordinates, Recoded, sum};
@@ -20,12 +23,12 @@ use super::{LIMB, Line, WIDTH_MAX};
 use lydian_hash::{Sha256, Tag};
 use std::collections::HashMap;
 
-/// What the weights come from.
+/// The tag of the hash that the weights come from.
 const WEIGHTS: Tag = Tag::new("Lydian/SchnorrBatch");
 
 type Limbs = [u64; 5];
 
-/// Calls `verdict` for every check that it settles, and gives back the others.
+/// Calls `verdict` for every check that it settles, and returns the others.
 pub(crate) fn settle<L: Lanes>(
     l: L,
     checks: &[Prepared],
@@ -46,7 +49,7 @@ pub(crate) fn settle<L: Lanes>(
                 verdict(check.index, Some(false));
             }
         }
-        // All of these are points, so it comes to this but once.
+        // The keys and R of the others are all points, so this recurses only once.
         return settle(l, &others, tables, seed, verdict);
     }
     append_images(l, &mut lines, checks.len());
@@ -80,7 +83,7 @@ impl Keys {
     }
 }
 
-/// A weight a for each check, which stands for k = 2 a + 1.
+/// Returns a number a for each check; its weight is k = 2 a + 1.
 fn weights(seed: &[u8; 32], checks: &[Prepared]) -> Vec<u128> {
     // The challenge commits to R, the key and the message.
     let mut engine: Sha256 = WEIGHTS.engine();
@@ -103,7 +106,7 @@ fn weights(seed: &[u8; 32], checks: &[Prepared]) -> Vec<u128> {
     weights
 }
 
-/// Whether the equation holds, or `None`: exceptional.
+/// Whether the equation holds; `None` if exceptional.
 fn holds<L: Lanes>(
     l: L,
     checks: &[Prepared],
@@ -161,7 +164,7 @@ fn weighted<L: Lanes>(l: L, checks: &[Prepared], weights: &[u128]) -> [(Limbs, L
     products
 }
 
-/// The halves by lambda, recoded.
+/// Splits numbers into halves by lambda and recodes them.
 #[inline(always)]
 fn split<L: Lanes>(l: L, numbers: &[Limbs]) -> [(Recoded, Recoded); WIDTH_MAX] {
     let numbers = load(l, |lane| numbers[lane.min(numbers.len() - 1)]);
@@ -185,7 +188,7 @@ fn recoded<L: Lanes>(l: L, half: &Half<L>) -> [Recoded; WIDTH_MAX] {
     recoded
 }
 
-/// Whether left is k G, or `None` where a formula met an exception. Once a batch: the plain lanes do it.
+/// Whether left is k G; `None` if a formula met an exception. Called once per batch, so the plain lanes compute it.
 fn is_multiple_of_generator(left: &Coordinates, k: &Limbs, tables: &Tables) -> Option<bool> {
     let l = Plain;
     let (windows, is_even) = Canonical::<Plain>(*k).generator_windows(l);
@@ -216,19 +219,19 @@ fn recoded_weight(a: u128) -> Recoded {
     [a as u64, (a >> 64) as u64, 2]
 }
 
-/// Limbs as words, the lowest first.
+/// Limbs as words, least significant first.
 fn words([a, b, c, d, e]: &Limbs) -> [u64; 4] {
     [a | b << 52, b >> 12 | c << 40, c >> 24 | d << 28, d >> 36 | e << 16]
 }
 
-/// For two numbers below n.
+/// (a + b) modulo n, for a and b below n.
 fn add_modulo_order(a: &Limbs, b: &Limbs) -> Limbs {
     let (mut sum, mut less) = ([0; 5], [0; 5]);
     let (mut carry, mut borrow) = (0, 0);
     for i in 0..5 {
         sum[i] = a[i] + b[i] + carry;
         (carry, sum[i]) = (sum[i] >> 52, sum[i] & LIMB);
-        // 2^52 more, of which nothing is left where the limb falls below zero.
+        // 2^52 is added; that bit is clear afterwards if the difference of the limb is negative.
         less[i] = sum[i] + LIMB + 1 - ORDER[i] - borrow;
         (borrow, less[i]) = (1 - (less[i] >> 52), less[i] & LIMB);
     }
@@ -254,7 +257,7 @@ mod tests {
         (0..count).map(check).collect()
     }
 
-    /// Sizes so different that every width of window occurs.
+    /// Sizes of many magnitudes, so that every window width occurs.
     fn sizes(l: impl Lanes) {
         let all = checks(1_500);
         for size in [1, 2, 3, 9, 20, 50, 100, 300, 700, 1_500] {
@@ -265,7 +268,7 @@ mod tests {
             });
             assert!(open.is_empty() && settled.iter().copied().eq(0..size), "{size}");
         }
-        // The same check twice: equal keys are merged, equal R meet in every bucket.
+        // The same check twice: equal keys are merged, but the equal R meet in buckets.
         let twice = [all[0], all[0]];
         assert_eq!(settle(l, &twice, tables(), &[0; 32], &mut |_, _| unreachable!()).len(), 2);
         assert!(settle(l, &[], tables(), &[0; 32], &mut |_, _| unreachable!()).is_empty());
@@ -282,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Every weight depends on the seed, on its place and on each number of each check.
+    /// Every weight depends on the seed, on its position and on each number of each check.
     #[test]
     fn weights_depend_on_everything() {
         let checks = checks(5);

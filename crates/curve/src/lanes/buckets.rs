@@ -1,36 +1,38 @@
-//! A sum of many multiples of points by buckets (Pippenger's way), additions in affine coordinates.
+//! A sum of many multiples of points by buckets (Pippenger's algorithm), with additions in affine coordinates.
 //!
-//! Input: packed points and for each an odd multiplier of 130 bits, recoded. Output: the sum, or `None` where equal or
-//! opposite points met: exceptional. Each window of digits sorts the points by digit; sums of buckets are made pair by pair,
-//! a round of pairs shares one inversion. Invariant: a sum is the right one or `None`. Cost: 6 multiplications an addition;
-//! some 40 additions a check; memory 64 bytes for each addition of `WINDOW_REFERENCES` and for each bucket. Must never:
-//! add where the difference of x is zero. Derivation: `docs/derivations/batch.md`, sections 3 to 5.
+//! Input: packed points and for each an odd multiplier of 130 bits, recoded. Output: the sum, or `None` if equal or
+//! opposite points met, which is exceptional. In each window the points are sorted into buckets by digit; buckets are
+//! summed pair by pair, and one round of pairs shares one inversion. Invariant: the sum is correct, or exceptional
+//! (`None` or Z = 0). Cost: 6 multiplications per addition; about 40 additions per check; memory 64 bytes for each
+//! addition of `WINDOW_REFERENCES` and for each bucket. Must never: add where the difference of x is zero. Derivation:
+//! `docs/derivations/batch.md`, sections 3 to 5.
 
 use super::field::Carried;
 use super::lift::{point, store};
 use super::point::{Jacobian, minus, select};
 use super::{Lanes, Line, WIDTH_MAX};
 
-/// A point by its line; the highest bit says that its opposite is meant.
+/// The index of a point's line; the highest bit selects the opposite point.
 type Reference = u32;
 const OPPOSITE: Reference = 1 << 31;
-/// Stands for no point.
+/// No point.
 const NONE: Reference = u32::MAX;
 
-/// Windows are summed together while they have fewer points than this: more share an inversion, fewer stay in the cache.
+/// Windows are summed together up to this total number of points: more points share an inversion, fewer stay in the
+/// cache.
 const WINDOW_REFERENCES: usize = 1 << 14;
-/// Products that grow side by side: one alone would wait for its own results.
+/// Independent products accumulated in parallel: a single one would wait for its own results.
 const CHAINS: usize = 4;
 /// Bits of a multiplier.
 const BITS: u32 = 130;
 
-/// A multiplier k, odd and below 2^130 in size, as (k + 2^130 - 1) / 2 in words, the lowest first.
+/// A multiplier k, odd and below 2^130 in absolute value, as (k + 2^130 - 1) / 2 in words, least significant first.
 pub(crate) type Recoded = [u64; 3];
 
 /// X, Y and Z of a Jacobian point, below p.
 pub(crate) type Coordinates = [[u64; 5]; 3];
 
-/// How multipliers are cut.
+/// The division of multipliers into windows.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     bits: u32,
@@ -38,14 +40,14 @@ struct Plan {
 }
 
 impl Plan {
-    /// The cheapest for so many points: every point is added once a window, every bucket twice.
+    /// The cheapest plan for this number of points: every point is added once per window, every bucket twice.
     fn new(points: usize) -> Plan {
         let cost = |plan: &Plan| plan.windows as usize * (points + plan.buckets());
         let plans = (4..14).map(|bits| Plan { bits, windows: BITS.div_ceil(bits) });
         plans.min_by_key(cost).unwrap_or(Plan { bits: 10, windows: 13 })
     }
 
-    /// One for each odd digit's size.
+    /// One bucket for each absolute value of an odd digit.
     fn buckets(&self) -> usize {
         1 << (self.bits - 1)
     }
@@ -54,7 +56,7 @@ impl Plan {
     fn digits(&self, multipliers: &[Recoded], window: u32, digits: &mut Vec<u32>) {
         let (word, shift) = ((window * self.bits / 64) as usize, window * self.bits % 64);
         let half = 1_u64 << (self.bits - 1);
-        // k = sum of (2 b - 2^bits + 1) 2^(bits window): all windows together have more bits than 130.
+        // k = sum of (2 b - 2^bits + 1) 2^(bits window): all windows together have at least 130 bits.
         let highest = (1 << (self.bits * self.windows - 129)) - 2;
         digits.clear();
         digits.extend(multipliers.iter().map(|words| {
@@ -67,7 +69,7 @@ impl Plan {
     }
 }
 
-/// What comes from a length or a digit is far below 2^31.
+/// Converts an index to a reference; one that comes from a length or a digit is far below 2^31.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "asserted to be below 2^31")]
 fn reference(index: u64) -> Reference {
@@ -75,7 +77,7 @@ fn reference(index: u64) -> Reference {
     index as u32
 }
 
-/// Lists of points, each to be summed: list i ends where the list i + 1 begins.
+/// Lists of points, each to be summed: list i ends where list i + 1 begins.
 #[derive(Debug, Default)]
 struct Lists {
     members: Vec<Reference>,
@@ -93,7 +95,7 @@ impl Lists {
         self.ends.push(self.members.len());
     }
 
-    /// A list for each bucket of a window.
+    /// Adds a list for each bucket of a window.
     fn push_buckets(&mut self, buckets: usize, digits: &[u32]) {
         let base = self.members.len();
         let first = self.ends.len();
@@ -114,7 +116,7 @@ impl Lists {
         }
     }
 
-    /// Takes the pairs out of every list and puts their sums, which will lie from line `sum` on, in their place.
+    /// Replaces the pairs of every list with their sums, which will be stored from line `sum` on.
     fn pair(&mut self, mut sum: Reference, pairs: &mut Vec<[Reference; 2]>) {
         pairs.clear();
         let (mut from, mut to) = (0, 0);
@@ -145,7 +147,7 @@ impl Lists {
     }
 }
 
-/// Points, and room for rounds of additions.
+/// Points, and buffers for rounds of additions.
 #[derive(Debug)]
 struct Adder<L: Lanes> {
     lanes: L,
@@ -154,7 +156,7 @@ struct Adder<L: Lanes> {
     before: Vec<Carried<L>>,
 }
 
-/// The sum of all multiples; Z = 0 if exceptional. `multipliers[i]` belongs to `lines[i]`.
+/// Returns the sum of all multiples; `None` or Z = 0 if exceptional. `multipliers[i]` belongs to `lines[i]`.
 pub(crate) fn sum<L: Lanes>(l: L, lines: Vec<Line>, multipliers: &[Recoded]) -> Option<Coordinates> {
     assert!(lines.len() == multipliers.len() && lines.len() < 1 << 20, "a line for each multiplier");
     let plan = Plan::new(lines.len());
@@ -164,7 +166,7 @@ pub(crate) fn sum<L: Lanes>(l: L, lines: Vec<Line>, multipliers: &[Recoded]) -> 
     let mut lists = Lists { members: Vec::with_capacity(together * points), ends: Vec::new() };
     let mut digits = Vec::with_capacity(points);
     let buckets = plan.windows as usize * plan.buckets();
-    // Every bucket is added twice more.
+    // Every bucket is added two more times.
     let (mut sums, mut sum_lines) = (Vec::with_capacity(buckets), Vec::with_capacity(3 * buckets));
     let windows: Vec<u32> = (0..plan.windows).collect();
     for windows in windows.chunks(together) {
@@ -190,14 +192,14 @@ pub(crate) fn sum<L: Lanes>(l: L, lines: Vec<Line>, multipliers: &[Recoded]) -> 
 }
 
 impl<L: Lanes> Adder<L> {
-    /// With room for so many additions.
+    /// Reserves memory for this number of additions.
     fn new(lanes: L, mut lines: Vec<Line>, additions: usize) -> Adder<L> {
         lines.reserve(additions);
         let (pairs, before) = (Vec::with_capacity(additions / 2), Vec::with_capacity(additions / 2 / L::WIDTH + 1));
         Adder { lanes, lines, pairs, before }
     }
 
-    /// Brings every list to one member at most.
+    /// Reduces every list to at most one member.
     fn sum_lists(&mut self, lists: &mut Lists) -> Option<()> {
         loop {
             let mut pairs = std::mem::take(&mut self.pairs);
@@ -212,7 +214,7 @@ impl<L: Lanes> Adder<L> {
         }
     }
 
-    /// Appends the sum of every pair; of the opposites, where the first of a pair is one.
+    /// Appends the sum of every pair, or of the opposites if the first of a pair is marked as opposite.
     fn add(&mut self, pairs: &[[Reference; 2]]) -> Option<()> {
         let l = self.lanes;
         let first = self.lines.len();
@@ -235,11 +237,12 @@ impl<L: Lanes> Adder<L> {
         Some(())
     }
 
-    /// From the buckets' sums to a point for every place of two: bucket j of a window counts 2 j + 1 times.
+    /// Computes a point for every power of two from the sums of the buckets: bucket j of a window counts 2 j + 1 times.
     fn places(&mut self, plan: Plan, sums: &[Reference], lists: &mut Lists) -> Option<Vec<Reference>> {
         let low_bits = (plan.bits - 1) / 2;
         let (columns, rows) = (1_usize << low_bits, plan.buckets() >> low_bits);
-        // Sums of rows and of columns: the buckets whose index has the same high bits, or the same low bits.
+        // Sums of rows and of columns: the indices of a row's buckets have equal high bits, those of a column equal low
+        // bits.
         lists.clear();
         for window in sums.chunks(plan.buckets()) {
             window.chunks(columns).for_each(|row| lists.push(row.iter().copied()));
@@ -247,7 +250,7 @@ impl<L: Lanes> Adder<L> {
         }
         self.sum_lists(lists)?;
         let sums: Vec<Reference> = lists.only().collect();
-        // All rows; then for each bit of an index the columns or rows that have it.
+        // All rows; then for each bit of an index the columns or rows with this bit set.
         lists.clear();
         for window in sums.chunks(rows + columns) {
             let (row_sums, column_sums) = window.split_at(rows);
@@ -262,10 +265,10 @@ impl<L: Lanes> Adder<L> {
         Some(lists.only().collect())
     }
 
-    /// The sum of 2^i times point i, in every lane the same.
+    /// Computes the sum of 2^i times point i, the same in every lane.
     ///
-    /// Not by [`Jacobian::double`] and [`Jacobian::add`]: one more caller of these, and the compiler no longer inlines them
-    /// where checks go one by one, which costs those 8 %.
+    /// Does not use [`Jacobian::double`] and [`Jacobian::add`]: with one more caller, the compiler no longer inlines
+    /// them where checks are verified individually, which makes those 8 % slower.
     #[inline(always)]
     fn join(&self, places: &[Reference]) -> Option<Coordinates> {
         let l = self.lanes;
@@ -289,7 +292,7 @@ impl<L: Lanes> Adder<L> {
     }
 }
 
-/// The points of one side of a group of pairs; lanes that have no pair repeat the last.
+/// The points of one side of a group of pairs; lanes without a pair repeat the last.
 #[inline(always)]
 fn side<'a>(points: &'a [Line], group: &[[Reference; 2]], side: usize) -> [&'a Line; WIDTH_MAX] {
     let mut lines = [&points[0]; WIDTH_MAX];
@@ -299,7 +302,8 @@ fn side<'a>(points: &'a [Line], group: &[[Reference; 2]], side: usize) -> [&'a L
     lines
 }
 
-/// Products of the differences of x: every `CHAINS`th group belongs to one, and `before` gets what it was before the group.
+/// Products of the differences of x: every `CHAINS`th group belongs to the same one. Its value before each group is
+/// appended to `before`.
 #[inline(always)]
 fn multiply_differences<L: Lanes>(
     l: L,
@@ -318,7 +322,7 @@ fn multiply_differences<L: Lanes>(
     products
 }
 
-/// The inverses of all, or `None` if a lane of one is zero.
+/// The inverses of all products, or `None` if any lane is zero.
 #[inline(always)]
 fn invert_chains<L: Lanes>(l: L, products: &[Carried<L>; CHAINS]) -> Option<[Carried<L>; CHAINS]> {
     let mut inverses = [Carried::one(l); CHAINS];
@@ -338,7 +342,7 @@ fn invert_chains<L: Lanes>(l: L, products: &[Carried<L>; CHAINS]) -> Option<[Car
     Some(inverses)
 }
 
-/// Backwards, as the inverses lose one difference after the other.
+/// Adds the pairs in reverse order, because the inverses drop the differences from the last to the first.
 #[inline(always)]
 fn add_pairs<L: Lanes>(
     l: L,
@@ -359,7 +363,7 @@ fn add_pairs<L: Lanes>(
         let inverse = &mut inverses[i % CHAINS];
         let of_difference = before.times(l, inverse).carry(l);
         *inverse = inverse.times(l, &minus(l, &x2.raw(), &x1.raw())).carry(l);
-        // Both by the first's sign: the second's y, or its opposite, less the first's.
+        // Both relative to the sign of the first: y of the second, or its opposite, minus y of the first.
         let (minus_y1, minus_y2) = (y1.raw().negate::<2>(l), y2.raw().negate::<2>(l));
         let second_y = select(l, l.mask(differ), &minus_y2, &y2.raw());
         let slope = second_y.add(l, &minus_y1).carry(l).times(l, &of_difference).carry(l);

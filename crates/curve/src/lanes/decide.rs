@@ -1,10 +1,10 @@
-//! Verdicts without a square root: the sum A + B of A = u G and B = v P, where only x of P is known, and one inversion for
-//! a whole batch.
+//! Verdicts without a square root: the sum A + B of A = u G and B = v P, where only x of P is known, and one inversion
+//! for a whole batch.
 //!
-//! Input: prepared checks of one kind. Output: for each, whether it holds, or `None`: exceptional. Invariant: a verdict rests
-//! on y that solves a linear equation and must square to x^3 + 7, so a wrong key can never pass. Cost: about 45
-//! multiplications beside the two multiplications of points. Must never: let a zero into the product that is inverted.
-//! Derivations: `docs/derivations/no-square-root.md`, `docs/derivations/inversion.md`.
+//! Input: prepared checks of one kind. Output: for each, whether it holds, or `None` if exceptional. Invariant: a
+//! verdict is based on the y that solves a linear equation, and its square must be x^3 + 7, so a wrong key can never
+//! pass. Cost: about 45 multiplications in addition to the two point multiplications. Must never: let a zero into the
+//! product that is inverted. Derivations: `docs/derivations/no-square-root.md`, `docs/derivations/inversion.md`.
 
 use super::field::{Carried, Masked, Raw};
 use super::generator::Group;
@@ -17,7 +17,7 @@ use crate::limits::EXCEPTIONAL_LANES_MAX;
 /// u and v of a group, in clean limbs below n.
 type Pair<L> = (Canonical<L>, Canonical<L>);
 
-/// What waits for the inverse: y of the key is `numerator` / `denominator`.
+/// The values needed once the inverse is known: y of the key is `numerator` / `denominator`.
 #[derive(Clone, Copy, Debug)]
 struct Pending<L: Lanes> {
     numerator: Masked<L>,
@@ -34,8 +34,8 @@ struct Pending<L: Lanes> {
 
 /// Calls `verdict` with the index of every check.
 ///
-/// When more than [`EXCEPTIONAL_LANES_MAX`] lanes were exceptional beyond those that were not, somebody made the checks so:
-/// the rest gets no lanes, since the reference would have to decide it too.
+/// If the exceptional lanes outnumber the others by more than [`EXCEPTIONAL_LANES_MAX`], the checks were crafted by an
+/// attacker: the rest skips the lanes, since the reference would have to decide it anyway.
 pub(crate) fn decide<L: Lanes>(
     l: L,
     kind: Kind,
@@ -79,7 +79,7 @@ pub(crate) fn decide<L: Lanes>(
     checks.iter().skip(pending.len() * L::WIDTH).for_each(|check| verdict(check.index, None));
 }
 
-/// One number of every check of a group; lanes that have no check repeat the last.
+/// Loads one number of every check of a group; lanes without a check repeat the last.
 #[inline(always)]
 fn load<L: Lanes>(l: L, group: &[Prepared], number: impl Fn(&Prepared) -> &[u64; 5]) -> [L::Vector; 5] {
     let mut words = [[0; WIDTH_MAX]; 5];
@@ -92,7 +92,7 @@ fn load<L: Lanes>(l: L, group: &[Prepared], number: impl Fn(&Prepared) -> &[u64;
     [l.load(&words[0]), l.load(&words[1]), l.load(&words[2]), l.load(&words[3]), l.load(&words[4])]
 }
 
-/// u and v for every group: of ECDSA message / s and r / s, one inversion for all.
+/// u and v for every group: for ECDSA message / s and r / s, with one inversion for all groups.
 #[inline(always)]
 fn scalars<L: Lanes>(l: L, kind: Kind, checks: &[Prepared]) -> Vec<Pair<L>> {
     let mut pairs = Vec::with_capacity(checks.len().div_ceil(L::WIDTH));
@@ -129,7 +129,7 @@ fn sum<L: Lanes>(l: L, kind: Kind, group: &[Prepared], (u, v): &Pair<L>, curve: 
     let (windows, is_even) = u.generator_windows(l);
     let mut a = multiply_generator(l, &windows, curve.tables);
     a.is_negative = l.differ(a.is_negative, is_even);
-    // On the curve isomorphic by y the key is (c x, c^2), whatever y is.
+    // On the curve isomorphic by y, the key is (c x, c^2) for any y.
     let x_factor = x.factor(l);
     let constant = Masked::constant(l, [curve.b, 0, 0, 0, 0]);
     let c = x_factor.square(l).carry(l).times_plus(l, &x_factor, &constant.raw()).mask(l);
@@ -146,7 +146,7 @@ fn sum<L: Lanes>(l: L, kind: Kind, group: &[Prepared], (u, v): &Pair<L>, curve: 
     equation(l, &a, &b, &r, &c)
 }
 
-/// `docs/derivations/no-square-root.md`, section 3, with its names.
+/// The equation of `docs/derivations/no-square-root.md`, section 3, with the same names.
 #[inline(always)]
 fn equation<L: Lanes>(l: L, a: &Jacobian<L>, b: &Jacobian<L>, r: &Masked<L>, c: &Masked<L>) -> Pending<L> {
     let cubic = *c;
@@ -207,7 +207,7 @@ fn invert_all<L: Lanes>(l: L, pending: &[Pending<L>]) -> Vec<Carried<L>> {
     inverses
 }
 
-/// Lanes that hold, and lanes that are exceptional.
+/// Returns the lanes that hold, and the lanes that are exceptional.
 #[inline(always)]
 fn finish<L: Lanes>(l: L, kind: Kind, group: &[Prepared], pending: &Pending<L>, inverse: &Carried<L>) -> (u8, u8) {
     let y = pending.numerator.factor(l).times(l, inverse).canonical(l);

@@ -1,10 +1,10 @@
 //! The engine that decides checks in lanes, and sends the rest to the reference.
 //!
-//! Input: checks of all kinds, mixed. Output: their verdicts. Checks are sorted by kind, each kind goes through the lanes in
-//! portions, many Schnorr checks by one equation; what is unusual, exceptional or too little to fill lanes goes to
-//! libsecp256k1. Invariant: a verdict that the lanes did not reach comes from the reference. Cost: `docs/benchmarks/lanes.md`;
-//! memory some 700 KB a portion, 5 MB for an equation of 2,048 checks and 15 MB for 8,192. Must never: take a kernel's
-//! "exceptional" for a verdict.
+//! Input: checks of all kinds, mixed. Output: their verdicts. Checks are sorted by kind; each kind goes through the
+//! lanes in portions, many Schnorr checks by one equation. Checks that are unusual, exceptional or too few to fill
+//! lanes go to libsecp256k1. Invariant: if the lanes reach no verdict, the reference decides. Cost:
+//! `docs/benchmarks/lanes.md`; memory about 700 KB per portion, 5 MB for an equation of 2,048 checks and 15 MB for
+//! 8,192. Must never: treat a kernel's "exceptional" as a verdict.
 
 use super::Lanes;
 #[cfg(target_arch = "x86_64")]
@@ -26,14 +26,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct LaneEngine {
     kernel: Kernel,
-    /// Of the weights that equations have.
+    /// The seed of the weights in equations.
     seed: [u8; 32],
     lanes: AtomicU64,
     together: AtomicU64,
     reference: AtomicU64,
 }
 
-/// Who decided how many checks, so far.
+/// Numbers of checks decided so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// By the kernel itself.
@@ -56,12 +56,12 @@ enum Kernel {
 }
 
 impl LaneEngine {
-    /// The plain twin: slow, needs nothing of the CPU; for tests.
+    /// The engine in portable Rust: slow, needs no CPU features; for tests.
     pub fn plain() -> LaneEngine {
         LaneEngine::new(Kernel::Plain(Plain))
     }
 
-    /// Those that this CPU can run, the fastest first.
+    /// Returns the engines that this CPU can run, the fastest first.
     pub fn available() -> Vec<LaneEngine> {
         let mut engines = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -85,18 +85,18 @@ impl LaneEngine {
         }
     }
 
-    /// Who decided what, since the engine was made.
+    /// Returns the numbers of checks decided since the engine was created.
     pub fn tally(&self) -> Tally {
         Tally { lanes: self.lanes.load(Ordering::Relaxed), reference: self.reference.load(Ordering::Relaxed) }
     }
 
-    /// How many of those that the lanes decided one equation decided with others.
+    /// Returns how many of the checks decided in lanes were decided together with others by one equation.
     pub fn together(&self) -> u64 {
         self.together.load(Ordering::Relaxed)
     }
 
-    /// Takes a seed for the weights of Schnorr equations, drawn once a process. Without one weights still depend on every
-    /// byte of every check of a batch; with one nobody else can compute them.
+    /// Sets the seed for the weights of Schnorr equations, drawn once per process. Without a seed the weights still
+    /// depend on every byte of every check of a batch; with a secret seed no one else can compute them.
     #[must_use]
     pub fn seeded(self, seed: [u8; 32]) -> LaneEngine {
         LaneEngine { seed, ..self }
@@ -119,7 +119,8 @@ impl LaneEngine {
     }
 }
 
-/// Together, where it pays; what that leaves open one by one. How many were decided together.
+/// Decides checks together where this is faster, and the remaining ones individually. Returns how many were decided
+/// together.
 fn decide_with<L: Lanes>(
     l: L,
     kind: Kind,

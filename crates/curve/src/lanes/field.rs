@@ -1,10 +1,11 @@
 //! The field of 2^256 - 0x1000003d1 elements in lanes: five limbs of 52 bits.
 //!
-//! Three kinds of value, by type: [`Raw`] is a sum whose limbs have room to grow, [`Carried`] is ready to be multiplied (its
-//! limbs may carry dirt above bit 52 that no multiplier reads), [`Masked`] has clean limbs and may be both multiplied and
-//! added. Input and output: values congruent to what the names say, not canonical ones. Invariants, asserted in debug builds:
-//! limbs of `Raw` below 2^62, of `Masked` below 2^52 with the top limb below 2^49. Cost: 50 multiply-adds for a product, 30
-//! for a square, 12 to reduce. Must never: subtract a limb below zero. Derivation: `docs/derivations/field.md`.
+//! The type shows the state of a value: the limbs of [`Raw`], a sum, have room to grow; [`Carried`] is ready to be
+//! multiplied (its limbs may have garbage above bit 52 that no multiplier reads); [`Masked`] has clean limbs and may be
+//! multiplied and added. Input and output: values congruent to the named result, not canonical ones. Invariants,
+//! asserted in debug builds: limbs of `Raw` below 2^62, of `Masked` below 2^52 with the top limb below 2^49. Cost: 50
+//! multiply-adds for a product, 30 for a square, 12 to reduce. Must never: let the subtraction of limbs become
+//! negative. Derivation: `docs/derivations/field.md`.
 
 use super::{LIMB, Lanes, WIDTH_MAX};
 
@@ -19,7 +20,7 @@ const TOP: u64 = (1 << 48) - 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw<L: Lanes>(pub(crate) [L::Vector; 5]);
 
-/// A factor: the low 52 bits of the limbs are a value below 2^260.
+/// A factor: the low 52 bits of the limbs form a value below 2^260.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried<L: Lanes>([L::Factor; 5]);
 
@@ -27,8 +28,8 @@ pub(crate) struct Carried<L: Lanes>([L::Factor; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Masked<L: Lanes>([L::Vector; 5]);
 
-/// A multiple of p with limbs so large that any value with limbs below 2^60 and a top limb of at most `multiple` - 1 times
-/// 2^48 can be subtracted limb by limb.
+/// A multiple of p from which any value with limbs below 2^60 and a top limb of at most `multiple` - 1 times 2^48 can
+/// be subtracted limb by limb.
 const fn minuend(multiple: u64) -> [u64; 5] {
     // multiple * p = multiple * 2^256 - multiple * FOLD_256, written with a borrow of 2^60 - 2^8 into every lower limb.
     let middle = (1 << 60) - (1 << 8) + LIMB;
@@ -72,7 +73,7 @@ impl<L: Lanes> Raw<L> {
         Raw(limbs)
     }
 
-    /// `MULTIPLE` * p - self, for a self below `MULTIPLE` - 1 times 2^256.
+    /// `MULTIPLE` * p - self, for self below (`MULTIPLE` - 1) * 2^256.
     #[inline(always)]
     pub(crate) fn negate<const MULTIPLE: u64>(self, l: L) -> Raw<L> {
         let minuend = const { minuend(MULTIPLE) };
@@ -89,7 +90,7 @@ impl<L: Lanes> Raw<L> {
     fn chain(self, l: L) -> [L::Vector; 5] {
         let mut limbs = self.0;
         for i in 0..4 {
-            // Before: limb i + 1 below 2^62. After: limb i is right in its low 52 bits, the dirt above belongs to no one.
+            // Before: limb i + 1 below 2^62. After: the low 52 bits of limb i are correct, the bits above are garbage.
             debug_assert!(l.is_below(limbs[i], 63), "a sum has room for its carry");
             limbs[i + 1] = l.add(limbs[i + 1], l.shr(limbs[i], 52));
         }
@@ -102,7 +103,7 @@ impl<L: Lanes> Raw<L> {
         factors(l, self.chain(l))
     }
 
-    /// Only for what a multiplication has reduced.
+    /// Only for a value that a multiplication has reduced.
     #[inline(always)]
     pub(crate) fn mask(self, l: L) -> Masked<L> {
         let mut limbs = self.chain(l);
@@ -113,7 +114,7 @@ impl<L: Lanes> Raw<L> {
         Masked(limbs)
     }
 
-    /// The one representative below p. Only for what a multiplication has reduced.
+    /// The unique representative below p. Only for a value that a multiplication has reduced.
     #[inline(always)]
     pub(crate) fn canonical(self, l: L) -> Masked<L> {
         let value = self.mask(l).0;
@@ -123,7 +124,7 @@ impl<L: Lanes> Raw<L> {
             less[i + 1] = l.add(less[i + 1], l.shr(less[i], 52));
             less[i] = l.and(less[i], l.splat(LIMB));
         }
-        // value + 2^256 - p reaches 2^256 exactly if value reaches p; it stays below 2^257.
+        // value + 2^256 - p is at least 2^256 if and only if value is at least p; it is below 2^257.
         let is_less = l.equal(l.shr(less[4], 48), l.splat(0));
         less[4] = l.and(less[4], l.splat(TOP));
         Masked::select(l, is_less, &Masked(value), &Masked(less))
@@ -184,7 +185,7 @@ impl<L: Lanes> Masked<L> {
         l.equal(l.and(self.0[0], l.splat(1)), l.splat(1))
     }
 
-    /// Lane i in limbs.
+    /// The limbs of one lane.
     #[inline(always)]
     pub(crate) fn lane(&self, l: L, lane: usize) -> [u64; 5] {
         self.0.map(|limb| l.store(limb)[lane % WIDTH_MAX])
@@ -211,7 +212,7 @@ impl<L: Lanes> Carried<L> {
         )
     }
 
-    /// self * other + start. The sum costs nothing: it is where the columns begin.
+    /// self * other + start. The addition is cheap: `start` is the initial value of the columns.
     #[inline(always)]
     pub(crate) fn times_plus(&self, l: L, other: &Carried<L>, start: &Raw<L>) -> Raw<L> {
         l.piece(
@@ -282,7 +283,7 @@ impl<L: Lanes> Carried<L> {
         )
     }
 
-    /// self to the power p - 2: the inverse, and zero of zero.
+    /// self to the power p - 2: the inverse, or zero for zero.
     #[inline(always)]
     pub(crate) fn invert(&self, l: L) -> Carried<L> {
         // xN: self to the power 2^N - 1. p - 2 is 223 ones, a zero, 22 ones, and 0000101101.
@@ -317,7 +318,7 @@ fn factors<L: Lanes>(l: L, limbs: [L::Vector; 5]) -> Carried<L> {
     Carried([l.factor(a), l.factor(b), l.factor(c), l.factor(d), l.factor(e)])
 }
 
-/// Where the columns of `PRODUCTS` products begin, divided by `PART`: with what makes them right when all is added.
+/// The initial columns of `PRODUCTS` products, divided by `PART`: the constants that correct the final sums.
 #[inline(always)]
 fn settled<L: Lanes, const PRODUCTS: u64, const PART: u64>(l: L) -> [L::Vector; 10] {
     let settlement = const { settlement::<L>(PRODUCTS, PART) };
@@ -335,8 +336,9 @@ fn add_start<L: Lanes>(l: L, columns: &mut [L::Vector; 10], start: &Raw<L>) {
     }
 }
 
-/// Adds limb i times limb j to the columns i + j and i + j + 1, with the excess of [`Lanes::multiply_loose`]: where i + j is at
-/// least 4, which is all that columns 5 to 9 get. So they can be folded while the lower products are still computed.
+/// Adds limb i times limb j to the columns i + j and i + j + 1, with the excess of [`Lanes::multiply_loose`], for i + j
+/// of at least 4. This completes columns 5 to 9, so they can be folded while the lower products are still being
+/// computed.
 #[inline(always)]
 fn add_upper<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
     if L::IS_SIGNED {
@@ -355,7 +357,7 @@ fn add_upper<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], 
     }
 }
 
-/// The other products: where registers hold all columns, [`add_upper`] took them too.
+/// Adds the other products, unless [`add_upper`] has added them already because registers hold all columns.
 #[inline(always)]
 fn add_lower<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
     if L::IS_SIGNED {
@@ -366,7 +368,8 @@ fn add_lower<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], 
     }
 }
 
-/// The products of the limbs i and j with i + j = AT. Column by column, sixteen registers hold the sums in use and the limbs.
+/// Adds the products of the limbs i and j with i + j = AT. Column by column, sixteen registers are enough for the sums
+/// in use and the limbs.
 #[inline(always)]
 fn add_column<L: Lanes, const AT: usize>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
     for i in 0..5 {
@@ -376,10 +379,10 @@ fn add_column<L: Lanes, const AT: usize>(l: L, columns: &mut [L::Vector; 10], a:
     }
 }
 
-/// The columns of a square: products of unlike limbs once, doubled, then the squares of limbs.
+/// The columns of a square: products of different limbs, doubled, then the squares of limbs.
 #[inline(always)]
 fn square_columns<L: Lanes>(l: L, a: &[L::Factor; 5]) -> [L::Vector; 10] {
-    // Half of what is settled: it is doubled with the columns.
+    // Half of the settlement, since it is doubled with the columns.
     let mut columns = settled::<L, 1, 2>(l);
     for i in 0..5 {
         for j in 0..5 {
@@ -399,18 +402,20 @@ fn square_columns<L: Lanes>(l: L, a: &[L::Factor; 5]) -> [L::Vector; 10] {
     columns
 }
 
-/// Bits of what makes a column positive where products have signed parts.
+/// Bits of the constant that makes a column positive if products have signed parts.
 const BIAS: u32 = 56;
 
-/// What makes the columns of `products` products right, divided by `part`: less the excess of every loose multiplication that
-/// adds to them, the fold's too. Where parts of products are signed, columns 0 to 4 also get 256 p less 16 times 2^260 folded,
-/// and columns 5 to 9 get that 16, each lending 2^56 from the next, so that none falls below zero
+/// The constants that correct the columns of `products` products, divided by `part`.
+///
+/// They subtract the excess of every loose multiplication that adds to the columns, including those of the fold. If
+/// parts of products are signed, columns 0 to 4 also get 256 p minus 16 times 2^260 folded, and columns 5 to 9 get
+/// these 16 times 2^260. Each column borrows 2^56 from the next, so that none is negative
 /// (`docs/derivations/doubles.md`).
 const fn settlement<L: Lanes>(products: u64, part: u64) -> [u64; 10] {
     let mut columns = [0_u64; 10];
     if L::IS_SIGNED {
         let (bias, next) = (1 << BIAS, 1 << (BIAS - 52));
-        // Two times 2^52 are lent for the borrows of 256 p: everything stays even.
+        // Twice 2^52 is borrowed for the borrows of 256 p, so that everything stays even.
         let middle = bias - next + 2 * LIMB;
         let low = bias + (2 << 52) - 256 * FOLD_256 - 16 * FOLD_260;
         let top = 256 * (1 << 48) - 2 - next;
@@ -419,19 +424,20 @@ const fn settlement<L: Lanes>(products: u64, part: u64) -> [u64; 10] {
     }
     let mut i = 0;
     while i < 10 {
-        // Parts of products: column k gets the low parts of i + j = k, the high parts of i + j = k - 1; and one of a fold.
+        // Column k gets the low parts of the products with i + j = k, the high parts of those with i + j = k - 1, and
+        // one of each from the fold.
         let lows = if i < 9 { products * pairs(i) } else { 0 } + if i < 5 { 1 } else { 0 };
         let highs = if i > 0 { products * pairs(i - 1) } else { 0 } + if i > 0 && i < 5 { 1 } else { 0 };
         let excess = lows.wrapping_mul(L::LOW_EXCESS).wrapping_add(highs.wrapping_mul(L::HIGH_EXCESS));
         let exact = columns[i].wrapping_sub(excess);
-        assert!(exact % part == 0, "what is halved is even");
+        assert!(exact % part == 0, "a halved constant is even");
         columns[i] = exact / part;
         i += 1;
     }
     columns
 }
 
-/// How many i, j below 5 have the sum k.
+/// The number of pairs i, j below 5 with the sum k.
 const fn pairs(k: usize) -> u64 {
     [1, 2, 3, 4, 5, 4, 3, 2, 1][k]
 }
@@ -441,7 +447,8 @@ const fn pairs(k: usize) -> u64 {
 fn upper<L: Lanes>(l: L, columns: &[L::Vector; 10]) -> [L::Factor; 5] {
     let mut high = [columns[5], columns[6], columns[7], columns[8], columns[9]];
     for i in 0..4 {
-        // Below 2^57 each: at most 18 halves of products. After: limb i of the upper half, right in its low 52 bits.
+        // Below 2^57 each: at most 18 halves of products. After: the low 52 bits of limb i of the upper half are
+        // correct.
         debug_assert!(l.is_below(high[i], 58), "a column has at most 18 halves and a carry");
         high[i + 1] = l.add(high[i + 1], l.shr(high[i], 52));
     }
@@ -458,18 +465,18 @@ fn fold<L: Lanes>(l: L, columns: &[L::Vector; 10], high: &[L::Factor; 5]) -> Raw
     for i in 0..5 {
         (low[i], low[i + 1]) = l.multiply_loose(low[i], low[i + 1], high[i], fold);
     }
-    // low[5] is below 2^37, low[4] below 2^58: what lies at or above 2^256 is below 2^42.
+    // low[5] is below 2^37, low[4] below 2^58: the part at or above 2^256 is below 2^42.
     let above = l.add(l.shr(low[4], 48), l.shl(low[5], 4));
-    debug_assert!(l.is_below(above, 42), "what folds a second time is one limb");
+    debug_assert!(l.is_below(above, 42), "the second fold is one limb");
     low[4] = l.and(low[4], l.splat(TOP));
     let fold = l.factor(l.splat(FOLD_256));
     (low[0], low[1]) = l.multiply(low[0], low[1], l.factor(above), fold);
     Raw([low[0], low[1], low[2], low[3], low[4]])
 }
 
-/// Whether the limbs are `multiple` * p, and no limb of what may be subtracted exceeds them.
+/// Whether the limbs are `multiple` * p, and at least as large as each limb of a value that may be subtracted.
 const fn is_minuend(limbs: &[u64; 5], multiple: u64) -> bool {
-    // With multiple * (2^256 - p) the sum is multiple * 2^256: nothing is left below the top limb.
+    // With multiple * (2^256 - p) added, the sum is multiple * 2^256: the limbs below the top limb are zero.
     let (mut i, mut carry, mut is_zero) = (0, multiple * FOLD_256, true);
     while i < 4 {
         let sum = limbs[i] + carry;
@@ -480,10 +487,10 @@ const fn is_minuend(limbs: &[u64; 5], multiple: u64) -> bool {
     is_zero && limbs[4] + carry == multiple << 48 && limbs[4] >= (multiple - 1) << 48
 }
 
-// The multiples that the formulas subtract from; and 2^260 is 16 times 2^256 modulo p.
+// The multiples of p that the formulas subtract from, and 2^260 as 16 times 2^256 modulo p.
 const _: () = assert!(is_minuend(&minuend(2), 2) && is_minuend(&minuend(3), 3) && is_minuend(&minuend(4), 4));
 const _: () = assert!(FOLD_260 == FOLD_256 << 4 && TOP == LIMB >> 4);
-// Columns: nine halves of each of two products, what signed halves lend, and a carry; then a sum of limbs below 2^62 that begins
-// a column, and two halves of the fold.
+// Columns: nine halves of each of two products, the borrow of signed halves, and a carry; then an initial sum of limbs
+// below 2^62, and two halves of the fold.
 const _: () = assert!(18 * LIMB + (1 << BIAS) + 256 < 1 << 58);
 const _: () = assert!((1 << 62) + 20 * LIMB + (1 << BIAS) < 1 << 63);

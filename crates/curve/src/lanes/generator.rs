@@ -1,7 +1,7 @@
-//! The table of odd multiples of the generator: 20 times 4,096 points, one for each window of 13 bits. 5 MiB, shared.
+//! The tables of odd multiples of the generator: 4,096 points for each of 20 windows of 13 bits, 5 MiB, shared.
 //!
-//! Input: none. Output: entry j of table i is (2 j + 1) 2^(13 i) G, packed in one cache line. Built once by the plain twin.
-//! Cost: about 25 ms of CPU, once a process. Must never: change after it was built.
+//! Input: none. Output: entry j of table i is (2 j + 1) 2^(13 i) G, packed in one cache line. Built once with the plain
+//! lanes. Cost: about 25 ms of CPU time, once per process. Must never: change after being built.
 
 use super::field::{Carried, Masked, Raw};
 use super::plain::Plain;
@@ -9,14 +9,14 @@ use super::point::{Jacobian, minus};
 use super::{Lanes, Line};
 use std::sync::OnceLock;
 
-/// Windows of a scalar.
+/// Number of windows of a scalar.
 const TABLES: usize = 20;
-/// Bits of a window.
+/// Bits per window.
 const BITS: usize = 13;
 
 pub(crate) type Tables = [Box<[Line; 4096]>; TABLES];
 
-/// All that the formulas know of a group: the curve y^2 = x^3 + b, and the multiples of its generator.
+/// The group parameters that the formulas use: the curve y^2 = x^3 + b, and the multiples of its generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) b: u64,
@@ -28,7 +28,7 @@ pub(crate) fn secp256k1() -> Group<'static> {
     Group { b: 7, tables: tables() }
 }
 
-/// The tables, built at first use.
+/// The tables, built on first use.
 pub(crate) fn tables() -> &'static Tables {
     static TABLES: OnceLock<Tables> = OnceLock::new();
     TABLES.get_or_init(build)
@@ -52,7 +52,7 @@ fn build() -> Tables {
     std::array::from_fn(|_| {
         let mut points = vec![base];
         let mut power = base;
-        // The multiples 1, 3, ..., 2^k - 1 and 2^k times the base give those up to 2^(k+1) - 1.
+        // Adding 2^k times the base to the multiples 1, 3, ..., 2^k - 1 gives those up to 2^(k+1) - 1.
         for _ in 0..BITS - 1 {
             power = double(&power);
             add_to_all(&mut points, &power);
@@ -67,7 +67,7 @@ fn build() -> Tables {
     })
 }
 
-/// Appends every point plus `addend`; none of them equals it or its opposite.
+/// Appends every point plus `addend`; no point may equal `addend` or its opposite.
 fn add_to_all(points: &mut Vec<Affine>, addend: &Affine) {
     let l = Plain;
     let apart: Vec<Carried<Plain>> = points.iter().map(|point| minus(l, &addend.x.raw(), &point.x.raw())).collect();
@@ -82,7 +82,7 @@ fn add_to_all(points: &mut Vec<Affine>, addend: &Affine) {
     }
 }
 
-/// One inversion for all (`docs/derivations/inversion.md`).
+/// Inverts all values with one inversion (`docs/derivations/inversion.md`).
 fn invert_all(values: &[Carried<Plain>]) -> Vec<Carried<Plain>> {
     let l = Plain;
     let mut products = Vec::with_capacity(values.len());
@@ -115,5 +115,5 @@ fn pack(value: &Masked<Plain>) -> [u64; 4] {
     [a | b << 52, b >> 12 | c << 40, c >> 24 | d << 28, d >> 36 | e << 16]
 }
 
-// The tables are for the widest windows that need no more than 8 MiB.
+// The windows are the widest for which the tables need no more than 8 MiB.
 const _: () = assert!(TABLES * 4096 * size_of::<Line>() <= 8 << 20 && Plain::WIDTH == 1);

@@ -1,7 +1,7 @@
 //! Eight lanes with AVX-512 and its 52-bit multiply-adds.
 //!
-//! Input and output as [`Lanes`]. Invariant: element i of every vector is lane i. Cost: a product of fields is about 45
-//! cycles for eight lanes. Must never: run without an `Ifma512` value, read a table outside its bounds.
+//! Input and output as in [`Lanes`]. Invariant: element i of every vector is lane i. Cost: a field multiplication takes
+//! about 45 cycles for eight lanes. Must never: run without an `Ifma512` value, or read a table outside its bounds.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -34,7 +34,7 @@ fn run<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Eight rows of eight words: row r, word c becomes row c, word r.
+/// Transposes eight rows of eight words.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transpose(rows: [__m512i; 8]) -> [__m512i; 8] {
@@ -71,7 +71,8 @@ fn columns(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [__m512i; 4] {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn gather(entries: &Entries<Ifma512>, index: __m512i) -> [__m512i; 5] {
-    // The mask keeps every lane's index inside the table, whatever the formulas computed: no check stands behind a gather.
+    // The mask keeps every lane's index inside the table regardless of what the formulas computed: a gather checks no
+    // bounds.
     let entry = _mm512_and_si512(index, _mm512_set1_epi64(15));
     let lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
     // Word (entry * 5 + limb) * 8 + lane.
@@ -79,8 +80,8 @@ fn gather(entries: &Entries<Ifma512>, index: __m512i) -> [__m512i; 5] {
     let mut limbs = [word; 5];
     for (i, limb) in limbs.iter_mut().enumerate() {
         let base = (&raw const *entries).cast::<i64>().wrapping_add(8 * i);
-        // SAFETY: entry is at most 15, so word is at most 15 * 40 + 7, and 15 * 40 + 7 + 8 * i is below the 16 * 40 words of
-        // the table for every i below 5.
+        // SAFETY: entry is at most 15, so word is at most 15 * 40 + 7, and 15 * 40 + 7 + 8 * i is below the 16 * 40
+        // words of the table for every i below 5.
         *limb = unsafe { _mm512_i64gather_epi64::<8>(word, base) };
     }
     limbs
@@ -129,7 +130,8 @@ impl Lanes for Ifma512 {
 
     #[inline(always)]
     fn run<R>(self, work: impl FnOnce() -> R) -> R {
-        // SAFETY: an `Ifma512` exists only where the CPU has these features (`detect`). So it is for every block below.
+        // SAFETY: an `Ifma512` exists only if the CPU has these features (`detect`). The same holds for every block
+        // below.
         unsafe { run(work) }
     }
 
@@ -195,7 +197,7 @@ impl Lanes for Ifma512 {
 
     #[inline(always)]
     fn shl(self, a: __m512i, count: u32) -> __m512i {
-        // With constant counts the compiler makes this and the next the immediate forms.
+        // With constant counts the compiler emits the immediate form here and in `shr`.
         // SAFETY: as in `run`.
         unsafe { _mm512_sll_epi64(a, _mm_cvtsi32_si128(count.cast_signed())) }
     }

@@ -1,19 +1,20 @@
-//! Points from their x alone: the y that is even (`lift_x` of BIP-0340), many square roots side by side.
+//! Points from their x alone, with even y (`lift_x` of BIP-0340), many square roots in parallel.
 //!
-//! Input: x coordinates below p. Output: packed points, and for each whether the curve has it. Invariant: a point that is
-//! told to be there satisfies y^2 = x^3 + 7. Cost: 254 squares and 14 products for each. Must never: trust a root that was
-//! not squared again. Derivation: `docs/derivations/batch.md`, section 2.
+//! Input: x coordinates below p. Output: packed points, and for each whether it is on the curve. Invariant: a point
+//! that is reported to be on the curve satisfies y^2 = x^3 + 7. Cost: 254 squares and 14 products for each. Must never:
+//! trust a root without squaring it. Derivation: `docs/derivations/batch.md`, section 2.
 
 use super::field::{Carried, Masked};
 use super::point::{BETA, unpack};
 use super::{Lanes, Line, WIDTH_MAX};
 
-/// Vectors side by side: a square waits for its own result, so that one alone leaves the multiplier idle.
+/// Vectors computed in parallel: each square depends on the previous one, so a single chain leaves the multiplier idle.
 const SIDE_BY_SIDE: usize = 3;
 
 type Abreast<L> = [Carried<L>; SIDE_BY_SIDE];
 
-/// Appends a line for every x, of no meaning where the answer is false.
+/// Appends a line for every x and returns whether each x is that of a point; if not, the content of its line is
+/// unspecified.
 pub(crate) fn lift<L: Lanes>(l: L, xs: &[[u64; 5]], lines: &mut Vec<Line>) -> Vec<bool> {
     let first = lines.len();
     lines.resize(first + xs.len(), Line::default());
@@ -32,7 +33,7 @@ pub(crate) fn lift<L: Lanes>(l: L, xs: &[[u64; 5]], lines: &mut Vec<Line>) -> Ve
 #[inline(always)]
 fn lift_abreast<L: Lanes>(l: L, xs: &[[u64; 5]], lines: &mut [Line]) -> [u8; SIDE_BY_SIDE] {
     let seven = Masked::constant(l, [7, 0, 0, 0, 0]).raw();
-    // Loops, for what a closure computes inside `array::map` or `from_fn` is not compiled for the instruction set.
+    // Loops, because a closure passed to `array::map` or `from_fn` is not compiled for the instruction set.
     let mut points = [seven.mask(l); SIDE_BY_SIDE];
     let mut cubics = points;
     let mut factors = [Carried::one(l); SIDE_BY_SIDE];
@@ -48,7 +49,7 @@ fn lift_abreast<L: Lanes>(l: L, xs: &[[u64; 5]], lines: &mut [Line]) -> [u8; SID
         let y = roots[k].times(l, &Carried::one(l)).canonical(l);
         let difference = y.factor(l).square_plus(l, &cubics[k].raw().negate::<2>(l)).canonical(l);
         are_points[k] = l.bits(difference.is_zero(l));
-        // y is no zero: -7 is no cube.
+        // y is not zero, since -7 is not a cube.
         let minus_y = y.raw().negate::<2>(l).carry(l).times(l, &Carried::one(l)).canonical(l);
         let y = Masked::select(l, y.is_odd(l), &minus_y, &y);
         store(l, &points[k], &y, lines);
@@ -101,7 +102,7 @@ fn square_times<L: Lanes>(l: L, x: &Abreast<L>, count: u32) -> Abreast<L> {
     )
 }
 
-/// The images of points under the endomorphism.
+/// Appends the images of the points from line `first` on under the endomorphism.
 pub(crate) fn append_images<L: Lanes>(l: L, lines: &mut Vec<Line>, first: usize) {
     let count = lines.len() - first;
     lines.resize(first + 2 * count, Line::default());
@@ -118,7 +119,7 @@ pub(crate) fn append_images<L: Lanes>(l: L, lines: &mut Vec<Line>, first: usize)
     );
 }
 
-/// A number for each lane, in clean limbs.
+/// Loads a number for each lane, in clean limbs.
 #[inline(always)]
 pub(crate) fn load<L: Lanes>(l: L, number: impl Fn(usize) -> [u64; 5]) -> Masked<L> {
     let mut words = [[0; WIDTH_MAX]; 5];
@@ -137,7 +138,7 @@ pub(crate) fn point<L: Lanes>(l: L, lines: [&Line; WIDTH_MAX]) -> (Masked<L>, Ma
     unpack(l, &l.rows(lines))
 }
 
-/// Packs canonical coordinates, as many as there are lines.
+/// Packs canonical coordinates into the lines, one lane each.
 #[inline(always)]
 pub(crate) fn store<L: Lanes>(l: L, x: &Masked<L>, y: &Masked<L>, lines: &mut [Line]) {
     let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (pack(l, x), pack(l, y));

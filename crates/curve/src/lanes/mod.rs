@@ -1,9 +1,10 @@
-//! Many independent checks side by side in SIMD lanes.
+//! Many independent checks in parallel in SIMD lanes.
 //!
-//! Input: checks that [`prepare`] could read. Output: for each, whether it holds, or that the formulas met an exceptional
-//! case and the reference must decide. Formulas are written once, over [`Lanes`]; an instruction set implements that trait
-//! and nothing else. Invariants: one check per lane, no lane reads another's values (`batch` alone
-//! joins many checks); what a kernel decides is what libsecp256k1 decides. Cost: `docs/benchmarks/lanes.md`. Must never: guess. Derivations: `docs/derivations/`.
+//! Input: checks that [`prepare`] accepted. Output: for each, whether it holds, or that the formulas met an exceptional
+//! case and the reference must decide. Formulas are written once, over [`Lanes`]; an instruction set implements only
+//! that trait. Invariants: one check per lane, no lane reads the values of another (only `batch` combines checks); a
+//! kernel's verdict is that of libsecp256k1. Cost: `docs/benchmarks/lanes.md`. Must never: guess. Derivations:
+//! `docs/derivations/`.
 #![allow(clippy::needless_range_loop, reason = "one index walks the limbs of several values and columns")]
 
 #[cfg(target_arch = "x86_64")]
@@ -30,46 +31,47 @@ pub use engine::{LaneEngine, Tally};
 
 use std::fmt::Debug;
 
-/// The widest vector of any instruction set.
+/// Lanes of the widest vector of any instruction set.
 pub(crate) const WIDTH_MAX: usize = 8;
 
 /// The low 52 bits of a word: one limb.
 pub(crate) const LIMB: u64 = (1 << 52) - 1;
 
-/// Sixteen values of five limbs, from which every lane picks its own.
+/// Sixteen values of five limbs, from which every lane picks one.
 pub(crate) type Entries<L> = [[<L as Lanes>::Vector; 5]; 16];
 
-/// One cache line of the generator's table: x and y of a point, four words each, the lowest first.
+/// One cache line of the generator's table: x and y of a point, four words each, least significant first.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u64; 8]);
 
 /// An instruction set: vectors of 64-bit words and a multiplier of 52-bit limbs.
 ///
-/// A value of the implementing type is the proof that the CPU has the instructions, so every method is safe. Methods are
-/// inlined into the closure given to [`Lanes::run`], and only there do they become single instructions.
+/// A value of the implementing type is the proof that the CPU has the instructions, so every method is safe. Methods
+/// are inlined into the closure passed to [`Lanes::run`], and become single instructions only there.
 pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
-    /// The name that settings and reports show.
+    /// The name shown in settings and reports.
     const NAME: &'static str;
-    /// Whether the low part of a product may be negative; it then is at least -2^51, and the high part one more.
+    /// Whether the low part of a product may be negative; it is then at least -2^51, and the high part is larger by
+    /// one.
     const IS_SIGNED: bool = false;
-    /// What [`Lanes::multiply_loose`] adds to `low` and `high` beyond the product, modulo 2^64.
+    /// The constants that [`Lanes::multiply_loose`] adds to `low` and `high` besides the product, modulo 2^64.
     const LOW_EXCESS: u64 = 0;
     const HIGH_EXCESS: u64 = 0;
     /// Lanes in a vector.
     const WIDTH: usize;
     /// One word for each lane.
     type Vector: Copy + Debug + Send + Sync;
-    /// One limb as the multiplier takes it; bits above 52 are dropped on the way.
+    /// One limb in the form that the multiplier accepts; bits above 52 are dropped in the conversion.
     type Factor: Copy + Debug + Send + Sync;
-    /// One truth for each lane.
+    /// One boolean for each lane.
     type Mask: Copy + Debug + Send + Sync;
 
     /// Runs `work` compiled for this instruction set.
     fn run<R>(self, work: impl FnOnce() -> R) -> R;
 
-    /// A piece that is inlined where registers hold it, and called where assertions make it long or where sixteen registers
-    /// do not hold it.
+    /// Runs a part of a computation: inlined if it fits into the registers, called if assertions make it long or
+    /// sixteen registers are too few for it.
     #[inline(always)]
     fn piece<R>(self, work: impl FnOnce() -> R) -> R {
         if cfg!(debug_assertions) || Self::IS_SIGNED { self.run(work) } else { work() }
@@ -78,7 +80,7 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     fn splat(self, word: u64) -> Self::Vector;
     /// The first `WIDTH` words.
     fn load(self, words: &[u64; WIDTH_MAX]) -> Self::Vector;
-    /// The words, then zeros.
+    /// The words, followed by zeros.
     fn store(self, vector: Self::Vector) -> [u64; WIDTH_MAX];
     /// Bit i is lane i.
     fn mask(self, bits: u8) -> Self::Mask;
@@ -108,7 +110,8 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
         b: Self::Factor,
     ) -> (Self::Vector, Self::Vector);
 
-    /// [`Lanes::multiply`], which leaves constants in the sums that whoever counts products takes out at once.
+    /// Like [`Lanes::multiply`], but leaves constants in the sums. The caller counts the products and subtracts the
+    /// constants once.
     #[inline(always)]
     fn multiply_loose(
         self,
@@ -137,7 +140,7 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
         let [a, b, c, d, e, f, g, h] = &words;
         [self.load(a), self.load(b), self.load(c), self.load(d), self.load(e), self.load(f), self.load(g), self.load(h)]
     }
-    /// The reverse, for as many rows as there are, `WIDTH` at most.
+    /// The reverse of [`Lanes::rows`], for up to `WIDTH` rows.
     #[inline(always)]
     fn store_rows(self, words: [Self::Vector; 8], rows: &mut [Line]) {
         for i in 0..8 {
@@ -151,7 +154,7 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     fn is_below(self, a: Self::Vector, bits: u32) -> bool;
 }
 
-/// The line of an index. The mask keeps it inside the table whatever a lane computed.
+/// Returns the line of an index. The mask keeps the index inside the table regardless of what a lane computed.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "masked to 12 bits")]
 fn line(table: &[Line; 4096], index: u64) -> &Line {

@@ -1,11 +1,11 @@
-//! The plain twin of every kernel: one lane in portable Rust, every addition checked for overflow where the build checks.
+//! One lane in portable Rust; every addition is checked for overflow if the build enables overflow checks.
 //!
-//! Input and output as [`Lanes`]. It builds the generator's table, and tests hold the instruction sets against it. Cost:
-//! about that of libsecp256k1 without its precomputation. Must never: differ from an instruction set in any lane.
+//! Input and output as in [`Lanes`]. It builds the generator's table, and tests compare the instruction sets with it.
+//! Cost: about that of libsecp256k1 without its precomputation. Must never: differ from an instruction set in any lane.
 
 use super::{Entries, LIMB, Lanes, Line, WIDTH_MAX};
 
-/// Needs nothing of the CPU.
+/// The portable kernel, which needs no CPU features.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plain;
 
@@ -124,14 +124,14 @@ impl Lanes for Plain {
     }
 }
 
-/// Both halves of a product of two limbs are below 2^52.
+/// Splits a product of two limbs into two halves, both below 2^52.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "each half is cut to 52 bits")]
 fn split(product: u128) -> (u64, u64) {
     ((product as u64) & LIMB, (product >> 52) as u64)
 }
 
-/// The mask keeps an index inside its table whatever the formulas computed.
+/// The mask keeps an index inside its table regardless of what the formulas computed.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "masked to 4 bits")]
 fn low_bits(index: u64) -> usize {

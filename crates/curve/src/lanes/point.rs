@@ -1,16 +1,16 @@
-//! Points of y^2 = x^3 + b in lanes: doubling, addition of an affine point, a table of odd multiples. No formula reads b, so
-//! they hold on every curve isomorphic to secp256k1 and on its twist.
+//! Points of y^2 = x^3 + b in lanes: doubling, addition of an affine point, a table of odd multiples.
 //!
-//! Input and output: Jacobian points up to a sign for each lane. Invariant: the formulas are incomplete, and where one meets
-//! a case it cannot do (equal or opposite points, infinity) Z becomes 0 and every later Z stays 0, so a test at the end
-//! finds it. Cost: doubling 8, addition 11, a table entry 11 multiplications. Must never: branch on a value.
+//! No formula reads b, so they hold on every curve isomorphic to secp256k1 and on its twist. Input and output: Jacobian
+//! points up to a sign for each lane. Invariant: the formulas are incomplete. If one meets a case that it cannot
+//! compute (equal or opposite points, infinity), Z becomes 0 and every later Z stays 0, so a test at the end detects
+//! it. Cost: 8 multiplications for a doubling, 11 for an addition, 11 for a table entry. Must never: branch on a value.
 //! Derivations: `docs/derivations/doubling.md`, `docs/derivations/addition.md`.
 
 use super::field::{Carried, Masked, Raw};
 use super::scalar::Halves;
 use super::{Entries, Lanes, Line};
 
-/// (X / Z^2, +-Y / Z^3), minus where the mask is set.
+/// (X / Z^2, +-Y / Z^3), with a minus if the mask is set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jacobian<L: Lanes> {
     pub(crate) x: Masked<L>,
@@ -38,7 +38,7 @@ impl<L: Lanes> Jacobian<L> {
         Jacobian { x, y, z: Carried::one(l), is_negative }
     }
 
-    /// 2 P: with A = Y^2, V = 4 X A, M = 3 X^2: X' = M^2 - 2 V, Y' = M (V - X') - 8 A^2, Z' = 2 Y Z.
+    /// 2 P, with A = Y^2, V = 4 X A, M = 3 X^2: X' = M^2 - 2 V, Y' = M (V - X') - 8 A^2, Z' = 2 Y Z.
     #[inline(always)]
     pub(crate) fn double(&self, l: L) -> Jacobian<L> {
         l.run(
@@ -63,10 +63,10 @@ impl<L: Lanes> Jacobian<L> {
         Jacobian { x: x3, y: y3, z: z3, is_negative: self.is_negative }
     }
 
-    /// P + Q for Q = (x, y), or (x, -y) where `is_negative`: with H = x Z^2 - X, R = y Z^3 - Y, V = X H^2:
-    /// X' = R^2 - H^3 - 2 V, Y' = R (V - X') - Y H^3, Z' = Z H.
+    /// P + Q for Q = (x, y), or (x, -y) if `is_negative`.
     ///
-    /// Where the signs differ it is -P + (-Q): Y takes the other sign, Q none.
+    /// With H = x Z^2 - X, R = y Z^3 - Y, V = X H^2: X' = R^2 - H^3 - 2 V, Y' = R (V - X') - Y H^3, Z' = Z H. The sign
+    /// of Q becomes the sign of the result: if it differs from the sign of P, Y is negated before adding (x, y).
     #[inline(always)]
     pub(crate) fn add(&self, l: L, x: &Carried<L>, y: &Carried<L>, is_negative: L::Mask) -> Jacobian<L> {
         l.run(
@@ -116,7 +116,8 @@ pub(crate) fn select<L: Lanes>(l: L, mask: L::Mask, a: &Raw<L>, b: &Raw<L>) -> R
 }
 
 impl<L: Lanes> OddMultiples<L> {
-    /// Additions of points that share their Z (`docs/derivations/addition.md`, section 2), then all to the last Z.
+    /// Adds points that share their Z (`docs/derivations/addition.md`, section 2), then rescales all entries to the
+    /// last Z.
     #[inline(always)]
     fn new(l: L, x: &Carried<L>, y: &Carried<L>) -> OddMultiples<L> {
         let a = y.square(l);
@@ -165,7 +166,7 @@ impl<L: Lanes> OddMultiples<L> {
         }
     }
 
-    /// The entry of window `window` of a half: of the first half, or of the second through the endomorphism.
+    /// The entry for a window of the first half, or of the second half through the endomorphism.
     #[inline(always)]
     fn entry(&self, l: L, window: &Window<L>, is_second: bool) -> (Masked<L>, Masked<L>) {
         let x = l.pick(if is_second { &self.beta_x } else { &self.x }, window.index);
@@ -173,7 +174,7 @@ impl<L: Lanes> OddMultiples<L> {
     }
 }
 
-/// An odd digit: its sign, and half of what its size exceeds 1 by.
+/// An odd digit: its sign, and (|digit| - 1) / 2 as the index.
 #[derive(Clone, Copy, Debug)]
 struct Window<L: Lanes> {
     index: L::Vector,
@@ -181,7 +182,7 @@ struct Window<L: Lanes> {
 }
 
 impl<L: Lanes> Window<L> {
-    /// From b of `bits` bits, which stands for the digit 2 b - (2^bits - 1).
+    /// From b of `bits` bits, which represents the digit 2 b - (2^bits - 1).
     #[inline(always)]
     fn new(l: L, digit: L::Vector, bits: u32) -> Window<L> {
         let half = 1 << (bits - 1);
@@ -238,7 +239,7 @@ pub(crate) fn multiply_generator<L: Lanes>(
     sum.unwrap_or(Jacobian::affine(l, Masked::constant(l, [0; 5]), Masked::constant(l, [0; 5]), l.mask(0)))
 }
 
-/// Where the windows lie in a limb: four windows of 13 bits are 52.
+/// The positions of the windows in a limb: four windows of 13 bits are 52.
 const SHIFTS: [u32; 4] = [0, 13, 26, 39];
 
 /// Four words of 64 bits as five limbs of 52, twice.

@@ -1,19 +1,19 @@
-//! What the lanes take: checks whose numbers are in their ranges, as limbs.
+//! Converts checks with all numbers in range into limbs, as input for the lanes.
 //!
-//! Input: a [`Check`]. Output: its kind and numbers, or `None` for whatever is unusual, which the reference decides. Cost:
-//! some ten nanoseconds; a Schnorr challenge two blocks of SHA-256 more. Must never: decide anything.
+//! Input: a [`Check`]. Output: its kind and numbers, or `None` for an unusual check, which the reference decides. Cost:
+//! about ten nanoseconds; for Schnorr, two more blocks of SHA-256 for the challenge. Must never: decide anything.
 
 use crate::Check;
 use lydian_hash::BIP0340_CHALLENGE;
 
-/// p, the lowest word first.
+/// p, least significant word first.
 const PRIME: [u64; 4] = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
 /// n.
 const ORDER: [u64; 4] = [0xbfd2_5e8c_d036_4141, 0xbaae_dce6_af48_a03b, 0xffff_ffff_ffff_fffe, u64::MAX];
-/// p - n: an r below it stands for two x coordinates.
+/// p - n: an r below it matches two x coordinates.
 const PRIME_LESS_ORDER: [u64; 4] = [0x402d_a172_2fc9_baee, 0x4551_2319_50b7_5fc4, 1, 0];
 
-/// The kinds of check that share a path.
+/// The kinds of check, each with its own code path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Ecdsa,
@@ -21,20 +21,20 @@ pub(crate) enum Kind {
     Tweak,
 }
 
-/// A check in numbers, each in five limbs.
+/// A check as numbers of five limbs each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prepared {
-    /// Where the verdict goes.
+    /// Index of the verdict.
     pub(crate) index: usize,
     /// x of the key, below p.
     pub(crate) key: [u64; 5],
-    /// x that the sum must have, below p.
+    /// Required x of the sum, below p.
     pub(crate) r: [u64; 5],
     /// ECDSA: the message modulo n. Schnorr: s. Tweak: the tweak.
     pub(crate) u: [u64; 5],
     /// ECDSA: s. Schnorr: the challenge modulo n. Below n.
     pub(crate) v: [u64; 5],
-    /// ECDSA: y of the key. Tweak: y of the output.
+    /// ECDSA: whether y of the key is odd. Tweak: whether y of the output is odd.
     pub(crate) is_odd: bool,
 }
 
@@ -85,7 +85,7 @@ fn halves(signature: &[u8; 64]) -> ([u64; 4], [u64; 4]) {
     (words(r), words(s))
 }
 
-/// Big-endian bytes as words, the lowest first.
+/// Converts big-endian bytes to words, least significant first.
 fn words(bytes: &[u8; 32]) -> [u64; 4] {
     let chunks = bytes.as_chunks::<8>().0;
     std::array::from_fn(|i| u64::from_be_bytes(chunks[3 - i]))
@@ -100,7 +100,7 @@ fn is_below(a: &[u64; 4], b: &[u64; 4]) -> bool {
     a.iter().rev().lt(b.iter().rev())
 }
 
-/// For any 256-bit value: it is below 2 n.
+/// Reduces any 256-bit value modulo n; one subtraction is enough, since the value is below 2 n.
 fn modulo_order(value: [u64; 4]) -> [u64; 4] {
     if is_below(&value, &ORDER) {
         return value;

@@ -1,7 +1,7 @@
-//! Numbers modulo the group order n in lanes, in Montgomery's form with 2^260, and their recoding into odd digits.
+//! Numbers modulo the group order n in lanes, in Montgomery form with 2^260, and their recoding into odd digits.
 //!
-//! Input: five limbs below 2^256. Output: the same, below n where a name says canonical; halves of 156 bits. Invariant: a
-//! product of two values below 2^257 is below 2^256. Cost: 105 multiply-adds for a product. Must never: invert zero.
+//! Input: five limbs below 2^256. Output: the same, below n if the name says canonical; halves of 156 bits. Invariant:
+//! a product of two values below 2^257 is below 2^256. Cost: 105 multiply-adds for a product. Must never: invert zero.
 //! Derivations: `docs/derivations/scalar.md`, `docs/derivations/inversion.md`.
 
 use super::{LIMB, Lanes};
@@ -11,17 +11,18 @@ pub(crate) const ORDER: [u64; 5] =
     [0x2_5e8c_d036_4141, 0xe_6af4_8a03_bbfd, 0xf_ffff_feba_aedc, 0xf_ffff_ffff_ffff, 0xffff_ffff_ffff];
 /// -1 / n modulo 2^52.
 const ORDER_INVERSE: u64 = 0xd_ff66_5588_b13f;
-/// 2^260 modulo n: one, in Montgomery's form.
+/// 2^260 modulo n: one, in Montgomery form.
 const ONE: [u64; 5] = [0xa_1732_fc9b_ebf0, 0x9_50b7_5fc4_402d, 0x1455_1231, 0x0, 0x0];
 /// 2^520 modulo n.
 const SQUARE: [u64; 5] =
     [0xe_180c_268b_3b23, 0x9_4fd6_e33e_4c8e, 0xd_07c7_3b97_5948, 0xc_5e69_7f5e_45bc, 0x671c_d581_c69b];
-/// n - 2 in words, the highest first.
+/// n - 2 in words, most significant first.
 const ORDER_LESS_2: [u64; 4] =
     [0xffff_ffff_ffff_ffff, 0xffff_ffff_ffff_fffe, 0xbaae_dce6_af48_a03b, 0xbfd2_5e8c_d036_413f];
 
-/// The lattice of (a, b) with a + b lambda = 0 modulo n has the base (A1, -B1), (A2, A1).
-/// A1 and B1 times 2^364 over n, rounded.
+/// A1 times 2^364 / n, rounded; `B1_SCALED` likewise for B1.
+///
+/// The lattice of (a, b) with a + b lambda = 0 modulo n has the basis (A1, -B1), (A2, A1).
 const A1_SCALED: [u64; 5] =
     [0x7_fe89_3209_a45e, 0xd_aa8a_1471_e8ca, 0x9_0e49_284e_b153, 0x1_a7d4_6bcd_e86c, 0x308_6d22];
 const B1_SCALED: [u64; 5] =
@@ -33,7 +34,7 @@ const MINUS_A2: [u64; 3] = [0xe_ef72_62bb_3028, 0x8571_d0c0_9a83, 0xf_ffff_feeb_
 const B1: [u64; 3] = [0x4_7fa9_0abf_e4c3, 0xd_6010_e882_86f5, 0xe4_437e];
 const MINUS_B1: [u64; 3] = [0xb_8056_f540_1b3d, 0x2_9fef_177d_790a, 0xf_ffff_ff1b_bc81];
 
-/// A number in lanes; the low 52 bits of its limbs count.
+/// A number in lanes; only the low 52 bits of its limbs are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scalar<L: Lanes>([L::Factor; 5]);
 
@@ -41,7 +42,7 @@ pub(crate) struct Scalar<L: Lanes>([L::Factor; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Canonical<L: Lanes>(pub(crate) [L::Vector; 5]);
 
-/// k = first + second * lambda, both odd and below 2^130 in size.
+/// k = first + second * lambda, both odd and below 2^130 in absolute value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Halves<L: Lanes> {
     pub(crate) first: Half<L>,
@@ -92,7 +93,8 @@ impl<L: Lanes> Scalar<L> {
         for limb in &mut value[..4] {
             *limb = l.and(*limb, l.splat(LIMB));
         }
-        // The product is below 2^254 + n, so one subtraction is enough. value + 2^260 - n reaches 2^260 if value reaches n.
+        // The product is below 2^254 + n, so one subtraction is enough. value + 2^260 - n reaches 2^260 if value
+        // reaches n.
         let mut less = value;
         for i in 0..5 {
             less[i] = l.add(less[i], l.splat(LIMB - ORDER[i] + if i == 0 { 1 } else { 0 }));
@@ -123,7 +125,7 @@ impl<L: Lanes> Scalar<L> {
                 let at = i + j;
                 (columns[at], columns[at + 1]) = l.multiply(columns[at], columns[at + 1], quotient, order.0[j]);
             }
-            // Column i is now 0 modulo 2^52: 19 halves of products at most and a carry.
+            // Column i is now 0 modulo 2^52: at most 19 halves of products and a carry.
             debug_assert!(l.is_below(columns[i], 58), "a column has room");
             columns[i + 1] = l.add(columns[i + 1], l.shr(columns[i], 52));
         }
@@ -134,7 +136,7 @@ impl<L: Lanes> Scalar<L> {
         [columns[5], columns[6], columns[7], columns[8], columns[9]]
     }
 
-    /// 1 / self, in and out of Montgomery's form; self to the power n - 2, four bits at a time.
+    /// 1 / self, input and output in Montgomery form; self to the power n - 2, four bits at a time.
     #[inline(always)]
     pub(crate) fn invert(&self, l: L) -> Scalar<L> {
         let mut powers = [Scalar::one(l); 16];
@@ -154,7 +156,7 @@ impl<L: Lanes> Scalar<L> {
     }
 }
 
-/// The nibbles of a word, the highest first.
+/// Nibble `nibble` of a word, counted from the most significant one.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "four bits")]
 fn nibble_of(word: u64, nibble: u32) -> usize {
@@ -162,15 +164,15 @@ fn nibble_of(word: u64, nibble: u32) -> usize {
 }
 
 impl<L: Lanes> Canonical<L> {
-    /// The windows of an odd k in 20 odd digits of 13 bits: (k - 1) / 2 + 2^259, where k is self, or n - self for an even
-    /// self, which the mask tells.
+    /// The windows of an odd k in 20 odd digits of 13 bits: (k - 1) / 2 + 2^259, where k is self, or n - self if self
+    /// is even. The mask marks the lanes with an even self.
     #[inline(always)]
     pub(crate) fn generator_windows(&self, l: L) -> ([L::Vector; 5], L::Mask) {
         let mut value = self.0;
         let is_even = l.equal(l.and(value[0], l.splat(1)), l.splat(0));
         let mut borrow = l.splat(0);
         for i in 0..5 {
-            // n - self limb by limb, from 2^52 more than the limb of n so that nothing falls below zero.
+            // n - self limb by limb; 2^52 is added to the limb of n so that the difference is not negative.
             let apart = l.sub(l.splat(ORDER[i] + (1 << 52)), l.add(value[i], borrow));
             borrow = l.xor(l.shr(apart, 52), l.splat(1));
             value[i] = l.select(is_even, l.and(apart, l.splat(LIMB)), value[i]);
@@ -190,15 +192,15 @@ impl<L: Lanes> Canonical<L> {
         let k = Scalar::new(l, &self.0);
         let c1 = shifted_product(l, &k, &A1_SCALED);
         let c2 = shifted_product(l, &k, &B1_SCALED);
-        // first = k - c1 A1 - c2 A2, second = c1 B1 - c2 A1: modulo 2^156, each below 2^129 in size.
+        // first = k - c1 A1 - c2 A2, second = c1 B1 - c2 A1: modulo 2^156, each below 2^129 in absolute value.
         let mut first = [self.0[0], self.0[1], self.0[2]];
         add_low_product(l, &mut first, &c1, &MINUS_A1);
         add_low_product(l, &mut first, &c2, &MINUS_A2);
         let mut second = [l.splat(0); 3];
         add_low_product(l, &mut second, &c1, &B1);
         add_low_product(l, &mut second, &c2, &MINUS_A1);
-        // (A1, -B1) is odd and odd, (A2, A1) even and odd: adding the one where first is even, then the other where second
-        // is even, makes both odd.
+        // (A1, -B1) is (odd, odd), (A2, A1) is (even, odd): adding the former where first is even, then the latter
+        // where second is even, makes both odd.
         let first_even = l.equal(l.and(first[0], l.splat(1)), l.splat(0));
         add_where(l, &mut first, first_even, &A1);
         add_where(l, &mut second, first_even, &MINUS_B1);
@@ -209,7 +211,7 @@ impl<L: Lanes> Canonical<L> {
     }
 }
 
-/// Ten columns of the value zero. Where parts of products are signed, each lends 2^56 from the next.
+/// Ten columns with the value zero. If parts of products are signed, each column borrows 2^56 from the next.
 #[inline(always)]
 fn begin<L: Lanes>(l: L) -> [L::Vector; 10] {
     if L::IS_SIGNED {
@@ -266,19 +268,20 @@ fn add_where<L: Lanes>(l: L, sum: &mut [L::Vector; 3], mask: L::Mask, term: &[u6
 }
 
 impl<L: Lanes> Half<L> {
-    /// From uncarried limbs of an odd k modulo 2^156, k below 2^130 in size.
+    /// From uncarried limbs of an odd k modulo 2^156, k below 2^130 in absolute value.
     #[inline(always)]
     fn new(l: L, limbs: [L::Vector; 3]) -> Half<L> {
         let [a, b, c] = limbs;
         // k + 2^130 - 1, which is even and at least 0.
         let limb = l.splat(LIMB);
-        // Where parts of products are signed, each limb lends 2^56 from the next; the highest may fall below zero, modulo 2^64.
+        // If parts of products are signed, each limb borrows 2^56 from the next; the highest may become negative,
+        // modulo 2^64.
         let (bias, next) = if L::IS_SIGNED { (1 << 56, 1 << 4) } else { (0, 0) };
         let a = l.add(a, l.splat(LIMB + bias));
         let b = l.add(l.add(b, l.splat(LIMB + bias - next)), l.shr(a, 52));
         let c = l.add(l.add(c, l.splat((1 << 26) - 1 - next)), l.shr(b, 52));
         let (a, b, c) = (l.and(a, limb), l.and(b, limb), l.and(c, limb));
-        debug_assert!(l.is_below(c, 27), "half a scalar and what makes it positive is below 2^131");
+        debug_assert!(l.is_below(c, 27), "half a scalar plus its bias is below 2^131");
         let one = l.splat(1);
         Half([l.or(l.shr(a, 1), l.shl(l.and(b, one), 51)), l.or(l.shr(b, 1), l.shl(l.and(c, one), 51)), l.shr(c, 1)])
     }
@@ -287,7 +290,7 @@ impl<L: Lanes> Half<L> {
         self.0
     }
 
-    /// Window i of 26: five bits that stand for the odd digit 2 b - 31.
+    /// Window i of 26: five bits b that represent the odd digit 2 b - 31.
     #[inline(always)]
     pub(crate) fn window(&self, l: L, i: u32) -> L::Vector {
         let bit = 5 * i;
@@ -315,7 +318,7 @@ const fn is_same(a: &[u64; 3], b: &[u64; 3]) -> bool {
     a[0] == b[0] && a[1] == b[1] && a[2] == b[2]
 }
 
-// The constants belong together; `docs/derivations/check.py` checks those that need more than limbs.
+// The constants depend on each other; `docs/derivations/check.py` checks the relations that need more than limbs.
 const _: () = {
     // -1 / n modulo 2^52, and 16 n + one = 2^260.
     assert!(ORDER[0].wrapping_mul(ORDER_INVERSE) & LIMB == LIMB);
@@ -327,14 +330,15 @@ const _: () = {
         i += 1;
     }
     assert!(carry == 1);
-    // A2 = A1 + B1, and each minus is what is left to 2^156.
+    // A2 = A1 + B1, and each `MINUS_` constant is the difference to 2^156.
     assert!(is_same(&A2, &sum(&A1, &B1)));
     assert!(is_same(&sum(&A1, &MINUS_A1), &[0; 3]));
     assert!(is_same(&sum(&A2, &MINUS_A2), &[0; 3]) && is_same(&sum(&B1, &MINUS_B1), &[0; 3]));
     // Odd halves are below 2 (A1 + A2), and that is below 2^130: 26 digits of five bits.
     assert!(2 * (A1[2] + A2[2] + 1) < 1 << 26);
-    // What makes both halves odd: A1 and B1 odd, A2 even.
+    // Required to make both halves odd: A1 and B1 are odd, A2 is even.
     assert!(A1[0] & 1 == 1 && B1[0] & 1 == 1 && A2[0] & 1 == 0);
-    // A column of a product: 10 halves of one, 10 of quotients, what signed halves borrow, and the column's carry below it.
+    // A column of a product: 10 halves of one, 10 of quotients, the borrow of signed halves, and the carry of the
+    // column below.
     assert!(20 * LIMB + (1 << 56) + (1 << 58 >> 52) < 1 << 58);
 };

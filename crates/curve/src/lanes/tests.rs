@@ -1,5 +1,5 @@
-//! Layers of the lanes against a plain bignum: field, scalars, points, on random and edge values, for every instruction set
-//! that this CPU has.
+//! Compares the layers of the lanes (field, scalars, points) with a simple bignum, on random and edge values, for every
+//! instruction set of this CPU.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2::Avx2;
@@ -16,7 +16,7 @@ use super::ymm::{Ifma256Avx, Ifma256Vl};
 use super::{LIMB, Lanes, WIDTH_MAX};
 use secp256k1::{PublicKey, SecretKey};
 
-/// 256 bits in words, the lowest first.
+/// 256 bits in words, least significant first.
 type Big = [u64; 4];
 
 const P: Big = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
@@ -56,7 +56,7 @@ fn sub_mod(a: &Big, b: &Big, m: &Big) -> Big {
     add_mod(a, &if *b == [0; 4] { [0; 4] } else { sub_words(m, b) }, m)
 }
 
-/// One bit at a time: slow and plain.
+/// One bit at a time: slow and simple.
 fn mul_mod(a: &Big, b: &Big, m: &Big) -> Big {
     let mut product = [0; 4];
     for bit in (0..256).rev() {
@@ -95,7 +95,7 @@ fn from_limbs(limbs: [u64; 5], m: &Big) -> Big {
     })
 }
 
-/// SplitMix64: numbers that look random and are the same in every run.
+/// SplitMix64: pseudorandom numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -107,7 +107,7 @@ impl Numbers {
         z ^ (z >> 31)
     }
 
-    /// Random below m, or near an edge of it or of a limb, one time in two.
+    /// Random below m, or with probability one half a value at an edge of m or of a limb.
     fn big(&mut self, m: &Big) -> Big {
         let edges: [Big; 8] = [
             [0; 4],
@@ -145,7 +145,7 @@ fn bigs<L: Lanes>(l: L, raw: &Raw<L>) -> Vec<Big> {
     (0..L::WIDTH).map(|lane| from_limbs(words.map(|limb| limb[lane]), &P)).collect()
 }
 
-/// Stamps a test onto every instruction set of this CPU.
+/// Generates a test for every instruction set of this CPU.
 macro_rules! on_every_kernel {
     ($($(#[$attribute:meta])* $name:ident;)*) => {$(
         mod $name {
@@ -203,7 +203,7 @@ on_every_kernel! {
     tables_are_read_inside_their_bounds;
 }
 
-/// What an operation should give for a, b, c, d.
+/// The expected result of an operation for a, b, c, d.
 type Expected = fn([&Big; 4]) -> Big;
 
 fn products_and_sums<L: Lanes>(l: L) {
@@ -234,7 +234,7 @@ fn products_and_sums<L: Lanes>(l: L) {
     }
 }
 
-/// Factors near 2^260, with dirt above bit 52 of every lower limb: what a multiplier must not read.
+/// Factors near 2^260, with garbage above bit 52 of every lower limb, which a multiplier must not read.
 fn dirty_factors_at_their_bound<L: Lanes>(l: L) {
     let mut numbers = Numbers(2);
     for _ in 0..200 {
@@ -244,7 +244,7 @@ fn dirty_factors_at_their_bound<L: Lanes>(l: L) {
                 for limb in &mut limbs[..4] {
                     *limb += (numbers.next() % 256) << 52;
                 }
-                // What carrying makes of it must stay below 2^260.
+                // The value must stay below 2^260 after carrying.
                 limbs[4] = (1 << 52) - 1 - 256 - numbers.next() % 3;
                 limbs
             })
@@ -260,7 +260,7 @@ fn dirty_factors_at_their_bound<L: Lanes>(l: L) {
     }
 }
 
-/// Every value that a reduction can leave has one canonical form: 0, p - 1, p, p + 1, 2^256 and above too.
+/// Every value that a reduction can return has one canonical form: also 0, p - 1, p, p + 1, 2^256 and above.
 fn canonical_values<L: Lanes>(l: L) {
     let p = limbs(P);
     let mut cases =
@@ -314,7 +314,7 @@ fn scalar_inverses<L: Lanes>(l: L) {
         }
     });
     let scalar = Scalar::new(l, &load_bigs(l, &values));
-    // The inverse stays in Montgomery's form; a product with 1 leaves it.
+    // The inverse is in Montgomery form; a product with 1 converts it back.
     let one = Scalar::new(l, &load(l, &[[1, 0, 0, 0, 0]; WIDTH_MAX]));
     let inverse = scalar.to_montgomery(l).invert(l).times_canonical(l, &one);
     let words = inverse.0.map(|limb| l.store(limb));
@@ -325,7 +325,7 @@ fn scalar_inverses<L: Lanes>(l: L) {
 
 const LAMBDA: Big = [0xdf02_967c_1b23_bd72, 0x122e_22ea_2081_6678, 0xa526_1c02_8812_645a, 0x5363_ad4c_c05c_30e0];
 
-/// The digits of both halves give the scalar back.
+/// The digits of both halves add up to the scalar.
 fn halves_of_scalars<L: Lanes>(l: L) {
     let mut numbers = Numbers(6);
     for _ in 0..200 {
@@ -365,7 +365,7 @@ fn windows_of_the_generator<L: Lanes>(l: L) {
     }
 }
 
-/// The affine form of a lane, by the plain bignum.
+/// The affine form of a lane, computed with the simple bignum.
 fn affine<L: Lanes>(l: L, point: &Jacobian<L>, lane: usize) -> (Big, Big) {
     let one = Carried::one(l);
     let z = inverse_mod(&bigs(l, &point.z.times(l, &one))[lane], &P);
@@ -403,7 +403,7 @@ fn the_table_holds_odd_multiples() {
     }
 }
 
-/// Multiples of the generator and of other points against libsecp256k1.
+/// Compares multiples of the generator and of other points with libsecp256k1.
 fn points<L: Lanes>(l: L) {
     let mut numbers = Numbers(8);
     for _ in 0..4 {
@@ -456,14 +456,14 @@ fn zero_stays_zero<L: Lanes>(l: L) {
     }
 }
 
-/// The plain twin stops at an addition that wraps: in every profile, so that each test of it is one of bounds too.
+/// The plain lanes panic if an addition wraps, in every profile, so that each of their tests also tests the bounds.
 #[test]
 #[should_panic = "overflow"]
 fn the_plain_twin_checks_its_additions() {
     Plain.add(std::hint::black_box(u64::MAX), 1);
 }
 
-/// The bounds beside the steps are asserted where `make test` runs.
+/// The bounds in the comments are asserted when `make test` runs.
 #[cfg(debug_assertions)]
 #[test]
 #[should_panic = "a sum has room for its carry"]
@@ -471,7 +471,7 @@ fn bounds_are_asserted() {
     Raw::<Plain>([1 << 63; 5]).carry(Plain);
 }
 
-/// Every index, with any bits above it, reads the entry that its low bits name.
+/// Every index reads the entry selected by its low bits, with any bits above them.
 fn tables_are_read_inside_their_bounds<L: Lanes>(l: L) {
     let mut numbers = Numbers(9);
     let words: [[[u64; WIDTH_MAX]; 5]; 16] =

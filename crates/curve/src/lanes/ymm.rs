@@ -1,8 +1,8 @@
-//! What every kernel of four lanes shares: 256-bit vectors with AVX2, masks as vectors, and two kernels of the 52-bit
-//! multiply-adds: as AVX-512 VL has them and as AVX-IFMA has them, one source.
+//! Four lanes in 256-bit vectors: two kernels with 52-bit multiply-adds, those of AVX-512 VL and those of AVX-IFMA.
 //!
-//! Input and output as [`Lanes`]. Invariant: element i of every vector is lane i. Cost: a product of fields is about 45 cycles
-//! for four lanes. Must never: run without the value that proves the instructions, read a table outside its bounds.
+//! Both are generated from one source, with masks as vectors. Input and output as in [`Lanes`]. Invariant: element i of
+//! every vector is lane i. Cost: a field multiplication takes about 45 cycles for four lanes. Must never: run without
+//! the value that proves that the CPU has the instructions, or read a table outside its bounds.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -38,7 +38,7 @@ impl Ifma256Avx {
     }
 }
 
-/// Four rows of four words: row r, word c becomes row c, word r.
+/// Transposes four rows of four words.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose(rows: [__m256i; 4]) -> [__m256i; 4] {
@@ -56,7 +56,8 @@ fn transpose(rows: [__m256i; 4]) -> [__m256i; 4] {
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn gather(entries: &[[__m256i; 5]; 16], index: __m256i) -> [__m256i; 5] {
-    // The mask keeps every lane's index inside the table, whatever the formulas computed: no check stands behind a gather.
+    // The mask keeps every lane's index inside the table regardless of what the formulas computed: a gather checks no
+    // bounds.
     let entry = _mm256_and_si256(index, _mm256_set1_epi64x(15));
     // Word (entry * 5 + limb) * 4 + lane.
     let twenty = _mm256_add_epi64(_mm256_slli_epi64::<4>(entry), _mm256_slli_epi64::<2>(entry));
@@ -64,8 +65,8 @@ pub(super) fn gather(entries: &[[__m256i; 5]; 16], index: __m256i) -> [__m256i; 
     let mut limbs = [word; 5];
     for (i, limb) in limbs.iter_mut().enumerate() {
         let base = (&raw const *entries).cast::<i64>().wrapping_add(4 * i);
-        // SAFETY: entry is at most 15, so word is at most 15 * 20 + 3, and 15 * 20 + 3 + 4 * i is below the 16 * 20 words of
-        // the table for every i below 5.
+        // SAFETY: entry is at most 15, so word is at most 15 * 20 + 3, and 15 * 20 + 3 + 4 * i is below the 16 * 20
+        // words of the table for every i below 5.
         *limb = unsafe { _mm256_i64gather_epi64::<8>(base, word) };
     }
     limbs
@@ -90,7 +91,7 @@ pub(super) fn load_lines(table: &[Line; 4096], index: __m256i) -> [__m256i; 8] {
     [a, b, c, d, e, f, g, h]
 }
 
-/// The methods of [`Lanes`] that need AVX2 alone, for a type whose value proves at least that.
+/// The methods of [`Lanes`] that need only AVX2, for a type that proves at least that.
 macro_rules! avx2_methods {
     () => {
         const WIDTH: usize = 4;
@@ -99,8 +100,8 @@ macro_rules! avx2_methods {
 
         #[inline(always)]
         fn run<R>(self, work: impl FnOnce() -> R) -> R {
-            // SAFETY: a value of this type exists only where the CPU has the features (`detect`). So it is for every block
-            // below.
+            // SAFETY: a value of this type exists only if the CPU has the features (`detect`). The same holds for every
+            // block below.
             unsafe { run(work) }
         }
 
@@ -175,7 +176,7 @@ macro_rules! avx2_methods {
 
         #[inline(always)]
         fn shl(self, a: Self::Vector, count: u32) -> Self::Vector {
-            // With constant counts the compiler makes this and the next the immediate forms.
+            // With constant counts the compiler emits the immediate form here and in `shr`.
             // SAFETY: as in `run`.
             unsafe { std::arch::x86_64::_mm256_sll_epi64(a, std::arch::x86_64::_mm_cvtsi32_si128(count.cast_signed())) }
         }
@@ -222,7 +223,7 @@ macro_rules! avx2_methods {
     };
 }
 
-/// A kernel of 52-bit multiply-adds.
+/// A kernel with 52-bit multiply-adds.
 macro_rules! ifma256 {
     ($type:ident, $features:literal, $low:ident, $high:ident) => {
         const _: () = {

@@ -1,10 +1,10 @@
-//! A shrunken world: groups of 13 and 199 points of y^2 = x^3 + 2 and x^3 + 4 over the same field, in which everything can be
-//! tried: all sums of two points, and all pairs of multipliers through the whole of `decide`, against plain affine arithmetic.
+//! Exhaustive tests in small groups: 13 and 199 points of y^2 = x^3 + 2 and x^3 + 4 over the same field.
 //!
-//! The formulas know the curve by its constant and the generator by its tables only, so they run here unchanged. The halves and
-//! digits of a multiplier are those modulo n; here they stand for what they add up to modulo 199. Where a step adds equal or
-//! opposite points is known beforehand, so the test knows each exception too, and has one at every window. More:
-//! `docs/derivations/README.md`.
+//! Tests all sums of two points, and all pairs of multipliers through the whole of `decide`, against simple affine
+//! arithmetic. The formulas depend on the curve only through its constant and on the generator only through its tables,
+//! so they run here unchanged. The halves and digits of a multiplier are those modulo n; in this test they represent
+//! their sum modulo 199. The steps that add equal or opposite points are known in advance, so the test expects each
+//! exception, and has one at every window. See also `docs/derivations/README.md`.
 
 use super::super::Line;
 use super::super::decide::decide;
@@ -45,7 +45,7 @@ impl World {
         while let Some(next) = plain_add(&points[points.len() - 1], &generator) {
             points.push(next);
         }
-        assert_eq!(u64::try_from(points.len()).unwrap(), order - 1, "the last but the infinite");
+        assert_eq!(u64::try_from(points.len()).unwrap(), order - 1, "all points except infinity");
         for (x, y) in &points {
             let cube = mul_mod(&mul_mod(x, x, &P), x, &P);
             assert_eq!(mul_mod(y, y, &P), add_mod(&cube, &[b, 0, 0, 0], &P));
@@ -65,19 +65,20 @@ impl World {
         self.point(k).1[0] & 1 == 1
     }
 
-    /// Of k and -k the one with an even y.
+    /// k or -k, whichever has an even y.
     fn even(&self, k: u64) -> u64 {
         if self.is_odd(k) { self.negative(k) } else { k }
     }
 
-    /// What the endomorphism (x, y) -> (beta x, y) multiplies by here.
+    /// The factor of the endomorphism (x, y) -> (beta x, y) in this group.
     fn lambda(&self) -> u64 {
         let (x, y) = self.points[0];
         let image = (mul_mod(&x, &BETA, &P), y);
         (1..self.order).find(|k| *self.point(*k) == image).unwrap()
     }
 
-    /// The generator's tables; where an odd multiple is infinite, which no test's digit stands for, any point.
+    /// The generator's tables. An infinite odd multiple, which corresponds to no digit in a test, is replaced by any
+    /// point.
     fn tables(&self) -> Tables {
         let mut base = 1;
         std::array::from_fn(|_| {
@@ -93,7 +94,7 @@ impl World {
     }
 }
 
-/// By the book; `None` is infinite.
+/// The textbook formulas; `None` is infinity.
 fn plain_add(a: &Affine, b: &Affine) -> Option<Affine> {
     let slope = if a == b {
         let square = mul_mod(&a.0, &a.0, &P);
@@ -118,12 +119,12 @@ on_every_kernel! {
     multipliers_at_the_last_window;
 }
 
-/// All pairs of points, each with another Z and all signs.
+/// All pairs of points, with different Z and signs.
 fn every_sum_and_double<L: Lanes>(l: L) {
     for world in [World::of_13(), World::of_199()] {
         let mut numbers = Numbers(20);
         let pairs = (1..world.order).flat_map(|i| (1..world.order).map(move |j| (i, j)));
-        // Debug builds of the plain lanes are slow, and their bignums are as many.
+        // Debug builds of the plain lanes are slow, and they need the same number of bignum operations.
         let step = if L::WIDTH == 1 && world.order > 13 { 7 } else { 1 };
         let pairs: Vec<(u64, u64)> = pairs.step_by(step).collect();
         for (turn, group) in pairs.chunks(L::WIDTH).enumerate() {
@@ -144,7 +145,7 @@ fn every_sum_and_double<L: Lanes>(l: L) {
                 let (x, y) = *world.point(pair(lane).0);
                 (mul_mod(&x, &z2[lane], &P), mul_mod(&y, &mul_mod(&z2[lane], &z[lane], &P), &P))
             };
-            // Where it is negative it is stored as its opposite.
+            // A negative point is stored as its opposite.
             let x = Masked::new(l, load_bigs(l, &of_lane(&|lane| left(lane).0)));
             let y = Masked::new(l, load_bigs(l, &of_lane(&|lane| signed(left(lane).1, left_negative(lane)))));
             let z = Masked::new(l, load_bigs(l, &z)).factor(l);
@@ -155,7 +156,7 @@ fn every_sum_and_double<L: Lanes>(l: L) {
             let sum = point.add(l, &x, &y, l.mask(if right_negative { u8::MAX } else { 0 }));
             assert_points(l, &world, &sum, |lane| {
                 let (i, j) = pair(lane);
-                // Incomplete: a point and itself give no point either.
+                // Incomplete: adding a point to itself does not give a point either.
                 if i == j { 0 } else { (i + j) % world.order }
             });
             assert_points(l, &world, &point.double(l), |lane| 2 * pair(lane).0 % world.order);
@@ -180,17 +181,17 @@ fn assert_points<L: Lanes>(l: L, world: &World, got: &Jacobian<L>, k: impl Fn(us
     }
 }
 
-/// Which addition of a multiplication is the first that meets an exception, and whether its points are equal.
+/// The first addition of a multiplication that meets an exception, and whether its points are equal.
 type Exception = (usize, bool);
 
-/// What the additions of a multiplication come to, modulo the order.
+/// The result of the additions of a multiplication, modulo the order.
 #[derive(Clone, Copy, Debug)]
 struct Walk {
     residue: u64,
     exception: Option<Exception>,
 }
 
-/// Terms with the doublings before each.
+/// Adds the terms, each after its number of doublings.
 fn walk(order: u64, terms: &[(u32, u64)]) -> Walk {
     let (mut sum, mut exception) = (terms[0].1, None);
     for (step, (doublings, term)) in terms.iter().enumerate().skip(1) {
@@ -239,7 +240,7 @@ fn walk_of_point(world: &World, lambda: u64, v: &Big) -> Walk {
     walk(world.order, &terms)
 }
 
-/// Numbers below n that stand for each residue without an exception, and one for each exception.
+/// A number below n for each residue without an exception, and one for each exception.
 struct Multipliers {
     clean: BTreeMap<u64, Big>,
     exceptional: BTreeMap<Exception, Big>,
@@ -251,7 +252,7 @@ impl Multipliers {
         let mut found = Multipliers { clean: BTreeMap::new(), exceptional: BTreeMap::new() };
         for _ in 0..60_000 {
             let number = numbers.big(&N);
-            // A message may be zero, the other multiplier never is; that is another test's.
+            // A message may be zero, the other multiplier never is; another test covers zero.
             let walk = if number == [0; 4] { None } else { walk(&number) };
             match walk {
                 Some(Walk { exception: Some(exception), .. }) => found.exceptional.entry(exception).or_insert(number),
@@ -263,7 +264,7 @@ impl Multipliers {
     }
 }
 
-/// A check with what `decide` must say of it.
+/// A check with the verdict expected from `decide`.
 struct Case {
     kind: Kind,
     prepared: Prepared,
@@ -281,7 +282,7 @@ struct Inputs<'a> {
     is_exceptional: bool,
 }
 
-/// The three kinds, each with the r that is right, with that of the difference instead of the sum, and with another.
+/// The three kinds of check, each with the right r, with that of the difference instead of the sum, and with another.
 fn cases(world: &World, inputs: &Inputs<'_>, cases: &mut Vec<Case>) {
     let Inputs { u: (a, u), v: (b, v), inverse, d, is_exceptional } = *inputs;
     for kind in [Kind::Ecdsa, Kind::Schnorr, Kind::Tweak] {
@@ -289,7 +290,7 @@ fn cases(world: &World, inputs: &Inputs<'_>, cases: &mut Vec<Case>) {
         let key = if kind == Kind::Tweak { d } else { b * d % world.order };
         let (sum, difference) = ((a + key) % world.order, (a + world.negative(key)) % world.order);
         let (right, wrong) = if kind == Kind::Schnorr { (difference, sum) } else { (sum, difference) };
-        // Infinite neither side, and neither equal nor opposite.
+        // Exceptional unless both sides are finite, and neither equal nor opposite.
         let is_exceptional = (is_exceptional && kind != Kind::Tweak) || a == 0 || key == 0 || right == 0 || wrong == 0;
         for k in [right, wrong, 1 + (a + 3 * b) % (world.order - 1)] {
             let r = world.point(if k == 0 { 1 } else { k }).0;
@@ -343,8 +344,8 @@ fn all_cases(world: &World) -> Vec<Case> {
     let of_point = Multipliers::find(22, |v| Some(walk_of_point(world, lambda, v)));
     // No sum is infinite without an exception, so all residues but 0.
     assert_eq!((of_generator.clean.len(), of_point.clean.len()), (198, 198));
-    // 19 and 51 additions, equal and opposite points at each; but for the first of a key's, whose digits are the few that a half
-    // of 130 bits leaves to its highest window.
+    // 19 and 51 additions, equal and opposite points at each. The exception is the first addition of a key: a half of
+    // 130 bits leaves only a few digits to its highest window.
     assert_eq!(of_generator.exceptional.len(), 2 * 19);
     assert!((2..52).all(|step| [true, false].iter().all(|equal| of_point.exceptional.contains_key(&(step, *equal)))));
     assert!(of_point.exceptional.keys().any(|(step, _)| *step == 1));
@@ -359,7 +360,7 @@ fn all_cases(world: &World) -> Vec<Case> {
     }
     for (b, u) in (1..).zip(of_generator.exceptional.values()) {
         let v = (b, &of_point.clean[&b]);
-        // A is infinite in the formulas' eyes.
+        // The formulas see an infinite A.
         cases(world, &Inputs { u: (0, u), v, inverse: &inverses[&b], d: 5, is_exceptional: true }, &mut all);
     }
     for (a, v) in (1..).zip(of_point.exceptional.values()) {
@@ -370,7 +371,7 @@ fn all_cases(world: &World) -> Vec<Case> {
     all
 }
 
-/// The world with its tables and cases, made once for all kernels.
+/// The world with its tables and cases, built once for all kernels.
 fn prepared_world() -> &'static (World, Tables, Vec<Case>) {
     static WORLD: OnceLock<(World, Tables, Vec<Case>)> = OnceLock::new();
     WORLD.get_or_init(|| {
@@ -380,10 +381,10 @@ fn prepared_world() -> &'static (World, Tables, Vec<Case>) {
     })
 }
 
-/// Every case gets the verdict known beforehand, or is told to be exceptional if and only if it is.
+/// Every case gets the expected verdict, and is reported as exceptional if and only if it is.
 fn every_pair_of_multipliers<L: Lanes>(l: L) {
     let (world, tables, all) = prepared_world();
-    // Debug builds of the plain lanes are slow: a part of the pairs, every residue among them.
+    // Debug builds of the plain lanes are slow, so they test only a part of the pairs, with every residue.
     let step = if L::WIDTH == 1 { 23 } else { 1 };
     let mut got = vec![None; all.len()];
     for kind in [Kind::Ecdsa, Kind::Schnorr, Kind::Tweak] {
@@ -406,10 +407,13 @@ fn every_pair_of_multipliers<L: Lanes>(l: L) {
     assert!(valid * 5 > count && invalid * 5 > count && exceptional * 100 > count, "{valid} {invalid} {exceptional}");
 }
 
-/// On secp256k1 itself equal and opposite points can meet only where the digits reach the size of the group: at the generator's
-/// last window for one u and its opposite, at the last window of a key for small i + j lambda. All of those, known beforehand.
+/// The possible exceptions on secp256k1 itself, all known in advance.
+///
+/// Equal and opposite points can meet only where the digits reach the size of the group: at the last window of the
+/// generator for one u and its opposite, at the last window of a key for small i + j lambda.
 fn multipliers_at_the_last_window<L: Lanes>(l: L) {
-    // 511 * 2^248 - n: before the last window the sum is 511 * 2^247 - n, and 511 * 2^247 comes next (docs/derivations/scalar.md).
+    // 511 * 2^248 - n: before the last window the sum is 511 * 2^247 - n, and 511 * 2^247 comes next
+    // (docs/derivations/scalar.md).
     let (u, _) = add_words(&[0, 0, 0, 0xff << 56], &sub_words(&[0; 4], &N));
     for u in [u, sub_words(&N, &u)] {
         let is_last = |u: &Big| {
@@ -426,7 +430,7 @@ fn multipliers_at_the_last_window<L: Lanes>(l: L) {
     let (x, y) = coordinates(&key);
     let (x, y) = (Masked::new(l, load_bigs(l, &[x; WIDTH_MAX])), Masked::new(l, load_bigs(l, &[y; WIDTH_MAX])));
     let small = |i: i64| signed_scalar([i.unsigned_abs(), 0, 0, 0], i < 0);
-    // Two points can meet there only for 2 e + e' lambda, e' lambda, 2 e' lambda and 0, with odd digits e and e'.
+    // Two points can meet there only for 2 e + e' lambda, e' lambda, 2 e' lambda and 0, where e and e' are odd digits.
     let digits = (-31..=31).step_by(2);
     let both = digits.clone().flat_map(|e| digits.clone().map(move |other| (2 * e, other)));
     let all: Vec<Big> = (both.chain((-62..=62).map(|other| (0, other))))
@@ -450,7 +454,7 @@ fn signed_scalar(value: Big, is_negative: bool) -> Big {
     if is_negative { sub_mod(&[0; 4], &value, &N) } else { value }
 }
 
-/// The additions of v P, as numbers modulo n.
+/// Whether an addition of v P meets an exception, computed with numbers modulo n.
 fn meets_an_exception(v: &Big) -> bool {
     let halves = Canonical(load_bigs(Plain, &[*v; WIDTH_MAX])).split(Plain);
     let mut sum = None;
