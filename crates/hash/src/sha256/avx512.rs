@@ -1,9 +1,8 @@
-//! SHA-256 of sixteen messages at once with AVX-512; its rotations and three-input logic reduce a round to 17
-//! operations.
+//! SHA-256 of sixteen messages at once with AVX-512.
 //!
-//! Input: sixteen blocks. Output: the sixteen states. Invariant: element i of every vector belongs to message i. Cost:
-//! about 1,700 vector operations for sixteen blocks and a 16 x 16 transposition. Must never: run without an `Avx512`
-//! value.
+//! Its rotations and three-input logic reduce a round to 17 operations. Input: sixteen blocks. Output: the sixteen
+//! states. Invariant: element i of every vector belongs to message i. Cost: about 1,700 vector operations for sixteen
+//! blocks and a 16 x 16 transposition. Must never: run without an `Avx512` value.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
