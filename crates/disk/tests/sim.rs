@@ -148,7 +148,7 @@ fn names_are_lost_or_kept_each_for_itself() {
     let x = some(b"x");
     assert_eq!(found, BTreeSet::from([[x.clone(), None], [None, x.clone()], [x.clone(), x], [None, None]]));
 
-    // A directory of which the name was not synced, because the sync failed.
+    // A directory with an unsynced name, because the sync failed.
     let disk = SimDisk::new(1);
     disk.fail_at(1, Fault::Io);
     assert_eq!(disk.create_dir(Path::new("d")).unwrap_err().kind, DiskErrorKind::Io);

@@ -1,10 +1,9 @@
-//! [`SimDisk`]: a disk in memory that loses power, fills up and fails on demand, behind the trait
-//! [`Disk`](crate::Disk).
+//! [`SimDisk`]: a disk in memory that loses power, fills up and fails on demand.
 //!
-//! It behaves as a file system without a journal may, as described in `docs/formats/disk.md`: any combination of
-//! unsynced changes may be lost. All random choices come from seeds: the same calls in the same order with the same
-//! seeds give the same disk. Cost: memory for the bytes of all files; one lock for all calls. Must never: be more
-//! forgiving than a real disk, or read a clock.
+//! Input and output as in [`Disk`](crate::Disk). It behaves as a file system without a journal may, as described in
+//! `docs/formats/disk.md`: any combination of unsynced changes may be lost. All random choices come from seeds: the
+//! same calls in the same order with the same seeds give the same disk. Cost: memory for the bytes of all files; one
+//! lock for all calls. Must never: be more forgiving than a real disk, or read a clock.
 //!
 //! Operations that change something are numbered from 0 in the order in which they happen: creating a file or
 //! directory, a write, a sync of a file or directory, a rename, a truncation, a removal. `write_whole` consists of five
