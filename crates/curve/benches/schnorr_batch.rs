@@ -1,8 +1,7 @@
-//! Schnorr checks by one equation compared with the same checks individually, both in lanes, and the cost of a false
-//! check.
+//! Schnorr checks by one equation compared with the same checks individually, both in lanes.
 //!
-//! Time is thread CPU time; the two ways alternate, so that both run under the same conditions. Every verdict is
-//! asserted.
+//! Includes the cost of a false check. Time is thread CPU time; the two ways alternate, so that both run under the same
+//! conditions. Every verdict is asserted.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench fails on bad data and prints its ratios")]
 
