@@ -1,8 +1,9 @@
-//! What reading a block costs: the pass over its bytes alone, the ids and merkle roots alone, and both as one.
+//! Benchmarks of parsing a block: the pass over its bytes, the ids and merkle roots, and both together.
 //!
-//! Data: three real blocks and two made here, the same each run. Before a time is taken, transaction counts, ids and merkle
-//! roots are compared with what is expected. Goals: `scan` at least 1 GB/s; `hashes` at least 80 % of the compressions per
-//! second that the same kernel reaches on long messages, which is printed. `cargo bench -p lydian-primitives --bench parse`.
+//! Data: three real blocks and two generated ones, the same in each run. Before any measurement, transaction counts,
+//! ids and merkle roots are compared with the expected values. Goals: `scan` at least 1 GB/s; `hashes` at least 80 % of
+//! the compressions per second that the same kernel reaches on long messages (the percentage is printed). Run with
+//! `cargo bench -p lydian-primitives --bench parse`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark reports, and fails at once")]
 
@@ -19,12 +20,12 @@ use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Block, BlockHash, Header, OutPoint, RawBlock, Tx, Txid};
 use std::hint::black_box;
 
-/// Bytes of the blocks made here.
+/// Size in bytes of the generated blocks.
 const MADE_SIZE: usize = 4_000_000;
-/// How often kernel and job take turns for the printed ratio.
+/// Number of rounds in which kernel and job alternate for the printed ratio.
 const ROUNDS: usize = 100;
 
-/// A named block: its bytes, and how many transactions and inputs it has. Its merkle root stands in its header.
+/// A named block: its bytes and its expected transaction and input counts. The expected merkle root is in its header.
 struct DataSet {
     name: &'static str,
     bytes: Vec<u8>,
@@ -35,7 +36,7 @@ struct DataSet {
 criterion_group!(benches, scans, hashes, whole);
 criterion_main!(benches);
 
-/// The pass over the bytes, without any hash.
+/// The pass over the bytes, without hashing.
 fn scans(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("scan");
     for set in data_sets() {
@@ -45,7 +46,7 @@ fn scans(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Ids and merkle roots of a block that is parsed already.
+/// The ids and merkle roots of a block that is already parsed.
 fn hashes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("hashes");
     for set in data_sets() {
@@ -65,7 +66,7 @@ fn hashes(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// `RawBlock::parse`: both, in bytes and in compressions.
+/// `RawBlock::parse`, which does both, measured in bytes and in compressions.
 fn whole(criterion: &mut Criterion) {
     for set in data_sets() {
         let compressions = Hashes::of(&set.parse()).compressions as u64;
@@ -90,7 +91,7 @@ impl DataSet {
         DataSet { name, bytes: read(&path), tx_count, input_count }
     }
 
-    /// A coinbase and then transactions from `tx` until the block has its size.
+    /// A coinbase, then transactions from `tx` until the block has `MADE_SIZE` bytes.
     fn made(name: &'static str, tx_count: usize, input_count: usize, tx: impl Fn(u32) -> MutTx) -> DataSet {
         let header =
             Header { version: 4, prev_block: BlockHash([0; 32]), merkle_root: [0; 32], time: 0, bits: 0, nonce: 0 };
@@ -106,7 +107,7 @@ impl DataSet {
         DataSet { name, bytes: block.encode(), tx_count, input_count }
     }
 
-    /// Parses, and compares with what is known.
+    /// Parses the block and checks the counts and the merkle root.
     fn parse(&self) -> Block {
         let block = RawBlock::new(self.bytes.clone()).parse().unwrap();
         assert_eq!((block.tx_count(), block.input_count()), (self.tx_count, self.input_count + 1), "{}", self.name);
@@ -126,7 +127,7 @@ fn data_sets() -> [DataSet; 5] {
     ]
 }
 
-/// One or two inputs of P2WPKH, two outputs.
+/// A transaction with one or two P2WPKH inputs and two outputs.
 fn usual_tx(index: u32) -> MutTx {
     let input = |vout| MutInput {
         prevout: OutPoint { txid: Txid([7; 32]), vout: 2 * index + vout },
@@ -138,17 +139,18 @@ fn usual_tx(index: u32) -> MutTx {
     MutTx { version: 2, inputs: (0..=index % 2).map(input).collect(), outputs: vec![output(), output()], lock_time: 0 }
 }
 
-/// The most to do for each byte: an input with 100,000 empty witness items, one byte each.
+/// The most work per byte: an input with 100,000 empty witness items, one byte each.
 fn items_tx(index: u32) -> MutTx {
     let mut tx = usual_tx(2 * index);
     tx.inputs[0].witness = vec![Vec::new(); 100_000];
     tx
 }
 
-/// Every hash that `RawBlock::parse` makes, apart from it.
+/// Every hash that `RawBlock::parse` computes, as a separate job.
 struct Hashes<'a> {
     messages: Vec<Message<'a>>,
-    /// For each transaction its txid's message; its wtxid's where there is a witness.
+    /// For each transaction, the index of its txid's message. `wtxids` holds that of its wtxid's message, which is the
+    /// same one if the transaction has no witness.
     txids: Vec<usize>,
     wtxids: Vec<usize>,
     has_commitment: bool,
@@ -170,7 +172,7 @@ impl<'a> Hashes<'a> {
         Hashes { messages, txids, wtxids, has_commitment, compressions }
     }
 
-    /// The merkle root.
+    /// Computes all hashes and returns the merkle root.
     fn run(&self) -> [u8; 32] {
         let mut digests = vec![[0; 32]; self.messages.len()];
         sha256d_many(&self.messages, &mut digests);
@@ -181,10 +183,10 @@ impl<'a> Hashes<'a> {
         merkle_root(&mut pick(&self.txids)).0
     }
 
-    /// Compressions per second as a share of the kernel's on long messages: the best of each, over rounds in which both take
-    /// turns, since other work on the machine only ever adds time.
+    /// The job's compressions per second as a percentage of the kernel's rate on long messages. Kernel and job
+    /// alternate, and the best time of each counts, because other load on the machine only ever adds time.
     fn percent(&self) -> f64 {
-        // Not a multiple of 4 KiB, or the lanes would fight for the same sets of the cache.
+        // Not a multiple of 4 KiB, or the lanes would compete for the same cache sets.
         const LENGTH: usize = 4 * 1024 + 5 * 64;
         let data = vec![7; 32 * LENGTH];
         let long: Vec<Message<'_>> = data.chunks(LENGTH).map(Message::from).collect();
@@ -209,12 +211,12 @@ fn stripped(tx: Tx<'_>) -> Message<'_> {
     Message::new([&bytes[..4], &bytes[6..tx.base_size() - 2], &bytes[bytes.len() - 4..]])
 }
 
-/// Compressions of a double hash: the message with nine bytes of padding at least, and one for the digest.
+/// Compressions of a double hash: the message with at least nine bytes of padding, and one for the digest.
 fn double_hash(message: &Message<'_>) -> usize {
     (message.len() + 8) / 64 + 2
 }
 
-/// Compressions of a merkle tree: three for each pair.
+/// Compressions of a merkle tree: three per pair.
 fn merkle_tree(leaves: usize) -> usize {
     let mut pairs = 0;
     let mut width = leaves;
@@ -225,7 +227,7 @@ fn merkle_tree(leaves: usize) -> usize {
     3 * pairs
 }
 
-/// Criterion's own clock.
+/// Measures with Criterion's own clock.
 fn seconds(job: impl FnOnce()) -> f64 {
     let start = WallTime.start();
     job();

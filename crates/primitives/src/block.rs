@@ -1,8 +1,10 @@
-//! The first two types of a block's way: [`RawBlock`] (bytes nobody has looked at) and [`Block`] (parsed, hashed).
+//! The first two stages of a block: [`RawBlock`] (unparsed bytes) and [`Block`] (parsed and hashed).
 //!
 //! Input: one owned buffer. Output: header, transaction views, txids, wtxids, merkle root, position of the witness
-//! commitment and the witness merkle root. Invariants: the tables were filled from the very buffer they stand beside; every
-//! id is computed here and only here. Cost: one pass to parse, about two hashes of every byte. No rule is checked.
+//! commitment and the witness merkle root. Invariants: a block's tables were filled from the buffer stored beside them,
+//! and all its ids were computed from that buffer. Cost: one pass to parse, about two hashes of every byte. No
+//! consensus rule is checked.
+//! checked.
 
 use crate::header::Header;
 use crate::ids::BlockHash;
@@ -11,13 +13,14 @@ use crate::table::{TRANSACTION_SIZE_MIN, Tables};
 use crate::transaction::{Tx, check_buffer_size, fill_ids};
 use lydian_hash::merkle_root;
 
-/// The first bytes of an output script that commits to witnesses: OP_RETURN, a push of 36, and the tag (BIP-0141).
+/// The first bytes of an output script that is a witness commitment: OP_RETURN, a push of 36 bytes, and the tag
+/// (BIP-0141).
 pub const WITNESS_COMMITMENT_HEADER: [u8; 6] = [0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed];
 
-/// Bytes of an output script that commits to witnesses, at least: Core's `MINIMUM_WITNESS_COMMITMENT`.
+/// The minimum size in bytes of an output script that is a witness commitment: Core's `MINIMUM_WITNESS_COMMITMENT`.
 pub const WITNESS_COMMITMENT_SIZE_MIN: usize = 38;
 
-/// A block as it came from a file or a peer: nothing is known of it.
+/// A block as read from a file or received from a peer, not yet parsed.
 #[derive(Clone, Debug)]
 pub struct RawBlock(Box<[u8]>);
 
@@ -30,13 +33,13 @@ impl RawBlock {
         &self.0
     }
 
-    /// Parses, and computes every hash that the bytes alone decide.
+    /// Parses the block and computes every hash that depends on its bytes alone.
     pub fn parse(self) -> Result<Block, ParseError> {
         Block::from_raw(self)
     }
 }
 
-/// A parsed block. Its hashes are computed, its rules are not checked.
+/// A parsed block. Its hashes are computed; its rules are not checked.
 #[derive(Clone, Debug)]
 pub struct Block {
     bytes: Box<[u8]>,
@@ -48,14 +51,14 @@ pub struct Block {
     witness: Option<WitnessCommitment>,
 }
 
-/// The witness commitment of a block and what it should commit to.
+/// The witness commitment of a block and the root it should commit to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WitnessCommitment {
-    /// Index of the coinbase output that carries it: the last that matches.
+    /// Index of the coinbase output with the commitment: the last one that matches.
     pub output_index: usize,
     /// The 32 bytes after the tag.
     pub commitment: [u8; 32],
-    /// Merkle root of the wtxids, the coinbase's taken as zero.
+    /// Merkle root of the wtxids, with zero for the coinbase.
     pub witness_merkle_root: [u8; 32],
 }
 
@@ -78,7 +81,7 @@ impl Block {
         Ok(block)
     }
 
-    /// Core's `GetWitnessCommitmentIndex`: the last output of the first transaction that matches.
+    /// Core's `GetWitnessCommitmentIndex`: the last matching output of the first transaction.
     fn find_witness_commitment(&self) -> Option<WitnessCommitment> {
         let coinbase = self.txs().next()?;
         let matches = |script: &[u8]| {
@@ -105,14 +108,14 @@ impl Block {
         &self.bytes
     }
 
-    /// The block without witnesses, as peers get it that do not ask for them: Core's `TX_NO_WITNESS`.
+    /// The block without witnesses, as sent to peers that do not ask for them: Core's `TX_NO_WITNESS`.
     pub fn stripped(&self) -> Vec<u8> {
         let bytes = self.as_bytes();
         let mut stripped = Vec::with_capacity(self.base_size());
         let mut kept_to = 0;
         for tx in &self.tables.txs {
             if tx.has_witness {
-                // Marker and flag before the body, witnesses behind it.
+                // Marker and flag precede the body, witnesses follow it.
                 stripped.extend_from_slice(&bytes[kept_to..tx.start as usize + 4]);
                 stripped.extend_from_slice(&bytes[tx.body_start as usize..tx.body_end as usize]);
                 kept_to = tx.end as usize - 4;
@@ -135,7 +138,7 @@ impl Block {
         (0..self.tx_count()).map(|index| self.tx(index))
     }
 
-    /// Inputs of all transactions together, the coinbase's included.
+    /// The number of inputs of all transactions, including the coinbase's.
     pub fn input_count(&self) -> usize {
         self.tables.inputs.len()
     }
@@ -149,22 +152,23 @@ impl Block {
         self.merkle_root
     }
 
-    /// Two equal subtrees side by side: the same root has another list of transactions (CVE-2012-2459).
+    /// Whether the merkle tree has two equal subtrees side by side, so that another list of transactions has the same
+    /// root (CVE-2012-2459).
     pub fn is_merkle_mutated(&self) -> bool {
         self.is_merkle_mutated
     }
 
-    /// The witness commitment, whether or not the rules of the height ask for one.
+    /// The witness commitment, whether or not the rules at the block's height require one.
     pub fn witness_commitment(&self) -> Option<&WitnessCommitment> {
         self.witness.as_ref()
     }
 
-    /// Bytes as serialised, witnesses included.
+    /// Serialised size in bytes, with witnesses.
     pub fn total_size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes as serialised without witnesses.
+    /// Serialised size in bytes, without witnesses.
     pub fn base_size(&self) -> usize {
         let saved: usize = self.txs().map(|tx| tx.total_size() - tx.base_size()).sum();
         self.bytes.len() - saved
@@ -176,12 +180,12 @@ impl Block {
     }
 }
 
-/// The pass over the bytes alone, without any hash: for the parse benchmark and for scans. Returns the transaction count.
+/// Makes the pass over the bytes without hashing, for the parse benchmark and for scans. Returns the transaction count.
 pub fn scan(bytes: &[u8]) -> Result<usize, ParseError> {
     parse_tables(bytes).map(|(_, tables)| tables.txs.len())
 }
 
-/// The same pass, but bytes may follow the block. Returns its size in bytes.
+/// Like [`scan`], but bytes may follow the block. Returns the block's size in bytes.
 pub fn scan_prefix(bytes: &[u8]) -> Result<usize, ParseError> {
     check_buffer_size(bytes)?;
     let mut reader = Reader::new(bytes);

@@ -1,5 +1,7 @@
-//! Transactions and blocks being made: plain owned structures and their encoding. For generators, mutators and tests; the
-//! validating path never uses them (it reads bytes in place). Core's `CMutableTransaction`.
+//! Transactions and blocks under construction: plain owned structures and their encoding.
+//!
+//! For generators, mutators and tests; validation never uses them, because it reads bytes in place. Core's
+//! `CMutableTransaction`.
 
 use crate::block::{Block, WITNESS_COMMITMENT_HEADER};
 use crate::header::Header;
@@ -8,7 +10,7 @@ use crate::reader::write_compact_size;
 use crate::transaction::{Transaction, Tx};
 use lydian_hash::{merkle_root, sha256d};
 
-/// A transaction being made.
+/// A transaction under construction.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct MutTx {
     pub version: u32,
@@ -36,14 +38,14 @@ impl MutTx {
         self.inputs.iter().any(|input| !input.witness.is_empty())
     }
 
-    /// Encodes, with witnesses if any input has one (BIP-0144).
+    /// Encodes the transaction, with witnesses if any input has one (BIP-0144).
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode_to(&mut out, self.has_witness());
         out
     }
 
-    /// Encodes without witnesses: what the txid commits to.
+    /// Encodes the transaction without witnesses, which is what the txid commits to.
     pub fn encode_stripped(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode_to(&mut out, false);
@@ -54,8 +56,7 @@ impl MutTx {
         Txid(sha256d(&self.encode_stripped()))
     }
 
-    /// The same transaction as the validating path sees it. `None` if it cannot be encoded so that it parses back
-    /// (no inputs together with outputs).
+    /// The same transaction as validation sees it. `None` if its encoding does not parse back (no inputs, but outputs).
     pub fn to_transaction(&self) -> Option<Transaction> {
         Transaction::parse(self.encode()).ok()
     }
@@ -113,7 +114,7 @@ pub fn write_var_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A block being made.
+/// A block under construction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MutBlock {
     pub header: Header,
@@ -136,8 +137,8 @@ impl MutBlock {
         self.header.merkle_root = merkle_root(&mut txids).0;
     }
 
-    /// Writes the witness commitment into the last output of the coinbase that carries one, if there is such an output.
-    /// The coinbase's witness must hold the reserved value already (BIP-0141).
+    /// Writes the witness commitment into the last coinbase output that carries one, if there is such an output. The
+    /// coinbase's witness must already hold the reserved value (BIP-0141).
     pub fn seal_witness_commitment(&mut self) {
         let mut wtxids: Vec<_> = self.txs.iter().map(|tx| sha256d(&tx.encode())).collect();
         let Some(coinbase) = self.txs.first_mut() else { return };
@@ -153,7 +154,8 @@ impl MutBlock {
         }
     }
 
-    /// Tries nonces until the hash is at most `target` (little-endian bytes). False if none of 2^32 is.
+    /// Tries nonces until the hash is at most `target` (little-endian bytes). Returns false if none of the 2^32 nonces
+    /// works.
     pub fn seal_proof_of_work(&mut self, target: &[u8; 32]) -> bool {
         let is_at_most = |hash: &[u8; 32]| hash.iter().rev().le(target.iter().rev());
         (0..=u32::MAX).any(|nonce| {

@@ -1,6 +1,6 @@
-//! Newtypes: hashes, heights and amounts. A hash is held in internal byte order and shown reversed, as Core shows it.
+//! Newtypes: hashes, heights and amounts. A hash is stored in internal byte order and printed reversed, as in Core.
 //!
-//! Cost: each is as large as what it wraps. No I/O.
+//! Cost: each is as large as the value it wraps. No I/O.
 
 use std::fmt;
 use std::str::FromStr;
@@ -51,19 +51,19 @@ hash_type!(
     Wtxid
 );
 
-/// Text that is not hexadecimal, or not of the length expected.
+/// Text that is not hexadecimal or does not have the expected length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HexError;
 
 impl fmt::Display for HexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not hexadecimal of the length expected")
+        f.write_str("not hexadecimal of the expected length")
     }
 }
 
 impl std::error::Error for HexError {}
 
-/// Bytes from hexadecimal text in their own order.
+/// Decodes hexadecimal text, without reversing the bytes.
 pub fn hex(text: &str) -> Result<Vec<u8>, HexError> {
     let digit = |c: u8| (c as char).to_digit(16).and_then(|d| u8::try_from(d).ok()).ok_or(HexError);
     let pairs = text.as_bytes().chunks_exact(2);
@@ -73,12 +73,12 @@ pub fn hex(text: &str) -> Result<Vec<u8>, HexError> {
     pairs.map(|pair| Ok(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
 
-/// Hexadecimal text of bytes in their own order.
+/// Encodes bytes as hexadecimal text, without reversing them.
 pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|b| [b >> 4, b & 15]).map(|d| char::from_digit(u32::from(d), 16).unwrap_or('?')).collect()
 }
 
-/// An output of a transaction: Core's `COutPoint`.
+/// A reference to an output of a transaction: Core's `COutPoint`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OutPoint {
     pub txid: Txid,
@@ -94,7 +94,7 @@ impl OutPoint {
         *self == OutPoint::NULL
     }
 
-    /// As serialised: txid, then the index little-endian.
+    /// The serialised outpoint: txid, then the index in little-endian order.
     pub fn to_bytes(&self) -> [u8; 36] {
         let mut bytes = [0; 36];
         bytes[..32].copy_from_slice(&self.txid.0);
@@ -119,7 +119,7 @@ impl fmt::Display for Height {
     }
 }
 
-/// A value in satoshi: Core's `CAmount`. Signed, since foreign bytes may say anything.
+/// A value in satoshi: Core's `CAmount`. Signed, because untrusted bytes may hold any value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Amount(pub i64);
 

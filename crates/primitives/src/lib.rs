@@ -1,8 +1,8 @@
-//! The words of Bitcoin as types: hashes, amounts, header, transaction, block.
+//! Bitcoin's basic types: hashes, amounts, header, transaction, block.
 //!
-//! Input: bytes of anybody. Output: views into one owned buffer, ids computed once. Parsing is total: any bytes give a
-//! value or a [`ParseError`] that names the offset, never a panic, never an allocation sized by an unchecked length.
-//! No I/O, no clock, no rules of consensus.
+//! Input: untrusted bytes. Output: views into one owned buffer, with ids computed once. Parsing is total: any bytes
+//! give a value or a [`ParseError`] with the offset, never a panic, and never an allocation sized by an unchecked
+//! length. No I/O, no clock, no consensus rules.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! A cursor over foreign bytes. Input: a slice. Output: integers, slices, or a [`ParseError`] naming the offset.
+//! A cursor over untrusted bytes. Input: a slice. Output: integers, slices, or a [`ParseError`] with the offset.
 //!
-//! Invariants: never reads past the end, never panics, never allocates. CompactSize has Core's rules (`ReadCompactSize`,
-//! serialize.h): the shortest form only, and at most [`COMPACT_SIZE_MAX`].
+//! Invariants: never reads past the end, never panics, never allocates. CompactSize follows Core's rules
+//! (`ReadCompactSize`, serialize.h): the shortest form only, and at most [`COMPACT_SIZE_MAX`].
 
 use crate::limits::COMPACT_SIZE_MAX;
 use std::fmt;
 
-/// Why bytes are not what they should be, and where.
+/// Why bytes could not be parsed, and at which offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// Offset in bytes from the start of the buffer.
@@ -14,7 +14,7 @@ pub struct ParseError {
     pub kind: ParseErrorKind,
 }
 
-/// The ways of [`ParseError`]; one for each message of Core's deserialiser.
+/// The kinds of [`ParseError`], one for each message of Core's deserialiser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseErrorKind {
     /// The buffer ends `missing` bytes too early.
@@ -33,7 +33,7 @@ pub enum ParseErrorKind {
     BufferTooLarge { size: usize },
     /// A VARINT above the range of its type ("ReadVarInt(): size too large").
     VarIntTooLarge,
-    /// The x of a public key whose y was left out is that of no point.
+    /// The x coordinate of a compressed public key is not that of a point on the curve.
     NotAPoint,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for ParseError {
             ParseErrorKind::TrailingBytes { count } => write!(f, "{count} bytes are left over")?,
             ParseErrorKind::BufferTooLarge { size } => write!(f, "{size} bytes are more than a block may have")?,
             ParseErrorKind::VarIntTooLarge => write!(f, "a VARINT is too large")?,
-            ParseErrorKind::NotAPoint => write!(f, "a compressed public key is no point of the curve")?,
+            ParseErrorKind::NotAPoint => write!(f, "a compressed public key is not a point on the curve")?,
         }
         write!(f, " at byte {}", self.offset)
     }
@@ -56,11 +56,11 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// The cursor.
+/// A cursor over a byte slice.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// Bytes of the whole buffer.
+    /// Size of the whole buffer in bytes.
     size: usize,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         Err(ParseError { offset: self.offset(), kind })
     }
 
-    /// The next `size` bytes.
+    /// Returns the next `size` bytes.
     #[inline]
     pub fn take(&mut self, size: usize) -> Result<&'a [u8], ParseError> {
         match self.rest.split_at_checked(size) {
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `N` bytes as an array.
+    /// Returns the next `N` bytes as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
         match self.rest.split_first_chunk::<N>() {
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         Ok(i64::from_le_bytes(self.array()?))
     }
 
-    /// A CompactSize: the number of items or bytes that follow.
+    /// Reads a CompactSize: the number of items or bytes that follow.
     #[inline]
     pub fn compact_size(&mut self) -> Result<usize, ParseError> {
         let start = self.offset();
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A CompactSize and that many bytes.
+    /// Reads a CompactSize and that number of bytes.
     #[inline]
     pub fn var_bytes(&mut self) -> Result<&'a [u8], ParseError> {
         let size = self.compact_size()?;
@@ -177,7 +177,7 @@ pub fn write_compact_size(out: &mut Vec<u8>, size: usize) {
     }
 }
 
-/// The bytes a CompactSize of this value takes.
+/// The number of bytes that the CompactSize of this value takes.
 pub fn compact_size_len(size: usize) -> usize {
     match size {
         0..=0xfc => 1,

@@ -1,22 +1,24 @@
-//! Where everything of a run of transactions lies: flat tables of offsets into one buffer, filled by the one parser.
+//! The positions of all parts of a list of transactions: flat tables of offsets into one buffer, filled by the only
+//! parser.
 //!
-//! Input: a [`Reader`] over the buffer. Output: tables whose offsets all lie inside that buffer (the views of
-//! `transaction` rely on it and are the only users). No allocation per transaction: four vectors per block, whose growth
-//! is bounded by the bytes actually there. The grammar is Core's `UnserializeTransaction` (primitives/transaction.h, BIP-0144).
+//! Input: a [`Reader`] over the buffer. Output: tables whose offsets are all inside that buffer (the views in
+//! `transaction` rely on it and are the only users). No allocation per transaction: three vectors per block, whose
+//! growth is bounded by the bytes that are present. The grammar is that of Core's `UnserializeTransaction`
+//! (primitives/transaction.h, BIP-0144).
 
 use crate::ids::{Txid, Wtxid};
 use crate::reader::{ParseError, ParseErrorKind, Reader};
 
-/// Least bytes of an input: outpoint 36, script length 1, sequence 4. Bounds the reservation made from a count.
+/// Minimum size of an input: outpoint 36, script length 1, sequence 4. Bounds the capacity reserved for an input count.
 const INPUT_SIZE_MIN: usize = 41;
 
-/// Least bytes of an output: value 8, script length 1.
+/// Minimum size of an output: value 8, script length 1.
 const OUTPUT_SIZE_MIN: usize = 9;
 
-/// Least bytes of a transaction: version 4, marker or counts 2, lock time 4.
+/// Minimum size of a transaction: version 4, marker or counts 2, lock time 4.
 pub(crate) const TRANSACTION_SIZE_MIN: usize = 10;
 
-/// Offsets of one transaction. `body` is from the input count to the end of the outputs.
+/// Offsets of one transaction. `body` extends from the input count to the end of the outputs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TxEntry {
     pub(crate) start: u32,
@@ -51,7 +53,7 @@ pub(crate) struct OutputEntry {
     pub(crate) script_end: u32,
 }
 
-/// The tables. Entry `i` of `txs` owns a run of `inputs` and a run of `outputs`.
+/// The tables. Entry `i` of `txs` owns a range of `inputs` and a range of `outputs`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) txs: Vec<TxEntry>,
@@ -59,7 +61,8 @@ pub(crate) struct Tables {
     pub(crate) outputs: Vec<OutputEntry>,
 }
 
-/// Narrows an offset. The buffer is at most `BLOCK_BUFFER_SIZE_MAX` bytes, which every entry to the parser checks.
+/// Narrows an offset. The buffer has at most `BLOCK_BUFFER_SIZE_MAX` bytes; every entry point of the parser checks
+/// that.
 pub(crate) fn narrow(offset: usize) -> u32 {
     debug_assert!(offset <= crate::limits::BLOCK_BUFFER_SIZE_MAX);
     #[allow(clippy::cast_possible_truncation, reason = "bounded by BLOCK_BUFFER_SIZE_MAX, far below u32::MAX")]
@@ -70,7 +73,7 @@ pub(crate) fn narrow(offset: usize) -> u32 {
 const _: () = assert!(crate::limits::BLOCK_BUFFER_SIZE_MAX <= u32::MAX as usize);
 
 impl Tables {
-    /// Reads one transaction at the cursor and appends it. Ids are zero until `fill_ids`.
+    /// Reads one transaction at the cursor and appends it. Its ids are zero until `fill_ids`.
     pub(crate) fn read_transaction(&mut self, reader: &mut Reader<'_>) -> Result<(), ParseError> {
         let start = narrow(reader.offset());
         let first_input = narrow(self.inputs.len());
@@ -80,7 +83,8 @@ impl Tables {
         let mut flags = 0;
         self.read_inputs(reader)?;
         if self.inputs.len() == first_input as usize {
-            // No inputs: the next byte is the flag of BIP-0144. Zero means a transaction with neither inputs nor outputs.
+            // No inputs: the next byte is the flag of BIP-0144. Zero means a transaction with neither inputs nor
+            // outputs.
             flags = reader.u8()?;
             if flags != 0 {
                 body_start = narrow(reader.offset());
@@ -156,7 +160,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Reads one witness per input from `first_input` on; says whether any has an item (Core's `HasWitness`).
+    /// Reads one witness for each input from `first_input` on. Returns whether any has an item (Core's `HasWitness`).
     fn read_witnesses(&mut self, reader: &mut Reader<'_>, first_input: usize) -> Result<bool, ParseError> {
         let mut any = false;
         for input in &mut self.inputs[first_input..] {

@@ -1,7 +1,7 @@
 //! Transactions as views over a buffer and its tables. Input: bytes. Output: fields on demand, as slices of the buffer.
 //!
-//! Invariants: a [`Tx`] exists only over tables its own parser filled, so that every offset is inside the buffer; ids are
-//! computed once, at parse. Views are `Copy` and cost nothing; no rule of consensus is checked here.
+//! Invariants: a [`Tx`] exists only over tables filled by this crate's parser, so every offset is inside the buffer;
+//! ids are computed once, when parsing. Views are `Copy` and cost nothing. No consensus rule is checked here.
 
 use crate::ids::{Amount, OutPoint, Txid, Wtxid};
 use crate::limits::BLOCK_BUFFER_SIZE_MAX;
@@ -9,7 +9,7 @@ use crate::reader::{ParseError, ParseErrorKind, Reader, compact_size_len};
 use crate::table::{InputEntry, OutputEntry, Tables, TxEntry};
 use lydian_hash::{Message, sha256d_many};
 
-/// One transaction that owns its bytes.
+/// A transaction that owns its bytes.
 #[derive(Clone, Debug)]
 pub struct Transaction {
     bytes: Box<[u8]>,
@@ -17,7 +17,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Parses exactly one transaction, witness allowed; nothing may be left over.
+    /// Parses exactly one transaction, with or without witness. Fails if bytes are left over.
     pub fn parse(bytes: impl Into<Box<[u8]>>) -> Result<Transaction, ParseError> {
         let bytes = bytes.into();
         check_buffer_size(&bytes)?;
@@ -38,7 +38,7 @@ impl Transaction {
     }
 }
 
-/// Moves past one transaction at the cursor, witness allowed: the pass over the bytes alone, for messages that hold several.
+/// Skips one transaction at the cursor, with or without witness. Only parses, for messages that hold several.
 pub fn skip(reader: &mut Reader<'_>) -> Result<(), ParseError> {
     match reader.offset() + reader.remaining() {
         size if size > BLOCK_BUFFER_SIZE_MAX => reader.error(ParseErrorKind::BufferTooLarge { size }),
@@ -55,7 +55,7 @@ pub(crate) fn check_buffer_size(bytes: &[u8]) -> Result<(), ParseError> {
     }
 }
 
-/// Computes all txids and wtxids in two batches: a wtxid is hashed only where there is a witness.
+/// Computes all txids and wtxids in two batches. A wtxid is hashed only if the transaction has a witness.
 pub(crate) fn fill_ids(bytes: &[u8], tables: &mut Tables) {
     let slice = |from: u32, to: u32| &bytes[from as usize..to as usize];
     let stripped = |tx: &TxEntry| {
@@ -181,7 +181,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// The outputs as serialised, without their count: what BIP-0143 and BIP-0341 hash.
+    /// The serialised outputs without their count, as hashed by BIP-0143 and BIP-0341.
     pub fn outputs_bytes(&self) -> &'a [u8] {
         match (self.outputs.first(), self.outputs.last()) {
             (Some(first), Some(last)) => self.slice(first.start, last.script_end),
@@ -189,22 +189,22 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// One output as serialised.
+    /// One serialised output.
     pub fn output_bytes(&self, index: usize) -> &'a [u8] {
         self.slice(self.outputs[index].start, self.outputs[index].script_end)
     }
 
-    /// One input's outpoint as serialised: 36 bytes.
+    /// The serialised outpoint of one input: 36 bytes.
     pub fn prevout_bytes(&self, index: usize) -> &'a [u8] {
         self.slice(self.inputs[index].start, self.inputs[index].start + 36)
     }
 
-    /// One input's sequence as serialised: 4 bytes.
+    /// The serialised sequence of one input: 4 bytes.
     pub fn sequence_bytes(&self, index: usize) -> &'a [u8] {
         self.slice(self.inputs[index].script_end, self.inputs[index].script_end + 4)
     }
 
-    /// The transaction as serialised, witness included.
+    /// The serialised transaction, with its witness.
     pub fn bytes(&self) -> &'a [u8] {
         self.slice(self.entry.start, self.entry.end)
     }
@@ -223,12 +223,12 @@ impl<'a> Tx<'a> {
         self.entry.has_witness
     }
 
-    /// Bytes as serialised, witness included.
+    /// Serialised size in bytes, with the witness.
     pub fn total_size(&self) -> usize {
         (self.entry.end - self.entry.start) as usize
     }
 
-    /// Bytes as serialised without witness.
+    /// Serialised size in bytes, without the witness.
     pub fn base_size(&self) -> usize {
         if self.entry.has_witness {
             8 + (self.entry.body_end - self.entry.body_start) as usize
@@ -267,7 +267,7 @@ pub struct Witness<'a> {
 }
 
 impl<'a> Witness<'a> {
-    /// Checks `count` items that fill `bytes` exactly; for witnesses that do not come with a transaction.
+    /// Checks that `count` items fill `bytes` exactly. For witnesses that do not come with a transaction.
     pub fn parse(bytes: &'a [u8], count: usize) -> Result<Witness<'a>, ParseError> {
         let mut reader = Reader::new(bytes);
         for _ in 0..count {
@@ -289,13 +289,14 @@ impl<'a> Witness<'a> {
         WitnessIter { reader: Reader::new(self.bytes), left: self.count }
     }
 
-    /// Bytes of the whole stack as serialised, its count included: what the tapscript sigops budget counts (BIP-0342).
+    /// Serialised size of the whole stack in bytes, with its count: the size on which the tapscript sigops budget is
+    /// based (BIP-0342).
     pub fn serialized_size(&self) -> usize {
         compact_size_len(self.count) + self.bytes.len()
     }
 }
 
-/// Items of a [`Witness`], first to last.
+/// Iterator over the items of a [`Witness`], first to last.
 #[derive(Clone, Debug)]
 pub struct WitnessIter<'a> {
     reader: Reader<'a>,

@@ -1,4 +1,4 @@
-//! Parsing is total, exact and in place: real blocks, every truncation, every sort of damage, and a second opinion.
+//! Parsing is total, exact and in place: real and generated transactions and blocks, truncation, damage, limits.
 
 use lydian_hash::sha256d;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
@@ -46,7 +46,7 @@ fn arbitrary_block() -> impl Strategy<Value = MutBlock> {
 }
 
 proptest! {
-    /// What was built parses back to the same parts, sizes and ids; ids equal the plain definition.
+    /// A built transaction parses back to the same parts, sizes and ids; the ids match their plain definition.
     #[test]
     fn built_transactions_parse_back(tx in arbitrary_tx()) {
         let bytes = tx.encode();
@@ -82,7 +82,7 @@ proptest! {
         prop_assert_eq!(parsed.weight(), 3 * (81 + base) + bytes.len());
     }
 
-    /// Every proper prefix is an error at or before its end; so are bytes left over.
+    /// Every proper prefix is an error at or before its end, and so are trailing bytes.
     #[test]
     fn truncated_blocks_are_errors(block in arbitrary_block(), cut in any::<prop::sample::Index>()) {
         let bytes = block.encode();
@@ -121,7 +121,7 @@ fn a_real_segwit_transaction() {
     assert_eq!((view.base_size(), view.total_size()), (233, 343));
 }
 
-/// A count far beyond the bytes there allocates nothing and fails where the bytes end.
+/// A count far beyond the available bytes allocates nothing and fails at the end of the bytes.
 /// checklist: 55
 #[test]
 fn huge_counts_are_not_believed() {
@@ -132,7 +132,7 @@ fn huge_counts_are_not_believed() {
     assert!(matches!(error.kind, ParseErrorKind::UnexpectedEnd { .. }));
 }
 
-/// The forms of BIP-0144 that are no transactions, and the one that is: no inputs, no outputs.
+/// Forms of BIP-0144 that are not transactions, and one that is: no inputs and no outputs.
 /// checklist: 55
 #[test]
 fn segwit_markers() {
@@ -149,14 +149,14 @@ fn segwit_markers() {
     assert_eq!(unknown.unwrap_err(), ParseErrorKind::UnknownTransactionOptionalData { flags: 2 });
     let unknown = parse(&format!("01000000 0003 01 {input} 01 {output} 01 00 00000000"));
     assert_eq!(unknown.unwrap_err(), ParseErrorKind::UnknownTransactionOptionalData { flags: 2 });
-    // No inputs twice: witnesses for nothing.
+    // No inputs after the marker either: a witness flag without a witness.
     let superfluous = parse(&format!("01000000 0001 00 01 {output} 00000000"));
     assert_eq!(superfluous.unwrap_err(), ParseErrorKind::SuperfluousWitness);
     let long = parse(&format!("01000000 fd0100 {input} 01 {output} 00000000"));
     assert_eq!(long.unwrap_err(), ParseErrorKind::NonCanonicalCompactSize);
 }
 
-/// A witness of 500,000 items, and one item of 11,000 bytes and more: no limit of ours.
+/// A witness of 500,000 items, and items of more than 11,000 bytes: Lydian adds no limit of its own.
 /// checklist: 54
 #[test]
 fn witnesses_have_no_limits_of_their_own() {
@@ -178,7 +178,7 @@ fn buffers_have_a_limit() {
     assert_eq!(above.kind, ParseErrorKind::BufferTooLarge { size: BLOCK_BUFFER_SIZE_MAX + 1 });
 }
 
-/// The transaction count of a block in a longer form than needed is refused (Core's feature_block.py, b64a).
+/// A transaction count that is not in its shortest form is refused (Core's feature_block.py, b64a).
 /// checklist: 18
 #[test]
 fn non_canonical_transaction_count() {
@@ -189,7 +189,7 @@ fn non_canonical_transaction_count() {
     assert_eq!((error.offset, error.kind), (80, ParseErrorKind::NonCanonicalCompactSize));
 }
 
-/// What stands before other bytes is measured by the same parser that reads it alone.
+/// A transaction or block followed by other bytes is measured by the same parser that reads it alone.
 #[test]
 fn prefixes_end_where_the_whole_would() {
     let tx = hex(SEGWIT_TX).unwrap();
