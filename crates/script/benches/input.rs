@@ -1,10 +1,13 @@
-//! What an input costs beside its signatures: template and interpreter, by type, with a checker that says "true" and asks
-//! for no digest; what digests add (`capture`: the template with obligations entered, digests computed once per context);
-//! and the whole exact verification, to compare.
+//! Benchmarks of verifying an input, by output type.
 //!
-//! Input: none; the spends are made here. Output: criterion's table, time per input. `cargo bench -p lydian-script --bench
-//! input`; in `cargo test --benches` each runs once, and template and interpreter have to accept. Must never: read a clock
-//! of its own.
+//! `template` and `interpreter` measure the cost besides signatures, with a checker that always returns true and
+//! requests no digest. `capture` adds the digests (the template with obligations recorded, digests computed once per
+//! context), and `exact` is the complete exact verification, for comparison.
+//!
+//! Input: none; the spends are generated here. Output: criterion's table, time per input. In `cargo test --benches`,
+//! each benchmark runs once, and template and interpreter must accept. Must never read the clock itself.
+//!
+//! Run with `cargo bench -p lydian-script --bench input`.
 #![allow(clippy::unwrap_used, reason = "a benchmark is a test; its numbers are its own")]
 
 #[path = "../tests/support/mod.rs"]
@@ -26,7 +29,7 @@ criterion_group! {
 }
 criterion_main!(benches);
 
-/// Says that every check holds, and wants no digest.
+/// Accepts every check and requests no digest.
 struct Yes;
 
 impl Checker for Yes {
@@ -46,7 +49,7 @@ impl Checker for Yes {
     }
 }
 
-/// The types that have a template.
+/// The output types that have a template.
 fn recognised() -> Vec<(&'static str, Case)> {
     vec![
         ("p2pkh", p2pkh(1, false)),
@@ -59,7 +62,7 @@ fn recognised() -> Vec<(&'static str, Case)> {
     ]
 }
 
-/// A script path with 390 bytes of payload, as inscriptions have.
+/// A script path with 390 bytes of payload, like an inscription.
 fn inscription() -> Case {
     let start = ScriptBuilder::new().push_slice(&x_only(1)).op(lydian_script::opcodes::OP_CHECKSIG);
     let payload = start.raw(&[0x00, 0x63]).push_slice(b"ord").push_slice(&[7; 390]).raw(&[0x68]);
@@ -88,7 +91,7 @@ fn each(
     }
 }
 
-/// What a thread keeps from one input to the next.
+/// The state that a thread keeps from one input to the next.
 #[derive(Default)]
 struct Kept {
     legacy_cache: LegacyCache,

@@ -1,7 +1,9 @@
-//! Signature hashes, per input: each kind over transactions of 1 to 1,000 inputs, all inputs once, the shared parts included.
+//! Benchmarks of signature hashes, per input: each kind for transactions of 1 to 1,000 inputs, hashing every input
+//! once. The shared parts are included.
 //!
-//! Data: made here, the same each run. Before a time is taken, legacy answers are compared with the plain twin's, which is
-//! timed beside it. The bytes that each input feeds to SHA-256 are printed; they do not depend on the machine.
+//! Data: generated here, the same in each run. Before any measurement, the legacy hashes are compared with those of the
+//! plain twin, which is also measured. The bytes that each input feeds to SHA-256 are printed; they do not depend on
+//! the machine.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark reports, and fails at once")]
 
@@ -13,13 +15,13 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const INPUT_COUNTS: [u32; 4] = [1, 2, 10, 1000];
-/// As the transaction that fills block 364292 (2015): bytes are counted for it, no time is taken.
+/// The input count of the transaction that fills block 364292 (2015). Only its bytes are counted, not its time.
 const MEGA_INPUT_COUNT: u32 = 5569;
-/// P2PKH, and what a key hash of segwit v0 signs.
+/// A P2PKH script, which is also the script code of a segwit v0 key hash.
 const SCRIPT_CODE: [u8; 25] = [0x76, 0xa9, 20, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0x88, 0xac];
 const ALL: u32 = 1;
 
-/// So many inputs, two outputs.
+/// A transaction with `inputs` inputs and two outputs.
 fn sample(inputs: u32) -> Transaction {
     let input = |vout| MutInput {
         prevout: OutPoint { txid: Txid([7; 32]), vout },
@@ -60,7 +62,7 @@ fn tapscript(context: &TxContext<'_>) -> [u8; 32] {
     (0..context.tx().input_count()).fold([0; 32], |_, input| context.taproot(input, 0, &ext).unwrap())
 }
 
-/// A kind: its name, and the hash of every input of a context.
+/// A kind: its name, and a function that hashes every input of a context.
 type Kind = (&'static str, fn(&TxContext<'_>) -> [u8; 32]);
 
 const KINDS: [Kind; 5] = [
@@ -71,7 +73,7 @@ const KINDS: [Kind; 5] = [
     ("tapscript", tapscript),
 ];
 
-/// Bytes fed to SHA-256 for each input, on average.
+/// Prints the average number of bytes fed to SHA-256 per input.
 fn print_bytes_hashed(count: u32) {
     let tx = sample(count);
     let spent = vec![Output { value: Amount(5000), script_pubkey: &SCRIPT_CODE }; count as usize];
@@ -79,7 +81,7 @@ fn print_bytes_hashed(count: u32) {
         let counter = AtomicU64::new(0);
         run(&TxContext::new(tx.view(), &spent).unwrap().with_counter(&counter));
         println!(
-            "{name}, {count} inputs: {} bytes hashed an input",
+            "{name}, {count} inputs: {} bytes hashed per input",
             counter.load(Ordering::Relaxed) / u64::from(count)
         );
     }

@@ -1,10 +1,10 @@
-//! Scripts being made: Core's `CScript <<`. For generators, wallets' templates and tests; verification builds no scripts.
+//! Builds scripts: Core's `CScript <<`. For generators, wallet templates and tests; verification builds no scripts.
 
 use crate::find_and_delete::push_header;
 use crate::num;
 use crate::opcodes::{OP_0, OP_1, OP_1NEGATE};
 
-/// A script that grows at its end.
+/// A script under construction, appended to at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptBuilder {
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ impl ScriptBuilder {
         ScriptBuilder::default()
     }
 
-    /// One opcode.
+    /// Appends one opcode.
     #[must_use]
     pub fn op(mut self, opcode: u8) -> ScriptBuilder {
         self.bytes.push(opcode);
@@ -31,7 +31,7 @@ impl ScriptBuilder {
         self
     }
 
-    /// Pushes a number in the shortest way (Core's `CScript << int64_t`).
+    /// Pushes a number in its shortest form (Core's `CScript << int64_t`).
     #[must_use]
     pub fn push_int(self, value: i64) -> ScriptBuilder {
         match u8::try_from(value) {
@@ -45,7 +45,7 @@ impl ScriptBuilder {
         }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     #[must_use]
     pub fn raw(mut self, bytes: &[u8]) -> ScriptBuilder {
         self.bytes.extend_from_slice(bytes);
@@ -57,7 +57,7 @@ impl ScriptBuilder {
     }
 }
 
-/// Scripts of the usual outputs.
+/// Scripts of the common output types.
 pub mod scripts {
     use super::ScriptBuilder;
     use crate::opcodes::*;

@@ -1,8 +1,8 @@
-//! Who decides signatures while a script runs. The interpreter is generic over [`Checker`]: [`Inline`] decides at once and
-//! is exact; [`Capture`] writes each check down as an obligation, assumes that it holds and goes on.
+//! Decides signature checks while a script runs. The interpreter is generic over [`Checker`]: [`Inline`] decides each
+//! check at once and is exact; [`Capture`] records it as an obligation, assumes that it holds and continues.
 //!
-//! Invariant: a checker sees only checks whose encoding is defined: a key whose length fits its first byte, a signature as r
-//! and s. Digests come as closures, so that a checker that needs none costs none.
+//! Invariant: a checker receives only checks with a defined encoding: a key whose length matches its first byte, and a
+//! signature as r and s. Digests are passed as closures, so a checker that needs no digest does not compute one.
 
 use crate::obligations::{Mark, ObligationLists};
 use lydian_curve::{Check, PublicKeyBytes, Reference};
@@ -11,7 +11,7 @@ pub trait Checker {
     /// Whether the ECDSA signature holds.
     fn ecdsa(&mut self, key: PublicKeyBytes, signature: [u8; 64], digest: impl FnOnce() -> [u8; 32]) -> bool;
 
-    /// Whether the BIP-0340 signature holds; `None` if there is no digest for its hash type.
+    /// Whether the BIP-0340 signature holds. `None` if no digest is defined for its hash type.
     fn schnorr(
         &mut self,
         key: [u8; 32],
@@ -19,16 +19,16 @@ pub trait Checker {
         digest: impl FnOnce() -> Option<[u8; 32]>,
     ) -> Option<bool>;
 
-    /// Whether `output`, with a y of this parity, is `internal` plus `tweak` times the generator.
+    /// Whether `output`, with a y coordinate of this parity, is `internal` plus `tweak` times the generator.
     fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool;
 
-    /// Where obligations go, if verdicts are assumed and not found.
+    /// The lists that receive obligations, if verdicts are assumed instead of computed.
     fn capture(&mut self) -> Option<&mut ObligationLists> {
         None
     }
 }
 
-/// Decides at once, with libsecp256k1.
+/// Decides each check at once, with libsecp256k1.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inline;
 
@@ -51,7 +51,7 @@ impl Checker for Inline {
     }
 }
 
-/// Checks that were made, by kind.
+/// The number of checks made, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CheckCounts {
     pub ecdsa: u64,
@@ -66,7 +66,7 @@ impl CheckCounts {
         self.tweak += other.tweak;
     }
 
-    /// One more check of its kind.
+    /// Counts one check by its kind.
     pub fn count(&mut self, check: &Check) {
         match check {
             Check::Ecdsa { .. } => self.ecdsa += 1,
@@ -76,7 +76,7 @@ impl CheckCounts {
     }
 }
 
-/// Decides as [`Inline`] does, and counts.
+/// Decides like [`Inline`] and counts the checks.
 #[derive(Debug)]
 pub(crate) struct Counting<'c>(pub(crate) &'c mut CheckCounts);
 
@@ -102,7 +102,7 @@ impl Checker for Counting<'_> {
     }
 }
 
-/// Assumes that every check holds, and writes it down.
+/// Assumes that every check holds and records it as an obligation.
 #[derive(Debug)]
 pub struct Capture<'o> {
     lists: &'o mut ObligationLists,

@@ -1,19 +1,20 @@
-//! What signatures and public keys must look like as bytes, under the flags (Core's `CheckSignatureEncoding` and
+//! The encodings required of signatures and public keys under the flags (Core's `CheckSignatureEncoding` and
 //! `CheckPubKeyEncoding`, script/interpreter.cpp). Nothing here computes on the curve.
 
 use crate::error::ScriptError;
 use crate::flags::Flags;
 use lydian_curve::parse_der_lax;
 
-/// Half of the group order: an s above it is high.
+/// Half of the group order; a greater s is high.
 const HALF_ORDER: [u8; 32] = [
     0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x5d, 0x57, 0x6e,
     0x73, 0x57, 0xa4, 0x50, 0x1d, 0xdf, 0xe9, 0x2f, 0x46, 0x68, 0x1b, 0x20, 0xa0,
 ];
 
-/// A signature MUST be empty or, as far as the flags ask, strict DER with a low s and a defined hash type (BIP-0066).
+/// A signature MUST be empty or, as far as the flags require, strict DER with a low s and a defined hash type
+/// (BIP-0066).
 ///
-/// `signature` ends with its hash type.
+/// `signature` includes the hash type at its end.
 #[inline]
 pub(crate) fn check_signature(signature: &[u8], flags: Flags) -> Result<(), ScriptError> {
     const STRICT: Flags = Flags(Flags::DERSIG.0 | Flags::LOW_S.0 | Flags::STRICTENC.0);
@@ -57,12 +58,12 @@ fn has_defined_hash_type(signature: &[u8]) -> bool {
     matches!(signature.last(), Some(1..=3 | 0x81..=0x83))
 }
 
-/// Core's `CheckLowS`: where r or s does not fit the group order, its parser gives zeros, and zero is low.
+/// Core's `CheckLowS`. If r or s exceeds the group order, Core's parser returns zeros, and zero is low.
 fn is_low_s(der: &[u8]) -> bool {
     parse_der_lax(der).is_some_and(|compact| compact[32..] <= HALF_ORDER[..])
 }
 
-/// `30 [length] 02 [length] r 02 [length] s hash-type`, with r and s positive and without needless zeros
+/// `30 [length] 02 [length] r 02 [length] s hash-type`, with r and s positive and without unnecessary leading zeros
 /// (BIP-0066; Core's `IsValidSignatureEncoding`).
 pub fn is_strict_der(signature: &[u8]) -> bool {
     if !(9..=73).contains(&signature.len()) {

@@ -1,6 +1,6 @@
-//! Why a script failed: Core's `ScriptError` (script/script_error.h), one variant for each, in Core's order.
+//! Why a script failed: Core's `ScriptError` (script/script_error.h), one variant per error, in Core's order.
 //!
-//! The one table below gives the variant, Core's name and Core's text; numbers follow from the order.
+//! The table below defines the variant, Core's name and Core's text; numbers follow from the order.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ macro_rules! script_errors {
             /// Every error, in Core's order.
             pub const ALL: &[ScriptError] = &[$(ScriptError::$variant),*];
 
-            /// Core's name, as `SCRIPT_ERR_EVAL_FALSE`.
+            /// Core's name, such as `SCRIPT_ERR_EVAL_FALSE`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(ScriptError::$variant => $name,)*
@@ -96,12 +96,12 @@ impl ScriptError {
         self as u32 + 1
     }
 
-    /// The error with Core's number.
+    /// Returns the error with Core's number `number`.
     pub fn from_number(number: u32) -> Option<ScriptError> {
         ScriptError::ALL.iter().copied().find(|error| error.number() == number)
     }
 
-    /// The name that Core's test vectors use (script_tests.cpp): without `SCRIPT_ERR_`, and `NULLFAIL` for
+    /// The name used in Core's test vectors (script_tests.cpp): without `SCRIPT_ERR_`, and `NULLFAIL` for
     /// `SCRIPT_ERR_SIG_NULLFAIL`.
     pub fn short_name(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl std::error::Error for ScriptError {}
 mod tests {
     use super::*;
 
-    /// Numbers counted by hand in Core's header.
+    /// The numbers were counted by hand in Core's header.
     #[test]
     fn numbers_and_names() {
         assert_eq!(ScriptError::UnknownError.number(), 1);

@@ -1,22 +1,23 @@
-//! FindAndDelete (Core's function of that name, script/interpreter.cpp): takes the signatures out of a legacy script code.
+//! Core's `FindAndDelete` (script/interpreter.cpp): removes a signature from a legacy script code.
 //!
-//! Input: script, signature. Output: the script, borrowed if nothing was found. A match begins only where an operation
-//! begins and is exact byte for byte. Cost: one walk over the script, none if the push is longer than the script. Legacy
-//! only: nothing of segwit may call this.
+//! Input: script, signature. Output: the script, borrowed if nothing was found. A match starts only at the start of an
+//! operation and compares bytes exactly. Cost: one walk over the script, none if the push is longer than the script.
+//! For legacy scripts only: segwit code must not call this.
 
 use crate::iter::ops;
 use std::borrow::Cow;
 
-/// Deletes every push of `data`, as Core's `CScript << data` serialises it (never as `OP_1` to `OP_16`); says how many.
+/// Deletes every push of `data` in the form that Core's `CScript << data` writes (never `OP_1` to `OP_16`). Returns the
+/// rest and the number of deletions.
 ///
-/// After a push that is cut off nothing is deleted.
+/// Nothing is deleted after a push that is cut off.
 #[inline]
 pub fn find_and_delete<'a>(script: &'a [u8], data: &[u8]) -> (Cow<'a, [u8]>, usize) {
     let (header, size) = push_header(data.len());
     Pattern { head: &header[..size], tail: data }.delete_from(script)
 }
 
-/// The bytes before `size` bytes of pushed data and how many they are: Core's `CScript::AppendDataSize`.
+/// The bytes that precede `size` bytes of pushed data, and their number: Core's `CScript::AppendDataSize`.
 #[inline]
 pub fn push_header(size: usize) -> ([u8; 5], usize) {
     let le = u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes();
@@ -28,7 +29,7 @@ pub fn push_header(size: usize) -> ([u8; 5], usize) {
     }
 }
 
-/// What is looked for, in two parts so that nothing need be put together.
+/// The bytes to find, in two parts to avoid concatenating them.
 struct Pattern<'a> {
     head: &'a [u8],
     tail: &'a [u8],
@@ -43,7 +44,7 @@ impl Pattern<'_> {
         rest.strip_prefix(self.head).is_some_and(|rest| rest.starts_with(self.tail))
     }
 
-    /// At each operation's start, matches are skipped as bytes, one after the other; the walk goes on behind them.
+    /// At the start of each operation, skips consecutive matches as bytes, then continues the walk after them.
     #[inline]
     fn delete_from<'a>(&self, script: &'a [u8]) -> (Cow<'a, [u8]>, usize) {
         if self.len() == 0 || script.len() < self.len() {
@@ -125,9 +126,9 @@ mod tests {
         assert_eq!(find_and_delete(&shortest, &signature).1, 1);
         assert_eq!(find_and_delete(&longer, &signature).1, 0);
         assert_eq!(find_and_delete(&signature, &signature).1, 0, "not as bare bytes");
-        // One byte from 1 to 16 is pushed with its length, so OP_5 stays.
+        // A single byte from 1 to 16 is pushed with its length, so OP_5 stays.
         assert_eq!(find_and_delete(&[0x55, 1, 5], &[5]), (Cow::Owned(vec![0x55]), 1));
-        // An empty signature is the push OP_0.
+        // The push of an empty signature is OP_0.
         assert_eq!(find_and_delete(&[0, 0x51, 0], &[]), (Cow::Owned(vec![0x51]), 2));
     }
 

@@ -1,7 +1,7 @@
 //! Script verification flags: one bit each, in the order of Core's `script_verify_flag_name` (script/interpreter.h).
 //!
-//! All are soft forks: what passes under more flags passes under fewer. Which flags a block is verified with is the
-//! consensus layer's to say; the two sets here are those of Core's policy (policy/policy.h).
+//! All are soft forks: a script that passes under more flags passes under fewer. The consensus layer decides which
+//! flags a block is verified with; the two sets here are those of Core's policy (policy/policy.h).
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
@@ -25,7 +25,7 @@ macro_rules! flags {
 flags! {
     /// Evaluate P2SH redeem scripts (BIP-0016).
     P2SH = 0,
-    /// Policy: strict DER, a defined hash type, a key compressed or uncompressed.
+    /// Policy: strict DER, a defined hash type, and a compressed or uncompressed key.
     STRICTENC = 1,
     /// Strict DER (BIP-0066).
     DERSIG = 2,
@@ -37,33 +37,33 @@ flags! {
     SIGPUSHONLY = 5,
     /// Policy: shortest pushes and numbers.
     MINIMALDATA = 6,
-    /// Policy: no NOP that may get a meaning.
+    /// Policy: no NOP that is reserved for soft forks.
     DISCOURAGE_UPGRADABLE_NOPS = 7,
-    /// Policy: one element is left. Not without `P2SH` and `WITNESS`.
+    /// Policy: exactly one element is left. Requires `P2SH` and `WITNESS`.
     CLEANSTACK = 8,
     /// BIP-0065.
     CHECKLOCKTIMEVERIFY = 9,
     /// BIP-0112.
     CHECKSEQUENCEVERIFY = 10,
-    /// BIP-0141. Not without `P2SH`.
+    /// BIP-0141. Requires `P2SH`.
     WITNESS = 11,
-    /// Policy: no witness program that may get a meaning.
+    /// Policy: no witness version that is reserved for soft forks.
     DISCOURAGE_UPGRADABLE_WITNESS_PROGRAM = 12,
-    /// Policy in witness v0 (consensus in tapscript): `OP_IF` takes the empty element or 1.
+    /// Policy in witness v0 (consensus in tapscript): the argument of `OP_IF` is empty or 1.
     MINIMALIF = 13,
-    /// Policy: signatures of a failed check are empty.
+    /// Policy: the signatures of a failed check are empty.
     NULLFAIL = 14,
     /// Policy: compressed keys in witness v0.
     WITNESS_PUBKEYTYPE = 15,
-    /// Policy: neither `OP_CODESEPARATOR` nor FindAndDelete before segwit.
+    /// Policy: no `OP_CODESEPARATOR` and no FindAndDelete match before segwit.
     CONST_SCRIPTCODE = 16,
     /// BIP-0341 and BIP-0342.
     TAPROOT = 17,
-    /// Policy: no taproot leaf version that may get a meaning.
+    /// Policy: no taproot leaf version that is reserved for soft forks.
     DISCOURAGE_UPGRADABLE_TAPROOT_VERSION = 18,
     /// Policy: no `OP_SUCCESSx`.
     DISCOURAGE_OP_SUCCESS = 19,
-    /// Policy: no tapscript key of unknown type.
+    /// Policy: no tapscript key of an unknown type.
     DISCOURAGE_UPGRADABLE_PUBKEYTYPE = 20,
 }
 
@@ -97,12 +97,12 @@ impl Flags {
             | Flags::DISCOURAGE_UPGRADABLE_PUBKEYTYPE.0,
     );
 
-    /// Whether all of `other` are set.
+    /// Whether all flags of `other` are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any of `other` is set.
+    /// Whether any flag of `other` is set.
     pub const fn intersects(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }
@@ -116,14 +116,14 @@ impl Flags {
         Flags(self.0 & !other.0)
     }
 
-    /// Whether Core's code may be called with this set: `CLEANSTACK` asks for `WITNESS`, and `WITNESS` for `P2SH`; Core
-    /// asserts it (`VerifyScript`).
+    /// Whether Core's code may be called with this set: `CLEANSTACK` requires `WITNESS`, and `WITNESS` requires `P2SH`.
+    /// Core asserts both (`VerifyScript`).
     pub const fn is_legal(self) -> bool {
         let clean_stack = !self.contains(Flags::CLEANSTACK) || self.contains(Flags::WITNESS);
         clean_stack && (!self.contains(Flags::WITNESS) || self.contains(Flags::P2SH))
     }
 
-    /// From names with commas between them; the empty text and `NONE` are the empty set. `None` if a name is unknown.
+    /// Parses names separated by commas. An empty string and `NONE` are the empty set. `None` if a name is unknown.
     pub fn from_names(names: &str) -> Option<Flags> {
         let names = names.split(',').filter(|name| !name.is_empty() && *name != "NONE");
         names.map(Flags::from_name).try_fold(Flags::NONE, |flags, flag| Some(flags | flag?))
@@ -153,7 +153,7 @@ impl BitOrAssign for Flags {
     }
 }
 
-/// The names with commas between them.
+/// Prints the names separated by commas.
 impl fmt::Display for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.names().join(","))

@@ -1,8 +1,8 @@
 //! The interpreter: Core's `EvalScript` (script/interpreter.cpp), generic over the checker.
 //!
-//! Input: a stack, a script, the input being verified. Output: the stack as the script leaves it, or the first error.
-//! Invariants: checks come in Core's order, which decides the error; what a script pushes is never copied. Cost: one pass
-//! over the script; no allocation but for a stack that grows. Must never: judge what is left on the stack (`verify.rs`).
+//! Input: a stack, a script and the input being verified. Output: the stack after the script, or the first error.
+//! Invariants: checks run in Core's order, which determines the error; pushed data are never copied. Cost: one pass
+//! over the script; no allocation except to grow the stack. Must never judge the final stack (`verify.rs` does).
 
 use crate::checker::Checker;
 use crate::error::ScriptError;
@@ -23,12 +23,12 @@ pub(crate) enum Version {
     Tapscript(Tapscript),
 }
 
-/// What tapscript's signatures need beside the transaction (Core's `ScriptExecutionData`).
+/// What tapscript's signatures need besides the transaction (Core's `ScriptExecutionData`).
 #[derive(Debug)]
 pub(crate) struct Tapscript {
     pub(crate) annex_hash: Option<[u8; 32]>,
     pub(crate) leaf_hash: [u8; 32],
-    /// What is left for signatures, in weight units.
+    /// The remaining signature budget, in weight units.
     pub(crate) validation_weight_left: i64,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn evaluate<'s, C: Checker>(
     if run.conditions.is_empty() { Ok(()) } else { Err(ScriptError::UnbalancedConditional) }
 }
 
-/// A script being run.
+/// The state of a running script.
 pub(crate) struct Run<'r, 's, 'x, 'a, C> {
     pub(crate) spend: &'r mut Spend<'x, 'a, C>,
     pub(crate) stack: &'r mut Stack<'s>,
@@ -68,16 +68,16 @@ pub(crate) struct Run<'r, 's, 'x, 'a, C> {
     conditions: Conditions,
     pub(crate) op_count: usize,
     pub(crate) script: &'s [u8],
-    /// Where the script code of signatures begins: behind the last executed `OP_CODESEPARATOR`.
+    /// Start of the script code of signatures: the byte after the last executed `OP_CODESEPARATOR`.
     pub(crate) code_start: usize,
-    /// Which operation that was, counted from 0; 0xffffffff if none.
+    /// Index of that `OP_CODESEPARATOR` among the operations, counted from 0; 0xffffffff if none was executed.
     pub(crate) code_separator: u32,
     pub(crate) version: Version,
     pub(crate) require_minimal: bool,
 }
 
 impl<'s, C: Checker> Run<'_, 's, '_, '_, C> {
-    /// One operation, with everything that is checked before and after it.
+    /// Runs one operation, with all checks before and after it.
     #[inline]
     fn step(&mut self, op: &Op<'s>, position: u32) -> Result<(), ScriptError> {
         let executes = self.conditions.all_true();
@@ -95,7 +95,7 @@ impl<'s, C: Checker> Run<'_, 's, '_, '_, C> {
         if self.stack.len() + self.alt_stack.len() > MAX_STACK_SIZE { Err(ScriptError::StackSize) } else { Ok(()) }
     }
 
-    /// What holds for an opcode wherever it stands, executed or not.
+    /// The checks that apply to an opcode whether or not it is executed.
     #[inline]
     fn check_opcode(&mut self, opcode: u8) -> Result<(), ScriptError> {
         if let Version::Ecdsa(version) = self.version {
@@ -162,12 +162,13 @@ impl<'s, C: Checker> Run<'_, 's, '_, '_, C> {
         Ok(())
     }
 
-    /// Takes the top away if it is true.
+    /// Pops the top if it is true; otherwise fails with `error`.
     pub(crate) fn verify(&mut self, error: ScriptError) -> Result<(), ScriptError> {
         if self.stack.peek(0)?.to_bool() { self.stack.pop().map(drop) } else { Err(error) }
     }
 
-    /// `OP_IF` and `OP_NOTIF`. Their element MUST be empty or exactly 1 in tapscript, and in witness v0 under `MINIMALIF`.
+    /// `OP_IF` and `OP_NOTIF`. Their argument MUST be empty or exactly 1 in tapscript, and in witness v0 under
+    /// `MINIMALIF`.
     fn start_condition(&mut self, is_negated: bool, executes: bool) -> Result<(), ScriptError> {
         let mut value = false;
         if executes {
@@ -196,7 +197,7 @@ impl<'s, C: Checker> Run<'_, 's, '_, '_, C> {
         if self.spend.check_lock_time(lock_time) { Ok(()) } else { Err(ScriptError::UnsatisfiedLockTime) }
     }
 
-    /// BIP-0112. An operand with the disable flag asks nothing.
+    /// BIP-0112. An operand with the disable flag set imposes no condition.
     fn check_sequence_verify(&mut self) -> Result<(), ScriptError> {
         if !self.spend.flags.contains(Flags::CHECKSEQUENCEVERIFY) {
             return Ok(());
@@ -227,7 +228,7 @@ impl<'s, C: Checker> Run<'_, 's, '_, '_, C> {
         Ok(())
     }
 
-    /// The element `depth` places below the top, as an operand.
+    /// Decodes the element `depth` places below the top as an operand.
     pub(crate) fn number(&self, depth: usize) -> Result<i64, ScriptError> {
         num::decode(self.stack.peek(depth)?.as_bytes(), self.require_minimal)
     }
@@ -292,7 +293,8 @@ impl<'s, C: Checker> Run<'_, 's, '_, '_, C> {
     }
 }
 
-/// The nested conditions, as Core's `ConditionStack`: their number and the first that is false are all that can be seen.
+/// The nested conditions, like Core's `ConditionStack`: only their number and the position of the first false one
+/// matter.
 #[derive(Debug, Default)]
 struct Conditions {
     count: usize,
@@ -333,7 +335,7 @@ impl Conditions {
         match self.first_false {
             None => self.first_false = Some(top),
             Some(first) if first == top => self.first_false = None,
-            // Below a false one, nothing shows what the top is.
+            // A condition inside a false one has no effect, whatever its value.
             Some(_) => {}
         }
         Ok(())

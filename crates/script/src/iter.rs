@@ -1,14 +1,14 @@
-//! Operations of a script, one after the other: Core's `GetScriptOp` (script/script.cpp). Every walk over a script in this
-//! crate (execution, sigops, FindAndDelete, signature hashes) is this one.
+//! Iterates over the operations of a script: Core's `GetScriptOp` (script/script.cpp). Every walk over a script in this
+//! crate (execution, sigops, FindAndDelete, signature hashes) uses this iterator.
 //!
-//! Input: any bytes. Output: opcode, pushed bytes and the offset behind each operation; a push that reaches beyond the end
-//! is one [`BadPush`], after which the iterator is empty. Invariant: each step moves forward by at least one byte. Cost: no
-//! allocation, no copy. Must never: judge what an opcode means.
+//! Input: any bytes. Output: the opcode, the pushed bytes and the offset after each operation. A push that extends past
+//! the end yields one [`BadPush`], after which the iterator ends. Invariant: each step advances by at least one byte.
+//! Cost: no allocation, no copy. Must never interpret an opcode.
 
-/// Opcodes up to this one push bytes that follow them: `OP_PUSHDATA4`.
+/// Opcodes up to this one (`OP_PUSHDATA4`) push the bytes that follow them.
 const PUSHDATA4: u8 = 0x4e;
 
-/// The operations of `script` from its first byte on.
+/// Iterates over the operations of `script`, starting at its first byte.
 #[inline]
 pub fn ops(script: &[u8]) -> Ops<'_> {
     Ops { script, offset: 0 }
@@ -18,21 +18,21 @@ pub fn ops(script: &[u8]) -> Ops<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op<'a> {
     pub opcode: u8,
-    /// The bytes pushed; empty for opcodes above `OP_PUSHDATA4` (and for `OP_0`).
+    /// The pushed bytes; empty for opcodes above `OP_PUSHDATA4` (and for `OP_0`).
     pub push: &'a [u8],
-    /// Offset of the byte behind this operation.
+    /// Offset of the byte after this operation.
     pub end: usize,
 }
 
 /// A push whose length bytes or data are cut off by the end of the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPush {
-    /// Where Core's cursor stops: behind the opcode, and behind the length bytes if they are complete. The legacy signature
-    /// hash ends the script code here.
+    /// Where Core's cursor stops: after the opcode, or after the length bytes if they are complete. The legacy
+    /// signature hash ends the script code here.
     pub offset: usize,
 }
 
-/// Iterator of [`ops`].
+/// The iterator returned by [`ops`].
 #[derive(Clone, Debug)]
 pub struct Ops<'a> {
     script: &'a [u8],
@@ -45,7 +45,7 @@ impl<'a> Ops<'a> {
         self.offset
     }
 
-    /// Little-endian length of `N` bytes at `at`.
+    /// Reads the little-endian length of `N` bytes at `at`. Returns it and the offset after it.
     #[inline]
     fn length<const N: usize>(&self, at: usize) -> Option<(usize, usize)> {
         let bytes = self.script.get(at..)?.first_chunk::<N>()?;
@@ -101,7 +101,7 @@ impl std::iter::FusedIterator for Ops<'_> {}
 mod tests {
     use super::*;
 
-    /// Opcode, push and end of an operation, or where a bad push stops.
+    /// Opcode, push and end of an operation, or the offset of a bad push.
     type Step<'a> = Result<(u8, &'a [u8], usize), usize>;
 
     fn check(script: &[u8], expected: &[Step<'_>]) {
@@ -120,7 +120,7 @@ mod tests {
         check(&[0x4e, 0, 0, 0, 0, 0xff], &[Ok((0x4e, &[], 5)), Ok((0xff, &[], 6))]);
     }
 
-    /// The length behind OP_PUSHDATA4 has 32 bits: a node that read 16 of them took these scripts for good.
+    /// The length after OP_PUSHDATA4 has 32 bits. A node that read only 16 of them accepted these scripts.
     ///
     /// checklist: 43
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!((op.push.len(), op.end), (0x1_0001, script.len()));
     }
 
-    /// Where Core's cursor stands after a failed `GetScriptOp`.
+    /// The position of Core's cursor after a failed `GetScriptOp`.
     #[test]
     fn bad_pushes_end_the_script_where_core_stops() {
         check(&[0x51, 0x05, 1, 2], &[Ok((0x51, &[], 1)), Err(2)]);

@@ -1,7 +1,7 @@
 //! Bitcoin script: one interpreter, its signature hashes and templates.
 //!
-//! Input: scripts, witnesses, a transaction and the outputs it spends. Output: Core's verdict and script error. No I/O, no
-//! clock; total on any bytes.
+//! Input: scripts, witnesses, a transaction and the outputs it spends. Output: Core's verdict and script error. No I/O,
+//! no clock; total on any bytes.
 
 #![forbid(unsafe_code)]
 
@@ -33,9 +33,9 @@ pub use error::ScriptError;
 pub use find_and_delete::{find_and_delete, push_header};
 pub use flags::Flags;
 pub use iter::{BadPush, Op, Ops, ops};
-/// What settles obligations; here so that the layers above need not know `curve`.
+/// Settles obligations. Re-exported so that the layers above need not depend on `curve`.
 pub use lydian_curve::Engine;
-/// A public key as a point; here for the compressed form of pay-to-public-key scripts.
+/// Decompresses a public key. Re-exported for the compressed form of pay-to-public-key scripts.
 pub use lydian_curve::uncompressed_key;
 pub use obligations::{Obligation, ObligationLists, Obligations, Pair, Settled};
 pub use pattern::{WitnessProgram, is_minimal_push, is_p2sh, is_push_only, is_unspendable, witness_program};

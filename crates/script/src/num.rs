@@ -1,18 +1,18 @@
 //! Numbers on the stack: Core's `CScriptNum` (script/script.h).
 //!
-//! Input: an element. Output: an `i64`, or an element of 0 to 9 bytes. Little-endian with a sign bit; operands have at most
-//! 4 bytes (5 for lock times), results may be longer and are then good as bytes only. Cost: no allocation.
+//! Input: an element. Output: an `i64`, or an element of 0 to 9 bytes. Little-endian with a sign bit. Operands have at
+//! most 4 bytes (5 for lock times); longer results are valid as bytes, but not as operands. Cost: no allocation.
 
 use crate::error::ScriptError;
 use crate::limits::SCRIPT_NUM_SIZE_MAX;
 
-/// An operand of arithmetic: at most 4 bytes.
+/// Decodes an operand of arithmetic: at most 4 bytes.
 #[inline]
 pub fn decode(element: &[u8], require_minimal: bool) -> Result<i64, ScriptError> {
     decode_sized(element, require_minimal, SCRIPT_NUM_SIZE_MAX)
 }
 
-/// An operand of at most `size_max` bytes; `size_max` must not be above 8.
+/// Decodes an operand of at most `size_max` bytes; `size_max` must be at most 8.
 #[inline]
 pub fn decode_sized(element: &[u8], require_minimal: bool, size_max: usize) -> Result<i64, ScriptError> {
     debug_assert!(size_max <= 8);
@@ -30,7 +30,8 @@ pub fn decode_sized(element: &[u8], require_minimal: bool, size_max: usize) -> R
     Ok(magnitude)
 }
 
-/// The last byte carries more than the sign, unless the one before it needs its highest bit. Negative zero is not minimal.
+/// Whether the last byte holds more than the sign, or the byte before it needs its highest bit. Negative zero is not
+/// minimal.
 fn is_minimal(element: &[u8]) -> bool {
     match element {
         [] => true,
@@ -39,7 +40,7 @@ fn is_minimal(element: &[u8]) -> bool {
     }
 }
 
-/// The shortest element that means `value`: bytes and how many of them count (`CScriptNum::serialize`).
+/// Encodes `value` as its shortest element. Returns a buffer and the number of bytes used (`CScriptNum::serialize`).
 #[inline]
 pub fn encode(value: i64) -> ([u8; 9], usize) {
     let mut bytes = [0; 9];
@@ -62,7 +63,7 @@ pub fn encode(value: i64) -> ([u8; 9], usize) {
     (bytes, size)
 }
 
-/// Core's `CastToBool`: any byte but zero, where the sign of zero does not count.
+/// Core's `CastToBool`: true if any byte is nonzero, ignoring the sign of a zero.
 #[inline]
 pub fn to_bool(element: &[u8]) -> bool {
     match element.split_last() {

@@ -1,51 +1,51 @@
-//! What capture runs leave to be proven: flat lists for many inputs of many transactions.
+//! The checks that capture runs leave to be verified: flat lists for many inputs of many transactions.
 //!
-//! Input: checks, as [`crate::Capture`] meets them. Output: for each captured input, whether all its obligations hold.
-//! Invariants: an input is entered only if its script succeeded under the assumption that every obligation holds; so
-//! "holds" proves the input valid, and anything else proves nothing. Cost: about 200 bytes a check, no allocation per input
-//! once the lists have grown. Must never: say that an input is invalid.
+//! Input: the checks that [`crate::Capture`] records. Output: for each captured input, whether all its obligations
+//! hold. Invariants: an input is added only if its script succeeded under the assumption that every obligation holds.
+//! So "holds" proves that the input is valid, and anything else proves nothing. Cost: about 200 bytes per check, no
+//! allocation per input once the lists have grown. Must never report an input as invalid.
 
 use crate::sighash::LegacyCache;
 use lydian_curve::{Check, Engine};
 use std::ops::Range;
 
-/// Something that must hold for a captured input to be valid.
+/// A condition that must hold for a captured input to be valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obligation {
-    /// The check of this index holds.
+    /// The check at this index holds.
     Single { check: u32 },
-    /// `required` signatures each match another one of `keys` keys, both in their order; `pairs` are the candidates, in
-    /// the order of signatures, then keys.
+    /// Each of `required` signatures matches a different one of `keys` keys, both in order. `pairs` are the candidates,
+    /// ordered by signature, then by key.
     Multi { required: u8, keys: u8, pairs: Range<u32> },
 }
 
-/// A signature and a key of one multisig that may belong together, by their places in the script.
+/// A signature and a key of one multisig that may match, by their positions in the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
     pub signature: u8,
     pub key: u8,
-    /// Index of the check that says so.
+    /// Index of the check that decides whether they match.
     pub check: u32,
 }
 
-/// The obligations of many inputs, and what is worth keeping between captures.
+/// The obligations of many inputs, and the cache that is kept between captures.
 #[derive(Debug, Default)]
 pub struct Obligations {
     pub(crate) lists: ObligationLists,
     pub(crate) legacy_cache: LegacyCache,
 }
 
-/// The lists themselves.
+/// The lists of obligations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObligationLists {
     checks: Vec<Check>,
     pairs: Vec<Pair>,
     obligations: Vec<Obligation>,
-    /// For each captured input, the end of its run of `obligations`.
+    /// For each captured input, the end of its range in `obligations`.
     inputs: Vec<u32>,
 }
 
-/// Lengths of the lists, to fall back to.
+/// Lengths of the lists, for rolling them back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     checks: usize,
@@ -58,22 +58,22 @@ impl Obligations {
         Obligations::default()
     }
 
-    /// Captured inputs.
+    /// The number of captured inputs.
     pub fn input_count(&self) -> usize {
         self.lists.inputs.len()
     }
 
-    /// Every check of every input.
+    /// All checks of all inputs.
     pub fn checks(&self) -> &[Check] {
         &self.lists.checks
     }
 
-    /// The lists, to compare and to count.
+    /// The lists, for comparing and counting.
     pub fn lists(&self) -> &ObligationLists {
         &self.lists
     }
 
-    /// Empties the lists and keeps their memory.
+    /// Clears the lists and keeps their memory.
     pub fn clear(&mut self) {
         self.lists.checks.clear();
         self.lists.pairs.clear();
@@ -81,18 +81,19 @@ impl Obligations {
         self.lists.inputs.clear();
     }
 
-    /// Lets `engine` decide what is needed; for each captured input, in order, whether all its obligations hold.
+    /// Lets `engine` make the necessary checks. Returns for each captured input, in order, whether all its obligations
+    /// hold.
     ///
-    /// An input whose obligations do not hold is to be verified again in exact mode; only that decides.
+    /// An input whose obligations do not hold must be verified again in exact mode; only that decides.
     pub fn settle(&self, engine: &dyn Engine) -> Vec<bool> {
         self.settle_counting(engine).held
     }
 
-    /// The same, and which checks were made for it.
+    /// Like [`Obligations::settle`], but also returns which checks were made.
     ///
-    /// In rounds: every single check and the first candidate of every multisig in one batch, then the next candidates of
-    /// those that are still open. So a multisig costs the checks of Core's loop, from the last signature and key to the
-    /// first, and not all its candidates.
+    /// Works in rounds: every single check and the first candidate of every multisig in one batch, then the next
+    /// candidates of the multisigs that are still undecided. A multisig therefore costs the checks of Core's loop, from
+    /// the last signature and key to the first, and not all its candidates.
     pub fn settle_counting(&self, engine: &dyn Engine) -> Settled {
         let lists = &self.lists;
         let mut verdicts = Verdicts { known: vec![None; lists.checks.len()] };
@@ -125,16 +126,16 @@ impl Obligations {
     }
 }
 
-/// What settling found.
+/// The result of settling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// For each captured input whether all its obligations hold.
+    /// For each captured input, whether all its obligations hold.
     pub held: Vec<bool>,
-    /// For each of [`Obligations::checks`] whether it had to be made.
+    /// For each of [`Obligations::checks`], whether it had to be made.
     pub made: Vec<bool>,
 }
 
-/// The checks that were made so far.
+/// The verdicts of the checks made so far.
 struct Verdicts {
     known: Vec<Option<bool>>,
 }
@@ -156,19 +157,19 @@ impl Verdicts {
     }
 }
 
-/// A multisig on its way: Core's loop, which stops where it needs a verdict that nobody has yet.
+/// A multisig in progress: Core's loop, which pauses when it needs a verdict that is not known yet.
 struct Walk<'a> {
     signatures_left: u8,
     keys_left: u8,
-    /// Candidates not looked at yet; the last comes next.
+    /// Candidates that are not yet examined; the last one comes next.
     pairs: &'a [Pair],
 }
 
 impl Walk<'_> {
-    /// The check that decides the next step; `None` when the walk is over.
+    /// The check that decides the next step; `None` when the walk is finished.
     fn next_check(&mut self, verdicts: &Verdicts) -> Option<u32> {
         while let Some((pair, rest)) = self.pairs.split_last() {
-            // Each signature needs a key of its own among those that are left.
+            // Each signature needs a key of its own among the remaining ones.
             if self.signatures_left == 0 || self.signatures_left > self.keys_left {
                 return None;
             }
@@ -186,7 +187,7 @@ impl Walk<'_> {
     }
 
     fn holds(mut self, verdicts: &Verdicts) -> bool {
-        // Nothing is open any more; a walk that still asks has come to a check that nobody made.
+        // All multisigs are decided; a walk that still needs a check reached one that was never made.
         self.next_check(verdicts).is_none() && self.signatures_left == 0
     }
 }
@@ -202,7 +203,7 @@ impl ObligationLists {
         &self.obligations[start as usize..self.inputs[input] as usize]
     }
 
-    /// The candidates of a [`Obligation::Multi`].
+    /// The candidates of an [`Obligation::Multi`].
     pub fn pairs(&self, range: &Range<u32>) -> &[Pair] {
         &self.pairs[range.start as usize..range.end as usize]
     }
@@ -221,7 +222,7 @@ impl ObligationLists {
         self.obligations.push(Obligation::Single { check });
     }
 
-    /// Enters a multisig whose candidate pairs `push_pair` has entered since `mark`.
+    /// Adds a multisig with the candidate pairs that `push_pair` has added since `mark`.
     pub(crate) fn push_multi(&mut self, required: u8, keys: u8, mark: Mark) {
         let pairs = narrow(mark.pairs)..narrow(self.pairs.len());
         self.obligations.push(Obligation::Multi { required, keys, pairs });
@@ -241,20 +242,20 @@ impl ObligationLists {
         Mark { checks: self.checks.len(), pairs: self.pairs.len(), obligations: self.obligations.len() }
     }
 
-    /// Forgets what a capture run entered that proves nothing.
+    /// Removes everything added since `mark`, after a capture run that proves nothing.
     pub(crate) fn fall_back(&mut self, mark: Mark) {
         self.checks.truncate(mark.checks);
         self.pairs.truncate(mark.pairs);
         self.obligations.truncate(mark.obligations);
     }
 
-    /// Everything entered since the last input belongs to this one.
+    /// Assigns everything added since the last input to this one.
     pub(crate) fn finish_input(&mut self) {
         self.inputs.push(narrow(self.obligations.len()));
     }
 }
 
-/// Indices have 32 bits: a list of 2^32 checks would fill a terabyte first.
+/// Indices have 32 bits: a list of 2^32 checks would need almost a terabyte.
 fn narrow(index: usize) -> u32 {
     match u32::try_from(index) {
         Ok(index) => index,

@@ -1,10 +1,10 @@
-//! The opcodes, in Core's names (`opcodetype`, script/script.h). Nothing here says what they do.
+//! The opcodes, under Core's names (`opcodetype`, script/script.h). Their effects are not defined here.
 
 macro_rules! opcodes {
     ($($name:ident = $value:literal $text:literal),* $(,)?) => {
         $(pub const $name: u8 = $value;)*
 
-        /// Core's `GetOpName`: how `OP_CHECKSIG` and the others are written.
+        /// Core's `GetOpName`: the printed name of an opcode.
         pub fn opcode_name(opcode: u8) -> &'static str {
             match opcode {
                 $($name => $text,)*
@@ -12,7 +12,7 @@ macro_rules! opcodes {
             }
         }
 
-        /// Every opcode that has a name, with it.
+        /// Every named opcode with its name.
         pub const OPCODES: &[(u8, &str)] = &[$(($name, $text)),*];
     };
 }
@@ -133,13 +133,13 @@ opcodes! {
     OP_INVALIDOPCODE = 0xff "OP_INVALIDOPCODE",
 }
 
-/// Opcodes of tapscript that make the script succeed at once (BIP-0342; Core's `IsOpSuccess`).
+/// Opcodes of tapscript that make the script succeed immediately (BIP-0342; Core's `IsOpSuccess`).
 pub fn is_op_success(opcode: u8) -> bool {
     matches!(opcode,
         80 | 98 | 126..=129 | 131..=134 | 137..=138 | 141..=142 | 149..=153 | 187..=254)
 }
 
-/// Opcodes that fail a script even where it does not execute them (CVE-2010-5137).
+/// Opcodes that fail a script even if they are not executed (CVE-2010-5137).
 pub fn is_disabled(opcode: u8) -> bool {
     matches!(opcode,
         OP_CAT..=OP_RIGHT | OP_INVERT..=OP_XOR | OP_2MUL | OP_2DIV | OP_MUL..=OP_RSHIFT)
@@ -153,7 +153,7 @@ mod tests {
     fn names_and_sets() {
         assert_eq!(opcode_name(OP_CHECKSIGADD), "OP_CHECKSIGADD");
         assert_eq!(opcode_name(0xbb), "OP_UNKNOWN");
-        // BIP-0342 counts 87 of them.
+        // BIP-0342 lists 87 of them.
         assert_eq!((0..=255).filter(|&opcode| is_op_success(opcode)).count(), 87);
         assert_eq!((0..=255).filter(|&opcode| is_disabled(opcode)).count(), 15);
         assert!(OPCODES.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order, each once");

@@ -1,14 +1,13 @@
-//! Shapes of scripts that consensus knows by their bytes, and Core's other questions about a script as a whole
-//! (script/script.cpp): is it pay-to-script-hash, a witness program, pushes only.
+//! Script patterns that consensus recognises by their bytes, and Core's other predicates on a whole script
+//! (script/script.cpp): pay-to-script-hash, witness program, push only.
 //!
-//! Input: any bytes. Cost: a few comparisons, or one walk for [`is_push_only`].
-//! No allocation.
+//! Input: any bytes. Cost: a few comparisons, or one walk for [`is_push_only`]. No allocation.
 
 use crate::iter::ops;
 use crate::limits::MAX_SCRIPT_SIZE;
 use crate::opcodes::*;
 
-/// Version and program of an output that a witness spends.
+/// Version and program of an output that is spent by a witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WitnessProgram<'a> {
     /// 0 to 16.
@@ -18,7 +17,7 @@ pub struct WitnessProgram<'a> {
 }
 
 impl WitnessProgram<'_> {
-    /// Pay-to-anchor, which anyone may spend: version 1 with the program 0x4e73.
+    /// Pay-to-anchor, which anyone can spend: version 1 with the program 0x4e73.
     pub fn is_pay_to_anchor(&self) -> bool {
         self.version == 1 && *self.program == [0x4e, 0x73]
     }
@@ -47,18 +46,19 @@ pub fn witness_program(script: &[u8]) -> Option<WitnessProgram<'_>> {
     Some(WitnessProgram { version, program })
 }
 
-/// No opcode above `OP_16`, no push cut off (Core's `IsPushOnly`; `OP_RESERVED` passes here).
+/// No opcode above `OP_16` and no push that is cut off (Core's `IsPushOnly`, which accepts `OP_RESERVED`).
 pub fn is_push_only(script: &[u8]) -> bool {
     ops(script).all(|op| op.is_ok_and(|op| op.opcode <= OP_16))
 }
 
-/// No input can ever spend it, so that it never enters the set of coins: Core's `CScript::IsUnspendable`.
+/// Whether no input can ever spend the output, so that it never enters the UTXO set: Core's `CScript::IsUnspendable`.
 #[inline]
 pub fn is_unspendable(script: &[u8]) -> bool {
     script.first() == Some(&OP_RETURN) || script.len() > MAX_SCRIPT_SIZE
 }
 
-/// Whether the opcode is the shortest way to push the data; for opcodes up to `OP_PUSHDATA4` (Core's `CheckMinimalPush`).
+/// Whether the opcode is the shortest way to push the data. For opcodes up to `OP_PUSHDATA4` (Core's
+/// `CheckMinimalPush`).
 #[inline]
 pub fn is_minimal_push(data: &[u8], opcode: u8) -> bool {
     match (data.len(), data) {
@@ -126,7 +126,7 @@ mod tests {
         assert!(!is_push_only(&[2, 1]), "cut off");
     }
 
-    /// Against the builder: what it writes is minimal, every other prefix is not.
+    /// Compares with the builder: its pushes are minimal; those with any other prefix are not.
     ///
     /// checklist: 44
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         {
             let minimal = ScriptBuilder::new().push_slice(data).into_bytes()[0];
             for opcode in [1, 2, 75, OP_PUSHDATA1, OP_PUSHDATA2, OP_PUSHDATA4] {
-                // Core asks nothing of pushes that no opcode but PUSHDATA4 can make.
+                // Core requires nothing of pushes that are possible only with PUSHDATA4.
                 let expected = opcode == minimal || data.len() > 65_535;
                 assert_eq!(is_minimal_push(data, opcode), expected, "{} bytes by {opcode:#x}", data.len());
             }

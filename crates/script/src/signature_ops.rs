@@ -1,7 +1,7 @@
 //! The operations that check signatures: `OP_CHECKSIG`, `OP_CHECKSIGADD`, `OP_CHECKMULTISIG` and their verifying forms.
 //!
-//! Input: a run and its stack. Output: the stack without the operands and with the verdict. Order of checks as in Core's
-//! `EvalScript`, which decides the error; the checks themselves are `spend.rs`'s.
+//! Input: a run and its stack. Output: the stack with the verdict in place of the operands. The order of checks is that
+//! of Core's `EvalScript` and determines the error; the checks themselves are in `spend.rs`.
 
 use crate::checker::Checker;
 use crate::error::ScriptError;
@@ -13,7 +13,7 @@ use crate::sighash::TaprootExt;
 use crate::spend::EcdsaVersion;
 use crate::stack::Element;
 
-/// Weight that every non-empty signature of tapscript uses up (BIP-0342).
+/// Weight that every non-empty tapscript signature uses (BIP-0342).
 const VALIDATION_WEIGHT_PER_SIGOP_PASSED: i64 = 50;
 
 impl<C: Checker> Run<'_, '_, '_, '_, C> {
@@ -64,8 +64,8 @@ impl<C: Checker> Run<'_, '_, '_, '_, C> {
         }
     }
 
-    /// An empty signature is false, any other MUST hold and MUST have its weight; keys that are not of 32 bytes accept any
-    /// signature, but the empty key none (BIP-0342; Core's `EvalChecksigTapscript`).
+    /// An empty signature is false; any other MUST hold and MUST have its weight. Keys that do not have 32 bytes accept
+    /// any signature, except the empty key, which is an error (BIP-0342; Core's `EvalChecksigTapscript`).
     fn check_tapscript_signature(&mut self, signature: &[u8], key: &[u8]) -> Result<bool, ScriptError> {
         let Version::Tapscript(tapscript) = &mut self.version else {
             return Err(ScriptError::UnknownError);
@@ -111,7 +111,7 @@ impl<C: Checker> Run<'_, '_, '_, '_, C> {
             return Err(ScriptError::SigCount);
         }
         let operand_count = key_count + signature_count + 2;
-        // The element that is dropped below has to be there before any signature is looked at.
+        // The dummy element that is dropped below must exist before any signature is examined.
         self.stack.require(operand_count + 1)?;
         let holds = self.match_signatures(version, signature_count, key_count)?;
         self.stack.drop_top(operand_count);
@@ -120,7 +120,7 @@ impl<C: Checker> Run<'_, '_, '_, '_, C> {
         Ok(())
     }
 
-    /// The operands are on the stack, as counted.
+    /// The operands are on the stack in the given numbers.
     fn match_signatures(
         &mut self,
         version: EcdsaVersion,
@@ -140,7 +140,7 @@ impl<C: Checker> Run<'_, '_, '_, '_, C> {
         Ok(holds)
     }
 
-    /// One element more than the operands is taken away: a mistake of the first version that became consensus. It MUST be
+    /// Drops one element more than the operands: a bug of the first version that became consensus. The element MUST be
     /// empty under `NULLDUMMY` (BIP-0147).
     fn drop_multisig_dummy(&mut self) -> Result<(), ScriptError> {
         let dummy = self.stack.pop()?;

@@ -1,8 +1,8 @@
-//! Counting signature operations, as block limits count them: Core's `GetSigOpCount`, `GetLegacySigOpCount`,
-//! `GetP2SHSigOpCount` and `CountWitnessSigOps`. Nothing is executed.
+//! Counts signature operations for the block limits: Core's `GetSigOpCount`, `GetLegacySigOpCount`, `GetP2SHSigOpCount`
+//! and `CountWitnessSigOps`. Nothing is executed.
 //!
-//! Input: scripts and witnesses. Output: counts, not yet scaled by weight. Invariant: a push that is cut off ends a count but
-//! keeps what was counted so far, wherever the script comes from. Cost: one walk over each script, no allocation.
+//! Input: scripts and witnesses. Output: counts, not yet scaled by weight. Invariant: a push that is cut off ends a
+//! count but keeps the count so far, for scripts of every origin. Cost: one walk over each script, no allocation.
 
 use crate::flags::Flags;
 use crate::iter::ops;
@@ -11,8 +11,8 @@ use crate::opcodes::{OP_1, OP_16, OP_CHECKMULTISIG, OP_CHECKMULTISIGVERIFY, OP_C
 use crate::pattern::{WitnessProgram, is_p2sh, is_push_only, witness_program};
 use lydian_primitives::{Tx, Witness};
 
-/// Signature operations of one script. `is_accurate` counts a multisig behind OP_1 to OP_16 by that number; otherwise, and
-/// behind anything else, it counts as twenty.
+/// Counts the signature operations of one script. If `is_accurate`, a multisig directly after OP_1 to OP_16 counts as
+/// that number; otherwise a multisig counts as twenty.
 pub fn legacy_sigop_count(script: &[u8], is_accurate: bool) -> usize {
     let (mut count, mut last) = (0, 0xff);
     for op in ops(script).map_while(Result::ok) {
@@ -29,15 +29,15 @@ pub fn legacy_sigop_count(script: &[u8], is_accurate: bool) -> usize {
     count
 }
 
-/// Those of a transaction's own scripts, not accurate: Core's `GetLegacySigOpCount`. The coinbase's count too.
+/// Signature operations of a transaction's own scripts, not accurate: Core's `GetLegacySigOpCount`. Includes coinbases.
 pub fn transaction_legacy_sigop_count(tx: Tx<'_>) -> usize {
     let inputs = tx.inputs().map(|input| legacy_sigop_count(input.script_sig, false));
     let outputs = tx.outputs().map(|output| legacy_sigop_count(output.script_pubkey, false));
     inputs.sum::<usize>() + outputs.sum::<usize>()
 }
 
-/// Those of the redeem script, accurate, if the output spent is pay-to-script-hash (BIP-0016): the caller asks under the
-/// `P2SH` flag only, and never for a coinbase.
+/// Signature operations of the redeem script, accurate, if the spent output is pay-to-script-hash (BIP-0016). Call it
+/// only under the `P2SH` flag, and never for a coinbase.
 pub fn p2sh_sigop_count(script_sig: &[u8], script_pubkey: &[u8]) -> usize {
     match last_push(script_sig) {
         Some(redeem_script) if is_p2sh(script_pubkey) => legacy_sigop_count(redeem_script, true),
@@ -45,7 +45,7 @@ pub fn p2sh_sigop_count(script_sig: &[u8], script_pubkey: &[u8]) -> usize {
     }
 }
 
-/// Those of a witness program, bare or in P2SH, accurate and not scaled: Core's `CountWitnessSigOps`.
+/// Signature operations of a witness program, native or in P2SH, accurate and not scaled: Core's `CountWitnessSigOps`.
 pub fn witness_sigop_count(script_sig: &[u8], script_pubkey: &[u8], witness: &Witness<'_>, flags: Flags) -> usize {
     if !flags.contains(Flags::WITNESS) {
         return 0;
@@ -69,8 +69,8 @@ fn program_sigop_count(program: &WitnessProgram<'_>, witness: &Witness<'_>) -> u
     }
 }
 
-/// What a script of pushes alone pushes last: the redeem script. Empty behind an operation that pushes no bytes, and of an
-/// empty script; `None` if not all are pushes.
+/// The last push of a push-only script: the redeem script. Empty if the last operation pushes no bytes or the script is
+/// empty; `None` if the script is not push-only.
 fn last_push(script_sig: &[u8]) -> Option<&[u8]> {
     is_push_only(script_sig).then(|| ops(script_sig).flatten().last().map_or(&[][..], |op| op.push))
 }
@@ -102,7 +102,7 @@ mod tests {
         check("02acacac", 1, 1);
     }
 
-    /// A number right before CHECKMULTISIG counts in accurate mode only.
+    /// A number directly before CHECKMULTISIG counts in accurate mode only.
     ///
     /// checklist: 12
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         check("ba", 0, 0);
     }
 
-    /// Core's `GetSigOpCount` test (sigopcount_tests.cpp), and where the scriptSig is not one of pushes.
+    /// Core's `GetSigOpCount` test (sigopcount_tests.cpp), and scriptSigs that are not push-only.
     ///
     /// checklist: 12
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         witness_sigop_count(&hex(script_sig).unwrap(), &hex(script_pubkey).unwrap(), &witness, flags)
     }
 
-    /// As Core's `GetTxSigOpCost` test (sigopcount_tests.cpp) has it for each kind of program.
+    /// The cases of Core's `GetTxSigOpCost` test (sigopcount_tests.cpp) for each kind of program.
     ///
     /// checklist: 11, 12
     #[test]

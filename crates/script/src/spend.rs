@@ -1,8 +1,8 @@
-//! One input being verified: its transaction, flags and checker, and every question about signatures and lock times that
-//! scripts ask. Interpreter and templates both ask here, so that there is one answer.
+//! One input being verified: its transaction, flags and checker, and all checks of signatures and lock times that
+//! scripts need. Interpreter and templates both use these, so that there is only one implementation.
 //!
-//! Invariant: with a capturing checker, each check asked is either entered as an obligation and answered "holds", or the
-//! answer is an error, after which the run proves nothing.
+//! Invariant: with a capturing checker, each check is either recorded as an obligation and answered with "holds", or
+//! answered with an error, after which the run proves nothing.
 
 use crate::checker::Checker;
 use crate::encoding::{check_public_key, check_signature};
@@ -15,17 +15,17 @@ use crate::stack::Element;
 use lydian_curve::{Check, PublicKeyBytes, parse_der_lax};
 use std::borrow::Cow;
 
-/// Lock times from here on are seconds, below it heights.
+/// Lock times from this value on are seconds; smaller ones are heights.
 const LOCKTIME_THRESHOLD: i64 = 500_000_000;
-/// A sequence that makes its input final.
+/// The sequence of a final input.
 const SEQUENCE_FINAL: u32 = 0xffff_ffff;
-/// A sequence with this bit is no relative lock (BIP-0068).
+/// A sequence with this bit is not a relative lock (BIP-0068).
 pub(crate) const SEQUENCE_LOCKTIME_DISABLE_FLAG: i64 = 1 << 31;
-/// A relative lock with this bit counts units of 512 seconds, else blocks.
+/// A relative lock with this bit is in units of 512 seconds, otherwise in blocks.
 const SEQUENCE_LOCKTIME_TYPE_FLAG: i64 = 1 << 22;
 const SEQUENCE_LOCKTIME_MASK: i64 = 0xffff;
 
-/// How a script before tapscript hashes for its signatures.
+/// The signature hash that a script before tapscript uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EcdsaVersion {
     Base,
@@ -42,10 +42,10 @@ pub(crate) struct Spend<'s, 'a, C> {
     pub(crate) legacy_cache: &'s mut LegacyCache,
 }
 
-/// What a capture run ends with where it cannot go on. No script error by itself: exact mode finds the true one.
+/// The result of a capture run that cannot continue. Not the script's error: exact mode finds that.
 const CAPTURE_ENDS: ScriptError = ScriptError::UnknownError;
 
-/// A signature with its hash type split off, as far as it is defined.
+/// A decodable signature, split from its hash type.
 struct EcdsaSignature {
     compact: [u8; 64],
     hash_type: u8,
@@ -59,8 +59,8 @@ impl EcdsaSignature {
 }
 
 impl<C: Checker> Spend<'_, '_, C> {
-    /// The script code of signatures before segwit MUST NOT contain them; under `CONST_SCRIPTCODE` (policy) one that does
-    /// fails.
+    /// The script code of signatures before segwit MUST NOT contain them; under `CONST_SCRIPTCODE` (policy) a script
+    /// code that does fails.
     fn without_signature<'c>(
         &self,
         version: EcdsaVersion,
@@ -80,7 +80,7 @@ impl<C: Checker> Spend<'_, '_, C> {
         Ok(Cow::Owned(deleted.into_owned()))
     }
 
-    /// One signature of `OP_CHECKSIG` before tapscript (Core's `EvalChecksigPreTapscript`).
+    /// Checks one signature of `OP_CHECKSIG` before tapscript (Core's `EvalChecksigPreTapscript`).
     pub(crate) fn check_ecdsa(
         &mut self,
         version: EcdsaVersion,
@@ -105,7 +105,7 @@ impl<C: Checker> Spend<'_, '_, C> {
         check_public_key(key, self.flags, version == EcdsaVersion::WitnessV0)
     }
 
-    /// Core's `CheckECDSASignature`. `digest` keeps the signature's hash for its next key.
+    /// Core's `CheckECDSASignature`. `digest` caches the signature's hash for the next key.
     fn ecdsa(
         &mut self,
         version: EcdsaVersion,
@@ -122,12 +122,12 @@ impl<C: Checker> Spend<'_, '_, C> {
         checker.ecdsa(key, signature.compact, || *digest.get_or_insert_with(compute))
     }
 
-    /// A signature that is empty or cannot be read is false; a capture run ends with it.
+    /// A signature that is empty or cannot be decoded is false. A capture run ends there.
     fn undefined_signature(&mut self) -> Result<bool, ScriptError> {
         if self.checker.capture().is_some() { Err(CAPTURE_ENDS) } else { Ok(false) }
     }
 
-    /// Whether all `signatures` match keys in order; both as they lie on the stack, first to last.
+    /// Whether all `signatures` match keys in order. Both are in stack order, first to last.
     pub(crate) fn check_multisig(
         &mut self,
         version: EcdsaVersion,
@@ -147,7 +147,7 @@ impl<C: Checker> Spend<'_, '_, C> {
         }
     }
 
-    /// Core's loop in `OP_CHECKMULTISIG`, from the last signature and key to the first: which encodings are looked at
+    /// Core's loop in `OP_CHECKMULTISIG`, from the last signature and key to the first. Which encodings are checked
     /// depends on which signatures hold.
     fn walk_multisig(
         &mut self,
@@ -174,7 +174,7 @@ impl<C: Checker> Spend<'_, '_, C> {
         Ok(true)
     }
 
-    /// Enters every pair that an assignment in order may use: signature i with key j where i <= j <= n - m + i.
+    /// Adds every pair that an assignment in order can use: signature i with key j where i <= j <= n - m + i.
     fn capture_multisig(
         &mut self,
         version: EcdsaVersion,
@@ -196,7 +196,7 @@ impl<C: Checker> Spend<'_, '_, C> {
             let message = ecdsa_digest(context, *input, version, code, parsed.hash_type, legacy_cache);
             let candidates = (index..).zip(&keys[usize::from(index)..=usize::from(index) + slack]);
             for (key_index, key) in candidates {
-                // A key whose length does not fit its first byte matches nothing.
+                // A key whose length does not match its first byte matches no signature.
                 if let Some(key) = PublicKeyBytes::new(key.as_bytes()) {
                     lists.push_pair(index, key_index, Check::Ecdsa { key, message, signature: parsed.compact });
                 }
@@ -206,7 +206,7 @@ impl<C: Checker> Spend<'_, '_, C> {
         Ok(())
     }
 
-    /// A BIP-0340 signature of a key path or of tapscript (Core's `CheckSchnorrSignature`).
+    /// Checks a BIP-0340 signature of a key path or of tapscript (Core's `CheckSchnorrSignature`).
     pub(crate) fn check_schnorr(
         &mut self,
         signature: &[u8],
@@ -226,8 +226,8 @@ impl<C: Checker> Spend<'_, '_, C> {
         }
     }
 
-    /// BIP-0065 (Core's `CheckLockTime`): the transaction is locked in the same unit, at least so long, and this input's
-    /// sequence does not switch the lock off.
+    /// BIP-0065 (Core's `CheckLockTime`): the transaction's lock time has the same unit and is at least `lock_time`,
+    /// and this input's sequence does not disable it.
     pub(crate) fn check_lock_time(&self, lock_time: i64) -> bool {
         let tx = self.context.tx();
         let of_tx = i64::from(tx.lock_time());
@@ -236,8 +236,8 @@ impl<C: Checker> Spend<'_, '_, C> {
             && tx.input(self.input).sequence != SEQUENCE_FINAL
     }
 
-    /// BIP-0112 (Core's `CheckSequence`): the input's relative lock is on, in the same unit, and at least so long. The
-    /// version is compared as unsigned.
+    /// BIP-0112 (Core's `CheckSequence`): the input's relative lock is enabled, has the same unit and is at least
+    /// `sequence`. The version is compared as unsigned.
     pub(crate) fn check_sequence(&self, sequence: i64) -> bool {
         const MASK: i64 = SEQUENCE_LOCKTIME_TYPE_FLAG | SEQUENCE_LOCKTIME_MASK;
         let tx = self.context.tx();
@@ -264,7 +264,7 @@ fn ecdsa_digest(
     }
 }
 
-/// At most 20, as `MAX_PUBKEYS_PER_MULTISIG` says.
+/// Narrows a count, which is at most 20 (`MAX_PUBKEYS_PER_MULTISIG`).
 fn count(of: usize) -> u8 {
     u8::try_from(of).unwrap_or(u8::MAX)
 }

@@ -1,25 +1,26 @@
-//! The stack of a script. No element is ever copied to the heap: a pushed element is a slice of the script or witness it
-//! came from, a computed one (hash, number, truth value) has at most 32 bytes and lies in the element itself.
+//! The stack of a script. No element is copied to the heap: a pushed element is a slice of its script or witness, and a
+//! computed one (hash, number, truth value) has at most 32 bytes and is stored inline.
 //!
-//! Invariant: [`Stack`] answers `SCRIPT_ERR_INVALID_STACK_OPERATION` where Core's stack is too short; it never panics.
-//! Cost: 40 bytes an element.
+//! Invariant: [`Stack`] returns `SCRIPT_ERR_INVALID_STACK_OPERATION` where Core's stack is too short; it never panics.
+//! Cost: 40 bytes per element.
 
 use crate::error::ScriptError;
 use crate::num;
 use crate::opcodes::*;
 
-/// An element.
+/// A stack element.
 #[derive(Clone, Copy)]
 pub(crate) enum Element<'a> {
     Slice(&'a [u8]),
-    /// The first `size` bytes.
+    /// The value is the first `size` bytes.
     Short {
         bytes: [u8; 32],
         size: u8,
     },
 }
 
-/// What `OP_1NEGATE`, `OP_1` to `OP_16` push, at the distance of the opcode from `OP_1NEGATE`; `OP_RESERVED` lies between.
+/// The elements pushed by `OP_1NEGATE` and `OP_1` to `OP_16`, indexed by the opcode's distance from `OP_1NEGATE`.
+/// `OP_RESERVED` is between them.
 static SMALL_NUMBERS: [[u8; 1]; 18] =
     [[0x81], [0], [1], [2], [3], [4], [5], [6], [7], [8], [9], [10], [11], [12], [13], [14], [15], [16]];
 
@@ -35,7 +36,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The bytes for as long as their script lives; `None` for a computed element.
+    /// The bytes with the lifetime of their script; `None` for a computed element.
     pub(crate) fn as_slice(&self) -> Option<&'a [u8]> {
         match self {
             Element::Slice(bytes) => Some(bytes),
@@ -73,13 +74,13 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Elements, the top last.
+/// The elements, with the top last.
 #[derive(Clone)]
 pub(crate) struct Stack<'a> {
     elements: Vec<Element<'a>>,
 }
 
-/// Room for the elements of usual scripts.
+/// Initial capacity: enough for common scripts.
 const USUAL_DEPTH: usize = 8;
 
 impl<'a> Stack<'a> {
@@ -87,7 +88,7 @@ impl<'a> Stack<'a> {
         Stack { elements: Vec::with_capacity(USUAL_DEPTH) }
     }
 
-    /// A stack that costs nothing until something is pushed.
+    /// A stack that allocates nothing until the first push.
     pub(crate) const fn empty() -> Stack<'a> {
         Stack { elements: Vec::new() }
     }
@@ -109,13 +110,13 @@ impl<'a> Stack<'a> {
         self.elements.push(element);
     }
 
-    /// Whether there are at least `count` elements, as the start of an operation asks.
+    /// Fails unless there are at least `count` elements, like the check at the start of an operation.
     #[inline]
     pub(crate) fn require(&self, count: usize) -> Result<(), ScriptError> {
         if self.elements.len() < count { Err(ScriptError::InvalidStackOperation) } else { Ok(()) }
     }
 
-    /// The element `depth` places below the top; 0 is the top.
+    /// Returns the element `depth` places below the top; 0 is the top.
     #[inline]
     pub(crate) fn peek(&self, depth: usize) -> Result<Element<'a>, ScriptError> {
         let index = self.elements.len().checked_sub(depth + 1).ok_or(ScriptError::InvalidStackOperation)?;
@@ -127,7 +128,7 @@ impl<'a> Stack<'a> {
         self.elements.pop().ok_or(ScriptError::InvalidStackOperation)
     }
 
-    /// Takes `count` elements away; fewer if there are not so many.
+    /// Drops `count` elements, or all if there are fewer.
     #[inline]
     pub(crate) fn drop_top(&mut self, count: usize) {
         self.elements.truncate(self.elements.len().saturating_sub(count));
@@ -138,7 +139,7 @@ impl<'a> Stack<'a> {
         self.elements.truncate(1);
     }
 
-    /// Whether the top is there and true.
+    /// Whether there is a top element and it is true.
     pub(crate) fn top_is_true(&self) -> bool {
         self.elements.last().is_some_and(|element| element.to_bool())
     }
@@ -169,7 +170,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// Pushes a copy of the element at `depth`, of a stack of at least `count`.
+    /// Pushes a copy of the element at `depth`. The stack must have at least `count` elements.
     fn duplicate(&mut self, count: usize, depth: usize) -> Result<(), ScriptError> {
         self.require(count)?;
         let element = self.peek(depth)?;
@@ -177,7 +178,7 @@ impl<'a> Stack<'a> {
         Ok(())
     }
 
-    /// Of the `count` topmost, brings the `moved` lowest to the top.
+    /// Moves the lowest `moved` of the top `count` elements to the top.
     fn rotate(&mut self, count: usize, moved: usize) -> Result<(), ScriptError> {
         self.require(count)?;
         let start = self.len() - count;
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(outcome, after.map(<[u8]>::to_vec), "{}", opcode_name(opcode));
     }
 
-    /// The stack effects of script/interpreter.cpp's comments, and one element too few for each.
+    /// The stack effects given in the comments of script/interpreter.cpp, and each operation with one element too few.
     #[test]
     fn moves() {
         const TOO_FEW: Result<&[u8], ScriptError> = Err(ScriptError::InvalidStackOperation);

@@ -1,10 +1,12 @@
-//! Recognisers of the spends that nearly all inputs are: P2PKH, P2WPKH, P2SH-P2WPKH, P2TR key path, and multisig bare, in
-//! P2SH, in P2WSH or both. Never a second evaluator: they know the one well-formed shape of each and ask the same questions
-//! of [`Spend`] that the interpreter would ask, so that they enter the same obligations; everything else is the
-//! interpreter's.
+//! Recognises the spends that most inputs are: P2PKH, P2WPKH, P2SH-P2WPKH, P2TR key path, and multisig (bare, P2SH,
+//! P2WSH, P2SH-P2WSH).
 //!
-//! Input: an input being verified. Output: whether it is accepted. Invariant: `true` only where the interpreter succeeds with
-//! the same questions in the same order; `false` says nothing. Cost: no allocation; a hash or two beside the digests.
+//! Not a second evaluator: a template accepts the one well-formed shape of its kind and makes the same checks through
+//! [`Spend`] as the interpreter, so that it records the same obligations. Everything else is left to the interpreter.
+//!
+//! Input: an input being verified. Output: whether it is accepted. Invariant: `true` only if the interpreter succeeds
+//! with the same checks in the same order; `false` means nothing. Cost: no allocation; one or two hashes besides the
+//! digests.
 
 use crate::checker::Checker;
 use crate::flags::Flags;
@@ -20,14 +22,14 @@ use crate::verify::{Scripts, p2pkh_script};
 use lydian_hash::{hash160, sha256};
 use lydian_primitives::Witness;
 
-/// Keys of a multisig that has a number opcode for their count.
+/// Maximum number of keys of a multisig whose key count is a number opcode.
 const MULTISIG_KEYS_MAX: usize = 16;
-/// Sizes of signatures that a direct push may carry here: no number opcode can push them, and none is cut off.
+/// Sizes of signatures accepted in a direct push: no number opcode can push them, and a direct push can hold them.
 const SIGNATURE_SIZES: std::ops::RangeInclusive<usize> = 9..=75;
 
-/// Whether the input has one of the known shapes and is accepted, as far as `checker` says. `false` says nothing.
+/// Whether the input has one of the known shapes and is accepted according to `checker`. `false` means nothing.
 ///
-/// Panics as [`crate::verify_input`] does.
+/// Panics like [`crate::verify_input`].
 pub fn verify_by_template<'a, C: Checker>(
     context: &TxContext<'a>,
     input: usize,
@@ -39,7 +41,7 @@ pub fn verify_by_template<'a, C: Checker>(
     recognise(&mut Spend::new(context, input, flags, checker, legacy_cache), &scripts).is_some()
 }
 
-/// `Some` if accepted. What was asked before a `None` is to be forgotten.
+/// `Some` if accepted. On `None`, the caller must discard the checks made so far.
 pub(crate) fn recognise<C: Checker>(spend: &mut Spend<'_, '_, C>, scripts: &Scripts<'_>) -> Option<()> {
     let Scripts { script_sig, script_pubkey, witness } = *scripts;
     let has = |flags: Flags| spend.flags.contains(flags);
@@ -114,7 +116,7 @@ fn p2tr_key_path<C: Checker>(spend: &mut Spend<'_, '_, C>, program: &[u8], witne
     spend.check_schnorr(witness.iter().next()?, program.first_chunk()?, &ext).ok()
 }
 
-/// scriptSig: one push of a P2WPKH or P2WSH program; or the operands of a multisig, then the multisig.
+/// scriptSig: one push of a P2WPKH or P2WSH program, or the operands of a multisig followed by its redeem script.
 fn p2sh<C: Checker>(
     spend: &mut Spend<'_, '_, C>,
     script_sig: &[u8],
@@ -162,7 +164,7 @@ fn script_sig_multisig<C: Checker>(spend: &mut Spend<'_, '_, C>, script_sig: &[u
     multisig.check(spend, EcdsaVersion::Base, &signatures, script)
 }
 
-/// Witness: an empty element, the signatures, the multisig whose SHA-256 is the program.
+/// Witness: an empty element, the signatures, and the multisig script whose SHA-256 is the program.
 fn p2wsh_multisig<C: Checker>(spend: &mut Spend<'_, '_, C>, program: &[u8], witness: &Witness<'_>) -> Option<()> {
     let script = witness.iter().last()?;
     let multisig = Multisig::parse(script)?;
@@ -185,7 +187,7 @@ fn accepted<E>(holds: Result<bool, E>) -> Option<()> {
     holds.is_ok_and(|holds| holds).then_some(())
 }
 
-/// The data of a push by its own length (1 to 75 bytes), and what follows.
+/// Splits off the data of a direct push (1 to 75 bytes) and returns them and the rest.
 fn split_direct_push(script: &[u8]) -> Option<(&[u8], &[u8])> {
     match *script {
         [size @ 1..=75, ref rest @ ..] => rest.split_at_checked(usize::from(size)),
@@ -193,7 +195,7 @@ fn split_direct_push(script: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// `m KEYS n CHECKMULTISIG` with 1 <= m <= n <= 16 and keys of 33 or 65 bytes pushed directly.
+/// `m KEYS n CHECKMULTISIG` with 1 <= m <= n <= 16 and keys of 33 or 65 bytes, pushed directly.
 struct Multisig<'a> {
     required: usize,
     keys: Few<'a>,
@@ -233,7 +235,7 @@ impl<'a> Multisig<'a> {
     }
 }
 
-/// Up to 16 elements, in place.
+/// Up to 16 elements, stored inline.
 struct Few<'a> {
     elements: [Element<'a>; MULTISIG_KEYS_MAX],
     count: usize,

@@ -1,9 +1,9 @@
-//! Whether an input may spend its output: Core's `VerifyScript` (script/interpreter.cpp), with P2SH, witness programs and
-//! taproot.
+//! Verifies that an input may spend its output: Core's `VerifyScript` (script/interpreter.cpp), with P2SH, witness
+//! programs and taproot.
 //!
-//! Input: a transaction with the outputs it spends, the input's index, flags. Output: `Ok`, or the first rule broken, in
-//! Core's order. Two modes over one interpreter: exact ([`verify_input`]) decides; capture ([`capture_input`]) may only prove
-//! that the input is valid. Cost beside signatures and hashes: one or two small allocations an input.
+//! Input: a transaction with the outputs it spends, the input's index, flags. Output: `Ok`, or the first broken rule in
+//! Core's order. One interpreter has two modes: exact ([`verify_input`]) decides; capture ([`capture_input`]) can only
+//! prove that the input is valid. Cost besides signatures and hashes: one or two small allocations per input.
 
 use crate::checker::{Capture, CheckCounts, Checker, Counting, Inline};
 use crate::error::ScriptError;
@@ -26,19 +26,20 @@ use lydian_primitives::Witness;
 
 /// First byte of an annex (BIP-0341).
 const ANNEX_TAG: u8 = 0x50;
-/// The bits of a control block's first byte that are the leaf version; the other is the parity of the output key.
+/// The bits of a control block's first byte that hold the leaf version; the remaining bit is the parity of the output
+/// key.
 const TAPROOT_LEAF_MASK: u8 = 0xfe;
 /// The leaf version of tapscript (BIP-0342).
 const TAPROOT_LEAF_TAPSCRIPT: u8 = 0xc0;
-/// Bytes of a control block before the path.
+/// Size of a control block before the path.
 const TAPROOT_CONTROL_BASE_SIZE: usize = 33;
 const TAPROOT_CONTROL_NODE_SIZE: usize = 32;
-/// Weight that signatures of a tapscript may use beyond the size of its witness.
+/// Weight that signatures of a tapscript may use in addition to the size of its witness.
 const VALIDATION_WEIGHT_OFFSET: i64 = 50;
 
-/// An input MUST satisfy the script of the output it spends. Decides, with libsecp256k1.
+/// An input MUST satisfy the script of the output it spends. Decides with libsecp256k1.
 ///
-/// Panics if there is no such input, or if the flags are none that Core takes ([`Flags::is_legal`]).
+/// Panics if there is no such input, or if Core does not accept the combination of flags ([`Flags::is_legal`]).
 pub fn verify_input(context: &TxContext<'_>, input: usize, flags: Flags) -> Result<(), ScriptError> {
     verify_input_with(context, input, flags, &mut LegacyCache::new())
 }
@@ -54,7 +55,7 @@ pub fn verify_input_with(
     Spend::new(context, input, flags, &mut Inline, legacy_cache).verify(&scripts)
 }
 
-/// [`verify_input_with`], counting the signature and tweak checks that are made, in Core's order of keys.
+/// [`verify_input_with`] that also counts the signature and tweak checks made, with keys tried in Core's order.
 pub fn verify_input_counting(
     context: &TxContext<'_>,
     input: usize,
@@ -66,19 +67,19 @@ pub fn verify_input_counting(
     Spend::new(context, input, flags, &mut Counting(counts), legacy_cache).verify(&scripts)
 }
 
-/// What a capture run found.
+/// The result of a capture run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Captured {
-    /// The input is valid if the obligations that were entered for it hold.
+    /// The input is valid if the obligations recorded for it hold.
     Accepted,
-    /// Nothing was found and nothing entered: exact mode has to decide.
+    /// Nothing was proven and nothing recorded: exact mode must decide.
     Exact,
 }
 
-/// Runs the input's scripts assuming that all signatures hold, and enters these as obligations.
+/// Runs the input's scripts, assuming that all signatures hold, and records their checks as obligations.
 ///
-/// Panics as [`verify_input`] does.
+/// Panics like [`verify_input`].
 pub fn capture_input(context: &TxContext<'_>, input: usize, flags: Flags, obligations: &mut Obligations) -> Captured {
     capture_with(context, input, flags, obligations, |spend, scripts| {
         let mark = spend.checker.mark();
@@ -123,8 +124,8 @@ fn capture_with<'a>(
     }
 }
 
-/// The whole way of one input: captured, settled by `engine`, and verified exactly if that proved nothing. The same answer
-/// as [`verify_input`], whatever the engine, as long as it accepts no check that does not hold.
+/// Verifies one input in all stages: captures it, settles it with `engine`, and verifies it exactly if that proved
+/// nothing. Gives the same result as [`verify_input`] with any engine that accepts no check that does not hold.
 pub fn verify_input_by_capture(
     context: &TxContext<'_>,
     input: usize,
@@ -139,7 +140,7 @@ pub fn verify_input_by_capture(
     verify_input(context, input, flags)
 }
 
-/// Scripts and witness that meet in one input.
+/// The scripts and the witness of one input.
 #[derive(Clone, Copy, Debug)]
 pub struct Scripts<'a> {
     pub script_sig: &'a [u8],
@@ -154,9 +155,9 @@ impl<'a> Scripts<'a> {
     }
 }
 
-/// Core's `VerifyScript`: any scripts with any checker, signatures hashing the input of the context.
+/// Core's `VerifyScript` for any scripts and any checker. Signatures hash the context's input.
 ///
-/// Panics as [`verify_input`] does.
+/// Panics like [`verify_input`].
 pub fn verify_script<'a, C: Checker>(
     scripts: &Scripts<'a>,
     flags: Flags,
@@ -175,7 +176,7 @@ impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {
         checker: &'s mut C,
         legacy_cache: &'s mut LegacyCache,
     ) -> Spend<'s, 'a, C> {
-        assert!(flags.is_legal(), "flags that need others: {flags}");
+        assert!(flags.is_legal(), "illegal flag combination: {flags}");
         Spend { context, input, flags, checker, legacy_cache }
     }
 
@@ -222,8 +223,8 @@ impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {
         if self.flags.contains(Flags::WITNESS) { witness_program(script) } else { None }
     }
 
-    /// The redeem script on top of `stack` MUST succeed on what lies below it, and scriptSig MUST only push (BIP-0016).
-    /// Says whether it was a witness program.
+    /// The redeem script on top of `stack` MUST succeed on the elements below it, and scriptSig MUST only push
+    /// (BIP-0016). Returns whether it was a witness program.
     fn verify_p2sh<'v>(
         &mut self,
         stack: &mut Stack<'v>,
@@ -233,7 +234,7 @@ impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {
         if !is_push_only(script_sig) {
             return Err(ScriptError::SigPushOnly);
         }
-        // Pushes are slices, so that this is never another error than that of an empty stack.
+        // Pushed elements are slices, so the only possible error is that of an empty stack.
         let redeem_script = stack.pop()?.as_slice().ok_or(ScriptError::InvalidStackOperation)?;
         self.evaluate_base(stack, redeem_script)?;
         if !stack.top_is_true() {
@@ -242,7 +243,7 @@ impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {
         let Some(program) = self.program_of(redeem_script) else {
             return Ok(false);
         };
-        // A witness program is at most 42 bytes, so its push is one length byte and itself.
+        // A witness program script has at most 42 bytes, so its push is one length byte and the script.
         if script_sig.len() != redeem_script.len() + 1 || usize::from(script_sig[0]) != redeem_script.len() {
             return Err(ScriptError::WitnessMalleatedP2sh);
         }
@@ -274,7 +275,7 @@ impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {
         }
     }
 
-    /// The last element is the script, and its SHA-256 the program.
+    /// The last element is the script; its SHA-256 is the program.
     fn verify_p2wsh<'v>(&mut self, witness: &Witness<'v>, program: &[u8]) -> Result<(), ScriptError> {
         let mut stack = Stack::from_slices(witness.iter());
         let script = pop_slice(&mut stack).ok_or(ScriptError::WitnessProgramWitnessEmpty)?;
@@ -284,7 +285,7 @@ impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {
         self.execute_witness_script(stack, script, Version::Ecdsa(EcdsaVersion::WitnessV0))
     }
 
-    /// A signature and a key, for the script that P2PKH would have.
+    /// A signature and a key, for the corresponding P2PKH script.
     fn verify_p2wpkh(&mut self, witness: &Witness<'_>, program: &[u8]) -> Result<(), ScriptError> {
         if witness.len() != 2 {
             return Err(ScriptError::WitnessProgramMismatch);
@@ -294,8 +295,8 @@ impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {
         self.execute_witness_script(stack, &script, Version::Ecdsa(EcdsaVersion::WitnessV0))
     }
 
-    /// One element beside the annex is a signature of the output key; more end with a script and the control block that
-    /// says where it stands in the key (BIP-0341).
+    /// A single element besides the annex is a signature for the output key. With more, the last two are a script and
+    /// the control block that proves that the key commits to the script (BIP-0341).
     fn verify_taproot(&mut self, witness: &Witness<'_>, output_key: &[u8; 32]) -> Result<(), ScriptError> {
         let mut stack = Stack::from_slices(witness.iter());
         let annex_hash = pop_annex(&mut stack).map(compute_annex_hash);
@@ -322,7 +323,7 @@ impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {
         Ok(())
     }
 
-    /// Core's `ExecuteWitnessScript`: elements MUST NOT be above 520 bytes, and exactly one true element MUST be left;
+    /// Core's `ExecuteWitnessScript`: elements MUST NOT be above 520 bytes, and exactly one true element MUST be left,
     /// unless an `OP_SUCCESSx` of tapscript overrides everything.
     fn execute_witness_script<'v>(
         &mut self,
@@ -350,7 +351,7 @@ impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {
     }
 }
 
-/// Whether an `OP_SUCCESSx` stands before the first push that is cut off; without one, such a push is an error.
+/// Whether there is an `OP_SUCCESSx` before the first push that is cut off. Without one, such a push is an error.
 fn has_op_success(script: &[u8]) -> Result<bool, ScriptError> {
     for op in ops(script) {
         if is_op_success(op.map_err(|_| ScriptError::BadOpcode)?.opcode) {
@@ -360,7 +361,7 @@ fn has_op_success(script: &[u8]) -> Result<bool, ScriptError> {
     Ok(false)
 }
 
-/// `DUP HASH160 <20 bytes> EQUALVERIFY CHECKSIG`; the caller has 20 bytes.
+/// `DUP HASH160 <20 bytes> EQUALVERIFY CHECKSIG`. `key_hash` must have 20 bytes.
 pub(crate) fn p2pkh_script(key_hash: &[u8]) -> [u8; 25] {
     let mut script = [0; 25];
     script[..3].copy_from_slice(&[OP_DUP, OP_HASH160, 20]);
@@ -373,13 +374,13 @@ fn pop_slice<'v>(stack: &mut Stack<'v>) -> Option<&'v [u8]> {
     stack.pop().ok()?.as_slice()
 }
 
-/// The last of at least two elements is an annex if it begins with 0x50.
+/// Pops the annex: the last of at least two elements, if it begins with 0x50.
 fn pop_annex<'v>(stack: &mut Stack<'v>) -> Option<&'v [u8]> {
     let is_annex = |element: &Element<'_>| element.as_bytes().first() == Some(&ANNEX_TAG);
     if stack.len() >= 2 && stack.elements().last().is_some_and(is_annex) { pop_slice(stack) } else { None }
 }
 
-/// A control block of a size that is allowed.
+/// A control block of valid size.
 struct ControlBlock<'a> {
     bytes: &'a [u8],
     leaf_version: u8,
@@ -388,7 +389,7 @@ struct ControlBlock<'a> {
 }
 
 impl<'a> ControlBlock<'a> {
-    /// 33 bytes and 32 for each of at most 128 nodes.
+    /// Parses 33 bytes, and 32 for each of at most 128 nodes.
     fn parse(bytes: &'a [u8]) -> Option<ControlBlock<'a>> {
         let (&[first, ref internal_key @ ..], path) = bytes.split_first_chunk::<TAPROOT_CONTROL_BASE_SIZE>()?;
         let is_whole = path.len().is_multiple_of(TAPROOT_CONTROL_NODE_SIZE);

@@ -1,6 +1,6 @@
-//! A capture run is only ever a proof of acceptance. Scripts built to break that: they turn the verdict of a signature
-//! around, choose a branch by it, or bring signatures that are false, empty or undefined. Capture, settling and exact mode
-//! for the rest must always say what exact mode alone says.
+//! A capture run can only prove acceptance. These scripts try to break that: they negate the verdict of a signature,
+//! branch on it, or use signatures that are false, empty or undefined. Capture and settling, with exact mode for the
+//! rest, must always agree with exact mode alone.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn script() -> ScriptBuilder {
     ScriptBuilder::new()
 }
 
-/// What the capture run says, and whether its obligations hold.
+/// Returns the result of the capture run, and whether its obligations hold.
 fn captured(case: &Case, flags: Flags) -> (Captured, bool) {
     case.run(|context| {
         let mut obligations = Obligations::new();
@@ -35,7 +35,7 @@ fn captured(case: &Case, flags: Flags) -> (Captured, bool) {
     })
 }
 
-/// `CHECKSIG NOT` succeeds with a false signature and fails with a true one: the capture run fails either way.
+/// `CHECKSIG NOT` succeeds with a false signature and fails with a true one. The capture run fails either way.
 #[test]
 fn checksig_not() {
     let whole = script().push_slice(&public(0)).op(OP_CHECKSIG).op(OP_NOT).into_bytes();
@@ -49,8 +49,8 @@ fn checksig_not() {
     }
 }
 
-/// The branch that a true signature takes succeeds, and so does the other: the capture run sees the first only, so its
-/// obligation decides nothing about the second.
+/// Branches on the verdict of a signature. The capture run sees only the branch taken by a true signature, so its
+/// obligation decides nothing about the other.
 #[test]
 fn checksig_if_else() {
     let both = script().push_slice(&public(0)).op(OP_CHECKSIG).op(OP_IF).op(OP_1).op(OP_ELSE).op(OP_1).op(OP_ENDIF);
@@ -102,8 +102,8 @@ fn failing_multisig() {
     }
 }
 
-/// Every assignment of signatures to keys of a 2-of-4 and 3-of-5, right or wrong: the obligation holds just when Core's loop
-/// would find the signatures.
+/// Every assignment of signatures to keys of a 1-of-3, 2-of-4 and 3-of-5, valid or not: the obligation holds exactly
+/// when Core's loop would match the signatures.
 #[test]
 fn every_choice_of_signers() {
     for (required, total) in [(1_u8, 3_u8), (2, 4), (3, 5)] {
@@ -120,7 +120,7 @@ fn every_choice_of_signers() {
     }
 }
 
-/// A pair that is false within a multisig that holds is no failure, and nothing more than the possible pairs is checked.
+/// A false pair within a multisig that holds is not a failure, and only the possible pairs are checked.
 #[test]
 fn candidate_pairs() {
     let case = multisig(Wrap::P2wsh, 2, 5, &[1, 4], 1);
@@ -136,7 +136,7 @@ fn candidate_pairs() {
         Reference.verify(obligations.checks(), &mut verdicts);
         assert_eq!(verdicts, [false, true, false, false, false, false, false, true]);
         assert_eq!(obligations.settle(&Reference), [true]);
-        // One digest for each signature, shared by its pairs.
+        // One digest per signature, shared by its pairs.
         let digest = |check: &Check| match check {
             Check::Ecdsa { message, .. } => *message,
             other => panic!("{other:?}"),
@@ -145,7 +145,7 @@ fn candidate_pairs() {
     });
 }
 
-/// Every bit of every signature turned: none is accepted, whatever the turned bit makes of the encoding.
+/// Flips every bit of every signature: none is accepted, whatever the flipped bit does to the encoding.
 #[test]
 fn signatures_false_by_one_bit_in_every_position() {
     let cases = [
@@ -164,7 +164,7 @@ fn signatures_false_by_one_bit_in_every_position() {
             signature_bytes(&mut mutant)[bit / 8] ^= 1 << (bit % 8);
             for flags in [FLAGS, FLAGS.without(Flags::DERSIG), Flags::STANDARD] {
                 let outcome = outcome(&mutant, flags);
-                // Without strict DER, a length or tag that the lax parser does not look at may change unseen.
+                // Without strict DER, flipping a length or tag that the lax parser ignores may have no effect.
                 assert!(outcome.is_err() || !flags.contains(Flags::DERSIG), "bit {bit} {flags}");
                 assert!(captured(&mutant, flags) != (Captured::Accepted, true) || outcome.is_ok(), "bit {bit}");
             }
@@ -172,7 +172,7 @@ fn signatures_false_by_one_bit_in_every_position() {
     }
 }
 
-/// The first signature of the case, wherever it is.
+/// The first signature of the case, in its witness or scriptSig.
 fn signature_bytes(case: &mut Case) -> &mut [u8] {
     let MutInput { script_sig, witness, .. } = &mut case.tx.inputs[0];
     if let Some(item) = witness.iter_mut().find(|item| !item.is_empty()) {
@@ -183,7 +183,7 @@ fn signature_bytes(case: &mut Case) -> &mut [u8] {
     &mut script_sig[start..start + size]
 }
 
-/// Empty signatures and those that no parser reads are never captured: exact mode says what they are.
+/// Empty signatures and signatures that no parser accepts are never captured: exact mode decides.
 #[test]
 fn empty_and_undefined_encodings() {
     let undefined: &[&[u8]] = &[
@@ -226,7 +226,7 @@ fn empty_and_undefined_encodings() {
     check(&Wrap::P2wsh.spend(&negated, &[vec![1]]), FLAGS.without(Flags::DERSIG), Ok(()));
 }
 
-/// Keys that nothing can match, and keys that only a flag refuses, in a multisig beside a key that matches.
+/// Keys that nothing can match, and keys that only a flag refuses, in a multisig next to a key that matches.
 #[test]
 fn undefined_keys_beside_a_good_one() {
     let good = public(0);
@@ -237,7 +237,7 @@ fn undefined_keys_beside_a_good_one() {
                 let signature = wrap.sign(&wrap.spend(&whole, &[]), &whole, 0, 1);
                 let case = wrap.spend(&whole, &[vec![], signature]);
                 check(&case, FLAGS, Ok(()));
-                // Core looks from the last key on, and at no more than it needs.
+                // Core starts at the last key and checks no more keys than necessary.
                 let strict = FLAGS | Flags::STRICTENC;
                 check(&case, strict, if keys[1] == good { Ok(()) } else { Err(ScriptError::PubkeyType) });
             }
@@ -245,7 +245,7 @@ fn undefined_keys_beside_a_good_one() {
     }
 }
 
-/// Tapscript: a signature that is not empty must hold, so that a capture run may end in acceptance and no other; empty ones
+/// Tapscript: a signature that is not empty must hold, so a capture run can end in acceptance only; empty signatures
 /// are false without any check.
 #[test]
 fn tapscript_signatures() {
@@ -262,14 +262,14 @@ fn tapscript_signatures() {
     check(&leaf.spend(&[leaf.sign(1, 0)]), FLAGS, Err(ScriptError::EvalFalse));
     check(&leaf.spend(&[leaf.sign(2, 0)]), FLAGS, Err(ScriptError::SchnorrSig));
     check(&leaf.spend(&[vec![]]), FLAGS, Ok(()));
-    // A script path whose key does not commit to the script: the tweak is an obligation like others.
+    // A script path whose key does not commit to the script: the tweak is an obligation like any other.
     let mut case = leaf.spend(&[vec![]]);
     case.tx.inputs[0].witness[1].push(OP_NOP);
     assert_eq!(captured(&case, FLAGS), (Captured::Accepted, false));
     check(&case, FLAGS, Err(ScriptError::WitnessProgramMismatch));
 }
 
-/// Many inputs in one batch: each is told by its own obligations.
+/// Many inputs in one batch: the result of each depends on its own obligations only.
 #[test]
 fn inputs_of_a_batch_are_told_apart() {
     let good = [p2pkh(1, false), p2wpkh(1), multisig(Wrap::P2wsh, 2, 3, &[0, 2], 1), p2tr_key_path(0, None)];
@@ -294,7 +294,8 @@ fn inputs_of_a_batch_are_told_apart() {
     assert!(obligations.settle(&Reference).is_empty());
 }
 
-/// A multisig settles with the checks that Core's loop makes, not with all its candidates: 2-of-3 with 2, 3 or 3 of 4.
+/// Settling a multisig makes the checks of Core's loop and not all candidates: a 2-of-3 needs 2 or 3 of its 4
+/// candidates.
 #[test]
 fn a_multisig_costs_what_it_costs_in_exact_mode() {
     for (signers, expected) in [([1, 2], 2), ([0, 2], 3), ([0, 1], 3)] {
@@ -324,11 +325,11 @@ enum Piece {
     Int(i64),
     Bytes(Vec<u8>),
     Multisig(u8, u8),
-    /// A check by the key of this number, and something done with its verdict.
+    /// A check by the key with this number, followed by opcodes that use its verdict.
     Checked(u8, &'static [u8]),
 }
 
-/// What may follow a verdict: nothing, and whatever turns it around, takes a branch by it or forgets it.
+/// Opcodes that follow a verdict: none, or some that negate it, branch on it or drop it.
 const AFTER_A_VERDICT: [&[u8]; 7] = [
     &[],
     &[OP_NOT],
@@ -405,7 +406,7 @@ fn assemble(pieces: &[Piece], is_tapscript: bool) -> Vec<u8> {
     pieces.iter().fold(script(), put).into_bytes()
 }
 
-/// An operand: a signature by some key, or something that is none.
+/// An operand: a signature by some key, or other bytes.
 #[derive(Clone, Debug)]
 enum Operand {
     Signature(u8),
@@ -424,7 +425,7 @@ fn operand() -> impl Strategy<Value = Operand> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 6000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Scripts thrown together from signature checks and everything that may look at their verdicts.
+    /// Random scripts of signature checks and opcodes that can use their verdicts.
     #[test]
     fn capture_is_exact_for_scripts_thrown_together(
         pieces in prop::collection::vec(piece(), 1..6),
@@ -451,7 +452,7 @@ proptest! {
                 leaf.spend(&operands.iter().map(sign).collect::<Vec<_>>())
             }
         };
-        // Compares exact mode with both ways of capture.
+        // Compares exact mode with both modes of capture.
         let exact = outcome(&case, flags);
         let (captured, holds) = captured(&case, flags);
         prop_assert!(!(captured == Captured::Accepted && holds) || exact.is_ok());

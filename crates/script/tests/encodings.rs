@@ -1,5 +1,5 @@
-//! Signature encodings that a program of 2013 already called not canonical (bitcoinj's `sig_noncanonical.json`), from the
-//! shared data: none passes the encoding rules of policy, and those broken in DER itself none passes BIP-0066.
+//! Signature encodings listed as non-canonical by bitcoinj in 2013 (`sig_noncanonical.json`), from the shared data:
+//! none passes the encoding rules of policy, and those with broken DER do not pass BIP-0066 either.
 
 #![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
 

@@ -1,4 +1,4 @@
-//! Every limit of `limits.rs`, at and above, where scripts meet it; and where tapscript has none.
+//! Every limit of `limits.rs` at and above, as scripts reach it, and the limits that tapscript does not have.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn elements_have_at_most_520_bytes_when_pushed() {
     let push = |size| script().push_slice(&vec![1; size]);
     check_script(push(MAX_SCRIPT_ELEMENT_SIZE), FLAGS, Ok(()));
     check_script(push(MAX_SCRIPT_ELEMENT_SIZE + 1), FLAGS, Err(ScriptError::PushSize));
-    // Executed or not.
+    // Whether executed or not.
     let skipped = |size| script().op(OP_0).op(OP_IF).raw(&push(size).into_bytes()).op(OP_ENDIF).op(OP_1);
     check_script(skipped(MAX_SCRIPT_ELEMENT_SIZE), FLAGS, Ok(()));
     check_script(skipped(MAX_SCRIPT_ELEMENT_SIZE + 1), FLAGS, Err(ScriptError::PushSize));
@@ -66,7 +66,7 @@ fn witness_elements_have_at_most_520_bytes_at_the_start() {
 fn scripts_have_at_most_201_operations() {
     for (count, expected) in [(MAX_OPS_PER_SCRIPT, Ok(())), (MAX_OPS_PER_SCRIPT + 1, Err(ScriptError::OpCount))] {
         check_script(nops(count).op(OP_1), FLAGS, expected);
-        // Pushes are none, OP_RESERVED counts as a push, and each script has its own count.
+        // Pushes do not count, OP_RESERVED counts as a push, and each script has its own count.
         check_script(nops(count - 2).raw(&[OP_0, OP_IF, OP_RESERVED, OP_ENDIF, OP_16]), FLAGS, expected);
         check_bare(nops(count), nops(count).op(OP_1), Flags::NONE, expected);
         // Not executed, but counted.
@@ -103,7 +103,7 @@ fn a_multisig_has_at_most_20_keys() {
 /// checklist: 46
 #[test]
 fn scripts_have_at_most_10_000_bytes() {
-    // 19 pushes of 523 bytes, then one that fills up to the size.
+    // 19 pushes of 523 bytes, then one that fills up the size.
     let sized = |size: usize| {
         let pushes = (0..19).fold(script(), |script, _| script.push_slice(&[1; 520]));
         pushes.push_slice(&vec![1; size - 19 * 523 - 1]).into_bytes()
@@ -131,11 +131,11 @@ fn both_stacks_together_have_at_most_1000_elements() {
         check_script(script().raw(&vec![OP_1; count]), FLAGS, expected);
         let with_alt = script().op(OP_1).op(OP_TOALTSTACK).raw(&vec![OP_1; count - 1]);
         check_script(with_alt, FLAGS, expected);
-        // Counted after each operation: three at once may pass the limit by more than one.
+        // Counted after each operation, so an operation that pushes three may exceed the limit by more than one.
         check_script(script().raw(&vec![OP_1; count - 3]).op(OP_3DUP), FLAGS, expected);
-        // The elements of scriptSig are there when scriptPubKey starts.
+        // The elements of the scriptSig are on the stack when the scriptPubKey starts.
         check_bare(script().raw(&vec![OP_1; count - 1]), script().op(OP_1), FLAGS, expected);
-        // Tapscript looks at the start, too; before, the witness may be longer if it is taken away first.
+        // Tapscript also checks the stack at the start; in witness v0 a larger witness is valid if it is dropped first.
         let drops = script().raw(&vec![OP_2DROP; 500]).op(OP_1);
         let operands = vec![vec![]; count];
         check(
@@ -171,7 +171,7 @@ fn tapscripts_have_no_limit_of_size_or_operations() {
     check(&leaf(nops(MAX_SCRIPT_SIZE * 11).op(OP_1)), FLAGS, Ok(()));
 }
 
-/// Mainnet block 761,249 has 500,001 witness elements in one input; libraries refused it and wallets stopped.
+/// Mainnet block 761,249 has 500,001 witness elements in one input. Libraries refused it and wallets stopped.
 ///
 /// checklist: 54
 #[test]

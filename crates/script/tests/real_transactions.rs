@@ -1,5 +1,5 @@
-//! Four thousand transactions of 2024 with the outputs they spend, from the shared data: every input valid under the flags
-//! of consensus, in exact and in capture mode.
+//! Four thousand transactions of 2024 with the outputs they spend, from the shared data: every input is valid under the
+//! consensus flags, in exact and in capture mode.
 
 #![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
 
@@ -35,7 +35,8 @@ fn transactions_of_2024() {
         inputs += owned.len();
     }
     assert_eq!((transactions, inputs), (4000, 13_867));
-    // Capture mode proves all but ten by itself, in one batch: those ten leave a signature empty, which only exact mode takes.
+    // Capture mode proves all but ten by itself, in one batch. Those ten contain an empty signature, which only exact
+    // mode accepts.
     assert_eq!(inputs - captured, 10);
     assert!(obligations.settle(&Reference).iter().all(|holds| *holds));
     report(&format!("transactions of 2024: {transactions} with {inputs} inputs, {captured} of them by capture alone"));

@@ -1,4 +1,4 @@
-//! Differences from Bitcoin Core that a comparison with it found. Each test opens with the story.
+//! Differences from Bitcoin Core found by comparing with it. The comment of each test describes what happened.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -20,9 +20,9 @@ fn verify(script_sig: &[u8], script_pubkey: &[u8], flags: Flags) -> Result<(), S
     exact
 }
 
-/// The first comparison with the judge found multisigs without the superfluous element: Core counts it among the operands
-/// and says INVALID_STACK_OPERATION before it looks at a signature, we looked at the signatures first and said NULLFAIL or
-/// SIG_FINDANDDELETE. Both refused the spend, with another reason.
+/// The first comparison with the judge found multisigs without the dummy element. Core counts it among the operands and
+/// returns INVALID_STACK_OPERATION before it checks a signature; Lydian checked the signatures first and returned
+/// NULLFAIL or SIG_FINDANDDELETE. Both refused the spend, but for different reasons.
 #[test]
 fn a_multisig_without_its_superfluous_element() {
     let key = [2; 33];

@@ -1,5 +1,5 @@
-//! The rules of script execution, each accepted and refused by hand-made spends: legacy, P2SH and witness v0. Taproot is in
-//! `taproot_rules.rs`, limits in `limits.rs`.
+//! The rules of script execution, each accepted and refused by hand-made spends: legacy, P2SH and witness v0. Taproot
+//! is in `taproot_rules.rs`, limits are in `limits.rs`.
 
 mod support;
 
@@ -20,13 +20,13 @@ fn script() -> ScriptBuilder {
 #[test]
 fn a_signature_is_deleted_from_its_own_legacy_script_code() {
     let rest = script().op(OP_DROP).push_slice(&public(0)).op(OP_CHECKSIG).into_bytes();
-    // The signature covers the script without itself, so that the script can contain it.
+    // The signature covers the script without itself, so the script can contain it.
     let signature = sign_ecdsa(0, Case::spending(vec![]).legacy_digest(&rest, 1), 1);
     let with_signature = script().push_slice(&signature).raw(&rest).into_bytes();
     let case = Wrap::Bare.spend(&with_signature, std::slice::from_ref(&signature));
     check(&case, NONE, Ok(()));
     check(&case, Flags::CONST_SCRIPTCODE, Err(ScriptError::SigFindAndDelete));
-    // Nothing of segwit deletes.
+    // Segwit deletes nothing.
     let digest = Case::spending(vec![]).segwit_digest(&rest, 1);
     let signature = sign_ecdsa(0, digest, 1);
     let with_signature = script().push_slice(&signature).raw(&rest).into_bytes();
@@ -117,7 +117,7 @@ fn multisig_counts() {
     check_script(five_bytes, NONE, Err(ScriptError::ScriptNum));
 }
 
-/// NULLFAIL asks that the signatures of a failed check be empty; those of one that holds may not matter.
+/// NULLFAIL requires that the signatures of a failed check are empty; those of a check that holds do not matter.
 ///
 /// checklist: 40
 #[test]
@@ -131,7 +131,7 @@ fn failed_checks_leave_empty_signatures_under_nullfail() {
     check(&Wrap::Bare.spend(&negated, &[vec![], vec![]]), Flags::NULLFAIL, Ok(()));
     check(&Wrap::Bare.spend(&negated, &[vec![], vec![1]]), NONE, Ok(()));
     check(&Wrap::Bare.spend(&negated, &[vec![], vec![1]]), Flags::NULLFAIL, Err(ScriptError::SigNullFail));
-    // The dummy is no signature.
+    // The dummy is not a signature.
     check(&Wrap::Bare.spend(&negated, &[vec![1], vec![]]), Flags::NULLFAIL, Ok(()));
 }
 
@@ -140,7 +140,7 @@ fn failed_checks_leave_empty_signatures_under_nullfail() {
 fn signatures_are_strict_der_under_dersig_only() {
     let whole = scripts::p2pk(&public(0));
     let mut signature = Wrap::Bare.sign(&Case::spending(vec![]), &whole, 0, 1);
-    // A zero in front of r: another encoding of the same number.
+    // A leading zero of r: another encoding of the same number.
     signature[1] += 1;
     signature[3] += 1;
     signature.insert(4, 0);
@@ -172,7 +172,7 @@ fn hybrid_keys_are_valid_but_not_under_strictenc() {
     let case = Wrap::Bare.spend(&whole, std::slice::from_ref(&signature));
     check(&case, Flags::DERSIG, Ok(()));
     check(&case, Flags::STRICTENC, Err(ScriptError::PubkeyType));
-    // With the other parity it is no key.
+    // With the other parity it is not a key.
     key[0] ^= 1;
     let whole = scripts::p2pk(&key);
     let signature = Wrap::Bare.sign(&Case::spending(vec![]), &whole, 0, 1);
@@ -278,7 +278,7 @@ fn minimaldata_asks_for_the_shortest_pushes_and_numbers() {
     let long_push = script().raw(&[OP_PUSHDATA1, 1, 7]);
     check_script(long_push.clone(), NONE, Ok(()));
     check_script(long_push.clone(), Flags::MINIMALDATA, Err(ScriptError::MinimalData));
-    // Not where it is not executed.
+    // Not checked if it is not executed.
     let skipped = script().op(OP_0).op(OP_IF).raw(&long_push.into_bytes()).op(OP_ENDIF).op(OP_1);
     check_script(skipped, Flags::MINIMALDATA, Ok(()));
     check_script(script().raw(&[1, 16]), Flags::MINIMALDATA, Err(ScriptError::MinimalData));
@@ -329,12 +329,12 @@ fn conditions_are_balanced() {
     check_script(script().op(OP_1).op(OP_ELSE), NONE, Err(UnbalancedConditional));
     check_script(script().op(OP_1).op(OP_ENDIF), NONE, Err(UnbalancedConditional));
     check_script(script().op(OP_IF).op(OP_ENDIF), NONE, Err(ScriptError::InvalidStackOperation));
-    // An IF opened in the scriptSig does not reach into the scriptPubKey.
+    // An IF opened in the scriptSig does not extend into the scriptPubKey.
     check_bare(script().op(OP_1).op(OP_IF), script().op(OP_ENDIF).op(OP_1), NONE, Err(UnbalancedConditional));
     // Every ELSE toggles.
     let toggles = script().op(OP_1).op(OP_IF).op(OP_1).op(OP_ELSE).op(OP_RETURN).op(OP_ELSE).op(OP_1).op(OP_ENDIF);
     check_script(toggles, NONE, Ok(()));
-    // Within a branch that is skipped, conditions take nothing from the stack.
+    // Within a skipped branch, conditions pop nothing from the stack.
     let nested = script().op(OP_0).op(OP_IF).op(OP_IF).op(OP_RETURN).op(OP_ELSE).op(OP_RETURN).op(OP_ENDIF).op(OP_ELSE);
     check_script(nested.op(OP_1).op(OP_ENDIF), NONE, Ok(()));
     check_script(script().op(OP_0).op(OP_NOTIF).op(OP_1).op(OP_ENDIF), NONE, Ok(()));
@@ -358,7 +358,7 @@ fn the_alternative_stack() {
     check_script(script().op(OP_1).op(OP_TOALTSTACK).op(OP_FROMALTSTACK), NONE, Ok(()));
     check_script(script().op(OP_FROMALTSTACK), NONE, Err(ScriptError::InvalidAltstackOperation));
     check_script(script().op(OP_TOALTSTACK), NONE, Err(ScriptError::InvalidStackOperation));
-    // It does not outlive its script.
+    // Its content is dropped at the end of a script.
     check_bare(
         script().op(OP_1).op(OP_TOALTSTACK),
         script().op(OP_FROMALTSTACK),
@@ -383,7 +383,7 @@ fn hashes() {
     }
 }
 
-/// The case with other lock fields.
+/// A case with other lock fields.
 fn locked(script: ScriptBuilder, version: u32, lock_time: u32, sequence: u32) -> Case {
     let mut case = Case::spending(script.into_bytes());
     (case.tx.version, case.tx.lock_time, case.tx.inputs[0].sequence) = (version, lock_time, sequence);
@@ -433,7 +433,7 @@ fn checksequenceverify() {
         (10, 2, 0x0040_000a, Err(UnsatisfiedLockTime)),
         (0x40_000a, 2, 10, Err(UnsatisfiedLockTime)),
         (0x40_000a, 2, 0x40_000a, Ok(())),
-        // Bits without a meaning do not count.
+        // Bits without a meaning are ignored.
         (0x3f_000a, 2, 10, Ok(())),
         (10, 2, 0x3f_000a, Ok(())),
         (0x8000_0000, 1, 0, Ok(())),
@@ -463,7 +463,7 @@ fn p2sh_takes_only_pushes() {
     check(&Wrap::P2sh.spend(&redeem_script, &[]), Flags::P2SH, Ok(()));
     check(&Wrap::P2sh.spend(&[OP_0], &[]), Flags::P2SH, Err(ScriptError::EvalFalse));
     check(&Wrap::P2sh.spend(&[OP_0], &[]), NONE, Ok(()));
-    // A redeem script that a number opcode pushes: the single byte 1 is a push cut off.
+    // A redeem script pushed by a number opcode: the single byte 1 is a push that is cut off.
     let output = scripts::p2sh(&hash160(&[1]));
     check(&Case::with_script_sig(output, vec![OP_1]), Flags::P2SH, Err(ScriptError::BadOpcode));
     check(
@@ -533,7 +533,7 @@ fn unknown_programs_are_anyones_and_pay_to_anchor_is_never_discouraged() {
         }
     }
     check(&Case::spending(vec![OP_1, 2, 0x4e, 0x73]), discouraged, Ok(()));
-    // A program of zeros is a false element, whoever may spend it.
+    // A program of zeros is a false element, even though anyone could spend it otherwise.
     check(&Case::spending(scripts::witness_program(2, &[0; 32])), Flags::MANDATORY, Err(ScriptError::EvalFalse));
 }
 
@@ -585,13 +585,13 @@ fn uncompressed_keys_are_valid_in_witness_v0_but_not_under_witness_pubkeytype() 
     let case = Wrap::P2wsh.spend(&whole, &[vec![], signature]);
     check(&case, WITNESS, Ok(()));
     check(&case, policy, Err(ScriptError::WitnessPubkeyType));
-    // Keys are looked at from the last on, and only as far as needed.
+    // Keys are checked from the last one on, and only as far as necessary.
     let whole = scripts::multisig(1, &[&key, &public(1)]);
     let signature = Wrap::P2wsh.sign(&Wrap::P2wsh.spend(&whole, &[]), &whole, 1, 1);
     check(&Wrap::P2wsh.spend(&whole, &[vec![], signature]), policy, Ok(()));
 }
 
-/// The scripts run one after the other on one stack, not as one script (CVE-2010-5141).
+/// The two scripts run sequentially on one stack, not as one script (CVE-2010-5141).
 #[test]
 fn script_sig_cannot_reach_into_script_pubkey() {
     let output = script().push_slice(&[1; 20]).op(OP_EQUAL);
@@ -600,7 +600,7 @@ fn script_sig_cannot_reach_into_script_pubkey() {
 }
 
 #[test]
-#[should_panic(expected = "flags that need others")]
+#[should_panic(expected = "illegal flag combination")]
 fn flags_that_core_does_not_take_are_our_bug() {
     check_script(script().op(OP_1), Flags::WITNESS, Ok(()));
 }

@@ -1,5 +1,5 @@
-//! The taproot and tapscript tests that Core's functional tests dump (`script_assets_test`, script_tests.cpp): each spends
-//! one input, rightly and wrongly, under every set of consensus flags that decides.
+//! The taproot and tapscript tests dumped by Core's functional tests (`script_assets_test`, script_tests.cpp): each
+//! spends one input, validly and invalidly, under every set of consensus flags that determines the result.
 
 #![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
 
@@ -12,7 +12,7 @@ use lydian_primitives::{Reader, Transaction};
 use lydian_script::{Flags, ScriptError, TxContext};
 use serde_json::Value;
 
-/// Core's `AllConsensusFlags`: every set of the flags of consensus, TAPROOT only with WITNESS only with P2SH.
+/// Core's `AllConsensusFlags`: every set of consensus flags in which TAPROOT implies WITNESS and WITNESS implies P2SH.
 fn consensus_flag_sets() -> Vec<Flags> {
     let others = [Flags::DERSIG, Flags::NULLDUMMY, Flags::CHECKLOCKTIMEVERIFY, Flags::CHECKSEQUENCEVERIFY];
     let chain = [Flags::P2SH, Flags::WITNESS, Flags::TAPROOT];
@@ -55,8 +55,8 @@ impl<'j> AssetTest<'j> {
         }
     }
 
-    /// The transaction with the scriptSig and witness of this case, verified under each of the sets.
-    /// `batch` takes it under the flags of the test.
+    /// Verifies the transaction with the scriptSig and witness of this case under each of the sets. Adds it to `batch`
+    /// under the flags of the test.
     fn verify(
         &self,
         case_name: &str,
@@ -86,14 +86,14 @@ fn core_script_assets_test() {
     let mut batch = Batch::default();
     for json in list(&file) {
         let test = AssetTest::read(json);
-        // What succeeds does so under fewer flags; what is final, under any.
+        // A spend that succeeds also does so under fewer flags; one marked final, under any.
         let sets = all.iter().copied().filter(|set| test.is_final || test.flags.contains(*set));
         if let Some(results) = test.verify("success", sets, &mut batch) {
             assert!(results.iter().all(Result::is_ok), "{results:?}: {}", json["comment"]);
             successes += 1;
             verified += results.len();
         }
-        // What fails does so under more flags.
+        // A spend that fails also does so under more flags.
         let sets = all.iter().copied().filter(|set| set.contains(test.flags));
         if let Some(results) = test.verify("failure", sets, &mut batch) {
             assert!(!results.is_empty() && results.iter().all(Result::is_err), "{results:?}: {}", json["comment"]);

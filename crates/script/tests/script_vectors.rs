@@ -1,5 +1,6 @@
-//! Core's `script_tests.json` (`script_json_test`, script_tests.cpp): every script under its flags, with its script error;
-//! and under many more flags, since what passes must pass under fewer and what fails must fail under more.
+//! Core's `script_tests.json` (`script_json_test`, script_tests.cpp): every script under its flags, with its script
+//! error. Also under many more sets of flags, because a valid script must pass under fewer flags and an invalid one
+//! fail under more.
 
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "tests fail on a bad file")]
 
@@ -16,10 +17,11 @@ use lydian_script::{Flags, TxContext};
 use secp256k1::{Parity, Scalar, XOnlyPublicKey};
 use serde_json::Value;
 
-/// Random flag sets tried for each script, beside each flag alone.
+/// Random flag sets tried for each script, besides each single flag.
 const RANDOM_FLAG_SETS: usize = 32;
 
-/// x of the generator: the public key of the secret 1, which Core's test builder takes for every taproot output.
+/// x coordinate of the generator: the public key of the secret 1, which Core's test builder uses for every taproot
+/// output.
 const INTERNAL_KEY: &str = "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
 
 struct ScriptTest {
@@ -83,7 +85,7 @@ fn read(fields: &[Value]) -> ScriptTest {
     ScriptTest { witness, value, script_sig, script_pubkey, flags, expected: next().to_owned() }
 }
 
-/// Control block and output key of a tree with this leaf alone.
+/// Control block and output key of a tree with only this leaf.
 fn taproot_of(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
     let internal: [u8; 32] = lydian_primitives::hex(INTERNAL_KEY).unwrap().try_into().unwrap();
     let tweak = TAP_TWEAK.hash(&[&internal, &compute_tapleaf_hash(0xc0, script)]);

@@ -1,4 +1,4 @@
-//! Signature hashes against Core's file, the examples of BIP-0143 and the vectors of BIP-0341.
+//! Compares signature hashes with Core's file, the examples of BIP-0143 and the vectors of BIP-0341.
 
 #![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
 
@@ -46,8 +46,8 @@ fn core_sighash_json() {
     assert_eq!(count, 500);
 }
 
-/// Every signature in the examples: the hash is the one printed, the signature printed is good for it, and the transaction
-/// is valid.
+/// Every signature in the examples: the hash equals the printed one, the printed signature is valid for it, and the
+/// transaction is valid.
 ///
 /// checklist: 36, 37, 38, 39
 #[test]
@@ -83,7 +83,7 @@ fn prevouts(value: &Value) -> Vec<(i64, Vec<u8>)> {
     list(value).iter().map(|prevout| (prevout[0].as_i64().unwrap(), bytes(&prevout[1]))).collect()
 }
 
-/// BIP-0341's key path examples: each hash as printed, each signature printed good for it.
+/// BIP-0341's key path examples: each hash equals the printed one, and each printed signature is valid for it.
 ///
 /// checklist: 53
 #[test]
@@ -113,7 +113,7 @@ fn bip341_key_path_spending() {
     assert_eq!(count, 7);
 }
 
-/// BIP-0341's script trees: leaf hashes, merkle root, tweak, output key, and the way back from every control block.
+/// BIP-0341's script trees: leaf hashes, merkle root, tweak, output key, and the path back from every control block.
 ///
 /// checklist: 52
 #[test]
@@ -149,7 +149,7 @@ fn bip341_script_trees() {
     assert_eq!((trees, leaves), (7, 12));
 }
 
-/// The hash of a tree in the notation of the vectors; leaf hashes are appended in order.
+/// The hash of a tree in the notation of the vectors. Leaf hashes are appended in order.
 fn tree_hash(tree: &Value, found: &mut Vec<[u8; 32]>) -> [u8; 32] {
     if let Some(branches) = tree.as_array() {
         let [left, right] = [0, 1].map(|side| tree_hash(&branches[side], found));

@@ -58,7 +58,7 @@ fn schnorr_signatures_have_64_bytes_or_65_with_a_hash_type_that_is_defined_and_n
         check(&key_path(&|signature| signature.resize(size, 1)), FLAGS, Err(ScriptError::SchnorrSigSize));
         check(&in_leaf(&|signature| signature.resize(size, 1)), FLAGS, Err(ScriptError::SchnorrSigSize));
     }
-    // An empty signature is none in a key path, and false in tapscript.
+    // An empty signature has an invalid size in a key path, and is false in tapscript.
     check(&key_path(&Vec::clear), FLAGS, Err(ScriptError::SchnorrSigSize));
     check(&in_leaf(&Vec::clear), FLAGS, Err(ScriptError::EvalFalse));
     check(&in_leaf(&|signature| signature[63] ^= 1), FLAGS, Err(ScriptError::SchnorrSig));
@@ -79,7 +79,7 @@ fn single_without_an_output_of_the_index_is_undefined() {
 fn an_annex_is_the_last_of_at_least_two_elements_that_begins_with_0x50() {
     check(&p2tr_key_path(0, Some(vec![0x50])), FLAGS, Ok(()));
     check(&p2tr_key_path(1, Some(vec![0x50, 1, 2])), FLAGS, Ok(()));
-    // What is signed says whether there is an annex, and which.
+    // The signed message depends on whether there is an annex, and on its content.
     let mut case = p2tr_key_path(0, Some(vec![0x50, 1]));
     case.tx.inputs[0].witness[1] = vec![0x50, 2];
     check(&case, FLAGS, Err(ScriptError::SchnorrSig));
@@ -88,15 +88,15 @@ fn an_annex_is_the_last_of_at_least_two_elements_that_begins_with_0x50() {
     let mut case = p2tr_key_path(0, None);
     case.tx.inputs[0].witness.push(vec![0x50]);
     check(&case, FLAGS, Err(ScriptError::SchnorrSig));
-    // Another last element makes it a script path; an empty one is a control block of no size.
+    // Another last element makes it a script path; an empty one is a control block of invalid size.
     case.tx.inputs[0].witness[1] = vec![0x51];
     check(&case, FLAGS, Err(ScriptError::TaprootWrongControlSize));
     case.tx.inputs[0].witness[1] = vec![];
     check(&case, FLAGS, Err(ScriptError::TaprootWrongControlSize));
-    // Alone it is a signature.
+    // On its own it is a signature.
     case.tx.inputs[0].witness = vec![vec![0x50]];
     check(&case, FLAGS, Err(ScriptError::SchnorrSigSize));
-    // Only one is taken.
+    // Only one annex is removed.
     case.tx.inputs[0].witness = vec![vec![0x50], vec![0x50], vec![0x50]];
     check(&case, FLAGS, Err(ScriptError::TaprootWrongControlSize));
 }
@@ -126,7 +126,7 @@ fn the_control_block_commits_to_parity_version_key_path_and_script() {
         for bit in 0..8 {
             let mut case = leaf.spend(&[]);
             case.tx.inputs[0].witness[1][at] ^= 1 << bit;
-            // In the first byte, 0x50 would be an annex; it is four bits away.
+            // A first byte of 0x50 would be an annex, but it differs from the control block's in more than one bit.
             check(&case, FLAGS, Err(ScriptError::WitnessProgramMismatch));
         }
     }
@@ -155,12 +155,12 @@ fn op_success_overrides_all_that_follows_but_not_what_cannot_be_read_before() {
         let leaf = Leaf::new(0xc0, &[OP_RETURN, opcode, 75, 1], &[]);
         check(&leaf.spend(&[vec![1; 600]]), FLAGS, Ok(()));
         check(&leaf.spend(&[]), flags, Err(ScriptError::DiscourageOpSuccess));
-        // Unexecuted.
+        // Not executed.
         check(&Leaf::new(0xc0, &[OP_0, OP_IF, opcode], &[]).spend(&[]), FLAGS, Ok(()));
         check(&Leaf::new(0xc0, &[1, opcode, OP_RETURN], &[]).spend(&[]), FLAGS, Err(ScriptError::OpReturn));
         check(&Leaf::new(0xc0, &[75, opcode], &[]).spend(&[]), FLAGS, Err(ScriptError::BadOpcode));
     }
-    // An oversized push behind the opcode does not matter, before it neither; as BIP-0342 says, success comes first.
+    // An oversized push before or after the opcode does not matter: by BIP-0342, success comes first.
     let big = script().push_slice(&[1; 521]).op(OP_CAT).into_bytes();
     check(&Leaf::new(0xc0, &big, &[]).spend(&[]), FLAGS, Ok(()));
     for opcode in [OP_VERIF, OP_VERNOTIF] {
@@ -195,12 +195,12 @@ fn one_true_element_is_left() {
     check(&Leaf::new(0xc0, &[OP_0], &[]).spend(&[]), FLAGS, Err(ScriptError::EvalFalse));
 }
 
-/// Each signature that is not empty uses 50 weight units of the witness's size and 50 more.
+/// Each non-empty signature uses 50 weight units of a budget of the witness size plus 50.
 ///
 /// checklist: 52
 #[test]
 fn signatures_use_up_the_weight_of_the_witness() {
-    // Keys of unknown type cost the same, and need no signing. One signature of one byte for `count` checks.
+    // Keys of unknown type cost the same and need no signing. A single one-byte signature is used for `count` checks.
     let spend = |count: usize, padding: usize| {
         let checks = (0..count).fold(script(), |script, _| script.op(OP_2DUP).op(OP_CHECKSIGVERIFY));
         let whole = script().raw(&vec![OP_NOP; padding]).op(OP_1).raw(&checks.into_bytes());
@@ -258,7 +258,7 @@ fn checksigadd_counts_signatures() {
     check(&too_few.spend(&[]), FLAGS, Err(ScriptError::InvalidStackOperation));
 }
 
-/// A multisig of tapscript: two of three, any two, in the order of keys.
+/// A tapscript multisig: any two of three, in the order of keys.
 #[test]
 fn checksigadd_as_multisig() {
     let start = script().push_slice(&x_only(1)).op(OP_CHECKSIG);
@@ -288,7 +288,7 @@ fn key_types() {
     for signature in [vec![], vec![1], vec![1; 64]] {
         check(&with_key(&[]).spend(&[signature]), FLAGS, Err(ScriptError::TapscriptEmptyPubkey));
     }
-    // 32 bytes that are no point of the curve: an empty signature is merely false.
+    // 32 bytes that are not a point on the curve: an empty signature is merely false.
     let off_curve = with_key(&[0xff; 32]);
     check(&off_curve.spend(&[vec![1; 64]]), FLAGS, Err(ScriptError::SchnorrSig));
     check(&off_curve.spend(&[vec![]]), FLAGS, Err(ScriptError::EvalFalse));
@@ -307,7 +307,7 @@ fn checkmultisig_is_not_available() {
 /// checklist: 37, 53
 #[test]
 fn signatures_cover_the_position_of_the_last_executed_code_separator() {
-    // Operations 0 to 5; the separator that is skipped is operation 3.
+    // Operations 0 to 6; the skipped separator is operation 3.
     let start = script().op(OP_CODESEPARATOR).op(OP_0).op(OP_IF).op(OP_CODESEPARATOR).op(OP_ENDIF);
     let leaf = Leaf::new(0xc0, &start.push_slice(&x_only(1)).op(OP_CHECKSIG).into_bytes(), &[]);
     for (position, expected) in
@@ -317,11 +317,11 @@ fn signatures_cover_the_position_of_the_last_executed_code_separator() {
         let digest = Case::spending(leaf.script_pubkey.clone()).taproot_digest(0, &ext);
         check(&leaf.spend(&[sign_schnorr(1, None, digest, 0)]), FLAGS, expected);
     }
-    // A policy of legacy scripts alone.
+    // A policy for legacy scripts only.
     check(&Leaf::new(0xc0, &[OP_CODESEPARATOR, OP_1], &[]).spend(&[]), FLAGS | Flags::CONST_SCRIPTCODE, Ok(()));
 }
 
-/// An output key that is no point of the curve can be spent by nobody, and one of zeros is a false element besides.
+/// An output key that is not a point on the curve cannot be spent, and one of zeros is also a false element.
 #[test]
 fn output_keys_off_the_curve() {
     let case = |key: [u8; 32], witness: Vec<Vec<u8>>| Case::with_witness(scripts::witness_program(1, &key), witness);

@@ -1,5 +1,5 @@
-//! The templates against the interpreter: whatever the spend, both enter the same obligations and come to the same outcome,
-//! and a well-formed spend is recognised at all.
+//! Compares the templates with the interpreter: for every spend, both record the same obligations and have the same
+//! result, and well-formed spends are recognised.
 
 mod support;
 
@@ -12,7 +12,7 @@ use lydian_script::{
 use proptest::prelude::*;
 use support::{Case, WRAPS, Wrap, multisig, p2pkh, p2sh_p2wpkh, p2tr_key_path, p2wpkh};
 
-/// The well-formed spends that templates are for.
+/// The well-formed spends that have a template.
 fn well_formed() -> Vec<(String, Case)> {
     let mut cases = vec![];
     for hash_type in [1, 2, 3, 0x81, 0x82, 0x83] {
@@ -57,7 +57,7 @@ fn well_formed_spends_are_recognised() {
     }
 }
 
-/// A wrong order of signatures is captured like a right one; only the verdicts tell.
+/// Signatures in the wrong order are captured like those in the right order; only the verdicts differ.
 #[test]
 fn false_multisigs_are_entered_alike_and_refused() {
     for wrap in WRAPS {
@@ -76,7 +76,7 @@ fn check_equal(case: &Case, flags: Flags, expected: Captured, name: &str) {
     assert_eq!(by_template.0, expected, "{name} {flags}");
 }
 
-/// What both ways of capture find and enter.
+/// The result of a capture, and the obligations it recorded.
 type Entered = (Captured, lydian_script::ObligationLists);
 
 fn captures(context: &TxContext<'_>, flags: Flags) -> (Entered, Entered) {
@@ -158,7 +158,7 @@ impl Mutation {
     }
 }
 
-/// Any set of flags that Core takes, the usual ones more often.
+/// Any set of flags that Core accepts, the common ones more often.
 fn legal_flags() -> impl Strategy<Value = Flags> {
     let any_legal = (0..1_u32 << 21).prop_map(|bits| {
         let mut flags = Flags(bits);
@@ -176,7 +176,8 @@ fn legal_flags() -> impl Strategy<Value = Flags> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Mutated or not, under any flags: the same obligations, the same outcome; and capture with settling is exact mode.
+    /// Mutated or not, under any flags: template and interpreter record the same obligations and have the same result,
+    /// and capture with settling equals exact mode.
     #[test]
     fn templates_are_the_interpreter(
         which in any::<prop::sample::Index>(),
@@ -197,7 +198,7 @@ proptest! {
     }
 }
 
-/// Shapes next to the known ones are left to the interpreter, and it accepts them.
+/// Spends close to the known shapes are left to the interpreter, which accepts them.
 #[test]
 fn odd_but_valid_spends_are_left_to_the_interpreter() {
     let mut longer_push = p2pkh(1, false);

@@ -1,5 +1,5 @@
-//! Core's `tx_valid.json` and `tx_invalid.json` (transaction_tests.cpp): all inputs of a transaction, with flags that are
-//! maximal for the valid ones and minimal for the invalid ones.
+//! Core's `tx_valid.json` and `tx_invalid.json` (transaction_tests.cpp): all inputs of a transaction, with flags that
+//! are maximal for the valid ones and minimal for the invalid ones.
 
 #![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
 
@@ -12,7 +12,7 @@ use lydian_script::{Flags, ScriptError, TxContext};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Random flag sets tried for each transaction, beside each flag alone (Core tries one for each flag).
+/// Random flag sets tried for each transaction, besides each single flag (Core tries one for each flag).
 const RANDOM_FLAG_SETS: usize = 21;
 
 /// A transaction and the outputs it spends.
@@ -35,14 +35,14 @@ impl TxTest {
         TxTest { spent: spent.collect(), tx }
     }
 
-    /// The first failure of an input, as `CheckTxScripts` has it.
+    /// The first failure of an input, as in Core's `CheckTxScripts`.
     fn verify(&self, flags: Flags) -> Result<(), ScriptError> {
         let spent = outputs(&self.spent);
         let context = TxContext::new(self.tx.view(), &spent).unwrap();
         (0..self.spent.len()).try_for_each(|input| verify(&context, input, flags))
     }
 
-    /// The same; each input is settled with those of other transactions too.
+    /// Like `verify`, and also settles each input together with those of other transactions.
     fn verify_in(&self, flags: Flags, batch: &mut Batch) -> Result<(), ScriptError> {
         let spent = outputs(&self.spent);
         let context = TxContext::new(self.tx.view(), &spent).unwrap();
@@ -88,7 +88,7 @@ fn core_tx_valid_json() {
     assert_eq!(batch.settle("tx_valid"), Decided { inputs: 169, held: 169, lanes: 87, reference: 20 });
 }
 
-/// The nine entries marked BADTX break rules of transactions, not of scripts; the consensus layer tests those.
+/// The nine entries marked BADTX break transaction rules, not script rules; the consensus layer tests them.
 ///
 /// checklist: 36, 37, 38, 40, 41, 47
 #[test]
@@ -115,7 +115,7 @@ fn core_tx_invalid_json() {
         }
         count += 1;
     }
-    report(&format!("tx_invalid: {count}, and {bad_transactions} that break rules of transactions"));
+    report(&format!("tx_invalid: {count}, and {bad_transactions} that break transaction rules"));
     assert_eq!((count, bad_transactions), (84, 9));
     assert_eq!(batch.settle("tx_invalid"), Decided { inputs: 31, held: 14, lanes: 19, reference: 2 });
 }

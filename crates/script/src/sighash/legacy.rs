@@ -1,10 +1,10 @@
 //! The signature hash of scripts before segwit: Core's `SignatureHash` with `SigVersion::BASE`.
 //!
 //! Input: index, script code, hash type (all its bits are kept). Output: 32 bytes. The transaction is hashed with the
-//! scripts of all inputs but this one empty, so that two things can be kept: what stands before this input (a midstate that
-//! moves forward with the inputs), and everything up to the hash type (for the further signatures of the same input, as
-//! Core's `SigHashCache`). Invariant: equal to the plain twin in `plain.rs`, whatever the cache holds. Cost: the rest of the
-//! transaction; the cache has at most 82 bytes an input. Never judges hash types.
+//! scripts of all inputs but this one empty, so two things can be cached: the part before this input (a midstate that
+//! advances with the inputs), and everything up to the hash type (for further signatures of the same input, like Core's
+//! `SigHashCache`). Invariant: equal to the plain twin in `plain.rs`, whatever the cache contains. Cost: the rest of
+//! the transaction; the cache has at most 82 bytes per input. Never judges hash types.
 
 use super::{OUTPUTS_MASK, SIGHASH_ANYONECANPAY, SIGHASH_NONE, SIGHASH_SINGLE, TxContext, Writer};
 use crate::iter::ops;
@@ -13,13 +13,13 @@ use lydian_primitives::{Tx, Txid};
 
 const OP_CODESEPARATOR: u8 = 0xab;
 
-/// An input without its script as serialised: outpoint, length zero, sequence.
+/// Size of a serialised input without its script: outpoint, length zero, sequence.
 const BLANK_INPUT_SIZE: usize = 41;
 
-/// An output of SINGLE before the one signed: value -1, script empty.
+/// An output before the signed one under SINGLE: value -1, empty script.
 const BLANK_OUTPUT: [u8; 9] = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0];
 
-/// Core's answer to SINGLE without an output of the input's index: the number one, little-endian.
+/// Core's result for SINGLE without an output at the input's index: the number one, little-endian.
 const ONE: [u8; 32] = {
     let mut one = [0; 32];
     one[0] = 1;
@@ -27,9 +27,9 @@ const ONE: [u8; 32] = {
 };
 
 impl TxContext<'_> {
-    /// `script_code` is what follows the last executed OP_CODESEPARATOR, signatures already deleted; those left in it are
-    /// not serialised. Any `cache` gives the same answer; keep one for all inputs of a transaction. Panics if there is no
-    /// such input.
+    /// `script_code` is the part after the last executed OP_CODESEPARATOR, with signatures already deleted; remaining
+    /// separators are not serialised. The result does not depend on the content of `cache`; keep one for all inputs of
+    /// a transaction. Panics if there is no such input.
     pub fn legacy(&self, input: usize, script_code: &[u8], hash_type: u32, cache: &mut LegacyCache) -> [u8; 32] {
         let kind = Kind::of(hash_type);
         if kind.outputs == Outputs::Single && input >= self.tx.output_count() {
@@ -50,15 +50,17 @@ impl TxContext<'_> {
     }
 }
 
-/// Midstates of the transaction hashed last. One per thread is enough: it notices another transaction by its txid.
+/// Midstates of the last transaction hashed. One cache per thread is enough: it detects another transaction by its
+/// txid.
 #[derive(Clone, Debug, Default)]
 pub struct LegacyCache {
     txid: Option<Txid>,
-    /// All inputs with empty scripts: with their sequences, and with sequences zero.
+    /// All inputs with empty scripts: with their sequences, and with sequences of zero.
     blank_inputs: [Vec<u8>; 2],
-    /// The hash of version, input count and the first so many of `blank_inputs`.
+    /// For each of `blank_inputs`, the number of inputs hashed, and the midstate after version, input count and these
+    /// inputs.
     prefix: [Option<(usize, Sha256)>; 2],
-    /// The hash up to the hash type, by kind.
+    /// The midstate up to the hash type, by kind.
     whole: [Whole; 6],
 }
 
@@ -67,7 +69,8 @@ impl LegacyCache {
         LegacyCache::default()
     }
 
-    /// Forgets another transaction. The legacy hash depends on nothing that the txid does not commit to.
+    /// Clears the cache if it belongs to another transaction. The legacy hash depends only on data that the txid
+    /// commits to.
     fn bind(&mut self, tx: Tx<'_>) {
         if self.txid == Some(tx.txid()) {
             return;
@@ -96,7 +99,7 @@ impl LegacyCache {
         writer
     }
 
-    /// Version, count and the inputs before `input`: the midstate moves forward, and starts anew for an earlier input.
+    /// Writes version, count and the inputs before `input`. The midstate advances, and restarts for an earlier input.
     fn before(&mut self, tx: Tx<'_>, input: usize, blank: usize) -> Writer {
         let bytes = &self.blank_inputs[blank];
         let (mut writer, from) = match &self.prefix[blank] {
@@ -126,7 +129,7 @@ impl LegacyCache {
     }
 }
 
-/// A hash up to the hash type, and what it was made for.
+/// A midstate up to the hash type, and the input and script code it belongs to.
 #[derive(Clone, Debug, Default)]
 struct Whole {
     of: Option<(usize, Sha256)>,
@@ -148,7 +151,7 @@ impl Whole {
     }
 }
 
-/// What a hash type leaves in the transaction; its other bits only enter the hash at the end.
+/// The parts of the transaction that a hash type covers. Its other bits only enter the hash at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
     is_anyone_can_pay: bool,
@@ -183,8 +186,9 @@ fn write_signed_input(writer: &mut Writer, tx: Tx<'_>, input: usize, script_code
     writer.bytes(tx.sequence_bytes(input));
 }
 
-/// Without its OP_CODESEPARATORs. After a push that is cut off nothing more is written, though the length written counts it:
-/// so Core's `SerializeScriptCode` does, and such a script can run as far as the signature check.
+/// Writes the script code without its OP_CODESEPARATORs. After a push that is cut off nothing more is written, although
+/// the written length includes the rest. Core's `SerializeScriptCode` does the same, and such a script can run up to
+/// the signature check.
 fn write_script_code(writer: &mut Writer, script_code: &[u8]) {
     let is_separator = |op: &crate::iter::Op<'_>| op.opcode == OP_CODESEPARATOR;
     let separators = ops(script_code).flatten().filter(is_separator).count();

@@ -1,5 +1,6 @@
-//! The plain twin of the legacy signature hash, as the first Bitcoin program had it: copy the transaction, blank what is not
-//! signed, serialise, hash. No midstate, no cache; for tests and benches. Cost: several copies of the transaction.
+//! The plain twin of the legacy signature hash, as in the first Bitcoin program: copy the transaction, blank the parts
+//! that are not signed, serialise, hash. No midstate, no cache; for tests and benchmarks. Cost: several copies of the
+//! transaction.
 
 use super::{OUTPUTS_MASK, SIGHASH_ANYONECANPAY, SIGHASH_NONE, SIGHASH_SINGLE};
 use crate::iter::ops;
@@ -7,7 +8,7 @@ use lydian_hash::sha256d;
 use lydian_primitives::build::{MutOutput, MutTx};
 use lydian_primitives::{Amount, Tx};
 
-/// The same as [`super::TxContext::legacy`] for a script code without a push that is cut off.
+/// Equal to [`super::TxContext::legacy`] for a script code without a push that is cut off.
 pub fn legacy(tx: Tx<'_>, input: usize, script_code: &[u8], hash_type: u32) -> [u8; 32] {
     let mut copy = MutTx::from(tx);
     if hash_type & OUTPUTS_MASK == SIGHASH_SINGLE && input >= copy.outputs.len() {

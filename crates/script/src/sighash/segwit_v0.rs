@@ -1,10 +1,12 @@
-//! The signature hash of segwit v0 (BIP-0143). Input: index, script code, hash type (all its bits are kept). Output: 32
-//! bytes. Cost: the script code and 156 bytes; three hashes over all inputs and outputs once per transaction.
+//! The signature hash of segwit v0 (BIP-0143).
+//!
+//! Input: index, script code, hash type (all its bits are kept). Output: 32 bytes. Cost: the script code and 156 bytes;
+//! three hashes over all inputs and outputs once per transaction.
 
 use super::{OUTPUTS_MASK, SIGHASH_ANYONECANPAY, SIGHASH_NONE, SIGHASH_SINGLE, TxContext, Writer};
 use lydian_hash::sha256;
 
-/// What all inputs of a transaction commit to.
+/// The hashes that all inputs of a transaction commit to.
 #[derive(Debug)]
 pub(super) struct SegwitV0Parts {
     prevouts: [u8; 32],
@@ -13,8 +15,8 @@ pub(super) struct SegwitV0Parts {
 }
 
 impl TxContext<'_> {
-    /// BIP-0143: `script_code` is what follows the last executed OP_CODESEPARATOR of the witness script, or the P2PKH
-    /// script of a key hash. SINGLE without an output commits to zero. Panics if there is no such input.
+    /// BIP-0143. `script_code` is the part of the witness script after the last executed OP_CODESEPARATOR, or the P2PKH
+    /// script of a key hash. SINGLE without a matching output commits to zero. Panics if there is no such input.
     pub fn segwit_v0(&self, input: usize, script_code: &[u8], hash_type: u32) -> [u8; 32] {
         const ZERO: [u8; 32] = [0; 32];
         let parts = self.segwit_v0_parts();

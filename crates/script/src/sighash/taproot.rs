@@ -1,8 +1,8 @@
 //! The signature hash of taproot and tapscript (BIP-0341, BIP-0342), and the hashes of the script tree.
 //!
-//! Input: index, hash type, annex, leaf. Output: 32 bytes, or `None` where BIP-0341 defines no hash. It commits to the
-//! amounts and scripts of *all* outputs spent. Cost: about 200 bytes; five hashes over all inputs and outputs once per
-//! transaction.
+//! Input: index, hash type, annex, leaf. Output: 32 bytes, or `None` if BIP-0341 defines no hash. The hash commits to
+//! the amounts and scripts of *all* spent outputs. Cost: about 200 bytes; five hashes over all inputs and outputs once
+//! per transaction.
 
 use super::{SIGHASH_DEFAULT, TxContext, Writer};
 use lydian_hash::{TAP_BRANCH, TAP_LEAF, TAP_SIGHASH};
@@ -10,21 +10,21 @@ use lydian_hash::{TAP_BRANCH, TAP_LEAF, TAP_SIGHASH};
 const EPOCH: u8 = 0;
 /// The version of 32-byte keys in tapscript.
 const KEY_VERSION: u8 = 0;
-/// Bytes of a control block before its path: leaf version with parity, and the internal key.
+/// Size of a control block before its path: leaf version with parity, and the internal key.
 const CONTROL_BASE_SIZE: usize = 33;
 const CONTROL_NODE_SIZE: usize = 32;
 
-/// What the hash commits to besides the transaction.
+/// The data that the hash commits to besides the transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaprootExt {
     /// SHA-256 of the annex with its length ([`compute_annex_hash`]), if there is an annex.
     pub annex_hash: Option<[u8; 32]>,
-    /// In a script path: the tapleaf hash, and the index among the leaf's operations of the last executed
-    /// OP_CODESEPARATOR (0xffffffff if none was).
+    /// In a script path: the tapleaf hash, and the index of the last executed OP_CODESEPARATOR among the leaf's
+    /// operations (0xffffffff if none was executed).
     pub leaf: Option<([u8; 32], u32)>,
 }
 
-/// What all inputs of a transaction commit to, beside `SingleHashes`.
+/// The hashes that all inputs of a transaction commit to, besides `SingleHashes`.
 #[derive(Debug)]
 pub(super) struct TaprootParts {
     amounts: [u8; 32],
@@ -33,7 +33,7 @@ pub(super) struct TaprootParts {
 
 impl TxContext<'_> {
     /// Core's `SignatureHashSchnorr`. `None` for a hash type that BIP-0341 does not define, and for SINGLE without an
-    /// output of the input's index. Panics if there is no such input.
+    /// output at the input's index. Panics if there is no such input.
     pub fn taproot(&self, input: usize, hash_type: u8, ext: &TaprootExt) -> Option<[u8; 32]> {
         if !matches!(hash_type, 0..=3 | 0x81..=0x83) {
             return None;
@@ -102,8 +102,8 @@ pub fn compute_tapbranch_hash(a: &[u8; 32], b: &[u8; 32]) -> [u8; 32] {
     TAP_BRANCH.hash(&[a.min(b), a.max(b)])
 }
 
-/// Core's `ComputeTaprootMerkleRoot`: from a leaf up the path in a control block, whose size the caller has checked (33 and
-/// a multiple of 32; bytes beyond whole nodes are not looked at).
+/// Core's `ComputeTaprootMerkleRoot`: follows the path in a control block from a leaf to the root. The caller has
+/// checked the size of the control block (33 bytes plus a multiple of 32); bytes after the last whole node are ignored.
 pub fn compute_taproot_merkle_root(control: &[u8], tapleaf_hash: &[u8; 32]) -> [u8; 32] {
     let path = control.get(CONTROL_BASE_SIZE..).unwrap_or(&[]);
     let (nodes, _) = path.as_chunks::<CONTROL_NODE_SIZE>();

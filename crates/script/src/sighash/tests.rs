@@ -1,4 +1,4 @@
-//! The fast legacy hash against its plain twin, the cases Core's rules single out, and the sharing of parts.
+//! Compares the fast legacy hash with its plain twin; tests the special cases of Core's rules and the sharing of parts.
 
 use super::*;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
@@ -35,7 +35,7 @@ fn spent(count: usize) -> Vec<Output<'static>> {
     vec![Output { value: Amount(5000), script_pubkey: &[0x51] }; count]
 }
 
-/// Bytes that one call feeds to SHA-256.
+/// The number of bytes that one call feeds to SHA-256.
 fn bytes_of<T>(counter: &AtomicU64, call: impl FnOnce() -> T) -> u64 {
     let before = counter.load(Ordering::Relaxed);
     call();
@@ -71,8 +71,8 @@ prop_compose! {
 }
 
 proptest! {
-    /// One cache through any order of inputs, script codes, hash types and two transactions in turn: always what the plain
-    /// twin says.
+    /// One cache through any order of inputs, script codes, hash types and two alternating transactions always gives
+    /// the result of the plain twin.
     ///
     /// checklist: 37, 38, 39
     #[test]
@@ -107,7 +107,7 @@ fn legacy_single_without_an_output_is_the_number_one() {
     }
 }
 
-/// The bits of a hash type that mean nothing are hashed all the same; of the bytes in front of them the kind decides alone.
+/// The undefined bits of a hash type are hashed too; the bytes before them depend on the kind alone.
 ///
 /// checklist: 39
 #[test]
@@ -130,7 +130,8 @@ fn undefined_hash_types_keep_their_bits() {
     }
 }
 
-/// BIP143: SINGLE without an output commits to zero in place of the outputs, so it does not see them change.
+/// BIP143: SINGLE without a matching output commits to zero instead of the outputs, so changed outputs do not change
+/// the hash.
 ///
 /// checklist: 39
 #[test]
@@ -193,7 +194,7 @@ fn taproot_commits_to_annex_leaf_and_code_separator() {
     }
 }
 
-/// A push cut off ends the script code there, while its length still counts: what `SerializeScriptCode` writes.
+/// A push that is cut off ends the script code there, but its length still counts, as in `SerializeScriptCode`.
 #[test]
 fn a_script_code_with_a_bad_push_is_cut_as_core_cuts_it() {
     let tx = parsed(&sample(1, 1));
@@ -219,8 +220,8 @@ fn a_script_code_with_a_bad_push_is_cut_as_core_cuts_it() {
     }
 }
 
-/// Quadratic hashing, in bytes: with the prefix kept, a transaction of n inputs feeds about half of n times its size; the
-/// second signature of an input feeds four bytes; BIP143 and BIP341 feed a constant for each input.
+/// Quadratic hashing, in bytes: with the prefix cached, a transaction of n inputs feeds about half of n times its size;
+/// the second signature of an input feeds four bytes; BIP143 and BIP341 feed a constant number per input.
 ///
 /// checklist: 56
 #[test]
@@ -249,7 +250,7 @@ fn bytes_hashed_are_as_stated() {
     context.segwit_v0(0, &script_code, 1);
     assert_eq!(bytes_of(&counter, || context.segwit_v0(1, &script_code, 1)), 156 + 26);
     context.taproot(0, 0, &TaprootExt::default());
-    // BIP-0341: at most 206 bytes of message; here neither annex, nor leaf, nor SINGLE.
+    // BIP-0341: at most 206 bytes of message. Here there is no annex, no leaf and no SINGLE.
     assert_eq!(bytes_of(&counter, || context.taproot(1, 0, &TaprootExt::default())), 175);
 }
 
@@ -261,7 +262,7 @@ fn one_spent_output_for_each_input() {
     assert_eq!(TxContext::new(tx.view(), &spent(2)).unwrap().spent(1).value, Amount(5000));
 }
 
-/// The hashes of a two-leaf tree against their definition.
+/// The hashes of a two-leaf tree compared with their definition.
 #[test]
 fn script_tree_hashes_follow_the_definition() {
     let leaf = |script: &[u8]| lydian_hash::tagged("TapLeaf").update(&[0xc0, 2]).update(script).finalize();

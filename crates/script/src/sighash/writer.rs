@@ -1,12 +1,13 @@
-//! SHA-256 being fed, with the serialisations that signature hashes need. Input: fields. Output: the engine. It counts the
-//! bytes fed, and only those: a midstate taken over costs nothing. No allocation.
+//! A SHA-256 engine with the serialisations that signature hashes need. Input: fields. Output: the engine.
+//!
+//! Counts the bytes fed, and only those: a reused midstate costs nothing. No allocation.
 
 use lydian_hash::Sha256;
 
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     pub(super) sha: Sha256,
-    /// Bytes fed since the engine was taken over.
+    /// Bytes fed since the writer was created.
     pub(super) fed: u64,
 }
 
@@ -15,7 +16,7 @@ impl Writer {
         Writer::resume(Sha256::new())
     }
 
-    /// Goes on from a midstate.
+    /// Continues from a midstate.
     pub(super) fn resume(sha: Sha256) -> Writer {
         Writer { sha, fed: 0 }
     }
@@ -32,7 +33,7 @@ impl Writer {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// CompactSize in its shortest form (Core's `WriteCompactSize`).
+    /// Writes a CompactSize in its shortest form (Core's `WriteCompactSize`).
     #[inline]
     pub(super) fn compact_size(&mut self, size: usize) -> &mut Writer {
         let size = size as u64;

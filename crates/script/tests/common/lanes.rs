@@ -1,34 +1,34 @@
-//! Captured inputs of many cases, settled in one batch by every kernel of this CPU and by the plain lanes.
+//! Settles captured inputs of many cases in one batch, with every kernel of this CPU and with the plain lanes.
 //!
-//! Input: cases, one after the other. Output: what exact mode says of each. Asserted: every engine settles each input as the
-//! reference does, an input that it settles is one that exact mode accepts, and the kernel itself decided the checks but for
-//! those that it leaves to the reference by their form. Must never: let a fallback pass for a kernel.
+//! Input: cases, in order. Output: the exact result of each. Asserted: every engine settles each input like the
+//! reference, an input that settles is accepted by exact mode, and the kernel itself decided all checks except those
+//! that it leaves to the reference because of their form. Must never count a fallback as the kernel's work.
 
 use super::{report, verify};
 use lydian_curve::{Check, LaneEngine, Reference};
 use lydian_script::{Captured, Flags, Obligations, ScriptError, TxContext, capture_input};
 
-/// Cases whose obligations wait to be settled together.
+/// Cases whose obligations are settled together.
 #[derive(Default)]
 pub(crate) struct Batch {
     obligations: Obligations,
-    /// What exact mode says of each captured input.
+    /// The exact result of each captured input.
     exact: Vec<Result<(), ScriptError>>,
 }
 
-/// What one engine had to do.
+/// The work of one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Decided {
-    /// Captured inputs, and how many of them held.
+    /// The number of captured inputs, and how many of them held.
     pub(crate) inputs: usize,
     pub(crate) held: usize,
-    /// Checks decided by the kernel itself, and by the reference in its stead.
+    /// The number of checks decided by the kernel itself, and by the reference in its place.
     pub(crate) lanes: u64,
     pub(crate) reference: u64,
 }
 
 impl Batch {
-    /// Exact mode; captured too, and kept for [`Batch::settle`].
+    /// Verifies in exact mode; also captures the input and keeps it for [`Batch::settle`].
     pub(crate) fn verify(&mut self, context: &TxContext<'_>, input: usize, flags: Flags) -> Result<(), ScriptError> {
         let exact = verify(context, input, flags);
         if capture_input(context, input, flags, &mut self.obligations) == Captured::Accepted {
@@ -37,7 +37,7 @@ impl Batch {
         exact
     }
 
-    /// Settles everything with each engine, and says what each had to do: the same.
+    /// Settles everything with each engine. Asserts that all do the same work and returns it.
     pub(crate) fn settle(&self, name: &str) -> Decided {
         let expected = self.obligations.settle_counting(&Reference);
         let made = || self.obligations.checks().iter().zip(&expected.made).filter(|(_, made)| **made);
@@ -48,7 +48,7 @@ impl Batch {
             for (i, (held, exact)) in settled.held.iter().zip(&self.exact).enumerate() {
                 let obligations = self.obligations.lists().of_input(i);
                 assert_eq!(*held, expected.held[i], "{engine:?}: {obligations:?}");
-                // What does not hold is verified again in exact mode; what holds is accepted without.
+                // An input that does not hold is verified again in exact mode; one that holds is accepted without it.
                 assert!(!held || exact.is_ok(), "{engine:?} accepts what exact mode calls {exact:?}: {obligations:?}");
             }
             assert_eq!(settled.made, expected.made, "{engine:?}");
@@ -60,7 +60,7 @@ impl Batch {
         for (engine, one) in engines.iter().zip(&decided) {
             assert_eq!(one, &decided[0], "{engine:?}");
         }
-        // Nothing else goes to the reference but what is left of a round that is too small for lanes, and the exceptional.
+        // The reference only gets the exceptional checks and the rest of a round that is too small for lanes.
         let one = decided[0];
         report(&format!(
             "{name}: {} kernels and the plain lanes settled {} captured inputs, {} held; {} checks in lanes, {} by the reference, {for_reference} of \
@@ -76,7 +76,7 @@ impl Batch {
     }
 }
 
-/// Keys that are not compressed: their form alone decides that the lanes do not take them.
+/// Uncompressed keys: the lanes leave these to the reference because of their form.
 fn is_for_reference(check: &Check) -> bool {
     matches!(check, Check::Ecdsa { key, .. } if !key.is_compressed())
 }

@@ -1,4 +1,4 @@
-//! What the vector tests share: where data lie, JSON, hexadecimal, Core's way of writing scripts as text.
+//! Helpers of the vector tests: location of data, JSON, hexadecimal, and Core's notation of scripts as text.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(
@@ -56,7 +56,8 @@ pub(crate) fn outputs(owned: &[(i64, Vec<u8>)]) -> Vec<Output<'_>> {
     owned.iter().map(|(value, script)| Output { value: Amount(*value), script_pubkey: script }).collect()
 }
 
-/// Core's `ParseScript` (core_io.cpp): numbers are pushed, `0x..` is put in as it is, `'..'` is pushed, the rest are opcodes.
+/// Core's `ParseScript` (core_io.cpp): numbers are pushed, `0x..` is inserted unchanged, `'..'` is pushed, the rest are
+/// opcodes.
 pub(crate) fn parse_script(text: &str) -> Vec<u8> {
     let mut script = Vec::new();
     for word in text.split([' ', '\t', '\n']).filter(|word| !word.is_empty()) {
@@ -74,7 +75,7 @@ pub(crate) fn parse_script(text: &str) -> Vec<u8> {
     script
 }
 
-/// An opcode by its name, with or without `OP_`; those that push have none here.
+/// Looks up an opcode by its name, with or without `OP_`. Opcodes that push have no name here.
 fn opcode(word: &str) -> u8 {
     let named = OPCODES.iter().find(|(opcode, name)| {
         let is_named = *opcode >= OP_NOP || *opcode == OP_RESERVED;
@@ -87,7 +88,7 @@ pub(crate) fn flags(value: &Value) -> Flags {
     Flags::from_names(text(value)).unwrap_or_else(|| panic!("unknown flag in {value}"))
 }
 
-/// Core's `TrimFlags`: less what is not legal without others.
+/// Core's `TrimFlags`: removes flags that are illegal without others.
 pub(crate) fn trim_flags(mut flags: Flags) -> Flags {
     if !flags.contains(Flags::P2SH) {
         flags = flags.without(Flags::WITNESS);
@@ -98,7 +99,7 @@ pub(crate) fn trim_flags(mut flags: Flags) -> Flags {
     flags
 }
 
-/// Core's `FillFlags`: with what is needed to be legal.
+/// Core's `FillFlags`: adds the flags needed to be legal.
 pub(crate) fn fill_flags(mut flags: Flags) -> Flags {
     if flags.contains(Flags::CLEANSTACK) {
         flags |= Flags::WITNESS;
@@ -109,12 +110,12 @@ pub(crate) fn fill_flags(mut flags: Flags) -> Flags {
     flags
 }
 
-/// Every flag there is.
+/// All flags.
 pub(crate) fn all_flags() -> Flags {
     Flags::ALL.iter().fold(Flags::NONE, |all, (_, flag)| all | *flag)
 }
 
-/// Seeded numbers (SplitMix64), so that a failure comes again.
+/// Seeded numbers (SplitMix64), so that a failure is reproducible.
 pub(crate) struct Seeded(pub(crate) u64);
 
 impl Seeded {
@@ -132,7 +133,7 @@ impl Seeded {
     }
 }
 
-/// Exact mode and capture mode must say the same.
+/// Verifies in exact mode and in capture mode, which must agree.
 pub(crate) fn verify(context: &TxContext<'_>, input: usize, flags: Flags) -> Result<(), ScriptError> {
     let exact = verify_input(context, input, flags);
     let by_capture = verify_input_by_capture(context, input, flags, &Reference);

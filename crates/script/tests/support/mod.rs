@@ -1,4 +1,4 @@
-//! Spends made for tests and benches: keys, outputs, and inputs signed with libsecp256k1.
+//! Generates spends for tests and benchmarks: keys, outputs, and inputs signed with libsecp256k1.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 #![allow(
@@ -18,7 +18,8 @@ use lydian_script::{
 };
 use secp256k1::{Keypair, Scalar, SecretKey};
 
-/// The outcome of input 0 under these flags. Exact mode and capture with settling MUST agree, whatever the engine finds.
+/// The result of input 0 under these flags. Exact mode and capture with settling MUST agree, whatever verdicts the
+/// engine returns.
 pub fn outcome(case: &Case, flags: Flags) -> Result<(), ScriptError> {
     case.run(|context| {
         let exact = verify_input(context, 0, flags);
@@ -33,7 +34,7 @@ pub fn check(case: &Case, flags: Flags, expected: Result<(), ScriptError>) {
     assert_eq!(outcome(case, flags), expected, "{flags}");
 }
 
-/// A legacy spend of `script_pubkey` by `script_sig`.
+/// Checks a legacy spend of `script_pubkey` by `script_sig`.
 #[track_caller]
 pub fn check_bare(
     script_sig: ScriptBuilder,
@@ -44,13 +45,13 @@ pub fn check_bare(
     check(&Case::with_script_sig(script_pubkey.into_bytes(), script_sig.into_bytes()), flags, expected);
 }
 
-/// The same script alone, bare without operands.
+/// Checks a bare script without operands.
 #[track_caller]
 pub fn check_script(script: ScriptBuilder, flags: Flags, expected: Result<(), ScriptError>) {
     check_bare(ScriptBuilder::new(), script, flags, expected);
 }
 
-/// An engine that finds no check to hold.
+/// An engine that rejects every check.
 #[derive(Debug)]
 pub struct Never;
 
@@ -64,7 +65,7 @@ impl Engine for Never {
     }
 }
 
-/// The deterministic key of this number.
+/// The deterministic key with this number.
 pub fn secret(number: u8) -> SecretKey {
     SecretKey::from_secret_bytes([number + 1; 32]).unwrap()
 }
@@ -89,8 +90,8 @@ pub fn sign_ecdsa(number: u8, digest: [u8; 32], hash_type: u8) -> Vec<u8> {
     bytes
 }
 
-/// A BIP-0340 signature by the key of this number, tweaked if it is the key of a taproot output; the hash type is left away
-/// where it is 0.
+/// A BIP-0340 signature by the key with this number, tweaked if it is the key of a taproot output. A hash type of 0 is
+/// omitted.
 pub fn sign_schnorr(number: u8, tweak: Option<[u8; 32]>, digest: [u8; 32], hash_type: u8) -> Vec<u8> {
     let keypair = Keypair::from_secret_key(&secret(number));
     let keypair = match tweak {
@@ -104,7 +105,7 @@ pub fn sign_schnorr(number: u8, tweak: Option<[u8; 32]>, digest: [u8; 32], hash_
     bytes
 }
 
-/// The same signature with the group order less s.
+/// The same signature with s replaced by the group order minus s.
 pub fn negate_s(signature: &[u8]) -> Vec<u8> {
     const ORDER: [u8; 32] = [
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xba, 0xae,
@@ -136,7 +137,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Two inputs and two outputs, the first input spending `script_pubkey`.
+    /// Two inputs and two outputs; the first input spends `script_pubkey`.
     pub fn spending(script_pubkey: Vec<u8>) -> Case {
         let input = |vout| MutInput {
             prevout: OutPoint { txid: Txid([0x77; 32]), vout },
@@ -191,7 +192,7 @@ impl Case {
     }
 }
 
-/// Where a script lies.
+/// The kind of output that contains a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrap {
     Bare,
@@ -216,7 +217,7 @@ impl Wrap {
         }
     }
 
-    /// A case whose operands for `script` are pushed in the way that fits.
+    /// A case with `operands` for `script`, pushed in the scriptSig or in the witness.
     pub fn spend(self, script: &[u8], operands: &[Vec<u8>]) -> Case {
         let mut case = Case::spending(self.script_pubkey(script));
         self.set_operands(&mut case, script, operands);
@@ -278,7 +279,7 @@ fn no_script_tweak() -> [u8; 32] {
     TAP_TWEAK.hash(&[&x_only(0)])
 }
 
-/// The x-only key `number` plus `tweak` times the generator, and whether its y is odd.
+/// The x-only key `number` plus `tweak` times the generator, and whether its y coordinate is odd.
 pub fn tweaked(number: u8, tweak: [u8; 32]) -> ([u8; 32], bool) {
     let keypair = Keypair::from_secret_key(&secret(number));
     let (key, parity) = keypair.add_xonly_tweak(&Scalar::from_be_bytes(tweak).unwrap()).unwrap().x_only_public_key();
@@ -294,7 +295,7 @@ pub fn p2tr_key_path(hash_type: u8, annex: Option<Vec<u8>>) -> Case {
     case
 }
 
-/// `required` of `total` keys, signed by the keys of these places.
+/// `required` of `total` keys, signed by the keys at these positions.
 pub fn multisig(wrap: Wrap, required: u8, total: u8, signers: &[u8], hash_type: u8) -> Case {
     let keys: Vec<_> = (0..total).map(public).collect();
     let script = scripts::multisig(required, &keys.iter().map(|key| &key[..]).collect::<Vec<_>>());
@@ -305,7 +306,7 @@ pub fn multisig(wrap: Wrap, required: u8, total: u8, signers: &[u8], hash_type: 
     case
 }
 
-/// A taproot output with the internal key 0 and leaves in a chain; what a spend of one leaf shows.
+/// A taproot output with the internal key 0 and leaves in a chain, and the data that a spend of one leaf reveals.
 #[derive(Clone, Debug)]
 pub struct Leaf {
     pub script: Vec<u8>,
@@ -315,7 +316,7 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// `path` are the hashes beside the way up from the leaf.
+    /// `path` holds the sibling hashes on the path from the leaf to the root.
     pub fn new(version: u8, script: &[u8], path: &[[u8; 32]]) -> Leaf {
         let hash = compute_tapleaf_hash(version, script);
         let mut control = vec![version];
