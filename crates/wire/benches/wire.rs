@@ -1,4 +1,5 @@
-//! What receiving costs: `headers` of 2,000 and a block of 1.5 MB, framed by v1 and v2, and what is below it (the double SHA-256, the cipher, the copy).
+//! Benchmarks of receiving: `headers` with 2,000 entries and a block of 1.5 MB, framed by v1 and v2, and the underlying
+//! operations (double SHA-256, cipher, copy).
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use chacha20poly1305::aead::AeadInOut;
@@ -9,10 +10,10 @@ use lydian_wire::{Command, Message, Transport, V2Secrets};
 use std::hint::black_box;
 
 const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
-/// Bytes of one read of a socket.
+/// Size of one read from a socket in bytes.
 const READ: usize = 64 * 1024;
 
-/// A fresh pair after its handshake.
+/// A new pair after its handshake.
 fn v2_pair() -> (Transport, Transport) {
     let secrets = |byte| V2Secrets::from_parts([byte; 32], [byte; 32], Vec::new()).unwrap();
     let (mut a, mut b) = (Transport::v2_initiator(MAGIC, secrets(1)), Transport::v2_responder(MAGIC, secrets(2)));

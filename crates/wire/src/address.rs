@@ -1,9 +1,10 @@
-//! Addresses of peers: Bitcoin Core's `CNetAddr`, `CService`, `CAddress` and `ServiceFlags`.
+//! Peer addresses: Bitcoin Core's `CNetAddr`, `CService`, `CAddress` and `ServiceFlags`.
 //!
-//! Input: bytes of the wire or of a file, or text. Output: values that know their network, whether they can be reached from the internet, and the
-//! group they count to. Invariants: every decoder is total; what Core decodes to an address that is not valid is one here too (`::`), so that the
-//! addresses after it are still read; order and equality are Core's. A scope of a link-local address is not kept. Cost: 33 bytes an address, no heap.
-//! Must never resolve a name: text is an address or an error.
+//! Input: bytes from the network or a file, or text. Output: values with their network, whether they are reachable from
+//! the internet, and their network group. Invariants: every decoder is total; an address that Core decodes to an
+//! invalid one becomes an invalid one here too (`::`), so that the addresses after it are still read; order and
+//! equality are Core's. The scope of a link-local address is dropped. Cost: 33 bytes per address, no heap. Must never
+//! resolve a name: text is an address or an error.
 
 mod base32;
 mod codec;
@@ -19,18 +20,18 @@ pub use text::{AddressError, split_host_port};
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Core's `Network`, with its numbers: they are part of [`NetAddr::netgroup`].
+/// Core's `Network`, with its numbers, which are part of [`NetAddr::netgroup`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Network {
-    /// Not to be reached from the internet, whatever the kind of address.
+    /// Not reachable from the internet, whatever the kind of address.
     Unroutable = 0,
     Ipv4 = 1,
     Ipv6 = 2,
     TorV3 = 3,
     I2p = 4,
     Cjdns = 5,
-    /// Stands for a name, in the address manager only.
+    /// Represents a name; in the address manager only.
     Internal = 6,
 }
 
@@ -46,7 +47,7 @@ impl Network {
         Network::Internal,
     ];
 
-    /// The name that settings and RPC answers use: Core's `GetNetworkName`.
+    /// The name used in settings and RPC results: Core's `GetNetworkName`.
     pub fn name(self) -> &'static str {
         match self {
             Network::Unroutable => "not_publicly_routable",
@@ -59,7 +60,7 @@ impl Network {
         }
     }
 
-    /// The network of a setting such as `-onlynet`, in any case: Core's `ParseNetwork`.
+    /// Parses the network of a setting such as `-onlynet`, ignoring case: Core's `ParseNetwork`.
     pub fn from_name(name: &str) -> Option<Network> {
         let known = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::I2p, Network::Cjdns];
         known.into_iter().find(|network| network.name().eq_ignore_ascii_case(name))
@@ -72,7 +73,8 @@ impl std::fmt::Display for Network {
     }
 }
 
-/// Core's `CNetAddr`. Make it `from` an [`IpAddr`] where the bytes are foreign: that recognises addresses embedded in IPv6.
+/// Core's `CNetAddr`. Create it `from` an [`IpAddr`] if the bytes are untrusted: that recognises addresses embedded in
+/// IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetAddr {
     Ipv4(Ipv4Addr),
@@ -86,18 +88,18 @@ pub enum NetAddr {
     Internal([u8; 10]),
 }
 
-/// Prefix of an IPv6 address that stands for a TORv2 address, which nobody can reach any more.
+/// Prefix of an IPv6 address that represents a TORv2 address, which can no longer be reached.
 const TORV2_IN_IPV6_PREFIX: [u8; 6] = [0xfd, 0x87, 0xd8, 0x7e, 0xeb, 0x43];
-/// Prefix of an IPv6 address that stands for a name: `0xfd` and the SHA-256 of "bitcoin".
+/// Prefix of an IPv6 address that represents a name: `0xfd` and the first bytes of the SHA-256 of "bitcoin".
 const INTERNAL_IN_IPV6_PREFIX: [u8; 6] = [0xfd, 0x6b, 0x88, 0xc0, 0x87, 0x24];
-/// Every CJDNS address starts with it.
+/// The first byte of every CJDNS address.
 const CJDNS_PREFIX: u8 = 0xfc;
 
 impl NetAddr {
-    /// `::`, which is not valid: what Core's default constructor makes.
+    /// `::`, which is not valid; the result of Core's default constructor.
     pub const UNSPECIFIED: NetAddr = NetAddr::Ipv6(Ipv6Addr::UNSPECIFIED);
 
-    /// From 16 bytes that may hold another kind of address in disguise: Core's `SetLegacyIPv6`.
+    /// Converts 16 bytes that may embed another kind of address: Core's `SetLegacyIPv6`.
     pub fn from_legacy_ipv6(bytes: [u8; 16]) -> NetAddr {
         let ip = Ipv6Addr::from(bytes);
         if let Some(ipv4) = ip.to_ipv4_mapped() {
@@ -113,7 +115,7 @@ impl NetAddr {
         }
     }
 
-    /// The address that stands for a name (a DNS seed): Core's `SetInternal`; none for the empty name.
+    /// The address that represents a name (a DNS seed): Core's `SetInternal`. `None` for the empty name.
     pub fn internal(name: &str) -> Option<NetAddr> {
         let hash = lydian_hash::sha256(name.as_bytes());
         let mut short = [0; 10];
@@ -121,14 +123,15 @@ impl NetAddr {
         (!name.is_empty()).then_some(NetAddr::Internal(short))
     }
 
-    /// Whether a name is of a network whose addresses are not in the DNS, such as an onion service that is spelled
-    /// wrong: to ask for it would tell others of it (RFC 7686).
+    /// Whether a name belongs to a network whose addresses are not in the DNS, such as a misspelled onion service. A
+    /// DNS query would reveal it to others (RFC 7686).
     pub fn is_private_name(host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         [".onion", ".i2p"].iter().any(|suffix| host.ends_with(suffix))
     }
 
-    /// The same address, but CJDNS where IPv6 begins with its prefix: Core's `MaybeFlipIPv6toCJDNS`, for who can reach that network.
+    /// The same address, but CJDNS if it is IPv6 with the CJDNS prefix: Core's `MaybeFlipIPv6toCJDNS`. For callers that
+    /// can reach that network.
     pub fn maybe_cjdns(self) -> NetAddr {
         match self {
             NetAddr::Ipv6(ip) if ip.octets()[0] == CJDNS_PREFIX => NetAddr::Cjdns(ip),
@@ -148,7 +151,7 @@ impl NetAddr {
         }
     }
 
-    /// Core's `GetNetwork`: the kind, but `Unroutable` for what is not routable.
+    /// Core's `GetNetwork`: the kind, but `Unroutable` if the address is not routable.
     pub fn network(&self) -> Network {
         match self.kind() {
             Network::Internal => Network::Internal,
@@ -157,7 +160,7 @@ impl NetAddr {
         }
     }
 
-    /// Core's `GetNetClass`: as [`NetAddr::network`], but `Ipv4` for IPv6 addresses that lead to an IPv4 address.
+    /// Core's `GetNetClass`: like [`NetAddr::network`], but `Ipv4` for IPv6 addresses that lead to an IPv4 address.
     pub fn net_class(&self) -> Network {
         match self.network() {
             Network::Ipv6 if self.linked_ipv4().is_some() => Network::Ipv4,
@@ -212,7 +215,7 @@ impl NetAddr {
         matches!(self.ipv4_octets(), Some([10, ..] | [192, 168, ..] | [172, 16..=31, ..]))
     }
 
-    /// IPv4 between networks, for measurements (198.18.0.0/15).
+    /// IPv4 inter-network benchmarks (198.18.0.0/15).
     pub fn is_rfc2544(&self) -> bool {
         matches!(self.ipv4_octets(), Some([198, 18 | 19, ..]))
     }
@@ -222,17 +225,17 @@ impl NetAddr {
         matches!(self.ipv4_octets(), Some([169, 254, ..]))
     }
 
-    /// IPv4 of a provider's NAT (100.64.0.0/10).
+    /// IPv4 carrier-grade NAT (100.64.0.0/10).
     pub fn is_rfc6598(&self) -> bool {
         matches!(self.ipv4_octets(), Some([100, 64..=127, ..]))
     }
 
-    /// IPv4 for documents (192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24).
+    /// IPv4 documentation addresses (192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24).
     pub fn is_rfc5737(&self) -> bool {
         matches!(self.ipv4_octets(), Some([192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _]))
     }
 
-    /// IPv6 for documents (2001:db8::/32).
+    /// IPv6 documentation addresses (2001:db8::/32).
     pub fn is_rfc3849(&self) -> bool {
         self.ipv6_starts_with(&[0x20, 0x01, 0x0d, 0xb8])
     }
@@ -242,7 +245,7 @@ impl NetAddr {
         self.ipv6_starts_with(&[0x20, 0x02])
     }
 
-    /// IPv6 with an IPv4 address embedded (64:ff9b::/96).
+    /// IPv6 with an embedded IPv4 address (64:ff9b::/96).
     pub fn is_rfc6052(&self) -> bool {
         self.ipv6_starts_with(&[0x00, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0])
     }
@@ -291,7 +294,7 @@ impl NetAddr {
         }
     }
 
-    /// Core's `IsValid`: whether it can be the address of anything.
+    /// Core's `IsValid`: whether it can be the address of a host.
     pub fn is_valid(&self) -> bool {
         match self {
             NetAddr::Ipv4(ip) => !ip.is_unspecified() && !ip.is_broadcast(),
@@ -302,7 +305,7 @@ impl NetAddr {
         }
     }
 
-    /// Core's `IsRoutable`: whether the internet can reach it.
+    /// Core's `IsRoutable`: whether it can be reached from the internet.
     pub fn is_routable(&self) -> bool {
         self.is_valid()
             && !(self.is_rfc1918()
@@ -318,17 +321,18 @@ impl NetAddr {
                 || self.is_internal())
     }
 
-    /// Core's `IsRelayable`: whether other peers may be told of it.
+    /// Core's `IsRelayable`: whether it may be relayed to other peers.
     pub fn is_relayable(&self) -> bool {
         !self.is_internal()
     }
 
-    /// Core's `IsAddrV1Compatible`: whether the old encoding can hold it.
+    /// Core's `IsAddrV1Compatible`: whether the old encoding can represent it.
     pub fn is_addr_v1_compatible(&self) -> bool {
         matches!(self, NetAddr::Ipv4(_) | NetAddr::Ipv6(_) | NetAddr::Internal(_))
     }
 
-    /// The IPv4 address that packets to it end up at, if it is routable and there is one (Core's `HasLinkedIPv4`, `GetLinkedIPv4`).
+    /// The IPv4 address that packets to this address reach, if it is routable and there is one (Core's `HasLinkedIPv4`,
+    /// `GetLinkedIPv4`).
     pub fn linked_ipv4(&self) -> Option<Ipv4Addr> {
         if !self.is_routable() {
             return None;
@@ -351,7 +355,7 @@ impl NetAddr {
         }
     }
 
-    /// The 16 bytes of the old encoding: zeros for what it cannot hold.
+    /// The 16 bytes of the old encoding; zeros if it cannot represent the address.
     pub fn to_legacy_ipv6(&self) -> [u8; 16] {
         match self {
             NetAddr::Ipv4(ip) => ip.to_ipv6_mapped().octets(),
@@ -366,7 +370,7 @@ impl NetAddr {
         }
     }
 
-    /// Core's `GetAddrBytes`: the old encoding where it can hold the address, else its own bytes.
+    /// Core's `GetAddrBytes`: the old encoding if it can represent the address, otherwise its own bytes.
     pub fn addr_bytes(&self) -> Vec<u8> {
         match self {
             NetAddr::TorV3(bytes) | NetAddr::I2p(bytes) => bytes.to_vec(),
@@ -375,8 +379,7 @@ impl NetAddr {
         }
     }
 
-    /// The group that counts as one neighbourhood when peers are to be diverse: Core's `NetGroupManager::GetGroup` without a map of
-    /// autonomous systems.
+    /// The network group, by which peers are diversified: Core's `NetGroupManager::GetGroup` without an asmap.
     pub fn netgroup(&self) -> Vec<u8> {
         let mut group = vec![self.net_class() as u8];
         let (start, bits) = if self.is_local() {
@@ -406,7 +409,8 @@ impl NetAddr {
         group
     }
 
-    /// Core's `GetReachabilityFrom`: how well it can be reached from `partner`; the larger the better, 0 not at all.
+    /// Core's `GetReachabilityFrom`: how well the address is reachable from `partner`. Larger is better; 0 is
+    /// unreachable.
     pub fn reachability_from(&self, partner: &NetAddr) -> u8 {
         const DEFAULT: u8 = 1;
         const TEREDO: u8 = 2;
@@ -450,7 +454,7 @@ impl NetAddr {
         }
     }
 
-    /// The IP address, if it is one (CJDNS included: its addresses are dialled as IPv6).
+    /// The IP address, if it is one (including CJDNS, whose addresses are dialled as IPv6).
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
             NetAddr::Ipv4(ip) => Some(IpAddr::V4(*ip)),
@@ -487,14 +491,14 @@ impl Endpoint {
         Endpoint { addr: addr.into(), port }
     }
 
-    /// Core's `GetKey`: bytes that name it, for keyed hashes.
+    /// Core's `GetKey`: bytes that identify it, for keyed hashes.
     pub fn key(&self) -> Vec<u8> {
         let mut key = self.addr.addr_bytes();
         key.extend_from_slice(&self.port.to_be_bytes());
         key
     }
 
-    /// Where a socket can connect to; none for onion and I2P.
+    /// The address a socket can connect to; `None` for onion and I2P.
     pub fn socket_addr(&self) -> Option<SocketAddr> {
         self.addr.ip().map(|ip| SocketAddr::new(ip, self.port))
     }

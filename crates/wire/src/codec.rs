@@ -1,10 +1,13 @@
-//! What messages are made of beyond the [`Reader`] of `primitives`. Input: foreign bytes. Output: numbers and lists. Total; a list grows with the bytes
-//! that are there, not with its declared length.
+//! Building blocks of messages beyond the [`Reader`] of `primitives`.
+//!
+//! Input: untrusted bytes. Output: numbers and lists. Total; a list grows with the bytes present, not with its declared
+//! length.
 
 use crate::error::DecodeError;
 use lydian_primitives::{ParseError, ParseErrorKind, Reader};
 
-/// `count` entries of at least `size_min` bytes. A count that the bytes left cannot hold is refused before anything is read.
+/// Reads `count` entries of at least `size_min` bytes. Refuses a count that does not fit the remaining bytes before it
+/// reads anything.
 pub(crate) fn list<T>(
     reader: &mut Reader<'_>,
     count: usize,
@@ -22,7 +25,7 @@ pub(crate) fn list<T>(
     Ok(entries)
 }
 
-/// A CompactSize and that many bytes, not more than `limit`: Core's `LIMITED_STRING`.
+/// Reads a CompactSize and that number of bytes, at most `limit`: Core's `LIMITED_STRING`.
 pub(crate) fn limited<'a>(reader: &mut Reader<'a>, limit: usize) -> Result<&'a [u8], DecodeError> {
     let size = reader.compact_size()?;
     if size > limit {
@@ -31,7 +34,7 @@ pub(crate) fn limited<'a>(reader: &mut Reader<'a>, limit: usize) -> Result<&'a [
     Ok(reader.take(size)?)
 }
 
-/// A CompactSize that counts nothing and may be any number: Core's `CompactSizeFormatter<false>`.
+/// Reads a CompactSize that is not a count and may have any value: Core's `CompactSizeFormatter<false>`.
 pub(crate) fn compact_u64(reader: &mut Reader<'_>) -> Result<u64, ParseError> {
     let offset = reader.offset();
     let first = reader.u8()?;
@@ -47,7 +50,7 @@ pub(crate) fn compact_u64(reader: &mut Reader<'_>) -> Result<u64, ParseError> {
     Ok(value)
 }
 
-/// The shortest form of such a number.
+/// Writes such a number in its shortest form.
 pub(crate) fn write_compact_u64(out: &mut Vec<u8>, value: u64) {
     let bytes = value.to_le_bytes();
     let (prefix, size) = match value {

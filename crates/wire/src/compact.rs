@@ -1,8 +1,11 @@
-//! Compact blocks (BIP-0152): a block as its header, short ids, and the transactions the sender believes to be missing.
+//! Compact blocks (BIP-0152): a block as its header, short ids, and the transactions that the sender expects to be
+//! missing.
 //!
-//! Input: messages, a parsed block, transactions at hand. Output: messages, and the bytes of the block put together. Invariants: whatever a peer sends is
-//! refused or becomes a block whose fate the caller's check of its roots decides; a block is put together once (the value is consumed); ids are those of
-//! version 2 (wtxids). Cost: one SipHash for each transaction at hand, a binary search for each. Not here: which transactions are at hand, whom to ask.
+//! Input: messages, a parsed block, available transactions. Output: messages, and the bytes of the reconstructed block.
+//! Invariants: anything a peer sends is either refused or becomes a block that the caller accepts or rejects by
+//! checking its roots; a block is reconstructed once (the value is consumed); ids are those of version 2 (wtxids).
+//! Cost: one SipHash and one binary search per available transaction. Not here: which transactions are available, and
+//! which peer to ask.
 
 use crate::codec::list;
 use crate::error::DecodeError;
@@ -17,26 +20,26 @@ pub struct CompactBlock {
     pub header: Header,
     /// Chosen by the sender; part of the key of the short ids.
     pub nonce: u64,
-    /// 48 bits each, of the transactions that are not prefilled, in their order.
+    /// Short ids of 48 bits each, of the transactions that are not prefilled, in block order.
     pub short_ids: Vec<u64>,
     pub prefilled: Vec<PrefilledTransaction>,
 }
 
-/// A transaction that comes with the compact block.
+/// A transaction included in the compact block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefilledTransaction {
-    /// Transactions between the one prefilled before it (or the start of the block) and this.
+    /// Number of transactions between the previous prefilled one (or the start of the block) and this one.
     pub skipped: u16,
     pub tx: Vec<u8>,
 }
 
-/// Bytes of a short id.
+/// Size of a short id in bytes.
 const SHORT_ID_SIZE: usize = 6;
-/// Bytes of the smallest transaction: version, two empty lists, lock time.
+/// Size of the smallest transaction in bytes: version, two empty lists, lock time.
 const TX_SIZE_MIN: usize = 10;
 
 impl CompactBlock {
-    /// What to send for a block: its coinbase prefilled, all others by id.
+    /// Builds the message for a block: the coinbase is prefilled, all other transactions are short ids.
     pub fn new(block: &Block, nonce: u64) -> CompactBlock {
         let mut compact = CompactBlock { header: *block.header(), nonce, short_ids: Vec::new(), prefilled: Vec::new() };
         let hasher = compact.hasher();
@@ -47,7 +50,7 @@ impl CompactBlock {
         compact
     }
 
-    /// Transactions of the block it stands for.
+    /// The number of transactions in the block it represents.
     pub fn tx_count(&self) -> usize {
         self.short_ids.len() + self.prefilled.len()
     }
@@ -132,7 +135,8 @@ impl BlockTransactionsRequest {
         Ok(BlockTransactionsRequest { block_hash, indexes })
     }
 
-    /// Indexes that do not ascend are written as if each followed the one before: whoever made the request made it ascend.
+    /// Writes indexes that do not ascend as if each directly followed the one before. The caller ensures that they
+    /// ascend.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.block_hash.0);
         write_compact_size(out, self.indexes.len());
@@ -152,7 +156,7 @@ pub struct BlockTransactions {
 }
 
 impl BlockTransactions {
-    /// The answer to a request; none if it asks for what the block does not have, for which Core disconnects.
+    /// Answers a request. `None` if it asks for a transaction that the block does not have, for which Core disconnects.
     pub fn new(block: &Block, request: &BlockTransactionsRequest) -> Option<BlockTransactions> {
         let tx = |index: &u16| {
             let index = usize::from(*index);
@@ -180,9 +184,10 @@ impl BlockTransactions {
 /// Why a compact block cannot be used; Core's `ReadStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactError {
-    /// The peer sent what no block is like: Core punishes it.
+    /// The message cannot describe any block: Core punishes the peer.
     Invalid,
-    /// Two ids are equal, or the block put together is not the one announced; nobody's fault. The whole block must be fetched.
+    /// Two ids are equal, or the reconstructed block is not the announced one; no peer is at fault. The full block must
+    /// be fetched.
     Failed,
 }
 
@@ -197,7 +202,7 @@ impl fmt::Display for CompactError {
 
 impl std::error::Error for CompactError {}
 
-/// A block of which some transactions are here: Core's `PartiallyDownloadedBlock`.
+/// A block with some of its transactions: Core's `PartiallyDownloadedBlock`.
 #[derive(Clone, Debug)]
 pub struct PartialBlock {
     header: Header,
@@ -205,7 +210,7 @@ pub struct PartialBlock {
 }
 
 impl PartialBlock {
-    /// Places what the compact block carries and what is at hand. `at_hand` is asked for its bytes only where an id fits.
+    /// Places the prefilled transactions and the available ones. Copies the bytes of `at_hand` only if an id matches.
     pub fn new<T: AsRef<[u8]>>(
         compact: &CompactBlock,
         at_hand: impl IntoIterator<Item = (Wtxid, T)>,
@@ -240,7 +245,7 @@ impl PartialBlock {
                     found[at] = Some(wtxid);
                     filled += 1;
                 }
-                // Two that fit: neither is sure to be the one, so it is asked for.
+                // Two different transactions match, so it is unclear which one is meant: it will be requested.
                 Some(other) if other != wtxid && tx.is_some() => {
                     *tx = None;
                     filled -= 1;
@@ -255,7 +260,7 @@ impl PartialBlock {
         &self.header
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory used, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let txs: usize = self.txs.iter().flatten().map(Vec::capacity).sum();
         size_of::<PartialBlock>() + self.txs.capacity() * size_of::<Option<Vec<u8>>>() + txs
@@ -266,13 +271,14 @@ impl PartialBlock {
         (0u16..=u16::MAX).zip(&self.txs).filter(|(_, tx)| tx.is_none()).map(|(index, _)| index).collect()
     }
 
-    /// What to ask the peer for.
+    /// The request for the missing transactions.
     pub fn request(&self) -> BlockTransactionsRequest {
         BlockTransactionsRequest { block_hash: self.header.hash(), indexes: self.missing() }
     }
 
-    /// The bytes of the block, with the missing transactions in their places. Whether the header's merkle root and the witness commitment are those of its
-    /// transactions is the caller's to check: if not, short ids collided ([`CompactError::Failed`]).
+    /// Returns the bytes of the block, with the missing transactions in their places. The caller must check that the
+    /// header's merkle root and the witness commitment match the transactions: if not, short ids collided
+    /// ([`CompactError::Failed`]).
     pub fn fill(self, missing: &[Vec<u8>]) -> Result<Vec<u8>, CompactError> {
         let mut out = self.header.to_bytes().to_vec();
         write_compact_size(&mut out, self.txs.len());
@@ -287,7 +293,7 @@ impl PartialBlock {
 
 fn place_prefilled(compact: &CompactBlock) -> Result<Vec<Option<Vec<u8>>>, CompactError> {
     let count = compact.tx_count();
-    // Core takes a header whose bits are zero for none.
+    // Core treats a header with zero bits as null.
     if compact.header.bits == 0 || count == 0 || count > COMPACT_TX_COUNT_MAX {
         return Err(CompactError::Invalid);
     }
@@ -295,7 +301,7 @@ fn place_prefilled(compact: &CompactBlock) -> Result<Vec<Option<Vec<u8>>>, Compa
     let mut next = 0;
     for (placed, prefilled) in compact.prefilled.iter().enumerate() {
         let index = next + usize::from(prefilled.skipped);
-        // Beyond the ids there are and the transactions placed: a gap that nothing fills.
+        // Beyond the available ids and the placed transactions: a gap that nothing fills.
         if index > compact.short_ids.len() + placed || is_null(&prefilled.tx) {
             return Err(CompactError::Invalid);
         }

@@ -1,40 +1,40 @@
-//! Why a payload is not what its command says, and what Bitcoin Core does with the peer. Data only.
+//! Why a payload does not match its command, and how Bitcoin Core treats the peer. Data only.
 
 use crate::message::Command;
 use lydian_primitives::{ParseError, ParseErrorKind};
 use std::fmt;
 
-/// Why a message could not be read. [`DecodeError::penalty`] tells what that means for the peer.
+/// Why a message could not be decoded. [`DecodeError::penalty`] returns the consequence for the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The bytes end too early or are not in the form they must have.
+    /// The bytes end too early or do not have the required form.
     Malformed(ParseError),
-    /// A BIP-0155 address of more bytes than any network may use.
+    /// A BIP-0155 address with more bytes than any network may use.
     AddressTooLong { size: usize },
-    /// A BIP-0155 address of a known network with a length that is not that network's.
+    /// A BIP-0155 address of a known network with a length that is wrong for that network.
     AddressSize { network: u8, size: usize, expected: usize },
-    /// The form of an address in a file is none that is known.
+    /// An address in a file has an unknown format version.
     AddressFormat { version: u32 },
-    /// A text longer than it may be.
+    /// A text that exceeds its maximum length.
     TextTooLong { size: usize, limit: usize },
-    /// A list of more entries than its message may have.
+    /// A list with more entries than its message may have.
     TooMany { command: Command, count: usize, limit: usize },
-    /// Indexes of transactions that 16 bits cannot hold.
+    /// Transaction indexes that do not fit 16 bits.
     IndexOverflow,
     /// `sendcmpct` whose first field is neither 0 nor 1.
     InvalidAnnounceField { value: u8 },
-    /// `feature` that is not as BIP-0434 says.
+    /// `feature` that violates BIP-0434.
     InvalidFeature,
-    /// A bloom filter of too many bytes or hash functions.
+    /// A bloom filter with too many bytes or hash functions.
     BloomFilterTooLarge { size: usize, hash_funcs: u32 },
-    /// An element for the bloom filter that no script can hold.
+    /// An element for the bloom filter that is too large for a script.
     FilterAddTooLarge { size: usize },
 }
 
 /// What Core does with a peer after a message it could not use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Penalty {
-    /// Forgets the message.
+    /// Ignores the message.
     Ignore,
     /// Disconnects.
     Disconnect,
@@ -43,8 +43,9 @@ pub enum Penalty {
 }
 
 impl DecodeError {
-    /// What Core does if it looks at the message at all. That is the caller's to know: before the handshake is complete, and where a message is not for
-    /// this kind of connection (addresses from a block-relay peer, filters without the service), Core decides before it reads the payload.
+    /// What Core does if it processes the message at all. The caller must know whether it does: before the handshake is
+    /// complete, and if a message is not allowed on this kind of connection (addresses from a block-relay peer, filters
+    /// without the service), Core decides before it reads the payload.
     pub fn penalty(&self) -> Penalty {
         match self {
             DecodeError::TooMany { command, .. } => match *command {
@@ -84,8 +85,8 @@ impl fmt::Display for DecodeError {
             DecodeError::AddressSize { network, size, expected } => {
                 write!(f, "BIP155 address of network {network} with length {size} (should be {expected})")
             }
-            DecodeError::AddressFormat { version } => write!(f, "unknown form {version:#x} of an address in a file"),
-            DecodeError::TextTooLong { size, limit } => write!(f, "a text of {size} bytes is longer than {limit}"),
+            DecodeError::AddressFormat { version } => write!(f, "unknown address format {version:#x} in a file"),
+            DecodeError::TextTooLong { size, limit } => write!(f, "text of {size} bytes exceeds the limit of {limit}"),
             DecodeError::TooMany { command: command @ (Command::GETBLOCKS | Command::GETHEADERS), count, limit } => {
                 write!(f, "{command} locator size {count} > {limit}")
             }

@@ -1,8 +1,9 @@
-//! What peers say to each other: addresses, messages, and the two transports, without sockets.
+//! The peer-to-peer protocol: addresses, messages, and the two transports, without sockets.
 //!
-//! Input: bytes of anybody, in any cuts. Output: messages, and bytes to send. Invariants: decoding is total and takes by prefix what Bitcoin Core takes by
-//! prefix; memory grows with bytes received, never with a length that was only declared. No socket, no clock, no randomness of its own, no rule of
-//! consensus; blocks and transactions stay bytes.
+//! Input: untrusted bytes, in chunks of any size. Output: messages, and bytes to send. Invariants: decoding is total,
+//! and where Bitcoin Core reads a prefix and ignores the rest, so does this crate; memory grows with the bytes
+//! received, never with a declared length. No socket, no clock, no randomness of its own, no consensus rules; blocks
+//! and transactions stay bytes.
 
 #![forbid(unsafe_code)]
 

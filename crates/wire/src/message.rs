@@ -1,8 +1,9 @@
-//! Messages: one variant of [`Message`] for every one that Bitcoin Core 31 knows.
+//! Messages: one variant of [`Message`] for every message that Bitcoin Core 31 knows.
 //!
-//! Input: a command and a payload of foreign bytes. Output: a typed value, or a [`DecodeError`] that tells what Core does with the peer. Invariants:
-//! decoding is total; bytes after the last field are ignored, as Core ignores them; a list above its limit is an error and its entries are not kept; blocks
-//! and transactions stay bytes, for whoever needs them parses them. Cost: one pass. Which message may come when is not decided here.
+//! Input: a command and an untrusted payload. Output: a typed value, or a [`DecodeError`] that determines how Core
+//! treats the peer. Invariants: decoding is total; bytes after the last field are ignored, like in Core; a list above
+//! its limit is an error and its entries are not kept; blocks and transactions stay bytes and are parsed by the code
+//! that uses them. Cost: one pass. Which message is allowed when is not decided here.
 
 mod command;
 mod decode;
@@ -42,19 +43,20 @@ pub enum Message {
     /// One transaction, as sent.
     Tx(Vec<u8>),
     Headers(Vec<Header>),
-    /// The payload as sent. Core reads a block from its beginning and ignores what follows; [`block_size`] tells where that starts.
+    /// The payload as sent. Core reads the block at its beginning and ignores what follows; [`block_size`] returns
+    /// where that starts.
     Block(Vec<u8>),
     GetAddr,
     MemPool,
-    /// Without a nonce from peers that know BIP-0031 not.
+    /// `None` from peers older than BIP-0031, which send no nonce.
     Ping(Option<u64>),
-    /// None if the payload is too short for a nonce: Core then gives up waiting for the answer.
+    /// `None` if the payload is too short for a nonce: Core then stops waiting for the answer.
     Pong(Option<u64>),
     FilterLoad(FilterLoad),
     FilterAdd(Vec<u8>),
     FilterClear,
     SendHeaders,
-    /// Satoshi for 1000 virtual bytes; ignored outside the range of money.
+    /// Satoshi per 1000 virtual bytes; ignored if outside the money range.
     FeeFilter(Amount),
     SendCmpct(SendCmpct),
     CmpctBlock(Box<CompactBlock>),
@@ -69,7 +71,7 @@ pub enum Message {
     WtxidRelay,
     SendTxRcncl(SendTxRcncl),
     Feature(Feature),
-    /// A command that is not known, `reject` and `alert` included: ignored.
+    /// An unknown command, including `reject` and `alert`: ignored.
     Unknown {
         command: Command,
         payload: Vec<u8>,

@@ -1,9 +1,10 @@
-//! Transports: how messages become bytes and bytes messages, v1 and v2 (BIP-0324).
+//! Transports, which convert messages to bytes and back: v1 and v2 (BIP-0324).
 //!
-//! Input: bytes received, in any cuts, and messages to send. Output: messages received, in their order, and bytes to send. Invariants: what is received
-//! depends on the bytes alone and not on their cuts; after an error nothing more is received; memory is at most a small multiple of the bytes received
-//! (and of the messages to send that wait for the handshake). No socket, no clock, no randomness of its own. Which message may come when is not decided
-//! here, nor how many wait: who feeds it stops reading when enough do.
+//! Input: received bytes in chunks of any size, and messages to send. Output: received messages in order, and bytes to
+//! send. Invariants: the result depends on the bytes alone and not on the chunks; after an error nothing more is
+//! received; memory is at most a small multiple of the bytes received (and of the messages to send that wait for the
+//! handshake). No socket, no clock, no randomness of its own. Which message is allowed when is not decided here, nor
+//! how many may wait: the caller stops reading when enough do.
 
 mod cipher;
 mod v1;
@@ -18,26 +19,26 @@ use std::fmt;
 use v1::V1;
 use v2::{Progress, V2};
 
-/// A message as received: its payload is not read yet ([`Message::decode_owned`]).
+/// A received message with its payload still encoded ([`Message::decode_owned`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     pub command: Command,
     pub payload: Vec<u8>,
-    /// Bytes it took on the wire, framing included.
+    /// Bytes on the wire, including framing.
     pub raw_size: usize,
 }
 
-/// A message that stands in the output.
+/// A message in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framed {
     pub command: Command,
-    /// Bytes it takes on the wire, framing included.
+    /// Bytes on the wire, including framing.
     pub size: usize,
-    /// It has gone out when so many bytes of the output have, from the first of the connection.
+    /// The message is sent when this number of output bytes has been sent, counted from the start of the connection.
     pub end: u64,
 }
 
-/// What the two sides speak.
+/// The transport protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
     /// Not known yet.
@@ -47,7 +48,7 @@ pub enum TransportKind {
 }
 
 impl fmt::Display for TransportKind {
-    /// As `getpeerinfo` names it.
+    /// The name used by `getpeerinfo`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TransportKind::Detecting => "detecting",
@@ -57,25 +58,25 @@ impl fmt::Display for TransportKind {
     }
 }
 
-/// Messages dropped that are kept for the log until they are taken.
+/// Number of dropped messages kept for the log until they are taken.
 const REJECTED_KEPT_MAX: usize = 16;
 
 /// Why a connection must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportError {
-    /// v1: the magic is another network's, or these are no messages.
+    /// v1: the magic is that of another network, or the bytes are not messages.
     WrongMagic { magic: [u8; 4] },
-    /// v1: a payload that no message has.
+    /// v1: the payload is larger than any message's.
     MessageTooLarge { size: usize, command: Option<Command> },
     /// A v1 peer of another network connected to a v2 responder.
     V1WrongMagic { magic: [u8; 4] },
-    /// v2: all the garbage that may come has come.
+    /// v2: the maximum of garbage was received without a terminator.
     MissingGarbageTerminator,
-    /// v2: contents that no message has.
+    /// v2: the contents are larger than any message's.
     PacketTooLarge { size: usize },
-    /// v2: the packet was changed on the way, or the keys differ.
+    /// v2: the packet was modified in transit, or the keys differ.
     PacketNotAuthentic { size: usize },
-    /// It had failed before.
+    /// The transport failed earlier.
     Failed,
 }
 
@@ -98,32 +99,32 @@ impl fmt::Display for TransportError {
             TransportError::PacketNotAuthentic { size } => {
                 write!(f, "V2 transport error: packet decryption failure ({size} bytes)")
             }
-            TransportError::Failed => f.write_str("the transport had failed before"),
+            TransportError::Failed => f.write_str("the transport has already failed"),
         }
     }
 }
 
 impl std::error::Error for TransportError {}
 
-/// Messages received and not yet taken.
+/// Received messages that are not yet taken.
 #[derive(Debug, Default)]
 struct Inbox {
     messages: VecDeque<Received>,
-    /// Bytes on the wire of those messages.
+    /// Bytes of these messages on the wire.
     bytes: usize,
     rejected_bytes: u64,
-    /// Since the owner took them last.
+    /// Messages rejected since the owner last took them.
     rejected: Vec<RejectedMessage>,
 }
 
-/// A message that was dropped alone.
+/// A message that was dropped without ending the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectedMessage {
-    /// v1: the payload is not what the header says.
+    /// v1: the payload does not match the checksum in the header.
     WrongChecksum { command: Command, size: usize, expected: [u8; 4], found: [u8; 4] },
-    /// v1: the name of the message cannot be one.
+    /// v1: the message name is invalid.
     InvalidType { size: usize },
-    /// v2: the same.
+    /// v2: the message name is invalid or missing.
     InvalidContents { size: usize },
 }
 
@@ -155,7 +156,7 @@ pub struct Transport {
     protocol: Protocol,
     inbox: Inbox,
     output: Vec<u8>,
-    /// Bytes taken to be sent.
+    /// Bytes of output already taken.
     taken_bytes: u64,
     /// Messages to send that wait for the other side's key.
     waiting: Vec<(Command, Vec<u8>)>,
@@ -165,17 +166,17 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Speaks v1 and expects v1.
+    /// Uses v1 and expects v1.
     pub fn v1(magic: [u8; 4]) -> Transport {
         Transport::new(magic, false, |_| Protocol::V1(V1::new(magic)))
     }
 
-    /// Speaks v2 to whom it connected to.
+    /// Uses v2, for an outgoing connection.
     pub fn v2_initiator(magic: [u8; 4], secrets: V2Secrets) -> Transport {
         Transport::new(magic, true, |out| Protocol::V2(Box::new(V2::new(magic, true, secrets, out))))
     }
 
-    /// Speaks what the other side, which connected, begins with.
+    /// Uses the protocol that the other side starts with, for an incoming connection.
     pub fn v2_responder(magic: [u8; 4], secrets: V2Secrets) -> Transport {
         Transport::new(magic, false, |out| Protocol::V2(Box::new(V2::new(magic, false, secrets, out))))
     }
@@ -187,7 +188,7 @@ impl Transport {
         Transport { magic, is_initiator, protocol, inbox, output, taken_bytes: 0, waiting, framed, failed: false }
     }
 
-    /// Takes bytes. An error ends the connection; messages that were complete before it can still be taken.
+    /// Processes received bytes. An error ends the connection; messages completed before it can still be taken.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
         if self.failed {
             return Err(TransportError::Failed);
@@ -213,34 +214,34 @@ impl Transport {
         Ok(())
     }
 
-    /// The next message received.
+    /// Takes the next received message.
     pub fn next_message(&mut self) -> Option<Received> {
         let message = self.inbox.messages.pop_front()?;
         self.inbox.bytes -= message.raw_size;
         Some(message)
     }
 
-    /// Messages received and not yet taken.
+    /// The number of received messages not yet taken.
     pub fn message_count(&self) -> usize {
         self.inbox.messages.len()
     }
 
-    /// Their bytes on the wire. Core stops reading from a peer above `-maxreceivebuffer` of them.
+    /// Bytes of these messages on the wire. Core stops reading from a peer when they exceed `-maxreceivebuffer`.
     pub fn message_bytes(&self) -> usize {
         self.inbox.bytes
     }
 
-    /// Bytes of messages that were dropped for their checksum or their name.
+    /// Bytes of messages dropped because of their checksum or their name.
     pub fn rejected_bytes(&self) -> u64 {
         self.inbox.rejected_bytes
     }
 
-    /// The messages that were dropped since the last call, for the log; the first of them if there are many.
+    /// Takes the messages dropped since the last call, for the log. If there are many, only the first ones.
     pub fn take_rejected(&mut self) -> Vec<RejectedMessage> {
         std::mem::take(&mut self.inbox.rejected)
     }
 
-    /// Frames a message. Before the other side's key is here, and while it is not known whether it speaks v1, the message waits.
+    /// Frames a message. Until the other side's key arrives, or it is known to use v1, the message waits.
     pub fn send(&mut self, command: Command, payload: &[u8]) {
         let before = self.output.len();
         match &mut self.protocol {
@@ -256,12 +257,12 @@ impl Transport {
         self.framed.push(Framed { command, size: self.output.len() - before, end });
     }
 
-    /// The messages that stand in the output which is taken next, for who counts what goes out.
+    /// Takes the list of messages in the output that is taken next, for counting sent messages.
     pub fn take_framed(&mut self) -> Vec<Framed> {
         std::mem::take(&mut self.framed)
     }
 
-    /// As [`Transport::send`] of a payload whose v1 checksum is known, such as a stored block.
+    /// Like [`Transport::send`], for a payload whose v1 checksum is known, such as a stored block.
     pub fn send_with_checksum(&mut self, command: Command, payload: &[u8], checksum: [u8; 4]) {
         match &self.protocol {
             Protocol::V1(_) => {
@@ -273,12 +274,13 @@ impl Transport {
         }
     }
 
-    /// As [`Transport::send`] of a typed message.
+    /// Like [`Transport::send`], for a typed message.
     pub fn send_message(&mut self, message: &Message) {
         self.send(message.command(), &message.payload());
     }
 
-    /// v2: sends a packet that the other side drops, so that sizes tell less; nothing while packets cannot be sent, and nothing in v1.
+    /// v2: sends a packet that the other side drops, to hide the sizes of messages. Does nothing until packets can be
+    /// sent, and nothing in v1.
     pub fn send_decoy(&mut self, contents: &[u8]) {
         if let Protocol::V2(v2) = &mut self.protocol {
             v2.send_decoy(contents, &mut self.output);
@@ -297,19 +299,19 @@ impl Transport {
         }
     }
 
-    /// The bytes to send since the last call.
+    /// Takes the bytes to send since the last call.
     pub fn take_output(&mut self) -> Vec<u8> {
         self.taken_bytes += self.output.len() as u64;
         self.framed.clear();
         std::mem::take(&mut self.output)
     }
 
-    /// Bytes that wait to be taken.
+    /// Number of bytes that wait to be taken.
     pub fn output_size(&self) -> usize {
         self.output.len()
     }
 
-    /// Bytes of memory that the message on its way takes (not those that are complete, nor the output).
+    /// Bytes of memory used by the incomplete message (without complete messages and the output).
     pub fn buffered_size(&self) -> usize {
         match &self.protocol {
             Protocol::V1(v1) => v1.buffered(),
@@ -325,7 +327,7 @@ impl Transport {
         }
     }
 
-    /// The id of a v2 session, equal on both sides and for nobody between them.
+    /// The id of a v2 session: equal on both sides unless a man in the middle terminates the encryption.
     pub fn session_id(&self) -> Option<[u8; 32]> {
         match &self.protocol {
             Protocol::V1(_) => None,
@@ -333,8 +335,8 @@ impl Transport {
         }
     }
 
-    /// After the connection was closed: whether to try again with v1, since the other side closed it without a byte after having been sent as many as a v1
-    /// header has (Core's `ShouldReconnectV1`).
+    /// After the connection was closed: whether to retry with v1, because the other side closed it without sending a
+    /// byte after at least the size of a v1 header was sent to it (Core's `ShouldReconnectV1`).
     pub fn should_reconnect_v1(&self) -> bool {
         let sent_header = self.taken_bytes >= v1::HEADER_SIZE as u64;
         matches!(&self.protocol, Protocol::V2(v2) if self.is_initiator && sent_header && v2.has_received_nothing())

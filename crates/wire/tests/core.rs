@@ -1,6 +1,8 @@
-//! Bitcoin Core's daemon as the other side of a connection on loopback: it understands all that we send, we all that it sends, in v1 and v2; and it fails to
-//! read exactly the payloads that we fail to read. Settings: `LYDIAN_JUDGE_SECONDS` bounds the time of that comparison (default 5), `LYDIAN_SEED` chooses its
-//! cases (default 1).
+//! Tests against Bitcoin Core's daemon on a loopback connection, in v1 and v2: it understands all messages we send, we
+//! understand all it sends, and it fails to read exactly the payloads that we fail to read.
+//!
+//! Settings: `LYDIAN_JUDGE_SECONDS` limits the duration of that comparison (default 5), `LYDIAN_SEED` selects its cases
+//! (default 1).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_oracle::{Daemon, or_skip};
@@ -65,12 +67,12 @@ impl Peer {
         self.stream.write_all(&out).unwrap();
     }
 
-    /// The next message, or none when the connection ends.
+    /// The next message, or `None` when the connection ends.
     fn next(&mut self) -> Option<Message> {
         loop {
             if let Some(received) = self.transport.next_message() {
                 let message = Message::decode_owned(&received.command, received.payload).unwrap();
-                // To peers that speak an old version it sends the last alert there was.
+                // To peers with an old version Core sends the final alert.
                 let known = !matches!(message, Message::Unknown { command, .. } if command.as_str() != "alert");
                 assert!(known, "{message:?}");
                 if let Message::Ping(nonce) = message {
@@ -102,7 +104,7 @@ impl Peer {
         }
     }
 
-    /// Version and verack, with everything that may stand between them.
+    /// Exchanges `version` and `verack`, and the messages allowed between them.
     fn shake_hands(&mut self, asks_first: bool) {
         if asks_first {
             self.send(&Message::Version(Box::new(version())));
@@ -126,11 +128,11 @@ impl Peer {
         self.send(&Message::Verack);
     }
 
-    /// Whether a ping is answered; false when the connection ends before.
+    /// Whether a ping is answered; false if the connection ends first.
     fn answers(&mut self, nonce: u64) -> bool {
         self.transport.send_message(&Message::Ping(Some(nonce)));
         let out = self.transport.take_output();
-        // Core may have closed it already.
+        // Core may already have closed the connection.
         let _ = self.stream.write_all(&out);
         loop {
             match self.next() {
@@ -170,7 +172,7 @@ fn connect(port: u16) -> TcpStream {
     TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).unwrap()
 }
 
-/// What Core says of its one peer.
+/// Core's information about its only peer.
 fn peer_info(daemon: &mut Daemon) -> Value {
     let answer = daemon.call("getpeerinfo", &json!([])).unwrap();
     assert_eq!(answer.as_array().map(Vec::len), Some(1), "{answer}");
@@ -206,7 +208,8 @@ fn fetch_chain(peer: &mut Peer, hashes: &[BlockHash]) -> Vec<Vec<u8>> {
     blocks
 }
 
-/// Every message that Core answers, and the answer; then every other, so that Core's log would tell of one it cannot read.
+/// Sends every message that Core answers and checks the answer; then every other, so that Core's log would show one
+/// that it cannot read.
 fn talk(peer: &mut Peer, hashes: &[BlockHash]) {
     let blocks = fetch_chain(peer, hashes);
     let tip = *hashes.last().unwrap();
@@ -270,7 +273,7 @@ fn talk(peer: &mut Peer, hashes: &[BlockHash]) {
     peer.ping(99);
 }
 
-/// The session id that both sides compute, or none.
+/// Compares the session id that both sides computed, if any.
 fn check_info(daemon: &mut Daemon, peer: &Peer) {
     let info = peer_info(daemon);
     assert_eq!(info["transport_protocol_type"], json!(peer.transport.kind().to_string()));
@@ -298,7 +301,7 @@ fn core_understands_us_and_we_core() {
         wait_until_alone(&mut daemon);
     }
 
-    // Core connects to us, and speaks what it is told to.
+    // Core connects to us with the requested transport.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let ours = listener.local_addr().unwrap().to_string();
     for (v2, kind) in [(true, TransportKind::V2), (false, TransportKind::V1)] {
@@ -317,13 +320,13 @@ fn core_understands_us_and_we_core() {
 
     let log = daemon.log_tail(4 << 20).unwrap();
     for sign in ["Exception '", "Misbehaving", "transport error", "Header error", "disconnecting peer"] {
-        // That we close the connection is no complaint.
+        // A connection closed by us is not a complaint.
         let line = log.lines().find(|line| line.contains(sign) && !line.contains("socket closed"));
         assert_eq!(line, None, "Core complains");
     }
 }
 
-/// A Core that speaks v1 alone closes without a byte, which says: try again with v1.
+/// A Core that supports only v1 closes the connection without sending a byte, which means: retry with v1.
 #[test]
 fn core_without_v2_makes_us_try_v1() {
     let port = free_port();
@@ -349,7 +352,7 @@ impl Random {
         usize::try_from(self.0 >> 33).unwrap() % limit
     }
 
-    /// Changes, cuts, lengthens; often where counts stand, at the beginning.
+    /// Changes, cuts or extends the payload, often near the beginning, where the counts are.
     fn damage(&mut self, payload: &mut Vec<u8>) {
         for _ in 0..=self.below(3) {
             let bytes = [0, 1, 2, 3, 0x7f, 0xfc, 0xfd, 0xfe, 0xff, u8::try_from(self.below(256)).unwrap()];
@@ -367,7 +370,7 @@ impl Random {
     }
 }
 
-/// Messages whose payload Core reads after the handshake, with lists of some entries.
+/// Messages whose payload Core reads after the handshake, with lists of several entries.
 fn readable(block: &[u8], header: Header, tx: &[u8]) -> Vec<Message> {
     let one =
         TimedAddress { time: 1, services: Services(9), endpoint: Endpoint::new(NetAddr::Ipv4([8, 8, 8, 8].into()), 1) };
@@ -418,7 +421,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
-/// What Core logs from here on.
+/// The part of Core's log written from now on.
 struct Log(std::fs::File);
 
 impl Log {
@@ -436,7 +439,7 @@ impl Log {
     }
 }
 
-/// Whether we cannot read it, and what Core must then do with the peer.
+/// Whether we fail to decode the payload, and what Core must then do with the peer.
 fn our_verdict(command: Command, payload: &[u8]) -> Option<Penalty> {
     match Message::decode(&command, payload) {
         Ok(Message::Block(bytes)) => block_size(&bytes).err().map(|_| Penalty::Ignore),
@@ -446,7 +449,8 @@ fn our_verdict(command: Command, payload: &[u8]) -> Option<Penalty> {
     }
 }
 
-/// Thousands of damaged payloads: Core throws for each that we call malformed and for no other, and ends the connection where we say so.
+/// Thousands of damaged payloads: Core throws exactly for those that we call malformed, and ends the connection where
+/// we expect it.
 /// checklist: 77, 85
 #[test]
 fn core_fails_to_read_what_we_fail_to_read() {
@@ -469,7 +473,7 @@ fn core_fails_to_read_what_we_fail_to_read() {
         let mut open = peer.take().unwrap_or_else(|| {
             let mut peer = Peer::new(connect(port), Transport::v1(MAGIC));
             peer.shake_hands(true);
-            // Without it Core does not look at compact blocks.
+            // Without it, Core does not process compact blocks.
             peer.send(&Message::SendCmpct(SendCmpct { high_bandwidth: false, version: CMPCTBLOCKS_VERSION }));
             peer.ping(u64::MAX);
             peer
@@ -495,7 +499,8 @@ fn core_fails_to_read_what_we_fail_to_read() {
     assert!(failed > 10 && ended > 3, "{failed} {ended}");
 }
 
-/// The same of `version`, each on its own connection: whether Core could read it is seen when a good one has followed.
+/// The same for `version`, each on its own connection. A valid one follows, which shows whether Core could read the
+/// first.
 #[test]
 fn core_fails_to_read_the_versions_that_we_fail_to_read() {
     const ROUNDS: u64 = 60;
@@ -526,7 +531,7 @@ fn core_fails_to_read_the_versions_that_we_fail_to_read() {
     assert!(failed > 10, "{failed}");
 }
 
-/// What Core takes for an address or a subnet, and how it prints it.
+/// Which texts Core accepts as an address or a subnet, and how it prints them.
 #[test]
 fn core_reads_and_prints_addresses_as_we_do() {
     let test = "core_reads_and_prints_addresses_as_we_do";

@@ -1,4 +1,4 @@
-//! Messages that other nodes' tests keep: read, and written back byte for byte.
+//! Messages from the tests of other nodes, decoded and encoded back byte for byte.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_wire::{Command, Message};
@@ -7,7 +7,8 @@ use lydian_wire::{Command, Message};
 #[path = "../../../testdata/locate.rs"]
 mod locate;
 
-/// bcoin's real messages: a compact block of mainnet and one of testnet, and a block of which a filter chose transactions.
+/// bcoin's real messages: a compact block of mainnet, one of testnet, and a block with transactions selected by a
+/// filter.
 #[test]
 fn bcoins_messages_round_trip() {
     let cases = [

@@ -1,10 +1,12 @@
-//! Base32 of RFC 4648 in small letters without padding, for onion and I2P addresses. Input: bytes or text. Output: the other.
+//! Base32 of RFC 4648 in lower case without padding, for onion and I2P addresses. Input: bytes or text. Output: the
+//! other.
 //!
-//! Invariants: the bits that are left over are zero (Core's `ConvertBits` with `pad` false demands it), capital letters are read too. Total on any text.
+//! Invariants: leftover bits are zero (required by Core's `ConvertBits` with `pad` false); upper case is also accepted.
+//! Total on any text.
 
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Text of the bytes, not padded.
+/// Encodes bytes as text, without padding.
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(5) * 8);
     let (mut bits, mut held) = (0u32, 0u32);
@@ -22,7 +24,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// `N` bytes of text that holds exactly them.
+/// Decodes text that holds exactly `N` bytes.
 pub(super) fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != (N * 8).div_ceil(5) {
         return None;

@@ -1,7 +1,8 @@
 //! Addresses as bytes: the old encoding (16 bytes, IPv6), that of BIP-0155, and Core's form for files.
 //!
-//! Input: a [`Reader`]. Output: an address, or an [`AddressDecodeError`]. Invariants: an address of an unknown network, and an IPv4 or TORv2 address in the
-//! disguise of IPv6 under BIP-0155, is read as `::`, which is not valid; one of a known network with a wrong length is an error. No allocation.
+//! Input: a [`Reader`]. Output: an address, or a [`DecodeError`]. Invariants: under BIP-0155, an address of an unknown
+//! network and an IPv4 or TORv2 address embedded in IPv6 are read as `::`, which is not valid; an address of a known
+//! network with a wrong length is an error. No allocation.
 
 use super::{Endpoint, INTERNAL_IN_IPV6_PREFIX, NetAddr, Services, TORV2_IN_IPV6_PREFIX};
 use crate::error::DecodeError;
@@ -9,19 +10,19 @@ use crate::limits::ADDRV2_SIZE_MAX;
 use lydian_primitives::{Reader, write_compact_size};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// How addresses stand in a message.
+/// The encoding of addresses in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// 16 bytes, services as 8 bytes (`addr`, `version`).
+    /// 16-byte addresses, services as 8 bytes (`addr`, `version`).
     V1,
     /// BIP-0155 (`addrv2`).
     V2,
 }
 
-/// An address with what is said of it: Core's `CAddress`.
+/// An address with the time and services announced for it: Core's `CAddress`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedAddress {
-    /// Seconds since 1970 when it was last seen, as told.
+    /// When it was last seen according to the sender, in seconds since 1970.
     pub time: u32,
     pub services: Services,
     pub endpoint: Endpoint,
@@ -126,7 +127,8 @@ impl TimedAddress {
         self.endpoint.encode(out, encoding);
     }
 
-    /// As it stands in `peers.dat` and `anchors.dat`: the form names its encoding itself. `permitted` V1 refuses BIP-0155.
+    /// Reads the form of `peers.dat` and `anchors.dat`, which declares its own encoding. If `permitted` is V1, BIP-0155
+    /// is refused.
     pub fn decode_disk(reader: &mut Reader<'_>, permitted: Encoding) -> Result<TimedAddress, DecodeError> {
         let version = reader.u32()?;
         let encoding = match (version & !DISK_VERSION_IGNORE_MASK, permitted) {

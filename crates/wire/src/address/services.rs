@@ -1,9 +1,9 @@
-//! Core's `ServiceFlags`: what a peer says that it serves. Input: 64 bits. Output: names. Unknown bits are kept.
+//! Core's `ServiceFlags`: the services that a peer advertises. Input: 64 bits. Output: names. Unknown bits are kept.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
-/// Bits of services; combine with `|`.
+/// Service bits; combine them with `|`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Services(pub u64);
 
@@ -19,7 +19,7 @@ impl Services {
     pub const COMPACT_FILTERS: Services = Services(1 << 6);
     /// Serves the last 288 blocks (BIP-0159).
     pub const NETWORK_LIMITED: Services = Services(1 << 10);
-    /// Speaks the v2 transport (BIP-0324).
+    /// Supports the v2 transport (BIP-0324).
     pub const P2P_V2: Services = Services(1 << 11);
 
     /// Whether all bits of `other` are set.
@@ -32,7 +32,7 @@ impl Services {
         self.contains(Services::NETWORK) || self.contains(Services::NETWORK_LIMITED)
     }
 
-    /// Names of the bits that are set: Core's `serviceFlagsToStr`.
+    /// Names of the set bits: Core's `serviceFlagsToStr`.
     pub fn names(self) -> Vec<String> {
         let set = (0..64).filter(|bit| self.0 >> bit & 1 == 1);
         set.map(|bit| match Services(1 << bit) {

@@ -1,27 +1,28 @@
-//! A network and its mask: Core's `CSubNet`, for bans, whitelists and who may call the RPC server.
+//! A network and its mask: Core's `CSubNet`, for bans, whitelists and access to the RPC server.
 //!
-//! Input: text (`1.2.3.0/24`, `1.2.3.0/255.255.255.0`, one address). Output: whether an address is in it, and its text as Core prints it.
-//! Invariants: bits outside the mask are zero; onion, I2P and CJDNS addresses are subnets of one.
+//! Input: text (`1.2.3.0/24`, `1.2.3.0/255.255.255.0`, one address). Output: whether it contains an address, and its
+//! text as printed by Core. Invariants: bits outside the mask are zero; onion, I2P and CJDNS subnets contain a single
+//! address.
 
 use super::{AddressError, NetAddr};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Core's `CSubNet`, valid ones only. Ordered as Core orders them.
+/// Core's `CSubNet`, valid ones only. Ordered as in Core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subnet {
     network: NetAddr,
-    /// Bits of the prefix; 0 where there is no mask.
+    /// Length of the prefix in bits; 0 if the network has no mask.
     bits: u8,
 }
 
-/// Why text is no subnet.
+/// Why text is not a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubnetError {
-    /// What stands before the slash is no address.
+    /// The text before the slash is not an address.
     Address(AddressError),
-    /// What stands behind the slash is neither a number of bits nor a mask of the same kind of address.
+    /// The text after the slash is neither a number of bits nor a mask of the same kind of address.
     Mask,
 }
 
@@ -29,7 +30,7 @@ impl fmt::Display for SubnetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SubnetError::Address(error) => error.fmt(f),
-            SubnetError::Mask => f.write_str("neither a number of bits nor a netmask behind the slash"),
+            SubnetError::Mask => f.write_str("neither a number of bits nor a netmask after the slash"),
         }
     }
 }
@@ -37,7 +38,7 @@ impl fmt::Display for SubnetError {
 impl std::error::Error for SubnetError {}
 
 impl Subnet {
-    /// The first `bits` of an IPv4 or IPv6 address.
+    /// The subnet of the first `bits` bits of an IPv4 or IPv6 address.
     pub fn new(addr: NetAddr, bits: u8) -> Result<Subnet, SubnetError> {
         let network = match addr {
             NetAddr::Ipv4(ip) if bits <= 32 => {
@@ -53,7 +54,7 @@ impl Subnet {
         Ok(Subnet { network, bits })
     }
 
-    /// The one address; none for names.
+    /// The subnet of a single address. `None` for names.
     pub fn single(addr: NetAddr) -> Option<Subnet> {
         match addr {
             NetAddr::Ipv4(_) => Some(Subnet { network: addr, bits: 32 }),
@@ -74,7 +75,7 @@ impl Subnet {
         }
     }
 
-    /// Bits of the prefix; 0 where an address has no prefixes.
+    /// Length of the prefix in bits; 0 for addresses without prefixes.
     pub fn bits(&self) -> u8 {
         self.bits
     }
@@ -84,7 +85,7 @@ impl Subnet {
         self.network
     }
 
-    /// Core's `LookupSubNet`; `with_cjdns` where that network can be reached.
+    /// Core's `LookupSubNet`. Set `with_cjdns` if that network can be reached.
     pub fn parse(text: &str, with_cjdns: bool) -> Result<Subnet, SubnetError> {
         let (addr, mask) = match text.rsplit_once('/') {
             Some((addr, mask)) => (addr, Some(mask)),
@@ -112,7 +113,7 @@ impl Subnet {
     }
 }
 
-/// The count of ones, if they all stand before the zeros.
+/// The number of ones, if they all precede the zeros.
 fn prefix_bits(mask: u128) -> Option<u8> {
     let ones = mask.leading_ones();
     (mask.checked_shl(ones).unwrap_or(0) == 0).then(|| u8::try_from(ones).ok()).flatten()

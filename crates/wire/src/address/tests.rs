@@ -13,7 +13,7 @@ const I2P: &str = "ukeu3k5oycgaauneqgtnvselmt4yemvoilkln7jpvamvfx7dnkdq.b32.i2p"
 
 #[test]
 fn text_is_read_and_printed_as_core_does() {
-    // From Core's netbase_tests and net_tests: text, as printed again.
+    // From Core's netbase_tests and net_tests: the input, and the text printed for it.
     let cases = [
         ("127.0.0.1", "127.0.0.1"),
         ("127.1", "127.0.0.1"),
@@ -46,13 +46,13 @@ fn text_is_read_and_printed_as_core_does() {
         "example.com",
         "1:2:3",
         "4294967296",
-        // The last letter of the checksum, the version, the suffix, the old kind.
+        // Wrong in the last letter of the checksum, the version, the suffix, and the old kind.
         "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscrye.onion",
         "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscsad.onion",
         "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.ONION",
         "6hzph5hv6337r6p2.onion",
         "ukeu3k5oycgaauneqgtnvselmt4yemvoilkln7jpvamvfx7dnkd.b32.i2p",
-        // A name in disguise is no address of anything.
+        // An embedded name is not an address.
         "fd6b:88c0:8724::1",
         "+1.2.3.4",
         "0x.1",
@@ -223,7 +223,7 @@ fn bip155_addresses_are_read_as_core_reads_them() {
     assert_eq!(decode(&i2p), Ok(addr(I2P)));
     let cjdns = hex("0610fc000001000200030004000500060007");
     assert_eq!(decode(&cjdns).unwrap().to_string(), "fc00:1:2:3:4:5:6:7");
-    // TORv2 and networks of the future are skipped.
+    // TORv2 and future networks are skipped.
     assert_eq!(decode(&hex("030af1f2f3f4f5f6f7f8f9fa")), Ok(NetAddr::UNSPECIFIED));
     assert_eq!(decode(&hex("aa0401020304")), Ok(NetAddr::UNSPECIFIED));
     assert_eq!(decode(&hex("aa00")), Ok(NetAddr::UNSPECIFIED));
@@ -335,7 +335,7 @@ proptest! {
         let back = TimedAddress::decode(&mut Reader::new(&out), Encoding::V1).unwrap();
         let kept = if addr.is_addr_v1_compatible() { addr } else { NetAddr::UNSPECIFIED };
         prop_assert_eq!(back, TimedAddress { endpoint: Endpoint { addr: kept, port }, ..one });
-        // Text, but for names; CJDNS is told from IPv6 by who reads it.
+        // Also as text, except names. Text does not distinguish CJDNS from IPv6.
         if !addr.is_internal() {
             let read: NetAddr = addr.to_string().parse().unwrap();
             let expected = if let NetAddr::Cjdns(ip) = addr { NetAddr::from_legacy_ipv6(ip.octets()) } else { addr };

@@ -1,19 +1,19 @@
-//! Addresses as text: what Core prints and what it reads without asking a name server.
+//! Addresses as text: the forms that Core prints, and those that it reads without a name server.
 //!
-//! Input: text of anybody. Output: an address, or which kind of text it is not. IPv4 is read as the C library reads it (`127.1`, `0x7f.1`), names are
-//! errors. Total.
+//! Input: untrusted text. Output: an address, or the reason why it is not one. IPv4 is parsed like in the C library
+//! (`127.1`, `0x7f.1`); names are errors. Total.
 
 use super::{Endpoint, NetAddr, base32, sha3::sha3_256};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// Why text is no address.
+/// Why text is not an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressError {
     /// Neither an IP address nor an onion or I2P address.
     NotAnAddress,
-    /// What follows the colon is not a port from 1 to 65535.
+    /// The text after the colon is not a port from 1 to 65535.
     NotAPort,
 }
 
@@ -21,14 +21,15 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             AddressError::NotAnAddress => "neither an IP address nor an onion or I2P address",
-            AddressError::NotAPort => "no port from 1 to 65535",
+            AddressError::NotAPort => "not a port from 1 to 65535",
         })
     }
 }
 
 impl std::error::Error for AddressError {}
 
-/// Core's `SplitHostPort`: host without its brackets, port (`default` if there is none), and whether what stands for a port is one.
+/// Core's `SplitHostPort`: the host without its brackets, the port (`default` if it is missing), and whether the port
+/// is valid.
 pub fn split_host_port(text: &str, default: u16) -> (&str, u16, bool) {
     let (mut host, mut port, mut is_valid) = (text, default, true);
     if let Some((front, back)) = text.rsplit_once(':') {
@@ -49,7 +50,7 @@ fn unbracketed(host: &str) -> &str {
 }
 
 impl Endpoint {
-    /// Text with or without a port: Core's `Lookup` that may not ask a name server.
+    /// Parses an address with or without a port: Core's `Lookup` without name resolution.
     pub fn parse(text: &str, port_default: u16) -> Result<Endpoint, AddressError> {
         let (host, port, is_valid) = split_host_port(text, port_default);
         if !is_valid {
@@ -79,7 +80,7 @@ fn onion(text: &str) -> Option<NetAddr> {
     (bytes[32..] == onion_tail(&key)).then_some(NetAddr::TorV3(key))
 }
 
-/// Checksum and version of an onion service.
+/// Checksum and version of an onion address.
 fn onion_tail(key: &[u8; 32]) -> [u8; 3] {
     const VERSION: u8 = 3;
     let hash = sha3_256(&[b".onion checksum", key, &[VERSION]]);
@@ -95,7 +96,8 @@ fn i2p(text: &str) -> Option<NetAddr> {
     base32::decode(name).map(NetAddr::I2p)
 }
 
-/// IPv4 of one to four numbers, decimal, octal (`0`) or hexadecimal (`0x`); the last fills the bytes that are left.
+/// Parses IPv4 as one to four numbers, decimal, octal (`0`) or hexadecimal (`0x`). The last number fills the remaining
+/// bytes.
 fn inet_aton(text: &str) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = text.split('.').collect();
     let (last, front) = parts.split_last()?;
@@ -142,7 +144,7 @@ impl fmt::Display for NetAddr {
 /// RFC 5952 without the dotted form that the standard library prints for mapped addresses.
 fn ipv6(ip: &Ipv6Addr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let groups = ip.segments();
-    // The longest run of zeros, the first of several.
+    // The longest run of zeros, or the first of several.
     let (mut start, mut count, mut run) = (0, 0, 0);
     for (index, group) in groups.iter().enumerate() {
         run = if *group == 0 { run + 1 } else { 0 };

@@ -46,7 +46,7 @@ fn a_block_is_put_together_from_what_is_at_hand_and_what_is_asked_for() {
     let compact = round_trip(&CompactBlock::new(&block, 99));
     assert_eq!((compact.tx_count(), compact.prefilled.len()), (50, 1));
     let txs = at_hand(&block);
-    // Everything, nothing, and every third.
+    // All of them, none, and every third.
     for step in [1, 1000, 3] {
         let some = txs.iter().skip(1).step_by(step).cloned();
         let partial = PartialBlock::new(&compact, some).unwrap();
@@ -59,7 +59,7 @@ fn a_block_is_put_together_from_what_is_at_hand_and_what_is_asked_for() {
     }
 }
 
-/// A short id is the first six bytes of SipHash under the SHA-256 of header and nonce: computed here in another way.
+/// A short id is the first six bytes of SipHash under the SHA-256 of header and nonce. Computed here in another way.
 #[test]
 fn short_ids_are_bip152s() {
     let block = block(3);
@@ -72,7 +72,7 @@ fn short_ids_are_bip152s() {
     assert_eq!(compact.short_id(&wtxid), id);
 }
 
-/// Ids that collide fail without blame; a transaction beside the one meant is not taken.
+/// Colliding ids fail without blaming the peer, and a transaction that collides with the intended one is not used.
 /// checklist: 82, 69
 #[test]
 fn collisions_fail_and_blame_nobody() {
@@ -80,7 +80,8 @@ fn collisions_fail_and_blame_nobody() {
     let mut compact = CompactBlock::new(&block, 1);
     compact.short_ids[3] = compact.short_ids[1];
     assert_eq!(PartialBlock::new(&compact, at_hand(&block)).err(), Some(CompactError::Failed));
-    // Two at hand with one id: asked for, and a third does not help. Twice the same transaction is no doubt.
+    // Two different transactions with one id: requested, and a third does not help. The same transaction twice is not
+    // ambiguous.
     let compact = CompactBlock::new(&block, 1);
     let txs = at_hand(&block);
     let missing = |hand: &[usize]| {
@@ -91,7 +92,7 @@ fn collisions_fail_and_blame_nobody() {
     assert_eq!(missing(&[1, 1]), [2, 3, 4, 5]);
     assert_eq!(missing(&[1, 2]), [1, 2, 3, 4, 5]);
     assert_eq!(missing(&[1, 2, 1, 3]), [1, 2, 3, 4, 5]);
-    // Blocktxn with too few or too many.
+    // A `blocktxn` with too few or too many transactions.
     let partial = PartialBlock::new(&compact, std::iter::empty::<(Wtxid, Vec<u8>)>()).unwrap();
     let answer = BlockTransactions::new(&block, &partial.request()).unwrap();
     assert_eq!(partial.clone().fill(&answer.txs[1..]), Err(CompactError::Invalid));
@@ -143,7 +144,7 @@ fn sixteen_bits_count_the_transactions() {
     assert_eq!(read(with(COMPACT_TX_COUNT_MAX + 1)), Err(DecodeError::IndexOverflow));
     let above = PartialBlock::new(&with(COMPACT_TX_COUNT_MAX + 1), std::iter::empty::<(Wtxid, Vec<u8>)>());
     assert_eq!(above.err(), Some(CompactError::Invalid));
-    // An index of a prefilled transaction, and one that is asked for.
+    // An index of a prefilled transaction, and a requested one.
     let mut payload = good.header.to_bytes().to_vec();
     payload.extend_from_slice(&[0; 9]);
     payload.extend_from_slice(&[1, 0xfe, 0, 0, 1, 0]);

@@ -1,9 +1,11 @@
-//! Names of messages as they stand on the wire. Input: 12 bytes or text. Output: a [`Command`]. Invariants: printable ASCII, then zeros, so that a
-//! command can be shown; every name that Core knows is a constant, in Core's order.
+//! Message names in their wire form. Input: 12 bytes or text. Output: a [`Command`].
+//!
+//! Invariants: printable ASCII, then zeros, so a command can be printed; every name that Core knows is a constant, in
+//! Core's order.
 
 use std::fmt;
 
-/// The name of a message: up to 12 printable letters.
+/// The name of a message: up to 12 printable characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Command([u8; 12]);
 
@@ -28,7 +30,7 @@ commands! {
 }
 
 impl Command {
-    /// The name without letters, which no message has.
+    /// The name of length zero, which no message has.
     pub(crate) const EMPTY: Command = Command([0; 12]);
 
     const fn padded(text: &str) -> Command {
@@ -40,19 +42,19 @@ impl Command {
         Command(padded)
     }
 
-    /// The name of the text, if it can stand in a message.
+    /// Creates the name from text; `None` if it cannot be sent in a message.
     pub fn new(text: &str) -> Option<Command> {
         let mut padded = [0; 12];
         padded.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
         if text.contains('\0') { None } else { Command::from_wire(padded) }
     }
 
-    /// As received by v1: Core's `IsMessageTypeValid`.
+    /// Decodes a name received by v1: Core's `IsMessageTypeValid`.
     pub fn from_wire(bytes: [u8; 12]) -> Option<Command> {
         Command::up_to(bytes, 0x7e)
     }
 
-    /// As received by v2, where Core lets 0x7f pass too.
+    /// Decodes a name received by v2, where Core also accepts 0x7f.
     pub fn from_wire_v2(bytes: [u8; 12]) -> Option<Command> {
         Command::up_to(bytes, 0x7f)
     }
@@ -64,14 +66,14 @@ impl Command {
         valid.then_some(Command(bytes))
     }
 
-    /// The 12 bytes.
+    /// The 12 bytes of the wire form.
     pub fn to_wire(self) -> [u8; 12] {
         self.0
     }
 
     pub fn as_str(&self) -> &str {
         let size = self.0.iter().position(|byte| *byte == 0).unwrap_or(12);
-        // Printable ASCII: what every constructor checks.
+        // Every constructor ensures printable ASCII.
         std::str::from_utf8(&self.0[..size]).unwrap_or_default()
     }
 }

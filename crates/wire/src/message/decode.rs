@@ -1,4 +1,7 @@
-//! Payload to [`Message`]. Total; the order of reading and checking is that of Core's `ProcessMessage`, so that of two faults the same one counts.
+//! Decodes a payload into a [`Message`]. Total.
+//!
+//! The order of reading and checking is that of Core's `ProcessMessage`, so that of two errors the same one is
+//! reported.
 
 use super::payload::{
     CFCheckpt, CFHeaders, CFilter, Feature, FilterLoad, FilterRange, GetCFCheckpt, Inv, InvType, Locator, MerkleBlock,
@@ -16,7 +19,7 @@ use crate::limits::{
 use lydian_primitives::{Amount, BlockHash, Header, ParseError, Reader, block, transaction};
 
 impl Message {
-    /// The message of a payload that another keeps: copies blocks and transactions.
+    /// Decodes a borrowed payload. Copies blocks and transactions.
     pub fn decode(command: &Command, payload: &[u8]) -> Result<Message, DecodeError> {
         match *command {
             Command::BLOCK => Ok(Message::Block(payload.to_vec())),
@@ -24,7 +27,7 @@ impl Message {
         }
     }
 
-    /// The message of a payload that is given away: a block is not copied.
+    /// Decodes an owned payload. A block is not copied.
     pub fn decode_owned(command: &Command, payload: Vec<u8>) -> Result<Message, DecodeError> {
         match *command {
             Command::BLOCK => Ok(Message::Block(payload)),
@@ -33,8 +36,8 @@ impl Message {
     }
 }
 
-/// Bytes of the block that a `block` payload begins with; an error is what Core ignores the message for. One pass over the bytes without a hash: call it
-/// when parsing found bytes left over.
+/// Returns the size of the block at the beginning of a `block` payload. An error means that Core ignores the message.
+/// One pass over the bytes without hashing: call it if parsing found trailing bytes.
 pub fn block_size(payload: &[u8]) -> Result<usize, ParseError> {
     block::scan_prefix(payload)
 }
@@ -104,7 +107,8 @@ fn decode_fields(command: &Command, payload: &[u8]) -> Result<Message, DecodeErr
     })
 }
 
-/// Core reads the whole list and then looks at its length, so a list that is cut off is malformed whatever it declared.
+/// Core reads the whole list and then checks its length, so a list that is cut off is malformed whatever length it
+/// declared.
 fn check_count(command: &Command, count: usize, limit: usize) -> Result<(), DecodeError> {
     if count > limit { Err(DecodeError::TooMany { command: *command, count, limit }) } else { Ok(()) }
 }
@@ -142,7 +146,8 @@ fn locator(command: &Command, reader: &mut Reader<'_>) -> Result<Locator, Decode
     Ok(Locator { hashes, stop })
 }
 
-/// Unlike other lists, its length is looked at before its entries. The count of transactions behind each header may be any number.
+/// Unlike for other lists, the length is checked before the entries. The transaction count after each header may be any
+/// number.
 fn headers(command: &Command, reader: &mut Reader<'_>) -> Result<Vec<Header>, DecodeError> {
     let count = reader.compact_size()?;
     check_count(command, count, HEADERS_COUNT_MAX)?;
@@ -197,7 +202,7 @@ fn filter_range(reader: &mut Reader<'_>) -> Result<FilterRange, DecodeError> {
     Ok(FilterRange { filter_type: reader.u8()?, start_height: reader.u32()?, stop_hash: BlockHash(reader.array()?) })
 }
 
-/// The one message that must end with its last field.
+/// The only message that must end with its last field.
 fn feature(reader: &mut Reader<'_>) -> Option<Feature> {
     let id = limited(reader, FEATURE_ID_SIZE_MAX).ok()?.to_vec();
     let data = limited(reader, FEATURE_DATA_SIZE_MAX).ok()?.to_vec();

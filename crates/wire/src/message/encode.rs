@@ -1,4 +1,7 @@
-//! [`Message`] to payload. Writes what it is given: that a list is within its limit, and that `addr` names only addresses it can hold, is the sender's part.
+//! Encodes a [`Message`] as its payload.
+//!
+//! Writes any value: the sender must ensure that a list is within its limit, and that `addr` contains only addresses
+//! that it can represent.
 
 use super::payload::{FilterRange, Inv, Locator};
 use super::{Message, PROTOCOL_VERSION};
@@ -120,7 +123,7 @@ fn hashes(out: &mut Vec<u8>, list: &[[u8; 32]]) {
 }
 
 fn write_locator(out: &mut Vec<u8>, locator: &Locator) {
-    // What Core writes; nobody reads it.
+    // The value that Core writes; no node reads it.
     const DUMMY_VERSION: i32 = PROTOCOL_VERSION - 1;
     out.extend_from_slice(&DUMMY_VERSION.to_le_bytes());
     write_compact_size(out, locator.hashes.len());

@@ -1,9 +1,10 @@
-//! The payloads of messages that are lists or a few fields. Data only; how they are read and written stands in `message/{decode,encode}.rs`.
+//! The payloads of messages that are lists or a few fields. Data only; `message/{decode,encode}.rs` read and write
+//! them.
 
 use lydian_primitives::{BlockHash, Header};
 use std::fmt;
 
-/// What an [`Inv`] names: Core's `GetDataMsg`. Any number may arrive.
+/// The type of an [`Inv`]: Core's `GetDataMsg`. May have any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InvType(pub u32);
 
@@ -27,11 +28,11 @@ impl InvType {
     }
 }
 
-/// The name of a block or a transaction: Core's `CInv`.
+/// Identifies a block or a transaction: Core's `CInv`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Inv {
     pub kind: InvType,
-    /// A block hash, txid or wtxid, by kind.
+    /// A block hash, txid or wtxid, depending on `kind`.
     pub hash: [u8; 32],
 }
 
@@ -56,21 +57,21 @@ impl fmt::Display for Inv {
     }
 }
 
-/// `getblocks` and `getheaders`: what the sender has, newest first, and where to stop.
+/// `getblocks` and `getheaders`: the blocks that the sender has, newest first, and where to stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Locator {
     pub hashes: Vec<BlockHash>,
-    /// Zero: as far as one message goes.
+    /// If zero, as many as fit in one message.
     pub stop: BlockHash,
 }
 
-/// `merkleblock`: a block of which a filter chose some transactions (BIP-0037).
+/// `merkleblock`: a block with the transactions that a filter selected (BIP-0037).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleBlock {
     pub header: Header,
     pub tx_count: u32,
     pub hashes: Vec<[u8; 32]>,
-    /// Eight flags a byte, the lowest bit first.
+    /// Eight flags per byte, the lowest bit first.
     pub flags: Vec<u8>,
 }
 
@@ -83,11 +84,11 @@ pub struct FilterLoad {
     pub flags: u8,
 }
 
-/// `sendcmpct`: compact blocks are understood, and whether they may come unasked (BIP-0152).
+/// `sendcmpct`: the sender supports compact blocks; also whether they may be sent unrequested (BIP-0152).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendCmpct {
     pub high_bandwidth: bool,
-    /// Core speaks [`CMPCTBLOCKS_VERSION`] alone and ignores the message with any other.
+    /// Core supports only [`CMPCTBLOCKS_VERSION`] and ignores the message with any other version.
     pub version: u64,
 }
 
@@ -119,14 +120,14 @@ pub struct CFHeaders {
     pub filter_hashes: Vec<[u8; 32]>,
 }
 
-/// `getcfcheckpt`: asks for every thousandth filter header.
+/// `getcfcheckpt`: requests every thousandth filter header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetCFCheckpt {
     pub filter_type: u8,
     pub stop_hash: BlockHash,
 }
 
-/// `cfcheckpt`: those headers.
+/// `cfcheckpt`: the requested headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CFCheckpt {
     pub filter_type: u8,
@@ -134,7 +135,7 @@ pub struct CFCheckpt {
     pub headers: Vec<[u8; 32]>,
 }
 
-/// `sendtxrcncl`: transactions may be reconciled (BIP-0330).
+/// `sendtxrcncl`: the sender supports transaction reconciliation (BIP-0330).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendTxRcncl {
     pub version: u32,

@@ -123,8 +123,8 @@ fn every_message_round_trips() {
     }
 }
 
-/// Cut anywhere, a message is malformed and costs the peer nothing, but where Core does without the fields that are missing; what follows the last field is
-/// ignored.
+/// Cut anywhere, a message is malformed and the peer is not punished, except where Core does not need the missing
+/// fields. Bytes after the last field are ignored.
 /// checklist: 77
 #[test]
 fn messages_are_read_by_prefix_as_core_reads_them() {
@@ -173,7 +173,8 @@ fn old_versions_leave_fields_out() {
     for cut in [45, 47, 72, 79, 81, agent_at + 16] {
         assert!(decode(Command::VERSION, &payload[..cut]).is_err(), "{cut}");
     }
-    // Any byte but zero asks for transactions; a peer too old to be served need not say more than its address.
+    // Any nonzero byte requests transactions. A peer that is too old to be served may end its message after the
+    // address.
     let last = payload.len() - 1;
     let asks = [&payload[..last], &[9]].concat();
     assert!(matches!(decode(Command::VERSION, &asks), Ok(Message::Version(version)) if version.relay));
@@ -181,7 +182,8 @@ fn old_versions_leave_fields_out() {
     assert!(matches!(decode(Command::VERSION, &ancient), Ok(Message::Version(version)) if version.version == 31_799));
 }
 
-/// CVE-2024-52912: a time far in the past or in the future must not overflow what is computed from it. A negative one becomes zero.
+/// CVE-2024-52912: a time far in the past or the future must not overflow computations based on it. A negative time
+/// becomes zero.
 /// checklist: 61
 #[test]
 fn times_of_version_are_not_negative() {
@@ -221,7 +223,7 @@ fn check_limit(message: impl Fn(usize) -> Message, limit: usize, penalty: Penalt
     let error = DecodeError::TooMany { command, count: limit + 1, limit };
     assert_eq!(decode(command, &payload), Err(error));
     assert_eq!(error.penalty(), penalty);
-    // The same count, but cut off: Core fails to read it and says nothing; only of headers it looks at the count first.
+    // The same count, but cut off: Core fails to read it and logs nothing. Only for headers it checks the count first.
     let cut = decode(command, &payload[..payload.len() - 1]);
     match cut {
         Err(DecodeError::TooMany { .. }) => assert_eq!(command, Command::HEADERS),
@@ -309,7 +311,7 @@ fn single_fields_have_cores_rules() {
     assert_eq!(decode(Command::PING, &[]), Ok(Message::Ping(None)));
     assert!(decode(Command::PING, &[1; 7]).is_err());
     assert_eq!(decode(Command::PONG, &[1; 7]), Ok(Message::Pong(None)));
-    // The count of transactions behind a header is ignored, whatever it is.
+    // The transaction count after a header is ignored, whatever its value.
     let mut headers = Message::Headers(vec![header(4)]).payload();
     headers[81] = 200;
     assert_eq!(decode(Command::HEADERS, &headers), Ok(Message::Headers(vec![header(4)])));
@@ -320,7 +322,7 @@ fn single_fields_have_cores_rules() {
     assert!(InvType::WITNESS_TX.is_gen_tx() && !InvType::BLOCK.is_gen_tx() && InvType::CMPCT_BLOCK.is_gen_block());
 }
 
-/// A declared count costs nothing until the bytes are there.
+/// A declared count costs nothing until the bytes arrive.
 /// checklist: 66
 #[test]
 fn declared_counts_reserve_nothing() {
@@ -333,7 +335,7 @@ fn declared_counts_reserve_nothing() {
     }
 }
 
-/// The real messages of btcd's and the BIPs' examples: bytes that others wrote.
+/// Messages written by other software: a Core fixture, the protocol documentation and an example of BIP-0037.
 #[test]
 fn messages_that_others_wrote() {
     // Core's fixture of three addresses (net_tests): ::1 at port 0, ::1 at port 0x00f1, ::1 at port 0xf1f2.
@@ -376,7 +378,7 @@ proptest! {
     #[test]
     fn any_payload_is_read_or_refused(command in select(Command::ALL), payload in vec(any::<u8>(), 0..400)) {
         if let Ok(message) = decode(command, &payload) {
-            // What was read is written, and read again as the same.
+            // A decoded message is encoded, and decodes to the same message.
             prop_assert_eq!(message.command(), command);
             prop_assert_eq!(decode(command, &message.payload()), Ok(message));
         }

@@ -1,6 +1,8 @@
-//! `version`: who a peer says it is. Input: the payload. Output: [`Version`], with Core's defaults for the fields that old peers leave out.
+//! `version`: the first message of a peer. Input: the payload. Output: [`Version`], with Core's defaults for the fields
+//! that old peers omit.
 //!
-//! Invariants: the time is not negative; what peers older than Core accepts say after their address is not read. Total.
+//! Invariants: the time is not negative; for peers that are too old for Core, the fields after the receiver's address
+//! are not read. Total.
 
 use crate::address::{Encoding, Endpoint, Services};
 use crate::codec::limited;
@@ -9,11 +11,11 @@ use crate::limits::USER_AGENT_SIZE_MAX;
 use lydian_primitives::Reader;
 use lydian_primitives::build::write_var_bytes;
 
-/// The version this software speaks: Core's `PROTOCOL_VERSION`.
+/// The protocol version of this software: Core's `PROTOCOL_VERSION`.
 pub const PROTOCOL_VERSION: i32 = 70017;
-/// Peers below are disconnected: Core's `MIN_PEER_PROTO_VERSION`.
+/// Peers with a lower version are disconnected: Core's `MIN_PEER_PROTO_VERSION`.
 pub const MIN_PEER_PROTO_VERSION: i32 = 31800;
-/// `ping` has a nonce, and is answered, above it.
+/// Above this version, `ping` has a nonce and is answered.
 pub const BIP0031_VERSION: i32 = 60000;
 pub const SENDHEADERS_VERSION: i32 = 70012;
 pub const FEEFILTER_VERSION: i32 = 70013;
@@ -26,25 +28,25 @@ pub const FEATURE_VERSION: i32 = 70017;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub version: i32,
-    /// What the sender serves.
+    /// The services of the sender.
     pub services: Services,
     /// Seconds since 1970 by the sender's clock, not negative.
     pub time: i64,
-    /// What the sender believes that the receiver serves; nobody looks at it.
+    /// The services that the sender believes the receiver has; not used by any node.
     pub receiver_services: Services,
     /// The receiver's address as the sender sees it.
     pub receiver: Endpoint,
-    /// Tells a connection to oneself.
+    /// Detects connections to self.
     pub nonce: u64,
-    /// As sent: any bytes. Show [`Version::clean_user_agent`].
+    /// As sent: any bytes. For printing, use [`Version::clean_user_agent`].
     pub user_agent: Vec<u8>,
     pub start_height: i32,
-    /// Whether the sender wants transactions announced.
+    /// Whether the sender wants transaction announcements.
     pub relay: bool,
 }
 
 impl Version {
-    /// The user agent without what could harm a terminal or a log: Core's `SanitizeString`.
+    /// The user agent without characters that could harm a terminal or a log: Core's `SanitizeString`.
     pub fn clean_user_agent(&self) -> String {
         let safe = |byte: &&u8| byte.is_ascii_alphanumeric() || b" .,;-_/:?@()".contains(byte);
         self.user_agent.iter().filter(safe).map(|byte| char::from(*byte)).collect()

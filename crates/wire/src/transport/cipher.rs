@@ -1,8 +1,9 @@
-//! The cipher of BIP-0324: key exchange, key derivation, length cipher and packet cipher, with their changes of key.
+//! The cipher of BIP-0324: key exchange, key derivation, length cipher and packet cipher, with rekeying.
 //!
-//! Input: secrets of the caller, the other side's key, packets. Output: packets, and the session id. Invariants: packets are encrypted and decrypted in
-//! order, each once; a packet that is not authentic gives an error and no contents. The curve is libsecp256k1's, the ciphers are RustCrypto's. Cost:
-//! one ECDH a connection, one pass a packet, in place. No randomness of its own; must never be told to use secrets twice.
+//! Input: the caller's secrets, the other side's key, packets. Output: packets, and the session id. Invariants: packets
+//! are encrypted and decrypted in order, each once; a packet that is not authentic gives an error and no contents. The
+//! curve is libsecp256k1's, the ciphers are RustCrypto's. Cost: one ECDH per connection, one pass per packet, in place.
+//! No randomness of its own; must never be given the same secrets twice.
 
 use crate::limits::GARBAGE_SIZE_MAX;
 use chacha20::ChaCha20;
@@ -14,18 +15,18 @@ use secp256k1::SecretKey;
 use secp256k1::ellswift::{ElligatorSwift, Party};
 use std::fmt;
 
-/// Bytes of a public key in ElligatorSwift form.
+/// Size in bytes of a public key in ElligatorSwift encoding.
 pub(super) const KEY_SIZE: usize = 64;
 pub(super) const TERMINATOR_SIZE: usize = 16;
 pub(super) const LENGTH_SIZE: usize = 3;
 pub(super) const HEADER_SIZE: usize = 1;
 pub(super) const TAG_SIZE: usize = 16;
-/// Packets between two changes of key.
+/// Number of packets between two rekeyings.
 const REKEY_INTERVAL: u32 = 224;
-/// The bit of a packet's header that says: ignore the contents.
+/// The bit of a packet's header that marks its contents as ignored.
 const IGNORE_BIT: u8 = 0x80;
 
-/// The random bytes of one connection. They must come from a generator fit for keys and be used once.
+/// The random bytes of one connection. They must come from a cryptographic generator and be used only once.
 #[derive(Clone)]
 pub struct V2Secrets {
     key: SecretKey,
@@ -40,12 +41,12 @@ impl fmt::Debug for V2Secrets {
 }
 
 impl V2Secrets {
-    /// From a source of random bytes: key, entropy of its encoding, and 0 to 4,095 bytes of garbage.
+    /// Generates secrets from a source of random bytes: key, entropy of its encoding, and 0 to 4,095 bytes of garbage.
     pub fn generate(mut fill: impl FnMut(&mut [u8])) -> V2Secrets {
         let mut key = [0; 32];
         let key = loop {
             fill(&mut key);
-            // Fails for zero and beyond the group's order: never, with random bytes.
+            // Fails only for zero and values beyond the group order, which never happens with random bytes.
             if let Ok(key) = SecretKey::from_secret_bytes(key) {
                 break key;
             }
@@ -58,13 +59,14 @@ impl V2Secrets {
         V2Secrets { key, entropy, garbage }
     }
 
-    /// From given bytes, for vectors and tests; none if the key is no secret key or the garbage too long.
+    /// Uses the given bytes, for vectors and tests. `None` if the key is not a valid secret key or the garbage is too
+    /// long.
     pub fn from_parts(key: [u8; 32], entropy: [u8; 32], garbage: Vec<u8>) -> Option<V2Secrets> {
         let key = SecretKey::from_secret_bytes(key).ok()?;
         (garbage.len() <= GARBAGE_SIZE_MAX).then_some(V2Secrets { key, entropy, garbage })
     }
 
-    /// The key to send, and the garbage to send behind it.
+    /// The key to send, and the garbage to send after it.
     pub(super) fn into_handshake(self) -> (Handshake, Vec<u8>) {
         let ours = ElligatorSwift::from_seckey(self.key, Some(self.entropy));
         (Handshake { key: self.key, ours }, self.garbage)
@@ -88,7 +90,7 @@ impl Handshake {
         self.ours.to_array()
     }
 
-    /// The ciphers, once the other side's key is here. Any 64 bytes are a key.
+    /// Derives the ciphers from the other side's key. Any 64 bytes are a key.
     pub(super) fn finish(mut self, theirs: [u8; KEY_SIZE], initiator: bool, magic: [u8; 4]) -> Cipher {
         let theirs = ElligatorSwift::from_array(theirs);
         let (a, b, party) = match initiator {
@@ -121,7 +123,7 @@ impl Handshake {
     }
 }
 
-/// HMAC-SHA256 of parts that are joined; the key has at most 64 bytes.
+/// HMAC-SHA256 of the concatenated parts. The key has at most 64 bytes.
 fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let pad = |byte: u8| {
         let mut block = [byte; 64];
@@ -143,12 +145,12 @@ pub(super) struct Cipher {
     pub(super) session_id: [u8; 32],
 }
 
-/// A packet that was tampered with, or made with other keys.
+/// The packet was modified, or encrypted with other keys.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotAuthentic;
 
 impl Cipher {
-    /// Appends the packet of contents given in parts. At most 2^24 - 1 bytes.
+    /// Appends the packet for contents given in parts, of at most 2^24 - 1 bytes in total.
     pub(super) fn encrypt(&mut self, parts: &[&[u8]], aad: &[u8], ignore: bool, out: &mut Vec<u8>) {
         let size: usize = parts.iter().map(|part| part.len()).sum();
         assert!(size < 1 << 24, "three bytes hold the length of a packet");
@@ -164,14 +166,15 @@ impl Cipher {
         out.extend_from_slice(&tag);
     }
 
-    /// The length of the contents of the next packet.
+    /// Decrypts the length of the next packet's contents.
     pub(super) fn decrypt_length(&mut self, mut length: [u8; LENGTH_SIZE]) -> usize {
         self.receive_length.crypt(&mut length);
         let [a, b, c] = length;
         usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16
     }
 
-    /// Decrypts header, contents and tag in place; says whether the packet is to be ignored. The contents start behind the header.
+    /// Decrypts header, contents and tag in place. Returns whether the packet is to be ignored. The contents start
+    /// after the header.
     pub(super) fn decrypt(&mut self, packet: &mut [u8], aad: &[u8]) -> Result<bool, NotAuthentic> {
         let (body, tag) = packet.split_last_chunk_mut::<TAG_SIZE>().ok_or(NotAuthentic)?;
         self.receive_packet.decrypt(body, tag, aad)?;
@@ -191,7 +194,7 @@ impl fmt::Debug for Handshake {
     }
 }
 
-/// Core's `FSChaCha20`: one stream for 224 lengths, the next key from its end.
+/// Core's `FSChaCha20`: one stream for 224 lengths; the end of the stream is the next key.
 struct LengthCipher {
     stream: ChaCha20,
     chunks: u32,
@@ -216,7 +219,8 @@ impl LengthCipher {
     }
 }
 
-/// Core's `FSChaCha20Poly1305`: a nonce a packet, after 224 packets a key from a stream that no packet uses.
+/// Core's `FSChaCha20Poly1305`: one nonce per packet, and after 224 packets a new key from a stream that no packet
+/// uses.
 struct PacketCipher {
     aead: ChaCha20Poly1305,
     packets: u32,
@@ -230,7 +234,7 @@ impl PacketCipher {
 
     fn encrypt(&mut self, body: &mut [u8], aad: &[u8]) -> [u8; TAG_SIZE] {
         let nonce = nonce(self.packets, self.rekeys).into();
-        // Fails above 256 GB alone.
+        // Fails only above 256 GB.
         let tag = self.aead.encrypt_inout_detached(&nonce, aad, body.into()).map(Into::into);
         self.next_packet();
         tag.unwrap_or([0; TAG_SIZE])
@@ -246,7 +250,7 @@ impl PacketCipher {
     fn next_packet(&mut self) {
         self.packets += 1;
         if self.packets == REKEY_INTERVAL {
-            // The key stream from its second block on, which is what encrypting zeros gives.
+            // The key stream from its second block on, which is the result of encrypting zeros.
             let mut key = [0; 32];
             let nonce = nonce(u32::MAX, self.rekeys).into();
             let _ = self.aead.encrypt_inout_detached(&nonce, &[], key.as_mut_slice().into());

@@ -14,7 +14,7 @@ fn v2_pair(garbage_a: usize, garbage_b: usize) -> (Transport, Transport) {
     (Transport::v2_initiator(MAGIC, secrets(1, garbage_a)), Transport::v2_responder(MAGIC, secrets(2, garbage_b)))
 }
 
-/// Lets both sides talk until neither has anything to say.
+/// Exchanges bytes until neither side has output.
 fn settle(a: &mut Transport, b: &mut Transport) {
     loop {
         let (from_a, from_b) = (a.take_output(), b.take_output());
@@ -90,7 +90,7 @@ fn v1_of_another_network_ends_the_connection() {
     assert_eq!(receiver.receive(&bytes), Err(TransportError::WrongMagic { magic: [0xfa, 0xbf, 0xb5, 0xdb] }));
     assert_eq!(receiver.receive(&[]), Err(TransportError::Failed));
     assert_eq!(messages(&mut receiver).len(), 1);
-    // The magic alone does not decide: the header is looked at when it is whole.
+    // The magic alone does not decide: the header is checked when it is complete.
     let mut receiver = Transport::v1(MAGIC);
     assert_eq!(receiver.receive(&[0; 23]), Ok(()));
     assert!(receiver.receive(&[0]).is_err());
@@ -116,7 +116,7 @@ fn v1_messages_have_a_limit() {
     }
 }
 
-/// CVE-2015-3641: what a peer declares costs nothing, what it sends at most twice its size.
+/// CVE-2015-3641: a declared size costs no memory, received bytes cost at most twice their size.
 /// checklist: 66
 #[test]
 fn buffers_grow_with_bytes_received() {
@@ -182,7 +182,7 @@ fn every_command_arrives_under_its_own_name() {
         names[36],
     ];
     for ((command, payload, raw_size), name) in sizes.into_iter().zip(names) {
-        // BIP-0324: number 0 and twelve letters, where there is no number.
+        // BIP-0324: messages without a short id are sent as id 0 and twelve characters.
         let prefix = if long.contains(&name) { 13 } else { 1 };
         assert_eq!((command, payload, raw_size), (name, vec![1, 2], 3 + 1 + prefix + 2 + 16));
     }
@@ -205,7 +205,8 @@ fn a_responder_speaks_v1_to_who_speaks_v1() {
         assert_eq!(v2.take_output(), frame(Command::VERACK, &[]));
         assert_eq!((v2.kind(), v2.session_id()), (TransportKind::V1, None));
     }
-    // A first message that is not `version` is taken for a key, and the answer is one: 64 bytes are awaited.
+    // A first message other than `version` is treated as a key, and the responder sends its own key and waits for 64
+    // bytes.
     let mut v2 = Transport::v2_responder(MAGIC, secrets(2, 0));
     v2.receive(&frame(Command::PING, &[1; 8])).unwrap();
     assert_eq!((v2.kind(), v2.output_size()), (TransportKind::Detecting, KEY_SIZE));
@@ -222,7 +223,7 @@ fn a_responder_knows_v1_of_another_network() {
     let mut single = Transport::v2_responder(MAGIC, secrets(2, 0));
     let results: Vec<_> = bytes.iter().map(|byte| single.receive(&[*byte])).collect();
     assert_eq!(results.iter().position(Result::is_err), Some(15));
-    // Who connected and is answered so does not look for it: any 64 bytes are a key.
+    // An initiator does not check for v1 in the answer: any 64 bytes are a key.
     let mut initiator = Transport::v2_initiator(MAGIC, secrets(1, 0));
     assert_eq!(initiator.receive(&bytes), Ok(()));
 }
@@ -243,13 +244,13 @@ fn an_initiator_tries_v1_when_nothing_came_back() {
     assert!(!b.should_reconnect_v1());
 }
 
-/// What a scripted peer sends, with the cipher in its hands.
+/// The cipher state of a scripted peer.
 struct Peer {
     cipher: super::cipher::Cipher,
 }
 
 impl Peer {
-    /// The other side of a fresh responder, after the key exchange: nothing of garbage or packets is sent yet.
+    /// The other side of a new responder after the key exchange. No garbage or packets are sent yet.
     fn facing_responder() -> (Peer, Transport) {
         let mut responder = Transport::v2_responder(MAGIC, secrets(2, 0));
         let (handshake, _) = secrets(1, 0).into_handshake();
@@ -293,7 +294,7 @@ fn garbage_received_has_a_limit() {
     assert_eq!(responder.receive(&[0]), Err(TransportError::MissingGarbageTerminator));
 }
 
-/// Decoys come before the version packet and between messages; the first packet, decoy or not, authenticates the garbage.
+/// Decoys may precede the version packet and any message. The first packet, even a decoy, authenticates the garbage.
 /// checklist: 81
 #[test]
 fn decoys_are_dropped() {
@@ -325,7 +326,7 @@ fn garbage_that_was_changed_is_noticed() {
     assert_eq!(responder.receive(&bytes), Err(TransportError::PacketNotAuthentic { size: 0 }));
 }
 
-/// Contents without a message, with a name that is not printable, or with a number nobody gave.
+/// Contents without a message, with an unprintable name, or with an id out of range.
 /// checklist: 85
 #[test]
 fn packets_without_a_name_are_dropped() {
@@ -339,7 +340,7 @@ fn packets_without_a_name_are_dropped() {
         assert_eq!(messages(&mut responder), [], "{contents:?}");
     }
     assert_eq!(responder.rejected_bytes(), 6 * 20 + 1 + 2 + 1 + 12 + 13);
-    // Numbers reserved are nobody's name, and the long form may say what has a number.
+    // Reserved ids have the empty name, and the long form may name a message that has an id.
     for (contents, name) in [
         (&[29u8, 1][..], Command::EMPTY),
         (&[36, 1], Command::EMPTY),
@@ -389,7 +390,7 @@ fn packets_that_were_changed_or_repeated_end_the_connection() {
     a.send(Command::PING, &[7; 8]);
     let packet = a.take_output();
     assert_eq!(b.receive(&packet), Ok(()));
-    // The length of the copy decrypts to something else, and whatever is waited for is not authentic.
+    // The length of the copy decrypts to another value, and the packet assembled from it is not authentic.
     let copies = packet.repeat(MESSAGE_SIZE_MAX / packet.len() + 2);
     assert!(b.receive(&copies).is_err());
     assert_eq!(messages(&mut b).len(), 1);
@@ -456,7 +457,7 @@ proptest! {
         receiver.send(Command::PING, &[1; 8]);
     }
 
-    /// Whatever is cut off or changed on a v1 connection, what arrives is some of what was sent.
+    /// However a v1 connection is cut off or changed, the received messages are among the sent ones.
     #[test]
     fn damage_makes_no_messages(at: prop::sample::Index, value: u8, truncate: bool) {
         let list = some_messages();
@@ -466,7 +467,7 @@ proptest! {
         let mut receiver = Transport::v1(MAGIC);
         let _ = receiver.receive(&bytes);
         for received in messages(&mut receiver) {
-            // A name is not covered by the checksum.
+            // The name is not covered by the checksum.
             prop_assert!(list.iter().any(|(_, payload)| *payload == received.1));
         }
     }

@@ -1,7 +1,9 @@
-//! The v1 transport: 24 bytes of header (magic, command, size, checksum), then the payload. Input: bytes in any cuts. Output: messages; frames.
+//! The v1 transport: 24 bytes of header (magic, command, size, checksum), then the payload.
 //!
-//! Invariants: a wrong magic or a size above the limit ends the connection, a wrong checksum or an unprintable command drops the one message, as in Core's
-//! `V1Transport`. Memory: at most twice the bytes received, and never more than the size declared. Cost: one copy and one double SHA-256 of the payload.
+//! Input: bytes in chunks of any size. Output: messages; frames. Invariants: a wrong magic or a size above the limit
+//! ends the connection, a wrong checksum or an unprintable command drops only that message, as in Core's `V1Transport`.
+//! Memory: at most twice the bytes received, and never more than the declared size. Cost: one copy and one double
+//! SHA-256 of the payload.
 
 use super::{Inbox, RejectedMessage, TransportError};
 use crate::limits::MESSAGE_SIZE_MAX;
@@ -10,7 +12,7 @@ use lydian_hash::sha256d;
 
 pub(super) const HEADER_SIZE: usize = 24;
 
-/// Receiving side of v1; sending needs no state.
+/// The receiving side of v1; sending needs no state.
 #[derive(Debug)]
 pub(super) struct V1 {
     magic: [u8; 4],
@@ -86,7 +88,7 @@ impl V1 {
     }
 }
 
-/// Appends to a buffer that is to hold `size` bytes at the end: it grows to twice what it holds, not beyond `size`.
+/// Appends to a buffer with a final size of `size` bytes. The buffer grows by doubling, but not beyond `size`.
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], size: usize) {
     let needed = buffer.len() + bytes.len();
     if needed > buffer.capacity() {
@@ -96,13 +98,13 @@ pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], size: usize) {
     buffer.extend_from_slice(bytes);
 }
 
-/// The first bytes of the double SHA-256.
+/// The first bytes of the payload's double SHA-256.
 pub fn checksum(payload: &[u8]) -> [u8; 4] {
     let [a, b, c, d, ..] = sha256d(payload);
     [a, b, c, d]
 }
 
-/// Appends the frame of a message. A payload above the limit is the caller's bug: every peer would disconnect.
+/// Appends the frame of a message. A payload above the limit is a bug of the caller: every peer would disconnect.
 pub(super) fn frame(magic: [u8; 4], command: Command, payload: &[u8], checksum: [u8; 4], out: &mut Vec<u8>) {
     let size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     out.reserve(HEADER_SIZE + payload.len());

@@ -1,9 +1,10 @@
-//! The v2 transport (BIP-0324): key, garbage, terminator, version packet, then messages as encrypted packets. Input: bytes in any cuts. Output: messages;
-//! the handshake and packets to send.
+//! The v2 transport (BIP-0324): key, garbage, terminator, version packet, then messages as encrypted packets.
 //!
-//! Invariants, those of Core's `V2Transport`: a responder that sees the beginning of a v1 `version` of its network asks for v1; garbage is authenticated by the
-//! first packet, decoys included; decoys and packets of unknown names are dropped; a packet too large or not authentic ends the connection. Memory: at most
-//! twice the bytes received. Cost: one copy, and one pass of ChaCha20 and Poly1305.
+//! Input: bytes in chunks of any size. Output: messages; the handshake and packets to send. Invariants, those of Core's
+//! `V2Transport`: a responder that receives the beginning of a v1 `version` of its network falls back to v1; garbage is
+//! authenticated by the first packet, even a decoy; decoys and packets without a valid name are dropped; a packet that
+//! is too large or not authentic ends the connection. Memory: at most twice the bytes received. Cost: one copy, and one
+//! pass of ChaCha20 and Poly1305.
 
 use super::cipher::{Cipher, HEADER_SIZE, Handshake, KEY_SIZE, LENGTH_SIZE, TAG_SIZE, TERMINATOR_SIZE, V2Secrets};
 use super::v1::append;
@@ -11,23 +12,23 @@ use super::{Inbox, RejectedMessage, TransportError};
 use crate::limits::{GARBAGE_SIZE_MAX, PACKET_CONTENTS_SIZE_MAX};
 use crate::message::Command;
 
-/// What a v1 connection begins with after the magic: the name of its first message.
+/// The bytes after the magic at the start of a v1 connection: the name of its first message.
 const V1_VERSION: [u8; 12] = *b"version\0\0\0\0\0";
-/// Bytes that tell v1 from v2.
+/// Number of bytes that distinguish v1 from v2.
 const V1_PREFIX_SIZE: usize = 16;
 
 #[derive(Debug)]
 enum State {
-    /// A responder that has not yet seen what the other side speaks.
+    /// A responder that does not know yet which protocol the other side uses.
     MaybeV1,
     Key,
     Garbage(Cipher),
-    /// Packets; the first that is no decoy carries the version and is not a message.
+    /// Packets. The first one that is not a decoy carries the version and is not a message.
     Packets {
         cipher: Cipher,
         is_ready: bool,
     },
-    /// Between two states; an error leaves it behind.
+    /// A placeholder between two states; remains only after an error.
     Failed,
 }
 
@@ -36,30 +37,30 @@ enum State {
 pub(super) struct V2 {
     magic: [u8; 4],
     is_initiator: bool,
-    /// Until the other side's key is here.
+    /// Present until the other side's key arrives.
     handshake: Option<Handshake>,
     garbage: Vec<u8>,
     state: State,
-    /// What was received of the prefix, the key, the garbage, or the packet (its length apart).
+    /// Received bytes of the prefix, the key, the garbage, or the current packet (its length separately).
     buffer: Vec<u8>,
-    /// Bytes of header, contents and tag of the packet that arrives.
+    /// Size of header, contents and tag of the packet being received.
     packet_size: Option<usize>,
-    /// Authenticated by the next packet received: the garbage before the first, nothing after.
+    /// Authenticated by the next packet received: the garbage for the first packet, nothing afterwards.
     aad: Vec<u8>,
     has_received: bool,
 }
 
-/// What receiving led to.
+/// The result of receiving.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// All bytes are taken.
+    /// All bytes were processed.
     Done,
-    /// The other side speaks v1: all bytes so far are to be given to a v1 transport.
+    /// The other side uses v1: all bytes so far must be passed to a v1 transport.
     SpeaksV1(Vec<u8>),
 }
 
 impl V2 {
-    /// An initiator sends its key at once, a responder when it knows that the other side speaks v2.
+    /// An initiator sends its key immediately, a responder when it knows that the other side uses v2.
     pub(super) fn new(magic: [u8; 4], is_initiator: bool, secrets: V2Secrets, out: &mut Vec<u8>) -> V2 {
         let (handshake, garbage) = secrets.into_handshake();
         let state = if is_initiator { State::Key } else { State::MaybeV1 };
@@ -88,7 +89,7 @@ impl V2 {
         matches!(self.state, State::Packets { is_ready: true, .. })
     }
 
-    /// Known when the version packet was authentic, which shows that both sides have the same keys.
+    /// Known once the version packet is authentic, which shows that both sides have the same keys.
     pub(super) fn session_id(&self) -> Option<[u8; 32]> {
         match &self.state {
             State::Packets { cipher, is_ready: true } => Some(cipher.session_id),
@@ -96,7 +97,7 @@ impl V2 {
         }
     }
 
-    /// Whether nothing at all came back from the other side.
+    /// Whether the other side has sent nothing at all.
     pub(super) fn has_received_nothing(&self) -> bool {
         !self.has_received
     }
@@ -108,12 +109,12 @@ impl V2 {
         }
     }
 
-    /// Whether packets can be sent: the other side's key is here.
+    /// Whether packets can be sent, because the other side's key has arrived.
     pub(super) fn can_send(&self) -> bool {
         matches!(self.state, State::Garbage(_) | State::Packets { .. })
     }
 
-    /// Appends the packet of a message; nothing before [`V2::can_send`].
+    /// Appends the packet of a message. Does nothing before [`V2::can_send`].
     pub(super) fn send(&mut self, command: Command, payload: &[u8], out: &mut Vec<u8>) {
         let (State::Garbage(cipher) | State::Packets { cipher, .. }) = &mut self.state else { return };
         match short_id(command) {
@@ -122,7 +123,7 @@ impl V2 {
         }
     }
 
-    /// Appends a packet that the other side drops; nothing before [`V2::can_send`].
+    /// Appends a packet that the other side drops. Does nothing before [`V2::can_send`].
     pub(super) fn send_decoy(&mut self, contents: &[u8], out: &mut Vec<u8>) {
         if let State::Garbage(cipher) | State::Packets { cipher, .. } = &mut self.state {
             cipher.encrypt(&[contents], &[], true, out);
@@ -152,7 +153,7 @@ impl V2 {
         Ok(Progress::Done)
     }
 
-    /// None: this is v1, and nothing of `bytes` was taken.
+    /// `None` means v1, with none of `bytes` consumed.
     fn receive_maybe_v1(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let mut prefix = [0; V1_PREFIX_SIZE];
         prefix[..4].copy_from_slice(&self.magic);
@@ -174,7 +175,7 @@ impl V2 {
     fn receive_key(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, TransportError> {
         let count = bytes.len().min(KEY_SIZE - self.buffer.len());
         self.buffer.extend_from_slice(&bytes[..count]);
-        // The first message of v1, but on another network: Core tells it from a key.
+        // The first v1 message of another network, which Core distinguishes from a key.
         if !self.is_initiator
             && let Some((magic, rest)) = self.buffer.split_first_chunk::<4>()
             && rest.starts_with(&V1_VERSION)
@@ -262,7 +263,7 @@ impl V2 {
     }
 }
 
-/// The messages that have a number of one byte, in its order from 1 on; 29 to 36 are not given.
+/// The messages with a short id of one byte, in the order of ids from 1 on; 29 to 36 are unassigned.
 const SHORT_IDS: [Option<Command>; 37] = [
     Some(Command::ADDR),
     Some(Command::BLOCK),
@@ -307,7 +308,8 @@ fn short_id(command: Command) -> Option<u8> {
     (1..).zip(SHORT_IDS).find(|(_, known)| *known == Some(command)).map(|(id, _)| id)
 }
 
-/// The name that contents begin with, and its bytes. Numbers that are not given are the empty name, which nobody knows: Core counts them so.
+/// The name at the start of contents, and its size. Unassigned ids map to the empty name, which is unknown to every
+/// node; Core counts them the same way.
 fn name(contents: &[u8]) -> Option<(Command, usize)> {
     let (first, rest) = contents.split_first()?;
     if *first == 0 {

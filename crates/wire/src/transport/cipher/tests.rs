@@ -70,7 +70,7 @@ pub(in crate::transport) fn pair() -> (Cipher, Cipher) {
     (a.finish(key_b, true, MAGIC), b.finish(key_a, false, MAGIC))
 }
 
-/// Both ciphers change their keys after 224 packets, and each packet decrypts once, in its place.
+/// Both ciphers rekey after 224 packets, and each packet decrypts only once, in its place.
 /// checklist: 81
 #[test]
 fn a_thousand_packets_and_no_replay() {
@@ -100,7 +100,7 @@ fn secrets_are_what_the_source_gives() {
     });
     assert_eq!((secrets.key, secrets.entropy), (SecretKey::from_secret_bytes([1; 32]).unwrap(), [2; 32]));
     assert_eq!(secrets.garbage, vec![4; 0x303]);
-    // Zero is no key: the source is asked again.
+    // Zero is not a valid key, so the source is called again.
     let mut calls = 0;
     V2Secrets::generate(|buffer| {
         calls += 1;
