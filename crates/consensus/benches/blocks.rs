@@ -1,8 +1,8 @@
-//! What the plain validator costs an input, step by step, beside its signatures and with them.
+//! Cost of each step of the plain validator per input, with and without signature checks.
 //!
-//! Data: three real blocks with the outputs they spend. Before a time is taken each block has passed every step, with an
-//! engine that says "holds" and with libsecp256k1, and its inputs are counted. Output: criterion's table, in inputs a second.
-//! `cargo bench -p lydian-consensus --bench blocks`.
+//! Data: three real blocks with the outputs they spend. Before the measurements each block passes every step, both with
+//! an engine that accepts everything and with libsecp256k1, and its inputs are counted. Output: criterion's table, in
+//! inputs per second. `cargo bench -p lydian-consensus --bench blocks`.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark fails at once")]
 
@@ -21,7 +21,7 @@ use lydian_primitives::{Amount, Block, Header, Height, OutPoint, RawBlock, Reade
 use std::collections::{HashMap, HashSet};
 use std::hint::black_box;
 
-/// A clock after every block here.
+/// A time later than all blocks used here.
 const NOW: u32 = 1_800_000_000;
 
 criterion_group! {
@@ -31,7 +31,7 @@ criterion_group! {
 }
 criterion_main!(benches);
 
-/// An engine that costs nothing: what is left is the cost beside signatures.
+/// An engine that accepts every check at no cost, which leaves the cost of everything but signatures.
 struct Yes;
 
 impl Engine for Yes {
@@ -90,7 +90,7 @@ fn every_step(criterion: &mut Criterion) {
     }
 }
 
-/// A real block, its coins as the file gives them and as a store answers.
+/// A real block, with its coins as stored in the file and as a coin view.
 struct DataSet {
     name: &'static str,
     params: Params,
@@ -111,7 +111,7 @@ impl DataSet {
         let block = RawBlock::new(read(&path("block.zst"))).parse().unwrap();
         assert_eq!(block.hash().to_string(), hash);
         let coins = spent_coins(&read(&path("prevouts.zst")));
-        // The header before is made up, so its target has to be taken over.
+        // The previous header is made up, so the target must stay the same.
         let mut params = Params::new(chain);
         params.no_retargeting = true;
         params.allow_min_difficulty_blocks = false;
@@ -147,7 +147,7 @@ fn spent_coins(bytes: &[u8]) -> Vec<SpentCoin> {
     coins
 }
 
-/// The coins before the block: a hash map, so that the store itself costs little.
+/// The coins before the block, in a hash map so that lookups cost little.
 struct Store(HashMap<OutPoint, Coin>);
 
 impl Store {
@@ -173,7 +173,7 @@ impl CoinView for Store {
     }
 }
 
-/// A chain whose every block is like this one. None of the blocks here has a relative lock by time.
+/// A chain in which every header is the same. None of the blocks here has a time-based relative lock.
 struct Before(Header);
 
 impl HeaderView for Before {

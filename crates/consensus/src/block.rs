@@ -1,8 +1,8 @@
 //! From [`Block`] to [`CheckedBlock`]: the rules that need no coins.
 //!
-//! Input: a parsed block, its height, the questions to its ancestors. Output: the block with what its height decides, or
-//! the first violation. One pass over the transactions per step; the tables judge what the passes gathered. Core's
-//! `CheckBlock` and `ContextualCheckBlock` (validation.cpp). Pure.
+//! Input: a parsed block, its height and a view of its ancestors. Output: the block with its height and script flags,
+//! or the first violation. Each step makes one pass over the transactions to gather facts, and a table of checks is
+//! applied to these facts. Core's `CheckBlock` and `ContextualCheckBlock` (validation.cpp). Pure.
 
 use crate::deployment::script_flags;
 use crate::header::{check_header, check_header_in_chain, check_header_without_ancestors};
@@ -17,7 +17,8 @@ use lydian_primitives::{Block, Height, Tx};
 use lydian_script::{Flags, ScriptBuilder, transaction_legacy_sigop_count};
 use std::sync::Arc;
 
-/// A block that breaks no rule which its bytes and its ancestors' headers decide. A clone shares the bytes.
+/// A block that breaks none of the rules that depend only on its bytes and its ancestors' headers. A clone shares the
+/// bytes.
 #[derive(Clone, Debug)]
 pub struct CheckedBlock {
     block: Arc<Block>,
@@ -25,18 +26,18 @@ pub struct CheckedBlock {
     flags: Flags,
 }
 
-/// What is known of the block that a block names as its parent.
+/// The parent that a block names, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub enum Parent<'a, View> {
     Unknown,
-    /// Known to break a rule, or to stand on one that does.
+    /// Breaks a rule itself or has an ancestor that does.
     Invalid,
     At(Height, &'a View),
 }
 
 impl CheckedBlock {
-    /// Checks a whole block in the order of Core's `ProcessNewBlock`: by itself, its header at its place, its body at its
-    /// place. `now` is the clock's time in seconds.
+    /// Checks a whole block in the order of Core's `ProcessNewBlock`: first the block by itself, then its header and
+    /// then its body in the context of the chain. `now` is the current time in seconds.
     pub fn check(
         block: impl Into<Arc<Block>>,
         parent: Parent<'_, impl HeaderView>,
@@ -56,16 +57,16 @@ impl CheckedBlock {
         Ok(CheckedBlock { block, height, flags })
     }
 
-    /// Checks a block of the chain once more by itself, and takes its place for granted: Core's `ConnectBlock` in
-    /// `CVerifyDB`. The flags are those of its height today.
+    /// Checks a block of the chain again by itself, without checking its context: Core's `ConnectBlock` in `CVerifyDB`.
+    /// The script flags are those that the rules now assign to its height.
     pub fn check_again(block: Block, height: Height, params: &Params) -> Result<CheckedBlock, Violation> {
         check_block(&block, params)?;
         let flags = script_flags(height, &block.hash(), params);
         Ok(CheckedBlock { block: Arc::new(block), height, flags })
     }
 
-    /// Checks what can be checked of a block whose ancestors are not at hand: of its header's place only the clock's rule
-    /// and the version's. The view answers for what is assumed of the ancestors.
+    /// Checks as much of a block as possible without its ancestors. Of the contextual header rules only those for the
+    /// future time limit and the version are checked. `assumed` answers with what is assumed about the ancestors.
     pub(crate) fn check_without_ancestors(
         block: Block,
         height: Height,
@@ -88,13 +89,13 @@ impl CheckedBlock {
         self.height
     }
 
-    /// The flags under which its scripts are to be checked.
+    /// The script verification flags for this block.
     pub fn flags(&self) -> Flags {
         self.flags
     }
 }
 
-/// What one pass over a block finds.
+/// The facts that one pass over a block gathers.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockFacts {
     pub tx_count: usize,
@@ -107,7 +108,7 @@ pub struct BlockFacts {
     pub later_coinbase: Option<usize>,
 }
 
-/// Core's `CheckBlock` before it looks into the transactions, in its order.
+/// The checks of Core's `CheckBlock` before those of the transactions, in Core's order.
 pub const BLOCK_CHECKS: &[Check<BlockFacts>] = &[
     Check { rule: Rule::BadSignetBlksig, holds: |block| block.is_signet_solved },
     Check { rule: Rule::BadTxnmrklroot, holds: |block| block.is_merkle_root_matching },
@@ -119,7 +120,7 @@ pub const BLOCK_CHECKS: &[Check<BlockFacts>] = &[
     Check { rule: Rule::BadCbMultiple, holds: |block| block.later_coinbase.is_none() },
 ];
 
-/// Checks what the bytes of a block alone decide: Core's `CheckBlock`.
+/// Checks everything that depends on a block's bytes alone: Core's `CheckBlock`.
 pub fn check_block(block: &Block, params: &Params) -> Result<(), Violation> {
     check_header(block.header(), &block.hash(), params)?;
     let facts = BlockFacts {
@@ -141,7 +142,7 @@ pub fn check_block(block: &Block, params: &Params) -> Result<(), Violation> {
     check_legacy_sigops(block)
 }
 
-/// Counted before the coins are known, so without P2SH and witnesses.
+/// Counts without P2SH and witnesses, because the coins are not known yet.
 fn check_legacy_sigops(block: &Block) -> Result<(), Violation> {
     let sigops: usize = block.txs().map(transaction_legacy_sigop_count).sum();
     if sigops * WITNESS_SCALE_FACTOR > MAX_BLOCK_SIGOPS_COST {
@@ -150,26 +151,26 @@ fn check_legacy_sigops(block: &Block) -> Result<(), Violation> {
     Ok(())
 }
 
-/// What one pass over a block at its place in the chain finds.
+/// The facts that one pass over a block in the context of its chain gathers.
 #[derive(Clone, Copy, Debug)]
 pub struct PlaceFacts {
-    /// Index of the first transaction whose lock time has not passed.
+    /// Index of the first transaction that is not final.
     pub nonfinal_tx: Option<usize>,
     pub is_coinbase_height_right: bool,
     pub witness_fault: Option<WitnessFault>,
     pub weight: usize,
 }
 
-/// What can be wrong between a block and its witnesses.
+/// A mismatch between a block and its witnesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WitnessFault {
     NonceSize,
     MerkleMatch,
-    /// Index of the first transaction with a witness nobody commits to.
+    /// Index of the first transaction with a witness that no witness commitment covers.
     Unexpected(usize),
 }
 
-/// Core's `ContextualCheckBlock`, in its order.
+/// The checks of Core's `ContextualCheckBlock`, in Core's order.
 pub const BLOCK_IN_CHAIN_CHECKS: &[Check<PlaceFacts>] = &[
     Check { rule: Rule::TxNonfinal, holds: |block| block.nonfinal_tx.is_none() },
     Check { rule: Rule::BadCbHeight, holds: |block| block.is_coinbase_height_right },
@@ -182,7 +183,7 @@ pub const BLOCK_IN_CHAIN_CHECKS: &[Check<PlaceFacts>] = &[
     Check { rule: Rule::BadBlkWeight, holds: |block| block.weight <= MAX_BLOCK_WEIGHT },
 ];
 
-/// Checks what a block's height and its ancestors' times decide. The block has passed [`check_block`].
+/// Checks everything that depends on a block's height and its ancestors' times. The block has passed [`check_block`].
 pub fn check_block_in_chain(
     block: &Block,
     height: Height,
@@ -205,7 +206,8 @@ pub fn check_block_in_chain(
     Err(Violation { tx, ..Violation::of(rule) })
 }
 
-/// The time that lock times are compared with: the parent's median time past since BIP-0113, before it the block's own.
+/// The time that lock times are compared with: the parent's median time past if BIP-0113 is active, otherwise the
+/// block's own time.
 fn lock_time_cutoff(block: &Block, height: Height, headers: &impl HeaderView, params: &Params) -> Option<i64> {
     match height.0.checked_sub(1) {
         Some(parent) if params.is_active(Deployment::Csv, height) => headers.median_time_past(Height(parent)),
@@ -220,7 +222,7 @@ pub fn is_final(tx: Tx<'_>, height: Height, time: i64) -> bool {
     lock_time == 0 || i64::from(lock_time) < limit || tx.inputs().all(|input| input.sequence == u32::MAX)
 }
 
-/// BIP-0034: the scriptSig begins with what pushes the height in the shortest way, OP_1 to OP_16 included.
+/// BIP-0034: the scriptSig must begin with the shortest push of the height (OP_1 to OP_16 for heights 1 to 16).
 fn is_coinbase_height_right(block: &Block, height: Height, params: &Params) -> bool {
     if !params.is_active(Deployment::HeightInCoinbase, height) {
         return true;
@@ -245,11 +247,12 @@ fn witness_fault(block: &Block, is_segwit_active: bool) -> Option<WitnessFault> 
     block.txs().position(|tx| tx.has_witness()).map(WitnessFault::Unexpected)
 }
 
-/// Whether the bytes of a block are not what its header was made of, so that they say nothing of its hash: Core's
-/// `IsBlockMutated`, asked before a block from a peer is looked at any further.
+/// Whether a block's bytes are not the ones its header commits to, so that they prove nothing about its hash: Core's
+/// `IsBlockMutated`. Called before any other check of a block from a peer.
 ///
-/// A transaction of 64 bytes could be an inner node of the merkle tree. It makes a block mutated only where the first
-/// transaction is no coinbase, which no valid block has; stricter would refuse honest blocks.
+/// A transaction of 64 bytes could be an inner node of the merkle tree. It makes a block mutated only if the first
+/// transaction is not a coinbase, which is never the case in a valid block. A stricter check would reject honest
+/// blocks.
 pub fn is_block_mutated(block: &Block, is_segwit_active: bool) -> bool {
     if block.merkle_root() != block.header().merkle_root || block.is_merkle_mutated() {
         return true;

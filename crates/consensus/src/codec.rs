@@ -1,9 +1,11 @@
-//! Core's compact form of a coin: VARINT (serialize.h), amounts and scripts compressed (compressor.cpp), height and coinbase flag in front
-//! (`TxInUndoFormatter`, undo.h). It is what `rev*.dat` holds, and what the coin store keeps.
+//! Core's compact encoding of a coin: height and coinbase flag (`TxInUndoFormatter`, undo.h), then the compressed
+//! amount and script (compressor.cpp), with integers as VARINTs (serialize.h). `rev*.dat` files and the coin store use
+//! it.
 //!
-//! Input: coins, or bytes. Output: bytes, or coins. Invariants: total on any bytes; `read_coin` gives what `write_coin` was given, for every
-//! coin whose value is one that consensus allows and whose script can be spent. Cost: a copy; for an uncompressed public key a square root
-//! when it is read. Never allocates more than the bytes at hand justify.
+//! Input: coins, or bytes. Output: bytes, or coins. Invariants: accepts any bytes without panicking; `read_coin`
+//! returns the coin that `write_coin` was given if its value is valid by consensus and its script is spendable. Cost:
+//! one copy, and a square root when reading an uncompressed public key. Never allocates more than the available bytes
+//! justify.
 
 use crate::view::{Coin, CoinRef};
 use lydian_primitives::{Amount, Height, ParseError, ParseErrorKind, Reader};
@@ -11,22 +13,22 @@ use lydian_script::limits::MAX_SCRIPT_SIZE;
 use lydian_script::opcodes::{OP_CHECKSIG, OP_DUP, OP_EQUAL, OP_EQUALVERIFY, OP_HASH160, OP_RETURN};
 use lydian_script::uncompressed_key;
 
-/// Forms of scripts with a number of their own: Core's `nSpecialScripts`. Sizes are written above them.
+/// Number of script types with a code of their own: Core's `nSpecialScripts`. Script sizes are encoded above it.
 const SPECIAL_SCRIPTS: u32 = 6;
 
-/// Appends a coin as Core's undo files hold it.
+/// Appends a coin in the encoding of Core's undo files.
 pub fn write_coin(coin: CoinRef<'_>, out: &mut Vec<u8>) {
     let code = u64::from(coin.height.0) << 1 | u64::from(coin.is_coinbase);
     write_varint(code, out);
     if coin.height.0 > 0 {
-        // Where old versions of Core kept the version of the transaction.
+        // Old versions of Core stored the transaction's version here.
         out.push(0);
     }
     write_varint(compress_amount(coin.value.0.cast_unsigned()), out);
     write_script(coin.script_pubkey, out);
 }
 
-/// Reads a coin as [`write_coin`] writes it.
+/// Reads a coin in the encoding of [`write_coin`].
 pub fn read_coin(reader: &mut Reader<'_>) -> Result<Coin, ParseError> {
     let code = read_varint_u32(reader)?;
     let height = Height(code >> 1);
@@ -37,7 +39,7 @@ pub fn read_coin(reader: &mut Reader<'_>) -> Result<Coin, ParseError> {
     Ok(Coin { value, script_pubkey: read_script(reader)?, height, is_coinbase: code & 1 == 1 })
 }
 
-/// Appends a VARINT: base 128, most significant digit first, one less in all digits but the last.
+/// Appends a VARINT: base 128, most significant digit first, with one subtracted from every digit but the last.
 pub fn write_varint(mut value: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 10];
     let mut first = digits.len() - 1;
@@ -54,12 +56,12 @@ fn low_seven_bits(value: u64) -> u8 {
     value.to_le_bytes()[0] & 0x7f
 }
 
-/// Reads a VARINT of 64 bits.
+/// Reads a 64-bit VARINT.
 pub fn read_varint(reader: &mut Reader<'_>) -> Result<u64, ParseError> {
     read_varint_below(reader, u64::MAX)
 }
 
-/// Reads a VARINT of 32 bits.
+/// Reads a 32-bit VARINT.
 pub fn read_varint_u32(reader: &mut Reader<'_>) -> Result<u32, ParseError> {
     let offset = reader.offset();
     let value = read_varint_below(reader, u64::from(u32::MAX))?;
@@ -85,7 +87,7 @@ fn read_varint_below(reader: &mut Reader<'_>, max: u64) -> Result<u64, ParseErro
     }
 }
 
-/// Core's `CompressAmount`: decimal zeros at the end cost nothing. Arithmetic is modulo 2^64, as Core's is.
+/// Core's `CompressAmount`: trailing decimal zeros cost nothing. Arithmetic is modulo 2^64, as in Core.
 pub fn compress_amount(mut amount: u64) -> u64 {
     if amount == 0 {
         return 0;
@@ -115,7 +117,8 @@ pub fn decompress_amount(code: u64) -> u64 {
     amount
 }
 
-/// Appends a script compressed (Core's `ScriptCompression`): 21 bytes for P2PKH and P2SH, 33 for P2PK, its size and itself otherwise.
+/// Appends a compressed script (Core's `ScriptCompression`): 21 bytes for P2PKH and P2SH, 33 for P2PK, otherwise its
+/// size and the script itself.
 pub fn write_script(script: &[u8], out: &mut Vec<u8>) {
     match script {
         [OP_DUP, OP_HASH160, 20, hash @ .., OP_EQUALVERIFY, OP_CHECKSIG] if hash.len() == 20 => {
@@ -127,7 +130,7 @@ pub fn write_script(script: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(hash);
         }
         [33, key @ .., OP_CHECKSIG] if key.len() == 33 && matches!(key[0], 2 | 3) => out.extend_from_slice(key),
-        // One that is no point could not be restored.
+        // A key that is not a point on the curve could not be restored.
         [65, key @ .., OP_CHECKSIG] if key.len() == 65 && key[0] == 4 && uncompressed_key(key).is_some() => {
             out.push(4 | key[64] & 1);
             out.extend_from_slice(&key[1..33]);
@@ -139,7 +142,7 @@ pub fn write_script(script: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a script as [`write_script`] writes it. One too long to be spent becomes `OP_RETURN`, as in Core.
+/// Reads a script in the encoding of [`write_script`]. A script too long to be spent becomes `OP_RETURN`, as in Core.
 pub fn read_script(reader: &mut Reader<'_>) -> Result<Box<[u8]>, ParseError> {
     let offset = reader.offset();
     let code = read_varint_u32(reader)?;
@@ -155,7 +158,7 @@ pub fn read_script(reader: &mut Reader<'_>) -> Result<Box<[u8]>, ParseError> {
         3 => [&[33, 3][..], reader.take(32)?, &[OP_CHECKSIG]].concat(),
         _ => {
             let mut key = [0; 33];
-            // The parity of y is in the number's last bit.
+            // The last bit of the code is the parity of y.
             key[0] = if code == 4 { 2 } else { 3 };
             key[1..].copy_from_slice(reader.take(32)?);
             let Some(key) = uncompressed_key(&key) else {
@@ -186,7 +189,7 @@ mod tests {
         to_hex(&out)
     }
 
-    /// The table of Core's serialize.h, and the limits of both widths.
+    /// The table in Core's serialize.h, and the limits of both widths.
     #[test]
     fn varints_as_in_cores_table() {
         for (value, text) in [
@@ -237,7 +240,8 @@ mod tests {
         (0..100_000).for_each(|code| assert_eq!(compress_amount(decompress_amount(code)), code));
     }
 
-    /// Core's compress_tests.cpp: each special form, and a key that is no point, which has none.
+    /// Core's compress_tests.cpp: each special script type, and a key that is not a point, which is stored
+    /// uncompressed.
     #[test]
     fn scripts_as_in_cores_unit_tests() {
         let hash = "11".repeat(20);
@@ -246,11 +250,11 @@ mod tests {
         assert_eq!(script_to_hex(&format!("2102{G_X}ac")), format!("02{G_X}"));
         assert_eq!(script_to_hex(&format!("2103{G_X}ac")), format!("03{G_X}"));
         assert_eq!(script_to_hex(&format!("4104{G_X}{G_Y}ac")), format!("04{G_X}"));
-        // A compressed key is not looked at: any x has the form.
+        // The point of a compressed key is not checked: any x is accepted.
         assert_eq!(script_to_hex(&format!("2102{}ac", "00".repeat(32))), format!("02{}", "00".repeat(32)));
         let off_curve = format!("4104{}ac", "00".repeat(64));
         assert_eq!(script_to_hex(&off_curve), format!("49{off_curve}"));
-        // Hybrid keys have no form either.
+        // Hybrid keys are not compressed either.
         let hybrid = format!("4106{G_X}{G_Y}ac");
         assert_eq!(script_to_hex(&hybrid), format!("49{hybrid}"));
         assert_eq!(script_to_hex(""), "06");
@@ -264,7 +268,7 @@ mod tests {
         }
     }
 
-    /// A script near one of the special forms is kept as it is.
+    /// A script that resembles a special type is stored unchanged.
     #[test]
     fn near_misses_are_kept() {
         let hash = "11".repeat(20);
@@ -293,7 +297,7 @@ mod tests {
         }
     }
 
-    /// The genesis coinbase as a coin, by value; height 0 has no dummy byte, height 1 has one.
+    /// The encoding of the genesis coinbase, byte by byte; height 0 has no dummy byte, height 1 has one.
     #[test]
     fn a_coin_by_value() {
         let script = hex(&format!("4104{G_X}{G_Y}ac")).unwrap();

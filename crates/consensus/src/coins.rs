@@ -1,8 +1,9 @@
-//! From [`CheckedBlock`] to [`FundedBlock`]: every input meets the output it spends.
+//! From [`CheckedBlock`] to [`FundedBlock`]: finds the output that every input spends.
 //!
-//! Input: a checked block, the questions to the coins ([`CoinView`]) and to its ancestors. Output: the block with its spent
-//! coins (which are its undo data), or the first violation. One pass over the inputs; [`SPEND_CHECKS`] judges what it
-//! found. Core's `ConnectBlock` without scripts, `CheckTxInputs`, `SequenceLocks`, `GetTransactionSigOpCost`. Pure.
+//! Input: a checked block, and views of the coins ([`CoinView`]) and of its ancestors. Output: the block with its spent
+//! coins (its undo data), or the first violation. One pass over the inputs gathers facts, and [`SPEND_CHECKS`] is
+//! applied to them. Core's `ConnectBlock` without scripts, `CheckTxInputs`, `SequenceLocks`, `GetTransactionSigOpCost`.
+//! Pure.
 
 use crate::block::CheckedBlock;
 use crate::debug_message::Detail;
@@ -18,11 +19,11 @@ use lydian_primitives::{Amount, Height, OutPoint, Tx, Txid};
 use lydian_script::{Flags, is_unspendable, p2sh_sigop_count, transaction_legacy_sigop_count, witness_sigop_count};
 use std::collections::{HashMap, HashSet};
 
-/// A block whose every input has its coin and breaks no rule of coins. Owns its undo data.
+/// A block in which every input has its coin and no rule about coins is broken. Owns its undo data.
 #[derive(Clone, Debug)]
 pub struct FundedBlock {
     checked: CheckedBlock,
-    /// Coins spent, in the order of the inputs, the coinbase's left out.
+    /// Spent coins in the order of the inputs, without the coinbase's.
     spent: Vec<Coin>,
     fees: Amount,
     sigops_cost: usize,
@@ -33,7 +34,7 @@ impl FundedBlock {
         &self.checked
     }
 
-    /// Coins spent, in the order of the inputs, the coinbase's left out.
+    /// Spent coins in the order of the inputs, without the coinbase's.
     pub fn spent(&self) -> &[Coin] {
         &self.spent
     }
@@ -51,32 +52,32 @@ impl FundedBlock {
     }
 }
 
-/// What is known when one transaction has met its coins: of itself, and of the block so far.
+/// The facts about one transaction once its coins are found, and about the block so far.
 #[derive(Clone, Copy, Debug)]
 pub struct SpendFacts {
     /// Index of the first input without a coin.
     pub missing_input: Option<usize>,
-    /// What is wrong with the first input that has something wrong.
+    /// Index and fault of the first input with a fault.
     pub input_fault: Option<(usize, InputFault)>,
     pub value_in: Amount,
     pub value_out: Amount,
-    /// Fees of the block up to and with this transaction.
+    /// Fees of the block up to and including this transaction.
     pub block_fees: Amount,
     pub are_sequence_locks_met: bool,
-    /// Cost of the signature operations of the block up to and with this transaction.
+    /// Signature operation cost of the block up to and including this transaction.
     pub block_sigops_cost: usize,
 }
 
-/// What can be wrong with an input that has its coin.
+/// A fault of an input that has its coin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputFault {
     Immature,
     ValueOutOfRange,
 }
 
-/// The part of Core's `ConnectBlock` that looks at one transaction, in its order.
+/// The checks that Core's `ConnectBlock` makes for each transaction, in Core's order.
 ///
-/// Core's `bad-txns-fee-outofrange` is not here: its own comment proves that nothing can reach it.
+/// Core's `bad-txns-fee-outofrange` is left out: a comment in Core proves that it is unreachable.
 pub const SPEND_CHECKS: &[Check<SpendFacts>] = &[
     Check { rule: Rule::TxInputsMissingorspent, holds: |tx| tx.missing_input.is_none() },
     Check { rule: Rule::TxPrematureSpendOfCoinbase, holds: |tx| fault(tx) != Some(InputFault::Immature) },
@@ -91,18 +92,20 @@ fn fault(tx: &SpendFacts) -> Option<InputFault> {
     tx.input_fault.map(|(_, fault)| fault)
 }
 
-/// The coins that a block meets, as a store found them. [`judge`] believes it; that it is true is the store's promise.
+/// The coins that a block spends, as a store found them. [`judge`] relies on them; the store guarantees that they are
+/// correct.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// For each input in block order, the coinbase's left out: the coin it spends, if one exists before it and is unspent.
-    /// Outputs of the block's own earlier transactions count, and a coin is there for the first that spends it.
+    /// For each input in block order, without the coinbase's: the coin it spends, if that coin exists at this point and
+    /// is unspent. Outputs of earlier transactions of the block count. If several inputs spend one coin, only the first
+    /// gets it.
     pub coins: Vec<Option<Coin>>,
-    /// Index of the first transaction that repeats the txid of one with an unspent output. Only asked for where BIP-0030 is
-    /// checked ([`is_bip30_checked`]).
+    /// Index of the first transaction with the txid of a transaction that still has an unspent output. Needed only if
+    /// BIP-0030 is checked ([`is_bip30_checked`]).
     pub repeated_tx: Option<usize>,
 }
 
-/// Finds every coin that the block spends and checks what coins decide.
+/// Finds every coin that the block spends and checks the rules about coins.
 pub fn fund(
     checked: CheckedBlock,
     coins: &impl CoinView,
@@ -115,7 +118,7 @@ pub fn fund(
     judge(checked, Found { coins, repeated_tx }, headers, params)
 }
 
-/// Checks what coins decide, once they are found.
+/// Checks the rules about coins, given the coins that were found.
 pub fn judge(
     checked: CheckedBlock,
     found: Found,
@@ -155,7 +158,8 @@ pub fn judge(
     Ok(FundedBlock { checked, spent, fees: totals.fees, sigops_cost: totals.sigops_cost })
 }
 
-/// The first transaction of which an output is unspent before the block. One question for all outputs of a transaction.
+/// The first transaction with an output that was already unspent before the block. One query for all outputs of a
+/// transaction.
 fn repeated_tx(checked: &CheckedBlock, coins: &impl CoinView) -> Option<usize> {
     checked.block().txs().position(|tx| {
         let outpoints: Vec<_> = (0..tx.output_count()).map(|vout| outpoint(tx.txid(), vout)).collect();
@@ -163,7 +167,7 @@ fn repeated_tx(checked: &CheckedBlock, coins: &impl CoinView) -> Option<usize> {
     })
 }
 
-/// The outpoint of an output by its index. Indices fit: an output takes nine bytes of at most 32 MB.
+/// The outpoint of a transaction's output. The index fits: an output takes at least nine bytes of at most 32 MB.
 pub(crate) fn outpoint(txid: Txid, vout: usize) -> OutPoint {
     OutPoint { txid, vout: u32::try_from(vout).unwrap_or(u32::MAX) }
 }
@@ -174,18 +178,18 @@ struct Totals {
     sigops_cost: usize,
 }
 
-/// The coins a block may spend at the transaction it has come to: those of before, those of its earlier transactions, less
-/// those spent already.
+/// The coins that a block may spend at its current transaction: the coins from before the block and the outputs of its
+/// earlier transactions, without those already spent.
 struct Purse<'a> {
     checked: &'a CheckedBlock,
     before: HashMap<OutPoint, Coin>,
-    /// Index of each transaction that comes earlier in the block.
+    /// Index of each earlier transaction of the block.
     earlier: HashMap<Txid, usize>,
     gone: HashSet<OutPoint>,
 }
 
 impl<'a> Purse<'a> {
-    /// Asks for all prevouts of the block at once. Those of the block's own outputs are asked for in vain.
+    /// Looks up all prevouts of the block at once, including the block's own outputs, which the view does not have.
     fn open(checked: &'a CheckedBlock, coins: &impl CoinView) -> Purse<'a> {
         let block = checked.block();
         let prevouts: Vec<OutPoint> =
@@ -208,7 +212,8 @@ impl<'a> Purse<'a> {
         found
     }
 
-    /// Takes a coin out. The outputs of the block's own transactions come first: they may overwrite what was before.
+    /// Removes a coin. The outputs of the block's own transactions take precedence, because they may overwrite older
+    /// coins.
     fn take(&mut self, prevout: &OutPoint) -> Option<Coin> {
         if self.gone.contains(prevout) {
             return None;
@@ -226,7 +231,7 @@ impl<'a> Purse<'a> {
     }
 }
 
-/// Gives the found coins to the transactions, in block order.
+/// Assigns the found coins to the transactions, in block order.
 struct Spender<'a> {
     checked: &'a CheckedBlock,
     found: std::vec::IntoIter<Option<Coin>>,
@@ -234,7 +239,7 @@ struct Spender<'a> {
 }
 
 impl Spender<'_> {
-    /// Blocks from the coin of an input of the last transaction to this block.
+    /// Number of blocks between the coin of an input of the current transaction and this block.
     fn depth(&self, tx: Tx<'_>, input: usize) -> Option<Detail> {
         let first = self.spent.len().checked_sub(tx.input_count())?;
         let coin = self.spent.get(first + input)?;
@@ -268,7 +273,7 @@ impl Spender<'_> {
         facts
     }
 
-    /// Moves the coins of the next inputs to `spent`, or names the first input that has none.
+    /// Moves the coins of the next inputs to `spent`, or returns the first input without a coin.
     fn take(&mut self, count: usize) -> Option<usize> {
         for index in 0..count {
             match self.found.next() {
@@ -281,7 +286,7 @@ impl Spender<'_> {
     }
 }
 
-/// Sum of the coins up to the first that is immature or brings a value out of range: Core's loop in `CheckTxInputs`.
+/// Sum of the coins up to the first that is immature or makes a value out of range: Core's loop in `CheckTxInputs`.
 fn sum_inputs(coins: &[Coin], height: Height) -> (Amount, Option<(usize, InputFault)>) {
     let mut total = Amount(0);
     for (index, coin) in coins.iter().enumerate() {
@@ -298,7 +303,7 @@ fn sum_inputs(coins: &[Coin], height: Height) -> (Amount, Option<(usize, InputFa
     (total, None)
 }
 
-/// BIP-0068 for one transaction. A median time that the view does not know counts as not passed.
+/// BIP-0068 for one transaction. If the view does not know a median time, the lock counts as not met.
 fn are_sequence_locks_met(
     tx: Tx<'_>,
     coins: &[Coin],
@@ -320,7 +325,7 @@ fn are_sequence_locks_met(
     })
 }
 
-/// Core's `GetTransactionSigOpCost`. A coinbase counts the legacy way only.
+/// Core's `GetTransactionSigOpCost`. For a coinbase only legacy operations count.
 pub fn sigops_cost(tx: Tx<'_>, coins: &[Coin], flags: Flags) -> usize {
     let mut cost = transaction_legacy_sigop_count(tx) * WITNESS_SCALE_FACTOR;
     for (input, coin) in tx.inputs().zip(coins) {

@@ -1,23 +1,24 @@
-//! What Bitcoin Core adds to a reject reason in its log: the debug message of a `BlockValidationState`. Input: a violation, and the block
-//! that breaks the rule. Output: Core's words. Nothing decides by them.
+//! The text that Bitcoin Core appends to a reject reason in its log: the debug message of a `BlockValidationState`.
+//!
+//! Input: a violation and the block that breaks the rule. Output: Core's text. No decision depends on it.
 
 use crate::plain::Rejected;
 use crate::rule::{Rule, Violation};
 use lydian_primitives::{Amount, Block, BlockHash};
 
-/// Figures of a violation that the block alone does not show.
+/// Details of a violation that cannot be derived from the block alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detail {
-    /// Blocks from a coinbase to the block that spends it.
+    /// Number of blocks between a coinbase and the block that spends it.
     Depth(i64),
-    /// What a transaction spends, and what it pays.
+    /// Total input and output values of a transaction.
     Values { value_in: Amount, value_out: Amount },
-    /// What a coinbase pays, and what it may.
+    /// The value that a coinbase pays and the maximum it may pay.
     Pays { actual: Amount, limit: Amount },
 }
 
 impl Violation {
-    /// Core's `GetDebugMessage`. The rules of headers need no block.
+    /// Core's `GetDebugMessage`. Header rules need no block.
     pub fn debug_message(&self, block: Option<&Block>) -> String {
         let tx = self.tx.zip(block).filter(|(index, block)| *index < block.tx_count());
         let tx = tx.map(|(index, block)| block.tx(index));
@@ -108,7 +109,7 @@ impl Rejected {
     }
 }
 
-/// Core's `FormatMoney`: two decimals at least.
+/// Core's `FormatMoney`: at least two decimals.
 fn money(amount: Amount) -> String {
     let (unit, sign) = (Amount::COIN.0.unsigned_abs(), if amount.0 < 0 { "-" } else { "" });
     let value = amount.0.unsigned_abs();

@@ -1,4 +1,4 @@
-//! What a block's height decides: script flags, and where BIP-0030 is checked. Pure functions of height, hash and params.
+//! Script flags and the blocks for which BIP-0030 is checked. Pure functions of height, hash and params.
 
 use crate::limits::BIP34_IMPLIES_BIP30_LIMIT;
 use crate::params::{Deployment, Params};
@@ -6,9 +6,10 @@ use crate::view::HeaderView;
 use lydian_primitives::{BlockHash, Height};
 use lydian_script::Flags;
 
-/// The flags under which the scripts of a block are checked: Core's `GetBlockScriptFlags` (validation.cpp).
+/// The flags for verifying the scripts of a block: Core's `GetBlockScriptFlags` (validation.cpp).
 ///
-/// P2SH, WITNESS and TAPROOT hold for every block but the exceptions; the others from their heights on.
+/// P2SH, WITNESS and TAPROOT apply to every block except the listed exceptions; the others from their activation
+/// heights on.
 pub fn script_flags(height: Height, hash: &BlockHash, params: &Params) -> Flags {
     let exception = params.script_flag_exceptions.iter().find(|exception| exception.hash == *hash);
     let always = Flags::P2SH.union(Flags::WITNESS).union(Flags::TAPROOT);
@@ -24,13 +25,13 @@ pub fn script_flags(height: Height, hash: &BlockHash, params: &Params) -> Flags 
         .fold(exception.map_or(always, |exception| exception.flags), |flags, (_, flag)| flags.union(flag))
 }
 
-/// The two mainnet blocks whose coinbases repeat earlier ones: Core's `IsBIP30Repeat`.
+/// The two mainnet blocks with a coinbase that repeats an earlier one: Core's `IsBIP30Repeat`.
 const BIP30_REPEATS: [(u32, &str); 2] = [
     (91_842, "00000000000a4d0a398161ffc163c503763b1f4360639393e0e4c8e300e0caec"),
     (91_880, "00000000000743f190a18c5577a3c2d2a1f610ae9601ac046a38084ccb7cd721"),
 ];
 
-/// The two mainnet blocks whose coinbases were so overwritten: Core's `IsBIP30Unspendable`.
+/// The two mainnet blocks with a coinbase that these repeats overwrote: Core's `IsBIP30Unspendable`.
 const BIP30_UNSPENDABLES: [(u32, &str); 2] = [
     (91_722, "00000000000271a2dc26e7667f8419f2e15416dc6955e5a6c6cdf3f2574dd08e"),
     (91_812, "00000000000af0aed4792b1acee3d966af36cf5def14935db8de83d6f9306f2f"),
@@ -45,15 +46,16 @@ pub fn is_bip30_repeat(height: Height, hash: &BlockHash) -> bool {
     is_among(&BIP30_REPEATS, height, hash)
 }
 
-/// Whether a block's coinbase was overwritten later, so that disconnecting it does not find its outputs.
+/// Whether a block's coinbase was overwritten later, so that disconnecting the block does not find its outputs.
 pub fn is_bip30_unspendable(height: Height, hash: &BlockHash) -> bool {
     is_among(&BIP30_UNSPENDABLES, height, hash)
 }
 
 /// Whether BIP-0030 is checked for a block: Core's `ConnectBlock`.
 ///
-/// Not for the two repeats, and not where the block of BIP-0034's height is the one Core knows, since from there on txids
-/// of coinbases cannot repeat; but again from [`BIP34_IMPLIES_BIP30_LIMIT`] on.
+/// It is not checked for the two repeats, nor if the ancestor at BIP-0034's activation height has the hash that Core
+/// expects, because txids of coinbases cannot repeat after that block. From [`BIP34_IMPLIES_BIP30_LIMIT`] on it is
+/// checked again.
 pub fn is_bip30_checked(height: Height, hash: &BlockHash, headers: &impl HeaderView, params: &Params) -> bool {
     if height.0 >= BIP34_IMPLIES_BIP30_LIMIT {
         return true;
@@ -72,7 +74,7 @@ mod tests {
     use crate::view::Ancestor;
     use lydian_primitives::Header;
 
-    /// A chain whose every block has the same hash.
+    /// A chain in which every block has the same hash.
     struct Uniform(BlockHash);
 
     impl HeaderView for Uniform {

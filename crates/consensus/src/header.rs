@@ -1,5 +1,7 @@
-//! Rules of headers. Input: a header, the questions it asks of its ancestors ([`HeaderView`]), the clock's time as a value.
-//! Output: its height, or the first rule it breaks. Pure: no clock is read, nothing is stored.
+//! Header rules.
+//!
+//! Input: a header, a view of its ancestors ([`HeaderView`]) and the current time as a value. Output: the header's
+//! height, or the first rule it breaks. Pure: reads no clock and stores nothing.
 
 use crate::limits::{MAX_FUTURE_BLOCK_TIME, MAX_TIMEWARP};
 use crate::params::{Deployment, Params};
@@ -8,7 +10,7 @@ use crate::rule::{Check, Rule, Violation, first_broken};
 use crate::view::HeaderView;
 use lydian_primitives::{BlockHash, Header, Height};
 
-/// What is known of a header at its place, gathered once.
+/// The facts about a header in the context of its chain, gathered once.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderFacts {
     pub header: Header,
@@ -16,13 +18,13 @@ pub struct HeaderFacts {
     pub median_time_past: i64,
     pub parent_time: i64,
     pub is_period_start: bool,
-    /// Seconds since 1970 by the clock of the caller.
+    /// Seconds since 1970 by the caller's clock.
     pub now: i64,
     pub version_floor: i32,
     pub enforce_bip94: bool,
 }
 
-/// Core's `ContextualCheckBlockHeader`, in its order.
+/// The checks of Core's `ContextualCheckBlockHeader`, in Core's order.
 pub const HEADER_IN_CHAIN_CHECKS: &[Check<HeaderFacts>] = &[
     Check { rule: Rule::BadDiffbits, holds: |facts| facts.header.bits == facts.required_bits },
     Check { rule: Rule::TimeTooOld, holds: |facts| i64::from(facts.header.time) > facts.median_time_past },
@@ -41,9 +43,9 @@ pub fn check_header(header: &Header, hash: &BlockHash, params: &Params) -> Resul
     if is_proof_of_work(hash, header.bits, params) { Ok(()) } else { Err(Violation::of(Rule::HighHash)) }
 }
 
-/// Checks a header against its ancestors; its parent, at `parent_height`, is the highest that `headers` answers for.
+/// Checks a header against its ancestors. `headers` answers up to its parent, at `parent_height`.
 ///
-/// Ancestors that the view does not know count as a missing parent: a node has them all.
+/// An ancestor that the view does not know counts as a missing parent: a node knows all of them.
 pub fn check_header_in_chain(
     header: &Header,
     parent_height: Height,
@@ -63,7 +65,7 @@ pub(crate) fn judge(facts: &HeaderFacts) -> Result<(), Violation> {
     Err(Violation { version, ..Violation::of(rule) })
 }
 
-/// The same where no ancestor is at hand: what only they could tell is taken to be as the header wants it.
+/// The same check without ancestors: every fact that depends on them is assumed to be in the header's favour.
 pub(crate) fn check_header_without_ancestors(
     header: &Header,
     height: Height,
@@ -102,7 +104,7 @@ fn header_facts(
     })
 }
 
-/// The least version of a header at this height. Any version, negative ones too, is fine before BIP-0034.
+/// The lowest version allowed at this height. Before BIP-0034 any version is allowed, even a negative one.
 pub fn version_floor(height: Height, params: &Params) -> i32 {
     [(Deployment::Cltv, 4), (Deployment::Dersig, 3), (Deployment::HeightInCoinbase, 2)]
         .into_iter()

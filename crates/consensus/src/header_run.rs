@@ -1,9 +1,10 @@
-//! [`HeaderRun`]: what the rules ask of the ancestors of the next header, kept up while a chain of headers grows, so that none of them walks
-//! back. Input: a view of the chain up to a parent, then one header after the other. Output: what [`check_header_in_chain`] says, in a tenth
-//! of the time. Invariant: the two say the same (a property test compares them on every network). Cost: 11 ancestors once, then one ancestor
-//! for each retarget period. No clock, nothing stored.
+//! [`HeaderRun`]: the facts that the rules need about the ancestors of the next header, updated as a chain of headers
+//! grows, so that checking a header need not walk back.
 //!
-//! [`check_header_in_chain`]: crate::check_header_in_chain
+//! Input: a view of the chain up to a parent, then one header at a time. Output: the result of
+//! [`check_header_in_chain`], in a tenth of the time. Invariant: both return the same (a property test compares them on
+//! every network). Cost: 11 ancestor lookups at the start, then one for each retarget period. Reads no clock and stores
+//! nothing.
 
 use crate::header::{HeaderFacts, judge, version_floor};
 use crate::limits::MEDIAN_TIME_SPAN;
@@ -15,23 +16,24 @@ use lydian_primitives::{Header, Height};
 
 const SPAN: usize = MEDIAN_TIME_SPAN as usize;
 
-/// A chain of headers, seen from its end.
+/// The facts about the end of a chain of headers.
 #[derive(Clone, Debug)]
 pub struct HeaderRun {
     last: Header,
     height: Height,
-    /// The times of the last headers, in a ring: `times[height % 11]`.
+    /// The times of the last headers, as a ring: `times[height % 11]`.
     times: [u32; SPAN],
-    /// The same in order of size; the first `count` are there.
+    /// The same times, sorted; only the first `count` are valid.
     sorted: [u32; SPAN],
     count: usize,
-    /// The target of the last header that was not mined at the limit by the rule of the test networks; `None` if that is too far back.
+    /// The target of the last header that was not mined at the limit by the test networks' minimum-difficulty rule.
+    /// `None` if the view does not go back that far.
     walked_bits: Option<u32>,
     limit_bits: u32,
 }
 
 impl HeaderRun {
-    /// The chain that ends at `height` of the view. `None` if the view does not know that header.
+    /// Starts from the chain that ends at `height` of the view. Returns `None` if the view does not know that header.
     pub fn at(height: Height, headers: &impl HeaderView, params: &Params) -> Option<HeaderRun> {
         let last = headers.ancestor(height)?.header;
         let limit_bits = compact(params.pow_limit);
@@ -39,7 +41,7 @@ impl HeaderRun {
         let mut run = HeaderRun { last, height, times, sorted, count: 0, walked_bits: None, limit_bits };
         let lowest = (height.0 + 1).saturating_sub(MEDIAN_TIME_SPAN);
         for at in lowest..=height.0 {
-            // Below where a view begins nothing is known, and nothing can be asked.
+            // A view may begin above this height and does not know the headers below.
             if let Some(ancestor) = headers.ancestor(Height(at)) {
                 run.push_time(Height(at), ancestor.header.time);
             }
@@ -60,7 +62,7 @@ impl HeaderRun {
         self.height
     }
 
-    /// Checks the header that would come next: Core's `ContextualCheckBlockHeader`. `headers` is asked at retargets only.
+    /// Checks the next header: Core's `ContextualCheckBlockHeader`. `headers` is used at retargets only.
     pub fn check(
         &self,
         header: &Header,
@@ -99,7 +101,7 @@ impl HeaderRun {
         self.walked_bits
     }
 
-    /// The header that was checked becomes the end of the chain.
+    /// Appends a header that was checked.
     pub fn push(&mut self, header: &Header, params: &Params) {
         self.height = Height(self.height.0 + 1);
         self.last = *header;
@@ -110,7 +112,7 @@ impl HeaderRun {
         }
     }
 
-    /// The eleventh time before this one makes room.
+    /// Adds a time in place of the one eleven headers before.
     fn push_time(&mut self, height: Height, time: u32) {
         let slot = (height.0 % MEDIAN_TIME_SPAN) as usize;
         let mut at = self.count;
@@ -149,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Adds the header if the plain check says so; the run must say the same, whatever it was built from.
+    /// Adds the header if the plain check accepts it. The run must return the same result, wherever it was started.
     fn step(model: &mut Model, run: &mut HeaderRun, header: Header, now: i64, params: &Params) {
         let parent = Height(u32::try_from(model.0.len()).unwrap() - 1);
         let plain = check_header_in_chain(&header, parent, model, now, params);
@@ -163,8 +165,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
-        /// Chains over several retargets: times that jump and go back, minimum difficulty, wrong targets and versions. The run is made
-        /// anew at some heights, as it is where a batch begins.
+        /// Chains over several retargets: times that jump and go back, minimum difficulty, wrong targets and versions.
+        /// The run is rebuilt at some heights, as at the start of a batch.
         /// checklist: 22, 23, 24
         #[test]
         fn says_what_the_plain_check_says(chain in 0..5usize, seed: u64, steps in 1_500..5_000u32) {

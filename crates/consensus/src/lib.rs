@@ -1,8 +1,9 @@
-//! The rules of consensus as tables of pure functions, and the plain validator that is their specification.
+//! The consensus rules as tables of pure functions, and the plain validator, which is their specification.
 //!
-//! Input: parsed blocks; answers to [`HeaderView`] and [`CoinView`], the questions the rules ask; the clock's time as a
-//! value. Output: a type per step (`Block` -> [`CheckedBlock`] -> [`FundedBlock`] -> [`VerifiedBlock`]) or the first
-//! [`Violation`]. No I/O, no clock, no thread. Every rule stands in [`RULES`] with its sentence and its source.
+//! Input: parsed blocks, implementations of [`HeaderView`] and [`CoinView`] for the data that the rules look up, and
+//! the current time as a value. Output: a type per step (`Block` -> [`CheckedBlock`] -> [`FundedBlock`] ->
+//! [`VerifiedBlock`]) or the first [`Violation`]. No I/O, clock or threads. [`RULES`] lists every rule with a
+//! one-sentence description and its source.
 
 #![forbid(unsafe_code)]
 

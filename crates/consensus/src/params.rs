@@ -1,6 +1,6 @@
-//! The five chains and what their rules are set to. Core's kernel/chainparams.cpp; every figure stands there.
+//! The five chains and their consensus parameters, all taken from Core's kernel/chainparams.cpp.
 //!
-//! No I/O. The genesis blocks are built from their parts and their hashes compared by test.
+//! No I/O. The genesis blocks are built from their parts, and tests compare their hashes.
 
 use crate::u256::U256;
 use lydian_hash::sha256d;
@@ -10,7 +10,7 @@ use lydian_script::Flags;
 use std::fmt;
 use std::str::FromStr;
 
-/// A chain, by Core's name (`-chain=`).
+/// A chain, identified by Core's name (`-chain=`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Chain {
     Main,
@@ -40,13 +40,13 @@ impl fmt::Display for Chain {
     }
 }
 
-/// A name that is none of the chains'.
+/// The name of no known chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownChain(pub String);
 
 impl fmt::Display for UnknownChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown chain '{}': it is main, test, testnet4, signet or regtest", self.0)
+        write!(f, "unknown chain '{}': expected main, test, testnet4, signet or regtest", self.0)
     }
 }
 
@@ -59,7 +59,7 @@ impl FromStr for Chain {
     }
 }
 
-/// A soft fork whose start is a height ("buried"): Core's `Consensus::BuriedDeployment`.
+/// A soft fork that is active from a fixed height on ("buried"): Core's `Consensus::BuriedDeployment`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Deployment {
     /// BIP-0034, the height in the coinbase.
@@ -90,8 +90,8 @@ impl Deployment {
     }
 }
 
-/// A block whose scripts are checked under other flags than its height asks for: Core's `script_flag_exceptions`.
-/// A block is meant by its hash and has one height.
+/// A block with script flags other than those of its height: Core's `script_flag_exceptions`. The hash identifies the
+/// block; its height is given as well.
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptFlagException {
     pub height: Height,
@@ -100,19 +100,18 @@ pub struct ScriptFlagException {
     pub flags: Flags,
 }
 
-/// A soft fork that miners activate by a bit of the version (BIP-0009): Core's `BIP9Deployment`. There is one,
-/// `testdummy`, which binds no block.
+/// A soft fork that miners activate by a version bit (BIP-0009): Core's `BIP9Deployment`. There is only `testdummy`,
+/// which changes no rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionBits {
-    /// The bit of the version.
+    /// The version bit.
     pub bit: u32,
-    /// Median time past from which on miners signal, or [`VersionBits::ALWAYS_ACTIVE`] or
-    /// [`VersionBits::NEVER_ACTIVE`].
+    /// Median time past from which miners signal, or [`VersionBits::ALWAYS_ACTIVE`] or [`VersionBits::NEVER_ACTIVE`].
     pub start_time: i64,
-    /// Median time past at which it fails.
+    /// Median time past at which the deployment fails.
     pub timeout: i64,
     pub min_activation_height: i32,
-    /// Blocks of a period that must signal.
+    /// Number of blocks in a period that must signal.
     pub threshold: u32,
     pub period: u32,
 }
@@ -139,7 +138,7 @@ impl VersionBits {
     }
 }
 
-/// The settings of one chain: Core's `Consensus::Params`, and the magic of its files and messages.
+/// The parameters of one chain: Core's `Consensus::Params`, and the magic of its files and messages.
 #[derive(Clone, Debug)]
 pub struct Params {
     pub chain: Chain,
@@ -150,17 +149,18 @@ pub struct Params {
     pub script_flag_exceptions: Vec<ScriptFlagException>,
     /// Activation heights in the order of [`Deployment::ALL`].
     activation_heights: [Height; 5],
-    /// Hash of the block at BIP-0034's height, which makes BIP-0030's check needless above it. Zero: never needless.
+    /// Hash of the block at BIP-0034's height, which makes the BIP-0030 check unnecessary above it. Zero: always
+    /// necessary.
     pub bip34_hash: BlockHash,
     pub pow_limit: U256,
-    /// Seconds of a retarget period.
+    /// Length of a retarget period in seconds.
     pub pow_target_timespan: i64,
-    /// Seconds between blocks.
+    /// Target time between blocks in seconds.
     pub pow_target_spacing: i64,
     pub allow_min_difficulty_blocks: bool,
     pub no_retargeting: bool,
     pub enforce_bip94: bool,
-    /// The script every block must solve (BIP-0325); only on signet.
+    /// The script that every block must satisfy (BIP-0325); only on signet.
     pub signet_challenge: Option<Vec<u8>>,
     /// Core's `DEPLOYMENT_TESTDUMMY`.
     pub testdummy: VersionBits,
@@ -280,7 +280,7 @@ impl Params {
         }
     }
 
-    /// Blocks of a retarget period: Core's `DifficultyAdjustmentInterval`.
+    /// Number of blocks in a retarget period: Core's `DifficultyAdjustmentInterval`.
     pub fn difficulty_adjustment_interval(&self) -> u32 {
         u32::try_from(self.pow_target_timespan / self.pow_target_spacing).unwrap_or(1)
     }
@@ -289,16 +289,17 @@ impl Params {
         self.activation_heights[deployment as usize]
     }
 
-    /// Whether the soft fork binds the block of this height: Core's `DeploymentActiveAt`.
+    /// Whether the soft fork applies to the block at this height: Core's `DeploymentActiveAt`.
     pub fn is_active(&self, deployment: Deployment, height: Height) -> bool {
         height >= self.activation_height(deployment)
     }
 
-    /// Moves a soft fork: Core's `-testactivationheight=NAME@HEIGHT`. Not on the main chain.
+    /// Changes the activation height of a soft fork: Core's `-testactivationheight=NAME@HEIGHT`. An error on the main
+    /// chain.
     pub fn with_activation_height(mut self, setting: &str) -> Result<Params, DeploymentError> {
         let text = || setting.to_owned();
         let (name, height) = setting.split_once('@').ok_or_else(|| DeploymentError::Format { setting: text() })?;
-        // Core takes heights below the largest int.
+        // Core accepts heights below the maximum of an int.
         let height =
             integral(height).and_then(|height| u32::try_from(height).ok()).filter(|height| *height < 0x7fff_ffff);
         let height = height.ok_or_else(|| DeploymentError::Height { setting: text() })?;
@@ -311,8 +312,8 @@ impl Params {
         Ok(self)
     }
 
-    /// Sets the times of `testdummy`: Core's `-vbparams=deployment:start:end[:min_activation_height]`. Not on the main
-    /// chain.
+    /// Sets the times of `testdummy`: Core's `-vbparams=deployment:start:end[:min_activation_height]`. An error on the
+    /// main chain.
     pub fn with_version_bits(mut self, setting: &str) -> Result<Params, DeploymentError> {
         let parts: Vec<&str> = setting.split(':').collect();
         let [name, start, end, rest @ ..] = &parts[..] else { return Err(DeploymentError::VersionBits) };
@@ -332,14 +333,14 @@ impl Params {
         if self.chain == Chain::Main {
             return Err(DeploymentError::Mainnet { option: "vbparams" });
         }
-        // Core keeps an int of it.
+        // Core stores it as an int.
         let bound = |height: i64| i32::try_from(height).unwrap_or(if height < 0 { i32::MIN } else { i32::MAX });
         self.testdummy =
             VersionBits { start_time, timeout, min_activation_height: bound(min_height), ..self.testdummy };
         Ok(self)
     }
 
-    /// A signet of one's own: Core's `-signetchallenge`. Its magic is the first bytes of the double SHA-256 of the
+    /// A custom signet: Core's `-signetchallenge`. Its magic is the first four bytes of the double SHA-256 of the
     /// challenge, serialised as a script.
     pub fn with_signet_challenge(mut self, challenge: Vec<u8>) -> Params {
         let mut serialised = Vec::with_capacity(challenge.len() + 9);
@@ -394,7 +395,7 @@ impl Params {
     }
 }
 
-/// A setting of a deployment that is none; the words are Core's.
+/// An invalid deployment setting; the messages are Core's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentError {
     Format { setting: String },
@@ -425,17 +426,17 @@ impl fmt::Display for DeploymentError {
 
 impl std::error::Error for DeploymentError {}
 
-/// Core's `ToIntegral`: a whole number and nothing else.
+/// Core's `ToIntegral`: accepts only a whole number.
 fn integral(text: &str) -> Option<i64> {
     text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
-/// A hash written in this file; a misprint gives zero, which the tests below find.
+/// A hash constant of this file. A typo gives zero, which the tests below detect.
 fn hash(text: &str) -> BlockHash {
     text.parse().unwrap_or_default()
 }
 
-/// A target written in this file, as hashes are written.
+/// A target constant of this file, written like a hash.
 fn limit(text: &str) -> U256 {
     U256::from_le_bytes(&hash(text).0)
 }
@@ -465,12 +466,12 @@ mod tests {
         let challenge = params.signet_challenge.clone().unwrap();
         assert_eq!(challenge.len(), 71);
         assert_eq!(params.clone().with_signet_challenge(challenge).magic, params.magic);
-        // OP_TRUE: the magic of every signet that anyone may extend.
+        // OP_TRUE: the magic of every signet that anyone can extend.
         let open = params.with_signet_challenge(vec![0x51]);
         assert_eq!((open.magic, open.signet_challenge.unwrap()), ([0x54, 0xd2, 0x6f, 0xbd], vec![0x51]));
     }
 
-    /// The soft forks of every chain start at Core's heights: from genesis on where the chain is young.
+    /// The soft forks of every chain start at Core's heights; on newer chains they are active from the first blocks on.
     /// checklist: 28
     #[test]
     fn activation_heights() {

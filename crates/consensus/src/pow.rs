@@ -1,14 +1,14 @@
-//! Proof of work: compact targets, the work they stand for, and the target the next block must have.
+//! Proof of work: compact targets, the work they represent, and the required target of the next block.
 //!
-//! Input: headers. Output: numbers. Pure; the rules that compare are in `header`. Source: Core's pow.cpp, arith_uint256.cpp
-//! (`SetCompact`, `GetCompact`) and chain.cpp (`GetBlockProof`); BIP-0094 for testnet4.
+//! Input: headers. Output: numbers. Pure; `header` contains the rules that compare them. Source: Core's pow.cpp,
+//! arith_uint256.cpp (`SetCompact`, `GetCompact`) and chain.cpp (`GetBlockProof`); BIP-0094 for testnet4.
 
 use crate::params::Params;
 use crate::u256::U256;
 use crate::view::HeaderView;
 use lydian_primitives::{BlockHash, Header, Height};
 
-/// A target read from its compact form, and what was wrong with it.
+/// A target decoded from its compact form, and whether that form is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compact {
     pub target: U256,
@@ -16,7 +16,7 @@ pub struct Compact {
     pub is_overflow: bool,
 }
 
-/// Core's `arith_uint256::SetCompact`: a mantissa of 23 bits with a sign, and an exponent in bytes.
+/// Core's `arith_uint256::SetCompact`: a mantissa of 23 bits with a sign bit, and an exponent in bytes.
 pub fn expand(bits: u32) -> Compact {
     let exponent = bits >> 24;
     let mantissa = bits & 0x007f_ffff;
@@ -25,7 +25,7 @@ pub fn expand(bits: u32) -> Compact {
     } else {
         U256::from_u64(u64::from(mantissa)).shifted_left(8 * (exponent - 3))
     };
-    // Core clears the mantissa's bytes before it tests them when the exponent is small.
+    // If the exponent is small, Core shifts the mantissa's bytes out before it tests the mantissa.
     let tested = if exponent <= 3 { mantissa >> (8 * (3 - exponent)) } else { mantissa };
     Compact {
         target,
@@ -35,7 +35,7 @@ pub fn expand(bits: u32) -> Compact {
     }
 }
 
-/// Core's `arith_uint256::GetCompact`: the three highest bytes, never with the sign bit set.
+/// Core's `arith_uint256::GetCompact`: the three most significant bytes, never with the sign bit set.
 pub fn compact(target: U256) -> u32 {
     let mut size = target.bit_count().div_ceil(8);
     let word =
@@ -48,7 +48,7 @@ pub fn compact(target: U256) -> u32 {
     mantissa | size << 24
 }
 
-/// Core's `DeriveTarget`: the target, if it is one and not above the network's limit.
+/// Core's `DeriveTarget`: the target, or `None` if it is invalid or above the network's limit.
 pub fn derive_target(bits: u32, params: &Params) -> Option<U256> {
     let Compact { target, is_negative, is_overflow } = expand(bits);
     (!is_negative && !is_overflow && target != U256::ZERO && target <= params.pow_limit).then_some(target)
@@ -59,7 +59,7 @@ pub fn is_proof_of_work(hash: &BlockHash, bits: u32, params: &Params) -> bool {
     derive_target(bits, params).is_some_and(|target| U256::from_le_bytes(&hash.0) <= target)
 }
 
-/// [`is_proof_of_work`] for many headers: the target is derived anew only where it changes.
+/// [`is_proof_of_work`] for many headers: derives the target only when `bits` changes.
 #[derive(Clone, Debug)]
 pub struct PowCheck<'a> {
     params: &'a Params,
@@ -80,7 +80,8 @@ impl<'a> PowCheck<'a> {
     }
 }
 
-/// Expected hashes for a block of this target, 2^256 / (target + 1): Core's `GetBlockProof`. Zero for a target that is none.
+/// Expected number of hashes to find a block with this target, 2^256 / (target + 1): Core's `GetBlockProof`. Zero if
+/// the target is invalid.
 pub fn block_proof(bits: u32) -> U256 {
     let Compact { target, is_negative, is_overflow } = expand(bits);
     if is_negative || is_overflow || target == U256::ZERO {
@@ -91,9 +92,9 @@ pub fn block_proof(bits: u32) -> U256 {
     divided.and_then(|quotient| quotient.checked_add(U256::ONE)).unwrap_or(U256::ONE)
 }
 
-/// The compact target that the block after `parent_height` must have: Core's `GetNextWorkRequired`.
+/// The compact target required for the block after `parent_height`: Core's `GetNextWorkRequired`.
 ///
-/// `None` if the view does not know an ancestor that is needed.
+/// Returns `None` if the view does not know a required ancestor.
 pub fn next_work_required(
     header: &Header,
     parent_height: Height,
@@ -113,7 +114,7 @@ pub fn next_work_required(
     if i64::from(header.time) > i64::from(parent.time) + params.pow_target_spacing * 2 {
         return Some(limit);
     }
-    // The last block that was not mined at the limit by the rule above, found along the parents.
+    // Walk back to the last block that was not mined at the limit by the rule above.
     let mut height = parent_height;
     let mut candidate = parent;
     while height.0 != 0 && !height.0.is_multiple_of(interval) && candidate.bits == limit {
@@ -123,9 +124,9 @@ pub fn next_work_required(
     Some(candidate.bits)
 }
 
-/// The target after a period that began with `first` and ended with `last`: Core's `CalculateNextWorkRequired`.
+/// The target after a period that starts with `first` and ends with `last`: Core's `CalculateNextWorkRequired`.
 ///
-/// The time spans 2,015 intervals, not 2,016; the step is at most a factor of 4 either way.
+/// The time covers 2,015 intervals, not 2,016. The target changes by at most a factor of 4 in either direction.
 pub fn retarget(first: &Header, last: &Header, params: &Params) -> u32 {
     if params.no_retargeting {
         return last.bits;
@@ -140,9 +141,11 @@ pub fn retarget(first: &Header, last: &Header, params: &Params) -> u32 {
     compact(target.min(params.pow_limit))
 }
 
-/// Whether a target may follow another in the anti-spam check of headers that are not kept: Core's `PermittedDifficultyTransition`.
+/// Whether one target may follow another, for the anti-spam check of headers that are not stored: Core's
+/// `PermittedDifficultyTransition`.
 ///
-/// Without the times of the period a factor of 4 either way is all that can be said; within a period nothing may change.
+/// Without the times of the period, a retarget can be bounded only by a factor of 4 in either direction. Within a
+/// period the target must not change.
 pub fn permitted_difficulty_transition(params: &Params, height: Height, old_bits: u32, new_bits: u32) -> bool {
     if params.allow_min_difficulty_blocks {
         return true;
@@ -151,7 +154,7 @@ pub fn permitted_difficulty_transition(params: &Params, height: Height, old_bits
         return old_bits == new_bits;
     }
     let timespan = params.pow_target_timespan;
-    // As the retarget rounds: multiplied, divided, cut at the limit, and written down in compact form.
+    // Rounds like the retarget: multiply, divide, cap at the limit and convert to the compact form.
     let after = |seconds: i64| {
         let to_u32 = |seconds: i64| u32::try_from(seconds).unwrap_or(u32::MAX);
         let product = expand(old_bits).target.wrapping_mul_u32(to_u32(seconds));
@@ -167,7 +170,7 @@ mod tests {
     use super::*;
     use crate::params::Chain;
 
-    /// One check for many headers says what the check for one says, whatever came before.
+    /// The check for many headers returns the same as the check for one, whatever was checked before.
     #[test]
     fn a_check_for_many_forgets_nothing_wrong() {
         let params = Params::new(Chain::Main);
@@ -179,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Core's pow_tests.cpp: a step to the edge of the clamp is permitted, one beyond is not.
+    /// Core's pow_tests.cpp: a change up to the limit of the clamp is permitted, one beyond it is not.
     /// checklist: 60
     #[test]
     fn permitted_transitions_as_in_cores_unit_tests() {
@@ -228,7 +231,7 @@ mod tests {
         assert_eq!(compact(expand(0x2012_3456).target), 0x2012_3456);
     }
 
-    /// Zero, negative, overflowing and too easy targets are no proof of work, whatever the hash.
+    /// Zero, negative, overflowing and too easy targets are never met, whatever the hash.
     /// checklist: 23, 25
     #[test]
     fn targets_out_of_range_are_refused() {
@@ -251,7 +254,7 @@ mod tests {
         Header { version: 1, prev_block: BlockHash::ZERO, merkle_root: [0; 32], time, bits, nonce: 0 }
     }
 
-    /// From Core's pow_tests.cpp: an ordinary step, the limit, and both clamps.
+    /// From Core's pow_tests.cpp: an ordinary retarget, the limit, and both clamps.
     /// checklist: 23
     #[test]
     fn retarget_as_in_cores_unit_tests() {
@@ -263,7 +266,8 @@ mod tests {
         assert_eq!(next(1_263_163_443, 1_269_211_443, 0x1c38_7f6f), 0x1d00_e1fd);
     }
 
-    /// BIP-0094 takes the target of the period's first block, which cannot be one at the limit; before it, the last's.
+    /// BIP-0094 starts from the target of the period's first block, which cannot be a minimum-difficulty block; the
+    /// older rule starts from the last block's.
     /// checklist: 24
     #[test]
     fn testnet4_retargets_from_the_first_block() {

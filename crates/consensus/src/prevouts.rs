@@ -1,8 +1,8 @@
-//! A block without its chain: everything that the block, its height and the coins it spends decide.
+//! Verifies a block without its chain: all rules that depend only on the block, its height and the coins it spends.
 //!
-//! Input: a block, perhaps its height, perhaps the coin of every input. Output: the first violation, and which rules these
-//! data cannot decide and why. What the missing ancestors could tell is assumed to be in the block's favour, so a violation
-//! is one for certain. Pure.
+//! Input: a block, optionally its height, and optionally the coin of every input. Output: the first violation, and the
+//! rules that cannot be decided from this data, with the reason. Whatever depends on the missing ancestors is assumed
+//! to be in the block's favour, so a reported violation is certain. Pure.
 
 use crate::block::{CheckedBlock, check_block, is_final};
 use crate::coins::{FundedBlock, fund};
@@ -16,27 +16,27 @@ use lydian_primitives::{Amount, Block, Height, OutPoint, Tx, Txid};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-/// A coin as a file gives it.
+/// A coin as read from a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpentCoin {
     pub value: Amount,
     pub script_pubkey: Box<[u8]>,
-    /// Height of the block that created it and whether its coinbase did, where known.
+    /// Height of the block that created it and whether its coinbase did, if known.
     pub origin: Option<(Height, bool)>,
 }
 
-/// What could be found out.
+/// The result of a verification without the chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PrevoutReport {
     pub violation: Option<Violation>,
     /// Rules that hold for certain, unless they come after the violation.
     pub decided: Vec<Rule>,
-    /// Rules that these data do not decide, each with what is missing.
+    /// Rules that this data does not decide, each with the missing data.
     pub undecided: Vec<(Rule, &'static str)>,
     pub stats: Stats,
 }
 
-/// The number of coins is not that of the inputs.
+/// The number of coins differs from the number of inputs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoinCountMismatch {
     pub inputs: usize,
@@ -57,7 +57,8 @@ const NEEDS_ORIGINS: &str = "needs the heights at which the coins were created";
 const NEEDS_COINS: &str = "needs the coins that the block spends";
 const NEEDS_HEIGHT: &str = "needs the block's height";
 
-/// Verifies a block with the coin of every input, in block order, coinbase left out. `now` in seconds since 1970.
+/// Verifies a block with the coin of every input, in block order, without the coinbase's. `now` is in seconds since
+/// 1970.
 pub fn verify_with_prevouts(
     params: &Params,
     height: Height,
@@ -88,7 +89,8 @@ pub fn verify_with_prevouts(
     Ok(report(violation, undecided, stats))
 }
 
-/// Verifies what a block alone decides: with its height all but what needs coins, without it the rules of its bytes.
+/// Verifies a block without coins: with its height all rules that need no coins, otherwise only the rules about its
+/// bytes.
 pub fn verify_alone(params: &Params, height: Option<Height>, block: Block, now: u32) -> PrevoutReport {
     let later = |info: &crate::rule::RuleInfo| match info.step {
         Step::Header | Step::Block | Step::Transaction => None,
@@ -155,7 +157,7 @@ fn undecided_with_coins(
     undecided.push((Rule::Bip30, NEEDS_CHAIN));
     undecided.push((
         Rule::TxInputsMissingorspent,
-        "needs the coins before the block; the given ones are taken to be unspent",
+        "needs the coins before the block; the given ones are assumed to be unspent",
     ));
     if needs_median_time(block, height, params) {
         undecided.push((Rule::TxNonfinal, NEEDS_TIMES));
@@ -169,7 +171,7 @@ fn undecided_with_coins(
     undecided
 }
 
-/// Whether a transaction is final only if the median time past is late enough.
+/// Whether a transaction is final or not depending on the median time past.
 fn needs_median_time(block: &Block, height: Height, params: &Params) -> bool {
     let is_open = |tx: Tx<'_>| is_final(tx, height, i64::MAX) && !is_final(tx, height, 0);
     params.is_active(Deployment::Csv, height) && block.txs().any(is_open)
@@ -192,7 +194,7 @@ fn sequence_locks_need(block: &Block, height: Height, spent: &[SpentCoin], param
     need
 }
 
-/// Ancestors of which nothing is known: no header, and median times so that every lock has passed.
+/// Unknown ancestors: no headers, and median times such that every lock has expired.
 struct Assumed {
     parent: Height,
 }
@@ -208,7 +210,8 @@ impl HeaderView for Assumed {
     }
 }
 
-/// The coins that came with the block, but those that the block itself creates: their order in the block is a rule.
+/// The given coins without those that the block itself creates, because the order of transactions within the block is a
+/// rule.
 struct GivenCoins(HashMap<OutPoint, Coin>);
 
 impl GivenCoins {

@@ -1,15 +1,16 @@
-//! Every rule of consensus by name: its sentence, its source, and Core's reject reason. The one table that checks, tests,
-//! `lydian explain` and documents walk.
+//! Every consensus rule by name, with a one-sentence description, its source and Core's reject reason. Checks, tests,
+//! `lydian explain` and the documentation all use this table.
 //!
-//! Invariant: the order of [`Rule`]'s variants, of [`RULES`] and of the checks is one order; the first rule violated
-//! decides the reject reason, as in Core. A whole block is checked in the order of Core's `ProcessNewBlock`: the block alone
-//! first, then its header's place; a header that comes alone is checked by the header rules in the same order.
+//! Invariant: the variants of [`Rule`], [`RULES`] and the checks are in the same order. The first rule violated
+//! determines the reject reason, as in Core. A whole block is checked in the order of Core's `ProcessNewBlock`: first
+//! the block alone, then its header in the context of the chain. A header that arrives alone is checked by the header
+//! rules in the same order.
 
 use crate::debug_message::Detail;
 use lydian_script::ScriptError;
 use std::fmt;
 
-/// The step of a block's way at which a rule is checked.
+/// The validation step at which a rule is checked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Step {
     /// The header alone: Core's `CheckBlockHeader`, called by `CheckBlock`.
@@ -20,7 +21,7 @@ pub enum Step {
     Transaction,
     /// The header against its ancestors: Core's `AcceptBlockHeader` and `ContextualCheckBlockHeader`.
     HeaderInChain,
-    /// The block at its place in the chain: Core's `ContextualCheckBlock`.
+    /// The block in the context of its chain: Core's `ContextualCheckBlock`.
     BlockInChain,
     /// The block against the coins it spends: Core's `ConnectBlock` and `CheckTxInputs`.
     Coins,
@@ -42,30 +43,30 @@ impl Step {
     }
 }
 
-/// What there is to say of a rule.
+/// The description of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleInfo {
     pub rule: Rule,
     pub step: Step,
-    /// Ours, unique: Core gives one reason to several rules.
+    /// Our own unique name, because Core uses one reject reason for several rules.
     pub name: &'static str,
-    /// Core's reject reason (`GetRejectReason`); more is appended to two of them, see [`Violation::reject_reason`].
+    /// Core's reject reason (`GetRejectReason`). For two rules a suffix is added, see [`Violation::reject_reason`].
     pub reject_reason: &'static str,
     /// The rule in one sentence.
     pub must: &'static str,
-    /// The BIP, and Core's function that checks it.
+    /// The BIP and the Core function that checks the rule.
     pub source: &'static str,
 }
 
 macro_rules! rules {
     ($($rule:ident $step:ident $name:literal $reason:literal $must:literal $source:literal)*) => {
-        /// A rule, in the order of checking.
+        /// A rule. The variants are in checking order.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Rule {
             $(#[doc = $must] $rule,)*
         }
 
-        /// All rules in the order of checking.
+        /// All rules in checking order.
         pub const RULES: &[RuleInfo] = &[$(RuleInfo {
             rule: Rule::$rule,
             step: Step::$step,
@@ -211,7 +212,7 @@ impl Rule {
         &RULES[self as usize]
     }
 
-    /// Whether a violation speaks of the bytes at hand and not of the block's hash, so that other bytes with the same hash
+    /// Whether a violation concerns only these bytes and not the block's hash, so that other bytes with the same hash
     /// may be valid: Core's `BLOCK_MUTATED` (CVE-2012-2459; BIP-0141).
     pub fn is_of_the_bytes(self) -> bool {
         use Rule::*;
@@ -222,7 +223,7 @@ impl Rule {
     }
 }
 
-/// A rule that a block breaks, and where.
+/// A rule that a block breaks, and the place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Violation {
     pub rule: Rule,
@@ -234,7 +235,7 @@ pub struct Violation {
     pub script_error: Option<ScriptError>,
     /// The header's version ([`Rule::BadVersion`]).
     pub version: Option<i32>,
-    /// Figures for the log.
+    /// Details for the log.
     pub detail: Option<Detail>,
 }
 
@@ -251,7 +252,7 @@ impl Violation {
         Violation { input: Some(input), ..Violation::in_tx(rule, tx) }
     }
 
-    /// Exactly what Core reports for the block.
+    /// The text that Core reports for the block.
     pub fn reject_reason(&self) -> String {
         let reason = self.rule.info().reject_reason;
         match (self.version, self.script_error) {
@@ -277,7 +278,7 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// One entry of a table of checks: a pure function of facts that were gathered in one pass.
+/// One entry of a table of checks: a pure function of the gathered facts.
 pub struct Check<Facts> {
     pub rule: Rule,
     /// Whether the rule holds.
@@ -290,7 +291,7 @@ impl<Facts> fmt::Debug for Check<Facts> {
     }
 }
 
-/// The first rule of a table that does not hold.
+/// The first rule of a table that is broken.
 pub fn first_broken<Facts>(checks: &[Check<Facts>], facts: &Facts) -> Option<Rule> {
     checks.iter().find(|check| !(check.holds)(facts)).map(|check| check.rule)
 }

@@ -1,10 +1,10 @@
-//! From [`FundedBlock`] to [`VerifiedBlock`]: every script of every input.
+//! From [`FundedBlock`] to [`VerifiedBlock`]: verifies the scripts of every input.
 //!
-//! Input: a funded block. Output: the block, or the first input whose scripts fail. Two ways with one verdict: exact mode,
-//! one input after the other, which is the specification; and capture mode, where signature checks are collected and
-//! settled by an engine, and whatever is not thereby proven valid is decided by exact mode. A block may be cut into
-//! [`Part`]s that are verified in any order, those of several blocks in one batch ([`Batch`]); a [`Tally`] joins their
-//! verdicts. Pure.
+//! Input: a funded block. Output: the block, or the first input whose scripts fail. There are two modes with the same
+//! verdict. Exact mode verifies one input at a time and is the specification. Capture mode collects the signature
+//! checks, an engine settles them, and exact mode decides every input that is not proven valid that way. A block can be
+//! split into [`Part`]s that are verified in any order; one batch ([`Batch`]) may contain parts of several blocks. A
+//! [`Tally`] combines the verdicts. Pure.
 
 use crate::coins::FundedBlock;
 use crate::rule::{Rule, Violation};
@@ -30,7 +30,7 @@ impl VerifiedBlock {
         &self.funded
     }
 
-    /// Signature and tweak checks that were made or settled for it.
+    /// Signature and tweak checks that were made or settled for the block.
     pub fn checks(&self) -> &CheckCounts {
         &self.checks
     }
@@ -40,12 +40,12 @@ impl VerifiedBlock {
     }
 }
 
-/// How scripts are verified.
+/// The way in which scripts are verified.
 #[derive(Clone, Copy)]
 pub enum Mode<'a> {
-    /// Each signature at once, by the reference.
+    /// Verifies each signature immediately with the reference implementation.
     Exact,
-    /// Signatures collected over the block and settled by the engine.
+    /// Collects the signatures of the block and lets the engine settle them.
     Capture(&'a dyn Engine),
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Mode<'_> {
     }
 }
 
-/// Verifies all scripts of a block. Core's `CheckInputScripts` for every transaction but the coinbase.
+/// Verifies all scripts of a block. Core's `CheckInputScripts` for every transaction except the coinbase.
 pub fn verify_scripts(funded: FundedBlock, mode: Mode<'_>) -> Result<VerifiedBlock, Violation> {
     let funded = Arc::new(funded);
     let mut tally = Tally::new(&funded);
@@ -77,10 +77,11 @@ pub fn verify_scripts(funded: FundedBlock, mode: Mode<'_>) -> Result<VerifiedBlo
     tally.finish(funded)
 }
 
-/// A run of inputs of one block, the coinbase's left out.
+/// A range of consecutive inputs of one block, without the coinbase's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// Index of the first transaction it touches, and of that transaction's first input among the spent coins.
+    /// Index of the first transaction with an input in this part, and index of that transaction's first input among the
+    /// spent coins.
     tx: usize,
     tx_start: usize,
     /// Indices among the spent coins.
@@ -94,7 +95,7 @@ impl Part {
     }
 }
 
-/// Cuts a block into parts of at most `inputs_max` inputs.
+/// Splits a block into parts of at most `inputs_max` inputs.
 pub fn parts(funded: &FundedBlock, inputs_max: usize) -> Vec<Part> {
     assert!(inputs_max > 0, "a part has an input");
     let total = funded.spent().len();
@@ -114,7 +115,7 @@ pub fn parts(funded: &FundedBlock, inputs_max: usize) -> Vec<Part> {
     parts
 }
 
-/// The scripts of a part: how many checks were made, and the first input that fails.
+/// The verdict on a part: the first input that fails, if any, and the number of checks made.
 #[derive(Clone, Copy, Debug)]
 pub struct PartVerdict {
     part: Part,
@@ -122,10 +123,10 @@ pub struct PartVerdict {
     checks: CheckCounts,
 }
 
-/// Transaction, input, reason; the first in block order is the least.
+/// Transaction, input and error. The minimum is the first in block order.
 type Failure = (usize, usize, ScriptError);
 
-/// Joins the verdicts of the parts of one block, which may come in any order.
+/// Combines the verdicts on the parts of one block, which may arrive in any order.
 #[derive(Clone, Debug)]
 pub struct Tally {
     block: BlockHash,
@@ -144,7 +145,7 @@ impl Tally {
         }
     }
 
-    /// Enters a part. Each part of [`parts`] is to be entered once.
+    /// Adds the verdict on a part. Each part of [`parts`] must be added exactly once.
     pub fn add(&mut self, funded: &FundedBlock, verdict: PartVerdict) {
         assert_eq!(self.block, funded.checked().block().hash(), "a tally is of one block");
         assert!(self.inputs_left >= verdict.part.input_count(), "each input is verified once");
@@ -154,7 +155,7 @@ impl Tally {
         self.failure = self.failure.into_iter().chain(verdict.failure).min_by_key(place);
     }
 
-    /// Whether every input has its verdict.
+    /// Whether every input has a verdict.
     pub fn is_complete(&self) -> bool {
         self.inputs_left == 0
     }
@@ -173,15 +174,16 @@ impl Tally {
     }
 }
 
-/// A block whose scripts the caller answers for: verified once before by this node, or below an assumed valid block.
+/// Accepts a block without verifying its scripts. The caller is responsible: this node has verified the block before,
+/// or it is below the assumed valid block.
 pub fn trust_scripts(funded: Arc<FundedBlock>) -> VerifiedBlock {
     VerifiedBlock { funded, checks: CheckCounts::default() }
 }
 
-/// Some inputs of one transaction: its index, the index of its first coin, and which inputs.
+/// Some inputs of one transaction: its index, the index of its first coin, and the range of inputs.
 type Inputs = (usize, usize, Range<usize>);
 
-/// The part, transaction by transaction.
+/// Iterates over the part, transaction by transaction.
 fn transactions(funded: &FundedBlock, part: Part) -> impl Iterator<Item = Inputs> {
     let mut tx_start = part.tx_start;
     (part.tx..).map_while(move |index| {
@@ -198,7 +200,7 @@ fn outputs(coins: &[Coin]) -> Vec<Output<'_>> {
     coins.iter().map(Coin::output).collect()
 }
 
-/// The coins of a transaction whose first coin has this index.
+/// The coins that a transaction spends, the first of which has index `first`.
 fn coins<'a>(funded: &'a FundedBlock, tx: Tx<'_>, first: usize) -> Vec<Output<'a>> {
     outputs(&funded.spent()[first..first + tx.input_count()])
 }
@@ -210,7 +212,7 @@ fn context<'a>(tx: Tx<'a>, spent: &'a [Output<'a>]) -> TxContext<'a> {
     }
 }
 
-/// Verifies a part in exact mode, up to its first failure.
+/// Verifies a part in exact mode, up to the first failure.
 pub fn verify_exactly(funded: &FundedBlock, part: Part) -> PartVerdict {
     let flags = funded.checked().flags();
     let mut checks = CheckCounts::default();
@@ -223,8 +225,8 @@ pub fn verify_exactly(funded: &FundedBlock, part: Part) -> PartVerdict {
     PartVerdict { part, failure, checks }
 }
 
-/// Inputs of one transaction in exact mode. They share one context and one cache: a new one for each input would hash the
-/// transaction anew for each.
+/// Verifies inputs of one transaction in exact mode. They share one context and one cache; otherwise the transaction
+/// would be hashed again for every input.
 fn first_failure_of_inputs(
     context: &TxContext<'_>,
     mut inputs: impl Iterator<Item = usize>,
@@ -237,7 +239,7 @@ fn first_failure_of_inputs(
     })
 }
 
-/// Parts whose signature checks are collected and settled together.
+/// Parts with signature checks that are collected and settled together.
 #[derive(Debug, Default)]
 pub struct Batch {
     obligations: Obligations,
@@ -249,17 +251,17 @@ struct CapturedPart {
     part: Part,
     /// For each input, whether its capture run succeeded.
     captured: Vec<bool>,
-    /// Its checks among those of the batch.
+    /// The part's range of checks within the batch.
     checks: Range<usize>,
 }
 
 impl Batch {
-    /// Signature checks collected so far.
+    /// Number of signature checks collected so far.
     pub fn check_count(&self) -> usize {
         self.obligations.checks().len()
     }
 
-    /// Runs the scripts of a part and collects what must hold.
+    /// Runs the scripts of a part and collects their signature and tweak checks.
     pub fn capture(&mut self, funded: &FundedBlock, part: Part) {
         let flags = funded.checked().flags();
         let first_check = self.obligations.checks().len();
@@ -277,7 +279,7 @@ impl Batch {
         self.parts.push(CapturedPart { part, captured, checks });
     }
 
-    /// Lets the engine decide. Verdicts follow in the order in which the parts were captured.
+    /// Settles all checks with the engine. The verdicts are in the order in which the parts were captured.
     pub fn settle(self, engine: &dyn Engine) -> SettledBatch {
         let settled = self.obligations.settle_counting(engine);
         SettledBatch {
@@ -289,7 +291,7 @@ impl Batch {
     }
 }
 
-/// A batch whose obligations are decided.
+/// A batch with settled checks.
 #[derive(Debug)]
 pub struct SettledBatch {
     obligations: Obligations,
@@ -299,16 +301,16 @@ pub struct SettledBatch {
 }
 
 impl SettledBatch {
-    /// Signature and tweak checks that the engine had to make.
+    /// Number of signature and tweak checks that the engine made.
     pub fn checks_made(&self) -> u64 {
         self.made.iter().filter(|made| **made).count() as u64
     }
 
-    /// The verdict of the next part, which is of this block. Every input that is not proven valid runs again in exact
-    /// mode, and only that decides.
+    /// The verdict on the next part, which must belong to this block. Every input that is not proven valid is verified
+    /// again in exact mode, which alone decides.
     ///
     /// # Panics
-    /// If it is asked more often than parts were captured.
+    /// If called more often than parts were captured.
     pub fn verdict(&mut self, funded: &FundedBlock) -> PartVerdict {
         let Some(CapturedPart { part, captured, checks: range }) = self.parts.next() else {
             panic!("one verdict for each part");

@@ -1,4 +1,4 @@
-//! Relative lock times. Input: an input's sequence and its coin's height. Output: what it waits for. BIP-0068; Core's
+//! Relative lock times. Input: an input's sequence and its coin's height. Output: the lock. BIP-0068; Core's
 //! `CalculateSequenceLocks` (consensus/tx_verify.cpp). Pure.
 
 use lydian_primitives::Height;
@@ -12,23 +12,24 @@ const MASK: u32 = 0xffff;
 /// `SEQUENCE_LOCKTIME_GRANULARITY`: units of 512 seconds.
 const GRANULARITY: u32 = 9;
 
-/// What one input waits for.
+/// The relative lock of one input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SequenceLock {
     Disabled,
-    /// The last height at which it cannot be spent yet.
+    /// The last height at which the input is still locked.
     Height(i64),
-    /// It can be spent in a block whose parent's median time past is at least that of the block at `since` plus `seconds`.
+    /// The input can be spent in a block whose parent's median time past is at least that of the block at `since` plus
+    /// `seconds`.
     Time {
         seconds: i64,
         since: Height,
     },
 }
 
-/// The lock of one input of a transaction of version 2 or later.
+/// The lock of one input of a transaction with version 2 or later.
 ///
-/// Times count from the block *before* the coin's, since that block's median time past is the earliest time the coin's own
-/// block could have had; for a coin at height 0 or 1 that is the genesis block.
+/// Times count from the block *before* the coin's block, because its median time past is the earliest time that the
+/// coin's block could have had. For a coin at height 0 or 1 this is the genesis block.
 pub fn sequence_lock(sequence: u32, coin_height: Height) -> SequenceLock {
     let value = sequence & MASK;
     if sequence & DISABLE_FLAG != 0 {

@@ -1,7 +1,7 @@
 //! The block solution of signet. Input: a block and the network's challenge. Output: whether the block solves it. Pure.
 //!
-//! BIP-0325; Core's `CheckSignetBlockSolution` and `SignetTxs::Create` (signet.cpp). The solution stands behind a tag in the
-//! witness commitment; it must spend a made-up output that commits to the rest of the block.
+//! BIP-0325; Core's `CheckSignetBlockSolution` and `SignetTxs::Create` (signet.cpp). The solution follows a tag in the
+//! witness commitment. It must spend a synthetic output that commits to the rest of the block.
 
 use crate::params::Params;
 use lydian_hash::merkle_root;
@@ -9,13 +9,13 @@ use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Block, OutPoint, Output, Reader, Txid};
 use lydian_script::{Flags, ScriptBuilder, TxContext, opcodes, ops, verify_input};
 
-/// The tag before a solution: `SIGNET_HEADER`.
+/// The tag in front of a solution: `SIGNET_HEADER`.
 const SIGNET_HEADER: [u8; 4] = [0xec, 0xc7, 0xda, 0xa2];
 
 /// `BLOCK_SCRIPT_VERIFY_FLAGS` (signet.cpp): fixed for all heights, without taproot.
 const SIGNET_FLAGS: Flags = Flags::P2SH.union(Flags::WITNESS).union(Flags::DERSIG).union(Flags::NULLDUMMY);
 
-/// Whether the block solves its network's challenge. True where there is none, and for the genesis block.
+/// Whether the block solves its network's challenge. True if the network has no challenge, and for the genesis block.
 pub fn is_signet_solved(block: &Block, params: &Params) -> bool {
     match &params.signet_challenge {
         Some(challenge) if block.hash() != params.genesis_hash => solves(block, challenge).unwrap_or(false),
@@ -29,7 +29,7 @@ fn solves(block: &Block, challenge: &[u8]) -> Option<bool> {
     let carrier = coinbase.outputs.get_mut(commitment.output_index)?;
     let (script_sig, witness) = match take_solution(&mut carrier.script_pubkey) {
         Some(solution) => parse_solution(&solution)?,
-        // Without a solution a trivial challenge (OP_TRUE) can still be met.
+        // A trivial challenge (OP_TRUE) can be met without a solution.
         None => (Vec::new(), Vec::new()),
     };
     let spending = to_sign(to_spend(block, &coinbase, challenge).txid(), script_sig, witness).to_transaction()?;
@@ -38,8 +38,8 @@ fn solves(block: &Block, challenge: &[u8]) -> Option<bool> {
     Some(verify_input(&context, 0, SIGNET_FLAGS).is_ok())
 }
 
-/// Takes the first push that begins with the tag and has more behind it out of the script, leaving the tag; the script is
-/// rebuilt with every push in its shortest form, as Core's `FetchAndClearCommitmentSection` does.
+/// Removes the first push that starts with the tag and is longer than the tag from the script, but leaves the tag. The
+/// script is rebuilt with minimal pushes, as in Core's `FetchAndClearCommitmentSection`.
 fn take_solution(script: &mut Vec<u8>) -> Option<Vec<u8>> {
     let mut solution = None;
     let mut replacement = ScriptBuilder::new();
@@ -62,7 +62,7 @@ fn take_solution(script: &mut Vec<u8>) -> Option<Vec<u8>> {
 
 type ScriptSigAndWitness = (Vec<u8>, Vec<Vec<u8>>);
 
-/// A scriptSig and a witness stack, serialised, with nothing behind.
+/// Parses a serialised scriptSig and witness stack without trailing bytes.
 fn parse_solution(bytes: &[u8]) -> Option<ScriptSigAndWitness> {
     let mut reader = Reader::new(bytes);
     let script_sig = reader.var_bytes().ok()?.to_vec();
@@ -72,7 +72,7 @@ fn parse_solution(bytes: &[u8]) -> Option<ScriptSigAndWitness> {
     Some((script_sig, witness))
 }
 
-/// The transaction that carries the challenge and commits to the block without its solution.
+/// The transaction with the challenge as output script, which commits to the block without its solution.
 fn to_spend(block: &Block, coinbase: &MutTx, challenge: &[u8]) -> MutTx {
     let mut leaves: Vec<_> = block.txs().map(|tx| tx.txid().0).collect();
     leaves[0] = coinbase.txid().0;
@@ -87,7 +87,7 @@ fn to_spend(block: &Block, coinbase: &MutTx, challenge: &[u8]) -> MutTx {
     MutTx { version: 0, inputs: vec![input], outputs: vec![output], lock_time: 0 }
 }
 
-/// The transaction that spends it with the solution.
+/// The transaction that spends this output with the solution.
 fn to_sign(spent: Txid, script_sig: Vec<u8>, witness: Vec<Vec<u8>>) -> MutTx {
     let input = MutInput { prevout: OutPoint { txid: spent, vout: 0 }, script_sig, sequence: 0, witness };
     let output = MutOutput { value: Amount(0), script_pubkey: vec![opcodes::OP_RETURN] };

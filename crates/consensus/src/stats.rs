@@ -1,4 +1,5 @@
-//! What was checked, counted. Input: funded blocks. Output: sums for people and reports. Decides nothing.
+//! Statistics of what was checked. Input: funded blocks. Output: sums for display and reports. No decision depends on
+//! them.
 
 use crate::coins::FundedBlock;
 use lydian_script::CheckCounts;
@@ -8,14 +9,14 @@ use lydian_script::CheckCounts;
 pub struct Stats {
     pub blocks: u64,
     pub transactions: u64,
-    /// Inputs that spend a coin; coinbases have none.
+    /// Inputs that spend a coin, so without those of coinbases.
     pub inputs: u64,
     pub outputs: u64,
-    /// Bytes of the blocks, witnesses included.
+    /// Size of the blocks in bytes, including witnesses.
     pub bytes: u64,
     pub weight: u64,
     pub sigops_cost: u64,
-    /// Signature and tweak checks that were made, a multisig's failed attempts included.
+    /// Signature and tweak checks made, including a multisig's failed attempts.
     pub checks: CheckCounts,
 }
 

@@ -1,10 +1,10 @@
-//! The subsidy of a height. Core's `GetBlockSubsidy` (validation.cpp), BIP-0042.
+//! The block subsidy. Core's `GetBlockSubsidy` (validation.cpp), BIP-0042.
 
 use crate::limits::SUBSIDY_HALVINGS_MAX;
 use crate::params::Params;
 use lydian_primitives::{Amount, Height};
 
-/// 50 coins, halved every interval, nothing from the 64th halving on (where a shift would wrap).
+/// 50 coins, halved every interval; zero from the 64th halving on, where a shift would wrap.
 pub fn block_subsidy(height: Height, params: &Params) -> Amount {
     let halvings = height.0 / params.subsidy_halving_interval;
     if halvings >= SUBSIDY_HALVINGS_MAX { Amount(0) } else { Amount((50 * Amount::COIN.0) >> halvings) }

@@ -1,6 +1,7 @@
-//! Rules that a transaction alone decides. Input: one transaction view. Output: the first rule it breaks.
+//! Rules about a single transaction. Input: a transaction view. Output: the first rule it breaks.
 //!
-//! One pass gathers [`TxFacts`]; the table then judges them. Core's `CheckTransaction` (consensus/tx_check.cpp).
+//! One pass gathers [`TxFacts`], to which a table of checks is applied. Core's `CheckTransaction`
+//! (consensus/tx_check.cpp).
 
 use crate::limits::{
     COINBASE_SCRIPT_SIG_SIZE_MAX, COINBASE_SCRIPT_SIG_SIZE_MIN, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR,
@@ -8,21 +9,21 @@ use crate::limits::{
 use crate::rule::{Check, Rule, first_broken};
 use lydian_primitives::{Amount, OutPoint, Tx};
 
-/// What one pass over a transaction finds.
+/// The facts that one pass over a transaction gathers.
 #[derive(Clone, Copy, Debug)]
 pub struct TxFacts {
     pub input_count: usize,
     pub output_count: usize,
     pub base_size: usize,
-    /// What is wrong with the first output that has something wrong; Core stops there.
+    /// The fault of the first output with a fault; Core stops there.
     pub output_fault: Option<OutputFault>,
     pub has_duplicate_input: bool,
     pub has_null_prevout: bool,
-    /// Bytes of the scriptSig, if the transaction is a coinbase.
+    /// Size of the scriptSig in bytes if the transaction is a coinbase.
     pub coinbase_script_sig_size: Option<usize>,
 }
 
-/// What can be wrong with an output's value.
+/// A fault of an output's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputFault {
     Negative,
@@ -30,7 +31,7 @@ pub enum OutputFault {
     TotalTooLarge,
 }
 
-/// Core's `CheckTransaction`, in its order.
+/// The checks of Core's `CheckTransaction`, in Core's order.
 pub const TX_CHECKS: &[Check<TxFacts>] = &[
     Check { rule: Rule::TxVinEmpty, holds: |tx| tx.input_count != 0 },
     Check { rule: Rule::TxVoutEmpty, holds: |tx| tx.output_count != 0 },
@@ -52,7 +53,7 @@ pub fn check_transaction(tx: Tx<'_>) -> Result<(), Rule> {
     first_broken(TX_CHECKS, &tx_facts(tx)).map_or(Ok(()), Err)
 }
 
-/// One pass over the inputs and one over the outputs; the duplicate search sorts the prevouts (n log n).
+/// Makes one pass over the inputs and one over the outputs. The search for duplicates sorts the prevouts (n log n).
 pub fn tx_facts(tx: Tx<'_>) -> TxFacts {
     let has_null_prevout = tx.inputs().any(|input| input.prevout.is_null());
     TxFacts {
@@ -75,7 +76,7 @@ fn first_output_fault(tx: Tx<'_>) -> Option<OutputFault> {
         if output.value > Amount::MAX_MONEY {
             return Some(OutputFault::TooLarge);
         }
-        // Both terms are at most MAX_MONEY, which is far below half of the range.
+        // Both terms are at most MAX_MONEY, far below half of the maximum, so the sum does not overflow.
         total = Amount(total.0 + output.value.0);
         if !total.is_in_money_range() {
             return Some(OutputFault::TotalTooLarge);
@@ -93,7 +94,7 @@ fn has_duplicate_input(tx: Tx<'_>) -> bool {
     prevouts.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Sum of the outputs of a transaction that passed [`check_transaction`], which keeps it in range.
+/// Sum of the outputs of a transaction that has passed [`check_transaction`], which ensures that the sum is in range.
 pub fn value_out(tx: Tx<'_>) -> Amount {
     Amount(tx.outputs().map(|output| output.value.0).sum())
 }

@@ -1,5 +1,5 @@
-//! Unsigned integers of 256 bits: just what targets and chain work need. Core's `arith_uint256`, without its wrap-around:
-//! every operation that could leave the range says so in its name or its result.
+//! Unsigned 256-bit integers with the operations that targets and chain work need. Core's `arith_uint256` without
+//! implicit wrapping: every operation that can overflow shows it in its name or its result.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl U256 {
         bytes
     }
 
-    /// Bits up to the highest that is set; 0 for zero.
+    /// Position of the highest set bit, counted from 1; 0 for zero.
     pub fn bit_count(self) -> u32 {
         (0..4u32)
             .rev()
@@ -69,7 +69,7 @@ impl U256 {
         U256(out)
     }
 
-    /// The low 256 bits of the product, as Core's `operator*=` keeps them.
+    /// The low 256 bits of the product, like Core's `operator*=`.
     pub fn wrapping_mul_u32(self, factor: u32) -> U256 {
         let mut out = [0; 4];
         let mut carry = 0u128;
@@ -81,7 +81,7 @@ impl U256 {
         U256(out)
     }
 
-    /// The quotient by long division. `None` if `divisor` is zero.
+    /// The quotient by long division. Returns `None` if `divisor` is zero.
     pub fn checked_div(self, divisor: U256) -> Option<U256> {
         if divisor == U256::ZERO {
             return None;
@@ -89,7 +89,7 @@ impl U256 {
         let mut quotient = U256::ZERO;
         let mut rest = U256::ZERO;
         for bit in (0..self.bit_count()).rev() {
-            // The bit shifted out would be of value 2^256: then the divisor fits for certain.
+            // The bit shifted out has the value 2^256, so the divisor fits in any case.
             let over = rest.0[3] >> 63 == 1;
             rest = rest.shifted_left(1);
             rest.0[0] |= self.0[(bit / 64) as usize] >> (bit % 64) & 1;
@@ -101,7 +101,7 @@ impl U256 {
         Some(quotient)
     }
 
-    /// Bits beyond the 256th are lost.
+    /// Discards the bits shifted out beyond the 256th.
     pub fn shifted_left(self, bits: u32) -> U256 {
         let mut out = [0; 4];
         for i in 0..4u32 {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     proptest! {
-        /// A second opinion: below 2^128 everything equals the machine's own arithmetic.
+        /// Below 2^128 all results equal those of `u128`.
         #[test]
         fn equals_u128_where_both_apply(a: u128, b: u128, factor: u32, shift in 0u32..128) {
             prop_assert_eq!(small(a).cmp(&small(b)), a.cmp(&b));
@@ -200,7 +200,7 @@ mod tests {
             }
         }
 
-        /// Division undoes multiplication, and shifts are multiplications, in the upper half too.
+        /// Division reverses multiplication, and shifts equal multiplications, in the upper half too.
         #[test]
         fn laws_in_the_upper_half(bytes: [u8; 32], factor in 1u32.., shift in 0u32..256) {
             let value = U256::from_le_bytes(&bytes).shifted_right(32);

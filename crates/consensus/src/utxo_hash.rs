@@ -1,14 +1,15 @@
 //! Hashes of a set of coins, equal to those of Core's `gettxoutsetinfo`.
 //!
-//! Input: coins. Output: 32 bytes, shown reversed as any hash. Source: Core's kernel/coinstats.cpp (`TxOutSer`, `ApplyHash`).
-//! Cost: one hash of about 70 bytes a coin; for MuHash a multiplication of 3,072 bits more.
+//! Input: coins. Output: 32 bytes, displayed in reverse order like any hash. Source: Core's kernel/coinstats.cpp
+//! (`TxOutSer`, `ApplyHash`). Cost: hashing about 70 bytes per coin; MuHash also needs a 3,072-bit multiplication per
+//! coin.
 
 use crate::view::Coin;
 use lydian_hash::{MuHash3072, Sha256};
 use lydian_primitives::OutPoint;
 use lydian_primitives::build::write_var_bytes;
 
-/// One coin as both hashes take it: outpoint, height and coinbase flag, value, script.
+/// The serialisation of one coin for both hashes: outpoint, height and coinbase flag, value, script.
 pub fn serialize_coin(outpoint: &OutPoint, coin: &Coin) -> Vec<u8> {
     let mut out = outpoint.to_bytes().to_vec();
     let code = coin.height.0 << 1 | u32::from(coin.is_coinbase);
@@ -18,7 +19,7 @@ pub fn serialize_coin(outpoint: &OutPoint, coin: &Coin) -> Vec<u8> {
     out
 }
 
-/// `hash_serialized_3`: the double SHA-256 of all coins, ordered by txid bytes and output index.
+/// `hash_serialized_3`: the double SHA-256 of all coins in order of txid bytes and output index.
 pub fn hash_serialized_3<'a>(coins: impl Iterator<Item = (&'a OutPoint, &'a Coin)>) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for (outpoint, coin) in coins {
@@ -27,7 +28,7 @@ pub fn hash_serialized_3<'a>(coins: impl Iterator<Item = (&'a OutPoint, &'a Coin
     hasher.finalize_double()
 }
 
-/// `muhash`: independent of the order.
+/// `muhash`: independent of the order of the coins.
 pub fn muhash<'a>(coins: impl Iterator<Item = (&'a OutPoint, &'a Coin)>) -> [u8; 32] {
     let mut muhash = MuHash3072::new();
     for (outpoint, coin) in coins {

@@ -1,18 +1,19 @@
-//! The questions the rules ask, and what the answers are made of. Stores of headers and coins answer; no rule knows how.
+//! The queries of the rules and the types of the answers. Stores of headers and coins implement the traits; the rules
+//! do not depend on how.
 //!
-//! Input: heights, outpoints. Output: ancestors, coins. Invariant of every answer: it is about the chain that ends with the
-//! parent of the block being checked, whatever chain is active.
+//! Input: heights, outpoints. Output: ancestors, coins. Invariant: every answer is about the chain that ends with the
+//! parent of the block being checked, whichever chain is active.
 
 use crate::limits::MEDIAN_TIME_SPAN;
 use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint, Output};
 
-/// What the rules ask of the chain that a block stands on: its ancestors, by height. Stores answer.
+/// A block's ancestors by height.
 pub trait HeaderView {
-    /// The ancestor at `height`; `None` above the parent, or where the store begins later.
+    /// The ancestor at `height`. `None` above the parent, or below the first header that the store has.
     fn ancestor(&self, height: Height) -> Option<Ancestor>;
 
-    /// Median of the times of the block at `height` and its ten ancestors (fewer near the genesis block), in seconds:
-    /// Core's `GetMedianTimePast`.
+    /// Median of the times of the block at `height` and its ten predecessors (fewer near the genesis block), in
+    /// seconds: Core's `GetMedianTimePast`.
     fn median_time_past(&self, height: Height) -> Option<i64> {
         let lowest = (height.0 + 1).saturating_sub(MEDIAN_TIME_SPAN);
         let mut times = (lowest..=height.0)
@@ -23,7 +24,7 @@ pub trait HeaderView {
     }
 }
 
-/// An ancestor: its header, and the hash that is known already.
+/// An ancestor's header with its known hash.
 #[derive(Clone, Copy, Debug)]
 pub struct Ancestor {
     pub hash: BlockHash,
@@ -60,7 +61,7 @@ impl Coin {
     }
 }
 
-/// A [`Coin`] whose script lies elsewhere, as in the block that creates it.
+/// A [`Coin`] that borrows its script, for example from the block that creates it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoinRef<'a> {
     pub value: Amount,
@@ -85,9 +86,9 @@ impl<'a> CoinRef<'a> {
     }
 }
 
-/// What the rules ask of the coins before a block. Stores answer, many at a time.
+/// The coins before a block. Each query is for many outpoints.
 pub trait CoinView {
-    /// For each outpoint its coin, if it is unspent.
+    /// Returns the coin of each outpoint, or `None` if it does not exist or is spent.
     fn coins(&self, outpoints: &[OutPoint]) -> Vec<Option<Coin>>;
 
     /// Whether any of the outpoints is unspent.

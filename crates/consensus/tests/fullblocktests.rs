@@ -1,8 +1,9 @@
-//! btcd's full-block tests (package `blockchain/fullblocktests` of github.com/btcsuite/btcd v0.25.0, ISC licence) on the plain
-//! validator: every expectation holds, in Core's words.
+//! Runs btcd's full-block tests (package `blockchain/fullblocktests` of github.com/btcsuite/btcd v0.25.0, ISC licence)
+//! on the plain validator and compares every expectation, with reject reasons translated to Core's.
 //!
-//! Input: the dump that `make fullblocktests` writes, made anew each time since the tests carry the present time; its format,
-//! and where Bitcoin Core differs from btcd, stand at the head of `tools/fullblocktests/main.go`.
+//! Input: the dump that `make fullblocktests` writes. It is generated each time because the tests contain the current
+//! time. The head of `tools/fullblocktests/main.go` describes its format and the differences between Bitcoin Core and
+//! btcd.
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::disallowed_methods, reason = "a test that reads a file")]
 
 mod common;
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What btcd's reject codes are called in Core.
+/// Core's reject reasons for btcd's reject codes.
 const REASONS: &[(&str, &str)] = &[
     ("ErrMissingTxOut", "bad-txns-inputs-missingorspent"),
     ("ErrBadCoinbaseValue", "bad-cb-amount"),
@@ -38,18 +39,18 @@ const REASONS: &[(&str, &str)] = &[
     ("ErrUnfinalizedTx", "bad-txns-nonfinal"),
 ];
 
-/// Where Core gives another reason. b51: the pairs of its merkle tree are not aligned, so it is no duplicate by it; b49a: its
-/// target is read before it is compared with the parent's.
+/// Blocks for which Core gives another reason. b51: its repeated transactions are not aligned pairs of the merkle tree,
+/// so they are no mutation. b49a: the proof of work is checked before the target is compared with the required one.
 const OTHER_REASONS: &[(&str, &str)] = &[("b51", "bad-txns-inputs-missingorspent"), ("b49a", "high-hash")];
 
-/// Where btcd reports at one block what another fails with: b8 and b19 bring more work to a branch whose lower block fails; on
-/// b12 stands b14, which waited.
+/// Blocks for which another block fails than btcd reports: b8 and b19 add work to a branch in which a lower block
+/// fails, and b14, a waiting descendant of b12, fails instead of b12.
 const OTHER_BLOCKS: &[(&str, &str)] = &[("b8", "b7"), ("b19", "b18"), ("b12", "b14")];
 
-/// Stored by Core and not judged: it lies on a branch without more work, and its merkle tree is no mutation.
+/// Stored by Core but not validated: it is on a branch without more work, and its merkle tree is not a mutation.
 const STORED: &str = "b56p2";
 
-/// How many expectations there are of each kind.
+/// Number of expectations of each kind.
 const COUNTS: &[(&str, usize)] = &[
     ("accepted", 143),
     ("rejected", 42),
@@ -65,7 +66,7 @@ fn file() -> PathBuf {
     cache.unwrap_or_else(home).join("lydian/fullblocktests-0.25.0.jsonl")
 }
 
-/// Whether this machine could have made the dump: Go 1.21 fetches the toolchain it needs.
+/// Whether this machine can generate the dump: Go 1.21 and later download the toolchain they need.
 fn has_go() -> bool {
     let Ok(output) = Command::new("go").args(["env", "GOVERSION"]).output() else { return false };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -110,23 +111,23 @@ fn btcds_expectations_hold() {
     eprintln!("btcd's full-block tests: {} expectations hold", expectations.len());
 }
 
-/// The validator behind a waiting room for blocks whose parent has not come.
+/// The validator, and a waiting list for blocks with an unknown parent.
 struct Replay {
     validator: PlainValidator,
     now: u32,
-    /// Blocks that wait, by their parent.
+    /// Waiting blocks by their parent.
     waiting: HashMap<BlockHash, Vec<Block>>,
-    /// Bytes of all blocks, and their names.
+    /// The bytes of all blocks.
     blocks: HashMap<BlockHash, Vec<u8>>,
     names: HashMap<BlockHash, String>,
 }
 
-/// What handing over a block led to.
+/// The result of submitting a block.
 #[derive(Default, Debug)]
 struct Outcome {
     is_waiting: bool,
     accepted: Option<Accepted>,
-    /// Blocks that broke a rule, by name, and Core's reasons.
+    /// Names of the blocks that broke a rule, with Core's reject reasons.
     failures: Vec<(String, String)>,
 }
 
@@ -191,7 +192,7 @@ impl Replay {
         }
     }
 
-    /// A block, and then those that waited for it.
+    /// Submits a block, and then the blocks that waited for it.
     fn hand_over(&mut self, name: &str, hash: BlockHash, bytes: Vec<u8>) -> Outcome {
         let block = RawBlock::new(bytes.clone()).parse().unwrap();
         assert_eq!(block.hash(), hash, "{name}");
@@ -236,8 +237,8 @@ impl Replay {
         }
     }
 
-    /// Whether an output is there right after a block was disconnected: on a validator that connects the block and leaves it
-    /// for two empty ones.
+    /// Whether an output exists right after a block was disconnected. Uses a new validator that connects the block and
+    /// then reorganises to a branch with two empty blocks.
     fn has_coin_without(&self, hash: &BlockHash, outpoint: &OutPoint) -> bool {
         let parse = |hash: &BlockHash| RawBlock::new(self.blocks[hash].clone()).parse().unwrap();
         let mut chain = Vec::new();
@@ -263,7 +264,7 @@ impl Replay {
     }
 }
 
-/// A block of a coinbase alone.
+/// A block with only a coinbase.
 fn empty(prev_block: BlockHash, height: u32, time: u32) -> MutBlock {
     let script_sig = height.to_le_bytes().to_vec();
     let input = MutInput { prevout: OutPoint::NULL, script_sig, sequence: u32::MAX, witness: Vec::new() };

@@ -1,5 +1,5 @@
-//! A block verified in parts, in any order, has the verdict of the whole: on real blocks whose coins are right, and on the
-//! same blocks with some coins' scripts changed so that inputs fail here and there.
+//! A block verified in parts, in any order, has the same verdict as the whole block: tested on real blocks with correct
+//! coins, and with the scripts of some coins changed so that some inputs fail.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test file uses its part")]
@@ -24,7 +24,7 @@ impl HeaderView for Headers {
     }
 }
 
-/// Coins; every one whose txid ends in one of these bytes cannot be spent.
+/// A coin view. A coin is unspendable if the low three bits of its txid's last byte are in `spoiled`.
 struct Coins<'a> {
     coins: &'a HashMap<OutPoint, Coin>,
     spoiled: &'a [u8],
@@ -81,7 +81,7 @@ fn in_parts(funded: &Arc<FundedBlock>, size: usize, is_batch: bool, seed: usize)
     tally.finish(Arc::clone(funded)).map(|_| ())
 }
 
-/// Walks testnet3 from genesis; `visit` is given each block with the coins and headers before it.
+/// Replays testnet3 from genesis. Calls `visit` with each block and the coins and headers before it.
 fn walk(mut visit: impl FnMut(&CheckedBlock, &HashMap<OutPoint, Coin>, &Headers, &Params)) {
     let params = Params::new(Chain::Test);
     let blocks = blocks(&read(&testdata("blocks/runs/test3_000000_004000.blk.zst")), params.magic);
@@ -129,7 +129,7 @@ fn parts_in_any_order_have_the_verdict_of_the_whole() {
     assert!(failed > 100 && inputs > 1_919, "{failed} blocks failed, {inputs} inputs");
 }
 
-/// A tally that was not given every part has no verdict.
+/// A tally with a missing part has no verdict.
 #[test]
 #[should_panic(expected = "every input is verified")]
 fn a_part_that_is_missing_is_no_verdict() {

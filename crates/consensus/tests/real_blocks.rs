@@ -1,4 +1,4 @@
-//! Real blocks: runs from genesis with every rule, blocks with their spent outputs, single blocks, headers.
+//! Real blocks: runs from genesis with every rule, blocks with their spent outputs, single blocks, and headers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test file uses its part")]
@@ -16,10 +16,10 @@ use lydian_consensus::{
 use lydian_primitives::{Amount, Block, BlockHash, Header, Height, RawBlock, Reader};
 use std::path::Path;
 
-/// A clock after every block in these files.
+/// A time later than all blocks in these files.
 const NOW: u32 = 1_800_000_000;
 
-/// Core's files: magic, length, block.
+/// The format of Core's block files: magic, length, block.
 fn blocks(bytes: &[u8], magic: [u8; 4]) -> Vec<Block> {
     let mut reader = Reader::new(bytes);
     let mut blocks = Vec::new();
@@ -62,7 +62,7 @@ fn testnet3_from_genesis() {
     assert_eq!((validator.stats().transactions, validator.stats().inputs), (4941, 1919));
 }
 
-/// The same block 394 is refused by a chain that does not make the exception.
+/// Block 394 is rejected if its exception is removed from the parameters.
 /// checklist: 27
 #[test]
 fn testnet3_without_its_exception_fails_at_394() {
@@ -77,7 +77,7 @@ fn testnet3_without_its_exception_fails_at_394() {
     assert_eq!(validator.tip().0, Height(393));
 }
 
-/// Signet: every block's solution, OP_1 as the height of block 1, witness commitments from the start.
+/// Signet: every block's solution, OP_1 as the height of block 1, and witness commitments from the start.
 /// checklist: 7, 28, 32
 #[test]
 fn signet_from_genesis() {
@@ -85,7 +85,7 @@ fn signet_from_genesis() {
     assert_eq!(validator.tip().0, Height(120));
 }
 
-/// A solution with one bit changed, or for another block, is none.
+/// A solution with a changed bit, or of another block, is invalid.
 /// checklist: 32
 #[test]
 fn signet_solutions_are_checked() {
@@ -99,7 +99,7 @@ fn signet_solutions_are_checked() {
         let at = script.len() - 20;
         script[at] ^= 1;
         let changed = RawBlock::new(changed.encode()).parse().unwrap();
-        // Without new work the header's hash is the same; the solution is looked at before the merkle root.
+        // The header's hash is unchanged, so the work is still valid; the solution is checked before the merkle root.
         assert_eq!(check_block(&changed, &params).unwrap_err().rule, Rule::BadSignetBlksig);
         let mut other_time = lydian_primitives::build::MutBlock::from(block);
         other_time.header.time += 1;
@@ -120,7 +120,7 @@ fn spent_coins(bytes: &[u8]) -> Vec<SpentCoin> {
     coins
 }
 
-/// Chain, height and hash from a name like `main-57043-HASH.block.zst`.
+/// Chain, height and hash from a file name like `main-57043-HASH.block.zst`.
 fn parts(path: &Path) -> (Chain, Option<Height>, String) {
     let name = path.file_name().unwrap().to_str().unwrap();
     let mut parts = name.split(['-', '.']);
@@ -143,7 +143,7 @@ fn with_prevouts(path: &Path, mode: Mode<'_>) -> PrevoutReport {
     verify_with_prevouts(&Params::new(chain), height.unwrap(), block, spent, NOW, mode).unwrap()
 }
 
-/// Every script of 29 real blocks of all ages, under the flags of their heights, in both modes.
+/// Every script of 29 real blocks from all periods, with the flags of their heights, in both modes.
 /// checklist: 53, 54
 #[test]
 fn real_blocks_with_their_spent_outputs() {
@@ -156,7 +156,8 @@ fn real_blocks_with_their_spent_outputs() {
         let exact = with_prevouts(path, Mode::Exact);
         assert_eq!(exact.violation, None, "{}", path.display());
         let mut captured = with_prevouts(path, Mode::Capture(&lydian_curve::Reference));
-        // A capture run settles all candidate pairs of a multisig, an exact run stops when enough signatures have matched.
+        // A capture run settles all candidate pairs of a multisig; an exact run stops once enough signatures have
+        // matched.
         assert!(captured.stats.checks.ecdsa >= exact.stats.checks.ecdsa);
         captured.stats.checks = exact.stats.checks;
         assert_eq!(captured, exact, "{}", path.display());
@@ -166,7 +167,7 @@ fn real_blocks_with_their_spent_outputs() {
     assert_eq!(inputs, 74_841);
 }
 
-/// The block of 2010 that made 184 billion coins.
+/// The block of 2010 that created 184 billion coins.
 /// checklist: 1
 #[test]
 fn the_overflow_block_is_refused() {
@@ -179,7 +180,7 @@ fn the_overflow_block_is_refused() {
     assert_eq!(violation.reject_reason(), "bad-txns-vout-toolarge");
 }
 
-/// Single blocks from mainnet, the testnets, and races lost: all that needs no coins.
+/// Single blocks from mainnet, the testnets and stale branches: all rules that need no coins.
 #[test]
 fn single_real_blocks() {
     for (folder, expected) in [("blocks/main", 36), ("blocks/testnets", 44), ("blocks/stale", 6)] {
@@ -200,7 +201,7 @@ fn single_real_blocks() {
     }
 }
 
-/// A run of headers that may begin anywhere.
+/// A run of consecutive headers that may start at any height.
 struct Run {
     first_height: u32,
     headers: Vec<Ancestor>,
@@ -220,7 +221,7 @@ fn header_run(file: &str, first_height: u32) -> Option<Run> {
     Some(Run { first_height, headers })
 }
 
-/// Every header of every run: work, linkage, times, versions, and every target that the run can tell.
+/// Every header of every run: work, linkage, times, versions, and every target that the run determines.
 /// checklist: 22, 23, 24
 #[test]
 fn real_headers() {
@@ -258,7 +259,7 @@ fn real_headers() {
     }
 }
 
-/// All retargets of mainnet up to height 832,608, from the first and last header of each epoch.
+/// All retargets of mainnet up to height 832,608, computed from the first and last header of each period.
 /// checklist: 23
 #[test]
 fn every_retarget_of_mainnet() {
@@ -286,7 +287,8 @@ fn every_retarget_of_mainnet() {
     assert_eq!(recomputed, 413);
 }
 
-/// The coins after each run hash to what Bitcoin Core says of them (`crates/oracle/tests/real_chains.rs` asks it again).
+/// The coins after each run have the hashes that Bitcoin Core reports (`crates/oracle/tests/real_chains.rs` compares
+/// them with a running Core).
 /// checklist: 96, 97
 #[test]
 fn utxo_hashes_of_the_runs() {

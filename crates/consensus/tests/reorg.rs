@@ -1,5 +1,5 @@
-//! Competing branches on the plain validator: the most work wins, the first seen between equals, and the coins are always
-//! those of the branch that won.
+//! Competing branches on the plain validator: the branch with the most work wins, among equals the one seen first, and
+//! the coins are always those of the winning branch.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -10,8 +10,8 @@ use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Amount, BlockHash, Height, OutPoint};
 use lydian_script::opcodes;
 
-/// A branch of empty blocks whose coinbases differ from every other branch's by `tag`, an opcode
-/// that pushes something true.
+/// A branch of empty blocks. `tag`, an opcode that pushes a true value, makes its coinbases differ from those of other
+/// branches.
 fn branch(from: BlockHash, height: u32, count: u32, tag: u8) -> Vec<MutBlock> {
     let mut blocks: Vec<MutBlock> = Vec::new();
     let template = World::regtest(0);
@@ -32,7 +32,7 @@ fn submit_all(validator: &mut PlainValidator, blocks: &[MutBlock]) -> Vec<Accept
     blocks.iter().map(|block| validator.accept_block(parse(block), NOW).unwrap()).collect()
 }
 
-/// What a validator says that has seen only the branch which won.
+/// The state of a validator that has seen only the winning branch.
 fn fresh(blocks: &[&[MutBlock]]) -> (Height, BlockHash, [u8; 32], [u8; 32]) {
     let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
     blocks.iter().for_each(|run| drop(submit_all(&mut validator, run)));
@@ -67,13 +67,13 @@ fn most_work_wins_and_the_first_seen_between_equals() {
     let last = submit_all(&mut validator, &right[3..]);
     assert_eq!((last[0].is_active, last[0].disconnected), (true, 3));
     assert_eq!(state(&validator), fresh(&[&trunk, &right]));
-    // And back, when the other grows.
+    // The first branch wins again when it grows.
     let longer = branch(last_hash(&left), 8, 2, opcodes::OP_2);
     submit_all(&mut validator, &longer);
     assert_eq!(state(&validator), fresh(&[&trunk, &left, &longer]));
 }
 
-/// A week of blocks undone and another week put in their place, with spends in both.
+/// Disconnects a week of blocks and connects another week, with spends in both.
 /// checklist: 35, 97
 #[test]
 fn a_reorganisation_of_1088_blocks() {
@@ -97,7 +97,8 @@ fn a_reorganisation_of_1088_blocks() {
     assert_eq!(state(&validator), fresh(&[&trunk, &left, &back]));
 }
 
-/// The longer branch breaks a rule in its middle: back to where it was, and whatever stands on it is refused.
+/// A block in the middle of the longer branch breaks a rule: the validator returns to its former tip and rejects the
+/// block's descendants.
 /// checklist: 34
 #[test]
 fn a_branch_that_turns_out_invalid() {
@@ -121,14 +122,14 @@ fn a_branch_that_turns_out_invalid() {
     let refused = validator.accept_block(parse(child), NOW).unwrap_err();
     assert!(matches!(refused, Rejected::Violation(violation) if violation.rule == Rule::BadPrevblk));
     assert_eq!(validator.accept_block(parse(&right[0]), NOW), Err(Rejected::DuplicateInvalid));
-    // The branch below the bad block is still good for others.
+    // The blocks below the bad one are still a valid base for other branches.
     let third = branch(last_hash(&trunk), 5, 3, opcodes::OP_4);
     submit_all(&mut validator, &third);
     assert_eq!(state(&validator), fresh(&[&trunk, &third]));
 }
 
-/// Only the header of a block is known, since its bytes were tampered with: its child waits, and both connect when the
-/// honest bytes come.
+/// Only the header of a block is known, because its bytes were tampered with. Its child waits, and both connect when
+/// the honest bytes arrive.
 /// checklist: 17
 #[test]
 fn children_wait_for_the_honest_bytes() {
@@ -149,9 +150,9 @@ fn children_wait_for_the_honest_bytes() {
     assert_eq!(world.validator.tip(), (Height(5), child.header.hash()));
 }
 
-/// A longer branch fails at its last block, and what is left of it has as much work as the chain that was left for it. The
-/// validator stayed there; Core goes back to the chain that was there first (`CBlockIndexWorkComparator`). Found by random
-/// blocks before both judges.
+/// A longer branch fails at its last block, and its remainder has as much work as the former chain. The plain validator
+/// used to stay on the remainder, but Core returns to the chain that was complete first (`CBlockIndexWorkComparator`).
+/// Found by submitting random blocks to both validators.
 #[test]
 fn after_a_failure_the_first_seen_between_equals_wins_again() {
     let trunk = branch(genesis(), 0, 5, opcodes::OP_1);
@@ -168,9 +169,9 @@ fn after_a_failure_the_first_seen_between_equals_wins_again() {
     assert_eq!(state(&validator), fresh(&[&trunk, &left]));
 }
 
-/// Between equals a block counts from when no body below it was missing any more, not from when its own came: Core's
-/// `ReceivedBlockTransactions`. With the rule above, a child that had waited for its parent took the tip from a chain that
-/// was complete before it.
+/// Among chains of equal work, a block counts as seen when the last missing body below it arrived, not when its own
+/// body arrived: Core's `ReceivedBlockTransactions`. Otherwise a child that had waited for its parent would replace a
+/// chain that was complete earlier.
 #[test]
 fn a_block_is_first_seen_when_its_chain_is_complete() {
     let trunk = branch(genesis(), 0, 5, opcodes::OP_1);
@@ -190,8 +191,8 @@ fn a_block_is_first_seen_when_its_chain_is_complete() {
     assert_eq!(state(&validator), fresh(&[&trunk, &right, &longer]));
 }
 
-/// Two blocks wait for the bytes of their parent. Between them the one whose own bytes came first wins, whichever header
-/// came first: Core numbers those that waited in the order of `m_blocks_unlinked` (found in review).
+/// Two blocks wait for the body of their parent. The one whose own body arrived first wins, regardless of the order of
+/// the headers: Core numbers waiting blocks in the order of `m_blocks_unlinked` (found in review).
 /// checklist: 33
 #[test]
 fn waiting_siblings_count_by_their_bodies() {
@@ -219,7 +220,7 @@ fn waiting_siblings_count_by_their_bodies() {
     assert_eq!(world.validator.tip().1, second.header.hash());
 }
 
-/// A header that is known is not held against the clock again: its bytes may come after the clock was set back.
+/// A known header is not compared with the clock again: its body may arrive after the clock was set back.
 /// checklist: 22
 #[test]
 fn a_known_header_is_not_from_the_future() {
@@ -233,7 +234,7 @@ fn a_known_header_is_not_from_the_future() {
     assert!(world.validator.accept_block(parse(&block), NOW - 100_000).unwrap().is_active);
 }
 
-/// Times are those of a block's own ancestors, not of the chain that happens to be active.
+/// Median times are computed from a block's own ancestors, not from the active chain.
 /// checklist: 22, 24
 #[test]
 fn median_times_are_of_the_own_branch() {

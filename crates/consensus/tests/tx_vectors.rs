@@ -1,5 +1,5 @@
-//! Core's tx_valid.json and tx_invalid.json as far as they speak of a transaction alone; their scripts are verified in
-//! `crates/script/tests/tx_vectors.rs`.
+//! Core's tx_valid.json and tx_invalid.json for the rules about a single transaction.
+//! `crates/script/tests/tx_vectors.rs` verifies their scripts.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test file uses its part")]
@@ -10,7 +10,7 @@ use lydian_consensus::tx::check_transaction;
 use lydian_primitives::{Transaction, hex};
 use serde_json::Value;
 
-/// The entries of a file: transaction in hexadecimal, flags.
+/// The entries of a file: transaction in hex, and flags.
 fn entries(file: &str) -> Vec<(String, String)> {
     let json: Value = serde_json::from_slice(&locate::read(&locate::testdata(file))).unwrap();
     let entry = |value: &Value| {
@@ -31,7 +31,7 @@ fn valid_transactions_break_no_rule_of_their_own() {
     assert_eq!(entries.len(), 121);
 }
 
-/// Those marked BADTX break a rule of their own, and only those.
+/// Exactly the transactions marked BADTX break a rule of `check_transaction`.
 /// checklist: 1, 2, 8
 #[test]
 fn bad_transactions_break_one() {

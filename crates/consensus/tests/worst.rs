@@ -1,5 +1,5 @@
-//! Worst transactions, counted in work and not in seconds: bytes that signature hashes feed to SHA-256, and checks of
-//! signatures and tweaks. Each bound stands beside its arithmetic; the consensus rules allow every one of these spends.
+//! Worst-case transactions, measured in work instead of seconds: bytes hashed by SHA-256 for signature hashes, and
+//! checks of signatures and tweaks. Each bound is next to its derivation. All of these spends are allowed by consensus.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
@@ -19,11 +19,12 @@ use lydian_script::{
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An input before segwit with its script left empty: outpoint 36, length 1, sequence 4.
+/// A legacy input with an empty script: outpoint 36, length 1, sequence 4.
 const BLANK_INPUT_SIZE: u64 = 41;
-/// What BIP-0143 hashes beside the script code, whose length takes three bytes.
+/// The BIP-0143 message without the script code, plus three bytes for the length of the script code.
 const SEGWIT_V0_MESSAGE_SIZE: u64 = 156 + 3;
-/// Epoch, hash type, version and lock time, five hashes, spend type, index; a leaf, its key version and separator.
+/// Epoch, hash type, version and lock time, five hashes, spend type, index; for a leaf also its hash, key version and
+/// separator.
 const TAPSCRIPT_MESSAGE_SIZE: u64 = 1 + 1 + 8 + 5 * 32 + 1 + 4 + 37;
 
 fn flags() -> Flags {
@@ -33,7 +34,7 @@ fn flags() -> Flags {
         .fold(F::P2SH, F::union)
 }
 
-/// What was done for all inputs of a transaction.
+/// The work done for all inputs of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Work {
     bytes: u64,
@@ -42,17 +43,17 @@ struct Work {
 
 type Verdict = Result<(), ScriptError>;
 
-/// A transaction with the output script that each input spends.
+/// A transaction with the output scripts that its inputs spend.
 struct Case {
     tx: Transaction,
     script_pubkeys: Vec<Vec<u8>>,
 }
 
-/// scriptSig, witness, and the script of the output spent.
+/// scriptSig, witness, and the output script that is spent.
 type Spend = (Vec<u8>, Vec<Vec<u8>>, Vec<u8>);
 
 impl Case {
-    /// The first output has a script of `output_size` bytes: it makes the transaction large for every hash.
+    /// The first output has a script of `output_size` bytes, which makes the transaction large for every hash.
     fn new(spends: Vec<Spend>, output_size: usize) -> Case {
         let (mut inputs, mut script_pubkeys) = (Vec::new(), Vec::new());
         for (vout, (script_sig, witness, script_pubkey)) in (0..).zip(spends) {
@@ -74,7 +75,7 @@ impl Case {
         (bytes.load(Ordering::Relaxed), answer)
     }
 
-    /// Every signature taken to hold.
+    /// The work of capture mode, in which every signature is assumed to be valid.
     fn capture(&self) -> Work {
         let (bytes, checks) = self.run(|context| {
             let mut obligations = Obligations::new();
@@ -88,7 +89,7 @@ impl Case {
         Work { bytes, checks }
     }
 
-    /// Every signature verified; none of them holds.
+    /// The work of exact mode; every signature is verified and invalid.
     fn exact(&self, expected: Verdict) -> Work {
         let (bytes, checks) = self.run(|context| {
             let (mut cache, mut checks) = (LegacyCache::new(), CheckCounts::default());
@@ -100,7 +101,7 @@ impl Case {
         Work { bytes, checks }
     }
 
-    /// Both modes, which do the same work where scripts go on whatever a signature is.
+    /// Both modes, which do the same work if the scripts continue whether or not a signature is valid.
     fn work(&self, expected: Verdict) -> Work {
         let work = self.capture();
         assert_eq!(self.exact(expected), work);
@@ -112,17 +113,17 @@ impl Case {
     }
 }
 
-/// Strict DER with numbers of one byte, and a hash type. It belongs to no key.
+/// A strict DER signature with one-byte numbers, and a hash type. It is not valid for any key.
 fn signature(number: u8, hash_type: u8) -> Vec<u8> {
     vec![0x30, 6, 2, 1, number / 2 + 1, 2, 1, number % 2 + 1, hash_type]
 }
 
-/// The generator.
+/// The generator point.
 fn key() -> Vec<u8> {
     lydian_primitives::hex("0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798").unwrap()
 }
 
-/// As many inputs, each the first to spend this script.
+/// `count` inputs, each of which spends an output with this script.
 fn bare(count: usize, script_sig: ScriptBuilder, script: ScriptBuilder) -> Vec<Spend> {
     vec![(script_sig.into_bytes(), Vec::new(), script.into_bytes()); count]
 }
@@ -133,7 +134,7 @@ fn p2wsh(script: ScriptBuilder) -> Spend {
     (Vec::new(), vec![script], scripts::witness_program(0, &program))
 }
 
-/// `before` is what the leaf finds on the stack.
+/// `before` is the stack at the start of the leaf script.
 fn p2tr(before: &[Vec<u8>], leaf: Vec<u8>, nodes: usize, annex: Option<Vec<u8>>) -> Spend {
     let mut control = vec![0xc0];
     control.extend(&key()[1..]);
@@ -143,9 +144,10 @@ fn p2tr(before: &[Vec<u8>], leaf: Vec<u8>, nodes: usize, annex: Option<Vec<u8>>)
     (Vec::new(), witness, scripts::witness_program(1, &[3; 32]))
 }
 
-/// The transaction that fills block 364292 of 2015: 5,569 inputs of P2PKH, SIGHASH_ALL. Core feeds all of it for each
-/// input, 5,569 * (41 * 5,569 + 78) = 1.27 GB. Here what stands before an input is fed once for all, and what stands
-/// behind it once for each: 41 * n * (n + 1) / 2, and 150 an input for its script, the output and the ends. 637 MB.
+/// The transaction that fills block 364292 of 2015: 5,569 P2PKH inputs with SIGHASH_ALL. Core hashes all of it for each
+/// input, 5,569 * (41 * 5,569 + 78) = 1.27 GB. Here the part before the current input is hashed once in total and the
+/// part after it once per input: 41 * n * (n + 1) / 2, plus 150 per input for its script, the output and the remaining
+/// fields. 637 MB.
 ///
 /// checklist: 56
 #[test]
@@ -163,15 +165,16 @@ fn the_transaction_of_block_364292() {
     assert!(work.bytes < COUNT * BLANK_INPUT_SIZE * COUNT * 51 / 100, "half of Core's");
 }
 
-/// 84 signatures of one input over the same script code, in a transaction of 900 kB: it is fed once for each of the six
-/// kinds of hash type and not for each signature, which feeds its hash type, 4 bytes. CVE-2025-46598: as Core since 30.0.
+/// 84 signatures of one input over the same script code, in a transaction of 900 kB: the transaction is hashed once for
+/// each of the six kinds of hash type instead of once for each signature. Each signature adds only its hash type, 4
+/// bytes. CVE-2025-46598; Core does the same since 30.0.
 ///
 /// checklist: 56
 #[test]
 fn many_signatures_over_one_script_code() {
     for (kinds, types) in [(1, &[1, 0x41, 4, 0][..]), (3, &[1, 2, 3]), (6, &[1, 2, 3, 0x81, 0x82, 0x83])] {
         let types: Vec<u8> = types.iter().copied().cycle().take(84).collect();
-        // What is pushed before the separator is not in the script code.
+        // Data pushed before the separator is not in the script code.
         let push = |script: ScriptBuilder, kind: &u8| script.push_slice(&signature(0, *kind)).push_slice(&key());
         let pushes = types.iter().fold(ScriptBuilder::new(), push).op(OP_CODESEPARATOR);
         let script = types.iter().fold(pushes, |script, _| script.op(OP_CHECKSIG).op(OP_DROP)).op(OP_1);
@@ -183,10 +186,10 @@ fn many_signatures_over_one_script_code() {
     }
 }
 
-/// The worst that consensus allows before segwit, where nothing can be kept, neither here nor in Core: each signature has
-/// a script code of its own, since it is deleted from it (FindAndDelete) or follows its own OP_CODESEPARATOR. 201
-/// operations allow 201 signatures an input, 100 with separators. Each feeds the rest of the transaction and at most
-/// 10,000 bytes of script: 201 * n * (size + 10,000).
+/// The legacy worst case allowed by consensus, in which nothing can be cached, neither here nor in Core: each signature
+/// has a script code of its own, because the signature is deleted from the code (FindAndDelete) or follows its own
+/// OP_CODESEPARATOR. 201 operations allow 201 signatures per input, or 100 with separators. Each hashes the rest of the
+/// transaction and at most 10,000 bytes of script: 201 * n * (size + 10,000).
 ///
 /// checklist: 36, 56
 #[test]
@@ -207,8 +210,8 @@ fn each_signature_with_a_script_code_of_its_own() {
     }
 }
 
-/// A script that is as long as it may be, mostly pushes, which are walked for each of its signatures: 890 elements and 84
-/// signatures. What is fed is the transaction and the script once.
+/// A script close to the maximum size that consists mostly of pushes, which are walked for each of its signatures: 890
+/// elements and 84 signatures. The transaction and the script are hashed once.
 ///
 /// checklist: 56
 #[test]
@@ -222,9 +225,9 @@ fn a_script_of_many_pushes() {
     assert!(work.bytes <= case.base_size() + 10_000 + 4 * 84, "{} bytes", work.bytes);
 }
 
-/// BIP-0143 feeds the script code for each signature: 159 bytes and at most 10,000, 201 times an input. A block has at
-/// most 80,000 such signatures, so 813 MB. The transaction, here of 900 kB, is fed once for all of them, and so is the
-/// output that SINGLE commits to.
+/// BIP-0143 hashes the script code for each signature: 159 bytes plus at most 10,000, 201 times per input. A block has
+/// at most 80,000 such signatures, so 813 MB. The transaction, here of 900 kB, is hashed once for all of them, and so
+/// is the output that SINGLE commits to.
 ///
 /// checklist: 56
 #[test]
@@ -242,8 +245,8 @@ fn segwit_v0_with_a_large_script_code() {
     }
 }
 
-/// So many signatures in one tapscript: `2DUP CHECKSIGVERIFY` again and again. The witness is filled, in an annex or with
-/// OP_NOP in the leaf itself, to `spare` bytes beyond what BIP-0342 asks for them: 50 each, less 50.
+/// `signatures` signature checks in one tapscript, by repeating `2DUP CHECKSIGVERIFY`. The witness is padded, with an
+/// annex or with OP_NOPs in the leaf, to `spare` bytes more than BIP-0342 requires for them: 50 each, minus 50.
 fn many_in_tapscript(signatures: usize, is_leaf_large: bool, hash_type: u8, output_size: usize, spare: i64) -> Case {
     let build = |fill: usize| {
         let mut leaf = vec![OP_NOP; if is_leaf_large { fill } else { 0 }];
@@ -260,9 +263,9 @@ fn many_in_tapscript(signatures: usize, is_leaf_large: bool, hash_type: u8, outp
     build(usize::try_from(guess as i64 + wanted - size as i64).unwrap())
 }
 
-/// The worst tapscripts. The budget allows one signature for 50 bytes of witness, 79,000 in a block, and each feeds 212
-/// bytes, 32 more with an annex: 19 MB. Neither leaf nor annex, here of more than 3 MB, is fed again, nor the transaction,
-/// nor the output of SINGLE: 40,000 signatures that fed 400 kB each would be 16 GB.
+/// The worst tapscripts. The budget allows one signature per 50 bytes of witness, 79,000 in a block, and each hashes
+/// 212 bytes, 32 more with an annex: 19 MB. Neither the leaf or annex, here more than 3 MB, nor the transaction nor
+/// SINGLE's output is hashed again: 40,000 signatures that hash 400 kB each would be 16 GB.
 ///
 /// checklist: 56
 #[test]
@@ -283,7 +286,7 @@ fn the_worst_tapscripts() {
     }
 }
 
-/// One byte of witness less, and the last signature has no weight left: the run ends there.
+/// With one byte of witness less, the budget does not cover the last signature, and the run ends there.
 ///
 /// checklist: 56
 #[test]
@@ -299,7 +302,7 @@ fn tapscript_signatures_end_with_their_weight() {
     assert_eq!(bytes - fewer, TAPSCRIPT_MESSAGE_SIZE);
 }
 
-/// Answers so that a walk over all keys is needed: the first `misses` checks of each multisig do not hold.
+/// A checker that forces a walk over all keys: the first `misses` checks of each multisig fail.
 struct Reluctant {
     misses: u64,
     keys: u64,
@@ -322,10 +325,10 @@ impl Checker for Reluctant {
     }
 }
 
-/// Nine multisigs of 20 keys are all that 201 operations allow. In exact mode each makes at most 20 checks, whatever holds;
-/// captured, m * (21 - m) candidate pairs, 110 for 10 of 20: 5.5 times as many. A block whose witnesses hold as many
-/// multisigs as its signature operations allow has 4,000: 80,000 checks, or 440,000 pairs. Hashes: one for each signature,
-/// here all over one script code, so the transaction once for each mode.
+/// 201 operations allow nine multisigs of 20 keys. In exact mode each makes at most 20 checks, whichever signatures are
+/// valid. In capture mode it makes m * (21 - m) candidate pairs, 110 for 10 of 20: 5.5 times as many. A block whose
+/// witnesses contain as many multisigs as the limit of signature operations allows has 4,000: 80,000 checks, or 440,000
+/// pairs. Hashes: one per signature, here all over the same script code, so the transaction is hashed once per mode.
 ///
 /// checklist: 56
 #[test]
@@ -356,8 +359,8 @@ fn multisig_of_twenty_keys() {
     }
 }
 
-/// A leaf as deep as it may lie, 128 nodes: one check, and two compressions for each 32 bytes of the control block. One
-/// node more, and nothing is checked.
+/// A leaf at the maximum depth, 128 nodes: one check, and two compressions per 32 bytes of the control block. With one
+/// more node nothing is checked.
 ///
 /// checklist: 52, 56
 #[test]

@@ -1,10 +1,10 @@
 //! The plain validator: one thread, one block at a time, a `BTreeMap` of coins, scripts in exact mode. It is the
-//! specification that every faster validator is compared with, so nothing here is clever.
+//! specification that every faster validator is compared with, so its code is deliberately simple.
 //!
-//! Input: blocks in any order that brings parents first. Output: for each, what became of it; at any time the tip, the coins
-//! and their hashes. Invariants: the coins are exactly those of the active chain; the active chain is the one with most
-//! work among those whose blocks are all here and valid, the first seen between equals. Memory: every block and every coin.
-//! It must never read a clock or a file.
+//! Input: blocks in any order in which parents come first. Output: the result for each block and, at any time, the tip,
+//! the coins and their hashes. Invariants: the coins are exactly those of the active chain; the active chain is the one
+//! with the most work among the chains that are complete and valid, and among equals the one seen first. Memory: every
+//! block and every coin. It must never read a clock or a file.
 
 mod tree;
 
@@ -34,27 +34,27 @@ pub struct PlainValidator {
     /// Coins spent by each block of the active chain.
     undo: HashMap<BlockHash, Vec<Coin>>,
     stats: Stats,
-    /// Blocks that failed when they were to be connected, in the order in which they were tried.
+    /// Blocks that failed while being connected, in the order in which they were tried.
     failed: Vec<(BlockHash, Violation)>,
 }
 
-/// What became of a block that breaks no rule so far.
+/// The result for a block that has broken no rule so far.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Accepted {
     pub hash: BlockHash,
     pub height: Height,
     /// Whether the block is on the active chain now.
     pub is_active: bool,
-    /// Blocks taken off the active chain for it.
+    /// Number of blocks disconnected from the active chain for it.
     pub disconnected: usize,
-    /// Other blocks that turned out to break a rule when the chain with most work was sought.
+    /// Other blocks that turned out to break a rule during the search for the chain with the most work.
     pub invalid: Vec<(BlockHash, Violation)>,
 }
 
 /// Why a block was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rejected {
-    /// The block is here already.
+    /// The block is already stored.
     Duplicate,
     /// The block is known to break a rule: Core's `duplicate-invalid`.
     DuplicateInvalid,
@@ -62,7 +62,7 @@ pub enum Rejected {
 }
 
 impl Rejected {
-    /// What Core's `submitblock` answers.
+    /// The result that Core's `submitblock` returns.
     pub fn reason(&self) -> String {
         match self {
             Rejected::Duplicate => "duplicate".to_owned(),
@@ -90,7 +90,7 @@ impl From<Violation> for Rejected {
 }
 
 impl PlainValidator {
-    /// A chain of its genesis block alone.
+    /// Creates a chain that consists of the genesis block.
     pub fn new(params: Params) -> PlainValidator {
         let genesis = match params.genesis_block().parse() {
             Ok(block) => block,
@@ -106,14 +106,15 @@ impl PlainValidator {
         }
     }
 
-    /// Takes a block in, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
+    /// Processes a block like Core's `ProcessNewBlock`. `now` is the current time in seconds since 1970.
     pub fn accept_block(&mut self, block: Block, now: u32) -> Result<Accepted, Rejected> {
         let (hash, header) = (block.hash(), *block.header());
         let known = self.tree.find(&hash);
         if let Some(id) = known {
             self.refuse_known(id, &block)?;
         }
-        // A header that is known was not from the future when it came, and its other rules give the same answer again.
+        // A known header was not from the future when it was accepted, and the other header rules give the same result
+        // again.
         let now = i64::from(if known.is_some() { header.time } else { now });
         let parent = self.tree.find(&header.prev_block);
         let result = {
@@ -132,7 +133,8 @@ impl PlainValidator {
                 None => unreachable!("a checked block has a parent"),
             },
             Err(violation) => {
-                // The header was good if it came to the body: then it is kept, and kept as invalid if the hash is to blame.
+                // If the checks reached the body, the header was valid, so it is kept. It is marked invalid if the rule
+                // depends on more than the bytes, which may be mutated.
                 if violation.rule.info().step == Step::BlockInChain
                     && let Some(id) = enter(&mut self.tree)
                     && !violation.rule.is_of_the_bytes()
@@ -144,7 +146,7 @@ impl PlainValidator {
         }
     }
 
-    /// Core checks the bytes first, then looks whether it knows the hash.
+    /// Like Core, checks the bytes before it reports that the hash is known.
     fn refuse_known(&self, id: NodeId, block: &Block) -> Result<(), Rejected> {
         let node = self.tree.node(id);
         match node.body {
@@ -171,8 +173,8 @@ impl PlainValidator {
         Ok(Accepted { hash, height, is_active: self.tree.is_active(id), disconnected, invalid })
     }
 
-    /// Moves to the chain with most work; where a block on the way breaks a rule, to the next best, and back in the end to
-    /// where it was if none is better. Core's `ActivateBestChain`.
+    /// Switches to the chain with the most work. If a block on the way breaks a rule, tries the next best chain, and
+    /// returns to the original chain if none is better. Core's `ActivateBestChain`.
     fn activate_best_chain(&mut self) -> (usize, Vec<(BlockHash, Violation)>) {
         let (mut disconnected, mut invalid) = (0, Vec::new());
         'search: loop {
@@ -212,7 +214,7 @@ impl PlainValidator {
         Ok(())
     }
 
-    /// Takes the tip off: Core's `DisconnectTip`.
+    /// Disconnects the tip: Core's `DisconnectTip`.
     fn disconnect_tip(&mut self) {
         let tip = self.tree.tip();
         let node = self.tree.node(tip);
@@ -228,7 +230,7 @@ impl PlainValidator {
         &self.params
     }
 
-    /// Height and hash of the last block of the active chain.
+    /// Height and hash of the tip of the active chain.
     pub fn tip(&self) -> (Height, BlockHash) {
         let node = self.tree.node(self.tree.tip());
         (node.height, node.hash)
@@ -252,12 +254,12 @@ impl PlainValidator {
         self.coins.0.len()
     }
 
-    /// Every block that broke a rule when it was to be connected, in the order in which they were tried.
+    /// Every block that broke a rule while being connected, in the order in which they were tried.
     pub fn failed(&self) -> &[(BlockHash, Violation)] {
         &self.failed
     }
 
-    /// What was checked on the way, blocks that were disconnected later included.
+    /// Counts of everything that was checked, including blocks that were disconnected later.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -288,8 +290,8 @@ impl CoinView for Coins {
 }
 
 impl Coins {
-    /// Removes what the block spends, adds what it creates and can be spent; gives back the coins spent. Core's
-    /// `UpdateCoins`, transaction by transaction.
+    /// Removes the coins that the block spends and adds the spendable ones that it creates. Returns the spent coins.
+    /// Core's `UpdateCoins`, transaction by transaction.
     fn apply(&mut self, verified: VerifiedBlock) -> Vec<Coin> {
         let (checked, spent) = Arc::unwrap_or_clone(verified.into_funded()).into_parts();
         for tx in checked.block().txs() {
@@ -308,8 +310,8 @@ impl Coins {
         spent
     }
 
-    /// The reverse, transaction by transaction from the last. Core's `DisconnectBlock`: a coin that was overwritten (two
-    /// coinbases of 2010) is not restored, and its block may miss its outputs.
+    /// Reverses `apply`, starting with the last transaction. Core's `DisconnectBlock`: a coin that was overwritten (two
+    /// coinbases of 2010) is not restored, and the outputs of the block that created it may be missing.
     fn undo(&mut self, checked: &CheckedBlock, mut spent: Vec<Coin>) {
         let block = checked.block();
         let is_excepted = is_bip30_unspendable(checked.height(), &block.hash());
@@ -361,15 +363,15 @@ mod tests {
 
     const OVERWRITTEN: &str = "main-091722-00000000000271a2dc26e7667f8419f2e15416dc6955e5a6c6cdf3f2574dd08e";
 
-    /// The coinbase of block 91722 came again in 91880 and was overwritten there. Undoing 91880 takes the coin away for good,
-    /// as in Core, so undoing 91722 does not find it and must not mind.
+    /// The coinbase of block 91722 was repeated in block 91880 and overwritten there. Undoing 91880 removes the coin
+    /// for good, as in Core, so undoing 91722 does not find it and must accept that.
     /// checklist: 5
     #[test]
     fn the_overwritten_coinbase_may_be_missing() {
         let mut coins = Coins::default();
         coins.undo(&real_block(OVERWRITTEN, 91_722), Vec::new());
         assert!(coins.0.is_empty());
-        // If a later coin stands there under the same outpoint, it goes.
+        // A later coin under the same outpoint is removed.
         let block = real_block(OVERWRITTEN, 91_722);
         let tx = block.block().tx(0);
         let later = Coin::new(tx.output(0), Height(91_880), true);
@@ -390,8 +392,8 @@ mod tests {
         }
     }
 
-    /// The whole story: a coinbase, the same again at another height, and both undone. The second takes the place of the
-    /// first, and with it both are gone.
+    /// Connects a coinbase and its repetition at another height and undoes both. The second overwrites the first, and
+    /// undoing it removes both.
     /// checklist: 5
     #[test]
     fn an_overwritten_coinbase_is_not_restored() {

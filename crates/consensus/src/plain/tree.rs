@@ -1,5 +1,5 @@
-//! All headers the plain validator knows, and the chain it stands on. Input: headers that were checked. Output: answers to
-//! [`HeaderView`] for any branch. No rule is checked here.
+//! All headers that the plain validator knows, and its active chain. Input: headers that were checked. Output: a
+//! [`HeaderView`] of any branch. Checks no rules.
 
 use crate::block::CheckedBlock;
 use crate::pow::block_proof;
@@ -9,14 +9,14 @@ use lydian_primitives::{BlockHash, Header, Height};
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 
-/// Index of a node in its tree.
+/// Index of a node in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct NodeId(usize);
 
-/// What is known of a block beyond its header.
+/// The body of a block, as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
-    /// Only the header: the bytes that came were not those its hash commits to.
+    /// Only the header is known: the bytes that arrived were not those that the hash commits to.
     Missing,
     Checked(CheckedBlock),
     /// The genesis block, whose coinbase cannot be spent.
@@ -29,12 +29,13 @@ pub(super) struct Node {
     pub(super) header: Header,
     pub(super) height: Height,
     pub(super) parent: Option<NodeId>,
-    /// Work of the chain up to and with this block.
+    /// Work of the chain up to and including this block.
     pub(super) chain_work: U256,
     pub(super) body: Body,
-    /// Breaks a rule, or stands on one that does.
+    /// Breaks a rule or has an ancestor that does.
     pub(super) is_invalid: bool,
-    /// When its body and those of all its ancestors had come; the earlier wins between equal works. `None` until then.
+    /// Order in which the block and all its ancestors became complete; between chains of equal work the lower number
+    /// wins. `None` while a body is missing.
     pub(super) sequence: Option<u64>,
 }
 
@@ -42,9 +43,10 @@ pub(super) struct Node {
 pub(super) struct Tree {
     nodes: Vec<Node>,
     by_hash: HashMap<BlockHash, NodeId>,
-    /// The chain that coins stand for, by height.
+    /// The active chain by height. The coins are those at its tip.
     active: Vec<NodeId>,
-    /// Blocks with a body that are not on the active chain, in the order in which their bodies came or they left it.
+    /// Blocks with a body outside the active chain, in the order in which their bodies arrived or they were
+    /// disconnected.
     waiting: Vec<NodeId>,
     next_sequence: u64,
 }
@@ -78,8 +80,9 @@ impl Tree {
         &self.nodes[id.0]
     }
 
-    /// Enters the body of a block whose header is known, and numbers the blocks to which no body is missing now, those that
-    /// waited for it in the order in which their bodies came: Core's `ReceivedBlockTransactions`.
+    /// Stores the body of a block with a known header and assigns sequence numbers to all blocks that are complete now;
+    /// descendants that waited for it are numbered in the order in which their bodies arrived. Core's
+    /// `ReceivedBlockTransactions`.
     pub(super) fn set_body(&mut self, id: NodeId, checked: CheckedBlock) {
         self.nodes[id.0].body = Body::Checked(checked);
         self.waiting.push(id);
@@ -94,7 +97,7 @@ impl Tree {
         }
     }
 
-    /// Enters a header that stands on `parent`.
+    /// Adds a header with parent `parent`.
     pub(super) fn insert(&mut self, hash: BlockHash, header: Header, parent: NodeId) -> NodeId {
         let above = self.node(parent);
         let chain_work = above.chain_work.checked_add(block_proof(header.bits)).unwrap_or(U256::MAX);
@@ -115,7 +118,7 @@ impl Tree {
         id
     }
 
-    /// Marks a block and everything that stands on it. A parent is always entered before its children.
+    /// Marks a block and all its descendants as invalid. A parent always has a lower index than its children.
     pub(super) fn invalidate(&mut self, id: NodeId) {
         self.nodes[id.0].is_invalid = true;
         for index in id.0 + 1..self.nodes.len() {
@@ -143,8 +146,8 @@ impl Tree {
         self.active.get(self.node(id).height.0 as usize) == Some(&id)
     }
 
-    /// The blocks from above the active chain up to `id`, lowest first, if every one of them has its body and is not known
-    /// to be invalid.
+    /// The blocks between the active chain and `id`, including `id`, lowest first. `None` if one of them has no body or
+    /// is known to be invalid.
     pub(super) fn path_to(&self, id: NodeId) -> Option<Vec<NodeId>> {
         let mut path = Vec::new();
         let mut at = id;
@@ -160,8 +163,8 @@ impl Tree {
         Some(path)
     }
 
-    /// Blocks that are better tips than the tip, the best first: their chain has more work, or the same and was here earlier
-    /// (the tip may be what is left of a chain that was better before a block of it failed). Core's
+    /// Blocks that would be better tips than the current one, the best first: their chain has more work, or the same
+    /// work and was complete earlier (the tip may be the remainder of a better chain in which a block failed). Core's
     /// `CBlockIndexWorkComparator`.
     pub(super) fn candidates(&self) -> Vec<NodeId> {
         let merit = |id: NodeId| {
@@ -175,13 +178,13 @@ impl Tree {
         found
     }
 
-    /// The chain that ends with `tip`, as the rules ask for it.
+    /// A view of the chain that ends at `tip`.
     pub(super) fn branch(&self, tip: NodeId) -> Branch<'_> {
         Branch { tree: self, tip }
     }
 }
 
-/// One branch of the tree. Answers by walking to the parents until the active chain is reached.
+/// One branch of the tree. A lookup walks to the parents until it reaches the active chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch<'a> {
     tree: &'a Tree,

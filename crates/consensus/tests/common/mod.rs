@@ -1,4 +1,4 @@
-//! A small regtest world for tests: blocks built by hand on a plain validator, and sealed again after every change.
+//! A small regtest chain for tests: blocks are built by hand on a plain validator and sealed again after every change.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
@@ -7,7 +7,7 @@ use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Block, BlockHash, Header, Height, OutPoint, RawBlock, Txid};
 use lydian_script::{ScriptBuilder, opcodes};
 
-/// The clock of the world: far enough behind which all blocks lie.
+/// The current time of the chain, well after the times of all its blocks.
 pub const NOW: u32 = 1_700_000_000;
 const START: u32 = NOW - 1_000_000;
 pub const TARGET: [u8; 32] = {
@@ -68,7 +68,7 @@ impl World {
         self.validator.accept_block(parse(block), NOW)
     }
 
-    /// Seals, submits, and takes the block for the new tip.
+    /// Seals and submits the block, which must become the new tip.
     pub fn must_accept(&mut self, mut block: MutBlock) -> BlockHash {
         seal(&mut block);
         let accepted = self.submit(&block).unwrap_or_else(|error| panic!("refused: {error}"));
@@ -79,7 +79,7 @@ impl World {
         accepted.hash
     }
 
-    /// The rule by which the block as it is, unsealed, is refused.
+    /// Submits the block unsealed and returns the rule by which it is rejected, if any.
     pub fn refusal(&mut self, block: &MutBlock) -> Option<Rule> {
         match self.submit(block) {
             Ok(accepted) => {
@@ -117,7 +117,7 @@ pub fn coinbase(height: u32, value: Amount) -> MutTx {
     MutTx { version: 2, inputs: vec![input], outputs, lock_time: 0 }
 }
 
-/// Spends outpoints to OP_TRUE, all of `value` to one output.
+/// A transaction that spends outpoints with OP_TRUE scripts and pays `value` to one output.
 pub fn spend(prevouts: &[OutPoint], value: i64) -> MutTx {
     let input = |prevout: &OutPoint| MutInput {
         prevout: *prevout,
@@ -129,7 +129,7 @@ pub fn spend(prevouts: &[OutPoint], value: i64) -> MutTx {
     MutTx { version: 2, inputs: prevouts.iter().map(input).collect(), outputs: vec![output], lock_time: 0 }
 }
 
-/// Commitment, merkle root, proof of work.
+/// Sets the witness commitment, the merkle root and the proof of work.
 pub fn seal(block: &mut MutBlock) {
     block.seal_witness_commitment();
     block.seal_merkle_root();

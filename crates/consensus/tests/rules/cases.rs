@@ -1,4 +1,4 @@
-//! Every rule broken once and kept once, at its limit where it has one. The table is complete: a test counts.
+//! Breaks and keeps every rule once, at its limit if it has one. A test ensures that the table is complete.
 
 use crate::common::*;
 use lydian_consensus::limits::*;
@@ -8,16 +8,16 @@ use lydian_primitives::build::{MutBlock, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint, Txid};
 use lydian_script::{ScriptBuilder, opcodes};
 
-/// One rule and the block that breaks it (`true`) or just keeps it (`false`).
+/// A rule, and a block that breaks it (`true`) or just keeps it (`false`).
 struct Case {
     rule: Rule,
-    /// Gives the outcome of the breaking (`true`) or the keeping (`false`) variant.
+    /// Returns the outcome of the variant that breaks (`true`) or keeps (`false`) the rule.
     outcome: fn(bool) -> Option<Rule>,
 }
 
 pub(crate) const COIN: i64 = 100_000_000;
 
-/// A world of 110 blocks, a block on it changed by `change`, sealed, then changed by `tamper`.
+/// Submits a block on a chain of 110 blocks: it is changed by `change`, sealed, and then changed by `tamper`.
 pub(crate) fn with_block(
     change: impl FnOnce(&World, &mut MutBlock),
     tamper: impl FnOnce(&mut MutBlock),
@@ -224,7 +224,8 @@ const CASES: &[Case] = &[
     Case { rule: Rule::ScriptVerify, outcome: script_verify },
 ];
 
-/// Walks the whole table: what breaks a rule is refused by that rule and no other, what keeps it is accepted.
+/// Walks the whole table: a variant that breaks a rule is rejected by exactly that rule, and one that keeps it is
+/// accepted.
 /// checklist: 1, 2, 3, 7, 8, 9, 10, 13, 16, 18, 19, 22, 23, 26
 #[test]
 fn every_rule_is_broken_and_kept() {
@@ -232,7 +233,7 @@ fn every_rule_is_broken_and_kept() {
     assert_eq!(listed, RULES.iter().map(|info| info.rule).collect::<Vec<_>>(), "one case for each rule, in order");
     for case in CASES {
         assert_eq!((case.outcome)(true), Some(case.rule), "{:?} broken", case.rule);
-        // A million transactions do not fit in a block; just below that limit the next one is met.
+        // A million transactions do not fit in a block, so a count just below that limit breaks the next rule.
         let kept = (case.rule == Rule::BlockTxCount).then_some(Rule::BlockBaseSize);
         assert_eq!((case.outcome)(false), kept, "{:?} kept", case.rule);
     }
@@ -249,7 +250,7 @@ pub(crate) fn high_hash(bad: bool) -> Option<Rule> {
     )
 }
 
-/// Regtest with a challenge that anybody solves: all that is asked for is a witness commitment.
+/// Regtest with a challenge that any block solves: only a witness commitment is required.
 pub(crate) fn bad_signet_blksig(bad: bool) -> Option<Rule> {
     let mut params = Params::new(Chain::Regtest);
     params.signet_challenge = Some(true_script());
@@ -287,7 +288,7 @@ pub(crate) fn block_tx_count(bad: bool) -> Option<Rule> {
     )
 }
 
-/// A block without witnesses, filled up to a base size by one output that nobody can spend.
+/// A block without witnesses, filled up to the given base size by one unspendable output.
 pub(crate) fn base_size_block(size: usize) -> Option<Rule> {
     with_block(
         |_, block| {
@@ -346,7 +347,7 @@ pub(crate) fn bad_prevblk(bad: bool) -> Option<Rule> {
     world.refusal(&block)
 }
 
-/// The median of the last eleven times, and one second more.
+/// A time equal to the median of the last eleven times, or one second later.
 pub(crate) fn time_too_old(bad: bool) -> Option<Rule> {
     with_block(
         |world, block| {
@@ -358,12 +359,12 @@ pub(crate) fn time_too_old(bad: bool) -> Option<Rule> {
     )
 }
 
-/// The first block of a period of 144, `behind` seconds before its parent.
+/// The first block of a period of 144 blocks, with a time `behind` seconds before its parent's.
 pub(crate) fn timewarp(behind: i64) -> Option<Rule> {
     let mut params = Params::new(Chain::Regtest);
     params.enforce_bip94 = true;
     let mut world = World::new(params, 142);
-    // The parent is far ahead, so that the median lies behind.
+    // The parent's time is far ahead, so that the median is well below it.
     let mut parent = world.next_block();
     parent.header.time += 50_000;
     let parent_time = parent.header.time;
@@ -392,7 +393,7 @@ pub(crate) fn reserved_value(witness: Vec<Vec<u8>>) -> Option<Rule> {
     with_block(|_, block| block.txs[0].inputs[0].witness = witness, |_| {})
 }
 
-/// A block filled up to a weight by the witness of a spend of an unknown witness version.
+/// A block filled up to the given weight by the witness of a spend of an unknown witness version.
 pub(crate) fn weight_block(weight: usize) -> Option<Rule> {
     let mut world = World::regtest(110);
     let mut setup = world.next_block();
@@ -412,7 +413,7 @@ pub(crate) fn weight_block(weight: usize) -> Option<Rule> {
     world.refusal(&block)
 }
 
-/// Without BIP-0034 two coinbases can be the same.
+/// Without BIP-0034 two coinbases can be identical.
 pub(crate) fn bip30(bad: bool) -> Option<Rule> {
     let params = Params::new(Chain::Regtest).with_activation_height("bip34@1000000").unwrap();
     let mut world = World::new(params, 5);
@@ -427,7 +428,7 @@ pub(crate) fn spend_depth(depth: u32) -> Option<Rule> {
 }
 
 pub(crate) fn relative_height_lock(blocks: u32) -> Option<Rule> {
-    // The coin was made at height 2, the spend is at height 111.
+    // The coin was created at height 2; the spend is at height 111.
     with_tx(|world| {
         let mut tx = spend(&[world.coinbase_outpoint(2)], 50 * COIN);
         tx.inputs[0].sequence = blocks;
@@ -435,8 +436,8 @@ pub(crate) fn relative_height_lock(blocks: u32) -> Option<Rule> {
     })
 }
 
-/// A P2SH output whose redeem script counts 20 for one byte: 4 times 20 each input. 250 inputs cost 20,000 by P2SH and
-/// the outputs fill the rest.
+/// A block with one P2SH input whose redeem script counts 20 operations, which cost 80. OP_CHECKSIGs in an output fill
+/// up the rest of the limit.
 pub(crate) fn sigops_cost(bad: bool) -> Option<Rule> {
     let mut world = World::regtest(110);
     let redeem = vec![opcodes::OP_1, opcodes::OP_0, opcodes::OP_IF, opcodes::OP_CHECKMULTISIG, opcodes::OP_ENDIF];
@@ -469,7 +470,7 @@ pub(crate) fn script_verify(bad: bool) -> Option<Rule> {
     })
 }
 
-/// Headers and coins made up, for what no chain of regtest can reach.
+/// Made-up headers and coins, for states that no regtest chain can reach.
 pub(crate) struct MadeUp {
     pub(crate) coins: Vec<(OutPoint, i64)>,
 }

@@ -1,4 +1,4 @@
-//! The rules, broken and kept: all of them once (`cases`), and the stories behind some (`stories`).
+//! The rules: `cases` breaks and keeps each of them once, `stories` tests special situations.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cases;

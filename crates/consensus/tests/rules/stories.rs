@@ -1,4 +1,4 @@
-//! What single rules must not get wrong: orders, edges, and the bugs of other nodes.
+//! Situations that single rules must handle correctly: order, edge cases, and the bugs of other nodes.
 
 use crate::cases::*;
 use crate::common::*;
@@ -12,7 +12,7 @@ use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Amount, BlockHash, Height, OutPoint};
 use lydian_script::{ScriptBuilder, ScriptError, opcodes};
 
-/// An input of its own that is out of range, which no rule lets into the coins.
+/// Inputs whose own value is out of range, although no rule lets such a coin into the set.
 /// checklist: 1
 #[test]
 fn an_input_out_of_range_is_refused() {
@@ -20,7 +20,7 @@ fn an_input_out_of_range_is_refused() {
     assert_eq!(with_coins(Amount::MAX_MONEY.0 + 1, 5), Some(Rule::TxInputvaluesOutofrange));
 }
 
-/// Core stops at the first output with something wrong, whatever is wrong with later ones.
+/// Core stops at the first output with a fault, regardless of faults in later outputs.
 /// checklist: 1
 #[test]
 fn the_first_wrong_output_decides() {
@@ -48,7 +48,7 @@ fn coinbase_script_sig_sizes() {
     }
 }
 
-/// The limits that the table of cases meets at and above.
+/// The limits that the table of cases tests at and above their values.
 ///
 /// limit: MAX_BLOCK_WEIGHT at
 /// limit: MAX_BLOCK_WEIGHT above
@@ -73,7 +73,7 @@ fn limits_at_and_above() {
     assert_eq!((timewarp(600), timewarp(601)), (None, Some(Rule::TimeTimewarpAttack)));
 }
 
-/// A block that was too early becomes valid when the clock has gone on: nothing remembers it.
+/// A block that was too early becomes valid when the clock advances: the rejection is not remembered.
 /// checklist: 22
 #[test]
 fn a_block_from_the_future_is_not_refused_for_ever() {
@@ -85,7 +85,8 @@ fn a_block_from_the_future_is_not_refused_for_ever() {
     assert!(world.validator.accept_block(parse(&block), NOW + 1).unwrap().is_active);
 }
 
-/// A median is taken of fewer than eleven times near the genesis block; the even count's upper middle counts.
+/// Near the genesis block the median is taken of fewer than eleven times; of an even number of times, the upper middle
+/// one is used.
 ///
 /// limit: MEDIAN_TIME_SPAN at
 /// limit: MEDIAN_TIME_SPAN above
@@ -103,7 +104,7 @@ fn median_times_near_genesis_and_beyond() {
 /// checklist: 29
 #[test]
 fn lock_times_are_heights_or_median_times() {
-    // On regtest at height 111; the median time of the parent is that of height 105.
+    // The block is at height 111 of a regtest chain; its parent's median time past is the time of block 105.
     let median = NOW - 1_000_000 + 105 * 600;
     assert_eq!(lock_time(110), None);
     assert_eq!(lock_time(111), Some(Rule::TxNonfinal));
@@ -126,7 +127,7 @@ fn lock_times_are_heights_or_median_times() {
     assert_eq!(before_csv(own_time), Some(Rule::TxNonfinal));
 }
 
-/// Relative locks bind versions 2 and above, compared without a sign, and only once CSV is active.
+/// Relative locks apply to versions 2 and above, compared as unsigned integers, and only once CSV is active.
 /// checklist: 29, 30, 31
 #[test]
 fn relative_locks() {
@@ -149,8 +150,9 @@ fn relative_locks() {
     assert_eq!(outcome(2, 110 | (1 << 31), "csv@1"), None, "disabled");
     assert_eq!(outcome(2, 110, "csv@112"), None, "not yet active");
     assert_eq!(outcome(2, 110, "csv@111"), broken);
-    // Time counts from the block before the coin's: for a coin of height 5 from the median at height 4, which is the time of
-    // block 2. From its own block, at the time of block 3, 120 units would be too much.
+    // Time counts from the block before the coin's block: for a coin at height 5 from the median time past of block 4,
+    // which is the time of block 2. Counted from the coin's own block, with the time of block 3, 120 units would be too
+    // long.
     let of_fifth = |units: u32| {
         let mut world = World::regtest(110);
         let mut block = world.next_block();
@@ -162,13 +164,14 @@ fn relative_locks() {
     };
     assert_eq!(((105 - 2) * 600 / 512, (105 - 3) * 600 / 512), (120, 119));
     assert_eq!((of_fifth(120), of_fifth(121)), (None, broken));
-    // Median times: block 110 has that of height 105, block 1 (before the coin's) that of height 1 (genesis is older).
+    // Block 110's median time past is the time of block 105; that of block 1, the block before the coin's, is its own
+    // time (the genesis block is older).
     let elapsed = (105 - 1) * 600;
     assert_eq!(outcome(2, (1 << 22) | (elapsed / 512), "csv@1"), None);
     assert_eq!(outcome(2, (1 << 22) | (elapsed / 512 + 1), "csv@1"), broken);
 }
 
-/// An output may be spent in its own block by a later transaction, never by an earlier one, and never twice.
+/// An output may be spent in its own block by a later transaction, but not by an earlier one, and not twice.
 /// checklist: 20, 21
 #[test]
 fn order_within_a_block() {
@@ -189,7 +192,8 @@ fn order_within_a_block() {
     assert_eq!(outcome([0, 1, 2]), Some(Rule::TxInputsMissingorspent));
 }
 
-/// Outputs that nobody can spend are valid to create and never enter the coins; one byte less than too long does.
+/// Unspendable outputs are valid to create but are never added to the coins; an output whose script has exactly the
+/// maximum size is added.
 /// checklist: 21
 #[test]
 fn unspendable_outputs_never_enter_the_coins() {
@@ -213,7 +217,7 @@ fn unspendable_outputs_never_enter_the_coins() {
     assert_eq!(world.refusal(&block), Some(Rule::TxInputsMissingorspent));
 }
 
-/// A txid may come again only when every output of the first is spent, not only the first output.
+/// A txid may be repeated only if every output of the first transaction is spent, not just the first output.
 /// checklist: 3
 #[test]
 fn bip30_looks_at_every_output() {
@@ -222,7 +226,8 @@ fn bip30_looks_at_every_output() {
     let mut first = world.next_block();
     first.txs[0].outputs[0].value = Amount(25 * COIN);
     first.txs[0].outputs.insert(1, output(25 * COIN, true_script()));
-    // Sealed now, since the repeat must have the very same commitment; a block of a coinbase alone has it again.
+    // Sealed now, because the repetition must have the same commitment. In another block with only a coinbase the
+    // commitment is the same.
     seal(&mut first);
     let repeated = first.txs[0].clone();
     let txid = repeated.txid();
@@ -247,7 +252,7 @@ fn bip30_looks_at_every_output() {
     assert_eq!(repeat(&mut world).0, None, "all are spent");
 }
 
-/// What says that the bytes are wrong must not condemn the hash: the honest copy is accepted afterwards.
+/// A violation that concerns only the bytes must not invalidate the hash: the honest copy is accepted afterwards.
 /// checklist: 13, 16, 17
 #[test]
 fn mutated_blocks_do_not_poison_their_hash() {
@@ -278,7 +283,7 @@ fn mutated_blocks_do_not_poison_their_hash() {
     }
 }
 
-/// What the hash is to blame for is remembered, and so is everything that stands on it.
+/// A violation that concerns the hash is remembered, and so are the block's descendants.
 /// checklist: 34
 #[test]
 fn invalid_blocks_are_remembered() {
@@ -290,7 +295,7 @@ fn invalid_blocks_are_remembered() {
     assert_eq!(world.submit(&block), Err(Rejected::DuplicateInvalid));
 }
 
-/// The same transaction twice, not as neighbours in the tree: no mutation, but the coin is gone.
+/// The same transaction twice, but not adjacent in the merkle tree: not a mutation, but the coin is already spent.
 /// checklist: 14
 #[test]
 fn duplicate_transactions_that_are_no_mutation() {
@@ -307,7 +312,7 @@ fn duplicate_transactions_that_are_no_mutation() {
     assert_eq!(outcome, Some(Rule::TxInputsMissingorspent));
 }
 
-/// A transaction of 64 bytes is valid; it makes bytes suspicious only where there is no coinbase.
+/// A 64-byte transaction is valid. It makes a block's bytes suspicious only if the block has no coinbase.
 /// checklist: 15
 #[test]
 fn transactions_of_64_bytes() {
@@ -329,7 +334,7 @@ fn transactions_of_64_bytes() {
     assert_eq!(world.refusal(&block), None);
 }
 
-/// The last output that looks like a commitment counts; one byte short is none.
+/// The last output that matches the commitment pattern counts; an output one byte shorter does not match.
 /// checklist: 16
 #[test]
 fn the_last_commitment_wins() {
@@ -363,7 +368,7 @@ fn the_last_commitment_wins() {
     assert_eq!(later_is_wrong, Some(Rule::BadWitnessMerkleMatch));
 }
 
-/// BIP-0034's heights as Core's script pushes them: OP_1 to OP_16 for small ones, the shortest number above.
+/// BIP-0034's heights as Core's CScript pushes them: OP_1 to OP_16 for small heights, otherwise the shortest number.
 /// checklist: 7
 #[test]
 fn heights_in_coinbases() {
@@ -395,7 +400,7 @@ fn heights_in_coinbases() {
     assert_eq!((at(227_930).is_none() || at(227_930) != wrong, at(227_931)), (true, wrong));
 }
 
-/// Version floors come with their forks; before them any version will do, negative ones too.
+/// The minimum versions rise with the soft forks; before them any version is valid, even a negative one.
 /// checklist: 26
 #[test]
 fn version_floors() {
@@ -409,7 +414,7 @@ fn version_floors() {
     assert_eq!(with_block(|_, block| block.header.version = -1, |_| {}), Some(Rule::BadVersion));
 }
 
-/// A coinbase may take the subsidy and the fees, once.
+/// A coinbase may claim the subsidy and the fees, but no more.
 /// checklist: 9
 #[test]
 fn a_coinbase_takes_the_fees() {
@@ -426,7 +431,7 @@ fn a_coinbase_takes_the_fees() {
     assert_eq!((outcome(0), outcome(1)), (None, Some(Rule::BadCbAmount)));
 }
 
-/// Signature operations in a witness script cost one each: with them the limit is met to the one.
+/// Signature operations in a witness script cost one each, and the total may reach the limit exactly.
 /// checklist: 11
 #[test]
 fn witness_sigops_cost_one_each() {
@@ -455,7 +460,7 @@ fn witness_sigops_cost_one_each() {
     assert_eq!((outcome(3_800), outcome(3_801)), (None, Some(Rule::BlockSigopsCost)));
 }
 
-/// Above BIP-0034's anchor nobody asks whether a txid was there before.
+/// Above BIP-0034's anchor, repeated txids are not checked.
 /// checklist: 4, 6
 #[test]
 fn bip30_is_not_asked_above_its_anchor() {
@@ -488,7 +493,7 @@ fn bip30_is_not_asked_above_its_anchor() {
     assert_eq!(outcome(BlockHash([8; 32])), Some(Rule::Bip30));
 }
 
-/// A failing script names its transaction, its input and Core's error.
+/// For a failing script, the violation contains the transaction, the input and Core's error.
 #[test]
 fn violations_say_where() {
     let mut world = World::regtest(110);
@@ -504,7 +509,7 @@ fn violations_say_where() {
     assert_eq!(violation.reject_reason(), "block-script-verify-flag-failed (OP_RETURN was encountered)");
 }
 
-/// From this height on BIP-0030 is checked again: see `deployment` for the rule itself.
+/// From this height on BIP-0030 is checked again; `deployment` contains the rule itself.
 ///
 /// limit: BIP34_IMPLIES_BIP30_LIMIT at
 /// limit: BIP34_IMPLIES_BIP30_LIMIT above
