@@ -1,43 +1,45 @@
-//! [`Arena`]: the records of coins in memory. Input: sizes; output: addresses, and the bytes behind them.
+//! [`Arena`]: the records of coins in memory.
 //!
-//! Slots of one size class lie in chunks of 64 KiB; a chunk keeps a bit for each slot that is free, and goes back when none is used. Classes step by 8 bytes
-//! up to 256 and by an eighth beyond, so a record of 70 bytes takes 72; a record larger than a chunk has one of its own. Cost: allocation and release touch the
-//! chunk's bits (3 bytes a kilobyte, in the cache), not the slot. Addresses are stable. It never moves a record, and knows nothing of coins.
+//! Input: sizes. Output: addresses, and the bytes at them. Slots of one size class are in chunks of 64 KiB. A chunk has
+//! a bit for each free slot and is freed when no slot is in use. Classes step by 8 bytes up to 256 and by an eighth
+//! beyond, so a record of 70 bytes takes 72. A record larger than a chunk has a chunk of its own. Cost: allocation and
+//! release touch the chunk's bits (3 bytes per kilobyte, in the cache), not the slot. Addresses are stable: a record is
+//! never moved. The arena knows nothing about coins.
 
 use crate::entry::{ADDRESSES_MAX, index};
 
 const UNIT: usize = 8;
-/// Units of a chunk.
+/// Size of a chunk in units.
 const CHUNK: usize = 8192;
 const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
-/// Up to here there is a class for each number of units.
+/// Up to this number of units every number has a class.
 const FINE: usize = 32;
 
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
     chunks: Vec<Chunk>,
-    /// Chunks that belong to no class.
+    /// Chunks without a class.
     free: Vec<u32>,
-    /// For each class chunks that may have a free slot.
+    /// For each class, the chunks that may have a free slot.
     open: Vec<Vec<u32>>,
-    /// Bytes of all chunks that have memory.
+    /// Bytes of all chunks with memory.
     memory_bytes: u64,
 }
 
 #[derive(Debug)]
 struct Chunk {
     data: Box<[u8]>,
-    /// Units of a slot; 0 of a chunk that is free.
+    /// Size of a slot in units; 0 if the chunk is free.
     slot: u32,
     live: u32,
-    /// A bit for each slot that is free.
+    /// A bit for each free slot.
     free: Box<[u64]>,
-    /// Words of `free` before this one have none.
+    /// Words of `free` before this index are zero.
     hint: usize,
 }
 
 impl Arena {
-    /// A slot of at least `size` bytes, whose content is anything; `None` if there are no addresses left.
+    /// Allocates a slot of at least `size` bytes with arbitrary content. Returns `None` if no addresses are left.
     pub(crate) fn allocate(&mut self, size: usize) -> Option<u32> {
         let slot = slot_units(size);
         if slot > CHUNK {
@@ -52,7 +54,7 @@ impl Arena {
         let slot = u32::try_from(slot).ok()?;
         while let Some(number) = self.open[class].last().copied() {
             let chunk = &mut self.chunks[index(u64::from(number))];
-            // What is listed may have been given back meanwhile, and may be listed twice.
+            // A listed chunk may have been freed in the meantime, and may be listed twice.
             if chunk.slot == slot
                 && let Some(place) = chunk.take()
             {
@@ -89,7 +91,7 @@ impl Arena {
         }
     }
 
-    /// The whole slot.
+    /// The bytes of the whole slot.
     #[inline]
     pub(crate) fn bytes(&self, address: u32) -> &[u8] {
         let (number, offset) = split(address);
@@ -104,17 +106,17 @@ impl Arena {
         &mut chunk.data[offset..offset + index(u64::from(chunk.slot)) * UNIT]
     }
 
-    /// Reads the slot, so that it is in the processor's cache when it is needed.
+    /// Reads the slot to load it into the processor's cache.
     #[inline]
     pub(crate) fn touch(&self, address: u32) -> u64 {
         let (number, offset) = split(address);
         let Some(chunk) = self.chunks.get(number) else { return 0 };
-        // A usual record lies in two lines of the cache.
+        // A typical record spans two cache lines.
         let byte = |offset: usize| chunk.data.get(offset).map_or(0, |byte| u64::from(*byte));
         byte(offset) ^ byte(offset + 64)
     }
 
-    /// Bytes of a slot.
+    /// Size of a slot in bytes.
     #[inline]
     pub(crate) fn slot_bytes(&self, address: u32) -> u64 {
         u64::from(self.chunks[split(address).0].slot) * UNIT as u64
@@ -124,7 +126,7 @@ impl Arena {
         self.memory_bytes + self.chunks.capacity() as u64 * size_of::<Chunk>() as u64
     }
 
-    /// Gives back the memory of chunks that are free.
+    /// Frees the memory of free chunks.
     pub(crate) fn trim(&mut self) {
         for number in &self.free {
             let chunk = &mut self.chunks[index(u64::from(*number))];
@@ -133,7 +135,7 @@ impl Arena {
         }
     }
 
-    /// A chunk for slots of `slot` units, of `size` units itself.
+    /// Takes a chunk of `size` units for slots of `slot` units.
     fn chunk(&mut self, slot: usize, size: usize) -> Option<u32> {
         let number = match self.free.pop() {
             Some(number) => number,
@@ -160,7 +162,7 @@ impl Arena {
 }
 
 impl Chunk {
-    /// The lowest free slot.
+    /// Takes the lowest free slot.
     fn take(&mut self) -> Option<u32> {
         while let Some(word) = self.free.get_mut(self.hint) {
             if *word != 0 {
@@ -180,7 +182,8 @@ fn split(address: u32) -> (usize, usize) {
     (index(u64::from(address >> CHUNK_BITS)), index(u64::from(address & ((1 << CHUNK_BITS) - 1))) * UNIT)
 }
 
-/// Units of the slot for `size` bytes: exact below [`FINE`], then rounded up so that at most an eighth is lost.
+/// Size in units of the slot for `size` bytes: exact up to [`FINE`], then rounded up such that at most an eighth is
+/// wasted.
 fn slot_units(size: usize) -> usize {
     let units = size.div_ceil(UNIT).max(1);
     if units <= FINE || units > CHUNK {
@@ -190,7 +193,7 @@ fn slot_units(size: usize) -> usize {
     units.next_multiple_of(step).min(CHUNK)
 }
 
-/// The number of the class with slots of so many units.
+/// The number of the class for slots of this many units.
 fn class_of(slot: usize) -> usize {
     if slot <= FINE {
         return slot;
@@ -199,7 +202,7 @@ fn class_of(slot: usize) -> usize {
     FINE + index(u64::from(log - FINE.ilog2())) * 8 + (slot >> (log - 3)) - 7
 }
 
-/// Bytes of the slot that a record of so many takes.
+/// Size in bytes of the slot that a record of this size takes.
 #[cfg(test)]
 pub(crate) fn slot_size(size: usize) -> usize {
     slot_units(size) * UNIT

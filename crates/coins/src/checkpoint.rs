@@ -1,13 +1,16 @@
-//! The checkpoint. Input: the partitions and the last manifest; output: new files, and the manifest that names them.
+//! The checkpoint. Input: the partitions and the last manifest. Output: new files, and the manifest that names them.
 //!
-//! Order of what is written, each synced before the next: segments with their sidecars, the file of deaths, the manifest. Only then are files removed that it
-//! no longer names. So a crash at any moment leaves the last manifest with all its files, or the new one with all of its.
+//! Files are written in this order, each synced before the next: segments with their sidecars, the death file, the
+//! manifest. Only then files are removed that the manifest no longer names. So a crash at any moment leaves either the
+//! last manifest or the new one, with all of its files.
 //!
-//! One pass over the index, in its order: coins not yet on disk are written; coins of segments that are given up are moved; coins grown old in memory are
-//! dropped from it. Segments are given up when more than half of their records are dead, and when many small ones have come together; moved are at
-//! most as many coins as are new, or a fixed number at the tip. Deaths are folded into one file when they are many files or mostly out of date. Cost: the index once (1.4 GB a
-//! second and thread for 180 million coins), the new bytes; memory of 2 MiB for each thread and given-up segment.
-//! Whatever fails leaves the store unusable until it is opened again.
+//! One pass over the index, in its order, writes the coins that are not yet on disk, moves the live coins of rewritten
+//! segments, and drops coins from memory that have become old. Segments are rewritten if more than half of their
+//! records are dead, or if there are many small ones; each checkpoint moves at most as many bytes as are new, or a
+//! fixed number if that is more, as at the tip. Death files are merged if there are many of them or if most of their
+//! entries are obsolete. Cost: one pass over the index (1.4 GB per second and thread for 180 million coins) and the new
+//! bytes. Memory: up to 2 MiB per thread, and a window of 256 KiB per thread for each rewritten segment. After any
+//! failure the store is unusable until it is reopened.
 
 use crate::CheckpointReport;
 use crate::entry::{AGE_MAX, Entry, Place, UNITS_MAX};
@@ -26,12 +29,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that are worth a thread and a file of their own.
+/// Bytes that justify a separate thread and file.
 const WRITER_BYTES_MIN: u64 = 64 << 20;
-/// Files of deaths of about one size that are folded into one.
+/// Number of death files of similar size that are merged into one.
 const DEATHS_FILES: usize = 8;
 
-/// What a checkpoint is going to do.
+/// The decisions of a checkpoint before it starts.
 struct Plan {
     victims: Victims,
     eviction: Eviction,
@@ -40,7 +43,7 @@ struct Plan {
     next_file: AtomicU64,
 }
 
-/// Makes the checkpoint; returns the manifest that is now on disk, and the segments it names.
+/// Makes the checkpoint. Returns the manifest that is now on disk, and its segments.
 pub(crate) fn run(
     coins: &Coins,
     old: &Manifest,
@@ -101,13 +104,13 @@ pub(crate) fn run(
     Ok((next, segments, report))
 }
 
-/// Units for a writer, and its partitions.
+/// The work of one writer: its partitions, and its first unit.
 struct Writes {
     partitions: Range<usize>,
     base: u64,
 }
 
-/// Finds room for each writer's segments: as much as they could need at most.
+/// Finds a range of units for the segments of each writer, large enough for the worst case.
 fn room(
     next_unit: &mut u64,
     segments: &[SegmentInfo],
@@ -133,7 +136,7 @@ fn room(
     Some(ranges)
 }
 
-/// The lowest place at or above `from` with `size` free units.
+/// The lowest start at or above `from` of a gap of `size` free units.
 fn find_gap(from: u64, taken: &[(u64, u64)], size: u64) -> Option<u64> {
     let mut base = from;
     for (start, end) in taken {
@@ -147,7 +150,7 @@ fn find_gap(from: u64, taken: &[(u64, u64)], size: u64) -> Option<u64> {
     (base + size < UNITS_MAX).then_some(base)
 }
 
-/// What one writer did.
+/// The result of one writer.
 #[derive(Default)]
 struct Written {
     segments: Vec<SegmentInfo>,
@@ -235,11 +238,11 @@ fn write_partition(
     Ok(())
 }
 
-/// Which coins leave memory: all from one age on, and a part of the age below.
+/// The coins that leave memory: all above a certain age, and a fraction of those of that age.
 #[derive(Clone, Copy, Debug)]
 struct Eviction {
     age: usize,
-    /// Of 256, how many of that age are kept.
+    /// How many of 256 coins of that age stay.
     kept: u32,
 }
 
@@ -261,7 +264,8 @@ impl Eviction {
     }
 }
 
-/// Writes the deaths since the last checkpoint, with those of the files that are folded; returns the bytes written.
+/// Writes the deaths since the last checkpoint, together with those of the merged files. Returns the number of bytes
+/// written.
 fn write_deaths(coins: &Coins, old: &Manifest, next: &mut Manifest, plan: &Plan) -> Result<u64, CoinsError> {
     let new: u64 = coins.partitions.iter().map(|partition| lock(partition).deaths.len() as u64).sum();
     let dead: u64 = next.segments.iter().map(|info| info.records - info.live).sum();
@@ -303,14 +307,16 @@ fn write_deaths(coins: &Coins, old: &Manifest, next: &mut Manifest, plan: &Plan)
     Ok(file.bytes)
 }
 
-/// Whether a death written by the checkpoint `sequence` is of a segment that still is: one that was there before. Its units may since have been given to a newer one.
+/// Whether a death written by checkpoint `sequence` refers to an existing segment, which must be older than that
+/// checkpoint. Its units may since have been reused by a newer segment.
 pub(crate) fn is_of_any(segments: &[SegmentInfo], unit: u64, sequence: u64) -> bool {
     let place = segments.partition_point(|info| info.end() <= unit);
     segments.get(place).is_some_and(|info| info.base <= unit && info.sequence < sequence)
 }
 
-/// The first of the files of deaths that are folded into a new one: all, when half of what they hold is out of date; else, when there are many, the last
-/// ones, as long as none of them has more than four times what comes behind it.
+/// Index of the first of the death files that are merged into a new one. If half of all entries are obsolete, all files
+/// are merged. Otherwise, if there are many, the last ones are merged, as long as none has more than four times as many
+/// entries as those after it.
 fn first_folded(files: &[DeathsInfo], new: u64, dead: u64) -> usize {
     let all = files.iter().map(|info| info.count).sum::<u64>() + new;
     if !files.is_empty() && all > 2 * dead {
@@ -324,7 +330,7 @@ fn first_folded(files: &[DeathsInfo], new: u64, dead: u64) -> usize {
     if files.len() - start + 1 >= DEATHS_FILES { start } else { files.len() }
 }
 
-/// The segments of the new manifest: those that stay, with what died of them, and the new ones.
+/// The segments of the new manifest: the remaining ones, with updated counts of live records, and the new ones.
 fn open_new(coins: &Coins, old: &Segments, next: &Manifest) -> Result<Segments, CoinsError> {
     let mut segments = Vec::new();
     for info in &next.segments {
@@ -337,7 +343,7 @@ fn open_new(coins: &Coins, old: &Segments, next: &Manifest) -> Result<Segments, 
     Ok(Segments::new(segments))
 }
 
-/// Files that the old manifest names and the new one does not.
+/// Removes the files that the old manifest names and the new one does not.
 pub(crate) fn remove_unnamed(coins: &Coins, old: &Manifest, new: &Manifest) {
     let store = old.store_id();
     let given_up = old.segments.iter().filter(|info| new.segments.iter().all(|other| other.number != info.number));
@@ -346,7 +352,7 @@ pub(crate) fn remove_unnamed(coins: &Coins, old: &Manifest, new: &Manifest) {
         .flat_map(|info| [(Kind::Segment, info.number), (Kind::Sidecar, info.number)])
         .chain(folded.map(|info| (Kind::Deaths, info.number)));
     for (kind, number) in files {
-        // The checkpoint stands. What cannot be removed now is removed when the store is opened.
+        // The checkpoint is valid. A file that cannot be removed now is removed when the store is opened next.
         let _ = own(&coins.dir).remove(coins.disk.as_ref(), &FileId { store, kind, number }.path(&coins.dir));
     }
 }

@@ -1,14 +1,16 @@
-//! Bytes of a coin in the store. Input: a coin, or bytes; output: bytes, or a coin and how many bytes it took.
+//! The encoding of a coin in the store. Input: a coin, or bytes. Output: bytes, or a coin and the number of bytes it
+//! took.
 //!
-//! `[height * 2 + coinbase: varint][value: varint][form of the script: varint][what the form leaves open]`. Unlike Core's form it is total: every
-//! value and every script comes back, and nothing is computed on curves when it is read. A varint is LEB128 in its shortest form. The common
-//! scripts are written as their number and their hash or key. Cost: a copy. Reading never panics and allocates the script only.
+//! `[height * 2 + coinbase: varint][value: varint][form of the script: varint][bytes that the form leaves open]`.
+//! Unlike Core's encoding it is lossless for every value and every script, and reading needs no curve arithmetic. A
+//! varint is LEB128 in its shortest form. The common scripts are encoded as their number and their hash or key. Cost: a
+//! copy. Reading never panics and allocates only the script.
 
 use lydian_consensus::{Coin, CoinRef};
 use lydian_primitives::{Amount, Height};
 
-/// Scripts that are one hash or key between fixed bytes: what stands before, how many bytes are open, what stands behind. The place in the
-/// table is the number of the form: never reorder.
+/// Scripts with one hash or key between fixed bytes: prefix, number of open bytes, suffix. The index in this table is
+/// the number of the form and must never change.
 const FORMS: [(&[u8], usize, &[u8]); 5] = [
     (&[0x76, 0xa9, 0x14], 20, &[0x88, 0xac]), // P2PKH
     (&[0xa9, 0x14], 20, &[0x87]),             // P2SH
@@ -17,11 +19,12 @@ const FORMS: [(&[u8], usize, &[u8]); 5] = [
     (&[0x51, 0x20], 32, &[]),                 // P2TR
 ];
 
-/// Amounts up to here are written with their trailing zeros as an exponent; others follow the mark `VALUE_RAW` as they are.
+/// Amounts up to this limit are written with their trailing zeros as an exponent. Larger ones are written unchanged
+/// after the marker `VALUE_RAW`.
 const VALUE_SHORT_MAX: u64 = 1 << 56;
 const VALUE_RAW: u64 = u64::MAX;
 
-/// Appends the bytes of a coin.
+/// Appends the encoding of a coin.
 pub(crate) fn write_coin(coin: CoinRef<'_>, out: &mut Vec<u8>) {
     write_varint(u64::from(coin.height.0) << 1 | u64::from(coin.is_coinbase), out);
     let value = coin.value.0.cast_unsigned();
@@ -44,7 +47,7 @@ pub(crate) fn write_coin(coin: CoinRef<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(script);
 }
 
-/// What a coin's bytes say, its script not yet put together.
+/// A decoded coin with its script not yet assembled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parsed<'a> {
     code: u32,
@@ -52,21 +55,21 @@ pub(crate) struct Parsed<'a> {
     before: &'static [u8],
     open: &'a [u8],
     behind: &'static [u8],
-    /// Bytes of the coin.
+    /// Size of the encoded coin in bytes.
     pub(crate) size: usize,
 }
 
-/// Why bytes are no coin.
+/// The reason why bytes are not a coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CoinParseError {
-    /// The coin has so many bytes at least.
+    /// The coin has at least this many bytes.
     Incomplete {
         size_min: u64,
     },
     Invalid,
 }
 
-/// Reads the coin that the bytes begin with.
+/// Decodes the coin at the start of the bytes.
 pub(crate) fn parse_coin(bytes: &[u8]) -> Result<Parsed<'_>, CoinParseError> {
     let mut rest = bytes;
     let code = u32::try_from(read_varint(&mut rest)?).map_err(|_| CoinParseError::Invalid)?;
@@ -106,7 +109,7 @@ impl Parsed<'_> {
     }
 }
 
-/// At most nine trailing zeros become an exponent: `1 + 10 * (value without them) + exponent`; zero is 0.
+/// Up to nine trailing zeros become an exponent: `1 + 10 * (value without them) + exponent`; zero is 0.
 fn compress(mut value: u64) -> u64 {
     if value == 0 {
         return 0;
@@ -134,7 +137,8 @@ fn write_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// Eight bytes at once, without a branch on their number, which no processor would guess; else byte by byte.
+/// Reads eight bytes at once without a branch on the length, which a processor could not predict; otherwise byte by
+/// byte.
 #[inline]
 fn read_varint(rest: &mut &[u8]) -> Result<u64, CoinParseError> {
     let Some(chunk) = rest.first_chunk::<8>() else { return read_varint_slow(rest) };

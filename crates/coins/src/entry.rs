@@ -1,4 +1,5 @@
-//! [`Entry`]: the 8 bytes the index keeps of a coin, and how a key's hash is cut up. Input and output: the parts and the number.
+//! [`Entry`]: the 8 bytes that the index stores for a coin, and how a key's hash is split. Input and output: the parts
+//! and the number.
 //!
 //! ```text
 //! hash:   | partition 4 | shard of the partition 8 | fingerprint 29 | 23 unused |
@@ -6,19 +7,20 @@
 //!         | fingerprint 29 | 1 | age 4 | address in the arena 30 |            a coin in memory
 //! ```
 //!
-//! A unit is 8 bytes. The age counts the checkpoints a coin has seen in memory: 0 is not yet on disk, 15 stands for all that are older. Invariants: entries
-//! sort by their fingerprint; no entry is 0, since unit 0 is never given out. 41 bits of the hash tell coins apart before a record is read: of
-//! 180 million coins, one in 12,000 lookups meets another's entry.
+//! A unit is 8 bytes. The age is the number of checkpoints since the coin came to memory: 0 means not yet on disk, 15
+//! means 15 or more. Invariants: entries sort by their fingerprint; no entry is 0, because unit 0 is never assigned. 41
+//! bits of the hash distinguish coins before a record is read: with 180 million coins, one in 12,000 lookups finds the
+//! entry of another coin.
 
-/// Bits of the fingerprint.
+/// Size of the fingerprint in bits.
 pub(crate) const FINGERPRINT_BITS: u32 = 29;
-/// Shards of a partition.
+/// Number of shards in a partition.
 pub(crate) const SHARDS: usize = 256;
-/// Units that can be named: 128 GiB of records.
+/// Number of addressable units: 128 GiB of records.
 pub(crate) const UNITS_MAX: u64 = 1 << 34;
-/// Addresses of one partition's arena, in units: 8 GiB.
+/// Address space of one partition's arena in units: 8 GiB.
 pub(crate) const ADDRESSES_MAX: u32 = 1 << 30;
-/// The age of coins that are not younger.
+/// The age of all coins that are at least this old.
 pub(crate) const AGE_MAX: usize = 15;
 
 const PLACE_BITS: u32 = 35;
@@ -29,7 +31,7 @@ const AGE_SHIFT: u32 = 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry(u64);
 
-/// Where a coin lies.
+/// The location of a coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Disk { unit: u64 },
@@ -70,7 +72,7 @@ impl Entry {
         }
     }
 
-    /// For reading ahead only.
+    /// For prefetching only.
     #[inline]
     pub(crate) fn bits(self) -> u64 {
         self.0
@@ -88,7 +90,7 @@ pub(crate) fn fingerprint_of(hash: u64) -> u32 {
     (hash >> 23 & ((1 << FINGERPRINT_BITS) - 1)) as u32
 }
 
-/// A number of bytes or slots of this machine as an index; what does not fit is beyond every slice.
+/// Converts a number of bytes or slots to an index. A number that does not fit becomes an index beyond every slice.
 #[inline]
 pub(crate) fn index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)

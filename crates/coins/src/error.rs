@@ -1,30 +1,30 @@
-//! [`CoinsError`]: what went wrong in the store, with file and offset. Its text is one sentence.
+//! [`CoinsError`]: an error of the store, with file and offset. Its text is one sentence.
 //!
-//! An operating error or a bug of ours; never a verdict on a block.
+//! An operational error or a bug, never a verdict on a block.
 
 use lydian_disk::DiskError;
 use lydian_primitives::OutPoint;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why the store could not do what it was asked.
+/// The reason why an operation on the store failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CoinsError {
     /// The disk failed.
     Disk(DiskError),
-    /// A file of the store does not hold what was written to it.
+    /// A file of the store does not contain what was written to it.
     Damaged { path: PathBuf, offset: u64, what: &'static str },
-    /// There are files of coins and no manifest that names them.
+    /// Coin files exist, but the manifest is missing.
     ManifestMissing { path: PathBuf },
-    /// A manifest of another program or of something else.
+    /// The manifest is a file of another program or of another kind.
     NotAManifest { path: PathBuf },
-    /// A later version of the program wrote the store.
+    /// The store was written by a later version of the program.
     NewerFormat { path: PathBuf, version: u32, known: u32 },
-    /// A coin was to be spent that is not there.
+    /// A coin to be spent is not in the store.
     Missing { outpoint: OutPoint },
-    /// All locations for records are taken.
+    /// No room is left for records.
     Full { path: PathBuf },
-    /// An earlier write or sync failed: what is in memory is no longer what is on disk.
+    /// An earlier write or sync failed: the state in memory no longer matches the disk.
     Poisoned,
 }
 
@@ -46,17 +46,17 @@ impl fmt::Display for CoinsError {
             CoinsError::Disk(error) => error.fmt(f),
             CoinsError::Damaged { path, offset, what } => write!(f, "{}:{offset}: damaged: {what}", path.display()),
             CoinsError::ManifestMissing { path } => {
-                write!(f, "{}: there are coins but no manifest that names their files", path.display())
+                write!(f, "{}: coin files exist but their manifest is missing", path.display())
             }
-            CoinsError::NotAManifest { path } => write!(f, "{}: this is no manifest of a coin store", path.display()),
+            CoinsError::NotAManifest { path } => write!(f, "{}: not the manifest of a coin store", path.display()),
             CoinsError::NewerFormat { path, version, known } => {
                 write!(
                     f,
-                    "{}: a newer program wrote this, in format {version}; this one knows formats up to {known}",
+                    "{}: written by a newer version in format {version}; this version supports formats up to {known}",
                     path.display()
                 )
             }
-            CoinsError::Missing { outpoint } => write!(f, "the coin {outpoint} is to be spent and is not in the store"),
+            CoinsError::Missing { outpoint } => write!(f, "the coin {outpoint} to be spent is not in the store"),
             CoinsError::Full { path } => write!(f, "{}: no room for more coins in the index", path.display()),
             CoinsError::Poisoned => f.write_str("an earlier write to the coin store failed; it must be opened again"),
         }

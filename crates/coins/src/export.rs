@@ -1,8 +1,11 @@
-//! All coins, ordered by outpoint. Input: the store; output: a visit for each coin, by txid bytes, then output index.
+//! Exports all coins ordered by outpoint. Input: the store. Output: a call for each coin, in order of txid bytes and
+//! output index.
 //!
-//! The index is in another order, so coins are parted by the first byte of their txid into 256 files, and each is sorted in memory. A small set is
-//! sorted at once. Cost: each record is read, written and read again; 256 MiB of memory and 20 MB of buffers, whatever the number of coins (txids are hashes:
-//! the parts are alike). The files are removed afterwards, and at the next opening if this one is cut short. The store must not change meanwhile.
+//! The index has another order, so coins are distributed by the first byte of their txid to 256 files, and each file is
+//! sorted in memory. A small set is sorted directly. Cost: each record is read, written and read again; 256 MiB of
+//! memory and 20 MB of buffers for any number of coins (txids are hashes, so the parts have similar sizes). The files
+//! are removed afterwards, or at the next opening if the export is interrupted. The store must not change during the
+//! export.
 
 use crate::coin::parse_coin;
 use crate::entry::Place;
@@ -17,17 +20,17 @@ use lydian_disk::AppendFile;
 use lydian_primitives::OutPoint;
 use std::path::PathBuf;
 
-/// A set of at most so many bytes is sorted in memory.
+/// A set of at most this size is sorted in memory.
 pub(crate) const SORTED_BYTES_MAX: u64 = 256 << 20;
-/// The same before coins are parsed.
+/// A callback for a coin that is not decoded yet.
 type VisitBytes<'a> = &'a mut dyn FnMut(&[u8; OUTPOINT_BYTES], &[u8]) -> Result<(), CoinsError>;
 const PARTS: usize = 256;
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What is done with a coin.
+/// The callback for a coin.
 pub(crate) type Visit<'a, E> = &'a mut dyn FnMut(&OutPoint, &Coin) -> Result<(), E>;
 
-/// Visits all coins; sorts at most `sorted_bytes_max` bytes at once, as far as 256 parts allow.
+/// Visits all coins. Sorts at most `sorted_bytes_max` bytes at once, as far as 256 parts allow.
 pub(crate) fn run<E: From<CoinsError>>(coins: &Coins, sorted_bytes_max: u64, visit: Visit<'_, E>) -> Result<(), E> {
     let mut all = Vec::new();
     let mut parts: Option<Parts> = None;
@@ -53,7 +56,7 @@ pub(crate) fn run<E: From<CoinsError>>(coins: &Coins, sorted_bytes_max: u64, vis
                 .map_err(|error| E::from(error.into()))
                 .and_then(|bytes| visit_sorted(&bytes, &mut *visit));
         }
-        // What stays is removed at the next opening.
+        // A file that remains is removed at the next opening.
         let _ = own(&coins.dir).remove(coins.disk.as_ref(), path);
     }
     result
@@ -80,7 +83,7 @@ fn visit_sorted<E: From<CoinsError>>(bytes: &[u8], visit: Visit<'_, E>) -> Resul
     Ok(())
 }
 
-/// Takes records apart that [`write`] put one behind the other.
+/// Splits the concatenated records of [`write`].
 fn each_record(bytes: &[u8], visit: VisitBytes<'_>) -> Result<(), CoinsError> {
     let mut rest = bytes;
     while let Some((outpoint, tail)) = rest.split_first_chunk() {
@@ -100,7 +103,7 @@ fn each_record(bytes: &[u8], visit: VisitBytes<'_>) -> Result<(), CoinsError> {
     Ok(())
 }
 
-/// Visits all coins, in the order of the index.
+/// Visits all coins in index order.
 fn each_coin(coins: &Coins, visit: VisitBytes<'_>) -> Result<(), CoinsError> {
     let segments = coins.segments();
     let mut mover = Mover::new(&segments);
@@ -119,7 +122,7 @@ fn each_coin(coins: &Coins, visit: VisitBytes<'_>) -> Result<(), CoinsError> {
     Ok(())
 }
 
-/// The files.
+/// The files of the parts.
 struct Parts(Vec<(PathBuf, Box<dyn AppendFile>, Vec<u8>)>);
 
 impl Parts {

@@ -1,20 +1,20 @@
-//! [`Key`]: an outpoint and its hash under the store's own secret. Input: outpoint and secret; output: 64 bits.
+//! [`Key`]: an outpoint and its hash under the store's own secret. Input: outpoint and secret. Output: 64 bits.
 //!
-//! SipHash-1-3 of the 36 bytes of the outpoint: whoever makes transactions cannot choose outpoints that fall together, since the secret is
-//! drawn when a store is made. Cost: 9 rounds, about 10 ns. The hash must never depend on anything but outpoint and secret: it decides where a
-//! record lies on disk.
+//! SipHash-1-3 of the outpoint's 36 bytes. The creator of a transaction cannot choose colliding outpoints, because the
+//! secret is random for each new store. Cost: 9 rounds, about 10 ns. The hash must never depend on anything but
+//! outpoint and secret, because it determines the location of a record on disk.
 
 use crate::PARTITIONS;
 use lydian_primitives::OutPoint;
 
-/// An outpoint with its hash, which is computed once.
+/// An outpoint with its hash, which is computed only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     pub outpoint: OutPoint,
     pub hash: u64,
 }
 
-/// The 128 bits that make hashes of one store unlike those of another.
+/// The 128 bits that make the hashes of one store different from those of another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Secret {
     low: u64,
@@ -47,7 +47,7 @@ impl Secret {
         for word in outpoint.txid.0.as_chunks::<8>().0 {
             absorb(&mut state, u64::from_le_bytes(*word));
         }
-        // The last word carries the length, 36, in its highest byte.
+        // The last word contains the length, 36, in its most significant byte.
         absorb(&mut state, 36 << 56 | u64::from(outpoint.vout));
         state[2] ^= 0xff;
         (0..3).for_each(|_| round(&mut state));
@@ -55,7 +55,7 @@ impl Secret {
     }
 }
 
-/// The partition a key belongs to.
+/// The partition of a key.
 pub(crate) fn partition_of(hash: u64) -> usize {
     const { assert!(PARTITIONS == 16) };
     usize::from(hash.to_be_bytes()[0] >> 4)
@@ -92,8 +92,7 @@ mod tests {
     use lydian_primitives::Txid;
     use std::hash::Hasher;
 
-    /// `DefaultHasher` is SipHash-1-3 with a key of zero. With such a key ours must
-    /// equal the former.
+    /// `DefaultHasher` is SipHash-1-3 with a key of zero. With that key our hash must be the same.
     #[test]
     fn equal_to_the_hasher_of_the_standard_library() {
         for seed in 0..50u8 {

@@ -1,7 +1,9 @@
-//! [`Manifest`]: what a store consists of. Input: the parts, or bytes of a file; output: bytes, or the parts.
+//! [`Manifest`]: the components of a store. Input: the components, or the bytes of a file. Output: bytes, or the
+//! components.
 //!
-//! Invariants: what the manifest names lies on disk, synced, before the manifest does; a file it does not name is nobody's. Reading is total: bytes give a
-//! manifest or an error, and no count is believed before the bytes for it are there. The format is in `docs/formats/coins.md`.
+//! Invariants: the files named by the manifest are on disk and synced before the manifest is; a file it does not name
+//! is unused. Decoding accepts any bytes: it returns a manifest or an error, and allocates nothing for a count before
+//! its entries are read. `docs/formats/coins.md` describes the format.
 
 use crate::entry::UNITS_MAX;
 use crate::error::CoinsError;
@@ -13,9 +15,9 @@ use std::path::Path;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub(crate) const NAME: &str = "manifest";
-/// The version of all formats of the store, and of the hash that keys are put in order by.
+/// The version of all formats of the store, and of the hash that determines the order of keys.
 pub(crate) const FORMAT: u32 = 1;
-/// Most bytes of a manifest that is read; a store of 180 million coins has about 20 KB.
+/// Maximum size of a manifest in bytes; a store of 180 million coins has about 20 KB.
 pub(crate) const SIZE_MAX: u64 = 64 << 20;
 const MAGIC: [u8; 8] = *b"lydcmani";
 const _: () = assert!(PARTITIONS == 16);
@@ -25,13 +27,13 @@ pub(crate) struct Manifest {
     pub(crate) secret: Secret,
     pub(crate) tip: Option<Tip>,
     pub(crate) coins: u64,
-    /// Checkpoints made so far.
+    /// Number of checkpoints made so far.
     pub(crate) sequence: u64,
     /// The number of the next file.
     pub(crate) next_file: u64,
-    /// Where room for the next segment is looked for.
+    /// Where the search for room for the next segment starts.
     pub(crate) next_unit: u64,
-    /// Ordered by `base`, without overlap.
+    /// Ordered by `base`; they do not overlap.
     pub(crate) segments: Vec<SegmentInfo>,
     /// Ordered by `sequence`.
     pub(crate) deaths: Vec<DeathsInfo>,
@@ -40,13 +42,13 @@ pub(crate) struct Manifest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentInfo {
     pub(crate) number: u64,
-    /// The checkpoint that wrote it.
+    /// The checkpoint that wrote this segment.
     pub(crate) sequence: u64,
-    /// The unit at which its file begins.
+    /// The unit at which the segment starts.
     pub(crate) base: u64,
     pub(crate) units: u64,
     pub(crate) records: u64,
-    /// Records whose coins are not spent.
+    /// Number of records with unspent coins.
     pub(crate) live: u64,
     pub(crate) sidecar: SectionsInfo,
 }
@@ -54,7 +56,7 @@ pub(crate) struct SegmentInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeathsInfo {
     pub(crate) number: u64,
-    /// The checkpoint that wrote it; its deaths are of segments that were written before.
+    /// The checkpoint that wrote this file. Its deaths refer to segments written earlier.
     pub(crate) sequence: u64,
     pub(crate) count: u64,
     pub(crate) file: SectionsInfo,
@@ -80,7 +82,7 @@ impl Manifest {
         }
     }
 
-    /// What the files of this store have in their headers.
+    /// The identifier of this store in the headers of its files.
     pub(crate) fn store_id(&self) -> u64 {
         xxh3_64_with_seed(&self.secret.to_bytes(), u64::from(FORMAT))
     }
@@ -120,14 +122,14 @@ impl Manifest {
         }
         let (content, checksum) = bytes.split_last_chunk::<8>().ok_or_else(|| damaged(0, "the manifest ends early"))?;
         if (xxh3_64(content) != u64::from_le_bytes(*checksum) && !cfg!(fuzzing)) || version != FORMAT {
-            return Err(damaged(0, "the checksum of the manifest differs"));
+            return Err(damaged(0, "the checksum of the manifest is wrong"));
         }
         let mut reader = Reader::new(content);
         let manifest = parse(&mut reader).map_err(|error| damaged(error.offset, "the manifest ends early"))?;
         if reader.remaining() > 0 {
-            return Err(damaged(content.len(), "the manifest has bytes left over"));
+            return Err(damaged(content.len(), "the manifest has trailing bytes"));
         }
-        if is_consistent(&manifest) { Ok(manifest) } else { Err(damaged(0, "the manifest contradicts itself")) }
+        if is_consistent(&manifest) { Ok(manifest) } else { Err(damaged(0, "the manifest is inconsistent")) }
     }
 }
 
@@ -220,7 +222,7 @@ mod tests {
             bytes[8..12].copy_from_slice(&version.to_le_bytes());
             let error = decode(&bytes).unwrap_err();
             assert_eq!(error, CoinsError::NewerFormat { path: "m".into(), version, known: FORMAT });
-            assert!(error.to_string().starts_with("m: a newer program wrote this, in format "), "{error}");
+            assert!(error.to_string().starts_with("m: written by a newer version in format "), "{error}");
         }
     }
 

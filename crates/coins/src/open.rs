@@ -1,9 +1,10 @@
-//! Opening a store. Input: a directory; output: its manifest, segments and index.
+//! Opens a store. Input: a directory. Output: its manifest, segments and index.
 //!
-//! The index is built from the sidecars, less the deaths: in both, records of a segment come in the order in which they lie, so they are merged. Each thread takes
-//! a partition at a time. Files that the manifest does not name are removed: a checkpoint that did not come to its end left them, or one that could
-//! not remove them. Cost: 8 bytes read for each record and death, 20 ns for each coin; records are not read. Every count is compared with
-//! what the manifest says; damage is named.
+//! The index is built from the sidecars minus the deaths. In both, the records of a segment are in file order, so they
+//! are merged. Each thread loads one partition at a time. Files that the manifest does not name are removed: they are
+//! remains of a checkpoint that did not complete or could not remove them. Cost: 8 bytes read for each record and
+//! death, 20 ns for each coin; records are not read. Every count is compared with the manifest, and an error names the
+//! damaged file.
 
 use crate::entry::{Entry, SHARDS};
 use crate::error::CoinsError;
@@ -31,12 +32,12 @@ pub const COINS_FILES: &[OwnFile] = &[
     OwnFile { name: "manifest.new", proof: Proof::Directory },
 ];
 
-/// The directory of a store. No other program gives files these names.
+/// The directory of a store. No other program uses these file names.
 pub(crate) fn own(dir: &Path) -> OwnDir {
     OwnDir::new(dir, COINS_FILES)
 }
 
-/// A store as it lies on disk.
+/// A store as it is on disk.
 pub(crate) struct Opened {
     pub(crate) manifest: Manifest,
     pub(crate) segments: Segments,
@@ -63,7 +64,7 @@ pub(crate) fn run(disk: &dyn Disk, dir: &Path, seed: [u8; 16], threads: usize) -
     build(&files, &partitions, threads)?;
     let coins: u64 = partitions.iter().map(|partition| lock(partition).len).sum();
     if coins != manifest.coins {
-        return Err(CoinsError::damaged(&dir.join(manifest::NAME), 0, "the files hold another number of coins"));
+        return Err(CoinsError::damaged(&dir.join(manifest::NAME), 0, "the number of coins differs from the files"));
     }
     Ok(Opened { segments: Segments::new(segments), partitions, manifest })
 }
@@ -73,7 +74,8 @@ fn read_manifest(disk: &dyn Disk, dir: &Path, seed: [u8; 16]) -> Result<Manifest
     match lydian_disk::read_whole(disk, &path, manifest::SIZE_MAX) {
         Ok(bytes) => Manifest::decode(&path, &bytes),
         Err(error) if error.kind == DiskErrorKind::NotFound => {
-            // The first manifest is written before any other file: without it these are remains of a damaged store.
+            // The first manifest is written before any other file, so without it these files are remains of a damaged
+            // store.
             let own = own(dir);
             if disk.list(dir)?.iter().any(|(path, _)| own.has(path) && !is_temporary(path)) {
                 return Err(CoinsError::ManifestMissing { path: dir.to_owned() });
@@ -107,7 +109,8 @@ fn remove_unnamed(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()
     let is_unnamed = |path: &PathBuf, kind| kind == PathKind::File && own.has(path) && !named.contains(path);
     let unnamed: Vec<_> = found.into_iter().filter(|(path, kind)| is_unnamed(path, *kind)).collect();
     if !unnamed.is_empty() {
-        // The manifest may have been renamed by a process that died before it was durable: then its predecessor needs these files.
+        // A process that died may have renamed the manifest without making this durable; then the previous manifest
+        // still needs these files.
         disk.sync_dir(dir)?;
     }
     unnamed.iter().try_for_each(|(path, _)| Ok(own.remove(disk, path).map(|_| ())?))
@@ -124,11 +127,11 @@ fn open_counted(
     if sections.count() == count {
         Ok(sections)
     } else {
-        Err(CoinsError::damaged(sections.path(), info.bytes, "the manifest has another number of entries"))
+        Err(CoinsError::damaged(sections.path(), info.bytes, "the number of entries differs from the manifest"))
     }
 }
 
-/// What the index is built from.
+/// The files from which the index is built.
 struct Files<'a> {
     manifest: &'a Manifest,
     sidecars: Vec<Sections>,
@@ -172,7 +175,7 @@ fn load(files: &Files<'_>, number: usize, partition: &mut Partition) -> Result<(
     for (info, sidecar) in manifest.segments.iter().zip(&files.sidecars) {
         let section = sidecar.section(number);
         if section.count > 0 && section.first < info.base + HEADER_UNITS {
-            return Err(CoinsError::damaged(sidecar.path(), 0, "a section begins before its segment"));
+            return Err(CoinsError::damaged(sidecar.path(), 0, "a section starts before its segment"));
         }
         let (mut unit, mut last) = (section.first, 0);
         sidecar.read(number, &mut |bits| {

@@ -1,9 +1,11 @@
-//! [`Partition`]: the coins of one part of the keys. Input: keys, coins; output: the bytes of coins in memory, the places of those on disk.
+//! [`Partition`]: the coins of one part of the keys. Input: keys and coins. Output: the bytes of coins in memory, the
+//! locations of those on disk.
 //!
-//! An index of 256 [`Table`]s, the [`Arena`] with the coins that are in memory, and the deaths of coins on disk since the last checkpoint. A record in the
-//! arena is `[unit on disk: 5 bytes, once it has one][outpoint 36][coin]`. Batches go through in groups: first every key's home in the index is read, then every
-//! record, then the work is done; so the cache misses of a group overlap. Cost: two such misses a key, some 20 ns of work. Reading from disk is the
-//! caller's; only keys whose 41 bits are alike make a creation ask for it.
+//! A partition has an index of 256 [`Table`]s, an [`Arena`] with the coins in memory, and the deaths of coins on disk
+//! since the last checkpoint. A record in the arena is `[unit on disk: 5 bytes, once assigned][outpoint 36][coin]`.
+//! Batches are processed in groups: first all index slots are read, then all records, and then the operations are done,
+//! so the cache misses of a group overlap. Cost: two such misses per key and about 20 ns of work. The caller reads from
+//! disk; a creation needs a read only if another key has the same 41 bits.
 
 use crate::arena::Arena;
 use crate::coin::{Parsed, parse_coin, write_coin};
@@ -16,7 +18,7 @@ use lydian_consensus::CoinRef;
 use lydian_primitives::OutPoint;
 use std::hint::black_box;
 
-/// Keys of a group.
+/// Number of keys in a group.
 pub(crate) const GROUP: usize = 32;
 const UNIT_FIELD: usize = 5;
 const COIN_START: usize = UNIT_FIELD + OUTPOINT_BYTES;
@@ -25,11 +27,11 @@ const COIN_START: usize = UNIT_FIELD + OUTPOINT_BYTES;
 pub(crate) struct Partition {
     pub(crate) tables: Vec<Table>,
     pub(crate) arena: Arena,
-    /// The unit of each record whose coin was spent since the last checkpoint.
+    /// The units of records on disk that were spent since the last checkpoint.
     pub(crate) deaths: Vec<u64>,
-    /// Bytes of the arena's slots in use, by age.
+    /// Bytes of the arena's used slots, by age.
     pub(crate) bytes_by_age: [u64; AGE_MAX + 1],
-    /// Coins of all tables.
+    /// Number of coins in all tables.
     pub(crate) len: u64,
     scratch: Vec<u8>,
 }
@@ -54,12 +56,13 @@ impl Partition {
         tables + self.arena.memory_bytes() + self.deaths.capacity() as u64 * 8
     }
 
-    /// Bytes that the next checkpoint would write, about.
+    /// Approximate number of bytes that the next checkpoint will write.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.bytes_by_age[0] + self.deaths.len() as u64 * 8
     }
 
-    /// Looks up keys: calls `found` with the place in `keys` and the coin of each that is in memory; adds unit and place of each that may be on disk.
+    /// Looks up keys. Calls `found` with the position in `keys` and the coin of each key in memory, and appends the
+    /// unit and position of each that may be on disk.
     pub(crate) fn look_up<'p>(
         &'p self,
         keys: &[Key],
@@ -83,7 +86,7 @@ impl Partition {
                 if is_of(bytes, &keys[*place].outpoint) {
                     found(*place, &bytes[COIN_START..]);
                     if on_disk.len() > first_on_disk {
-                        // What shared its 41 bits is another's.
+                        // The entry on disk with the same 41 bits belongs to another coin.
                         let others: Vec<_> = on_disk.drain(first_on_disk..).filter(|(_, one)| one != place).collect();
                         on_disk.extend(others);
                     }
@@ -92,7 +95,7 @@ impl Partition {
         }
     }
 
-    /// Removes the coins of keys, all of which must be there.
+    /// Removes the coins of keys, all of which must exist.
     pub(crate) fn spend(&mut self, keys: &[Key], read: ReadOutpoint<'_>) -> Result<(), CoinsError> {
         self.touch_homes(keys.iter());
         self.touch_coins(keys.iter());
@@ -103,7 +106,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Adds coins; one that is there already is replaced. `None` if there is no room in memory that could be named.
+    /// Adds coins, replacing existing ones. Returns `None` if the arena has no addresses left.
     pub(crate) fn create(
         &mut self,
         coins: &[(Key, CoinRef<'_>)],
@@ -128,8 +131,8 @@ impl Partition {
         Ok(Some(()))
     }
 
-    /// The slot of a key's entry. A single entry on disk is taken for the key's without reading it if `is_certain` is not asked for: the caller knows that the
-    /// coin is there.
+    /// The slot of a key's entry. Unless `is_certain` is set, a single entry on disk is assumed to be the key's without
+    /// reading it, because the caller knows that the coin exists.
     fn find(&self, key: &Key, is_certain: bool, read: ReadOutpoint<'_>) -> Result<Option<usize>, CoinsError> {
         let (mut in_memory, mut on_disk, mut others) = (None, None, Vec::new());
         self.each_entry(key, |slot, entry| match entry.place() {
@@ -202,14 +205,14 @@ impl Partition {
     }
 }
 
-/// A record in the arena, taken apart.
+/// The parts of a record in the arena.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InMemory<'a> {
     pub(crate) outpoint: &'a [u8; OUTPOINT_BYTES],
     pub(crate) coin_bytes: &'a [u8],
 }
 
-/// Takes a slot of the arena apart; our own bytes, so what cannot be read is a bug.
+/// Parses a slot of the arena. The bytes are our own, so a failure is a bug.
 pub(crate) fn in_memory(slot: &[u8]) -> InMemory<'_> {
     let (outpoint, coin) = match slot[UNIT_FIELD..].split_first_chunk() {
         Some(parts) => parts,
@@ -219,7 +222,7 @@ pub(crate) fn in_memory(slot: &[u8]) -> InMemory<'_> {
     InMemory { outpoint, coin_bytes: &coin[..parsed.size] }
 }
 
-/// The coin that [`Partition::look_up`] found.
+/// Decodes a coin found by [`Partition::look_up`].
 pub(crate) fn parse_in_memory(bytes: &[u8]) -> Parsed<'_> {
     match parse_coin(bytes) {
         Ok(coin) => coin,
@@ -227,7 +230,7 @@ pub(crate) fn parse_in_memory(bytes: &[u8]) -> Parsed<'_> {
     }
 }
 
-/// The unit at which a coin in memory lies on disk; it must have seen a checkpoint.
+/// The unit on disk of a coin in memory, which must have been written by a checkpoint.
 pub(crate) fn unit_of(slot: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes[..UNIT_FIELD].copy_from_slice(&slot[..UNIT_FIELD]);

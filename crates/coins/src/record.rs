@@ -1,8 +1,9 @@
-//! Records: a coin as it lies in a segment. Input: outpoint and coin, or bytes; output: bytes, or outpoint and coin.
+//! Records: coins as stored in a segment. Input: outpoint and coin, or bytes. Output: bytes, or outpoint and coin.
 //!
-//! `[checksum: u32 le][txid 32][vout: u32 le][coin]`, filled up with zeros to a multiple of 8 bytes. The checksum is the lower half of the XXH3-64 of everything
-//! behind it, seeded by the unit at which the record lies, so that a record read from a wrong place is not taken for the right one. A usual coin takes 72 bytes.
-//! Reading is total: it never panics and allocates nothing.
+//! `[checksum: u32 le][txid 32][vout: u32 le][coin]`, padded with zeros to a multiple of 8 bytes. The checksum is the
+//! lower half of the XXH3-64 of everything after it, seeded with the record's unit, so that a record read from a wrong
+//! location is detected. A typical coin takes 72 bytes. Reading accepts any bytes: it never panics and allocates
+//! nothing.
 
 use crate::coin::{CoinParseError, Parsed, parse_coin};
 use lydian_primitives::{OutPoint, Txid};
@@ -13,7 +14,7 @@ pub(crate) const OUTPOINT_BYTES: usize = 36;
 const CHECKSUM_BYTES: usize = 4;
 const HEAD_BYTES: usize = CHECKSUM_BYTES + OUTPOINT_BYTES;
 
-/// Appends a record that lies at `unit`; returns its units.
+/// Appends a record for location `unit`. Returns its size in units.
 pub(crate) fn encode_record(unit: u64, outpoint: &[u8], coin: &[u8], out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     out.extend_from_slice(&[0; CHECKSUM_BYTES]);
@@ -31,16 +32,16 @@ pub(crate) fn encode_record(unit: u64, outpoint: &[u8], coin: &[u8], out: &mut V
 pub(crate) struct Record<'a> {
     pub(crate) outpoint: &'a [u8; OUTPOINT_BYTES],
     pub(crate) coin: Parsed<'a>,
-    /// The coin's bytes.
+    /// The encoded coin.
     pub(crate) coin_bytes: &'a [u8],
     #[cfg(test)]
     pub(crate) units: u64,
 }
 
-/// Why bytes are no record.
+/// The reason why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordError {
-    /// The record has so many bytes at least.
+    /// The record has at least this many bytes.
     Incomplete {
         size_min: u64,
     },
@@ -48,7 +49,7 @@ pub(crate) enum RecordError {
     Invalid,
 }
 
-/// Reads the record at `unit` that the bytes begin with.
+/// Reads the record of `unit` at the start of the bytes.
 pub(crate) fn parse_record(unit: u64, bytes: &[u8]) -> Result<Record<'_>, RecordError> {
     let incomplete = |size: u64| RecordError::Incomplete { size_min: size.max(bytes.len() as u64 + 1) };
     let body = bytes.get(CHECKSUM_BYTES..).unwrap_or_default();
@@ -72,7 +73,7 @@ pub(crate) fn parse_record(unit: u64, bytes: &[u8]) -> Result<Record<'_>, Record
     })
 }
 
-/// The outpoint that [`OutPoint::to_bytes`] made bytes of.
+/// The outpoint encoded by [`OutPoint::to_bytes`].
 pub(crate) fn outpoint_of(bytes: &[u8; OUTPOINT_BYTES]) -> OutPoint {
     let mut txid = Txid::ZERO;
     txid.0.copy_from_slice(&bytes[..32]);

@@ -1,9 +1,10 @@
-//! Which segments are given up, and reading what lives in them. Input: what the manifest says of the segments; output: [`Victims`], and their records in
-//! the order of the index.
+//! Selects the segments to rewrite and reads their live records. Input: the manifest's data about the segments. Output:
+//! [`Victims`], and their records in index order.
 //!
-//! Given up are segments in which nothing lives; those in which at most half of the records live, the emptiest first, as far as what is moved stays below what
-//! is new (or a fixed number of bytes); and small ones when eight have come together. Records lie in a segment in the order of the index, so a pass over the index reads
-//! each segment from front to back, a window at a time. Cost: a window of 256 KiB for each segment that is read.
+//! Segments to rewrite are those without live records; those in which at most half of the records are live, the
+//! emptiest first, as long as fewer bytes are moved than are new (or than a fixed number); and small ones if there are
+//! at least eight. Records in a segment are in index order, so a pass over the index reads each segment sequentially,
+//! one window at a time. Cost: a window of 256 KiB for each segment that is read.
 
 use crate::entry::{UNITS_MAX, index};
 use crate::error::CoinsError;
@@ -11,28 +12,28 @@ use crate::manifest::SegmentInfo;
 use crate::record::{Record, UNIT_BYTES};
 use crate::segment::Segments;
 
-/// Bytes that may be moved by any checkpoint.
+/// Number of bytes that every checkpoint may move.
 const MOVED_BYTES: u64 = 64 << 20;
-/// Segments below these bytes are put together when there are so many.
+/// Segments smaller than these sizes are combined if there are `SMALL_COUNT` of them.
 const SMALL_BYTES: [u64; 2] = [8 << 20, 64 << 20];
 const SMALL_COUNT: usize = 8;
 const WINDOW_BYTES: u64 = 256 << 10;
-/// A record is not looked for in what is left of a window that is smaller than this.
+/// If fewer bytes than this remain in a window, a new window is read instead of parsing a record there.
 const TAIL_BYTES: usize = 128;
-/// Units of a granule of the coarse map.
+/// Size of a granule of the coarse map, as a power of two of units.
 const GRANULE_BITS: u32 = 20;
 
-/// Segments that are given up.
+/// Segments to rewrite.
 #[derive(Debug, Default)]
 pub(crate) struct Victims {
     ranges: Vec<(u64, u64)>,
-    /// Whether any victim has units in this granule: answers for nearly all units at once.
+    /// Whether any victim has units in this granule, which answers for nearly all units quickly.
     granules: Vec<bool>,
     live_bytes: u64,
 }
 
 impl Victims {
-    /// `new_bytes` are going to be written anyway.
+    /// Selects the segments. `new_bytes` will be written in any case.
     pub(crate) fn choose(segments: &[SegmentInfo], new_bytes: u64) -> Victims {
         let mut victims = Victims::default();
         let mut left = new_bytes.max(MOVED_BYTES);
@@ -80,7 +81,7 @@ impl Victims {
         self.live_bytes
     }
 
-    /// Units of all of them, dead records too.
+    /// Number of units in all victims, including dead records.
     pub(crate) fn units(&self) -> u64 {
         self.ranges.iter().map(|(base, end)| end - base).sum()
     }
@@ -91,11 +92,11 @@ fn live_bytes(info: &SegmentInfo) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Reads records in the order of the index, many segments side by side.
+/// Reads records in index order from many segments at once.
 #[derive(Debug)]
 pub(crate) struct Mover<'a> {
     segments: &'a Segments,
-    /// For each segment the unit its window begins with, and the window.
+    /// For each segment the first unit of its window, and the window.
     windows: Vec<(u64, Vec<u8>)>,
 }
 

@@ -1,5 +1,5 @@
-//! Files of numbers in 16 sections, one for each partition: sidecars of segments and files of deaths. Input: numbers, section by section;
-//! output: the file, and its numbers again.
+//! Files of numbers in 16 sections, one for each partition: sidecars of segments, and death files. Input: numbers,
+//! section by section. Output: the file, and its numbers.
 //!
 //! ```text
 //! header      magic 8 | format u32 | kind u32 | store u64 | number of the file u64
@@ -8,8 +8,9 @@
 //! checksum    of header and directory u64; the manifest has it too
 //! ```
 //!
-//! Everything is little-endian, checksums are XXH3-64 seeded by the offset in the file. `first` is the caller's: sidecars keep in it where the first record of
-//! the section lies. Cost: 64 KiB of memory to write, 1 MiB to read, whatever the size. A file is never appended to once it is finished.
+//! All integers are little-endian; checksums are XXH3-64 seeded with the offset in the file. The caller chooses
+//! `first`: sidecars use it for the location of the section's first record. Cost: 64 KiB of memory to write, 1 MiB to
+//! read, for any size. A finished file is never appended to.
 
 use crate::PARTITIONS;
 use crate::entry::index;
@@ -21,13 +22,13 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub(crate) const HEADER_BYTES: usize = 32;
-/// Numbers of a full block; with its checksum it has 64 KiB.
+/// Number of numbers in a full block; with its checksum the block has 64 KiB.
 const BLOCK_NUMBERS: usize = 8191;
 const DIRECTORY_BYTES: usize = PARTITIONS * 16;
-/// Blocks read at once.
+/// Number of blocks read at once.
 const BLOCKS_READ: usize = 16;
 
-/// What a file holds.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Segment = 1,
@@ -35,7 +36,7 @@ pub(crate) enum Kind {
     Deaths = 3,
 }
 
-/// Who a file belongs to.
+/// The identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     pub(crate) store: u64,
@@ -44,7 +45,7 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// The bytes each file begins with.
+    /// The header at the start of each file.
     pub(crate) fn header(self) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         out[..8].copy_from_slice(b"lydcoins");
@@ -64,25 +65,25 @@ impl FileId {
         dir.join(format!("{:08}.{ending}", self.number))
     }
 
-    /// Fails unless a file begins with the right header.
+    /// Fails unless the file starts with the expected header.
     pub(crate) fn check(self, path: &Path, file: &dyn ReadFile) -> Result<(), CoinsError> {
         let mut header = [0; HEADER_BYTES];
         file.read_at(0, &mut header)?;
-        if header == self.header() { Ok(()) } else { Err(CoinsError::damaged(path, 0, "the header is another's")) }
+        if header == self.header() { Ok(()) } else { Err(CoinsError::damaged(path, 0, "unexpected file header")) }
     }
 
-    /// Makes a file, empty but for its header.
+    /// Creates a file without content; the caller writes the header.
     pub(crate) fn create(self, disk: &dyn Disk, dir: &Path) -> Result<(PathBuf, Box<dyn AppendFile>), CoinsError> {
         let path = self.path(dir);
         let file = own(dir).append(disk, &path)?;
         if file.size() > 0 {
-            return Err(CoinsError::damaged(&path, 0, "a file that no manifest names is in the way"));
+            return Err(CoinsError::damaged(&path, 0, "a file that no manifest names already exists"));
         }
         Ok((path, file))
     }
 }
 
-/// A finished file, as the manifest knows it.
+/// The manifest's data about a finished file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SectionsInfo {
     pub(crate) bytes: u64,
@@ -95,14 +96,14 @@ pub(crate) struct Section {
     pub(crate) first: u64,
 }
 
-/// Writes a file from front to back.
+/// Writes a file sequentially.
 #[derive(Debug)]
 pub(crate) struct SectionsWriter {
     file: Box<dyn AppendFile>,
     header: [u8; HEADER_BYTES],
     directory: [Section; PARTITIONS],
     section: usize,
-    /// The header at first, then the block under way, its checksum left open.
+    /// First the header, then the current block with its checksum still missing.
     buffer: Vec<u8>,
     block_start: usize,
 }
@@ -121,7 +122,7 @@ impl SectionsWriter {
         })
     }
 
-    /// Appends a number to a section, which is the last one's or a later one.
+    /// Appends a number to a section, which must be the current one or a later one.
     pub(crate) fn push(&mut self, section: usize, number: u64) -> Result<(), CoinsError> {
         assert!(section >= self.section, "sections are written in their order");
         let is_full = self.buffer.len() == self.block_start + (1 + BLOCK_NUMBERS) * 8;
@@ -137,12 +138,12 @@ impl SectionsWriter {
         Ok(())
     }
 
-    /// Sets the `first` of a section.
+    /// Sets the `first` value of a section.
     pub(crate) fn set_first(&mut self, section: usize, first: u64) {
         self.directory[section].first = first;
     }
 
-    /// Writes what is left and the directory; durable on return.
+    /// Writes the remaining data and the directory. The file is durable on return.
     pub(crate) fn finish(mut self) -> Result<SectionsInfo, CoinsError> {
         self.end_block()?;
         let mut tail = Vec::with_capacity(DIRECTORY_BYTES + 8);
@@ -175,7 +176,7 @@ fn directory_checksum(header: &[u8], directory: &[u8], offset: u64) -> u64 {
     xxh3_64_with_seed(&[header, directory].concat(), offset)
 }
 
-/// A file that was written and is read.
+/// A finished file, open for reading.
 #[derive(Debug)]
 pub(crate) struct Sections {
     file: Box<dyn ReadFile>,
@@ -190,7 +191,7 @@ impl Sections {
         let damaged = |offset, what| Err(CoinsError::damaged(&path, offset, what));
         let tail_bytes = DIRECTORY_BYTES as u64 + 8;
         if file.size() != info.bytes || info.bytes < HEADER_BYTES as u64 + tail_bytes {
-            return damaged(file.size().min(info.bytes), "the file has another size than the manifest says");
+            return damaged(file.size().min(info.bytes), "the file size differs from the manifest");
         }
         id.check(&path, file.as_ref())?;
         let offset = info.bytes - tail_bytes;
@@ -199,7 +200,7 @@ impl Sections {
         let (directory, checksum) = tail.split_at(DIRECTORY_BYTES);
         let computed = directory_checksum(&id.header(), directory, offset);
         if (checksum != info.checksum.to_le_bytes() || computed != info.checksum) && !cfg!(fuzzing) {
-            return damaged(offset, "the checksum of the directory differs");
+            return damaged(offset, "the checksum of the directory is wrong");
         }
         let mut sections = [Section::default(); PARTITIONS];
         let numbers = directory.as_chunks::<8>().0;
@@ -210,7 +211,7 @@ impl Sections {
         if sections.start(PARTITIONS) == Some(offset) {
             Ok(sections)
         } else {
-            damaged(offset, "the directory does not fit the size of the file")
+            damaged(offset, "the directory does not match the file size")
         }
     }
 
@@ -226,7 +227,7 @@ impl Sections {
         self.directory.iter().map(|section| section.count).sum()
     }
 
-    /// Gives the numbers of a section, in the order in which they were written, each block checked before.
+    /// Visits the numbers of a section in the order in which they were written. Each block is checked first.
     pub(crate) fn read(
         &self,
         section: usize,
@@ -244,7 +245,7 @@ impl Sections {
             for block in buffer.chunks((1 + BLOCK_NUMBERS) * 8) {
                 let (words, _) = block.as_chunks::<8>();
                 if u64::from_le_bytes(words[0]) != xxh3_64_with_seed(&block[8..], offset) && !cfg!(fuzzing) {
-                    return Err(damaged(offset, "the checksum of a block differs"));
+                    return Err(damaged(offset, "the checksum of a block is wrong"));
                 }
                 for word in &words[1..] {
                     visit(u64::from_le_bytes(*word)).map_err(|what| damaged(offset, what))?;
@@ -256,7 +257,7 @@ impl Sections {
         Ok(())
     }
 
-    /// Where a section begins; `None` if the directory says what cannot be.
+    /// The offset of a section. Returns `None` if the directory is impossible.
     fn start(&self, section: usize) -> Option<u64> {
         self.directory[..section]
             .iter()
@@ -264,7 +265,7 @@ impl Sections {
     }
 }
 
-/// Bytes of the blocks of so many numbers.
+/// Size in bytes of the blocks for this many numbers.
 fn block_bytes(numbers: u64) -> Option<u64> {
     numbers.checked_add(numbers.div_ceil(BLOCK_NUMBERS as u64))?.checked_mul(8)
 }

@@ -1,7 +1,9 @@
-//! [`Segments`]: the files of records, and reading from them. Input: units; output: records, their checksums compared.
+//! [`Segments`]: the files of records, and reading from them. Input: units. Output: records with verified checksums.
 //!
-//! All segments share one space of units; a segment has a range of it, so 34 bits name a record. Cost: a read of 128 bytes a record, which is enough for all
-//! usual ones; the reads of a batch are handed to the disk together, file by file, after those of the files behind were asked for. A segment is never changed. It must never give a record that is not the one asked for.
+//! All segments share one address space of units. Each segment has a range of it, so 34 bits identify a record. Cost:
+//! one read of 128 bytes per record, which is enough for all typical ones. The reads of a batch are submitted to the
+//! disk together, file by file, after prefetching those of the later files. A segment is never changed. A read must
+//! never return a record other than the requested one.
 
 use crate::entry::index;
 use crate::error::CoinsError;
@@ -12,10 +14,10 @@ use lydian_disk::{Disk, ReadFile, ReadRequest};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes read for a record at first.
+/// Bytes of the first read for a record.
 const READ_BYTES: u64 = 128;
 
-/// One file of records, open.
+/// An open segment file.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) info: SegmentInfo,
@@ -30,7 +32,7 @@ impl Segment {
         let file = disk.open(&path)?;
         if file.size() != info.units * UNIT_BYTES as u64 {
             let offset = file.size().min(info.units * UNIT_BYTES as u64);
-            return Err(CoinsError::damaged(&path, offset, "the file has another size than the manifest says"));
+            return Err(CoinsError::damaged(&path, offset, "the file size differs from the manifest"));
         }
         id.check(&path, file.as_ref())?;
         Ok(Segment { info, path, file })
@@ -40,7 +42,7 @@ impl Segment {
         (unit - self.info.base) * UNIT_BYTES as u64
     }
 
-    /// Bytes from `unit` on, at most `size_max`; fewer at the end of the file.
+    /// Reads at most `size_max` bytes from `unit` on; fewer at the end of the file.
     pub(crate) fn bytes(&self, unit: u64, size_max: u64) -> Result<Vec<u8>, CoinsError> {
         let offset = self.offset(unit);
         let mut bytes = vec![0; index(size_max.min(self.file.size() - offset))];
@@ -48,7 +50,7 @@ impl Segment {
         Ok(bytes)
     }
 
-    /// Reads the record at `unit` from bytes that may end too early; reads what is missing.
+    /// Parses the record at `unit` from bytes that may be too short, and reads more if necessary.
     pub(crate) fn with_record<T>(
         &self,
         unit: u64,
@@ -65,7 +67,7 @@ impl Segment {
                 }
                 Err(error) => {
                     let what = match error {
-                        RecordError::Checksum => "the checksum of a record differs",
+                        RecordError::Checksum => "the checksum of a record is wrong",
                         _ => "a record that cannot be read",
                     };
                     return Err(CoinsError::damaged(&self.path, self.offset(unit), what));
@@ -75,7 +77,7 @@ impl Segment {
     }
 }
 
-/// All segments, ordered by their units. A clone is cheap.
+/// All segments, ordered by their units. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments(Arc<[Arc<Segment>]>);
 
@@ -93,7 +95,7 @@ impl Segments {
         self.0.len()
     }
 
-    /// The place of the segment that a unit lies in.
+    /// Index of the segment that contains a unit.
     pub(crate) fn find(&self, unit: u64) -> Option<usize> {
         let place = self.0.partition_point(|segment| segment.info.end() <= unit);
         self.0.get(place).filter(|segment| segment.info.base <= unit).map(|_| place)
@@ -109,7 +111,7 @@ impl Segments {
         segment.with_record(unit, &segment.bytes(unit, READ_BYTES)?, visit)
     }
 
-    /// Reads records, ordered by unit; says to `visit` which of `wanted` it has.
+    /// Reads records. `wanted` must be ordered by unit. Calls `visit` with the key of each record.
     pub(crate) fn read_many<K>(
         &self,
         wanted: &[(u64, K)],
@@ -139,7 +141,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Has the system fetch the records of all files but the first, so that a disk has the whole batch under way: a `read_many` is of one file.
+    /// Prefetches the records of all files but the first, so that the disk works on the whole batch at once: a
+    /// `read_many` covers only one file.
     fn prefetch<K>(&self, wanted: &[(u64, K)]) {
         let first_end = wanted.first().map_or(0, |(unit, _)| self.segment_of(*unit).info.end());
         for (unit, _) in &wanted[wanted.partition_point(|(unit, _)| *unit < first_end)..] {
@@ -148,7 +151,7 @@ impl Segments {
         }
     }
 
-    /// The place of the segment of a unit that the index names.
+    /// Index of the segment that contains a unit of the index.
     pub(crate) fn place_of(&self, unit: u64) -> usize {
         match self.find(unit) {
             Some(place) => place,

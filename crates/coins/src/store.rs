@@ -1,7 +1,8 @@
-//! [`Coins`]: the store as its users see it. Input and output as in the head of the crate.
+//! [`Coins`]: the public interface of the store. Input and output are described in the crate documentation.
 //!
-//! One lock for each partition, held while a batch is looked up or applied, not while records are read from disk. Invariants: the
-//! manifest and the segments change in a checkpoint only; after a failed one nothing works but asking for numbers.
+//! One lock for each partition, held while a batch is looked up or applied, but not while records are read from disk.
+//! Invariants: the manifest and the segments change only in a checkpoint; after a failed one only statistics can be
+//! queried.
 
 use crate::export;
 use crate::key::partition_of;
@@ -27,9 +28,9 @@ pub struct Coins {
     manifest: Mutex<Manifest>,
     secret: crate::key::Secret,
     segments: RwLock<Segments>,
-    /// What each partition would write, so that asking needs no lock.
+    /// The bytes that each partition would write, readable without a lock.
     pending_bytes: [AtomicU64; PARTITIONS],
-    /// Coins of each partition.
+    /// Number of coins of each partition.
     lens: [AtomicU64; PARTITIONS],
     disk_reads: AtomicU64,
     bytes_written: AtomicU64,
@@ -38,7 +39,8 @@ pub struct Coins {
 }
 
 impl Coins {
-    /// Opens the store in a directory, or makes one there; `seed` is the secret of a new one. `threads` build the index.
+    /// Opens the store in a directory, or creates it; `seed` is the secret of a new store. Builds the index with
+    /// `threads` threads.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -65,7 +67,7 @@ impl Coins {
         })
     }
 
-    /// The tip of the last checkpoint; `None` if there was none.
+    /// The tip of the last checkpoint, or `None` if there was none.
     pub fn tip(&self) -> Option<Tip> {
         lock(&self.manifest).tip
     }
@@ -74,12 +76,12 @@ impl Coins {
         self.secret.key(outpoint)
     }
 
-    /// The partition of a key, below [`PARTITIONS`].
+    /// The partition of a key, less than [`PARTITIONS`].
     pub fn partition(key: &Key) -> usize {
         partition_of(key.hash)
     }
 
-    /// Looks up keys of one partition; appends one answer for each.
+    /// Looks up keys of one partition and appends one result for each.
     pub fn get(&self, partition: usize, keys: &[Key], found: &mut Vec<Option<Coin>>) -> Result<(), CoinsError> {
         self.check_poison()?;
         let start = found.len();
@@ -93,7 +95,7 @@ impl Coins {
         })
     }
 
-    /// Whether keys of one partition are there; appends one answer for each.
+    /// Checks whether keys of one partition exist and appends one result for each.
     pub fn contains(&self, partition: usize, keys: &[Key], found: &mut Vec<bool>) -> Result<(), CoinsError> {
         self.check_poison()?;
         let start = found.len();
@@ -103,8 +105,8 @@ impl Coins {
         self.read(&mut on_disk, keys, &mut |place, _| found[start + place] = true)
     }
 
-    /// Spends, then creates, coins of one partition. What is spent must be there; what is created replaces what is there. After an error the store is
-    /// unusable: a part may have been applied.
+    /// Spends and then creates coins of one partition. Spent coins must exist; created coins replace existing ones.
+    /// After an error the store is unusable, because a part of the changes may have been applied.
     pub fn apply<'a>(
         &self,
         partition: usize,
@@ -122,12 +124,12 @@ impl Coins {
         result
     }
 
-    /// Makes everything applied so far durable, as the state at `tip`. No other call may run meanwhile.
+    /// Makes everything applied so far durable, as the state at `tip`. No other call may run at the same time.
     pub fn checkpoint(&self, tip: Tip, threads: usize) -> Result<CheckpointReport, CoinsError> {
         self.check_poison()?;
         let mut manifest = lock(&self.manifest);
         let segments = self.segments();
-        // Until it is through, what is in memory is not what is on disk.
+        // Until the checkpoint is complete, the state in memory differs from the disk.
         self.is_poisoned.store(true, Ordering::Relaxed);
         let (next, segments, report) = checkpoint::run(self, &manifest, &segments, tip, threads)?;
         *self.segments.write().unwrap_or_else(PoisonError::into_inner) = segments;
@@ -140,7 +142,7 @@ impl Coins {
         Ok(report)
     }
 
-    /// Whether so much is not yet on disk that a checkpoint is due.
+    /// Whether enough data is not yet on disk that a checkpoint is due.
     pub fn needs_checkpoint(&self) -> bool {
         self.pending() >= self.settings.pending_bytes_max.max(1)
     }
@@ -154,7 +156,7 @@ impl Coins {
         self.len() == 0
     }
 
-    /// Bytes of memory of index, coins and deaths.
+    /// Memory of index, coins and deaths in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.partitions.iter().map(|partition| lock(partition).memory_bytes()).sum()
     }
@@ -175,7 +177,8 @@ impl Coins {
         }
     }
 
-    /// Visits all coins, ordered by txid bytes and output index. No call that changes the store may run meanwhile.
+    /// Visits all coins in order of txid bytes and output index. No call that changes the store may run at the same
+    /// time.
     pub fn export<E: From<CoinsError>>(
         &self,
         visit: &mut dyn FnMut(&OutPoint, &Coin) -> Result<(), E>,
@@ -196,7 +199,7 @@ impl Coins {
         if self.is_poisoned.load(Ordering::Relaxed) { Err(CoinsError::Poisoned) } else { Ok(()) }
     }
 
-    /// Reads what may be the coins of keys; calls `found` for those that are.
+    /// Reads the candidate records of keys. Calls `found` for those that match.
     fn read(
         &self,
         on_disk: &mut [(u64, usize)],
@@ -243,7 +246,7 @@ impl Coins {
     }
 }
 
-/// A partition whose user panicked is as good as before: what is in memory is thrown away with the process.
+/// Locks a mutex even if a thread panicked while holding it. What is in memory is discarded with the process anyway.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

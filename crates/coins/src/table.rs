@@ -1,14 +1,15 @@
-//! [`Table`]: the index of one shard. Input: entries; output: those of a fingerprint.
+//! [`Table`]: the index of one shard. Input: entries. Output: the entries of a fingerprint.
 //!
-//! An array with gaps, sorted by fingerprint: the home of an entry is `fingerprint * homes / 2^29`, it lies at its home or behind it, with no gap
-//! between, and order is kept (linear probing with ordered entries). So a lookup stops early, removal leaves no tombstones, growing is one pass that
-//! reads nothing but the table, and walking it walks the segments in their own order. The load stays between 3/5 and 5/6 while a
-//! set grows: 9.6 to 13.4 bytes a coin. Cost: one cache miss, 3 slots on average for a hit or miss, 18 slots at most on average for an insertion.
-//! It never looks at records: equal fingerprints are the caller's to tell apart.
+//! An array with gaps, sorted by fingerprint. The home of an entry is `fingerprint * homes / 2^29`. An entry is at its
+//! home or after it without a gap in between, and the order is kept (linear probing with ordered entries). So a lookup
+//! stops early, removal leaves no tombstones, growing is one pass that reads only the table, and a walk over the table
+//! reads the segments in their own order. The load stays between 3/5 and 5/6 while a set grows: 9.6 to 13.4 bytes per
+//! coin. Cost: one cache miss; on average 3 slots for a hit or miss and at most 18 slots for an insertion. It never
+//! reads records: the caller distinguishes entries with equal fingerprints.
 
 use crate::entry::{Entry, FINGERPRINT_BITS, index};
 
-/// Slots behind the last home, for entries that are pushed over the end; more are added when needed.
+/// Slots after the last home, for entries that are pushed over the end; more are added when needed.
 const TAIL: usize = 4;
 const HOMES_MIN: u64 = 8;
 
@@ -20,7 +21,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table in which `len` entries have room.
+    /// An empty table with room for `len` entries.
     pub(crate) fn with_capacity(len: u64) -> Table {
         let mut table = Table::default();
         if len > 0 {
@@ -42,13 +43,13 @@ impl Table {
         index((u64::from(fingerprint) * self.homes) >> FINGERPRINT_BITS)
     }
 
-    /// Reads the home of a fingerprint, so that it is in the processor's cache when it is needed.
+    /// Reads the home slot of a fingerprint to load it into the processor's cache.
     #[inline]
     pub(crate) fn touch(&self, fingerprint: u32) -> u64 {
         self.slots.get(self.home(fingerprint)).map_or(0, |entry| entry.bits())
     }
 
-    /// The slot of the first entry with this fingerprint, if there is any; see [`Table::at`].
+    /// The slot of the first entry with this fingerprint, if one exists; see [`Table::at`].
     #[inline]
     pub(crate) fn first(&self, fingerprint: u32) -> usize {
         let mut slot = self.home(fingerprint);
@@ -61,18 +62,18 @@ impl Table {
         slot
     }
 
-    /// The entry of a slot, if it has this fingerprint; others with the same follow without a gap.
+    /// The entry of a slot, if it has this fingerprint. Others with the same fingerprint follow without a gap.
     #[inline]
     pub(crate) fn at(&self, slot: usize, fingerprint: u32) -> Option<Entry> {
         self.slots.get(slot).copied().filter(|entry| !entry.is_empty() && entry.fingerprint() == fingerprint)
     }
 
-    /// All slots, empty ones too.
+    /// All slots, including empty ones.
     pub(crate) fn slots(&self) -> &[Entry] {
         &self.slots
     }
 
-    /// Gives the entry of a slot another place.
+    /// Replaces the entry of a slot by one with the same fingerprint.
     pub(crate) fn replace(&mut self, slot: usize, entry: Entry) {
         debug_assert_eq!(self.slots[slot].fingerprint(), entry.fingerprint());
         self.slots[slot] = entry;
@@ -123,7 +124,7 @@ impl Table {
         self.len -= 1;
     }
 
-    /// Makes a table smaller that has lost most of its entries.
+    /// Shrinks a table that has lost most of its entries.
     pub(crate) fn shrink(&mut self) {
         if self.len * 5 < self.homes * 2 && self.homes > 4 * HOMES_MIN {
             self.resize(self.len * 3 / 2 + HOMES_MIN);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     proptest! {
-        /// Fingerprints from a few values at both ends, so that they collide and run over the end.
+        /// A few fingerprints near both ends of the range, so that they collide and overflow at the end.
         #[test]
         fn equal_to_a_map(steps in proptest::collection::vec((any::<bool>(), any::<bool>(), 0u32..40, 1u64..4), 0..400)) {
             let (mut table, mut model) = (Table::default(), BTreeMap::new());

@@ -1,9 +1,9 @@
-//! [`SegmentWriter`]: records to segments and their sidecars. Input: coins in the order of the index; output: files, synced, and what the manifest
-//! says of them.
+//! [`SegmentWriter`]: writes records to segments and their sidecars. Input: coins in index order. Output: synced files,
+//! and their data for the manifest.
 //!
-//! A segment is ended at the end of a shard once it is large, and another begun. A number of a sidecar is `shard 8 | fingerprint 29 | units of the
-//! record 27`; where a record lies follows from those before it. Cost: 1 MiB of memory and each byte once. No file is made before there is something
-//! to write.
+//! A segment ends at the end of a shard once it is large, and another one is started. A sidecar entry is `shard 8 |
+//! fingerprint 29 | units of the record 27`; the location of a record follows from the entries before it. Cost: 1 MiB
+//! of memory, and each byte is written once. A file is created only when there is something to write.
 
 use crate::entry::UNITS_MAX;
 use crate::error::CoinsError;
@@ -14,14 +14,14 @@ use lydian_disk::{AppendFile, Disk};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// From here on a segment is ended: 512 MiB.
+/// Minimum size at which a segment ends: 512 MiB.
 pub(crate) const SEGMENT_UNITS_MAX: u64 = 1 << 26;
-/// Units of a file's header.
+/// Size of a file header in units.
 pub(crate) const HEADER_UNITS: u64 = (HEADER_BYTES / UNIT_BYTES) as u64;
 const BUFFER_BYTES: usize = 1 << 20;
 const RECORD_UNITS_BITS: u32 = 27;
 
-/// A number of a sidecar, taken apart.
+/// The parts of a sidecar entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SidecarEntry {
     pub(crate) shard: usize,
@@ -50,7 +50,7 @@ pub(crate) struct SegmentWriter<'a> {
     store: u64,
     sequence: u64,
     next_file: &'a AtomicU64,
-    /// Where the next segment begins.
+    /// The first unit of the next segment.
     base: u64,
     current: Option<Current>,
     finished: Vec<SegmentInfo>,
@@ -77,7 +77,7 @@ impl<'a> SegmentWriter<'a> {
         SegmentWriter { disk, dir, store, sequence, next_file, base, current: None, finished: Vec::new() }
     }
 
-    /// Writes a coin of a partition; returns the unit at which its record lies.
+    /// Writes a coin of a partition. Returns the unit of its record.
     pub(crate) fn push(
         &mut self,
         partition: usize,
@@ -112,7 +112,7 @@ impl<'a> SegmentWriter<'a> {
         Ok(unit)
     }
 
-    /// A segment may end here.
+    /// Marks the end of a shard, where a segment may end.
     pub(crate) fn end_shard(&mut self) -> Result<(), CoinsError> {
         match &self.current {
             Some(current) if current.info.units >= SEGMENT_UNITS_MAX => self.end_segment(),
@@ -120,7 +120,7 @@ impl<'a> SegmentWriter<'a> {
         }
     }
 
-    /// What was written, durable.
+    /// Returns the segments that were written, all durable.
     pub(crate) fn finish(mut self) -> Result<Vec<SegmentInfo>, CoinsError> {
         self.end_segment()?;
         Ok(self.finished)

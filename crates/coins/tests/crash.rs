@@ -1,5 +1,5 @@
-//! Power loss, kills and failing disks at every operation of a checkpoint that writes, moves, drops and folds: whoever opens the store afterwards finds the last
-//! checkpoint or the new one, whole, and can go on.
+//! Power loss, kills and disk failures at every operation of a checkpoint that writes, moves, drops and merges.
+//! Reopening the store finds the last checkpoint or the new one, complete, and the store remains usable.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -10,7 +10,7 @@ use lydian_disk::{DiskErrorKind, Fault, SimDisk};
 
 const NUMBERS: u64 = 400;
 
-/// A store some checkpoints old, and a block that is not yet applied.
+/// A store after some checkpoints, and a block that is not yet applied.
 struct Scene {
     disk: SimDisk,
     height: u32,
@@ -43,7 +43,7 @@ fn scene(seed: u64, checkpoints: u32) -> Scene {
 }
 
 impl Scene {
-    /// A copy of the disk, and the store on it with the block applied.
+    /// A copy of the disk, and a store on it with the block applied.
     fn enter(&self) -> (SimDisk, Store) {
         let disk = self.disk.kill();
         let store = store(&disk).unwrap();
@@ -51,7 +51,7 @@ impl Scene {
         (disk, store)
     }
 
-    /// The operations of the checkpoint.
+    /// The range of disk operations of the checkpoint.
     fn operations(&self) -> std::ops::Range<u64> {
         let (disk, store) = self.enter();
         let start = disk.operation_count();
@@ -59,7 +59,7 @@ impl Scene {
         start..disk.operation_count()
     }
 
-    /// What is found afterwards is one of the two, and not the old one if the new one is certain; the work goes on.
+    /// Checks that the store has one of the two states, the new one if `is_certain`, and that work can continue.
     fn check(&self, disk: &SimDisk, is_certain: bool, what: &str) {
         let store = store(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
         let is_new = store.coins.tip() == Some(tip(self.height));
@@ -70,7 +70,7 @@ impl Scene {
             self.block.apply(&store).unwrap();
         }
         store.coins.checkpoint(tip(self.height), 1).unwrap();
-        // Whatever files were left behind are gone, also when power is lost before anything else is synced.
+        // Leftover files are removed, even if power is lost before anything else is synced.
         let disk = disk.power_loss(self.height.into());
         let store = self::store(&disk).unwrap_or_else(|error| panic!("{what}, then power loss: {error}"));
         store.compare(&self.after, NUMBERS);
@@ -82,7 +82,8 @@ impl Scene {
     }
 }
 
-/// From an empty store, with few files, and where eight small segments are put together and deaths are folded.
+/// An empty store, stores with few files, and stores in which eight small segments are combined and death files are
+/// merged.
 fn scenes() -> Vec<Scene> {
     [(1, 0), (2, 1), (3, 8), (4, 9), (5, 17), (6, 18)].map(|(seed, checkpoints)| scene(seed, checkpoints)).into()
 }
@@ -114,7 +115,7 @@ fn a_crash_at_every_operation_of_a_checkpoint() {
                 for seed in 0..2 {
                     scene.check(&disk.power_loss(seed), result.is_ok(), &format!("{what}, power loss {seed}"));
                 }
-                // Killed, opened, and power is lost before anything else happens.
+                // Kill, reopen, and lose power before anything else happens.
                 let killed = disk.kill();
                 drop(self::store(&killed).unwrap());
                 for seed in 0..2 {
@@ -152,7 +153,7 @@ fn a_disk_that_is_full_or_fails_at_every_operation() {
                 let what = format!("{fault:?} at {operation}");
                 let result = store.coins.checkpoint(tip(scene.height), 1);
                 match &result {
-                    // It was the removal of a file that nobody needs.
+                    // The failed operation was the removal of an unneeded file.
                     Ok(_) => store.compare(&scene.after, NUMBERS),
                     Err(CoinsError::Disk(error)) => {
                         assert_eq!(error.kind, kind, "{what}");
@@ -200,7 +201,7 @@ fn a_failed_read_is_an_error_and_nothing_more() {
         assert!(matches!(store.get(&outpoints), Err(CoinsError::Disk(error)) if error.kind == DiskErrorKind::Io));
         store.compare(&scene.before, NUMBERS);
     }
-    // The reads of opening, too.
+    // The same for the reads while opening.
     let opening = |read: u64| {
         let disk = scene.disk.kill();
         disk.fail_read_at(read);

@@ -1,4 +1,4 @@
-//! Files that are not what was written: flipped bits, lost bytes, lost files, files of another store and of newer programs.
+//! Damaged files: flipped bits, lost bytes, lost files, files of another store and of newer versions.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -22,7 +22,7 @@ fn scene() -> (SimDisk, Model) {
     (disk, model)
 }
 
-/// Everything that is there.
+/// Reads all coins.
 fn read(disk: &SimDisk) -> Result<Model, CoinsError> {
     let store = Store { coins: open(disk, Settings::new(1 << 12))?, collides: false };
     let all: Vec<_> = (0..NUMBERS).map(common::outpoint).collect();
@@ -111,7 +111,7 @@ fn files_of_another_store_are_refused() {
     }
 }
 
-/// A directory may hold what is not ours; a file of a checkpoint that was never finished is removed, others are left alone.
+/// The directory may contain foreign files. Files of an unfinished checkpoint are removed, others are left alone.
 #[test]
 fn only_files_of_the_store_are_removed() {
     let (disk, model) = scene();

@@ -1,4 +1,4 @@
-//! The examples of `docs/formats/coins.md`: the store that the page describes is the one that is written, byte for byte, and opens as it says.
+//! The examples of `docs/formats/coins.md`: the store writes exactly the files that the page describes, and opens them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 const PAGE: &str = include_str!("../../../docs/formats/coins.md");
 
-/// The files printed on the page: blocks that begin with "```hex NAME"; what follows `#` in a line is a remark, `..` stands for zeros up to an offset.
+/// The files printed on the page, in blocks that start with "```hex NAME". `#` starts a remark, and `..` stands for
+/// zeros up to an offset.
 fn printed() -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for block in PAGE.split("```hex ").skip(1) {

@@ -1,5 +1,5 @@
-//! The store before its specification, a `BTreeMap`: random blocks, caches from nothing to large, checkpoints with eviction, rewriting and folding, and
-//! reopening after each.
+//! Compares the store with its specification, a `BTreeMap`: random blocks, caches from empty to large, checkpoints with
+//! eviction, rewriting and merging, and reopening after some of them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Sizes that consensus allows, and some beyond: none of them may fail in the store.
+//! Sizes that consensus allows, and some larger ones: the store must support all of them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -13,13 +13,14 @@ fn coin(script_size: usize) -> Coin {
     Coin { value: Amount(1), script_pubkey: vec![0x51; script_size].into(), height: Height(1), is_coinbase: false }
 }
 
-/// The story: in March 2013 the number of locks of a database decided which blocks were valid, and the chain forked. Here all outputs of a
-/// block, as many as its weight allows, are created and spent in one batch, in a cache far too small for them.
+/// In March 2013 the lock limit of a database determined which blocks were valid, and the chain forked. Here all
+/// outputs of a block, as many as its weight allows, are created and spent in one batch, with a cache far too small for
+/// them.
 ///
 /// checklist: 92
 #[test]
 fn all_outputs_of_the_largest_block_in_one_batch() {
-    // An output has 9 bytes at least, each of weight 4.
+    // An output has at least 9 bytes, each of weight 4.
     let count = 4_000_000 / (9 * 4);
     let outpoints: Vec<OutPoint> = (0..count).map(|vout| OutPoint { txid: Txid([5; 32]), vout }).collect();
     let creates: Vec<(OutPoint, Coin)> = outpoints.iter().map(|outpoint| (*outpoint, coin(0))).collect();

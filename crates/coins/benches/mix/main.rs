@@ -1,6 +1,7 @@
-//! The store and a `HashMap` under the mainnet-shaped workload: `cargo bench -p lydian-coins --bench mix -- [--coins N] [--operations N]
-//! [--cache-mb N] [--no-map]`. Without `--bench` a small run that checks every answer. Input and output: [`workload`], [`run`]. RocksDB, under the same workload,
-//! is in the workspace `rivals`.
+//! Benchmarks the store and a `HashMap` with a mainnet-like workload: `cargo bench -p lydian-coins --bench mix --
+//! [--coins N] [--operations N] [--cache-mb N] [--no-map]`. Without `--bench` it makes a small run that checks every
+//! result. [`workload`] and [`run`] describe input and output. The `rivals` workspace runs RocksDB with the same
+//! workload.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 mod ours;
@@ -21,7 +22,7 @@ fn main() {
     }
 }
 
-/// The standard library's map, all in memory.
+/// The standard library's map, entirely in memory.
 #[derive(Default)]
 struct Map(HashMap<OutPoint, Coin>);
 

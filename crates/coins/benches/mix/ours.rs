@@ -1,6 +1,7 @@
-//! The store under the workload, and how long it takes to open afterwards: after a clean stop, and after a kill. Input: sizes; output: printed.
+//! Runs the workload on the store, then measures the time to reopen it after a clean stop and after a kill. Input:
+//! sizes. Output: printed.
 //!
-//! One thread asks and applies, as one worker of the engine would; checkpoints take two.
+//! One thread looks up and applies, like one worker of the engine; checkpoints use two threads.
 
 use crate::run::{self, Sizes, Subject, cpu_time, gb, time};
 use crate::workload::Block;
@@ -27,7 +28,7 @@ pub(crate) fn bench(sizes: Sizes) {
     let coins = ours.coins.len();
     for what in ["clean stop", "kill"] {
         if what == "kill" {
-            // Blocks that are never checkpointed, and files of a checkpoint that did not end.
+            // Blocks without a checkpoint, and a file of an unfinished checkpoint.
             for _ in 0..20 {
                 ours.put(&workload.block());
             }
@@ -49,7 +50,7 @@ pub(crate) fn bench(sizes: Sizes) {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// `LYDIAN_BENCH_DIR`, or the system's folder for temporary files.
+/// `LYDIAN_BENCH_DIR`, or the system's directory for temporary files.
 fn scratch() -> PathBuf {
     let parent = std::env::var_os("LYDIAN_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
     parent.join(format!("lydian-bench-coins-{}", std::process::id()))

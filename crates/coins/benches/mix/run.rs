@@ -1,21 +1,23 @@
-//! One run of the workload over anything that keeps coins. Input: the subject and sizes; output: times, bytes, memory, printed.
+//! Runs the workload on anything that stores coins. Input: the subject and sizes. Output: times, bytes and memory,
+//! printed.
 //!
-//! Clock and counters of the process are read here, around the calls of the subject only. Every block's spends must find what was created.
+//! The clock and the process counters are read only here, around the calls of the subject. The spends of every block
+//! must find the created coins.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a benchmark reads the clock and prints")]
 
 use crate::workload::{BLOCK, Block, Workload};
 use std::time::{Duration, Instant};
 
-/// What is measured.
+/// The store under test.
 pub(crate) trait Subject {
     fn name(&self) -> &'static str;
-    /// Looks up what the block spends, returns the sum of the values, and applies the block.
+    /// Looks up the spends of the block, applies the block, and returns the sum of the spent values.
     fn apply(&mut self, block: &Block) -> i64;
-    /// Looks up what the block spends, returns the sum of the values.
+    /// Looks up the spends of the block and returns the sum of their values.
     fn get(&mut self, block: &Block) -> i64;
-    /// Everything so far is durable afterwards, if the subject can do that.
+    /// Makes everything so far durable if the subject supports it.
     fn sync(&mut self);
-    /// Bytes of memory that the subject itself counts, and bytes of its files.
+    /// Memory as counted by the subject itself, and size of its files, in bytes.
     fn sizes(&self) -> (u64, u64);
 }
 
@@ -27,7 +29,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// `--coins N --operations N --cache-mb N`; small when run as a test.
+    /// `--coins N --operations N --cache-mb N`; small if run as a test.
     pub(crate) fn from_arguments() -> Sizes {
         let is_bench = std::env::args().any(|argument| argument == "--bench");
         if is_bench && !std::env::args().any(|argument| argument == "--test") {
@@ -51,7 +53,7 @@ impl Sizes {
     }
 }
 
-/// Fills the subject, runs the mix, prints a line of a table.
+/// Fills the subject, runs the mix, and prints the results.
 pub(crate) fn run(subject: &mut dyn Subject, sizes: Sizes) -> Workload {
     let mut workload = Workload::new();
     let mut fill_time = Duration::ZERO;
@@ -62,7 +64,7 @@ pub(crate) fn run(subject: &mut dyn Subject, sizes: Sizes) -> Workload {
     }
     fill_time += time(|| subject.sync()).1;
     let fill_written = written_bytes() - written_before;
-    // Blocks until the young coins are as many as they are going to be.
+    // Run until the number of young coins is stable.
     for _ in 0..100.min(sizes.operations / BLOCK / 4) {
         let block = workload.block();
         assert_eq!(subject.apply(&block), block.value);
@@ -120,7 +122,7 @@ pub(crate) fn gb(bytes: u64) -> f64 {
     bytes as f64 / 1e9
 }
 
-/// Bytes that this process gave to the disk (`/proc/self/io`; what is still in the page cache counts).
+/// Bytes that this process has written (`/proc/self/io`; includes data still in the page cache).
 fn written_bytes() -> u64 {
     field("/proc/self/io", "wchar:").unwrap_or(0)
 }
@@ -138,7 +140,7 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Time that this thread had a processor.
+/// CPU time of this thread.
 fn thread_cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0))

@@ -1,14 +1,15 @@
-//! The workload of a set of unspent outputs, in the shape of mainnet. Input: numbers; output: blocks of spends and creations, and what the
-//! spends must find.
+//! A workload for a set of unspent outputs that resembles mainnet. Input: numbers. Output: blocks of spends and
+//! creations, and the expected values of the spends.
 //!
-//! For each creation one spend: 41 % of coins die within 10 blocks, 35 % within 100, the rest at an age that is uniform over all that are left. A coin is
-//! made from its number, so only numbers are kept: 4 bytes a coin. Making a block is not part of what is measured.
+//! One spend for each creation: 41 % of coins are spent within 10 blocks, 35 % within 100, and the rest at random among
+//! all remaining coins. A coin is derived from its number, so only numbers are stored: 4 bytes per coin. Generating a
+//! block is not part of the measurement.
 
 use lydian_consensus::Coin;
 use lydian_primitives::{Amount, Height, OutPoint, Txid};
 use std::collections::VecDeque;
 
-/// Spends of a block, and as many creations.
+/// Number of spends of a block, and of creations.
 pub(crate) const BLOCK: usize = 5_000;
 const YOUNG_BLOCKS: usize = 10;
 const MIDDLE_BLOCKS: usize = 100;
@@ -18,7 +19,7 @@ pub(crate) struct Workload {
     random: u64,
     next: u32,
     old: Vec<u32>,
-    /// The coins that die in the next block, the one after, and so on.
+    /// The coins to be spent in the next block, in the one after it, and so on.
     dying: VecDeque<Vec<u32>>,
 }
 
@@ -26,7 +27,7 @@ pub(crate) struct Workload {
 pub(crate) struct Block {
     pub(crate) spends: Vec<OutPoint>,
     pub(crate) creates: Vec<(OutPoint, Coin)>,
-    /// The sum of the values that are spent.
+    /// The sum of the spent values.
     pub(crate) value: i64,
 }
 
@@ -40,7 +41,7 @@ impl Workload {
         self.old.len() + self.dying.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Coins that live long, and nothing spent: for filling a store.
+    /// A block of long-lived coins without spends, to fill a store.
     pub(crate) fn fill(&mut self, count: usize) -> Block {
         let mut block = Block::default();
         for _ in 0..count {
@@ -81,7 +82,7 @@ impl Workload {
         block
     }
 
-    /// Coins that are there, chosen anyhow.
+    /// Looks up existing old coins, chosen at random.
     pub(crate) fn sample(&mut self, count: usize) -> Block {
         let mut block = Block::default();
         for _ in 0..count {
@@ -105,7 +106,7 @@ impl Workload {
     }
 }
 
-/// The coin with a number: the usual scripts in their shares.
+/// The coin with a given number. The script types have their usual shares.
 fn coin(number: u32) -> (OutPoint, Coin) {
     let seed = mix(u64::from(number) + 1);
     let mut bytes = [0; 32];

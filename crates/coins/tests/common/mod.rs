@@ -1,4 +1,4 @@
-//! What the tests of the store have in common: the model, a `BTreeMap`, and random blocks.
+//! Common parts of the store's tests: the model, a `BTreeMap`, and random blocks.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use lydian_coins::{Coins, CoinsError, Key, PARTITIONS, Settings, Tip};
@@ -13,7 +13,7 @@ pub(crate) type Model = BTreeMap<OutPoint, Coin>;
 
 pub(crate) const DIR: &str = "/c";
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64: small, and deterministic on all platforms.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// A store and its keys: as they are, or with hashes that mostly fall together.
+/// A store, and whether its keys are real or have hashes that mostly collide.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) coins: Coins,
@@ -73,7 +73,7 @@ pub(crate) fn coin(height: u32, random: &mut Random) -> Coin {
 impl Store {
     pub(crate) fn key(&self, outpoint: OutPoint) -> Key {
         let key = self.coins.key(outpoint);
-        // 2 bits of the fingerprint, 1 of the shard and 1 of the partition are left.
+        // Leaves 2 bits of the fingerprint, 1 of the shard and 1 of the partition.
         if self.collides { Key { hash: key.hash & 0x8010_00c0_0000_0000, ..key } } else { key }
     }
 
@@ -114,7 +114,7 @@ impl Store {
         Ok(exported)
     }
 
-    /// All of the first `numbers` outpoints, and an export, are as the model has them.
+    /// Compares the first `numbers` outpoints, and an export, with the model.
     pub(crate) fn compare(&self, model: &Model, numbers: u64) {
         assert_eq!(self.coins.len(), model.len() as u64);
         let all: Vec<OutPoint> = (0..numbers).map(outpoint).collect();
@@ -126,7 +126,7 @@ impl Store {
     }
 }
 
-/// A random block: what it spends of the model, and what it creates, some of which is there already.
+/// A random block: spends coins of the model and creates coins, some of which already exist.
 pub(crate) fn block(model: &mut Model, height: u32, size: usize, numbers: u64, random: &mut Random) -> Block {
     let mut block = Block::default();
     for _ in 0..random.below(size + 1) {
