@@ -1,16 +1,17 @@
-//! [`accept_headers`]: many headers into the tree and the index log at once. Input: headers, hashed. Output: how far they were taken.
+//! [`accept_headers`]: adds many headers to the tree and the index log at once. Input: hashed headers. Output: how many
+//! were accepted.
 //!
-//! Invariant: headers are recorded in the order of their ids, since nobody else changes the tree between entering and recording them. Cost:
-//! about 0.5 us a header. No clock, no lock of its own.
+//! Invariant: headers are recorded in the order of their ids, because the caller has exclusive access to the tree until
+//! they are recorded. Cost: about 0.5 us per header. Reads no clock and takes no lock of its own.
 
 use crate::store::{BlockStore, IndexEntry};
 use crate::tree::{HeaderTree, RefusedAt};
 use lydian_consensus::Params;
 use lydian_primitives::HashedHeader;
 
-/// Takes headers in until one is refused: Core's `ProcessNewBlockHeaders`. Gives how many of them were new.
+/// Adds headers until one is refused: Core's `ProcessNewBlockHeaders`. Returns the number of new headers.
 ///
-/// What was taken before the refused one stays. `now` is the clock's time, in seconds since 1970.
+/// Headers before the refused one stay in the tree. `now` is the current time in seconds since 1970.
 pub fn accept_headers(
     tree: &mut HeaderTree,
     store: &BlockStore,

@@ -1,41 +1,42 @@
-//! [`ReadError`]: why a block file, or a block in it, could not be read. Its text is one sentence with file and offset.
+//! [`ReadError`]: the reason why a block file, or a block in it, could not be read. Its text is one sentence with file
+//! and offset.
 
 use lydian_disk::DiskError;
 use lydian_primitives::{BlockHash, ParseError, to_hex};
 use std::fmt;
 use std::path::PathBuf;
 
-/// An operating error of reading blocks; never a verdict on a block.
+/// An operational error of reading blocks, never a verdict on a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
     Disk(DiskError),
-    /// A directory in which no file has the name of a block file.
+    /// The directory contains no file with the name of a block file.
     NoBlockFiles {
         path: PathBuf,
     },
-    /// A key file of another length than Core's eight bytes.
+    /// The key file does not have Core's length of eight bytes.
     XorKeySize {
         path: PathBuf,
         size: u64,
     },
-    /// A file without any byte.
+    /// The file is empty.
     Empty {
         path: PathBuf,
     },
-    /// No magic of any known chain at the begin of the file.
+    /// No magic of a known chain at the start of the file.
     NoMagic {
         path: PathBuf,
         first: Vec<u8>,
         searched: u64,
     },
-    /// The bytes of a record are no block.
+    /// The bytes of a record are not a block.
     Parse {
         path: PathBuf,
         offset: u64,
         hash: BlockHash,
         error: ParseError,
     },
-    /// The file is not what it was when it was scanned.
+    /// The file has changed since it was scanned.
     Changed {
         path: PathBuf,
         offset: u64,
@@ -54,7 +55,7 @@ impl fmt::Display for ReadError {
         match self {
             ReadError::Disk(error) => error.fmt(f),
             ReadError::NoBlockFiles { path } => {
-                write!(f, "{}: there are no block files here (blk*.dat, *.blk, *.blk.zst)", path.display())
+                write!(f, "{}: no block files found (blk*.dat, *.blk, *.blk.zst)", path.display())
             }
             ReadError::XorKeySize { path, size } => {
                 write!(f, "{}: the key has {size} bytes, not {}", path.display(), crate::Obfuscation::SIZE)

@@ -1,12 +1,12 @@
-//! Which files hold blocks. Input: a path. Output: the block files it names, in reading order, each with its key. Nothing but names and
-//! `xor.dat` is read.
+//! Finds block files. Input: a path. Output: its block files, in reading order, each with its key. Reads only file
+//! names and `xor.dat`.
 
 use crate::error::ReadError;
 use crate::obfuscation::Obfuscation;
 use lydian_disk::{Disk, DiskErrorKind, PathKind};
 use std::path::{Path, PathBuf};
 
-/// A file of records, in Core's framing.
+/// A file of records with Core's framing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockFile {
     pub path: PathBuf,
@@ -14,7 +14,7 @@ pub struct BlockFile {
 }
 
 impl BlockFile {
-    /// A file with the key beside it: `xor.dat` in the same directory, which counts for files named as Core names them.
+    /// A file with its key, `xor.dat` in the same directory. The key applies only to files with Core's names.
     pub fn at(disk: &dyn Disk, path: &Path) -> Result<BlockFile, ReadError> {
         let key = match path.file_name() {
             Some(name) if is_core_name(&name.to_string_lossy()) => read_key(disk, &path.with_file_name("xor.dat"))?,
@@ -24,7 +24,8 @@ impl BlockFile {
     }
 }
 
-/// The block files a path names: itself if it is a file, else those directly in the directory, `blk00000.dat` upward, others by name.
+/// The block files of a path: the file itself, or the block files directly in the directory, `blk00000.dat` upwards,
+/// then others by name.
 pub fn find_block_files(disk: &dyn Disk, path: &Path) -> Result<Vec<BlockFile>, ReadError> {
     if disk.kind(path)? == PathKind::File {
         return Ok(vec![BlockFile::at(disk, path)?]);
@@ -42,14 +43,14 @@ pub fn find_block_files(disk: &dyn Disk, path: &Path) -> Result<Vec<BlockFile>, 
     paths.iter().map(|(path, _)| BlockFile::at(disk, path)).collect()
 }
 
-/// `blk*.dat`, `*.blk`, and both with `.zst`.
+/// Matches `blk*.dat`, `*.blk`, and both with `.zst`.
 pub fn is_block_file_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".zst").unwrap_or(&name);
     name.ends_with(".blk") || (name.starts_with("blk") && name.ends_with(".dat"))
 }
 
-/// `blk` and digits and `.dat`: what Core writes, and what its key is applied to.
+/// Matches `blk`, digits and `.dat`: the files that Core writes and to which its key applies.
 fn is_core_name(name: &str) -> bool {
     let digits = name.strip_prefix("blk").and_then(|rest| rest.strip_suffix(".dat"));
     digits.is_some_and(|digits| digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,8 +1,9 @@
-//! [`BlockIndex`]: all records of a set of files, and their order by height. Input: records in file order. Output: every block that descends
-//! from the genesis block, parents before children, equal heights in file order; and the blocks whose parent is missing.
+//! [`BlockIndex`]: all records of a set of files, and their order by height. Input: records in file order. Output:
+//! every block that descends from the genesis block, parents before children, equal heights in file order; and the
+//! blocks with a missing parent.
 //!
-//! Cost: about 100 bytes a record while scanning and as much again while ordering; n log n comparisons. Heights here are counted along
-//! parents and are no verdict: nothing is known of the blocks but their headers.
+//! Cost: about 100 bytes per record while scanning, and the same again while ordering; n log n comparisons. Heights are
+//! counted along parents and imply no validity: only the headers are known.
 
 use crate::files::BlockFile;
 use crate::limits::REMARKS_MAX;
@@ -12,7 +13,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What the first pass found.
+/// The result of the first pass.
 #[derive(Clone, Debug, Default)]
 pub struct BlockIndex {
     pub files: Vec<BlockFile>,
@@ -20,7 +21,7 @@ pub struct BlockIndex {
     pub records: Vec<Record>,
     /// The first [`REMARKS_MAX`], in file order.
     pub remarks: Vec<Remark>,
-    /// Remarks that were not kept.
+    /// Number of remarks that were not kept.
     pub remarks_left_out: usize,
 }
 
@@ -31,12 +32,12 @@ pub struct Placed {
     pub record: Record,
 }
 
-/// A block whose parent is in none of the files; what descends from it cannot be verified either.
+/// A block whose parent is in none of the files. Its descendants cannot be verified either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingParent {
     pub path: PathBuf,
     pub record: Record,
-    /// Blocks that descend from it.
+    /// Number of blocks that descend from it.
     pub descendants: usize,
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for MissingParent {
     }
 }
 
-/// The blocks of an index, in the order in which a validator takes them.
+/// The blocks of an index in validation order.
 #[derive(Clone, Debug, Default)]
 pub struct Ordered {
     pub blocks: Vec<Placed>,
@@ -74,8 +75,8 @@ impl BlockIndex {
         }
     }
 
-    /// Orders the blocks that descend from `genesis` (which need not be in the files itself), and remarks on blocks that are there twice.
-    /// A second copy keeps its place behind the first: only reading them shows which one is whole.
+    /// Orders the blocks that descend from `genesis`, which need not be in the files itself, and adds remarks for
+    /// duplicate blocks. A second copy is kept after the first, because only reading them shows which one is intact.
     pub fn order(&mut self, genesis: BlockHash) -> Ordered {
         let mut first_copy: HashMap<BlockHash, usize> = HashMap::with_capacity(self.records.len());
         let mut children: HashMap<BlockHash, Vec<usize>> = HashMap::with_capacity(self.records.len());
@@ -152,7 +153,7 @@ impl BlockIndex {
             .collect()
     }
 
-    /// The file a record lies in.
+    /// The file that contains a record.
     pub fn path_of(&self, record: &Record) -> PathBuf {
         self.files.get(record.file as usize).map(|file| file.path.clone()).unwrap_or_default()
     }

@@ -1,12 +1,17 @@
-//! The chain as it is known and stored. [`HeaderTree`]: all headers, the best chain, the active one. [`BlockStore`]: blocks and undo data in files of
-//! Core's framing, and the log that says where they are. [`BlockFiles`]: files of blocks that anybody wrote.
+//! The known headers and the stored blocks. [`HeaderTree`]: all headers, the best chain, the active chain.
+//! [`BlockStore`]: blocks and undo data in files with Core's framing, and the log with their positions. [`BlockFiles`]:
+//! block files of any program.
 //!
-//! Input: headers, bytes of blocks, undo data, paths. Output: ancestors and paths; blocks, positions, coins spent; a sentence for everything in
-//! a file that is no block. Block files are read in two passes (`docs/formats/blk.md`): [`BlockFiles::scan`] reads the headers only and keeps about
-//! 100 bytes a block; [`BlockIndex::order`] puts parents before children, whatever the order in the files; [`BlockFiles::read`] then reads one
-//! block at a time. Beside them [`parse_prevouts`]: the spent outputs of one block (`docs/formats/prevouts.md`).
-//! Invariants: total on any bytes; files of others are only read ([`Owner`] decides whose a directory is); what was
-//! synced survives any crash; no rule is checked here but those of headers. No clock.
+//! Input: headers, block bytes, undo data, paths. Output: ancestors and paths; blocks, positions, spent coins; a
+//! sentence for everything in a block file that is not a block.
+//!
+//! Block files are read in two passes (`docs/formats/blk.md`): [`BlockFiles::scan`] reads only the headers and keeps
+//! about 100 bytes per block; [`BlockIndex::order`] puts parents before children, whatever their order in the files;
+//! [`BlockFiles::read`] then reads one block at a time. [`parse_prevouts`] reads the spent outputs of one block
+//! (`docs/formats/prevouts.md`).
+//!
+//! Invariants: accepts any bytes; foreign files are only read ([`Owner`] determines the owner of a directory); synced
+//! data survives any crash; only header rules are checked. Reads no clock.
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,13 @@
 //! The magic bytes of the known chains (Core's `pchMessageStart`, kernel/chainparams.cpp). Data only.
 
-/// A chain's name, as Core's `-chain` names it, and the four bytes before each of its blocks.
+/// A chain's name, as in Core's `-chain`, and the four bytes before each of its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownMagic {
     pub name: &'static str,
     pub magic: [u8; 4],
 }
 
-/// Of signet the default one; a signet with its own challenge has its own magic.
+/// For signet, the default network. A signet with a custom challenge has its own magic.
 pub const MAGICS: &[KnownMagic] = &[
     KnownMagic { name: "main", magic: [0xf9, 0xbe, 0xb4, 0xd9] },
     KnownMagic { name: "test", magic: [0x0b, 0x11, 0x09, 0x07] },
@@ -16,7 +16,7 @@ pub const MAGICS: &[KnownMagic] = &[
     KnownMagic { name: "regtest", magic: [0xfa, 0xbf, 0xb5, 0xda] },
 ];
 
-/// The chain these bytes belong to.
+/// The name of the chain with this magic.
 pub fn magic_name(magic: [u8; 4]) -> Option<&'static str> {
     MAGICS.iter().find(|known| known.magic == magic).map(|known| known.name)
 }

@@ -1,13 +1,13 @@
-//! Core's obfuscation of block files: every byte is xored with a key of eight, by its offset in the file (node/blockstorage.cpp
-//! `InitBlocksdirXorKey`, util/obfuscation.h). Input: bytes and their offset. Output: the same bytes, in place. It hides nothing; it keeps
-//! virus scanners from finding patterns in blocks.
+//! Core's obfuscation of block files: every byte is xored with a key of eight bytes, aligned to the file offset
+//! (node/blockstorage.cpp `InitBlocksdirXorKey`, util/obfuscation.h). Input: bytes and their offset. Output: the same
+//! bytes, in place. It hides nothing; it prevents virus scanners from matching patterns in blocks.
 
-/// The key in `xor.dat`; all zero is no obfuscation.
+/// The key in `xor.dat`; all zeros means no obfuscation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Obfuscation([u8; Obfuscation::SIZE]);
 
 impl Obfuscation {
-    /// Bytes in `xor.dat`.
+    /// Size of `xor.dat` in bytes.
     pub const SIZE: usize = 8;
 
     pub const NONE: Obfuscation = Obfuscation([0; Obfuscation::SIZE]);
@@ -20,12 +20,12 @@ impl Obfuscation {
         self.0
     }
 
-    /// Applies the key to bytes that lie at `offset` in the file. Twice is the identity.
+    /// Applies the key to bytes at `offset` in the file. Applying it twice restores the bytes.
     pub fn apply(&self, offset: u64, bytes: &mut [u8]) {
         if *self == Obfuscation::NONE {
             return;
         }
-        // As one word, little-endian, a rotation to the right is a step to the next byte of the key.
+        // In a little-endian word, a rotation to the right by eight bits advances the key by one byte.
         let bits = offset.to_le_bytes()[0] % 8 * 8;
         let key = u64::from_le_bytes(self.0).rotate_right(u32::from(bits)).to_le_bytes();
         for chunk in bytes.chunks_mut(Obfuscation::SIZE) {

@@ -1,32 +1,32 @@
-//! Whose a directory is: the one place that decides it. Input: paths. Output: an [`Owner`]. Nothing is written but the
-//! owner file, and that only where it was decided before that the directory is ours or new.
+//! Determines the owner of a directory, in this one place. Input: paths. Output: an [`Owner`]. Writes only the owner
+//! file, and only after the directory was found to be ours or new.
 //!
-//! A directory is ours if it holds an owner file, an index log, a `reindex` marker or a coin manifest of ours, or if
-//! the data directory around it has the file `version` of Lydian 0.1. A directory that holds files of LevelDB is
-//! Bitcoin Core's. One that holds files of a node and no mark of ours is foreign too: who wrote them cannot be known,
-//! so they are left as they are. Cost: the names in four directories.
+//! A directory is ours if it contains an owner file, an index log, a `reindex` marker or a coin manifest of ours, or if
+//! the data directory around it contains the `version` file of Lydian 0.1. A directory with LevelDB files is Bitcoin
+//! Core's. One with files of a node and without a mark of ours is foreign too: its writer cannot be determined, so it
+//! is left unchanged. Cost: listing four directories.
 
 use lydian_consensus::Chain;
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof, read_whole};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Marks a directory as ours: `blocks/owner`, `chainstate/owner`.
+/// The file that marks a directory as ours: `blocks/owner`, `chainstate/owner`.
 pub const OWNER_FILE: &str = "owner";
 
-/// Of the data directory as a whole; the stores inside have versions of their own.
+/// Version of the data directory as a whole; the stores in it have versions of their own.
 pub const OWNER_VERSION: u32 = 1;
 
 /// The mark of Lydian 0.1, in the data directory itself.
 pub const VERSION_FILE: &str = "version";
 
-/// Largest owner file that is read.
+/// Maximum size of an owner file.
 const OWNER_SIZE_MAX: u64 = 1 << 10;
 
-/// The files that are written here.
+/// The files that this module writes.
 pub const OWNER_FILES: &[OwnFile] = &[OwnFile { name: OWNER_FILE, proof: Proof::Directory }];
 
-/// Files that a node writes directly into its data directory: without a mark of ours they are another program's.
+/// Files that a node writes directly into its data directory. Without a mark of ours they belong to another program.
 const NODE_FILES: &[&str] = &[
     "debug.log",
     "peers.dat",
@@ -38,20 +38,20 @@ const NODE_FILES: &[&str] = &[
     "wallet.dat",
 ];
 
-/// Directories of a node that are empty, or missing, as long as it is new.
+/// Directories of a node that are empty or missing while the data directory is new.
 const NODE_DIRECTORIES: &[&str] = &["wallets", "indexes"];
 
-/// Whose a directory is.
+/// The owner of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// New: no node has written into it.
+    /// No node has written into the directory.
     New,
     Ours,
-    /// Another program's, as this file shows.
+    /// The directory belongs to another program, as this file shows.
     Foreign {
         found: PathBuf,
     },
-    /// Files of ours lie among those of Bitcoin Core.
+    /// The directory contains files of ours and of Bitcoin Core.
     Mixed {
         ours: PathBuf,
         theirs: PathBuf,
@@ -59,7 +59,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// An error unless we may write into the directory.
+    /// Returns an error unless we may write into the directory.
     pub fn check(self, directory: &Path) -> Result<Owner, OwnerError> {
         let directory = directory.to_owned();
         match self {
@@ -69,7 +69,7 @@ impl Owner {
         }
     }
 
-    /// Of two directories that belong together: what speaks against us weighs most.
+    /// Combines the owners of two directories that belong together. Evidence against our ownership takes precedence.
     fn and(self, other: Owner) -> Owner {
         match (self, other) {
             (Owner::Mixed { ours, theirs }, _) | (_, Owner::Mixed { ours, theirs }) => Owner::Mixed { ours, theirs },
@@ -80,7 +80,7 @@ impl Owner {
     }
 }
 
-/// A directory that is not ours.
+/// A directory that we must not write into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnerError {
     Foreign { directory: PathBuf, found: PathBuf },
@@ -111,7 +111,7 @@ impl fmt::Display for OwnerError {
 
 impl std::error::Error for OwnerError {}
 
-/// Whose a directory of blocks is, with its index.
+/// The owner of a blocks directory and its index.
 pub fn blocks_owner(disk: &dyn Disk, blocks: &Path, index: &Path) -> Result<Owner, DiskError> {
     let ours = first([blocks.join(OWNER_FILE), around(blocks)], |path| is_owner_file(disk, path))?;
     let ours = match ours {
@@ -127,7 +127,7 @@ pub fn blocks_owner(disk: &dyn Disk, blocks: &Path, index: &Path) -> Result<Owne
     })
 }
 
-/// Whose a directory of coins is.
+/// The owner of a coins directory.
 pub fn coins_owner(disk: &dyn Disk, coins: &Path) -> Result<Owner, DiskError> {
     let ours = first([coins.join(OWNER_FILE), around(coins)], |path| is_owner_file(disk, path))?;
     let ours = match ours {
@@ -142,7 +142,7 @@ pub fn coins_owner(disk: &dyn Disk, coins: &Path) -> Result<Owner, DiskError> {
     })
 }
 
-/// Whose a data directory is, by the coins, the blocks and the files of a node in it.
+/// The owner of a data directory, determined by its coins, its blocks and the files of a node in it.
 pub fn data_owner(disk: &dyn Disk, datadir: &Path) -> Result<Owner, DiskError> {
     let blocks = datadir.join("blocks");
     let blocks = blocks_owner(disk, &blocks, &blocks.join("index"))?;
@@ -163,23 +163,23 @@ fn found_or_new(found: Option<PathBuf>) -> Owner {
     found.map_or(Owner::New, |found| Owner::Foreign { found })
 }
 
-/// What an owner file says, or a `version` file.
+/// The content of an owner file or `version` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub version: u32,
     pub chain: String,
 }
 
-/// What lies where an owner file may lie.
+/// The content found at the path of an owner file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkFound {
     Nothing,
     Mark(Mark),
-    /// A file that is no owner file.
+    /// A file that is not an owner file.
     Other,
 }
 
-/// Reads such a file.
+/// Reads an owner file.
 pub fn read_mark(disk: &dyn Disk, path: &Path) -> Result<MarkFound, DiskError> {
     let bytes = match read_whole(disk, path, OWNER_SIZE_MAX) {
         Ok(bytes) => bytes,
@@ -193,7 +193,7 @@ pub fn read_mark(disk: &dyn Disk, path: &Path) -> Result<MarkFound, DiskError> {
     let mut lines = text.lines();
     let version = lines.next().and_then(|line| line.strip_prefix("lydian ")?.parse().ok());
     let chain = lines.next().and_then(|line| line.strip_prefix("chain "));
-    // The chains of a later version are not known here.
+    // The chains of a later version are unknown here.
     let is_known = |version: u32, chain: &str| version > OWNER_VERSION || chain.parse::<Chain>().is_ok();
     Ok(match version.zip(chain).filter(|(version, chain)| is_known(*version, chain)) {
         Some((version, chain)) => MarkFound::Mark(Mark { version, chain: chain.to_owned() }),
@@ -201,7 +201,7 @@ pub fn read_mark(disk: &dyn Disk, path: &Path) -> Result<MarkFound, DiskError> {
     })
 }
 
-/// Marks a directory as ours, durably, if it is not marked yet. The caller knows that it is ours or new.
+/// Marks a directory as ours, durably, unless it is already marked. The caller has determined that it is ours or new.
 pub fn mark(disk: &dyn Disk, directory: &Path, chain: &str) -> Result<(), DiskError> {
     let path = directory.join(OWNER_FILE);
     if is_there(disk, &path)? {
@@ -211,7 +211,7 @@ pub fn mark(disk: &dyn Disk, directory: &Path, chain: &str) -> Result<(), DiskEr
     OwnDir::new(directory, OWNER_FILES).replace(disk, &path, text.as_bytes())
 }
 
-/// The file `version` beside a directory.
+/// The `version` file next to a directory.
 fn around(directory: &Path) -> PathBuf {
     directory.parent().unwrap_or(Path::new("")).join(VERSION_FILE)
 }
@@ -240,7 +240,7 @@ fn first(
     Ok(None)
 }
 
-/// The entries of a directory; none where there is no such directory.
+/// The entries of a directory; empty if the directory does not exist.
 fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<(PathBuf, PathKind)>, DiskError> {
     match disk.list(directory) {
         Err(error) if matches!(error.kind, DiskErrorKind::NotFound | DiskErrorKind::NotADirectory) => Ok(Vec::new()),
@@ -257,7 +257,7 @@ fn leveldb_file(disk: &dyn Disk, directory: &Path) -> Result<Option<PathBuf>, Di
     Ok(files(disk, directory)?.into_iter().find(|path| is_leveldb_file(path)))
 }
 
-/// The names that LevelDB gives its files (db/filename.cc), in which Bitcoin Core keeps its index and its coins.
+/// Matches LevelDB's file names (db/filename.cc). Bitcoin Core stores its index and its coins in LevelDB.
 fn is_leveldb_file(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -270,7 +270,7 @@ fn is_leveldb_file(path: &Path) -> bool {
     }
 }
 
-/// Block files, undo files and the key, by names of ours and of Bitcoin Core alike.
+/// Matches block files, undo files and the key, which have the same names in Bitcoin Core.
 fn is_block_store_file(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_numbered = |start: &str| {
@@ -298,9 +298,9 @@ mod tests {
         disk
     }
 
-    /// The story: only `chainstate/CURRENT` in the data directory said that a directory is Bitcoin Core's. With
-    /// `-blocksdir`, or when that file was missing, its undo files were deleted and overwritten and its last block file
-    /// was appended to.
+    /// Regression test: only `chainstate/CURRENT` in the data directory identified Bitcoin Core's directories. With
+    /// `-blocksdir`, or without that file, Core's undo files were deleted and overwritten and its last block file was
+    /// appended to.
     #[test]
     fn whose_a_directory_is() {
         let foreign = |path: &str| Owner::Foreign { found: path.into() };

@@ -1,6 +1,6 @@
-//! Where blocks and their undo data lie. Data only.
+//! Positions of blocks and their undo data. Data only.
 
-/// Where a block lies: the number of its file in the store, the offset of its first byte, its size.
+/// The position of a block: the number of its file in the store, the offset of its first byte, and its size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct BlockPosition {
     pub file: u32,
@@ -8,7 +8,8 @@ pub struct BlockPosition {
     pub size: u32,
 }
 
-/// Where undo data lies: the number of its `rev?????.dat`, the offset of its first byte, its size without the checksum.
+/// The position of undo data: the number of its `rev?????.dat`, the offset of its first byte, and its size without the
+/// checksum.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct UndoPosition {
     pub file: u32,

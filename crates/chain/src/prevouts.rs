@@ -1,24 +1,25 @@
-//! The spent outputs of one block (`docs/formats/prevouts.md`). Input: bytes. Output: value, origin and script of each, in the order of the
-//! inputs. Total on any bytes; borrows the scripts; allocates no more than the bytes given justify.
+//! The spent outputs of one block (`docs/formats/prevouts.md`). Input: bytes. Output: value, origin and script of each
+//! output, in the order of the inputs. Accepts any bytes; borrows the scripts; allocates no more than the given bytes
+//! justify.
 
 use lydian_primitives::{Amount, Height, ParseError, Reader, write_compact_size};
 
-/// Stands where height and coinbase flag of a spent output are not known.
+/// The value for an unknown height and coinbase flag.
 const ORIGIN_UNKNOWN: u32 = u32::MAX;
 
-/// Least bytes of an entry: value, origin, an empty script's length.
+/// Minimum size of an entry: value, origin, and the length of an empty script.
 const PREVOUT_SIZE_MIN: usize = 13;
 
-/// An output that some input of the block spends.
+/// An output that an input of the block spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prevout<'a> {
     pub value: Amount,
-    /// Height of the block that made it, and whether by its coinbase.
+    /// Height of the block that created it, and whether its coinbase did.
     pub origin: Option<(Height, bool)>,
     pub script_pubkey: &'a [u8],
 }
 
-/// Reads all entries; nothing may be left over.
+/// Reads all entries. Trailing bytes are an error.
 pub fn parse_prevouts(bytes: &[u8]) -> Result<Vec<Prevout<'_>>, ParseError> {
     let mut reader = Reader::new(bytes);
     let mut prevouts = Vec::new();
@@ -36,7 +37,7 @@ pub fn parse_prevouts(bytes: &[u8]) -> Result<Vec<Prevout<'_>>, ParseError> {
     Ok(prevouts)
 }
 
-/// Writes entries as [`parse_prevouts`] reads them. Heights from 2^31 on cannot be written and become unknown.
+/// Writes entries in the format of [`parse_prevouts`]. Heights from 2^31 on cannot be encoded and become unknown.
 pub fn write_prevouts(prevouts: &[Prevout<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     for prevout in prevouts {

@@ -1,7 +1,9 @@
-//! [`BlockFiles`]: a set of block files on a disk. First pass: [`BlockFiles::scan`]. Second pass: [`BlockFiles::read`], one block at a time.
+//! [`BlockFiles`]: a set of block files on a disk. First pass: [`BlockFiles::scan`]. Second pass: [`BlockFiles::read`],
+//! one block at a time.
 //!
-//! At most [`OPEN_FILES_MAX`] files are open at once; the one used longest ago is closed. A `.zst` file is decompressed into memory when it is
-//! opened, so that a set of many such files should be in height order, or be decompressed beforehand.
+//! At most [`OPEN_FILES_MAX`] files are open at once; the least recently used one is closed. A `.zst` file is
+//! decompressed into memory when it is opened, so a set of many such files should be in height order, or be
+//! decompressed beforehand.
 
 use crate::error::ReadError;
 use crate::files::BlockFile;
@@ -13,20 +15,20 @@ use lydian_primitives::HEADER_SIZE;
 use lydian_primitives::{Block, Header, ParseError, ParseErrorKind, RawBlock};
 use std::path::Path;
 
-/// Block files, and those of them that are open.
+/// Block files, some of them open.
 #[derive(Debug)]
 pub struct BlockFiles<'d> {
     disk: &'d dyn Disk,
     files: Vec<BlockFile>,
-    /// Index of the file and the file, the last used last.
+    /// The open files with their indices, the most recently used one last.
     open: Vec<(usize, Box<dyn ReadFile>)>,
 }
 
-/// A block as it was read.
+/// A block that was read.
 #[derive(Clone, Debug)]
 pub struct ReadBlock {
     pub block: Block,
-    /// Set if its record was longer than the block.
+    /// Set if the record was longer than the block.
     pub remark: Option<Remark>,
 }
 
@@ -39,12 +41,13 @@ impl<'d> BlockFiles<'d> {
         &self.files
     }
 
-    /// The magic of one of the files, found by looking for that of any known chain.
+    /// Detects the magic of one of the files by searching for that of any known chain.
     pub fn detect_magic(&mut self, file: usize) -> Result<[u8; 4], ReadError> {
         self.with_view(file, detect_magic)
     }
 
-    /// Reads all headers. `progress` is told the file that is about to be scanned and the records found so far.
+    /// Reads all headers. Calls `progress` with the path of each file before it is scanned and the number of records
+    /// found so far.
     pub fn scan(&mut self, magic: [u8; 4], progress: &mut dyn FnMut(&Path, usize)) -> Result<BlockIndex, ReadError> {
         let scanned = self.scan_while(magic, &mut |path, found| {
             progress(path, found);
@@ -53,7 +56,7 @@ impl<'d> BlockFiles<'d> {
         scanned.map(Option::unwrap_or_default)
     }
 
-    /// The same, as long as `goes_on` returns true; `None` if it did not.
+    /// Like [`BlockFiles::scan`], but stops and returns `None` when `goes_on` returns false.
     pub fn scan_while(
         &mut self,
         magic: [u8; 4],
@@ -91,7 +94,7 @@ impl<'d> BlockFiles<'d> {
         Ok(RawBlock::new(bytes))
     }
 
-    /// One block. Bytes behind its last transaction are cut off, as Core does.
+    /// Reads one block. Bytes after its last transaction are cut off, as in Core.
     pub fn read(&mut self, record: &Record) -> Result<ReadBlock, ReadError> {
         let parsed = self.read_raw(record)?.parse();
         let path = self.files[record.file as usize].path.clone();
@@ -117,7 +120,7 @@ impl<'d> BlockFiles<'d> {
         let (number, opened) = match self.open.iter().position(|(number, _)| *number == file) {
             Some(at) => self.open.remove(at),
             None => {
-                // Closed before the next one is opened, so that the limit holds at every moment.
+                // Closed before the next one is opened, so that the limit always holds.
                 if self.open.len() == OPEN_FILES_MAX {
                     self.open.remove(0);
                 }

@@ -1,9 +1,9 @@
-//! The first pass: where the records of one file lie. Input: a file, its key, a magic. Output: records with the hashes of their headers, and
-//! remarks on everything else in the file.
+//! The first pass: finds the records of one file. Input: a file, its key, a magic. Output: records with the hashes of
+//! their headers, and remarks about everything else in the file.
 //!
-//! Walks as Core's `LoadExternalBlockFile` (validation.cpp) does: looks for the magic byte by byte; takes the record if its length is possible,
-//! looks on one byte further if not; after a record goes on behind its last byte; a record that reaches beyond the end of the file ends the
-//! walk. Cost: 88 bytes read a record; every byte of what is no record, twice.
+//! Scans like Core's `LoadExternalBlockFile` (validation.cpp): searches for the magic byte by byte; accepts the record
+//! if its length is possible, otherwise continues at the next byte; continues after the last byte of a record; stops at
+//! a record that extends beyond the end of the file. Cost: 88 bytes read per record; all other bytes are read twice.
 
 use crate::error::ReadError;
 use crate::limits::{DETECT_SIZE_MAX, RECORD_SIZE_MAX, RECORD_SIZE_MIN};
@@ -16,20 +16,20 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Bytes read at once while looking for the next magic.
+/// Number of bytes read at once in the search for the next magic.
 const CHUNK_SIZE: usize = 256 << 10;
 
 /// Magic and length.
 const FRAME_SIZE: usize = 8;
 
-/// A block in a file, of which only the header has been read.
+/// A block in a file. Only its header has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Index of the file among those scanned.
+    /// Index of the file among the scanned files.
     pub file: u32,
-    /// Offset of the block's first byte: magic and length lie in the eight bytes before it.
+    /// Offset of the block's first byte; magic and length are in the eight bytes before it.
     pub offset: u64,
-    /// Bytes of the block, as its record says.
+    /// Size of the block in bytes according to its record.
     pub size: u32,
     pub hash: BlockHash,
     pub header: Header,
@@ -43,27 +43,28 @@ pub struct Remark {
     pub kind: RemarkKind,
 }
 
-/// The ways of [`Remark`].
+/// The kinds of [`Remark`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemarkKind {
-    /// Bytes that belong to no record. Core's own old files have some; they do no harm.
+    /// Bytes outside any record. Core's own old files contain some; they are harmless.
     ForeignBytes { size: u64, first: Vec<u8> },
-    /// Zeros between two records: space that was allocated and never written.
+    /// Zeros between two records: space that was allocated but never written.
     Zeros { size: u64 },
-    /// Bytes that belong to no record of this chain and hold one of another.
+    /// Bytes outside any record of this chain that contain a record of another chain.
     OtherChain { size: u64, name: &'static str, magic: [u8; 4] },
-    /// A magic followed by a length no block has; the bytes up to the next record are skipped.
+    /// A magic followed by an impossible length; the bytes up to the next record are skipped.
     BadLength { size: u64, length: u32 },
-    /// The record reaches beyond the end of the file: cut off, or its length is damaged. Nothing behind it was read.
+    /// The record extends beyond the end of the file: it is truncated, or its length is damaged. Nothing after it was
+    /// read.
     TornRecord { length: u32, missing: u64 },
-    /// Bytes behind the last transaction of a block, inside its record. Core ignores them.
+    /// Bytes after the last transaction of a block, inside its record. Core ignores them.
     TrailingBytes { size: u64, hash: BlockHash },
-    /// The same block once more.
+    /// Another copy of the same block.
     Duplicate { hash: BlockHash, first_path: PathBuf, first_offset: u64 },
 }
 
 impl RemarkKind {
-    /// Whether blocks may be missing for it: then what was verified is not all there was.
+    /// Whether blocks may be missing because of this, so that not everything was verified.
     pub fn is_loss(&self) -> bool {
         match self {
             RemarkKind::TornRecord { .. } | RemarkKind::OtherChain { .. } | RemarkKind::BadLength { .. } => true,
@@ -101,16 +102,16 @@ impl fmt::Display for Remark {
                 )
             }
             RemarkKind::TrailingBytes { size, hash } => {
-                write!(f, "{size} bytes behind the last transaction of block {hash} were skipped")
+                write!(f, "{size} bytes after the last transaction of block {hash} were skipped")
             }
             RemarkKind::Duplicate { hash, first_path, first_offset } => {
-                write!(f, "block {hash} is here once more; it is at {}:{first_offset} already", first_path.display())
+                write!(f, "block {hash} is a duplicate of the one at {}:{first_offset}", first_path.display())
             }
         }
     }
 }
 
-/// One file, seen without its obfuscation.
+/// One file, read without its obfuscation.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) path: &'a Path,
@@ -131,7 +132,7 @@ impl View<'_> {
         Ok(bytes)
     }
 
-    /// The range from the first byte that is not zero to the last.
+    /// The range from the first to the last byte that is not zero.
     fn without_zeros(&self, range: Range<u64>) -> Result<Option<Range<u64>>, DiskError> {
         let mut found: Option<Range<u64>> = None;
         self.find(range, |offset, bytes| {
@@ -145,8 +146,8 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// Calls `visit` with (offset, bytes) of overlapping pieces of a range until it gives something. Pieces overlap by seven bytes, so that
-    /// a frame that begins in a piece ends in it or in the next.
+    /// Calls `visit` with the offset and bytes of overlapping pieces of a range until it returns a value. Pieces
+    /// overlap by seven bytes, so that every frame is complete in at least one piece.
     fn find<T>(
         &self,
         range: Range<u64>,
@@ -169,7 +170,8 @@ impl View<'_> {
     }
 }
 
-/// Finds the records of one file from an offset on, where a record begins or anything else. `remark` is told of everything else in it.
+/// Finds the records of one file from offset `start` on, which need not be the start of a record. Calls `remark` for
+/// everything else in it.
 pub(crate) fn scan_file(
     view: &View<'_>,
     file: u32,
@@ -179,9 +181,9 @@ pub(crate) fn scan_file(
 ) -> Result<Vec<Record>, DiskError> {
     let end = view.file.size();
     let mut records = Vec::new();
-    // Where what is no record begins, and where the next magic is looked for.
+    // The start of the bytes outside any record, and the position at which the search for the next magic continues.
     let (mut gap_start, mut cursor) = (start, start);
-    // The usual case is a record right behind the last one: three small reads, no search.
+    // Usually a record directly follows the previous one: three small reads, no search.
     while let Some(start) = next_magic(view, cursor..end, magic)? {
         if end - start < FRAME_SIZE as u64 {
             break;
@@ -217,7 +219,8 @@ fn next_magic(view: &View<'_>, range: Range<u64>, magic: [u8; 4]) -> Result<Opti
     view.find(range, |offset, bytes| bytes.windows(4).position(|window| window == magic).map(|at| offset + at as u64))
 }
 
-/// Says what lies between two records, or behind the last one, where zeros are normal: Core allocates files in pieces of 16 MiB.
+/// Adds a remark about the bytes between two records, or after the last one, where zeros are normal: Core allocates
+/// files in chunks of 16 MiB.
 fn remark_gap(
     view: &View<'_>,
     range: Range<u64>,
@@ -228,7 +231,7 @@ fn remark_gap(
     if range.is_empty() {
         return Ok(());
     }
-    // Space that Core allocated and never wrote is zero on the disk, where no key was applied to it.
+    // Space that Core allocated but never wrote is zero on disk, because the key was not applied to it.
     let on_disk = View { key: Obfuscation::NONE, ..*view };
     let written = match on_disk.without_zeros(range.clone())? {
         Some(written) if view.without_zeros(range.clone())?.is_some() => Some(written),
@@ -271,7 +274,7 @@ fn remark_gap(
     Ok(())
 }
 
-/// The magic of the first record of any known chain, looked for in the first [`DETECT_SIZE_MAX`] bytes.
+/// The magic of the first record of any known chain within the first [`DETECT_SIZE_MAX`] bytes.
 pub(crate) fn detect_magic(view: &View<'_>) -> Result<[u8; 4], ReadError> {
     let end = view.file.size().min(DETECT_SIZE_MAX);
     if end == 0 {

@@ -1,14 +1,16 @@
-//! Undo data of a block: the coins its inputs spent. Input: a block and its spent coins, or bytes. Output: bytes, or the coins; Core's
-//! `CBlockUndo` (undo.h) byte for byte. Total on any bytes; allocates no more than the bytes given justify.
+//! Undo data of a block: the coins that its inputs spent. Input: a block and its spent coins, or bytes. Output: bytes,
+//! or the coins, byte for byte Core's `CBlockUndo` (undo.h). Accepts any bytes; allocates no more than the given bytes
+//! justify.
 
 use lydian_consensus::Coin;
 use lydian_consensus::codec::{read_coin, write_coin};
 use lydian_primitives::{Block, ParseError, Reader, write_compact_size};
 
-/// Least bytes of a coin: code, value, a script's number, and what the number stands for.
+/// Minimum size of a coin in bytes: code, value, and the script's code.
 const COIN_SIZE_MIN: usize = 3;
 
-/// The coins a block spent, in the order of its inputs, and how many each of its transactions but the coinbase spent.
+/// The coins that a block spent, in the order of its inputs, and the number of coins that each transaction except the
+/// coinbase spent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BlockUndo {
     pub coins: Vec<Coin>,
@@ -16,20 +18,21 @@ pub struct BlockUndo {
 }
 
 impl BlockUndo {
-    /// Whether there is a coin for every input of the block.
+    /// Whether there is one coin for every input of the block.
     pub fn fits(&self, block: &Block) -> bool {
         let counts = block.txs().skip(1).map(|tx| tx.input_count());
         counts.eq(self.input_counts.iter().map(|count| *count as usize))
     }
 }
 
-/// The undo data of a block. `spent` has a coin for every input of every transaction but the coinbase.
+/// Encodes the undo data of a block. `spent` must have one coin for every input of every transaction except the
+/// coinbase.
 ///
 /// # Panics
 ///
-/// If it has not.
+/// If `spent` has another number of coins.
 pub fn encode_undo(block: &Block, spent: &[Coin]) -> Vec<u8> {
-    // A coin of a usual script takes about 28 bytes.
+    // A coin with a common script takes about 28 bytes.
     let mut out = Vec::with_capacity(8 + 2 * block.tx_count() + 32 * spent.len());
     write_compact_size(&mut out, block.tx_count().saturating_sub(1));
     let mut rest = spent;
@@ -45,7 +48,7 @@ pub fn encode_undo(block: &Block, spent: &[Coin]) -> Vec<u8> {
     out
 }
 
-/// Reads undo data; nothing may be left over.
+/// Decodes undo data. Trailing bytes are an error.
 pub fn decode_undo(bytes: &[u8]) -> Result<BlockUndo, ParseError> {
     let mut reader = Reader::new(bytes);
     let mut undo = BlockUndo::default();

@@ -1,4 +1,4 @@
-//! Block and undo files against Bitcoin Core's: the same blocks, the same bytes.
+//! Compares block and undo files with Bitcoin Core's: the same blocks must give the same bytes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "tests read Core's own files themselves")]
 
@@ -16,11 +16,11 @@ use secp256k1::{Message, PublicKey, SecretKey, ecdsa};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Blocks until the first coinbase can be spent, and blocks that spend.
+/// Number of blocks until the first coinbase can be spent, and number of spending blocks.
 const MATURITY: u32 = 100;
 const SPENDING: u32 = 30;
 
-/// The forms of scripts that undo data tells apart.
+/// Number of script types that undo data distinguishes.
 const FORMS: usize = 7;
 
 struct Wallet {
@@ -29,7 +29,7 @@ struct Wallet {
 }
 
 impl Wallet {
-    /// Two keys, so that both parities of y are there.
+    /// Two keys, one for each parity of y.
     fn new() -> Wallet {
         let key = |byte: u8| SecretKey::from_secret_bytes([byte; 32]).unwrap();
         let parity = |key: &SecretKey| PublicKey::from_secret_key(key).serialize()[0];
@@ -55,7 +55,7 @@ impl Wallet {
         pieces.concat()
     }
 
-    /// The scriptSig of an input that spends an output of this form.
+    /// The scriptSig for spending an output of this form.
     fn unlock(&self, tx: &MutTx, input: usize, form: usize) -> Vec<u8> {
         match form {
             5 => return vec![1, 0x51],
@@ -84,7 +84,7 @@ fn input(prevout: OutPoint) -> MutInput {
     MutInput { prevout, script_sig: Vec::new(), sequence: u32::MAX, witness: Vec::new() }
 }
 
-/// A coinbase that pays to every form, odd and round amounts.
+/// A coinbase that pays to every form, with odd and round amounts.
 fn coinbase(wallet: &Wallet, height: u32) -> MutTx {
     let script_sig = match height {
         1..=16 => vec![0x50 + u8::try_from(height).unwrap(), 0],
@@ -96,7 +96,8 @@ fn coinbase(wallet: &Wallet, height: u32) -> MutTx {
     MutTx { version: 1, inputs: vec![MutInput { script_sig, ..input(OutPoint::NULL) }], outputs, lock_time: 0 }
 }
 
-/// Spends the outputs of a transaction, two in one and the rest one by one, and then what the first made once more, in the same block.
+/// Spends the outputs of a transaction, two of them together and the others one by one, and then spends the output of
+/// the first spend in the same block.
 fn spends(wallet: &Wallet, spent: &MutTx) -> Vec<MutTx> {
     let mut txs = Vec::new();
     let groups: [&[usize]; 6] = [&[0, 5], &[1], &[2], &[3], &[4], &[6]];
@@ -175,7 +176,7 @@ fn undo_records(bytes: &[u8], magic: [u8; 4]) -> Vec<(&[u8], &[u8])> {
     records
 }
 
-/// Our block and undo files hold the very bytes that Core's hold, and we read what Core wrote.
+/// Our block and undo files contain exactly the same bytes as Core's, and we can read Core's undo data.
 /// checklist: 94
 #[test]
 fn files_are_cores_byte_for_byte() {

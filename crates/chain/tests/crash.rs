@@ -1,5 +1,5 @@
-//! The block store on a disk that loses power, fills up and fails, at every operation: what was synced is there, what is named is whole, and the
-//! work goes on.
+//! The block store on a disk that loses power, fills up and fails, at every operation: synced data is present,
+//! everything indexed is complete, and work can continue.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -14,14 +14,14 @@ use lydian_primitives::{Block, BlockHash, Height};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Small, so that files change often.
+/// Small, so that a new file is started often.
 const FILE_SIZE_MAX: u64 = 2_000;
 
-/// What the last sync that returned stood for.
+/// The blocks covered by the last sync that returned.
 #[derive(Default, Clone)]
 struct Durable(HashSet<BlockHash>);
 
-/// The script: takes in every block that is not here, makes undo data where there is none; flushes and syncs now and then.
+/// The workload: stores every missing block and missing undo data, and flushes and syncs regularly.
 fn work(disk: &SimDisk, blocks: &[Block], durable: &mut Durable) -> Result<HeaderTree, ChainError> {
     let Opened { store, mut tree, .. } = BlockStore::open(Arc::new(disk.clone()), &layout(), &params())?;
     store.set_block_file_size_max(FILE_SIZE_MAX);
@@ -58,7 +58,7 @@ fn work(disk: &SimDisk, blocks: &[Block], durable: &mut Durable) -> Result<Heade
     Ok(tree)
 }
 
-/// Opens the store after a crash and compares it with what must be there.
+/// Opens the store after a crash and compares it with what must be present.
 fn check(disk: &SimDisk, blocks: &[Block], durable: &Durable) {
     let Opened { store, tree, .. } = BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).unwrap();
     for block in blocks {
@@ -78,7 +78,7 @@ fn check(disk: &SimDisk, blocks: &[Block], durable: &Durable) {
             assert!(node.block.is_some() && node.undo.is_some() && node.is_verified, "something synced is gone");
         }
     }
-    // Heights lead to hashes, all the way down.
+    // Every height leads to a block, down to the genesis block.
     let best = tree.best_header();
     for height in 0..=tree.height(best).0 {
         let id = tree.ancestor(best, Height(height)).unwrap();
@@ -87,7 +87,7 @@ fn check(disk: &SimDisk, blocks: &[Block], durable: &Durable) {
     }
 }
 
-/// After an undisturbed run everything is there, also for those who only read the block files.
+/// After an undisturbed run everything is present, also for a reader of the block files alone.
 fn check_complete(disk: &SimDisk, blocks: &[Block], tree: &HeaderTree) {
     let all = Durable(blocks.iter().map(Block::hash).collect());
     check(disk, blocks, &all);
@@ -109,7 +109,7 @@ fn in_order() -> Vec<Block> {
     blocks
 }
 
-/// Every operation of the script, every way to die in it, the process killed or power lost.
+/// Every operation of the workload and every kind of crash in it, followed by a kill or a power loss.
 /// checklist: 86, 87
 #[test]
 fn a_crash_at_every_operation() {
@@ -118,7 +118,7 @@ fn a_crash_at_every_operation() {
     work(&whole, &blocks, &mut Durable::default()).unwrap();
     let operations = whole.operation_count();
     assert!(operations > 60, "{operations}");
-    assert!(find_block_files(&whole, &layout().blocks).unwrap().len() > 3, "files are changed under way");
+    assert!(find_block_files(&whole, &layout().blocks).unwrap().len() > 3, "several files are used");
     for operation in 0..operations {
         for fault in [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter] {
             let disk = SimDisk::new(operation);
@@ -135,7 +135,7 @@ fn a_crash_at_every_operation() {
     }
 }
 
-/// Crash upon crash, in the recovery too.
+/// Repeated crashes, also during recovery.
 /// checklist: 86
 #[test]
 fn crashes_in_a_row() {
@@ -160,7 +160,7 @@ fn crashes_in_a_row() {
     }
 }
 
-/// A full or broken disk: an error, nothing taken any more, and everything as before once it is opened again.
+/// A full or broken disk: the operation fails, no more data is accepted, and after reopening everything is as before.
 /// checklist: 93
 #[test]
 fn errors_at_every_operation() {
@@ -184,7 +184,7 @@ fn errors_at_every_operation() {
     }
 }
 
-/// After a failed write nothing is taken until the store is opened again; what is there can be read.
+/// After a failed write nothing is accepted until the store is reopened; existing data can still be read.
 /// checklist: 93
 #[test]
 fn a_failed_store_takes_no_more() {
@@ -197,7 +197,7 @@ fn a_failed_store_takes_no_more() {
     assert!(matches!(store.append_block(blocks[1].as_bytes()), Err(ChainError::Disk(_))));
     let poisoned = |result: Result<(), ChainError>| {
         let text = result.unwrap_err().to_string();
-        assert!(text.starts_with("the block store takes no more after an error: d/blocks/blk00000.dat"), "{text}");
+        assert!(text.starts_with("the block store is unusable after an error: d/blocks/blk00000.dat"), "{text}");
     };
     poisoned(store.append_block(blocks[1].as_bytes()).map(|_| ()));
     poisoned(store.append_undo(position, &blocks[0].header().prev_block, &[0]).map(|_| ()));

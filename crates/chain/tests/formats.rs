@@ -1,4 +1,4 @@
-//! The examples printed in `docs/formats` are what the code reads and writes.
+//! The code reads and writes the examples printed in `docs/formats`.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -13,7 +13,7 @@ use lydian_chain::{BlockFiles, MAGICS, Prevout, find_block_files, parse_prevouts
 use lydian_primitives::{Amount, Height, hex, to_hex};
 use std::path::Path;
 
-/// The page, and the bytes of its block marked `hex NAME`.
+/// A page of the documentation. `example` returns the bytes of its block marked `hex NAME`.
 struct Page(String);
 
 impl Page {

@@ -1,4 +1,5 @@
-//! The index log when it is cut, damaged, of another network or from the future; and the examples of `docs/formats/index.md`.
+//! The index log when it is truncated, damaged, of another network or of a later version; and the examples of
+//! `docs/formats/index.md`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -23,7 +24,7 @@ fn open(disk: &SimDisk) -> Result<Opened, ChainError> {
     BlockStore::open(Arc::new(disk.clone()), &layout(), &params())
 }
 
-/// A store of some blocks, synced twice; the second time with one more. Gives the log, and how much of it the first sync covers.
+/// A store with some blocks that is synced twice, the second time with one more block. Returns the log.
 fn make(blocks: &[Block]) -> (SimDisk, Vec<u8>) {
     let disk = SimDisk::new(7);
     let Opened { store, mut tree, .. } = open(&disk).unwrap();
@@ -54,7 +55,7 @@ fn with_log(disk: &SimDisk, bytes: &[u8]) -> SimDisk {
     disk
 }
 
-/// Where the records of a log begin, and where the last ends.
+/// The offsets of a log's records, and the end of the last one.
 fn offsets(log: &[u8]) -> Vec<usize> {
     let mut records = Records::read(log, 0);
     let mut offsets = vec![0];
@@ -65,7 +66,7 @@ fn offsets(log: &[u8]) -> Vec<usize> {
     offsets
 }
 
-/// Cut at every byte: what is left of the log is taken, and every block whose bytes are there is found again.
+/// Truncated at every byte: the remaining log is used, and every block that is still in its file is found again.
 /// checklist: 87
 #[test]
 fn a_log_cut_anywhere_is_taken_up() {
@@ -88,12 +89,12 @@ fn a_log_cut_anywhere_is_taken_up() {
         }
         assert_eq!(tree.height(tree.best_candidate().unwrap()).0, 6);
         drop(store);
-        // And the next time there is nothing to say.
+        // The next opening has nothing to report.
         assert_eq!(open(&disk).unwrap().remarks, [], "{size}");
     }
 }
 
-/// A flipped bit in what was safe on the disk is damage and said to be; in the last record it costs nothing.
+/// A flipped bit in the durable part is reported as damage; in the last record it is harmless.
 /// checklist: 94
 #[test]
 fn a_flipped_bit_is_found() {
@@ -123,14 +124,14 @@ fn a_flipped_bit_is_found() {
     let disk = disk.kill();
     disk.flip(&self::log(), 100, 1).unwrap();
     let text = open(&disk).unwrap_err().to_string();
-    assert!(text.ends_with("the block index is damaged here; -reindex builds it anew"), "{text}");
+    assert!(text.ends_with("the block index is damaged here; -reindex rebuilds it"), "{text}");
 }
 
 fn head(version: u32, params: &Params) -> Vec<u8> {
     [&b"lydian index"[..], &version.to_le_bytes(), &params.magic, &params.genesis_hash.0].concat()
 }
 
-/// A log of these payloads.
+/// A log with these payloads.
 fn log_of(payloads: &[Vec<u8>]) -> Vec<u8> {
     let mut log = Vec::new();
     for (sequence, payload) in (0..).zip(payloads) {
@@ -139,7 +140,7 @@ fn log_of(payloads: &[Vec<u8>]) -> Vec<u8> {
     log
 }
 
-/// Said and refused before anything is touched.
+/// Reported as an error before anything is changed.
 /// checklist: 95
 #[test]
 fn a_later_version_is_refused() {
@@ -149,9 +150,9 @@ fn a_later_version_is_refused() {
     let before = disk.operation_count();
     assert_eq!(
         open(&disk).unwrap_err().to_string(),
-        "d/blocks/index/index.log: this data directory was written by a later version (format 2; this one knows up to 1)"
+        "d/blocks/index/index.log: this data directory was written by a later version (format 2; this version supports up to 1)"
     );
-    // Looking at the directories is all that was done.
+    // Only the directories were created and synced.
     assert_eq!(read_whole(&disk, &log(), 1000).unwrap().len(), 12 + 52 + 12 + 9);
     assert!(disk.operation_count() - before < 10);
 }
@@ -162,15 +163,15 @@ fn another_network_is_refused() {
     open(&disk).unwrap();
     let main = Params::new(Chain::Main);
     let error = BlockStore::open(Arc::new(disk.kill()), &layout(), &main).unwrap_err();
-    assert_eq!(error.to_string(), "d/blocks/index/index.log: this is of another network: regtest, not main");
-    // Without a log the block files tell.
+    assert_eq!(error.to_string(), "d/blocks/index/index.log: belongs to another network: regtest, not main");
+    // Without a log the block files reveal the network.
     let (disk, _) = make(&Maker::new().chain(2, 0));
     wipe_for_reindex(&disk, &layout()).unwrap();
     let error = BlockStore::open(Arc::new(disk), &layout(), &main).unwrap_err();
-    assert_eq!(error.to_string(), "d/blocks/blk00000.dat: this is of another network: regtest, not main");
+    assert_eq!(error.to_string(), "d/blocks/blk00000.dat: belongs to another network: regtest, not main");
 }
 
-/// Records that are whole by their checksum and make no sense: an error that names the record, never a panic.
+/// Records with a correct checksum but invalid content: an error that names the record, never a panic.
 #[test]
 fn contradictions_are_refused() {
     let block = Maker::new().block(params().genesis_hash, 0);
@@ -185,7 +186,7 @@ fn contradictions_are_refused() {
         open(&disk).unwrap();
         let offset =
             payloads[..payloads.len() - 1].iter().map(|payload| RECORD_HEAD_SIZE + payload.len()).sum::<usize>();
-        // Safe on the disk, so that it is not taken for what a crash left.
+        // Durable, so that it is not treated as remains of a crash.
         let size = payloads.iter().map(|payload| RECORD_HEAD_SIZE + payload.len()).sum::<usize>();
         let sequence = payloads.len() as u64;
         let synced = [&[11][..], &(size as u64).to_le_bytes(), &sequence.to_le_bytes()].concat();
@@ -194,34 +195,34 @@ fn contradictions_are_refused() {
             (Ok(_), None) => {}
             (Err(error), Some(expected)) => assert_eq!(
                 error.to_string(),
-                format!("d/blocks/index/index.log:{offset}: the block index {expected}; -reindex builds it anew")
+                format!("d/blocks/index/index.log:{offset}: the block index {expected}; -reindex rebuilds it")
             ),
             (result, expected) => panic!("{expected:?}: {result:?}"),
         }
     };
     let head = || head(1, &params());
     check(&[head(), header(1)], None);
-    // The same where nothing says that it was safe: the error names where the safe part ends.
+    // The same without a record that marks it as durable: the error names the end of the durable part.
     let disk = SimDisk::new(1);
     open(&disk).unwrap();
     let text = open(&with_log(&disk, &log_of(&[head(), header(2)]))).unwrap_err().to_string();
-    assert!(text.starts_with("d/blocks/index/index.log:64: the block index has a header out of its order"), "{text}");
-    check(&[b"lydian index".to_vec()], Some("does not begin as one"));
-    check(&[vec![7; 52]], Some("does not begin as one"));
+    assert!(text.starts_with("d/blocks/index/index.log:64: the block index has a header out of order"), "{text}");
+    check(&[b"lydian index".to_vec()], Some("does not start with its head"));
+    check(&[vec![7; 52]], Some("does not start with its head"));
     check(&[head(), vec![99]], Some("has an entry of an unknown kind"));
-    check(&[head(), header(1)[..80].to_vec()], Some("has an entry that is cut off"));
-    check(&[head(), header(2)], Some("has a header out of its order"));
-    check(&[head(), header(1), header(2)], Some("has a header out of its order"));
+    check(&[head(), header(1)[..80].to_vec()], Some("has a truncated entry"));
+    check(&[head(), header(2)], Some("has a header out of order"));
+    check(&[head(), header(1), header(2)], Some("has a header out of order"));
     for (tag, rest) in [(2, 16), (3, 16), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0)] {
-        check(&[head(), about(tag, 1, rest)], Some("names a block that it does not have"));
+        check(&[head(), about(tag, 1, rest)], Some("names an unknown block"));
         check(&[head(), header(1), about(tag, 1, rest)], None);
     }
-    check(&[head(), about(5, 0, 0)], Some("calls the genesis block invalid"));
-    check(&[head(), about(9, 0, 9)], Some("has an entry that is cut off"));
-    check(&[head(), about(9, 0, 11)], Some("has a path that is none"));
+    check(&[head(), about(5, 0, 0)], Some("marks the genesis block as invalid"));
+    check(&[head(), about(9, 0, 9)], Some("has a truncated entry"));
+    check(&[head(), about(9, 0, 11)], Some("has an invalid path"));
     let pruned = |file: u32| [&[10][..], &file.to_le_bytes()].concat();
     check(&[head(), pruned(FILE_NUMBER_MAX)], None);
-    check(&[head(), pruned(FILE_NUMBER_MAX + 1)], Some("has an impossible number of a file"));
+    check(&[head(), pruned(FILE_NUMBER_MAX + 1)], Some("has an impossible file number"));
     check(&[head(), header(1), undo_at((1 << 30) - 1)], None);
     check(&[head(), header(1), undo_at(1 << 30)], Some("has undo data at an impossible offset"));
 }
@@ -237,7 +238,7 @@ fn examples() -> (Vec<u8>, Block) {
     (["head", "entries", "synced"].map(block).concat(), Maker::new().block(params().genesis_hash, 1))
 }
 
-/// What the page prints is what is written, and reads back as the page says.
+/// The store writes exactly what the page prints, and reads it back as the page says.
 #[test]
 fn the_examples_of_the_page() {
     let (page, block) = examples();
@@ -252,7 +253,7 @@ fn the_examples_of_the_page() {
     assert!(node.is_verified && !node.is_invalid);
 }
 
-/// A log that is larger than what is read at once, with a record that is.
+/// A log larger than the size that is read at once, with a record that is also larger.
 #[test]
 fn long_logs_are_read_piece_by_piece() {
     let disk = SimDisk::new(1);

@@ -1,4 +1,4 @@
-//! What the first pass says of whole and of damaged files.
+//! The results of the first pass for intact and damaged files.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -9,13 +9,13 @@ use lydian_chain::{BlockFile, BlockFiles, Obfuscation, ReadError, find_block_fil
 use lydian_primitives::{BlockHash, Height};
 use std::path::Path;
 
-/// Records of a chain of three blocks, and its genesis hash.
+/// The records of a chain of three blocks, and its genesis hash.
 fn three() -> (BlockHash, Vec<Vec<u8>>) {
     let blocks = chain(1, 3);
     (blocks[0].0, blocks.iter().map(|(_, bytes)| record(MAIN, bytes)).collect())
 }
 
-/// Joins the parts into one file: how many blocks are found and what is said.
+/// Scans the concatenated parts as one file and compares the number of blocks and the remarks.
 fn check(parts: &[&[u8]], genesis: BlockHash, blocks: usize, expected: &[&str]) {
     let (index, ordered) = scan(&[&parts.concat()], genesis);
     let missing = ordered.missing_parents.iter().map(ToString::to_string);
@@ -27,7 +27,7 @@ fn check(parts: &[&[u8]], genesis: BlockHash, blocks: usize, expected: &[&str]) 
 fn whole_files_say_nothing() {
     let (genesis, r) = three();
     check(&[&r[0], &r[1], &r[2]], genesis, 3, &[]);
-    // Core allocates files in pieces: zeros at the end are normal.
+    // Core allocates files in chunks, so zeros at the end are normal.
     check(&[&r[0], &r[1], &r[2], &[0; 1000]], genesis, 3, &[]);
     check(&[&[0; 16]], genesis, 0, &[]);
 }
@@ -40,10 +40,10 @@ fn foreign_bytes_are_skipped_and_named() {
     check(&[&r[0], &[0; 7], &r[1], &r[2]], genesis, 3, &["a:89: 7 zero bytes between two blocks were skipped"]);
     let tail = "a:267: 3 bytes that belong to no block were skipped (they begin with 010203)";
     check(&[&r[0], &r[1], &r[2], &[1, 2, 3]], genesis, 3, &[tail]);
-    // The begin of a magic just before a magic.
+    // The start of a magic directly before a complete magic.
     let begin = "a:89: 3 bytes that belong to no block were skipped (they begin with f9beb4)";
     check(&[&r[0], &MAIN[..3], &r[1], &r[2]], genesis, 3, &[begin]);
-    // A gap longer than what is read at once, with the next record across the seam.
+    // A gap longer than the size that is read at once, with the next record across the boundary.
     for size in 262_130..262_150 {
         let (index, ordered) = scan(&[&[&r[0][..], &vec![9; size], &r[1], &r[2]].concat()], genesis);
         assert_eq!((ordered.blocks.len(), index.remarks.len()), (3, 1), "gap of {size}");
@@ -115,7 +115,7 @@ fn order_is_by_height_whatever_the_files_say() {
     assert_eq!(order[3], (2, side), "equal heights in file order");
     assert_eq!(order[4..], expected[3..]);
 
-    // The genesis block itself need not be there.
+    // The genesis block itself may be missing.
     let (_, ordered) = scan(&[&[&records[2][..], &records[1]].concat()], blocks[0].0);
     assert_eq!(ordered.blocks.iter().map(|placed| placed.height).collect::<Vec<_>>(), [Height(1), Height(2)]);
 }
@@ -124,7 +124,7 @@ fn order_is_by_height_whatever_the_files_say() {
 fn duplicates_and_missing_parents_are_named_with_file_and_offset() {
     let blocks = chain(1, 5);
     let r: Vec<_> = blocks.iter().map(|(_, bytes)| record(MAIN, bytes)).collect();
-    let twice = format!("a:186: block {} is here once more; it is at a:97 already", blocks[1].0);
+    let twice = format!("a:186: block {} is a duplicate of the one at a:97", blocks[1].0);
     check(&[&r[0], &r[1], &r[1], &r[2]], blocks[0].0, 4, &[&twice]);
     let missing = format!(
         "a:97: block {} names parent {}, which is in none of the files; it and the 2 blocks that follow from it were not verified",
@@ -210,8 +210,8 @@ fn directories_are_read_in_the_order_of_core_with_its_key() {
         bytes
     };
     let xor = [0xd1, 0x0e, 0x33, 0x47, 0x55, 0x60, 0x7f, 0x88];
-    // The story: Core allocates files in pieces and applies its key to what it writes, not to what it allocates. Zeros on the disk
-    // at the end of a real file were told as 16 MiB of foreign bytes.
+    // Regression test: Core allocates files in chunks and applies its key only to what it writes, not to what it
+    // allocates. Zeros on disk at the end of a real file were reported as 16 MiB of foreign bytes.
     let first = [hide(&[&r[0][..], &r[1]].concat()), vec![0; 300_000]].concat();
     let second = hide(&[&r[2][..], &[0; 30]].concat());
     let disk = MemoryDisk::with(&[
@@ -241,9 +241,9 @@ fn directories_are_read_in_the_order_of_core_with_its_key() {
     }
     let error = |path: &str| find_block_files(&disk, Path::new(path)).unwrap_err().to_string();
     assert_eq!(error("bad"), "bad/xor.dat: the key has 7 bytes, not 8");
-    assert_eq!(error("none"), "none: there are no block files here (blk*.dat, *.blk, *.blk.zst)");
+    assert_eq!(error("none"), "none: no block files found (blk*.dat, *.blk, *.blk.zst)");
     assert_eq!(error("missing"), "missing: there is no such file or directory");
-    // Core applies its key to its own files only.
+    // Core's key applies only to Core's own files.
     assert_eq!(find_block_files(&disk, Path::new("outside")).unwrap()[0].key, Obfuscation::NONE);
 }
 
@@ -257,7 +257,7 @@ fn damaged_records_are_named_when_they_are_read() {
     let index = files.scan(MAIN, &mut |_, _| {}).unwrap();
     let read = files.read(&index.records[0]).unwrap();
     assert_eq!(read.block.hash(), hash);
-    let sentence = format!("a:89: 3 bytes behind the last transaction of block {hash} were skipped");
+    let sentence = format!("a:89: 3 bytes after the last transaction of block {hash} were skipped");
     assert_eq!(read.remark.unwrap().to_string(), sentence);
 
     bytes[80] = 1;

@@ -1,4 +1,4 @@
-//! The block store on the simulated disk: what was appended is read back, before and after a restart.
+//! The block store on the simulated disk: appended data is read back, before and after a restart.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -19,12 +19,12 @@ fn open(disk: &SimDisk) -> Opened {
     BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).unwrap()
 }
 
-/// The second of the two records that a sync writes is not safe itself, and need not be.
+/// A torn second record of a sync. It need not be durable.
 fn is_tear(remark: &StoreRemark) -> bool {
     matches!(remark, StoreRemark::TornIndex { size: 1..=29, .. })
 }
 
-/// Takes a block in as the engine does.
+/// Stores a block like the engine does.
 fn take(store: &BlockStore, tree: &mut HeaderTree, block: &Block) -> NodeId {
     let count = tree.len();
     let id = tree.accept_header(block.header(), i64::MAX / 2, &params()).unwrap();
@@ -74,7 +74,7 @@ fn blocks_and_undo_return_after_a_restart() {
     assert!(disk.list(&layout().blocks).unwrap().len() >= 3);
 }
 
-/// A store with a chain of so many blocks, all connected, synced; three blocks a file.
+/// A synced store with a chain of `length` connected blocks, three per file.
 fn long_store(disk: &SimDisk, length: usize) -> (BlockStore, HeaderTree, Vec<Block>) {
     let Opened { store, mut tree, .. } = open(disk);
     store.set_block_file_size_max(3 * 200);
@@ -95,7 +95,8 @@ fn own_files(disk: &SimDisk) -> usize {
     disk.list(&layout().blocks).unwrap().iter().filter(|(path, _)| path.to_string_lossy().ends_with(".dat")).count() - 1
 }
 
-/// Nothing of the last 288 blocks below the durable tip goes, whatever is asked for, and what goes is gone after a restart.
+/// None of the last 288 blocks below the durable tip is removed, whatever is requested, and removed files stay removed
+/// after a restart.
 /// checklist: 89
 /// limit: BLOCKS_TO_KEEP_MIN at
 /// limit: BLOCKS_TO_KEEP_MIN above
@@ -112,7 +113,7 @@ fn pruning_stays_below_the_durable_tip() {
         u32::try_from(tree.ids().skip(1).filter(|id| tree.node(*id).block.unwrap().file == 0).count()).unwrap();
     assert!(per_file > 1);
     let all = Height(u32::MAX);
-    // The first file's last block is 288 below the tip, which is still kept; one more block and it goes.
+    // The last block of the first file is 288 below the tip and is still kept; with one more block the file is removed.
     for durable in [0, 287, 288, 288 + per_file] {
         assert_eq!(store.prune(&mut tree, all, 0, Height(durable)).unwrap().files, 0, "{durable}");
     }
@@ -122,7 +123,7 @@ fn pruning_stays_below_the_durable_tip() {
     assert!(pruned.bytes > 0 && pruned.bytes_left > 0);
     assert_eq!(own_files(&disk), files - 2);
     assert!(!held(&tree, per_file) && held(&tree, per_file + 1));
-    // The durable tip counts, not the tip: with the tip's own height more would go.
+    // The durable tip counts, not the tip: with the tip's own height more would be removed.
     assert!(store.prune(&mut tree, Height(per_file + 2), 0, Height(300)).unwrap().files == 0, "kept as asked");
     assert!(store.prune(&mut tree, all, pruned.bytes_left, Height(300)).unwrap().files == 0, "enough is free");
     assert!(store.prune(&mut tree, all, 0, Height(300)).unwrap().files > 0);
@@ -138,12 +139,12 @@ fn pruning_stays_below_the_durable_tip() {
     assert!((12..=300).all(|height| held(&tree, height)) && !held(&tree, 9));
     let pruned = tree.node(tree.active(Height(1)).unwrap());
     assert_eq!(pruned.block, None);
-    // The number of a file that is gone is not given again.
+    // The number of a removed file is not reused.
     let position = store.append_block(blocks[0].as_bytes()).unwrap();
     assert!(position.file > 90, "{position:?}");
 }
 
-/// Power lost at any moment of pruning: a file is there with its positions, or neither.
+/// Power loss at any moment of pruning: either a file and its positions are present, or neither.
 /// checklist: 86, 89
 #[test]
 fn a_crash_while_pruning() {
@@ -183,7 +184,7 @@ fn a_crash_while_pruning() {
     }
 }
 
-/// Files of others are read where they lie, remembered, and never written to or removed; only our undo data of them is.
+/// Foreign files are read in place, remembered, and never written to or removed; only our undo data for them is.
 #[test]
 fn adopted_files() {
     let disk = SimDisk::new(5);
@@ -210,7 +211,7 @@ fn adopted_files() {
         ]);
         tree.push_active(id);
     }
-    // Our own blocks go to a number of their own.
+    // Our own blocks go to a file with another number.
     let own = store.append_block(Maker::new().block(blocks[0].hash(), 3).as_bytes()).unwrap();
     assert_ne!(own.file, numbers[0]);
     store.sync().unwrap();
@@ -241,7 +242,7 @@ fn long_paths() {
     assert_eq!(open(&disk.kill()).store.file(numbers[0]), Some(file(PATH_SIZE_MAX)));
 }
 
-/// A reindex keeps every block, says that it is under way until it is finished, and is taken up wherever it stopped.
+/// A reindex keeps every block, is reported as in progress until it is finished, and is resumed wherever it stopped.
 /// checklist: 91
 #[test]
 fn a_reindex_that_is_interrupted_is_taken_up() {
@@ -259,7 +260,7 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
     };
     let before = block_files(&disk);
     let base = disk.kill();
-    // All of it: wipe, rebuild, finish.
+    // The complete reindex: wipe, rebuild, finish.
     let reindex = |disk: &SimDisk, is_wiped: bool| -> Result<(), ChainError> {
         if !is_wiped {
             wipe_for_reindex(disk, &layout())?;
@@ -269,7 +270,7 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
             seen.push((path.to_owned(), count));
         })?;
         if opened.is_reindexing {
-            assert_eq!(seen.len(), before.len(), "each file is told");
+            assert_eq!(seen.len(), before.len(), "progress is called for each file");
             assert!(opened.tree.ids().all(|id| opened.tree.node(id).undo.is_none()));
             opened.store.finish_reindex()?;
         }
@@ -287,7 +288,7 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
             for survivor in [disk.kill(), disk.power_loss(1), disk.power_loss(2)] {
                 assert_eq!(block_files(&survivor), before, "block files are never touched");
                 let Opened { store, tree, is_reindexing, .. } = open(&survivor);
-                // Not begun, under way, or finished: whatever it is, every block is known.
+                // Not started, in progress, or finished: in each case every block is known.
                 let has_undo = tree.ids().skip(1).all(|id| tree.node(id).undo.is_some());
                 assert!(is_reindexing || has_undo || is_done || operation + 2 >= operations, "{operation} {fault:?}");
                 assert!(!(is_reindexing && has_undo), "{operation}: undo data that is not there");
@@ -305,8 +306,8 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
     }
 }
 
-/// Without the index log nothing is opened, as in Core, until a reindex is asked for; then blocks that lie before their
-/// parents in the files are found however often the search is interrupted.
+/// Without the index log the store does not open, as in Core, until a reindex is requested. Then blocks that precede
+/// their parents in the files are found however often the scan is interrupted.
 /// checklist: 91
 #[test]
 fn a_lost_log_is_rebuilt_from_files_in_any_order() {
@@ -340,8 +341,8 @@ fn a_lost_log_is_rebuilt_from_files_in_any_order() {
     }
 }
 
-/// The story: `-blocksdir` on the directory of Bitcoin Core deleted its undo files, wrote others in their place,
-/// appended to its last block file, and exited with 0.
+/// Regression test: with `-blocksdir` on Bitcoin Core's directory, the node deleted Core's undo files, wrote its own in
+/// their place, appended to Core's last block file, and exited with 0.
 #[test]
 fn a_directory_of_another_program_is_left_alone() {
     let of_core = SimDisk::new(5);
@@ -374,8 +375,8 @@ fn a_directory_of_another_program_is_left_alone() {
     }
 }
 
-/// The story: a file with the name of a block file that was put beside ours, and of which no block could be read with
-/// our key, was removed at the next start.
+/// Regression test: a block file from elsewhere in our directory, of which no block could be read with our key, was
+/// removed at the next start.
 #[test]
 fn a_block_file_put_beside_ours_stays() {
     let disk = SimDisk::new(5);
@@ -398,9 +399,9 @@ fn a_block_file_put_beside_ours_stays() {
     }
 }
 
-/// The story: handles of block and undo files stayed open, so that files that were renamed or deleted under the running
-/// node were read as if nothing had happened, and blocks were appended to files without a name: after the next start
-/// they were gone. Core opens files for each read and each write.
+/// Regression test: block and undo files stayed open, so files that were renamed or deleted while the node was running
+/// were still read without an error, and blocks were appended to files without a name and were lost at the next start.
+/// Core opens files for each read and each write.
 #[test]
 fn files_that_lose_their_names_are_noticed() {
     let disk = SimDisk::new(5);
@@ -419,7 +420,7 @@ fn files_that_lose_their_names_are_noticed() {
     assert!(matches!(read_undo(4), Err(ChainError::UndoMissing { .. })));
     assert!(read(1).is_ok() && read_undo(1).is_ok(), "the other files are read on");
 
-    // What comes next goes to files that have names.
+    // New data goes to files that have names.
     let block = Maker::new().block(blocks[3].hash(), 1);
     let position = store.append_block(block.as_bytes()).unwrap();
     assert!(position.file > last);
@@ -438,8 +439,8 @@ fn files_that_lose_their_names_are_noticed() {
     }
 }
 
-/// The story: with another `xor.dat` no block was found where the index had it; `-reindex`, which the error asked for,
-/// then made an empty chain of all the block files, and the next block cut the last of them to nothing.
+/// Regression test: with another `xor.dat` no block was found at its indexed position; `-reindex`, which the error
+/// suggested, then built an empty chain, and the next block truncated the last block file to nothing.
 #[test]
 fn a_key_that_is_lost_or_damaged_costs_no_block() {
     let disk = SimDisk::new(5);
@@ -462,7 +463,7 @@ fn a_key_that_is_lost_or_damaged_costs_no_block() {
         damaged.flip(&key, at, 4).unwrap();
         assert_eq!(open(&damaged).tree.len(), 10, "every block is where it was");
     }
-    // Files of a directory that never had a key.
+    // The files of a directory that never had a key.
     let bare = SimDisk::new(5);
     let plain = Layout { new_key: [0; 8], ..layout() };
     let Opened { store, mut tree, .. } = BlockStore::open(Arc::new(bare.clone()), &plain, &params()).unwrap();
@@ -473,7 +474,7 @@ fn a_key_that_is_lost_or_damaged_costs_no_block() {
     assert_eq!(open(&bare).tree.len(), 2);
 }
 
-/// The index log cannot be removed from under the store without an error, and a reindex brings everything back.
+/// If the index log is removed while the store is open, the next sync fails; a reindex restores everything.
 #[test]
 fn an_index_log_that_is_removed_meanwhile_is_an_error() {
     let disk = SimDisk::new(5);
@@ -489,7 +490,7 @@ fn an_index_log_that_is_removed_meanwhile_is_an_error() {
     assert_eq!(open(&disk).tree.len(), 6);
 }
 
-/// Undo data that is damaged, cut off or not there is an error that names file and offset.
+/// Damaged, truncated or missing undo data is an error that names file and offset.
 /// checklist: 94
 #[test]
 fn damaged_undo_data_is_named() {
@@ -523,7 +524,7 @@ fn damaged_undo_data_is_named() {
     assert_eq!(fault(&store, UndoPosition { size: position.size - 1, ..position }), UndoFault::Frame);
     let text = store.read_undo(position, &block.hash()).unwrap_err().to_string();
     let offset = position.offset;
-    assert_eq!(text, format!("d/blocks/rev00000.dat:{offset}: the undo data is damaged: its checksum differs"));
+    assert_eq!(text, format!("d/blocks/rev00000.dat:{offset}: the undo data is damaged: wrong checksum"));
     for at in position.offset - 8..position.offset + u64::from(position.size) + 32 {
         let disk = disk.kill();
         disk.flip(&path, at, 0x10).unwrap();
@@ -538,7 +539,7 @@ fn damaged_undo_data_is_named() {
     let missing = UndoPosition { file: 77, ..position };
     assert_eq!(
         store.read_undo(missing, &prev_hash).unwrap_err().to_string(),
-        format!("d/blocks/rev00077.dat:{offset}: the undo data is missing: there is no such file")
+        format!("d/blocks/rev00077.dat:{offset}: the undo data is missing: no such file")
     );
 }
 
@@ -555,7 +556,7 @@ fn undo_data_of_an_impossible_size() {
     assert!(matches!(read(UNDO_SIZE_MAX + 1), Err(ChainError::UndoDamaged { fault: UndoFault::Frame, .. })));
 }
 
-/// Own files that were cut or taken away are told; the blocks stay known, and reading one is an error.
+/// Truncated or removed files of our own are reported; their blocks stay known, and reading one is an error.
 /// checklist: 91
 #[test]
 fn missing_bytes_are_reported() {
@@ -568,16 +569,16 @@ fn missing_bytes_are_reported() {
     let Opened { store, tree, remarks, .. } = open(&disk.kill());
     let texts: Vec<_> = remarks.iter().map(ToString::to_string).collect();
     assert_eq!(texts.len(), 2, "{texts:?}");
-    assert!(texts[0].starts_with("d/blocks/blk00001.dat: the file has 0 bytes, and blocks are known up to byte"));
+    assert!(texts[0].starts_with("d/blocks/blk00001.dat: the file has 0 bytes, but the index has blocks up to byte"));
     assert!(texts[1].starts_with("d/blocks/blk00000.dat: the file has 20 bytes"), "{texts:?}");
     assert_eq!(tree.len(), 10);
     assert!(matches!(store.read_block(position), Err(ChainError::Disk(_))));
     assert!(store.read_block(BlockPosition { file: 1, ..position }).is_err());
     let unknown = store.read_block(BlockPosition { file: 99, ..position }).unwrap_err();
-    assert_eq!(unknown.to_string(), "the block index names file 99, which is not known");
+    assert_eq!(unknown.to_string(), "the block index names the unknown file 99");
 }
 
-/// Appends, reads, records and syncs from several threads at once.
+/// Appends, reads and syncs from several threads at once.
 #[test]
 fn threads_may_do_everything_at_once() {
     let disk = SimDisk::new(5);

@@ -1,4 +1,4 @@
-//! Properties of reading any bytes: no panic, every byte accounted for, every problem a sentence.
+//! Properties of reading arbitrary bytes: no panic, every byte accounted for, and a sentence for every problem.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -9,7 +9,7 @@ use lydian_primitives::{Amount, Height};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Pieces of which noise is made: the closer to a real file, the deeper it gets.
+/// The building blocks of noise: the more it resembles a real file, the deeper the code under test is reached.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let blocks: Vec<_> = chain(1, 6).into_iter().map(|(_, bytes)| record(MAIN, &bytes)).collect();
     prop_oneof![
@@ -23,7 +23,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A file of such pieces, with bits flipped and its end cut off.
+/// A file of such pieces, with flipped bits and possibly a truncated end.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let bytes = vec(piece(), 0..12).prop_map(|pieces| pieces.concat());
     (bytes, vec((any::<prop::sample::Index>(), 0u8..8), 0..4), any::<prop::sample::Index>(), any::<bool>()).prop_map(
@@ -42,7 +42,8 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Offsets of records as Core's `LoadExternalBlockFile` finds them, written down straight from its loop over single bytes.
+/// The offsets of the records that Core's `LoadExternalBlockFile` finds, by a direct translation of its byte-by-byte
+/// loop.
 fn plain_twin(bytes: &[u8]) -> Vec<u64> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -78,9 +79,9 @@ proptest! {
             prop_assert!(text.starts_with("a:") && !text.contains('\n'), "{}", text);
             prop_assert!(remark.offset < bytes.len() as u64);
         }
-        // Every record is in the order or waits for a parent, and parents come first.
+        // Every record is ordered or waits for a parent, and parents come first.
         let waiting: usize = ordered.missing_parents.iter().map(|missing| 1 + missing.descendants).sum();
-        let copies = index.remarks.iter().filter(|remark| remark.to_string().contains("once more")).count();
+        let copies = index.remarks.iter().filter(|remark| remark.to_string().contains("a duplicate of")).count();
         prop_assert!(ordered.blocks.len() + waiting <= index.records.len());
         prop_assert!(ordered.blocks.len() + waiting + copies >= index.records.len());
         for (at, placed) in ordered.blocks.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! [`IndexEntry`]: what the index log says (`docs/formats/index.md`). Input: entries, or the payload of a record. Output: bytes, or entries.
-//! Total on any bytes.
+//! [`IndexEntry`]: the entries of the index log (`docs/formats/index.md`). Input: entries, or the payload of a record.
+//! Output: bytes, or entries. Accepts any bytes.
 
 use crate::limits::{FILE_NUMBER_MAX, PATH_SIZE_MAX, UNDO_FILE_SIZE_MAX};
 use crate::obfuscation::Obfuscation;
@@ -8,43 +8,44 @@ use crate::tree::NodeId;
 use lydian_primitives::{Header, ParseError, ParseErrorKind, Reader};
 use std::path::PathBuf;
 
-/// One thing that became known.
+/// An event in the index log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IndexEntry {
-    /// A header was entered, with this id. Ids follow each other.
+    /// A header was added with this id. Ids are consecutive.
     Header { id: NodeId, header: Header },
-    /// The block is here.
+    /// The block is stored.
     Block { id: NodeId, position: BlockPosition },
-    /// Its undo data is here.
+    /// Its undo data is stored.
     Undo { id: NodeId, position: UndoPosition },
-    /// Its scripts succeeded.
+    /// Its scripts were verified.
     Verified { id: NodeId },
-    /// It, and what stands on it, is invalid.
+    /// The block and its descendants are invalid.
     Invalid { id: NodeId },
-    /// The mark was taken off it, its ancestors and descendants.
+    /// The block, its ancestors and its descendants are no longer marked invalid.
     Reconsidered { id: NodeId },
-    /// The block is no longer here.
+    /// The block is no longer stored.
     BlockCleared { id: NodeId },
-    /// The undo data is no longer here.
+    /// The undo data is no longer stored.
     UndoCleared { id: NodeId },
 }
 
-/// What a record of the log holds beside [`IndexEntry`].
+/// The items of a log record, including those that are not an [`IndexEntry`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LogItem {
     Entry(IndexEntry),
-    /// A block file that lies anywhere.
+    /// A block file at any path.
     File {
         file: u32,
         path: PathBuf,
         key: Obfuscation,
         is_external: bool,
     },
-    /// The block and undo file of this number are to be gone.
+    /// The block and undo files with this number are to be removed.
     FilePruned {
         file: u32,
     },
-    /// The log up to this offset, and everything it names, is safe on the disk. Alone in its record, whose sequence number it repeats.
+    /// The log up to this offset, and everything it names, is durable. The only item in its record; it repeats the
+    /// record's sequence number.
     Synced {
         offset: u64,
         sequence: u64,
@@ -63,7 +64,7 @@ const FILE: u8 = 9;
 const FILE_PRUNED: u8 = 10;
 const SYNCED: u8 = 11;
 
-/// Bytes of a record's payload that holds [`LogItem::Synced`].
+/// Payload size of a record with a [`LogItem::Synced`].
 pub(crate) const SYNCED_SIZE: usize = 17;
 
 impl LogItem {
@@ -125,7 +126,7 @@ impl LogItem {
     }
 }
 
-/// Why a payload, whole by its checksum, is none.
+/// The reason why a payload with a correct checksum is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LogItemError {
     UnknownTag,
@@ -140,9 +141,9 @@ impl LogItemError {
         match self {
             LogItemError::UnknownTag => "has an entry of an unknown kind",
             LogItemError::UndoOffset => "has undo data at an impossible offset",
-            LogItemError::FileNumber => "has an impossible number of a file",
-            LogItemError::Path => "has a path that is none",
-            LogItemError::Parse(_) => "has an entry that is cut off",
+            LogItemError::FileNumber => "has an impossible file number",
+            LogItemError::Path => "has an invalid path",
+            LogItemError::Parse(_) => "has a truncated entry",
         }
     }
 }

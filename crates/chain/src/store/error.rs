@@ -1,4 +1,5 @@
-//! [`ChainError`]: why the block store could not do what it was asked. Its text is one sentence with file and offset.
+//! [`ChainError`]: the reason why an operation on the block store failed. Its text is one sentence with file and
+//! offset.
 
 use crate::error::ReadError;
 use crate::owner::OwnerError;
@@ -7,35 +8,35 @@ use lydian_primitives::{ParseError, to_hex};
 use std::fmt;
 use std::path::PathBuf;
 
-/// An operating error of the block store; never a verdict on a block.
+/// An operational error of the block store, never a verdict on a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainError {
     Disk(DiskError),
     Read(ReadError),
-    /// An earlier write or sync failed; the store must be opened again.
+    /// An earlier write or sync failed; the store must be reopened.
     Poisoned {
         first: Box<ChainError>,
     },
-    /// The directory of blocks is another program's.
+    /// The blocks directory belongs to another program.
     Owner(OwnerError),
-    /// There are block files of ours and no index log.
+    /// Block files of ours exist, but the index log is missing.
     IndexMissing {
         path: PathBuf,
     },
-    /// There is no `xor.dat`, and the block files are not those of a directory without one.
+    /// `xor.dat` is missing, and the block files are obfuscated.
     KeyMissing {
         path: PathBuf,
     },
-    /// With the key in `xor.dat` no block is where the index has it.
+    /// With the key in `xor.dat` no block is found at its indexed position.
     KeyDiffers {
         path: PathBuf,
     },
-    /// A record of the index log is damaged, and later ones that were safe on the disk are not.
+    /// A record of the index log is damaged although a later record shows that it was durable.
     IndexDamaged {
         path: PathBuf,
         offset: u64,
     },
-    /// A whole record of the index log says what cannot be.
+    /// A record of the index log has a correct checksum but contradictory content.
     IndexContradiction {
         path: PathBuf,
         offset: u64,
@@ -47,13 +48,13 @@ pub enum ChainError {
         found: u32,
         known: u32,
     },
-    /// The index log, or a block file, is of another network.
+    /// The index log, or a block file, belongs to another network.
     OtherNetwork {
         path: PathBuf,
         found: String,
         expected: &'static str,
     },
-    /// A position names a file that the store does not know.
+    /// A position names an unknown file.
     UnknownFile {
         file: u32,
     },
@@ -63,25 +64,25 @@ pub enum ChainError {
         offset: u64,
         fault: UndoFault,
     },
-    /// The undo file of a position is not there.
+    /// The undo file of a position is missing.
     UndoMissing {
         path: PathBuf,
         offset: u64,
     },
-    /// A path too long for the index log.
+    /// The path is too long for the index log.
     PathTooLong {
         path: PathBuf,
     },
 }
 
-/// What is wrong with undo data.
+/// The fault of damaged undo data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UndoFault {
-    /// No magic and size of this chain and record in front of it.
+    /// The bytes before it are not the magic of this chain and the size of this record.
     Frame,
     Checksum,
     Parse(ParseError),
-    /// It has not a coin for each input of the block.
+    /// It does not have one coin for each input of the block.
     OtherBlock,
 }
 
@@ -119,7 +120,7 @@ impl fmt::Display for ChainError {
             ),
             ChainError::KeyMissing { path } => write!(
                 f,
-                "{}: there is no such file; restore it from a copy: without it the blocks in this directory cannot be read",
+                "{}: the file is missing; restore it from a copy: without it the blocks in this directory cannot be read",
                 path.display()
             ),
             ChainError::KeyDiffers { path } => write!(
@@ -127,37 +128,37 @@ impl fmt::Display for ChainError {
                 "{}: the block files cannot be read with this key; restore the file from a copy, or remove the block files to download them again",
                 path.display()
             ),
-            ChainError::Poisoned { first } => write!(f, "the block store takes no more after an error: {first}"),
+            ChainError::Poisoned { first } => write!(f, "the block store is unusable after an error: {first}"),
             ChainError::IndexDamaged { path, offset } => {
-                write!(f, "{}:{offset}: the block index is damaged here; -reindex builds it anew", path.display())
+                write!(f, "{}:{offset}: the block index is damaged here; -reindex rebuilds it", path.display())
             }
             ChainError::IndexContradiction { path, offset, reason } => {
-                write!(f, "{}:{offset}: the block index {reason}; -reindex builds it anew", path.display())
+                write!(f, "{}:{offset}: the block index {reason}; -reindex rebuilds it", path.display())
             }
             ChainError::NewerVersion { path, found, known } => write!(
                 f,
-                "{}: this data directory was written by a later version (format {found}; this one knows up to {known})",
+                "{}: this data directory was written by a later version (format {found}; this version supports up to {known})",
                 path.display()
             ),
             ChainError::OtherNetwork { path, found, expected } => {
-                write!(f, "{}: this is of another network: {found}, not {expected}", path.display())
+                write!(f, "{}: belongs to another network: {found}, not {expected}", path.display())
             }
-            ChainError::UnknownFile { file } => write!(f, "the block index names file {file}, which is not known"),
+            ChainError::UnknownFile { file } => write!(f, "the block index names the unknown file {file}"),
             ChainError::UndoDamaged { path, offset, fault } => {
                 write!(f, "{}:{offset}: the undo data is damaged: ", path.display())?;
                 match fault {
-                    UndoFault::Frame => f.write_str("there is no record of this chain and size"),
-                    UndoFault::Checksum => f.write_str("its checksum differs"),
+                    UndoFault::Frame => f.write_str("no record of this chain and size"),
+                    UndoFault::Checksum => f.write_str("wrong checksum"),
                     UndoFault::Parse(error) => write!(f, "{error}"),
-                    UndoFault::OtherBlock => f.write_str("it does not fit the inputs of its block"),
+                    UndoFault::OtherBlock => f.write_str("it does not match the inputs of its block"),
                 }
             }
             ChainError::UndoMissing { path, offset } => {
-                write!(f, "{}:{offset}: the undo data is missing: there is no such file", path.display())
+                write!(f, "{}:{offset}: the undo data is missing: no such file", path.display())
             }
             ChainError::PathTooLong { path } => {
                 let size = crate::limits::PATH_SIZE_MAX;
-                write!(f, "{}: a path of more than {size} bytes", path.display())
+                write!(f, "{}: the path has more than {size} bytes", path.display())
             }
         }
     }
@@ -165,7 +166,7 @@ impl fmt::Display for ChainError {
 
 impl std::error::Error for ChainError {}
 
-/// A network by its magic, for a message.
+/// The name of a network by its magic, for messages.
 pub(super) fn network_name(magic: [u8; 4]) -> String {
     crate::magic_name(magic).map_or_else(|| format!("magic {}", to_hex(&magic)), str::to_owned)
 }

@@ -1,7 +1,8 @@
-//! The files of the store by number, and those of them that are open for reading. Input: positions. Output: bytes, without their obfuscation.
+//! The store's files by number, some of them open for reading. Input: positions. Output: bytes without obfuscation.
 //!
-//! Own files are `blk?????.dat` and `rev?????.dat`, both named by their number; adopted files lie anywhere, and only their undo data is ours.
-//! At most [`OPEN_READERS_MAX`] files are open at once, of `.zst` files (whose whole content is in memory) [`OPEN_FILES_MAX`].
+//! Our own files are `blk?????.dat` and `rev?????.dat`, both named by their number. Adopted files have any path, and
+//! only their undo data is ours. At most [`OPEN_READERS_MAX`] files are open at once, and at most [`OPEN_FILES_MAX`]
+//! `.zst` files, whose entire content is in memory.
 
 use super::error::ChainError;
 use crate::files::BlockFile;
@@ -12,31 +13,31 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// The files that the store writes beside the index.
+/// The files that the store writes, except the index.
 pub const BLOCKS_FILES: &[OwnFile] = &[
     OwnFile { name: "blk#.dat", proof: Proof::Directory },
     OwnFile { name: "rev#.dat", proof: Proof::Directory },
     OwnFile { name: KEY_FILE, proof: Proof::Directory },
 ];
 
-/// The key of the files.
+/// The file with the obfuscation key.
 pub(super) const KEY_FILE: &str = "xor.dat";
 
 /// The files of the index.
 pub const INDEX_FILES: &[OwnFile] =
     &[OwnFile { name: "index.log", proof: Proof::Directory }, OwnFile { name: "reindex", proof: Proof::Directory }];
 
-/// The directory of blocks, which [`crate::owner`] found to be ours.
+/// The blocks directory, which [`crate::owner`] has found to be ours.
 pub(super) fn own_blocks(blocks: &Path) -> OwnDir {
     OwnDir::new(blocks, BLOCKS_FILES)
 }
 
-/// The directory of the index, which [`crate::owner`] found to be ours.
+/// The index directory, which [`crate::owner`] has found to be ours.
 pub(super) fn own_index(index: &Path) -> OwnDir {
     OwnDir::new(index, INDEX_FILES)
 }
 
-/// Locks; a thread that panicked elsewhere leaves nothing half done in what is guarded here.
+/// Locks a mutex even if a thread panicked while holding it: the guarded data is always consistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -46,11 +47,11 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct StoreFile {
     pub(crate) path: PathBuf,
     pub(crate) key: Obfuscation,
-    /// Never written to, never removed.
+    /// Never written to and never removed.
     pub(crate) is_external: bool,
 }
 
-/// Which of the two files of a number.
+/// Selects one of the two files with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Blocks,
@@ -66,7 +67,7 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    /// The bytes, if the file has so many: nothing is allocated for those it has not.
+    /// Reads bytes. Checks the file size first, so that nothing is allocated for missing bytes.
     pub(crate) fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>, DiskError> {
         let missing = offset.saturating_add(size as u64).saturating_sub(self.size());
         if missing > 0 {
@@ -91,7 +92,7 @@ impl OpenFile {
 #[derive(Debug, Default)]
 struct Table {
     files: BTreeMap<u32, StoreFile>,
-    /// Above every number that ever was: none is given twice.
+    /// Greater than every number ever used, so that no number is reused.
     next: u32,
 }
 
@@ -110,10 +111,10 @@ impl Table {
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
     blocks: OwnDir,
-    /// Of our own files, those of undo data included.
+    /// The key of our own files, including undo files.
     pub(crate) key: Obfuscation,
     table: RwLock<Table>,
-    /// Number, part, file; the last used last.
+    /// Number, part and file; the most recently used one last.
     open: Mutex<Vec<(u32, Part, Arc<OpenFile>)>>,
 }
 
@@ -122,7 +123,7 @@ impl Files {
         Files { disk, blocks: own_blocks(blocks), key, table: RwLock::default(), open: Mutex::default() }
     }
 
-    /// Where our own files lie.
+    /// The directory of our own files.
     pub(crate) fn directory(&self) -> &OwnDir {
         &self.blocks
     }
@@ -131,13 +132,13 @@ impl Files {
         own_path(self.blocks.path(), file, part)
     }
 
-    /// Enters a file of our own by its number.
+    /// Registers a file of our own by its number.
     pub(crate) fn insert_own(&self, file: u32) {
         let own = StoreFile { path: self.path(file, Part::Blocks), key: self.key, is_external: false };
         self.write().insert(file, own);
     }
 
-    /// Enters any file; gives its number and whether it is new.
+    /// Registers any file. Returns its number and whether it is new.
     pub(crate) fn adopt(&self, block_file: &BlockFile, is_external: bool) -> (u32, bool) {
         let mut table = self.write();
         if let Some((file, _)) = table.files.iter().find(|(_, known)| known.path == block_file.path) {
@@ -153,7 +154,7 @@ impl Files {
         self.write().insert(file, adopted);
     }
 
-    /// A number that no file has; the file is ours.
+    /// Registers a new file of our own and returns its number.
     pub(crate) fn new_own(&self) -> u32 {
         let mut table = self.write();
         let file = table.next;
@@ -162,7 +163,7 @@ impl Files {
         file
     }
 
-    /// The number was given to a file that may be gone.
+    /// Marks a number as used. Its file may no longer exist.
     pub(crate) fn note(&self, file: u32) {
         self.write().note(file);
     }
@@ -175,7 +176,7 @@ impl Files {
         self.read().files.iter().map(|(file, known)| (*file, known.clone())).collect()
     }
 
-    /// The file is gone.
+    /// Removes a file that no longer exists.
     pub(crate) fn forget(&self, file: u32) {
         self.write().files.remove(&file);
         self.close(file);
@@ -185,8 +186,9 @@ impl Files {
         lock(&self.open).retain(|(number, ..)| *number != file);
     }
 
-    /// A file open for reading that has at least `size` bytes if it has so many at all: one that grew since it was
-    /// opened is opened again, and so is one that was removed, renamed or replaced, as Core opens files for each read.
+    /// Opens a file for reading that has at least `size` bytes, if the file has that many at all. A file that has grown
+    /// since it was opened is reopened, and so is one that was removed, renamed or replaced, because Core opens files
+    /// for each read.
     pub(crate) fn open(&self, file: u32, part: Part, size: u64) -> Result<Arc<OpenFile>, ChainError> {
         let mut open = lock(&self.open);
         if let Some(at) = open.iter().position(|(number, its_part, _)| (*number, *its_part) == (file, part)) {
@@ -206,7 +208,7 @@ impl Files {
         let is_whole = is_zst(&path);
         let max = if is_whole { OPEN_FILES_MAX } else { OPEN_READERS_MAX };
         let is_like = |(_, _, other): &(u32, Part, Arc<OpenFile>)| is_zst(&other.path) == is_whole;
-        // Closed before the next one is opened, so that the limit holds at every moment.
+        // Closed before the next one is opened, so that the limit always holds.
         while open.iter().filter(|other| is_like(other)).count() >= max
             && let Some(at) = open.iter().position(is_like)
         {
@@ -244,7 +246,7 @@ pub(super) fn own_number(path: &Path, part: Part) -> Option<u32> {
     };
     let digits = name.strip_prefix(prefix)?.strip_suffix(".dat")?;
     let number = digits.parse().ok().filter(|number| *number <= FILE_NUMBER_MAX)?;
-    // The name and nothing that only reads like it.
+    // Only the canonical name, not one that merely parses to the same number.
     (path.file_name() == own_path(Path::new(""), number, part).file_name()).then_some(number)
 }
 

@@ -1,8 +1,9 @@
-//! The index log (`docs/formats/index.md`): a file of checksummed records to which entries are appended. Input: entries, or the file. Output:
-//! the file, or the entries in order.
+//! The index log (`docs/formats/index.md`): an append-only file of checksummed records with entries. Input: entries, or
+//! the file. Output: the file, or the entries in order.
 //!
-//! Invariants: what a [`LogItem::Synced`] covers was safe on the disk before it was written, so that a hole below it is damage, and a hole
-//! above it the tear of a crash. Memory: at most 1 MiB of entries wait to be written; reading keeps one piece of the file.
+//! Invariants: everything that a [`LogItem::Synced`] covers was durable before it was written. So a hole below it is
+//! damage, and a hole above it was torn by a crash. Memory: at most 1 MiB of entries wait to be written; reading keeps
+//! one piece of the file.
 
 use super::entry::{LogItem, LogItemError, SYNCED_SIZE};
 use super::error::{ChainError, network_name};
@@ -15,16 +16,16 @@ use lydian_disk::{AppendFile, Change, Disk, DiskError, DiskErrorKind, OwnDir, Re
 use lydian_primitives::Reader;
 use std::path::{Path, PathBuf};
 
-/// Version of the format that is written, and the highest that is read.
+/// The format version that is written, and the highest one that is read.
 pub const INDEX_VERSION: u32 = 1;
 
-/// First bytes of the first record.
+/// The first bytes of the first record.
 const HEAD_TEXT: &[u8; 12] = b"lydian index";
 
-/// Bytes read at once.
+/// Number of bytes read at once.
 const PIECE_SIZE: u64 = 4 << 20;
 
-/// The end of the log, for appending.
+/// The end of the log, open for appending.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     file: Box<dyn AppendFile>,
@@ -33,7 +34,8 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Goes on with a log that has nothing behind its safe part but the second of two [`LogItem::Synced`], or the tear of one.
+    /// Continues a log. After its durable part it must have nothing but the second of two [`LogItem::Synced`], or a
+    /// torn one.
     pub(crate) fn resume(disk: &dyn Disk, log: LogFile) -> Result<LogWriter, DiskError> {
         if !log.is_confirmed {
             return LogWriter::rewrite(disk, log, &[]);
@@ -48,8 +50,8 @@ impl LogWriter {
         Ok(LogWriter { file, path, framer: Framer::new(safe.sequence) })
     }
 
-    /// Puts another log in its place, atomically: the safe part of this one and the items, all of which name what is safe. (To cut off what
-    /// is not safe and append would lose it if a crash came in between.)
+    /// Atomically replaces the log by one that has its durable part and the given items, all of which name durable
+    /// data. (If the rest were cut off before appending, a crash in between would lose it.)
     pub(crate) fn rewrite(disk: &dyn Disk, log: LogFile, items: &[LogItem]) -> Result<LogWriter, DiskError> {
         let mut framer = Framer::new(log.safe.sequence);
         framer.framed = log.bytes(0, log.safe.offset)?;
@@ -68,18 +70,18 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// Takes an item; nothing is lost if this fails but what later calls say.
+    /// Adds an item. If this fails, every later call fails too.
     pub(crate) fn push(&mut self, item: &LogItem) -> Result<(), DiskError> {
         self.framer.push(item);
         if self.framer.framed.len() >= INDEX_PENDING_SIZE_MAX { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what waits.
+    /// Writes the pending items.
     pub(crate) fn flush(&mut self) -> Result<(), DiskError> {
         self.framer.frame();
         if !self.framer.framed.is_empty() {
             if !self.file.is_named() {
-                // Who removed the index cannot mean that blocks are entered into a file without a name.
+                // If the index was removed, entries must not be written to a file without a name.
                 return Err(DiskError { path: self.path.clone(), offset: None, kind: DiskErrorKind::NotFound });
             }
             self.file.write(&self.framer.framed)?;
@@ -88,14 +90,16 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Writes what waits and returns when it is on the disk. Everything that entries name must be there already.
+    /// Writes the pending items and returns when they are durable. Everything that entries name must be durable
+    /// already.
     pub(crate) fn sync(&mut self) -> Result<(), DiskError> {
         self.flush()?;
         self.file.sync()?;
         self.say_synced()
     }
 
-    /// Only when what lies before is safe can it be said; and it must be safe itself before more follows, or its loss would look like damage.
+    /// Writes a [`LogItem::Synced`]. Everything before it must be durable, and it must be durable itself before more is
+    /// written, because otherwise its loss would look like damage.
     fn say_synced(&mut self) -> Result<(), DiskError> {
         self.framer.push_synced(self.file.size());
         self.flush()?;
@@ -103,26 +107,26 @@ impl LogWriter {
         self.confirm()
     }
 
-    /// A second one says that the first is safe. It need not be safe itself: it is cut off when the log is opened, and that is all; without it
-    /// nobody could tell whether the sync of the first had failed.
+    /// Writes a second [`LogItem::Synced`], which shows that the first one is durable. Without it a failed sync of the
+    /// first would go unnoticed. The second need not be durable: it is cut off when the log is opened.
     fn confirm(&mut self) -> Result<(), DiskError> {
         self.framer.push_synced(self.file.size());
         self.flush()
     }
 }
 
-/// Items becoming records.
+/// Encodes items as records.
 #[derive(Debug)]
 struct Framer {
     sequence: u64,
-    /// Entries of the record that is being filled.
+    /// Entries of the current record.
     payload: Vec<u8>,
-    /// Whole records.
+    /// Complete records.
     framed: Vec<u8>,
 }
 
 impl Framer {
-    /// The next record has this number.
+    /// `sequence` is the number of the next record.
     fn new(sequence: u64) -> Framer {
         Framer { sequence, payload: Vec::new(), framed: Vec::new() }
     }
@@ -134,7 +138,7 @@ impl Framer {
         }
     }
 
-    /// Everything before `offset`, where this record will begin, is safe.
+    /// Records that everything before `offset`, where this record will start, is durable.
     fn push_synced(&mut self, offset: u64) {
         assert!(self.payload.is_empty(), "it is alone in its record");
         LogItem::Synced { offset, sequence: self.sequence }.write(&mut self.payload);
@@ -149,7 +153,7 @@ impl Framer {
     }
 }
 
-/// Writes a log that says nothing yet.
+/// Writes a log without entries.
 pub(crate) fn create(disk: &dyn Disk, path: &Path, params: &Params) -> Result<(), DiskError> {
     let head = [&HEAD_TEXT[..], &INDEX_VERSION.to_le_bytes(), &params.magic, &params.genesis_hash.0].concat();
     let mut bytes = Vec::new();
@@ -162,31 +166,32 @@ fn own(path: &Path) -> OwnDir {
     own_index(path.parent().unwrap_or(Path::new("")))
 }
 
-/// A place in a log: where a record begins, or may, and its number.
+/// A position in a log: the start of a record, or of the next one, and its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     offset: u64,
     sequence: u64,
 }
 
-/// Is told a record: where it begins, and its payload.
+/// A callback for records: position and payload.
 type Visit<'a> = dyn FnMut(Place, &[u8]) -> Result<(), ChainError> + 'a;
 
-/// A log that can be read.
+/// A log open for reading.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
     file: Box<dyn ReadFile>,
-    /// Up to here it was safe on the disk.
+    /// The end of the durable part.
     safe: Place,
-    /// Whether nothing could have made the end of the safe part unsafe: the record before is one that says so too, or the file is new.
+    /// Whether the end of the durable part is certain: the record before it is also a [`LogItem::Synced`], or the file
+    /// is new.
     is_confirmed: bool,
-    /// Where the whole records end.
+    /// The end of the complete records.
     end: Place,
 }
 
 impl LogFile {
-    /// Opens a log, looks at every record, and finds out how much of it is safe. `None` if there is no log.
+    /// Opens a log, reads every record, and determines its durable part. Returns `None` if the log does not exist.
     pub(crate) fn open(disk: &dyn Disk, path: &Path, params: &Params) -> Result<Option<LogFile>, ChainError> {
         let file = match disk.open(path) {
             Ok(file) => file,
@@ -195,7 +200,7 @@ impl LogFile {
         };
         let start = Place { offset: 0, sequence: 0 };
         let mut log = LogFile { path: path.to_owned(), file, safe: start, is_confirmed: true, end: start };
-        // The first record was written with its file, whole.
+        // The first record was written atomically with its file.
         let (mut safe, mut is_confirmed, mut last_end) = (start, true, None);
         log.end = log.walk(&mut |at, payload| {
             match synced(payload) {
@@ -203,7 +208,7 @@ impl LogFile {
                     log.check_head(payload, params)?;
                     safe = Place { offset: (RECORD_HEAD_SIZE + payload.len()) as u64, sequence: 1 };
                 }
-                // It lies where the safe part ends.
+                // It is at the end of the durable part.
                 Some(place) if place == at => {
                     is_confirmed = last_end == Some(at.offset);
                     last_end = Some(at.offset + (RECORD_HEAD_SIZE + payload.len()) as u64);
@@ -223,17 +228,17 @@ impl LogFile {
         Ok(Some(log))
     }
 
-    /// Bytes behind the last whole record.
+    /// Number of bytes after the last complete record.
     pub(crate) fn torn(&self) -> u64 {
         self.file.size() - self.end.offset
     }
 
-    /// Where the whole records end.
+    /// The end of the complete records.
     pub(crate) fn end(&self) -> u64 {
         self.end.offset
     }
 
-    /// Tells every item, and whether it is safe on the disk.
+    /// Calls `visit` with every item and whether it is durable.
     pub(crate) fn items(
         &self,
         visit: &mut dyn FnMut(bool, LogItem) -> Result<(), &'static str>,
@@ -254,7 +259,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Calls `visit` with each whole record; gives where they end.
+    /// Calls `visit` with each complete record. Returns the end of the last one.
     fn walk(&self, visit: &mut Visit<'_>) -> Result<Place, ChainError> {
         let mut at = Place { offset: 0, sequence: 0 };
         let mut size = PIECE_SIZE;
@@ -293,7 +298,7 @@ impl LogFile {
         Ok(bytes)
     }
 
-    /// Somewhere behind the safe part is an item that makes no sense.
+    /// The error for an invalid item after the durable part.
     pub(crate) fn contradiction_behind_safe_part(&self, reason: &'static str) -> ChainError {
         self.contradiction(self.safe.offset, reason)
     }
@@ -303,10 +308,10 @@ impl LogFile {
     }
 
     fn check_head(&self, payload: &[u8], params: &Params) -> Result<(), ChainError> {
-        let no_head = |_| self.contradiction(0, "does not begin as one");
+        let no_head = |_| self.contradiction(0, "does not start with its head");
         let mut reader = Reader::new(payload);
         if reader.take(HEAD_TEXT.len()).map_err(no_head)? != HEAD_TEXT {
-            return Err(self.contradiction(0, "does not begin as one"));
+            return Err(self.contradiction(0, "does not start with its head"));
         }
         let found = reader.u32().map_err(no_head)?;
         if found > INDEX_VERSION {
@@ -321,7 +326,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Behind the last whole record lies a tear, unless a later record says that this part was safe on the disk.
+    /// Refuses a log in which the bytes after the last complete record are covered by a later [`LogItem::Synced`].
+    /// Otherwise a crash tore them.
     fn refuse_damage(&self) -> Result<(), ChainError> {
         const SIZE: usize = RECORD_HEAD_SIZE + SYNCED_SIZE;
         let mut start = self.end.offset;
@@ -333,13 +339,13 @@ impl LogFile {
             if start + bytes.len() as u64 == self.file.size() {
                 break;
             }
-            // Pieces overlap by one record less a byte.
+            // Pieces overlap by the size of one record minus one byte.
             start += (bytes.len() - (SIZE - 1)) as u64;
         }
         Ok(())
     }
 
-    /// Whether the bytes are a record that says that the log was safe beyond where it is torn.
+    /// Whether the bytes are a [`LogItem::Synced`] record that covers more than the complete records.
     fn covers_tear(&self, window: &[u8]) -> bool {
         let size = (SYNCED_SIZE as u64).to_le_bytes();
         window[..4] == size[..4]
@@ -349,7 +355,7 @@ impl LogFile {
     }
 }
 
-/// The place in a [`LogItem::Synced`], if the payload is one.
+/// The position in a [`LogItem::Synced`], if the payload is one.
 fn synced(payload: &[u8]) -> Option<Place> {
     if payload.len() != SYNCED_SIZE {
         return None;
@@ -368,7 +374,7 @@ mod tests {
     use lydian_consensus::Chain;
     use lydian_disk::SimDisk;
 
-    /// Bytes of the entry below.
+    /// Size of the entry below.
     const ENTRY_SIZE: usize = 5;
     const ENTRY: LogItem = LogItem::Entry(IndexEntry::Verified { id: NodeId(3) });
 

@@ -1,9 +1,11 @@
-//! [`BlockStore`]: blocks and undo data in files of Core's framing, and the log that says where they are. Input: bytes of blocks, what became
-//! known of them. Output: positions; bytes at positions; after a restart the header tree as it was.
+//! [`BlockStore`]: blocks and undo data in files with Core's framing, and the log with their positions. Input: block
+//! bytes and what becomes known about the blocks. Output: positions, bytes at positions, and after a restart the same
+//! header tree.
 //!
-//! Every method takes `&self` and may be called from any thread; reads do not wait for appends. Invariants: what [`BlockStore::sync`] returned
-//! for is there after any crash; what came later is there whole, or is gone and said to be gone; adopted files are never written to and never
-//! removed; after a write or sync that failed nothing is taken any more until the store is opened again. No clock, no randomness, no rule.
+//! Every method takes `&self` and may be called from any thread; reads do not wait for appends. Invariants: everything
+//! before a [`BlockStore::sync`] that returned survives any crash; later data is either complete after a crash, or lost
+//! and reported as such; adopted files are never written to or removed; after a failed write or sync the store accepts
+//! no more data until it is reopened. No clock, no randomness, no rules.
 
 mod entry;
 mod error;
@@ -40,7 +42,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use writer::{BlockWriter, UndoWriter};
 
-/// The store.
+/// The block store.
 #[derive(Debug)]
 pub struct BlockStore {
     disk: Arc<dyn Disk>,
@@ -49,11 +51,11 @@ pub struct BlockStore {
     files: Files,
     blocks: Mutex<BlockWriter>,
     undos: Mutex<UndoWriter>,
-    /// Taken before `queue` by those who want both.
+    /// Locked before `queue` if both are needed.
     log: Mutex<LogWriter>,
-    /// What was recorded and is not yet given to the log, so that who records does not wait for a sync.
+    /// Recorded items that are not yet passed to the log, so that `record` does not wait for a sync.
     queue: Mutex<Queue>,
-    /// The first write or sync that failed.
+    /// The first failed write or sync.
     failed: Mutex<Option<ChainError>>,
 }
 
@@ -65,13 +67,13 @@ struct Queue {
 }
 
 impl BlockStore {
-    /// Opens the store of a chain, or makes it; replays the index log and finds what a crash left behind it.
+    /// Opens the store of a chain, or creates it. Replays the index log and recovers data that a crash left after it.
     pub fn open(disk: Arc<dyn Disk>, layout: &Layout, params: &Params) -> Result<Opened, ChainError> {
         open::open(disk, layout, params, &mut |_, _| {})
     }
 
-    /// The same. `progress` is told each block file of our own that is about to be scanned, and how many blocks were found so far that the
-    /// index log did not have.
+    /// Like [`BlockStore::open`]. Calls `progress` with the path of each of our own block files before it is scanned,
+    /// and the number of blocks found so far that the index log did not have.
     pub fn open_with(
         disk: Arc<dyn Disk>,
         layout: &Layout,
@@ -81,21 +83,21 @@ impl BlockStore {
         open::open(disk, layout, params, progress)
     }
 
-    /// Appends a block to the last block file of our own. It is safe on the disk after the next [`BlockStore::sync`], and known after a
-    /// restart once [`IndexEntry::Block`] is recorded.
+    /// Appends a block to the last block file of our own. It is durable after the next [`BlockStore::sync`], and known
+    /// after a restart once [`IndexEntry::Block`] is recorded.
     pub fn append_block(&self, block: &[u8]) -> Result<BlockPosition, ChainError> {
         self.check()?;
         let appended = lock(&self.blocks).append(self.disk.as_ref(), &self.files, self.magic, block);
         appended.map_err(|error| self.fail(error))
     }
 
-    /// Makes block files smaller than Core's 128 MiB, so that few blocks fill several: Core's `-fastprune`.
+    /// Sets a block file size below Core's 128 MiB, so that few blocks fill several files: Core's `-fastprune`.
     pub fn set_block_file_size_max(&self, bytes: u64) {
         lock(&self.blocks).size_max = bytes.min(BLOCK_FILE_SIZE_MAX);
     }
 
-    /// Takes in files of blocks that are read where they lie; gives the number of each, which positions then name. A file that is known keeps
-    /// its number. The caller scans them.
+    /// Adopts block files, which are then read in place. Returns the number of each for use in positions. A known file
+    /// keeps its number. The caller scans the files.
     pub fn adopt(&self, files: &[BlockFile], is_external: bool) -> Result<Vec<u32>, ChainError> {
         self.check()?;
         let is_long = |file: &&BlockFile| file.path.as_os_str().len() > PATH_SIZE_MAX;
@@ -114,24 +116,24 @@ impl BlockStore {
         Ok(numbers)
     }
 
-    /// The file of a number, if there is one.
+    /// The file with a number, if it exists.
     pub fn file(&self, file: u32) -> Option<BlockFile> {
         self.files.get(file).map(|known| BlockFile { path: known.path, key: known.key })
     }
 
-    /// The bytes at a position. Whether they are the block that was meant, only its hash tells.
+    /// Reads the bytes at a position. Only their hash shows whether they are the expected block.
     pub fn read_block(&self, position: BlockPosition) -> Result<RawBlock, ChainError> {
         read::read_block(&self.files, position)
     }
 
-    /// The first bytes of a block, as many as there are up to `size`.
+    /// Reads at most `size` bytes from the start of a block.
     pub fn read_block_start(&self, position: BlockPosition, size: usize) -> Result<Vec<u8>, ChainError> {
         let BlockPosition { file, offset, size: whole } = position;
         let opened = self.files.open(file, Part::Blocks, offset.saturating_add(u64::from(whole)))?;
         Ok(opened.read(offset, size.min(whole as usize))?)
     }
 
-    /// Bytes of block files of our own, and of undo files.
+    /// Size of our own block files and of all undo files in bytes.
     pub fn size_on_disk(&self) -> Result<u64, ChainError> {
         let mut bytes = 0;
         for (file, known) in self.files.all() {
@@ -143,7 +145,7 @@ impl BlockStore {
         Ok(bytes)
     }
 
-    /// Says that a block will be read soon. Never an error.
+    /// Hints that a block will be read soon. Never fails.
     pub fn prefetch(&self, position: BlockPosition) {
         let BlockPosition { file, offset, size } = position;
         if let Ok(opened) = self.files.open(file, Part::Blocks, offset.saturating_add(u64::from(size))) {
@@ -151,7 +153,7 @@ impl BlockStore {
         }
     }
 
-    /// Appends the undo data of a block to the undo file that has the number of the block's.
+    /// Appends the undo data of a block to the undo file with the number of its block file.
     pub fn append_undo(
         &self,
         block: BlockPosition,
@@ -163,12 +165,14 @@ impl BlockStore {
         appended.map_err(|error| self.fail(error))
     }
 
-    /// The undo data at a position, its frame and checksum compared. `prev_hash` is that of the block's parent.
+    /// Reads the undo data at a position and verifies its frame and checksum. `prev_hash` is the hash of the block's
+    /// parent.
     pub fn read_undo(&self, position: UndoPosition, prev_hash: &BlockHash) -> Result<BlockUndo, ChainError> {
         read::read_undo(&self.files, self.magic, position, prev_hash)
     }
 
-    /// The coins that a block spent, in the order of its inputs; an error if there is not one for each.
+    /// Reads the coins that a block spent, in the order of its inputs. Returns an error unless there is one for each
+    /// input.
     pub fn read_spent(&self, position: UndoPosition, block: &Block) -> Result<Vec<Coin>, ChainError> {
         let undo = self.read_undo(position, &block.header().prev_block)?;
         if undo.fits(block) {
@@ -178,10 +182,11 @@ impl BlockStore {
         Err(ChainError::UndoDamaged { path, offset: position.offset, fault: UndoFault::OtherBlock })
     }
 
-    /// Takes entries for the index log. They are written by [`BlockStore::flush`] and [`BlockStore::sync`], which also tell what went wrong
-    /// here. Headers must come in the order of their ids: whoever enters one into the tree records it while nobody else can.
+    /// Queues entries for the index log. [`BlockStore::flush`] and [`BlockStore::sync`] write them and report errors
+    /// that occurred here. Headers must be recorded in the order of their ids, so the caller must hold the tree
+    /// exclusively from adding a header to recording it.
     ///
-    /// Does not wait for a sync that is under way, unless very much came since it began.
+    /// Waits for a running sync only if many entries have been queued since it started.
     pub fn record(&self, entries: &[IndexEntry]) {
         if self.check().is_err() {
             return;
@@ -206,13 +211,13 @@ impl BlockStore {
         }
     }
 
-    /// Gives what was recorded to the log, whose lock the caller holds: so the order is kept.
+    /// Passes the queued items to the log. The caller holds the log's lock, which preserves the order.
     fn drain(&self, log: &mut LogWriter) -> Result<(), DiskError> {
         let items = std::mem::take(&mut lock(&self.queue).items);
         items.iter().try_for_each(|item| log.push(item))
     }
 
-    /// Writes the entries recorded so far. They survive the end of the process, not that of power.
+    /// Writes the entries recorded so far. They survive the end of the process, but not a power loss.
     pub fn flush(&self) -> Result<(), ChainError> {
         self.check()?;
         let mut log = lock(&self.log);
@@ -220,11 +225,11 @@ impl BlockStore {
         flushed.map_err(|error| self.fail(error.into()))
     }
 
-    /// Returns when everything appended and recorded so far is safe on the disk.
+    /// Returns when everything appended and recorded so far is durable.
     pub fn sync(&self) -> Result<(), ChainError> {
         self.check()?;
-        // Held throughout, so that no entry is written whose bytes were appended after their file was synced; entries that come meanwhile
-        // wait in the queue.
+        // Held throughout, so that no entry is written whose bytes were appended after their file was synced. Entries
+        // that arrive in the meantime wait in the queue.
         let mut log = lock(&self.log);
         let synced = self.drain(&mut log);
         let synced = synced.and_then(|()| lock(&self.blocks).sync());
@@ -233,18 +238,19 @@ impl BlockStore {
         synced.map_err(|error| self.fail(error.into()))
     }
 
-    /// Whether a reindex was begun and not finished: blocks may be missing from the tree that lie in the files.
+    /// Whether a reindex was started but not finished, so that blocks in the files may be missing from the tree.
     pub fn is_reindexing(&self) -> Result<bool, ChainError> {
         reindex::is_marked(self.disk.as_ref(), &self.index)
     }
 
-    /// The reindex is finished: everything that was found is recorded. Syncs first.
+    /// Finishes the reindex after everything that was found is recorded. Syncs first.
     pub fn finish_reindex(&self) -> Result<(), ChainError> {
         self.sync()?;
         reindex::unmark(self.disk.as_ref(), &self.index).map_err(|error| self.fail(error))
     }
 
-    /// An error if something failed before, as every method but [`BlockStore::record`] says.
+    /// Returns an error if a write or sync has failed before, like the other writing methods except
+    /// [`BlockStore::record`].
     pub fn check(&self) -> Result<(), ChainError> {
         match &*lock(&self.failed) {
             Some(first) => Err(ChainError::Poisoned { first: Box::new(first.clone()) }),
@@ -265,8 +271,8 @@ mod tests {
     use lydian_consensus::Chain;
     use lydian_disk::SimDisk;
 
-    /// Who records does not wait for a sync that is under way (here: for the log, which it holds), until too much waits; and all of it is in
-    /// the log in the end, in order.
+    /// `record` does not wait for a running sync (simulated here by holding the log's lock) until too many entries
+    /// wait. In the end all of them are in the log, in order.
     /// limit: INDEX_QUEUE_ENTRIES_MAX at
     /// limit: INDEX_QUEUE_ENTRIES_MAX above
     #[test]

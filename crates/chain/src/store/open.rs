@@ -1,7 +1,7 @@
-//! Opening the store: the index log is replayed, then what is not known to be safe on the disk is recovered (`recover`). Input: a disk and two
-//! directories. Output: the store, the tree, and what a person may want to know.
+//! Opens the store: replays the index log, then recovers what is not known to be durable (`recover`). Input: a disk and
+//! two directories. Output: the store, the tree, and remarks for the user.
 //!
-//! Cost: two passes over the log (about 130 bytes a block) and one hash a header.
+//! Cost: two passes over the log (about 130 bytes per block) and one hash per header.
 
 use super::entry::{IndexEntry, LogItem};
 use super::error::ChainError;
@@ -23,25 +23,27 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Where the store lies.
+/// The directories of the store.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// `blk?????.dat`, `rev?????.dat`, `xor.dat`.
     pub blocks: PathBuf,
     /// The index log.
     pub index: PathBuf,
-    /// The key for a new directory of blocks: random bytes, as Core does, or zeros for none. One that is there counts.
+    /// The key for a new blocks directory: random bytes as in Core, or zeros for none. An existing key takes
+    /// precedence.
     pub new_key: [u8; Obfuscation::SIZE],
 }
 
-/// A store that was opened.
+/// An opened store.
 #[derive(Debug)]
 pub struct Opened {
     pub store: BlockStore,
-    /// All that is known. Its active chain is the genesis block: the coins say which it is ([`HeaderTree::activate`]).
+    /// Everything that is known. Its active chain is only the genesis block; the coins determine the real one
+    /// ([`HeaderTree::activate`]).
     pub tree: HeaderTree,
     pub remarks: Vec<StoreRemark>,
-    /// A reindex was begun and is not finished.
+    /// A reindex was started but not finished.
     pub is_reindexing: bool,
 }
 
@@ -64,7 +66,7 @@ pub(super) fn open(
     if log.is_none() && !is_reindexing && has_own_files(disk.as_ref(), layout, Part::Blocks)? {
         return Err(ChainError::IndexMissing { path });
     }
-    // Before any other file: from here on the directory is ours whatever is lost of it.
+    // Marked before any other file is written, so that the directory remains ours whatever else is lost.
     mark(disk.as_ref(), &layout.blocks, params.chain.name())?;
     let files = Files::new(Arc::clone(&disk), &layout.blocks, own_key(disk.as_ref(), layout, params.magic)?);
     let mut replay = Replay::new(files, params);
@@ -105,19 +107,20 @@ pub(super) fn open(
     Ok(Opened { store, tree, remarks, is_reindexing })
 }
 
-/// Nothing is written into a directory that another program wrote.
+/// Returns an error if another program wrote the directory, before anything is written into it.
 pub(super) fn check_owner(disk: &dyn Disk, layout: &Layout) -> Result<(), ChainError> {
     blocks_owner(disk, &layout.blocks, &layout.index)?.check(&layout.blocks)?;
     Ok(())
 }
 
-/// Makes a directory, and makes its name safe: one that is there may have been made by a process that died before its name was.
+/// Creates a directory and makes its name durable. An existing one may have been created by a process that died before
+/// its name was durable.
 fn make_directory(disk: &dyn Disk, path: &Path) -> Result<(), ChainError> {
     disk.create_dir(path)?;
     for parent in path.ancestors().skip(1) {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match disk.sync_dir(parent) {
-            // What we may not even open we did not make.
+            // We did not create a directory that we may not even open.
             Err(error) if error.kind != DiskErrorKind::PermissionDenied => return Err(error.into()),
             _ => {}
         }
@@ -129,7 +132,8 @@ fn key_path(layout: &Layout) -> PathBuf {
     layout.blocks.join(KEY_FILE)
 }
 
-/// The key in `xor.dat`. A new directory gets one; block files of a directory that never had one show their magic.
+/// Reads the key in `xor.dat`. A new directory gets one; block files of a directory without a key start with the plain
+/// magic.
 fn own_key(disk: &dyn Disk, layout: &Layout, magic: [u8; 4]) -> Result<Obfuscation, ChainError> {
     let path = key_path(layout);
     let has_key = match disk.kind(&path) {
@@ -150,7 +154,7 @@ fn own_key(disk: &dyn Disk, layout: &Layout, magic: [u8; 4]) -> Result<Obfuscati
     Ok(Obfuscation::new(layout.new_key))
 }
 
-/// Whether a block file begins with the magic as it is, or all of them are empty.
+/// Whether a block file starts with the plain magic, or all of them are empty.
 fn shows_magic(disk: &dyn Disk, layout: &Layout, magic: [u8; 4]) -> Result<bool, ChainError> {
     let mut is_empty = true;
     for (path, kind) in disk.list(&layout.blocks)? {
@@ -175,13 +179,13 @@ fn has_own_files(disk: &dyn Disk, layout: &Layout, part: Part) -> Result<bool, C
         .any(|(path, kind)| *kind == PathKind::File && own_number(path, part).is_some()))
 }
 
-/// The index log becoming a tree again.
+/// Rebuilds the tree from the index log.
 pub(super) struct Replay {
     pub(super) files: Files,
     pub(super) tree: HeaderTree,
-    /// What may not be safe on the disk, though it can be read; not in the tree yet.
+    /// Items that can be read but may not be durable; not yet in the tree.
     pub(super) recent: Vec<LogItem>,
-    /// Numbers of files that are to be gone.
+    /// Numbers of files to be removed.
     pub(super) pruned: BTreeSet<u32>,
 }
 
@@ -200,8 +204,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Looks for some blocks of our own files where they are said to be. The wrong key finds none, and everything that
-    /// builds on it would go wrong in some other way: a reindex, for instance, would find an empty chain.
+    /// Checks that some blocks of our own files are at their indexed positions. With the wrong key none is, and
+    /// everything that relies on the key would fail in another way: a reindex, for example, would find an empty chain.
     fn check_key(&self, path: &Path) -> Result<(), ChainError> {
         let own: Vec<_> = (self.tree.ids())
             .filter_map(|id| Some((id, self.tree.block(id).filter(|position| !self.is_adopted(position.file))?)))
@@ -211,7 +215,7 @@ impl Replay {
             [0, own.len() / 2, own.len().saturating_sub(1)].into_iter().filter_map(|index| own.get(index).copied())
         {
             self.files.insert_own(file);
-            // A file that is missing or short is another matter.
+            // A missing or short file is handled elsewhere.
             let opened = self.files.open(file, Part::Blocks, offset + HEADER_SIZE as u64);
             self.files.forget(file);
             let Ok(Ok(bytes)) = opened.map(|opened| opened.read(offset, HEADER_SIZE)) else { continue };
@@ -240,13 +244,13 @@ impl Replay {
     fn apply_entry(&mut self, entry: IndexEntry) -> Result<(), &'static str> {
         let tree = &mut self.tree;
         let known = |id: NodeId| {
-            if id.index() < tree.len() { Ok(id) } else { Err("names a block that it does not have") }
+            if id.index() < tree.len() { Ok(id) } else { Err("names an unknown block") }
         };
         match entry {
             IndexEntry::Header { id, header } => {
                 let is_next = id.index() == tree.len();
                 if !is_next || tree.restore_header(&header) != Some(id) {
-                    return Err("has a header out of its order");
+                    return Err("has a header out of order");
                 }
             }
             IndexEntry::Block { id, position } => {
@@ -258,7 +262,7 @@ impl Replay {
                 self.note(position.file);
             }
             IndexEntry::Verified { id } => tree.set_verified(known(id)?),
-            IndexEntry::Invalid { id } if id == NodeId::GENESIS => return Err("calls the genesis block invalid"),
+            IndexEntry::Invalid { id } if id == NodeId::GENESIS => return Err("marks the genesis block as invalid"),
             IndexEntry::Invalid { id } => tree.invalidate(known(id)?),
             IndexEntry::Reconsidered { id } => tree.reconsider(known(id)?),
             IndexEntry::BlockCleared { id } => tree.clear_block(known(id)?),
@@ -267,13 +271,13 @@ impl Replay {
         Ok(())
     }
 
-    /// The file of this number is in use.
+    /// Marks the file with this number as in use.
     fn note(&mut self, file: u32) {
         self.files.note(file);
         self.pruned.remove(&file);
     }
 
-    /// Whether the number is that of a file that lies elsewhere or has another name than ours.
+    /// Whether the number belongs to a file with another path than our own file would have.
     pub(super) fn is_adopted(&self, file: u32) -> bool {
         self.files.get(file).is_some_and(|known| known.path != self.files.path(file, Part::Blocks))
     }

@@ -1,8 +1,8 @@
-//! Pruning: whole files are removed, the oldest first. Input: the tree, what is to be kept. Output: what was removed.
+//! Pruning: removes whole files, the oldest first. Input: the tree and what to keep. Output: what was removed.
 //!
-//! Invariants: no block or undo data at or above `keep_from`, nor of the last 288 blocks below the durable tip, is removed (what a crash may
-//! have to replay or disconnect is always there); the log knows before a file goes; adopted files stay, only our undo data of them goes.
-//! Cost: one look at every header.
+//! Invariants: neither blocks nor undo data at or above `keep_from` or of the last 288 blocks below the durable tip are
+//! removed (a crash may require replaying or disconnecting them); the removal is logged before a file is removed;
+//! adopted files stay, only their undo data, which is ours, is removed. Cost: one pass over all headers.
 
 use super::BlockStore;
 use super::entry::{IndexEntry, LogItem};
@@ -14,17 +14,17 @@ use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_primitives::Height;
 use std::collections::BTreeMap;
 
-/// What was removed.
+/// The result of pruning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pruned {
     pub files: usize,
     pub blocks: usize,
     pub bytes: u64,
-    /// Bytes of block and undo files of our own that are left.
+    /// Size of the remaining block and undo files of our own in bytes.
     pub bytes_left: u64,
 }
 
-/// What the files of one number hold.
+/// The content of the files with one number.
 #[derive(Clone, Debug, Default)]
 struct Held {
     highest: Height,
@@ -33,8 +33,8 @@ struct Held {
 }
 
 impl BlockStore {
-    /// Removes files, the lowest number first, until ours have at most `target_bytes`, or no file is left that lies wholly below `keep_from`
-    /// and 288 blocks below `durable_tip`, the height of the coins' last checkpoint.
+    /// Removes files, the lowest number first, until ours have at most `target_bytes`, or no file is left that is
+    /// entirely below `keep_from` and 288 blocks below `durable_tip`, the height of the coins' last checkpoint.
     pub fn prune(
         &self,
         tree: &mut HeaderTree,
@@ -70,7 +70,8 @@ impl BlockStore {
         removed.map(|()| pruned).map_err(|error| self.fail(error.into()))
     }
 
-    /// By number: what the files hold, and how large those of our own are. The genesis block is never missed.
+    /// The content of the files by number, and the size of our own. The genesis block has no position and is never
+    /// removed.
     fn held(&self, tree: &HeaderTree) -> Result<BTreeMap<u32, Held>, ChainError> {
         let mut all: BTreeMap<u32, Held> =
             self.files.all().into_iter().map(|(file, _)| (file, Held::default())).collect();
@@ -104,7 +105,7 @@ impl BlockStore {
         }
     }
 
-    /// Takes the positions out of tree and log; gives how many blocks that were.
+    /// Removes the positions from the tree and the log. Returns the number of blocks.
     fn forget(&self, tree: &mut HeaderTree, file: u32, ids: &[NodeId]) -> usize {
         let is_external = self.files.get(file).is_some_and(|known| known.is_external);
         let mut entries = Vec::new();

@@ -1,5 +1,5 @@
-//! Reading what positions name, without the rest of the store. Input: positions. Output: blocks, undo data; or an error that names file and
-//! offset.
+//! Reads the data at positions, independently of the rest of the store. Input: positions. Output: blocks, undo data; or
+//! an error with file and offset.
 
 use super::error::{ChainError, UndoFault};
 use super::files::{Files, Part};
@@ -29,7 +29,7 @@ pub(super) fn read_undo(
     })
 }
 
-/// Undo data with its frame and checksum compared.
+/// Reads undo data and verifies its frame and checksum.
 fn read_undo_bytes(
     files: &Files,
     magic: [u8; 4],
@@ -64,7 +64,7 @@ fn read_undo_bytes(
     Ok(bytes)
 }
 
-/// The block at a position, if its bytes are all there, witnesses included.
+/// Reads the block at a position if its bytes are complete, including witnesses.
 pub(super) fn read_whole_block(
     files: &Files,
     position: BlockPosition,
@@ -77,7 +77,7 @@ pub(super) fn read_whole_block(
     }
 }
 
-/// The bytes of undo data at a position, if they are all there.
+/// Reads the bytes of undo data at a position if they are complete.
 pub(super) fn read_whole_undo(
     files: &Files,
     magic: [u8; 4],
@@ -96,8 +96,8 @@ fn is_absence(kind: &DiskErrorKind) -> bool {
     matches!(kind, DiskErrorKind::NotFound | DiskErrorKind::UnexpectedEnd { .. })
 }
 
-/// Whether the transactions are those that the header commits to, and the witnesses those that the coinbase does. A coinbase without the
-/// 32 bytes that go with a commitment makes none.
+/// Whether the transactions match the header's commitment and the witnesses match the coinbase's. A coinbase without
+/// the 32 bytes that belong to a witness commitment makes none.
 fn is_body_whole(block: &Block) -> bool {
     if block.header().merkle_root != block.merkle_root() || block.is_merkle_mutated() {
         return false;

@@ -1,11 +1,11 @@
-//! What a crash may have left: bytes that were written and not known to be safe. Input: the replayed log, the files of our own. Output: the
-//! tree with every block that is whole, the files without what is not.
+//! Recovers data after a crash: bytes that were written but are not known to be durable. Input: the replayed log and
+//! our own files. Output: the tree with every intact block, and the files without anything else.
 //!
-//! Bytes behind the safe part of a file can perhaps be read now and be gone after the next loss of power, even if they are synced again, where
-//! an earlier sync of them failed. So what is whole among them is written anew, to other files; when that is safe, a log that names it takes the
-//! place of the old one, atomically; and only then the old bytes are cut off. A crash in between finds everything as it was. Cost: a pass over
-//! the bytes appended since the last sync, and a copy of the log. While the index is rebuilt from block files these are taken as they are: 88
-//! bytes are read for each block.
+//! Bytes after the durable part of a file may be readable now but lost after the next power failure, even if they are
+//! synced again, if an earlier sync of them failed. So intact data among them is rewritten to other files. Once that is
+//! durable, a log that names it atomically replaces the old one, and only then the old bytes are cut off. A crash in
+//! between leaves the old state. Cost: a pass over the bytes appended since the last sync, and a copy of the log. While
+//! the index is rebuilt from block files, these are used unchanged: 88 bytes are read per block.
 
 use super::entry::{IndexEntry, LogItem};
 use super::error::{ChainError, network_name};
@@ -31,22 +31,22 @@ pub(super) struct Recovery<'a> {
     params: &'a Params,
     is_reindexing: bool,
     replay: Replay,
-    /// What the log is to be told.
+    /// Items to be written to the log.
     items: Vec<LogItem>,
-    /// The log, once there is nothing in it that is not safe.
+    /// The log, once everything in it is durable.
     log: Option<LogWriter>,
-    /// Take what is written anew, and then what comes next.
+    /// The writers for rewritten data, later for new data.
     blocks: BlockWriter,
     undos: UndoWriter,
     remarks: Vec<StoreRemark>,
-    /// By the hash of their parent: blocks found whose header cannot be entered yet.
+    /// Blocks found whose header cannot be added yet, by the hash of their parent.
     orphans: HashMap<BlockHash, Vec<(Record, BlockPosition)>>,
     found: usize,
-    /// The number of the file that takes undo data anew.
+    /// Number of the file for rewritten undo data.
     anew: Option<u32>,
 }
 
-/// What becomes of it.
+/// The result of the recovery.
 pub(super) struct Recovered {
     pub(super) files: Files,
     pub(super) tree: HeaderTree,
@@ -56,7 +56,7 @@ pub(super) struct Recovered {
     pub(super) log: LogWriter,
 }
 
-/// A number of which there is a file in our directory.
+/// A number with at least one file in our directory.
 #[derive(Clone, Copy)]
 struct Own {
     file: u32,
@@ -64,7 +64,7 @@ struct Own {
     has_undo: bool,
 }
 
-/// A file of ours and where its safe part ends.
+/// A file of ours with data after its durable part, which ends at `end`.
 #[derive(Clone, Copy)]
 struct Tail {
     file: u32,
@@ -107,7 +107,7 @@ impl<'a> Recovery<'a> {
             let end = block_ends.get(&file).copied().unwrap_or(0);
             let size = self.size(file, Part::Blocks, end)?;
             if self.is_reindexing {
-                // Nobody can tell what of them is safe; from here on all counts as safe.
+                // Nothing shows which part of them is durable; after this sync everything counts as durable.
                 let files = &self.replay.files;
                 files.directory().append(self.disk, &files.path(file, Part::Blocks))?.sync()?;
             } else if size > end {
@@ -171,8 +171,9 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Tells the tree what the log said that was not safe. Where blocks of ours and undo data lie is not said again: the first are found behind
-    /// the safe parts of their files, the second are given back.
+    /// Applies the items of the log that may not be durable to the tree. Positions of our own blocks and of undo data
+    /// are not applied: the blocks are found again after the durable parts of their files, and the undo positions are
+    /// returned.
     fn say_again(&mut self, log: &LogFile) -> Result<Vec<(NodeId, UndoPosition)>, ChainError> {
         let mut undos = Vec::new();
         for item in std::mem::take(&mut self.replay.recent) {
@@ -192,11 +193,11 @@ impl<'a> Recovery<'a> {
 
     fn say(&mut self, item: LogItem, log: &LogFile) -> Result<(), ChainError> {
         self.items.push(item.clone());
-        // What is whole by its checksum and makes no sense is damage like any other.
+        // An item with a correct checksum but invalid content is damage like any other.
         self.replay.apply(item).map_err(|reason| log.contradiction_behind_safe_part(reason))
     }
 
-    /// The files of our own that are there, by number, without those that are to be gone.
+    /// The existing files of our own by number, without those to be removed.
     fn own_files(&self) -> Result<Vec<Own>, ChainError> {
         let mut found: BTreeMap<u32, Own> = BTreeMap::new();
         for (path, kind) in self.disk.list(self.replay.files.directory().path())? {
@@ -206,7 +207,7 @@ impl<'a> Recovery<'a> {
                 continue;
             }
             let own = found.entry(file).or_insert(Own { file, has_blocks: false, has_undo: false });
-            // A number that an adopted file has is no number of a block file of ours.
+            // If an adopted file has this number, a block file with the number is not ours.
             own.has_blocks |= blocks.is_some() && !self.replay.is_adopted(file);
             own.has_undo |= undo.is_some();
         }
@@ -216,7 +217,7 @@ impl<'a> Recovery<'a> {
         Ok(found.into_values().collect())
     }
 
-    /// By number: where the last block known ends.
+    /// The end of the last known block in each file, by number.
     fn block_ends(&self) -> BTreeMap<u32, u64> {
         let tree = &self.replay.tree;
         let positions = tree.ids().filter_map(|id| tree.block(id));
@@ -229,7 +230,7 @@ impl<'a> Recovery<'a> {
         ends(positions.map(|at| (at.file, at.offset + u64::from(at.size) + CHECKSUM_SIZE as u64)))
     }
 
-    /// The size of a file of ours; a remark if it is not as long as it should be.
+    /// The size of a file of ours. Adds a remark if the file is too short.
     fn size(&mut self, file: u32, part: Part, known: u64) -> Result<u64, ChainError> {
         let path = self.replay.files.path(file, part);
         let size = self.disk.open(&path)?.size();
@@ -249,7 +250,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Writes the whole blocks behind `start` anew.
+    /// Rewrites the intact blocks after `start`.
     fn take_tail(&mut self, file: u32, start: u64, progress: &mut dyn FnMut(&Path, usize)) -> Result<(), ChainError> {
         let path = self.replay.files.path(file, Part::Blocks);
         progress(&path, self.found);
@@ -272,7 +273,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Writes undo data anew that is whole.
+    /// Rewrites the intact undo data.
     fn take_undos(&mut self, undos: Vec<(NodeId, UndoPosition)>) -> Result<(), ChainError> {
         let magic = self.params.magic;
         for (id, position) in undos {
@@ -292,8 +293,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Takes the blocks of our files as they lie there. Every file is gone through from its begin, since a block may have waited for its parent.
-    /// Gives the last file and where its last block ends.
+    /// Takes the blocks of our files at their positions. Every file is scanned from its start, because a block may have
+    /// waited for its parent. Returns the last file and the end of its last block.
     fn take_all(
         &mut self,
         own: &[Own],
@@ -312,7 +313,7 @@ impl<'a> Recovery<'a> {
             }
             self.remark_found(&path, before);
             if end > 0 {
-                // Of a file in which nothing was found nothing is known: it is not appended to, and so not cut.
+                // A file in which nothing was found may be anything, so it is not appended to and not truncated.
                 last = Some((file, end));
             }
             has_bytes |= self.disk.open(&path)?.size() > 0;
@@ -320,7 +321,7 @@ impl<'a> Recovery<'a> {
         let tree = &self.replay.tree;
         let has_block = |id| tree.block(id).is_some_and(|position| !self.replay.is_adopted(position.file));
         match has_bytes && !tree.ids().any(has_block) {
-            // An empty chain would be built on them, and the files be taken for what a crash left.
+            // Otherwise an empty chain would be built, and the files would be treated as remains of a crash.
             true => Err(ChainError::KeyDiffers { path: self.replay.files.directory().path().join(KEY_FILE) }),
             false => Ok(last),
         }
@@ -350,7 +351,7 @@ impl<'a> Recovery<'a> {
         Ok(records)
     }
 
-    /// Enters a block that was found, and those that waited for it.
+    /// Adds a block that was found, and the blocks that waited for it.
     fn enter(&mut self, record: Record, position: BlockPosition) -> Result<(), ChainError> {
         let mut open = vec![(record, position)];
         while let Some((record, position)) = open.pop() {
@@ -360,7 +361,7 @@ impl<'a> Recovery<'a> {
                 continue;
             }
             let count = tree.len();
-            // It was not from the future when it came.
+            // It was not from the future when it was accepted.
             let id = match tree.accept_header(&record.header, i64::MAX / 2, self.params) {
                 Ok(id) => id,
                 Err(reason) => {
@@ -386,8 +387,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Whether a file of which nothing is known may be one that a crash tore: it is empty, or begins with our magic or
-    /// with the zeros of a lost write. Any other was put here by hand.
+    /// Whether an unknown file may be one that a crash tore: it is empty, or starts with our magic or with the zeros of
+    /// a lost write. Any other file was put here by the user.
     fn may_be_ours(&self, path: &Path) -> Result<bool, ChainError> {
         let (file, mut start) = (self.disk.open(path)?, [0; 4]);
         if file.size() < start.len() as u64 {
@@ -401,7 +402,7 @@ impl<'a> Recovery<'a> {
         Ok(start == self.params.magic)
     }
 
-    /// Removes the bytes that nothing names any more, and the files that were to be gone.
+    /// Removes the bytes that nothing refers to, and the files to be removed.
     fn cut(&mut self, tails: &[Tail]) -> Result<(), ChainError> {
         let directory = self.replay.files.directory().clone();
         let mut is_one_gone = false;
@@ -428,12 +429,12 @@ impl<'a> Recovery<'a> {
     }
 }
 
-/// Whether bytes that were read are zeros, as a lost write leaves them.
+/// Whether all bytes are zero, as after a lost write.
 fn is_hole(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-/// By number the highest end.
+/// The highest end for each number.
 fn ends(ends: impl Iterator<Item = (u32, u64)>) -> BTreeMap<u32, u64> {
     let mut highest = BTreeMap::new();
     for (file, end) in ends {

@@ -1,7 +1,7 @@
-//! Throwing away what can be rebuilt from the block files: the index log and the undo files. Block files are never touched.
+//! Deletes what can be rebuilt from the block files: the index log and the undo files. Block files are never changed.
 //!
-//! A marker is written first and removed when the rebuilt index is safe, so that a reindex that was interrupted is taken up again and never
-//! mistaken for a finished one.
+//! A marker is written first and removed when the rebuilt index is durable, so that an interrupted reindex is resumed
+//! and never mistaken for a finished one.
 
 use super::error::ChainError;
 use super::files::{Part, own_blocks, own_index, own_number};
@@ -9,19 +9,20 @@ use super::open::{Layout, check_owner, log_path};
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, PathKind, read_whole};
 use std::path::{Path, PathBuf};
 
-/// What the marker holds until everything is gone, and from then on.
+/// Content of the marker while files are deleted, and after that.
 const WIPING: &[u8] = b"wiping\n";
 const REBUILDING: &[u8] = b"rebuilding\n";
 
-/// Largest marker that is read.
+/// Maximum size of the marker.
 const MARKER_SIZE_MAX: u64 = 64;
 
 fn marker_path(index: &Path) -> PathBuf {
     index.join("reindex")
 }
 
-/// Removes the index log and the undo files; no store may be open on them. Until [`BlockStore::finish_reindex`](super::BlockStore::finish_reindex)
-/// each [`BlockStore::open`](super::BlockStore::open) says that a reindex is under way.
+/// Removes the index log and the undo files; no store may be open on them. Until
+/// [`BlockStore::finish_reindex`](super::BlockStore::finish_reindex) each [`BlockStore::open`](super::BlockStore::open)
+/// reports that a reindex is in progress.
 pub fn wipe_for_reindex(disk: &dyn Disk, layout: &Layout) -> Result<(), ChainError> {
     check_owner(disk, layout)?;
     disk.create_dir(&layout.index)?;
@@ -40,7 +41,7 @@ pub fn wipe_for_reindex(disk: &dyn Disk, layout: &Layout) -> Result<(), ChainErr
     Ok(())
 }
 
-/// Takes up a wipe that was interrupted. Gives whether a reindex is under way.
+/// Resumes an interrupted wipe. Returns whether a reindex is in progress.
 pub(super) fn resume(disk: &dyn Disk, layout: &Layout) -> Result<bool, ChainError> {
     match read_marker(disk, &layout.index)? {
         None => Ok(false),

@@ -1,4 +1,4 @@
-//! [`StoreRemark`]: what was found when the store was opened that a person may want to know. Its text is one sentence with file and offset.
+//! [`StoreRemark`]: findings for the user from opening the store. Its text is one sentence with file and offset.
 
 use crate::scan::Remark;
 use lydian_consensus::Rejected;
@@ -9,21 +9,21 @@ use std::path::PathBuf;
 /// Something found when the store was opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StoreRemark {
-    /// The end of the index log was torn by a crash, and cut off.
+    /// The end of the index log was torn by a crash and is cut off.
     TornIndex { path: PathBuf, offset: u64, size: u64 },
-    /// A block that had come did not reach the disk.
+    /// A block was received but did not reach the disk.
     BlockLost { path: PathBuf, offset: u64, hash: BlockHash },
     /// Blocks were found that the index log did not have.
     BlocksFound { path: PathBuf, count: usize },
     /// A block was found whose header breaks a rule.
     HeaderRefused { path: PathBuf, offset: u64, hash: BlockHash, reason: Rejected },
-    /// Blocks were found whose parent is not known.
+    /// Blocks were found with an unknown parent.
     MissingParents { count: usize },
-    /// A block file is shorter than what was known of it, or not there.
+    /// A block file is shorter than the indexed blocks require, or missing.
     FileShort { path: PathBuf, size: u64, known: u64 },
     /// A block or undo file of another program.
     NotOurs { path: PathBuf },
-    /// Something in a block file that is no block.
+    /// Something in a block file that is not a block.
     Scan(Remark),
 }
 
@@ -43,16 +43,16 @@ impl fmt::Display for StoreRemark {
                 write!(f, "{}:{offset}: block {hash} was left out: {reason}", path.display())
             }
             StoreRemark::MissingParents { count } => {
-                write!(f, "{count} blocks were left out because the block before them is not there")
+                write!(f, "{count} blocks were left out because their parent is missing")
             }
             StoreRemark::FileShort { path, size, known } => write!(
                 f,
-                "{}: the file has {size} bytes, and blocks are known up to byte {known}; they cannot be read",
+                "{}: the file has {size} bytes, but the index has blocks up to byte {known}; they cannot be read",
                 path.display()
             ),
             StoreRemark::NotOurs { path } => write!(
                 f,
-                "{}: the file was not written by this node and is left as it is; `lydian import` reads block files of others",
+                "{}: the file was not written by this node and is left unchanged; `lydian import` reads foreign block files",
                 path.display()
             ),
             StoreRemark::Scan(remark) => remark.fmt(f),

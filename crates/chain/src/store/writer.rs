@@ -1,5 +1,6 @@
-//! Appending blocks and undo data in Core's framing (node/blockstorage.cpp): magic, size, bytes; behind undo data a checksum. Input: bytes.
-//! Output: positions. A file that is full, or closed for another reason, is synced first, so that only files open here can lose bytes.
+//! Appends blocks and undo data with Core's framing (node/blockstorage.cpp): magic, size, bytes, and for undo data a
+//! checksum. Input: bytes. Output: positions. A file is synced before it is closed, when it is full or for another
+//! reason, so that only files open here can lose bytes.
 
 use super::error::ChainError;
 use super::files::{Files, Part};
@@ -10,7 +11,7 @@ use lydian_hash::Sha256;
 use lydian_primitives::BlockHash;
 use std::collections::HashMap;
 
-/// Magic and size.
+/// Size of magic and size field.
 pub(super) const FRAME_SIZE: usize = 8;
 pub(super) const CHECKSUM_SIZE: usize = 32;
 
@@ -36,9 +37,9 @@ impl Tail {
 #[derive(Debug)]
 pub(super) struct BlockWriter {
     tail: Option<Tail>,
-    /// The file to go on with, and the size to cut it to before: what lies behind is the tear of a crash.
+    /// The file to continue, and the size to truncate it to first: the bytes after that were torn by a crash.
     resume: Option<(u32, u64)>,
-    /// Where a file is full.
+    /// The size at which a file is full.
     pub(super) size_max: u64,
     buffer: Vec<u8>,
 }
@@ -48,7 +49,7 @@ impl BlockWriter {
         BlockWriter { tail: None, resume, size_max: BLOCK_FILE_SIZE_MAX, buffer: Vec::new() }
     }
 
-    /// The file that is being appended to, or will be.
+    /// The file that is being appended to, or will be next.
     pub(super) fn current(&self) -> Option<u32> {
         self.tail.as_ref().map(|tail| tail.file).or(self.resume.map(|(file, _)| file))
     }
@@ -77,7 +78,7 @@ impl BlockWriter {
     }
 
     fn tail_for(&mut self, disk: &dyn Disk, files: &Files, size: u64) -> Result<&mut Tail, ChainError> {
-        // A file that was removed or renamed has no end to append to; Core makes a new one too.
+        // A file that was removed or renamed cannot be appended to; Core creates a new one too.
         self.tail.take_if(|tail| !tail.writer.is_named());
         if self.tail.as_ref().is_some_and(|tail| is_full(tail.writer.size(), size, self.size_max))
             && let Some(mut full) = self.tail.take()
@@ -105,7 +106,7 @@ impl BlockWriter {
     }
 }
 
-/// Cuts off what lies behind the last block of a file of ours; false if the file is gone.
+/// Cuts off the bytes after the last block of a file of ours. Returns false if the file does not exist.
 fn cut(disk: &dyn Disk, files: &Files, file: u32, end: u64) -> Result<bool, DiskError> {
     let path = files.path(file, Part::Blocks);
     let size = match disk.open(&path) {
@@ -120,22 +121,22 @@ fn cut(disk: &dyn Disk, files: &Files, file: u32, end: u64) -> Result<bool, Disk
     Ok(true)
 }
 
-/// Core's rule: a file stays below its limit, unless one block alone reaches it.
+/// Core's rule: a file stays below its limit, unless a single block reaches it.
 fn is_full(file_size: u64, size: u64, size_max: u64) -> bool {
     file_size > 0 && file_size + size >= size_max
 }
 
-/// So that every record begins below the limit.
+/// Every record must start below the limit.
 fn is_undo_full(file_size: u64, size_max: u64) -> bool {
     file_size >= size_max
 }
 
-/// The ends of the undo files in use. Undo data goes to the file that has the number of its block's.
+/// The ends of the undo files in use. Undo data goes to the file with the number of its block file.
 #[derive(Debug)]
 pub(super) struct UndoWriter {
-    /// The last used last.
+    /// The most recently used one last.
     tails: Vec<Tail>,
-    /// By block file: the undo file that goes on where its own is full.
+    /// The undo file that continues a full one, by block file.
     overflow: HashMap<u32, u32>,
     size_max: u64,
     buffer: Vec<u8>,
@@ -176,7 +177,7 @@ impl UndoWriter {
         Ok(UndoPosition { file, offset: start + FRAME_SIZE as u64, size })
     }
 
-    /// Whether the file was removed or renamed while it was open; it is closed then.
+    /// Whether the file was removed or renamed while it was open. If so, closes it.
     fn is_lost(&mut self, file: u32) -> bool {
         let is_lost = |tail: &mut Tail| tail.file == file && !tail.writer.is_named();
         self.tails.extract_if(.., is_lost).count() > 0
@@ -202,14 +203,14 @@ impl UndoWriter {
         self.tails.iter_mut().try_for_each(Tail::sync)
     }
 
-    /// The file is to be removed.
+    /// Forgets a file that is to be removed.
     pub(super) fn forget(&mut self, file: u32) {
         self.tails.retain(|tail| tail.file != file);
         self.overflow.retain(|_, other| *other != file);
     }
 }
 
-/// Core's: the hash of the parent's hash and the undo data.
+/// Core's checksum: the hash of the parent's hash and the undo data.
 pub(super) fn undo_checksum(prev_hash: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_SIZE] {
     Sha256::new().update(&prev_hash.0).update(undo).finalize_double()
 }
@@ -277,7 +278,7 @@ mod tests {
         assert_eq!(size, 8 + 1 + 32, "closed, and safe");
     }
 
-    /// A file that is full is followed by another, which the next restart finds by its number.
+    /// A full file is followed by another, which the next restart finds by its number.
     #[test]
     fn undo_data_overflows_into_a_file_of_its_own() {
         let disk = SimDisk::new(1);

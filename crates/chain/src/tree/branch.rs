@@ -1,5 +1,5 @@
-//! [`Branch`]: one branch of the tree, as the rules ask for it. Cost of an ancestor: one step where the active chain has it, about
-//! log2(height) steps elsewhere.
+//! [`Branch`]: a view of one branch of the tree for the rules. Cost of finding an ancestor: one step if it is on the
+//! active chain, otherwise about log2(height) steps.
 
 use super::{HeaderTree, NodeId};
 use lydian_consensus::limits::MEDIAN_TIME_SPAN;

@@ -1,11 +1,14 @@
-//! [`HeaderTree`]: all headers that are known, which of their blocks are here, and the active chain. Input: headers, positions of blocks,
-//! verdicts. Output: the best chain to go to, paths, ancestors; answers to `HeaderView` for any branch.
+//! [`HeaderTree`]: all known headers, the positions of their blocks, and the active chain. Input: headers, positions of
+//! blocks, verdicts. Output: the best chain to activate, paths, ancestors, and a `HeaderView` of any branch.
 //!
-//! What Core's `m_block_index`, `setBlockIndexCandidates`, `m_blocks_unlinked` and `m_chain` are together. Invariants: a parent's id is lower
-//! than its children's; ids are given in the order in which headers are entered; a block on an invalid one is invalid; a block is *linked* (has
-//! a sequence) once its body and those of all its ancestors came; `leaves` are the linked valid blocks without a linked valid child, so that
-//! the best block is always among them (a child has more work than its parent). Cost: 168 bytes a header and up to 15 for the table of hashes
-//! and the active chain; choosing the best block does not depend on the number of headers. No clock, no file.
+//! Corresponds to Core's `m_block_index`, `setBlockIndexCandidates`, `m_blocks_unlinked` and `m_chain` together.
+//! Invariants: a parent's id is lower than its children's; ids are assigned in the order in which headers are added;
+//! the children of an invalid block are invalid; a block is *linked* (has a sequence number) once its body and those of
+//! all its ancestors have arrived; `leaves` are the linked valid blocks without a linked valid child, so the best block
+//! is always one of them (a child has more work than its parent).
+//!
+//! Cost: 168 bytes per header and up to 15 for the table of hashes and the active chain; the cost of choosing the best
+//! block does not depend on the number of headers. Accesses no clock and no files.
 
 mod branch;
 mod check;
@@ -27,7 +30,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use table::Table;
 
-/// A header of the tree. Ids are given from 0, the genesis block, in the order in which headers are entered.
+/// A header of the tree. Ids are assigned from 0, the genesis block, in the order in which headers are added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub(crate) u32);
 
@@ -39,42 +42,43 @@ impl NodeId {
     }
 }
 
-/// Work, then who was here first: Core's `CBlockIndexWorkComparator`. The greater is the better.
+/// Work, then the order of arrival: Core's `CBlockIndexWorkComparator`. Greater is better.
 type Merit = (U256, Reverse<i64>);
 
-/// The first header of many that was refused, and why.
+/// The first of many headers that was refused, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefusedAt {
     pub index: usize,
     pub reason: Rejected,
 }
 
-/// The tree.
+/// The header tree.
 #[derive(Clone, Debug)]
 pub struct HeaderTree {
     nodes: Vec<Packed>,
     by_hash: Table,
-    /// Height of the root: 0 but where the tree begins in the middle of a chain.
+    /// Height of the root: 0 unless the tree starts in the middle of a chain.
     base: u32,
-    /// The chain that coins stand for, by height above the root.
+    /// The active chain by height above the root. The coins are those at its tip.
     active: Vec<NodeId>,
-    /// The header with most work that is not invalid, the first between equals.
+    /// The valid header with the most work, the first among equals.
     best_header: NodeId,
     /// Linked valid blocks without a linked valid child.
     leaves: BTreeSet<(Merit, NodeId)>,
-    /// By parent: blocks whose body is here and that are not linked, in the order in which their bodies came.
+    /// Blocks with a body that are not linked, by parent, in the order in which their bodies arrived.
     unlinked: HashMap<NodeId, Vec<NodeId>>,
-    /// Linked blocks off the active chain whose body is no longer here.
+    /// Linked blocks outside the active chain whose body is no longer stored.
     pruned: HashSet<NodeId>,
     next_sequence: u32,
-    /// Blocks that were called precious, each with a rank below every sequence; the last is the lowest.
+    /// Precious blocks with their ranks, which are below every sequence number. Until the tip gains work, a later block
+    /// gets a lower rank.
     precious: HashMap<NodeId, i64>,
-    /// The work of the tip when that was last done.
+    /// The work of the tip when a block was last made precious.
     precious_work: U256,
 }
 
 impl HeaderTree {
-    /// A tree of the genesis block alone, which is linked without a position.
+    /// A tree with only the genesis block, which is linked without a position.
     pub fn new(params: &Params) -> HeaderTree {
         let genesis = match params.genesis_block().parse() {
             Ok(block) => *block.header(),
@@ -83,8 +87,9 @@ impl HeaderTree {
         HeaderTree::rooted_at(&genesis, Height(0))
     }
 
-    /// A tree that begins at any header of a chain, which counts as linked and as the first work: for parts of real chains, of which tests and
-    /// benchmarks have some. Nothing below the root is known, so a target that depends on it cannot be told.
+    /// A tree that starts at any header of a chain, for the parts of real chains in tests and benchmarks. The root
+    /// counts as linked, and work is counted from it. Headers below the root are unknown, so a target that depends on
+    /// them cannot be computed.
     pub fn rooted_at(root: &Header, height: Height) -> HeaderTree {
         let mut tree = HeaderTree {
             nodes: Vec::new(),
@@ -106,8 +111,8 @@ impl HeaderTree {
         tree
     }
 
-    /// Takes a header in, as Core's `AcceptBlockHeader` does. `now` is the clock's time, in seconds since 1970. A header that is known gives
-    /// its id, or is refused as a duplicate if it is invalid.
+    /// Adds a header, like Core's `AcceptBlockHeader`. `now` is the current time in seconds since 1970. For a known
+    /// header it returns the id, or refuses it as a duplicate if it is invalid.
     pub fn accept_header(&mut self, header: &Header, now: i64, params: &Params) -> Result<NodeId, Rejected> {
         let hash = header.hash();
         if let Some(id) = self.find(&hash) {
@@ -122,8 +127,8 @@ impl HeaderTree {
         Ok(self.insert(hash, header, parent))
     }
 
-    /// Takes headers in, one after the other, as [`HeaderTree::accept_header`] does, and stops at the first that is refused. `entered` is told
-    /// each that is new. Where they follow each other none of them walks back: about 0.4 us a header.
+    /// Adds headers in order like [`HeaderTree::accept_header`], and stops at the first refused one. Calls `entered`
+    /// for each new header. Consecutive headers need no walk back: about 0.4 us per header.
     pub fn accept_headers(
         &mut self,
         headers: &[HashedHeader],
@@ -167,7 +172,7 @@ impl HeaderTree {
         Ok(())
     }
 
-    /// Enters a header that was checked before and whose parent is here: what a file of this store says. `None` if the parent is not.
+    /// Adds a header that was checked before, from a file of this store. Returns `None` if its parent is unknown.
     pub fn restore_header(&mut self, header: &Header) -> Option<NodeId> {
         let hash = header.hash();
         let parent = self.find(&header.prev_block)?;
@@ -176,7 +181,7 @@ impl HeaderTree {
 
     fn insert(&mut self, hash: BlockHash, header: &Header, parent: NodeId) -> NodeId {
         let above = self.at(parent);
-        // The same target is the same work: a subtraction in place of a long division.
+        // The same target means the same work, so a subtraction replaces a long division.
         let proof = match self.parent(parent) {
             Some(grandparent) if above.bits == header.bits => {
                 above.chain_work.checked_sub(self.at(grandparent).chain_work).unwrap_or(U256::ZERO)
@@ -202,7 +207,7 @@ impl HeaderTree {
             _ => unreachable!("4,294,967,295 headers with proof of work"),
         };
         if self.nodes.len() == self.nodes.capacity() {
-            // Doubling would leave up to half of the largest thing in memory unused.
+            // Doubling would leave up to half of the largest allocation unused.
             self.nodes.reserve_exact((self.nodes.len() / 64).max(1024));
         }
         let hash = node.hash;
@@ -212,8 +217,9 @@ impl HeaderTree {
         id
     }
 
-    /// The body of a block is here. Links the block if all its ancestors' bodies came, and then those that waited for it, in the order in
-    /// which their bodies came: Core's `ReceivedBlockTransactions`. A block that is linked already gets the position and keeps its place.
+    /// Stores the position of a block. Links the block if all its ancestors' bodies have arrived, and then the blocks
+    /// that waited for it, in the order in which their bodies arrived: Core's `ReceivedBlockTransactions`. A block that
+    /// is already linked gets the position and keeps its sequence number.
     pub fn set_block(&mut self, id: NodeId, position: BlockPosition) {
         let was_here = self.at(id).has_block();
         self.at_mut(id).set_block(Some(position));
@@ -242,7 +248,8 @@ impl HeaderTree {
         }
     }
 
-    /// The body of a block is no longer here. It stays linked: on the active chain nobody needs it, off it no chain through it is chosen.
+    /// Removes the position of a block. It stays linked: on the active chain the body is not needed, and outside it no
+    /// chain through it is chosen.
     pub fn clear_block(&mut self, id: NodeId) {
         self.at_mut(id).set_block(None);
         if self.at(id).is_linked() {
@@ -267,12 +274,12 @@ impl HeaderTree {
         self.at_mut(id).set_undo(None);
     }
 
-    /// The scripts of the block succeeded once.
+    /// Marks the scripts of a block as verified.
     pub fn set_verified(&mut self, id: NodeId) {
         self.at_mut(id).flags |= VERIFIED;
     }
 
-    /// Marks a block and everything that stands on it. Blocks of the active chain must be taken off it by the caller.
+    /// Marks a block and all its descendants as invalid. The caller must disconnect those on the active chain.
     pub fn invalidate(&mut self, id: NodeId) {
         assert!(id != NodeId::GENESIS, "the genesis block is valid");
         let mut open = vec![id];
@@ -291,7 +298,8 @@ impl HeaderTree {
         }
     }
 
-    /// Takes the mark off a block, its ancestors and its descendants: Core's `ResetBlockFailureFlags` (`reconsiderblock`).
+    /// Removes the invalid mark from a block, its ancestors and its descendants: Core's `ResetBlockFailureFlags`
+    /// (`reconsiderblock`).
     pub fn reconsider(&mut self, id: NodeId) {
         let mut cleared = Vec::new();
         let mut at = self.parent(id);
@@ -310,11 +318,12 @@ impl HeaderTree {
         self.best_header = self.find_best_header();
     }
 
-    /// Treats a block as if its body had come before those of all others with its work: Core's `PreciousBlock`. Not kept by a restart.
+    /// Treats a block as if its body had arrived before those of all others with the same work: Core's `PreciousBlock`.
+    /// Not kept across a restart.
     pub fn set_precious(&mut self, id: NodeId) {
         let tip_work = self.at(self.tip()).chain_work;
         let lowest = self.precious.values().min().copied().unwrap_or(0);
-        // A chain that has grown since makes the old ranks meaningless: Core begins anew.
+        // If the chain has grown since, the old ranks are meaningless, and Core starts again.
         let rank = if tip_work > self.precious_work { -1 } else { lowest - 1 };
         self.precious_work = tip_work;
         self.leaves.remove(&(self.merit(id), id));
@@ -322,7 +331,7 @@ impl HeaderTree {
         self.refresh_leaf(id);
     }
 
-    /// Enters a block among the leaves, or takes it out, by what it is.
+    /// Adds a block to the leaves or removes it, according to its state.
     fn refresh_leaf(&mut self, id: NodeId) {
         let is_good = |id: NodeId| self.at(id).is_linked() && !self.at(id).is_invalid();
         let is_leaf = is_good(id) && !self.children(id).any(is_good);
@@ -334,8 +343,9 @@ impl HeaderTree {
         }
     }
 
-    /// The block whose chain is to be the active one: better than the tip (more work, or the same and here earlier), no block of its chain
-    /// known to be invalid, the bodies from the active chain up to it all here. `None` if the tip is the best. Core's `FindMostWorkChain`.
+    /// The block whose chain should become active: better than the tip (more work, or the same work and complete
+    /// earlier), without a block known to be invalid, and with all bodies from the active chain up to it stored. `None`
+    /// if the tip is the best. Core's `FindMostWorkChain`.
     pub fn best_candidate(&self) -> Option<NodeId> {
         let of_tip = self.merit(self.tip());
         let better = self.leaves.iter().rev().take_while(|(merit, _)| *merit > of_tip).map(|(_, id)| *id);
@@ -346,7 +356,7 @@ impl HeaderTree {
         reachable.max().filter(|(merit, _)| *merit > of_tip).map(|(_, id)| id)
     }
 
-    /// The last block on the way from the active chain to `id` before one whose body is gone.
+    /// The last block on the path from the active chain to `id` before the first one without a body.
     fn highest_reachable(&self, id: NodeId) -> Option<NodeId> {
         let (mut found, mut at) = (Some(id), id);
         while !self.is_active(at) {
@@ -363,7 +373,7 @@ impl HeaderTree {
         self.by_hash.find(hash, |id| &self.nodes[id.index()].hash)
     }
 
-    /// Everything known of a header and its block. A copy; where one thing is asked for, the methods below are cheaper.
+    /// Everything known about a header and its block, as a copy. The methods below are cheaper for single values.
     pub fn node(&self, id: NodeId) -> Node {
         let packed = self.at(id);
         Node {
@@ -380,12 +390,12 @@ impl HeaderTree {
         }
     }
 
-    /// Where the block lies; `None` if it has not come, or was pruned.
+    /// The position of the block; `None` if it has not arrived or was pruned.
     pub fn block(&self, id: NodeId) -> Option<BlockPosition> {
         self.at(id).block()
     }
 
-    /// Where its undo data lies.
+    /// The position of its undo data.
     pub fn undo(&self, id: NodeId) -> Option<UndoPosition> {
         self.at(id).undo()
     }
@@ -411,12 +421,12 @@ impl HeaderTree {
         self.at(id).time
     }
 
-    /// Headers in the tree, the genesis block's included. Ids are below it.
+    /// Number of headers in the tree, including the genesis block. All ids are lower.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Never: there is always the genesis block.
+    /// Always false: the tree always contains the genesis block.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -432,7 +442,8 @@ impl HeaderTree {
         std::iter::successors(some(self.at(id).first_child), move |child| some(self.at(*child).next_sibling))
     }
 
-    /// The header with most work that is not invalid, whether or not its block is here; the first between equals: Core's `m_best_header`.
+    /// The valid header with the most work, whether or not its block is stored, the first among equals: Core's
+    /// `m_best_header`.
     pub fn best_header(&self) -> NodeId {
         self.best_header
     }
@@ -442,7 +453,7 @@ impl HeaderTree {
         valid.max_by_key(|id| (self.at(*id).chain_work, Reverse(*id))).unwrap_or(NodeId::GENESIS)
     }
 
-    /// The last block of the active chain.
+    /// The tip of the active chain.
     pub fn tip(&self) -> NodeId {
         self.active[self.active.len() - 1]
     }
@@ -456,14 +467,14 @@ impl HeaderTree {
         self.active(self.height(id)) == Some(id)
     }
 
-    /// The tip's child becomes the tip.
+    /// Makes a child of the tip the new tip.
     pub fn push_active(&mut self, id: NodeId) {
         assert_eq!(self.parent(id), Some(self.tip()), "a block is connected to its parent");
         self.active.push(id);
         self.pruned.remove(&id);
     }
 
-    /// The tip's parent becomes the tip; gives the former tip.
+    /// Makes the tip's parent the new tip. Returns the former tip.
     pub fn pop_active(&mut self) -> NodeId {
         assert!(self.active.len() > 1, "the genesis block is never disconnected");
         let id = self.tip();
@@ -474,7 +485,8 @@ impl HeaderTree {
         id
     }
 
-    /// Makes the chain that ends with `id` the active one, whatever was: for a start, where the coins say which it is.
+    /// Makes the chain that ends with `id` the active one, regardless of the current one: for the start, when the coins
+    /// determine it.
     pub fn activate(&mut self, id: NodeId) {
         let fork = self.fork(self.tip(), id);
         while self.tip() != fork {
@@ -485,13 +497,13 @@ impl HeaderTree {
         }
     }
 
-    /// The last block that two chains have in common: Core's `LastCommonAncestor`.
+    /// The last common block of two chains: Core's `LastCommonAncestor`.
     pub fn fork(&self, a: NodeId, b: NodeId) -> NodeId {
         let height = self.height(a).min(self.height(b));
         let (mut a, mut b) = (self.ancestor(a, height).unwrap_or(a), self.ancestor(b, height).unwrap_or(b));
         while a != b {
             let (skip_a, skip_b) = (self.at(a).skip, self.at(b).skip);
-            // At equal heights both skip to equal heights.
+            // At equal heights both skip to the same height.
             (a, b) = if skip_a != skip_b {
                 (NodeId(skip_a), NodeId(skip_b))
             } else {
@@ -501,7 +513,7 @@ impl HeaderTree {
         a
     }
 
-    /// The blocks from above `from_fork` up to `to`, lowest first. Empty unless `from_fork` is a proper ancestor of `to`.
+    /// The blocks after `from_fork` up to `to`, lowest first. Empty unless `from_fork` is a proper ancestor of `to`.
     pub fn path(&self, from_fork: NodeId, to: NodeId) -> Vec<NodeId> {
         let from = self.height(from_fork);
         if self.ancestor(to, from) != Some(from_fork) {
@@ -517,7 +529,7 @@ impl HeaderTree {
         path
     }
 
-    /// The ancestor at a height, which may be the block itself. `None` above it.
+    /// The ancestor at a height, which may be the block itself. `None` above the block's height.
     pub fn ancestor(&self, id: NodeId, height: Height) -> Option<NodeId> {
         let mut at = id;
         if self.height(at) < height || height.0 < self.base {
@@ -532,7 +544,7 @@ impl HeaderTree {
         Some(at)
     }
 
-    /// A step down by the pointer that brings nearer: Core's `CBlockIndex::GetAncestor`.
+    /// Steps down by the better of the two pointers: Core's `CBlockIndex::GetAncestor`.
     fn step_towards(&self, at: NodeId, height: u32) -> NodeId {
         let node = self.at(at);
         let skip = skip_height(node.height);
@@ -542,12 +554,12 @@ impl HeaderTree {
         NodeId(if is_skip { node.skip } else { node.parent })
     }
 
-    /// The chain that ends with `tip`, as the rules ask for it.
+    /// A view of the chain that ends with `tip`.
     pub fn branch(&self, tip: NodeId) -> Branch<'_> {
         Branch::new(self, tip)
     }
 
-    /// Bytes that the headers take, without the few that are unusual.
+    /// Memory of the headers in bytes, without the few rarely used collections.
     pub fn memory_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Packed>()
             + self.by_hash.memory_bytes()
@@ -555,7 +567,7 @@ impl HeaderTree {
     }
 
     fn merit(&self, id: NodeId) -> Merit {
-        // Next to nobody calls a block precious, and this is asked for each block.
+        // Precious blocks are rare, and this function is called for every block.
         let precious = if self.precious.is_empty() { None } else { self.precious.get(&id).copied() };
         (self.at(id).chain_work, Reverse(precious.unwrap_or_else(|| i64::from(self.at(id).sequence))))
     }
@@ -569,7 +581,8 @@ impl HeaderTree {
     }
 }
 
-/// The height a block's second pointer leads to: Core's `GetSkipHeight`. Any lower one would do; these make walks short.
+/// The height to which a block's skip pointer leads: Core's `GetSkipHeight`. Any lower height would work; these make
+/// walks short.
 fn skip_height(height: u32) -> u32 {
     let without_lowest_one = |n: u32| n & n.saturating_sub(1);
     match height {

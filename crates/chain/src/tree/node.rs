@@ -1,11 +1,11 @@
-//! What is kept of one header, packed; and [`Node`], the same for callers. Data only.
+//! The packed form of one header, and [`Node`], the same for callers. Data only.
 
 use super::NodeId;
 use crate::position::{BlockPosition, UndoPosition};
 use lydian_consensus::U256;
 use lydian_primitives::{BlockHash, Header, Height};
 
-/// A header and what is known of its block.
+/// A header and what is known about its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     pub hash: BlockHash,
@@ -13,27 +13,28 @@ pub struct Node {
     pub height: Height,
     /// `None` for the genesis block.
     pub parent: Option<NodeId>,
-    /// Work of the chain up to and with this block.
+    /// Work of the chain up to and including this block.
     pub chain_work: U256,
-    /// Where the block lies; `None` if it has not come, or was pruned.
+    /// The position of the block; `None` if it has not arrived or was pruned.
     pub block: Option<BlockPosition>,
-    /// Where its undo data lies.
+    /// The position of its undo data.
     pub undo: Option<UndoPosition>,
-    /// Breaks a rule, or stands on one that does.
+    /// Breaks a rule or has an ancestor that does.
     pub is_invalid: bool,
-    /// Its scripts were verified once.
+    /// Its scripts have been verified.
     pub is_verified: bool,
-    /// When its body and those of all its ancestors had come; the earlier wins between equal works. `None` until then.
+    /// Order in which the block and all its ancestors became complete; between chains of equal work the lower number
+    /// wins. `None` while a body is missing.
     pub sequence: Option<u64>,
 }
 
-/// No node, no file, no sequence.
+/// No node, no file, no sequence number.
 pub(super) const NONE: u32 = u32::MAX;
 
 pub(super) const INVALID: u8 = 1;
 pub(super) const VERIFIED: u8 = 2;
 
-/// A node as it lies in memory. The parent's hash is the parent's.
+/// A node in memory. The hash of the previous block is stored only in the parent.
 #[derive(Clone, Debug)]
 pub(super) struct Packed {
     pub(super) hash: BlockHash,
@@ -59,7 +60,7 @@ pub(super) struct Packed {
     pub(super) flags: u8,
 }
 
-/// Bytes of a node; with the table of hashes and the active chain 177 to 183 a header.
+/// Size of a node in bytes; with the table of hashes and the active chain 177 to 183 per header.
 pub(super) const PACKED_SIZE: usize = 168;
 const _: () = assert!(size_of::<Packed>() == PACKED_SIZE);
 

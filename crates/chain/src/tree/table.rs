@@ -1,5 +1,6 @@
-//! [`Table`]: which header has a hash. Input: hashes that are spread evenly, as block hashes are. Output: ids of nodes; the nodes themselves
-//! hold the hashes. Open addressing with linear probing; nothing is ever removed. Cost: 5.3 to 10.7 bytes a header, a probe or two a question.
+//! [`Table`]: finds headers by hash. Input: uniformly distributed hashes, as block hashes are. Output: node ids; the
+//! nodes themselves contain the hashes. Open addressing with linear probing; entries are never removed. Cost: 5.3 to
+//! 10.7 bytes per header, one or two probes per lookup.
 
 use super::NodeId;
 use lydian_primitives::BlockHash;
@@ -9,7 +10,7 @@ const SLOTS_MIN: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// A power of two of them, at most three quarters in use.
+    /// A power of two in number, at most three quarters in use.
     slots: Vec<u32>,
     len: usize,
 }
@@ -19,7 +20,7 @@ impl Table {
         Table { slots: vec![EMPTY; SLOTS_MIN], len: 0 }
     }
 
-    /// The id whose hash this is, by what `hash_of` says.
+    /// The id with this hash. `hash_of` returns the hash of an id.
     pub(super) fn find<'a>(&self, hash: &BlockHash, hash_of: impl Fn(NodeId) -> &'a BlockHash) -> Option<NodeId> {
         let mut at = self.home(hash);
         while self.slots[at] != EMPTY {
@@ -32,7 +33,7 @@ impl Table {
         None
     }
 
-    /// Enters an id whose hash is not there yet.
+    /// Adds an id. Its hash must not be in the table yet.
     pub(super) fn insert<'a>(&mut self, id: NodeId, hash: &BlockHash, hash_of: impl Fn(NodeId) -> &'a BlockHash) {
         if (self.len + 1) * 4 > self.slots.len() * 3 {
             let size = self.slots.len() * 2;
@@ -53,7 +54,7 @@ impl Table {
         self.slots[at] = id.0;
     }
 
-    /// The first bytes of a hash are those that proof of work does not bind.
+    /// Proof of work does not constrain the first bytes of a hash.
     fn home(&self, hash: &BlockHash) -> usize {
         let [a, b, c, d, ..] = hash.0;
         u32::from_le_bytes([a, b, c, d]) as usize & (self.slots.len() - 1)

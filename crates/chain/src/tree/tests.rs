@@ -1,9 +1,9 @@
-//! The tree against a naive model: the plain validator's tree, which looks at everything each time.
+//! Compares the tree with a naive model: the plain validator's tree, which recomputes everything each time.
 
 use super::*;
 use lydian_consensus::{Chain, HeaderView};
 
-/// What the plain validator keeps of a block (`consensus`, `plain/tree.rs`).
+/// The plain validator's node of a block (`consensus`, `plain/tree.rs`).
 #[derive(Clone, Debug)]
 struct ModelNode {
     parent: Option<usize>,
@@ -165,11 +165,11 @@ fn header_on(tree: &HeaderTree, parent: NodeId, bits: u32, nonce: u32) -> Header
     Header { version: 4, prev_block: *tree.hash(parent), merkle_root: [7; 32], time: 1 + nonce % 97, bits, nonce }
 }
 
-/// Both, and what the test does to both.
+/// The tree and the model. Every operation is applied to both.
 struct Pair {
     tree: HeaderTree,
     model: Model,
-    /// Searches that left blocks of the chain, and those that ended where they began because a block failed.
+    /// Number of searches that disconnected blocks, and of those that returned to their start because a block failed.
     reorganisations: usize,
     returns: usize,
 }
@@ -182,7 +182,7 @@ impl Pair {
     fn insert(&mut self, parent: usize, bits: u32) -> usize {
         let new = self.model.nodes.len();
         let header = header_on(&self.tree, id(parent), bits, u32::try_from(new).unwrap());
-        // A header is only taken if its parent is not invalid.
+        // A header is accepted only if its parent is valid.
         assert!(!self.model.nodes[parent].is_invalid);
         self.model.insert(parent, bits);
         assert_eq!(self.tree.restore_header(&header), Some(id(new)));
@@ -197,7 +197,7 @@ impl Pair {
         }
     }
 
-    /// The engine's and the plain validator's loop; now and then a block fails when it is connected.
+    /// The loop of the engine and the plain validator. Occasionally a block fails while it is connected.
     fn go_to_best(&mut self, rng: &mut Rng) {
         let start = self.model.tip();
         let (mut has_left, mut has_failed) = (false, false);
@@ -277,7 +277,7 @@ fn random_tree(seed: u64) -> (usize, usize) {
             15 => {
                 let index = rng.below(count);
                 if index != 0 {
-                    // Blocks of the active chain are taken off it first, as `invalidateblock` does.
+                    // Blocks of the active chain are disconnected first, as in `invalidateblock`.
                     while pair.model.ancestor(pair.model.tip(), pair.model.nodes[index].height) == index {
                         pair.tree.pop_active();
                         pair.model.pop();
@@ -309,7 +309,7 @@ fn random_tree(seed: u64) -> (usize, usize) {
     (pair.reorganisations, pair.returns)
 }
 
-/// Ties by first seen, bodies in any order, descendants of invalid blocks, equal work after a failed branch.
+/// Ties by order of arrival, bodies in any order, descendants of invalid blocks, and equal work after a failed branch.
 /// checklist: 33, 34
 #[test]
 fn equals_the_plain_validators_tree() {
@@ -319,7 +319,7 @@ fn equals_the_plain_validators_tree() {
     assert!(reorganisations > 1_000 && returns > 50, "{reorganisations} reorganisations, {returns} returns");
 }
 
-/// `-checkblockindex` finds what a fault of ours may leave behind.
+/// `-checkblockindex` finds inconsistencies that a bug could leave behind.
 #[test]
 fn a_tree_that_does_not_hold_together_is_found() {
     let mut pair = Pair::new();
@@ -334,17 +334,18 @@ fn a_tree_that_does_not_hold_together_is_found() {
         spoil(&mut tree);
         tree.check().map_err(|error| error.what)
     };
-    assert_eq!(found(&|tree| tree.leaves.clear()), Err("its place among the leaves"));
-    assert_eq!(found(&|tree| tree.at_mut(id(2)).height = 5), Err("its height"));
-    assert_eq!(found(&|tree| tree.at_mut(id(2)).chain_work = U256::ZERO), Err("its work"));
-    assert_eq!(found(&|tree| tree.at_mut(id(2)).flags |= INVALID), Err("it is valid on an invalid block"));
-    assert_eq!(found(&|tree| tree.at_mut(id(3)).flags |= INVALID), Err("it is active and invalid"));
-    assert_eq!(found(&|tree| tree.at_mut(id(2)).sequence = NONE), Err("its block is here and waits for no parent"));
-    assert_eq!(found(&|tree| tree.active.swap(2, 3)), Err("the active chain does not hold together"));
+    assert_eq!(found(&|tree| tree.leaves.clear()), Err("wrong set of leaves"));
+    assert_eq!(found(&|tree| tree.at_mut(id(2)).height = 5), Err("wrong height"));
+    assert_eq!(found(&|tree| tree.at_mut(id(2)).chain_work = U256::ZERO), Err("wrong work"));
+    assert_eq!(found(&|tree| tree.at_mut(id(2)).flags |= INVALID), Err("it is valid but its parent is invalid"));
+    assert_eq!(found(&|tree| tree.at_mut(id(3)).flags |= INVALID), Err("it is active but invalid"));
+    assert_eq!(found(&|tree| tree.at_mut(id(2)).sequence = NONE), Err("its block is stored but not waiting"));
+    assert_eq!(found(&|tree| tree.active.swap(2, 3)), Err("the active chain has a gap"));
     assert_eq!(found(&|tree| tree.best_header = id(1)), Err("it has more work than the best header"));
 }
 
-/// The story of every reorganisation: equal work stays, more work moves, back at equal work to the first.
+/// The stages of a reorganisation: equal work keeps the tip, more work moves it, and equal work returns to the chain
+/// seen first.
 /// checklist: 33
 #[test]
 fn the_first_seen_of_equals_wins() {
@@ -359,7 +360,7 @@ fn the_first_seen_of_equals_wins() {
     assert_eq!(pair.tree.best_candidate(), None, "a header alone does not");
     pair.set_body(a2);
     assert_eq!(pair.tree.best_candidate(), Some(id(a2)));
-    // The branch fails at its end: what is left of it is as good as the old tip and was here later.
+    // The branch fails at its last block: the remainder has as much work as the old tip but arrived later.
     pair.tree.pop_active();
     pair.tree.push_active(id(a1));
     pair.tree.invalidate(id(a2));
@@ -405,7 +406,7 @@ fn headers_are_taken_by_the_rules() {
     assert_eq!(reason(tree.accept_header(&old, now, &params)), "bad-prevblk");
 }
 
-/// A branch answers as one that walks every parent does.
+/// The optimised branch returns the same as one that walks over every parent.
 #[test]
 fn median_time_past_of_a_branch() {
     struct Slow<'a>(&'a HeaderTree, NodeId);
@@ -426,7 +427,8 @@ fn median_time_past_of_a_branch() {
     }
 }
 
-/// No chain through a block whose body was pruned is chosen; the part below it may be, and the whole once the body is back.
+/// No chain through a block with a pruned body is chosen. The part below that block may be chosen, and the whole chain
+/// once the body is stored again.
 #[test]
 fn pruned_branches_are_left_out() {
     let mut pair = Pair::new();
@@ -448,13 +450,13 @@ fn pruned_branches_are_left_out() {
     assert_eq!(pair.tree.best_candidate(), Some(id(b[2])));
     pair.tree.set_block(id(b[3]), position(b[3]));
     assert_eq!(pair.tree.best_candidate(), Some(id(b[3])));
-    // Pruned on the active chain is nobody's concern, until the chain is left.
+    // On the active chain pruning does not matter until the chain is disconnected.
     pair.tree.activate(id(b[3]));
     pair.tree.clear_block(id(b[1]));
     assert_eq!(pair.tree.best_candidate(), None);
     pair.tree.activate(id(a1));
     assert_eq!(pair.tree.best_candidate(), None);
-    // A body that waits for its parent and is pruned waits no more.
+    // A body that waits for its parent and is pruned no longer waits.
     let c1 = pair.insert(a1, BITS[0]);
     let c2 = pair.insert(c1, BITS[0]);
     pair.set_body(c2);
@@ -463,7 +465,7 @@ fn pruned_branches_are_left_out() {
     assert_eq!(pair.tree.best_candidate(), Some(id(c1)));
 }
 
-/// 1,000,000 headers: at most about 180 bytes each, and choosing does not look at them.
+/// 1,000,000 headers: at most about 180 bytes each, and choosing the best block does not scan them.
 #[test]
 fn a_million_headers_are_cheap() {
     let mut tree = HeaderTree::new(&params());
@@ -490,7 +492,8 @@ fn a_million_headers_are_cheap() {
     assert!(bytes <= node::PACKED_SIZE + 16, "{bytes} bytes a header");
 }
 
-/// Batches that repeat, fork, and break rules in the middle: the tree, the answers and the ids are those of one header after the other.
+/// Batches with duplicates, forks and broken rules in the middle: the tree, the results and the ids are the same as for
+/// single headers.
 /// checklist: 60
 #[test]
 fn many_headers_are_taken_as_one_after_the_other() {
@@ -556,7 +559,7 @@ fn many_headers_are_taken_as_one_after_the_other() {
             let victim = NodeId(u32::try_from(one.len() - 1 - draw(5.min(one.len() - 1))).unwrap());
             one.invalidate(victim);
             many.invalidate(victim);
-            // Most of what comes later stands on what is valid.
+            // Most later headers should have a valid parent.
             made.retain(|header| draw(9) == 0 || !one.node(one.find(&header.hash()).unwrap()).is_invalid);
         }
     }
@@ -564,7 +567,8 @@ fn many_headers_are_taken_as_one_after_the_other() {
     assert!(one.len() > 1_000 && refusals.len() >= 6, "{} headers, {refusals:?}", one.len());
 }
 
-/// A tree that begins in the middle of a chain answers as one from the genesis block does, as far as it can know.
+/// A tree that starts in the middle of a chain returns the same as one from the genesis block, as far as it has the
+/// headers.
 #[test]
 fn a_tree_may_begin_anywhere() {
     let mut whole = HeaderTree::new(&params());

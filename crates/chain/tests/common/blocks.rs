@@ -1,4 +1,4 @@
-//! Blocks of regtest with proof of work, for the tests of the store. Their transactions spend nothing that is.
+//! Regtest blocks with proof of work for the tests of the store. Their transactions spend nonexistent outputs.
 
 use lydian_chain::Layout;
 use lydian_consensus::{Chain, Coin, Params};
@@ -24,7 +24,7 @@ pub(crate) fn spent_of(block: &Block) -> Vec<Coin> {
     (0..block.input_count() - 1).map(coin).collect()
 }
 
-/// Makes blocks, no two alike.
+/// Generates blocks, all different.
 pub(crate) struct Maker {
     count: u32,
 }
@@ -34,7 +34,7 @@ impl Maker {
         Maker { count: 0 }
     }
 
-    /// A chain on the genesis block; each block has `txs` transactions beside its coinbase.
+    /// A chain on the genesis block. Each block has `txs` transactions in addition to its coinbase.
     pub(crate) fn chain(&mut self, length: usize, txs: u32) -> Vec<Block> {
         self.chain_on(params().genesis_hash, length, txs)
     }

@@ -1,4 +1,4 @@
-//! A disk in memory and block files made by hand, for the tests of this crate.
+//! An in-memory disk and hand-made block files for the tests of this crate.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub(crate) mod blocks;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const MAIN: [u8; 4] = [0xf9, 0xbe, 0xb4, 0xd9];
 pub(crate) const TEST: [u8; 4] = [0x0b, 0x11, 0x09, 0x07];
 
-/// Files by path; directories are what their paths imply.
+/// Files by path; directories exist if a file's path implies them.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryDisk(pub(crate) BTreeMap<PathBuf, Vec<u8>>);
 
@@ -90,13 +90,13 @@ impl ReadFile for MemoryFile {
     }
 }
 
-/// A record in Core's framing.
+/// A record with Core's framing.
 pub(crate) fn record(magic: [u8; 4], block: &[u8]) -> Vec<u8> {
     let length = u32::try_from(block.len()).unwrap_or(u32::MAX);
     [&magic[..], &length.to_le_bytes(), block].concat()
 }
 
-/// The bytes of a block that has a header and no transactions, and its hash.
+/// The bytes and hash of a block with a header and no transactions.
 pub(crate) fn block(prev_block: BlockHash, nonce: u32) -> (BlockHash, Vec<u8>) {
     let header = Header { version: 1, prev_block, merkle_root: [7; 32], time: 1, bits: 2, nonce };
     let mut bytes = header.to_bytes().to_vec();
@@ -114,7 +114,7 @@ pub(crate) fn chain(genesis_nonce: u32, count: usize) -> Vec<(BlockHash, Vec<u8>
     blocks
 }
 
-/// Scans files named `a`, `b` ... of the given contents.
+/// Scans files named `a`, `b`, ... with the given contents.
 pub(crate) fn scan(contents: &[&[u8]], genesis: BlockHash) -> (BlockIndex, Ordered) {
     let names = ["a", "b", "c"];
     let files: Vec<_> = names.iter().copied().zip(contents.iter().copied()).collect();
