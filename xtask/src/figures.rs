@@ -1,15 +1,19 @@
-//! Numbers in texts, from the project's own results.
+//! Figures in documents, taken from the project's own results.
 //!
-//! Input: `docs/benchmarks/results/*.json`, as `lydian-lab` writes them, and the texts with markers: README.md and `docs/benchmarks/*.md`; output: the texts with
-//! every marked number as the files have it. A marker is a comment of Markdown, so that nobody sees it:
+//! Input: `docs/benchmarks/results/*.json`, as `lydian-lab` writes them, and the texts with markers: README.md and
+//! `docs/benchmarks/*.md`; output: the texts with every marked figure as in the results. A marker is a Markdown
+//! comment, so that a rendered page does not show it:
 //!
 //!     <!-- lab: FILE NODE FIGURE -->2.05<!-- / -->
-//!     <!-- lab: FILE NODE FIGURE / NODE .3 -->0.146<!-- / -->      a ratio of two nodes (or `/ FILE NODE`); so many decimals
+//!     <!-- lab: FILE NODE FIGURE / NODE .3 -->0.146<!-- / -->
 //!     <!-- lab-table: FILE FIGURE... -->  lines of a table  <!-- / -->
 //!
-//! FILE is the name without `.json`; NODE is one of its summary (`lydian(cold)` for cold runs), or `chain`, `machine`, `settings` or `floor`; FIGURE a field of it, of which
-//! the median counts, or `wall_seconds.min`, `.max`, `.range`. Invariant: a text without problems is a fixed point. Must never: use a crate of the product,
-//! or leave an old number standing because its file is gone.
+//! The second form is a ratio of two nodes (or `/ FILE NODE`), here with three decimals. FILE is the name without
+//! `.json`. NODE is a node of the file's summary (`lydian(cold)` for cold runs), or `chain`, `machine`, `settings` or
+//! `floor`. FIGURE is one of its fields, of which the median is used, or `wall_seconds.min`, `.max` or `.range`.
+//!
+//! Invariant: a text without problems is a fixed point. It must never depend on a crate of the product, or keep an old
+//! figure without an error when its file is gone.
 
 use crate::tree::Tree;
 use serde_json::Value;
@@ -17,20 +21,20 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const FOLDER: &str = "docs/benchmarks/results/";
-/// All results together.
+/// Limit for the total size of all results.
 pub(crate) const RESULTS_SIZE_MAX: u64 = 1_000_000;
 const START: &str = "<!-- lab";
 const END: &str = "<!-- / -->";
 const TABLE_DEFAULT: &[&str] = &["wall_seconds", "cpu_seconds", "peak_rss_bytes", "write_bytes", "wall_ratio"];
 
-/// What is wrong with a marker.
+/// A problem with a marker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) line: usize,
     pub(crate) message: String,
 }
 
-/// The files of results, by their names without `.json`; of one that is no JSON, why.
+/// The result files by their names without `.json`; for a file that is not valid JSON, the error.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers(BTreeMap<String, Result<Value, String>>);
 
@@ -54,18 +58,18 @@ impl Numbers {
     }
 }
 
-/// The texts that may have markers. Others describe them.
+/// Whether the text may have markers. Other texts only describe them.
 pub(crate) fn has_numbers(path: &str) -> bool {
     let name = path.strip_prefix("docs/benchmarks/");
     path == "README.md" || name.is_some_and(|name| name.ends_with(".md") && !name.contains('/'))
 }
 
-/// Bytes of all results.
+/// Returns the total size of all results in bytes.
 pub(crate) fn results_size(tree: &Tree) -> u64 {
     tree.files.iter().filter(|file| file.path.starts_with(FOLDER)).map(|file| file.size_bytes).sum()
 }
 
-/// The text with every marked number made anew; a marker with a problem keeps what it has.
+/// Returns the text with every marked figure computed again. A marker with a problem keeps its old figure.
 pub(crate) fn rewritten(text: &str, numbers: &Numbers) -> (String, Vec<Problem>) {
     let (mut out, mut problems, mut rest) = (String::new(), Vec::new(), text);
     while let Some(at) = rest.find(START) {
@@ -92,7 +96,8 @@ pub(crate) fn rewritten(text: &str, numbers: &Numbers) -> (String, Vec<Problem>)
     (out, problems)
 }
 
-/// Head, body and what follows, of a text that starts with a marker; `None` when another marker begins before it ends.
+/// Splits a text that starts with a marker into head, body and the text after it. Returns `None` if the marker has no
+/// end, or if another marker starts before its end.
 fn split(marker: &str) -> Option<(&str, &str, &str)> {
     let head_end = marker.find("-->")? + 3;
     let (head, rest) = marker.split_at(head_end);
@@ -128,7 +133,7 @@ fn number(words: &[&str], numbers: &Numbers) -> Result<String, String> {
     }
 }
 
-/// One node's figure over another's.
+/// Returns one node's figure divided by another's.
 fn ratio(
     numbers: &Numbers,
     figure: &str,
@@ -146,7 +151,7 @@ fn ratio(
     Ok(format!("{:.*}", decimals.unwrap_or(2), above / divisor))
 }
 
-/// A figure of a node, or a field of the file.
+/// Returns a figure of a node, or a field of the file.
 fn find(file: &Value, node: &str, figure: &str) -> Result<Value, String> {
     let (figure, part) = figure.split_once('.').unwrap_or((figure, "median"));
     let fields = match node {
@@ -176,7 +181,8 @@ fn figures<'a>(file: &'a Value, node: &str) -> Result<&'a Value, String> {
     if summary["figures"].is_null() { Err(format!("no run of {name} counts")) } else { Ok(&summary["figures"]) }
 }
 
-/// Seconds with two decimals, bytes in MB, nanoseconds in microseconds, counts with commas; texts as they are.
+/// Formats seconds with two decimals, bytes in MB, nanoseconds in microseconds and counts with commas. Strings are
+/// returned unchanged.
 fn shown(value: &Value, figure: &str, decimals: Option<usize>) -> Result<String, String> {
     let figure = figure.split('.').next().unwrap_or(figure);
     if let Some(text) = value.as_str() {
@@ -215,7 +221,7 @@ fn with_commas(number: &str) -> String {
     text
 }
 
-/// One row a node; those that took no part with the reason.
+/// Returns a table with one row per node. The row of a node that did not take part has the reason.
 fn table(words: &[&str], numbers: &Numbers) -> Result<String, String> {
     let (name, columns) = words.split_first().ok_or("FILE FIGURE... is what it takes")?;
     let columns = if columns.is_empty() { TABLE_DEFAULT } else { columns };
@@ -226,7 +232,7 @@ fn table(words: &[&str], numbers: &Numbers) -> Result<String, String> {
         let cold = summary["cache"] == "cold";
         let node = format!("{}{}", summary["node"].as_str().unwrap_or("?"), if cold { "(cold)" } else { "" });
         let cells: Vec<String> = columns.iter().map(|column| cell(file, &node, column)).collect();
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "| {node} | {} |", cells.join(" | "));
     }
     for node in file["nodes"].as_array().into_iter().flatten() {
@@ -252,7 +258,7 @@ fn title(figure: &str) -> String {
     }
 }
 
-/// Times with their range.
+/// Returns one cell. Times are shown with their range.
 fn cell(file: &Value, node: &str, figure: &str) -> String {
     let one = |part: &str| find(file, node, &format!("{figure}.{part}")).and_then(|value| shown(&value, figure, None));
     match (one("median"), figure.ends_with("_seconds")) {

@@ -1,7 +1,8 @@
-//! The documents that are made from tables.
+//! The documents that are generated from tables.
 //!
-//! Input: tables of this program and the checkout; output: files under `docs/` and the marked numbers of README.md, written only when their text changes. CI runs this and refuses a
-//! checkout in which something changed. A new document is one line in `DOCUMENTS`.
+//! Input: tables of this program and the checkout; output: files under `docs/` and the marked figures of README.md,
+//! written only if their text changes. CI runs this and fails if a file in the checkout changed. To add a document, add
+//! one line to `DOCUMENTS`.
 
 use crate::figures::{Numbers, has_numbers, rewritten};
 use crate::layers::{ALL, BESIDE, LAYERS, OPEN};
@@ -38,7 +39,7 @@ fn write(tree: &Tree, path: &str, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Every marked number; what cannot be made is told when all else is written.
+/// Updates every marked figure. Problems are reported after all files are written.
 fn numbers(tree: &Tree) -> Result<(), String> {
     let numbers = Numbers::of(tree);
     let mut wrong = Vec::new();
@@ -71,7 +72,8 @@ fn crates() -> String {
     text
 }
 
-/// The program writes its own tables down, which are in its crates; this tool uses no crate of the product.
+/// The program prints its own tables, because they are defined in its crates and this tool depends on no crate of the
+/// product.
 fn told_by_the_program(option: &str) -> Result<String, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["run", "--quiet", "--locked", "--profile", "test", "-p", "lydian-node", "--", option];

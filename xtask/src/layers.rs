@@ -1,7 +1,7 @@
-//! The table of crates: who may use whom.
+//! The table of crates: which crate may use which.
 //!
-//! Data only: the check `tidy::layers` compares it with `cargo metadata`, `generate` prints it as `docs/crates.md`. Invariant: every `uses`
-//! names crates of lower layers; a crate is added here when it is made.
+//! Data only: the check `tidy::layers` compares it with `cargo metadata`, and `generate` prints it as `docs/crates.md`.
+//! Invariant: every `uses` names crates of lower layers. A new crate must be added here.
 
 /// A crate of the workspace (names without the prefix `lydian-`).
 #[derive(Debug, Clone, Copy)]
@@ -9,14 +9,14 @@ pub(crate) struct Layer {
     pub(crate) name: &'static str,
     pub(crate) level: u8,
     pub(crate) purpose: &'static str,
-    /// The only workspace crates it may use, beside those of `OPEN` on lower layers.
+    /// The only workspace crates it may use, besides those of `OPEN` on lower layers.
     pub(crate) uses: &'static [&'static str],
 }
 
-/// Open to every layer above them.
+/// Crates that every layer above them may use.
 pub(crate) const OPEN: &[&str] = &["hash", "primitives"];
 
-/// Beside the stack: they may use any crate; a crate may use them in its tests only.
+/// Crates beside the stack. They may use any crate; other crates may use them in tests only.
 pub(crate) const BESIDE: &[(&str, &str)] = &[
     ("oracle", "Bitcoin Core as the judge of tests"),
     ("sim", "a simulated world: disk, network, clock"),
@@ -24,7 +24,7 @@ pub(crate) const BESIDE: &[(&str, &str)] = &[
     ("xtask", "house rules and generated documents"),
 ];
 
-/// Open to the tests and benchmarks of every crate, whatever its layer: they make chains.
+/// Crates that make chains. The tests and benchmarks of every crate may use them, whatever its layer.
 pub(crate) const OPEN_TO_TESTS: &[&str] = &["lab"];
 
 /// Crates that may use every crate below them.

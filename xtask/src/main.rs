@@ -1,15 +1,18 @@
 //! House rules and generated documents.
 //!
-//! `cargo run -p xtask -- tidy` prints every breach of a house rule as `file:line: message` and their count, exit code 1 if there is any;
-//! `cargo run -p xtask -- generate` writes the documents of `docs/` that are made from tables, and the numbers that come from results. Input: the files git knows in the checkout
-//! and `cargo metadata`. Invariant: `tidy` changes nothing, `generate` writes under `docs/` and README.md only. Cost: about a second. It must
-//! never need a crate of the product: a checkout whose crates do not compile can still be tidied.
+//! `cargo run -p xtask -- tidy` prints every violation of a house rule as `file:line: message`, then their count. The
+//! exit code is 1 if there are any. `cargo run -p xtask -- generate` writes the documents of `docs/` that are generated
+//! from tables, and the figures that are taken from benchmark results.
+//!
+//! Input: the files in the checkout that git tracks or would track, and `cargo metadata`. Invariant: `tidy` changes
+//! nothing; `generate` writes only under `docs/` and README.md. Cost: about a second. It must never depend on a crate
+//! of the product: `tidy` must work in a checkout whose crates do not compile.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "a tool for developers: it prints, and it reads the checkout itself"
+    reason = "a developer tool: it prints, and it reads the checkout directly"
 )]
 
 use std::process::ExitCode;

@@ -1,9 +1,10 @@
-//! `docs/memory.md`: who holds memory, how much at most, by which constant, and which tests go to the limit.
+//! `docs/memory.md`: the components that hold memory, the limit of each, the constant that sets it, and the tests that
+//! reach it.
 //!
 //! Input: `docs/memory.tsv` (owner, `crate::CONSTANT`, what is counted) and the constants of each crate's `limits.rs`.
-//! Output: the document, with the values of the constants and the tests that carry `/// limit: NAME above`; or the
-//! first row whose constant does not exist. Invariant: no figure is written by hand. It must never need a crate of the
-//! product.
+//! Output: the document, with the values of the constants and the tests that carry `/// limit: NAME above`; or an error
+//! that names the first row whose constant does not exist. Invariant: no figure is written by hand. It must never
+//! depend on a crate of the product.
 
 use crate::tidy::limit_tests;
 use crate::tree::Tree;
@@ -12,10 +13,10 @@ use syn::{BinOp, Expr, Lit};
 
 const PATH: &str = "docs/memory.tsv";
 
-/// The constants of one crate by name.
+/// The constants of all crates, by crate and name.
 type Constants = BTreeMap<(String, String), Expr>;
 
-/// The document.
+/// Returns the document.
 pub(crate) fn document(tree: &Tree) -> Result<String, String> {
     let table = tree.text(PATH).ok_or_else(|| format!("{PATH} is missing"))?;
     let constants = constants(tree);
@@ -38,7 +39,7 @@ pub(crate) fn document(tree: &Tree) -> Result<String, String> {
     Ok(text)
 }
 
-/// With its unit: bytes in MB if they are whole kilobytes.
+/// Formats a limit with its unit: in MiB if it is a multiple of 1 MiB, in MB if it is a multiple of 1,000 bytes.
 fn figure(name: &str, value: u64) -> String {
     let is_bytes = ["BYTES", "SIZE", "SHARE"].iter().any(|word| name.contains(word));
     match is_bytes {
@@ -66,7 +67,7 @@ fn value(constants: &Constants, crate_name: &str, name: &str) -> Option<u64> {
     evaluate(constants.get(&(crate_name.to_owned(), name.to_owned()))?, constants, crate_name)
 }
 
-/// Integers, their sums, products and shifts, and other constants of the crate.
+/// Evaluates integers, their sums, products and shifts, and other constants of the crate.
 fn evaluate(expr: &Expr, constants: &Constants, crate_name: &str) -> Option<u64> {
     match expr {
         Expr::Lit(literal) => match &literal.lit {

@@ -1,13 +1,14 @@
-//! What Cargo knows of the workspace: its packages, their dependencies, their roots, and the licence of every package in the build.
+//! Cargo's view of the workspace: packages, their dependencies and roots, and the licence of every package in the
+//! build.
 //!
-//! Input: the output of `cargo metadata`; output: plain values with paths relative to the workspace root. It must never guess: a field that
-//! is missing is an error.
+//! Input: the output of `cargo metadata`; output: plain values with paths relative to the workspace root. It must never
+//! guess: a missing field is an error.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The platform whose dependencies are looked at: the one CI builds for.
+/// The platform whose dependencies are checked: the one CI builds for.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ pub(crate) struct Package {
     /// Relative to the workspace root: `crates/hash/Cargo.toml`.
     pub(crate) manifest: String,
     pub(crate) dependencies: Vec<Dependency>,
-    /// The first file of every target, relative to the workspace root.
+    /// The root file of every target, relative to the workspace root.
     pub(crate) roots: Vec<String>,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Dependency {
     pub(crate) dev: bool,
 }
 
-/// A package that is not ours.
+/// A third-party package.
 #[derive(Debug, Clone)]
 pub(crate) struct Foreign {
     pub(crate) name: String,
@@ -78,7 +79,7 @@ impl Metadata {
 }
 
 impl Package {
-    /// The folder the package lies in, relative to the root: `crates/hash`.
+    /// The folder of the package, relative to the root: `crates/hash`.
     pub(crate) fn folder(&self) -> &str {
         self.manifest.strip_suffix("/Cargo.toml").unwrap_or("")
     }

@@ -1,8 +1,9 @@
-//! The house rules that a program can check, as one table.
+//! The house rules that a program can check, in one table.
 //!
-//! Input: the checkout and Cargo's metadata; output: every breach as `file:line: message`, sorted by check, and the count. A check is a function from
-//! these two to violations, in a module of its own with tests on good and bad samples. Invariant: a check reports every breach it finds
-//! (no early end) and never panics on a file that does not parse (the check `parse` reports that file).
+//! Input: the checkout and Cargo's metadata; output: every violation as `file:line: message`, grouped by check, and the
+//! count. A check is a function from these two to violations, in its own module with tests on good and bad samples.
+//! Invariant: a check reports every violation it finds (it does not stop at the first) and never panics on a file that
+//! does not parse (the check `parse` reports that file).
 
 use crate::metadata::Metadata;
 use crate::tree::Tree;
@@ -28,7 +29,7 @@ mod rules;
 pub(crate) use checklist::{Row, rows as checklist_rows, tests_of as checklist_tests};
 pub(crate) use limits::tests_of as limit_tests;
 
-/// One breach of one rule.
+/// One violation of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Violation {
     pub(crate) path: String,
@@ -69,7 +70,7 @@ const CHECKS: &[Check] = &[
     Check { name: "licences", run: |_, metadata| licences::check(metadata) },
 ];
 
-/// Runs every check and prints what it finds; true when there is nothing.
+/// Runs every check and prints the violations. Returns true if there are none.
 pub(crate) fn run(tree: &Tree, metadata: &Metadata) -> bool {
     let mut total = 0;
     for check in CHECKS {

@@ -1,8 +1,9 @@
-//! The files of the checkout as the checks see them.
+//! The files of the checkout, as the checks see them.
 //!
-//! Input: what git tracks or would track (ignored files are not seen); output: each file's path relative to the root and its size, the text of text
-//! files, and for Rust files the tokens, the syntax tree and the lines that belong to tests. Foreign data (`testdata/blocks`,
-//! `testdata/vectors`) is never read, only measured. Cost: every Rust file is parsed once.
+//! Input: the files that git tracks or would track (ignored files are left out); output: each file's path relative to
+//! the root and its size, the text of text files, and for Rust files the tokens, the syntax tree and the lines that
+//! belong to tests. Foreign data (`testdata/blocks`, `testdata/vectors`) is never read, only measured. Cost: every Rust
+//! file is parsed once.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::ops::RangeInclusive;
@@ -12,7 +13,7 @@ use std::str::FromStr;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
-/// A file with more than this is measured, not read.
+/// A larger file is measured but not read.
 const TEXT_SIZE_MAX: u64 = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -22,15 +23,15 @@ pub(crate) struct Tree {
 
 #[derive(Debug)]
 pub(crate) struct TrackedFile {
-    /// With `/`, relative to the root of the checkout.
+    /// Relative to the root of the checkout, with `/` as the separator.
     pub(crate) path: String,
     pub(crate) size_bytes: u64,
-    /// None for foreign data, large files, and what is not UTF-8.
+    /// `None` for foreign data, large files, and files that are not UTF-8.
     pub(crate) text: Option<String>,
     pub(crate) rust: Option<Result<Rust, String>>,
 }
 
-/// A Rust file taken apart.
+/// A parsed Rust file.
 pub(crate) struct Rust {
     pub(crate) ast: syn::File,
     pub(crate) tokens: Vec<Token>,
@@ -43,7 +44,7 @@ impl std::fmt::Debug for Rust {
     }
 }
 
-/// One token and the line it stands on; comments are none, doc comments and strings are one literal each.
+/// One token and its line. Comments produce no tokens; doc comments and strings are one literal each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
@@ -64,7 +65,7 @@ impl Tree {
         let mut files = Vec::new();
         for name in output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
             let path = String::from_utf8_lossy(name).into_owned();
-            // A tracked file that was deleted in the checkout is not there any more.
+            // A tracked file may have been deleted in the checkout.
             let Ok(about) = std::fs::symlink_metadata(root.join(&path)) else { continue };
             let text = if is_foreign_data(&path) || about.len() > TEXT_SIZE_MAX || !about.is_file() {
                 None
@@ -77,7 +78,7 @@ impl Tree {
         Ok(Tree { files })
     }
 
-    /// A tree for tests of checks.
+    /// Builds a tree for the tests of checks.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
         let file = |(path, text): &(&str, &str)| {
@@ -90,12 +91,12 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)?.text.as_deref()
     }
 
-    /// Every file that has text, with it.
+    /// Returns every file that has text, with the text.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&TrackedFile, &str)> {
         self.files.iter().filter_map(|file| Some((file, file.text.as_deref()?)))
     }
 
-    /// Every Rust file that parses; the others are reported by the check `parse`.
+    /// Returns every Rust file that parses; the others are reported by the check `parse`.
     pub(crate) fn rust(&self) -> impl Iterator<Item = (&TrackedFile, &Rust)> {
         self.files.iter().filter_map(|file| Some((file, file.rust.as_ref()?.as_ref().ok()?)))
     }
@@ -110,21 +111,21 @@ impl TrackedFile {
         TrackedFile { path, size_bytes, text, rust }
     }
 
-    /// The workspace crate the file belongs to: `hash` for `crates/hash/src/lib.rs`, `xtask`, `fuzz`.
+    /// The crate that the file belongs to: `hash` for `crates/hash/src/lib.rs`, `xtask`, `fuzz`.
     pub(crate) fn crate_name(&self) -> Option<&str> {
         let rest = self.path.strip_prefix("crates/").unwrap_or(&self.path);
         let (name, _) = rest.split_once('/')?;
         Some(name)
     }
 
-    /// A source file of a crate of the workspace, tests and benches beside `src` excluded.
+    /// Whether this is a source file of a workspace crate; tests and benches beside `src` are excluded.
     pub(crate) fn is_source(&self) -> bool {
         self.path.ends_with(".rs")
             && (self.path.starts_with("crates/") || self.path.starts_with("xtask/"))
             && self.path.contains("/src/")
     }
 
-    /// A file that holds tests or benchmarks and nothing else.
+    /// Whether the file contains only tests, benchmarks or examples.
     pub(crate) fn is_test_file(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or("");
         let folders = ["/tests/", "/benches/", "/examples/"];
@@ -143,7 +144,7 @@ impl Rust {
         Ok(Rust { ast, tokens, test_lines: finder.lines })
     }
 
-    /// Whether the line lies in an item under `#[cfg(test)]` or in a `#[test]` function.
+    /// Whether the line is in an item under `#[cfg(test)]` or in a `#[test]` function.
     pub(crate) fn is_test_line(&self, line: usize) -> bool {
         self.test_lines.iter().any(|range| range.contains(&line))
     }
@@ -160,7 +161,7 @@ impl Rust {
     }
 }
 
-/// The tokens of a pattern or of a file, groups opened up.
+/// Appends the tokens of a pattern or a file, with groups flattened.
 pub(crate) fn flatten(stream: TokenStream, out: &mut Vec<Token>) {
     for tree in stream {
         let line = tree.span().start().line;
@@ -180,7 +181,7 @@ pub(crate) fn flatten(stream: TokenStream, out: &mut Vec<Token>) {
     }
 }
 
-/// Test data made by others: measured, never read.
+/// Whether this is test data made by others, which is measured but never read.
 pub(crate) fn is_foreign_data(path: &str) -> bool {
     path.starts_with("testdata/blocks/") || path.starts_with("testdata/vectors/")
 }
@@ -225,7 +226,7 @@ impl<'ast> Visit<'ast> for TestFinder {
     }
 }
 
-/// `#[test]` or `#[cfg(test)]`, also inside `cfg(all(...))`; not `cfg(not(test))`.
+/// Whether this is `#[test]` or `#[cfg(test)]`, including `cfg(all(...))` but not `cfg(not(test))`.
 fn marks_test(attribute: &syn::Attribute) -> bool {
     if attribute.path().is_ident("test") {
         return true;

@@ -1,7 +1,7 @@
-//! A switched-off lint and an ignored test give their reason.
+//! Every disabled lint and every ignored test states its reason.
 //!
-//! Input: the attributes of every Rust file; output: `allow`/`expect` without `reason = ".."` or a comment on the same line or the one above, and
-//! `#[ignore]` without its text.
+//! Input: the attributes of every Rust file; output: each `allow` or `expect` without `reason = ".."` or a comment on
+//! the same line or the line above, and each `#[ignore]` without a reason.
 
 use super::Violation;
 use crate::tree::Tree;
@@ -31,9 +31,9 @@ impl<'ast> Visit<'ast> for Attributes<'_> {
         let message = match &attribute.meta {
             syn::Meta::List(list) if list.path.is_ident("allow") || list.path.is_ident("expect") => {
                 let tokens = list.tokens.to_string();
-                // Where `unsafe` may be, and that each site has its reason, is checked elsewhere.
+                // Other checks cover where `unsafe` is allowed and that each use states its reason.
                 let given = tokens.contains("reason =") || tokens == "unsafe_code";
-                (!given && !self.has_comment(line)).then_some("a switched-off lint gives its `reason = \"..\"`")
+                (!given && !self.has_comment(line)).then_some("a disabled lint states its `reason = \"..\"`")
             }
             syn::Meta::Path(path) if path.is_ident("ignore") => {
                 Some("an ignored test says why and how it is run: #[ignore = \"..\"]")

@@ -1,7 +1,8 @@
-//! Calls and types that have a better one here.
+//! Banned calls and types, each with its replacement.
 //!
-//! Input: the tokens of the sources (comments and strings are none); output: each use of a banned pattern with what to write instead. What clippy
-//! can see by itself (clock, files, unbounded channels, printing, unwrapping) is in `clippy.toml` and the lints; this table has the rest.
+//! Input: the tokens of the sources (comments and strings are not searched); output: each use of a banned pattern, with
+//! its replacement. Patterns that clippy can find (clock, files, unbounded channels, printing, unwrapping) are in
+//! `clippy.toml` and the lints; this table has the rest.
 
 use super::Violation;
 use crate::layers::layer;
@@ -15,9 +16,9 @@ enum Place {
     Everywhere,
     /// Sources of all crates, tests excluded.
     Sources,
-    /// Sources of library crates (below the layer of the binaries), tests excluded.
+    /// Sources of library crates (those below the layer of the binaries), tests excluded.
     Libraries,
-    /// Everywhere below the layer of the binaries, tests included.
+    /// All files of crates below the layer of the binaries, tests included.
     BelowNode,
 }
 
@@ -56,11 +57,11 @@ const BANS: &[Ban] = &[
     Ban { pattern: ".set_len", instead: OWN_DIR, place: Place::Sources },
 ];
 
-/// One function changes files that exist (docs/formats/README.md).
+/// Only this type changes files that exist (docs/formats/README.md).
 const OWN_DIR: &str = "`lydian_disk::OwnDir`, which changes no file but ours";
 
-/// The crate that opens files, and the two that no node is made of: the lab, which writes chains and results of its
-/// own, and the one that drives the judge as a process and finds it through the environment.
+/// `disk` is the crate that opens files. `oracle` is not part of any node: it runs Bitcoin Core as a process and finds
+/// it through the environment.
 const EXEMPT: &[(&str, &str)] = &[
     ("disk", "std::fs::OpenOptions"),
     ("disk", "fs::read_dir"),
@@ -70,7 +71,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("oracle", "std::fs::OpenOptions"),
 ];
 
-/// Crates that change files in their own way.
+/// Crates that change files without `OwnDir`.
 const CHANGES_FILES: &[&str] = &["disk", "lab", "oracle"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
@@ -111,7 +112,7 @@ fn tokens_of(pattern: &str) -> Vec<String> {
     tokens.into_iter().map(|token| token.text).collect()
 }
 
-/// The lines on which the pattern starts.
+/// Returns the lines on which the pattern starts.
 fn matches(tokens: &[Token], pattern: &[String]) -> Vec<usize> {
     if pattern.is_empty() {
         return Vec::new();
@@ -131,15 +132,15 @@ mod tests {
     #[test]
     fn every_pattern_is_found_where_it_is_banned() {
         for ban in BANS {
-            assert!(!tokens_of(ban.pattern).is_empty(), "{} is no pattern", ban.pattern);
+            assert!(!tokens_of(ban.pattern).is_empty(), "{} is not a pattern", ban.pattern);
             let closing = ">".repeat(ban.pattern.matches('<').count());
             let text = format!("macro_rules! m {{ () => {{ a {} b {closing} }} }}\n", ban.pattern);
             assert_eq!(found("crates/script/src/lib.rs", &text), 1, "{}", ban.pattern);
         }
     }
 
-    /// The story: each part of the node removed and cut files as it saw fit, and one of them took the undo files of
-    /// Bitcoin Core for its own.
+    /// A past bug: each component of the node removed and truncated files on its own, and one of them mistook the undo
+    /// files of Bitcoin Core for its own.
     #[test]
     fn files_are_changed_in_one_place() {
         let text = "fn f(disk: &dyn Disk) { disk.remove_file(path); std::fs::remove_file(path); self.disk.write_whole(path, b); }\n";

@@ -1,24 +1,25 @@
-//! Every known bug of other nodes has a test that carries its number, or the reason why it comes later.
+//! Every known bug of other nodes has a test that carries its number, or a reason why its test comes later.
 //!
-//! Input: `docs/checklist.tsv` (number, status `tested` or `later`, title, reason) and the lines `/// checklist: 13` above tests; output: numbers without
-//! a row, rows without their test or their reason, tests whose number has no row or is said to come later.
+//! Input: `docs/checklist.tsv` (number, status `tested` or `later`, title, reason) and the lines `/// checklist: 13`
+//! above tests; output: numbers without a row, rows without a test or a reason, and tests whose number has no row or
+//! has the status `later`.
 
 use super::Violation;
 use super::doc_lines::{Carried, Claim, carried};
 use crate::tree::Tree;
 
 const PATH: &str = "docs/checklist.tsv";
-/// The numbers that must have a row: those on consensus. The others get theirs with the part they belong to.
+/// The numbers that must have a row: those about consensus. The others are added with the component they concern.
 const NUMBERS: std::ops::RangeInclusive<u32> = 1..=59;
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) number: u32,
-    /// Tested now; otherwise it comes later.
+    /// Whether it is tested now; if not, the test comes later.
     pub(crate) tested: bool,
     pub(crate) title: String,
-    /// Why later, or which part of it comes later.
+    /// The reason for a later test, or which part of it comes later.
     pub(crate) reason: String,
     pub(crate) line: usize,
 }
@@ -31,13 +32,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     }
 }
 
-/// The rows of the table, for the document made from it.
+/// Returns the rows of the table, for the document generated from it.
 pub(crate) fn rows(tree: &Tree) -> Result<Vec<Row>, String> {
     let text = tree.text(PATH).ok_or_else(|| format!("{PATH} is missing"))?;
     parse(text).map_err(|wrong| format!("{PATH}:{}: {}", wrong.line, wrong.message))
 }
 
-/// The tests that carry `number`, as `path::function`.
+/// Returns the tests that carry `number`, as `path::function`.
 pub(crate) fn tests_of(number: u32, tree: &Tree) -> Vec<String> {
     let carries = |one: &Carried| one.claim == Claim::Checklist(number);
     let mut tests: Vec<String> =

@@ -1,7 +1,7 @@
-//! `unsafe` lives in the crates `hash`, `curve` and `disk` only.
+//! `unsafe` is used only in the crates `hash`, `curve` and `disk`.
 //!
-//! Input: the first file of every target; output: roots without `#![forbid(unsafe_code)]` (or `#![deny(unsafe_code)]` in those three), and every use of the
-//! keyword elsewhere, macros included.
+//! Input: the root file of every target; output: roots without `#![forbid(unsafe_code)]` (those three may have
+//! `#![deny(unsafe_code)]` instead), and every use of the keyword in other crates, macros included.
 
 use super::Violation;
 use crate::metadata::Metadata;

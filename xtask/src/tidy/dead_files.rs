@@ -1,7 +1,7 @@
 //! Every Rust file is part of some target.
 //!
-//! Input: the roots of all targets; from there `mod name;` and `include!("..")` are followed; output: files of the workspace's crates that nothing
-//! reaches, which the compiler never sees.
+//! Input: the roots of all targets, from which `mod name;` and `include!("..")` are followed; output: files of the
+//! workspace's crates that are not reached. The compiler never sees those.
 
 use super::Violation;
 use crate::metadata::Metadata;
@@ -29,7 +29,7 @@ fn rust_of<'a>(tree: &'a Tree, path: &str) -> Option<&'a Rust> {
     tree.files.iter().find(|file| file.path == path)?.rust.as_ref()?.as_ref().ok()
 }
 
-/// The files that one file may bring in: every candidate is named, those that do not exist do no harm.
+/// Returns the files that one file may include. Every candidate is returned; a path that does not exist has no effect.
 fn children(path: &str, rust: &Rust, is_root: bool) -> Vec<String> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.strip_suffix(".rs").unwrap_or(name);
@@ -44,7 +44,7 @@ fn children(path: &str, rust: &Rust, is_root: bool) -> Vec<String> {
     files
 }
 
-/// `folder` holds the file, `inner` its child modules.
+/// `folder` contains the file, `inner` its child modules.
 fn modules(items: &[syn::Item], folder: &str, inner: &str, files: &mut Vec<String>) {
     for item in items {
         let syn::Item::Mod(module) = item else { continue };
@@ -69,7 +69,7 @@ fn path_attribute(attributes: &[syn::Attribute]) -> Option<String> {
     })
 }
 
-/// The path without `.` and `..`.
+/// Removes `.` and `..` from the path.
 fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -1,7 +1,7 @@
 //! Every dependency has its reason in `docs/dependencies.md`, is declared in one place, and is used.
 //!
-//! Input: `[workspace.dependencies]` of the root manifest, the lines "- `name`: reason" of the document, the dependencies of the
-//! packages; output: names that are in one of them and not where they must be.
+//! Input: `[workspace.dependencies]` of the root manifest, the lines "- `name`: reason" of the document, and the
+//! dependencies of the packages; output: names that are in one of them but missing in another that must have them.
 
 use super::Violation;
 use crate::metadata::Metadata;
@@ -57,7 +57,7 @@ pub(super) fn check(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
     found
 }
 
-/// The names in one section of a manifest, our own crates left out, with their lines.
+/// Returns the names in one section of a manifest with their line numbers, without our own crates.
 fn section(text: &str, header: &str) -> Vec<(String, usize)> {
     let mut names = Vec::new();
     let mut inside = false;

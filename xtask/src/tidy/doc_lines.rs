@@ -1,13 +1,14 @@
-//! The lines in a test's doc comment that say what the test proves.
+//! The lines in a test's doc comment that state what the test proves.
 //!
-//! Input: lines `/// checklist: 13, 14`, `/// rule: NAME pass` (or `fail`), `/// limit: NAME at` (or `above`, for a minimum `below`); output: each as a
-//! value with the test that carries it. Read as text, so that tests inside macros (proptest) carry them as well. A line above something that is
-//! no test, or above an ignored test, proves nothing and is a violation.
+//! Input: lines `/// checklist: 13, 14`, `/// rule: NAME pass` (or `fail`), `/// limit: NAME at` (or `above`; `below`
+//! for a minimum); output: each as a value with the test that carries it. Files are read as text, so that tests inside
+//! macros (proptest) can carry them as well. A line that is not above a test, or is above an ignored test, proves
+//! nothing and is a violation.
 
 use super::Violation;
 use crate::tree::Tree;
 
-/// What one line claims.
+/// The claim that one line makes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Claim {
     Checklist(u32),
@@ -15,7 +16,7 @@ pub(crate) enum Claim {
         name: String,
         passes: bool,
     },
-    /// `beyond`: the case above the limit (below it, for a minimum).
+    /// If `beyond` is set, the test covers the case above the limit (below it, for a minimum).
     Limit {
         name: String,
         beyond: bool,
@@ -88,7 +89,7 @@ fn parse(key: &str, words: &str) -> Result<Vec<Claim>, String> {
     claims.filter(|claims| !claims.is_empty()).ok_or_else(|| format!("expected {wanted}"))
 }
 
-/// The name of the test whose doc comment the line at `index` belongs to.
+/// Returns the name of the test to whose doc comment the line at `index` belongs.
 fn test_below(lines: &[&str], index: usize) -> Result<String, String> {
     let belongs = |line: &&str| line.starts_with("//") || line.starts_with('#') || line.ends_with(")]");
     let above = lines[..index].iter().rev().map(|line| line.trim()).take_while(belongs);
@@ -102,7 +103,7 @@ fn test_below(lines: &[&str], index: usize) -> Result<String, String> {
     let is_test = attributes.iter().any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test]"));
     name.filter(|_| is_test)
         .map(|name| name.trim().to_owned())
-        .ok_or_else(|| "this line does not stand above a #[test] function".to_owned())
+        .ok_or_else(|| "this line is not above a #[test] function".to_owned())
 }
 
 #[cfg(test)]

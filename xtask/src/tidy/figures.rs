@@ -1,7 +1,7 @@
-//! The numbers in README.md and `docs/benchmarks/*.md` are those of the project's results.
+//! The figures in README.md and `docs/benchmarks/*.md` match the project's results.
 //!
-//! Input: these texts and `docs/benchmarks/results/*.json`; output: markers whose number differs from the file's or cannot be made, and results
-//! that are too large together.
+//! Input: these texts and `docs/benchmarks/results/*.json`; output: markers whose figure differs from the results or
+//! cannot be computed, and a total size of the results above the limit.
 
 use super::Violation;
 use crate::figures::{Numbers, RESULTS_SIZE_MAX, has_numbers, results_size, rewritten};

@@ -1,11 +1,12 @@
-//! A source file has at most 800 lines without its tests.
+//! A source file has at most 800 lines, not counting its tests.
 //!
-//! Input: the sources; output: files above the ceiling with their count. Lines under `#[cfg(test)]` do not count, files of tests are not asked.
+//! Input: the sources; output: files above the limit, with their line count. Lines under `#[cfg(test)]` do not count,
+//! and test files are not checked.
 
 use super::Violation;
 use crate::tree::Tree;
 
-/// Style guide, habit 6.
+/// The house rule on file size (CONTRIBUTING.md).
 const LINES_MAX: usize = 800;
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {

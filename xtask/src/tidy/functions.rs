@@ -1,8 +1,9 @@
 //! A function has at most 70 lines.
 //!
-//! Input: every function of the sources but tests, counted from `fn` to its closing brace; output: those above the ceiling. A table in the shape of a
-//! function (an opcode `match`, a kernel) carries `// tidy: long function: REASON` directly above itself, attributes and doc comments
-//! between allowed. An exemption that is not needed any more is a violation too.
+//! Input: every function of the sources except tests, counted from `fn` to its closing brace; output: those above the
+//! limit. A function that is really a table (an opcode `match`, a kernel) carries `// tidy: long function: REASON`
+//! directly above it; attributes and doc comments may stand in between. An exemption that is no longer needed is also a
+//! violation.
 
 use super::Violation;
 use crate::tree::Tree;
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
-/// Style guide, habit 6.
+/// The house rule on function length (CONTRIBUTING.md).
 const LINES_MAX: usize = 70;
 const EXEMPTION: &str = "// tidy: long function:";
 
@@ -44,19 +45,19 @@ fn check_file(path: &str, text: &str, functions: &[Function]) -> Vec<Violation> 
         if length <= LINES_MAX
             && let Some(line) = exemption
         {
-            let message = format!("`{}` has {length} lines: the exemption is not needed any more", function.name);
+            let message = format!("`{}` has {length} lines: the exemption is no longer needed", function.name);
             found.push(Violation::new(path, line, message));
         }
     }
     for (index, line) in lines.iter().enumerate() {
         if line.trim_start().starts_with(EXEMPTION) && !used.contains(&(index + 1)) {
-            found.push(Violation::new(path, index + 1, "this exemption does not stand directly above a function"));
+            found.push(Violation::new(path, index + 1, "this exemption is not directly above a function"));
         }
     }
     found
 }
 
-/// The line (from 1) of the exemption among the attributes and comments directly above line `start`.
+/// Returns the line number (from 1) of the exemption among the attributes and comments directly above line `start`.
 fn exemption_above(lines: &[&str], start: usize) -> Option<usize> {
     for number in (1..start).rev() {
         let line = lines.get(number - 1)?.trim();
@@ -79,7 +80,7 @@ fn reason<'a>(lines: &[&'a str], number: usize) -> Option<&'a str> {
 #[derive(Debug)]
 struct Function {
     name: String,
-    /// The line of `fn` (of its qualifiers, if any), from 1.
+    /// The line number (from 1) of `fn`, or of its qualifiers if it has any.
     start: usize,
     end: usize,
 }

@@ -1,7 +1,8 @@
-//! Every module opens with `//!`.
+//! Every module starts with a `//!` comment.
 //!
-//! Input: the sources under `crates/*/src` and `xtask/src`; output: files whose first line is anything else. Whether the words are any good (what it
-//! does, input and output, invariants, cost, what it must never do) is for the reader to judge.
+//! Input: the sources under `crates/*/src` and `xtask/src`; output: files whose first line is anything else. Whether
+//! the text is useful (what the module does, input and output, invariants, cost, what it must never do) is for a
+//! reviewer to judge.
 
 use super::Violation;
 use crate::tree::Tree;
@@ -16,7 +17,7 @@ fn check_file(path: &str, text: &str) -> Option<Violation> {
     match words {
         Some(words) if !words.is_empty() => None,
         _ => {
-            Some(Violation::new(path, 1, "a module opens with `//!`: what it does, input -> output, invariants, cost"))
+            Some(Violation::new(path, 1, "a module starts with `//!`: what it does, input -> output, invariants, cost"))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Folder = crate = layer: a crate uses only the crates that the table allows it.
 //!
-//! Input: the direct dependencies of the workspace's packages; output: each that the table of `crate::layers` does not allow. Tests may use any
-//! lower crate and those beside the stack.
+//! Input: the direct dependencies of the workspace's packages; output: each dependency that the table in
+//! `crate::layers` does not allow. Tests may use any lower crate and those beside the stack.
 
 use super::Violation;
 use crate::layers::{ALL, BESIDE, OPEN, OPEN_TO_TESTS, is_beside, layer};

@@ -1,11 +1,12 @@
-//! Nothing is left for later in the code.
+//! The code contains no markers of unfinished work.
 //!
-//! Input: the text of code files (Rust, Go, shell, make, TOML); output: every word that marks unfinished work. What is not done belongs in an issue.
+//! Input: the text of code files (Rust, Go, shell, make, TOML, C++); output: every word that marks unfinished work.
+//! Such work belongs in an issue.
 
 use super::Violation;
 use crate::tree::Tree;
 
-/// Put together so that this file does not report itself.
+/// Assembled with `concat!` so that this file does not report itself.
 const WORDS: &[&str] = &[
     concat!("FIX", "ME"),
     concat!("TO", "DO"),

@@ -1,7 +1,8 @@
-//! Every package in the build has a licence that ours is compatible with.
+//! Every package in the build has a licence that is compatible with ours.
 //!
-//! Input: the licence expression of each foreign package (SPDX: `OR`, `AND`, `WITH`, parentheses, and the old `/` for `OR`); output: packages for
-//! which no choice is in the list. An expression that cannot be read counts as not allowed.
+//! Input: the licence expression of each third-party package (SPDX: `OR`, `AND`, `WITH`, parentheses, and the old `/`
+//! for `OR`); output: packages for which no alternative is in the list. An expression that does not parse counts as not
+//! allowed.
 
 use super::Violation;
 use crate::metadata::Metadata;
@@ -36,7 +37,7 @@ pub(super) fn check(metadata: &Metadata) -> Vec<Violation> {
     found
 }
 
-/// None when the expression cannot be read.
+/// Returns `None` if the expression does not parse.
 fn allows(expression: &str) -> Option<bool> {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

@@ -1,16 +1,16 @@
 //! Every limit is tested at its value and one beyond.
 //!
-//! Input: the constants of each crate's `limits.rs` that are visible outside it; output: those without a test of the same crate that carries
-//! `/// limit: NAME at` and one that carries `/// limit: NAME above` (`below` for a minimum). A test of another crate names it `crate::NAME`.
-//! A line that names no limit is a violation too. The oracle is left out: it runs in tests only, and its limits hold against a child process
-//! of ours.
+//! Input: the constants of each crate's `limits.rs` that are visible outside that file; output: those that lack a test
+//! of the same crate with `/// limit: NAME at` or one with `/// limit: NAME above` (`below` for a minimum). A test in
+//! another crate names the limit `crate::NAME`. A line that names an unknown limit is also a violation. The oracle is
+//! exempt: it runs in tests only, and its limits apply to a child process that we start.
 
 use super::Violation;
 use super::doc_lines::{Carried, Claim, carried};
 use crate::tree::Tree;
 use std::collections::BTreeSet;
 
-/// A constant: crate, name, and where it stands.
+/// A constant: its crate, its name and its location.
 #[derive(Debug)]
 struct Limit {
     crate_name: String,
@@ -45,7 +45,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The tests that go beyond a limit, as `path::function`.
+/// Returns the tests that go beyond a limit, as `path::function`.
 pub(crate) fn tests_of(crate_name: &str, name: &str, tree: &Tree) -> Vec<String> {
     let goes_beyond = |one: &Carried| match &one.claim {
         Claim::Limit { name: claimed, beyond: true } => split(one, claimed) == (crate_name.to_owned(), name.to_owned()),
@@ -65,7 +65,7 @@ fn split(one: &Carried, name: &str) -> (String, String) {
     }
 }
 
-/// Crates whose limits are not looked at; the head of this file says why.
+/// Crates whose limits are not checked; the reason is in the module documentation.
 const LEFT_OUT: &[&str] = &["oracle"];
 
 fn limits(tree: &Tree) -> Vec<Limit> {

@@ -1,7 +1,8 @@
-//! Nothing in the project depends on where it was written, and nothing in it is too large.
+//! The project does not depend on the machine it was written on, and none of its files is too large.
 //!
-//! Input: the text and the size of every tracked file; output: hosts of package registries and paths of one machine, files above 1 MB outside `testdata/`,
-//! and test data above 20 MB in all. Lock files name registries by their nature and are not asked.
+//! Input: the text and the size of every tracked file; output: hosts of package registries, paths of one machine, files
+//! above 1 MB outside `testdata/`, and test data above 20 MB in total. Lock files name registries by design and are
+//! exempt.
 
 use super::Violation;
 use crate::tree::{Tree, is_foreign_data};
@@ -11,7 +12,8 @@ const TESTDATA_SIZE_MAX: u64 = 20_000_000;
 const LOCK_FILES: &[&str] = &["Cargo.lock", "fuzz/Cargo.lock", "rivals/Cargo.lock", "tools/fullblocktests/go.sum"];
 /// First labels of hosts that serve packages.
 const REGISTRY_LABELS: &[&str] = &["deb", "proxy", "registry", "repo", "repo1", "index", "static"];
-/// First folders of paths that exist on one machine only; put together so that this file does not report itself.
+/// First folders of paths that exist on one machine only, assembled with `concat!` so that this file does not report
+/// itself.
 const MACHINE_FOLDERS: &[&str] =
     &[concat!("/wo", "rk/"), concat!("/fa", "rm/"), concat!("/t", "mp/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
@@ -55,7 +57,7 @@ fn names_a_place(line: &str) -> Option<String> {
     hosts.chain(quoted).find_map(registry_host).map(|host| format!("the host of a package registry ({host})"))
 }
 
-/// `text` starts with a host such as LABEL.name.org.
+/// Returns the host that `text` starts with if it looks like LABEL.name.org.
 fn registry_host(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-')).unwrap_or(text.len());
     let host = &text[..end];

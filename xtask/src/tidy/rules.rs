@@ -1,7 +1,8 @@
 //! Every consensus rule has a case that passes and one that fails.
 //!
-//! Input: the rules, which are the variants of every enum whose doc comment has the line `/// tidy: rules`; output: each rule without a test that carries
-//! `/// rule: NAME pass` and one that carries `/// rule: NAME fail`, and lines that name no rule. NAME is the variant's name.
+//! Input: the rules, which are the variants of every enum whose doc comment has the line `/// tidy: rules`; output:
+//! each rule that lacks a test with `/// rule: NAME pass` or one with `/// rule: NAME fail`, and lines that name an
+//! unknown rule. NAME is the variant's name.
 
 use super::Violation;
 use super::doc_lines::{Carried, Claim, carried};
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 
 const MARK: &str = "tidy: rules";
 
-/// A rule and where it is named first.
+/// A rule and where it is defined.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub(crate) name: String,
@@ -22,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     uncovered(&rules(tree), &carried(tree))
 }
 
-/// The rules without their two cases, and the claims that name no rule.
+/// Returns the rules that lack one of their two cases, and the claims that name an unknown rule.
 pub(crate) fn uncovered(rules: &[Rule], carried: &[Carried]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut claimed = BTreeSet::new();
