@@ -1,5 +1,6 @@
-//! Whatever is told to the address manager, in whatever order: its tables hold together, and what is asked of it is answered. Each step takes a byte
-//! that chooses it, one that chooses an address, and one of time that passes.
+//! The address manager under any sequence of calls: its tables stay consistent, and every query is answered.
+//!
+//! Each step takes three bytes: the call, the address, and the time that passes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,10 +11,10 @@ use lydian_wire::{Endpoint, Services};
 
 const STEPS_MAX: usize = 200;
 
-/// Steps after which the tables are looked at, which takes as long as many of them.
+/// Number of steps between two checks of the tables. A check takes as long as many steps.
 const STEPS_CHECKED: usize = 20;
 
-/// Few enough to meet again, in few groups, of all networks.
+/// Few enough addresses that they repeat, in few groups, of several networks.
 fn endpoint(choice: u8) -> Endpoint {
     let addr = match choice % 5 {
         0..=2 => NetAddr::Ipv4([8, choice / 32, choice / 8, choice].into()),

@@ -1,5 +1,6 @@
-//! `anchors.dat` of any content: it is refused with one sentence, or gives at most two addresses, which are written and read again as the same. Framed as
-//! `peers_dat` does.
+//! `anchors.dat` with any content: it is refused with a one-sentence error, or yields at most two addresses.
+//!
+//! The addresses survive an encode and decode. The input is framed as in `peers_dat`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

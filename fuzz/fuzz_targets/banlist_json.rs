@@ -1,11 +1,13 @@
-//! `banlist.json` of any bytes: it is refused with one sentence and changes nothing, or gives bans, which are written and read again as the same.
+//! `banlist.json` with any bytes: it is refused with an error and changes nothing, or yields bans.
+//!
+//! The bans survive an encode and decode.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use lydian_fuzz::random;
 use lydian_p2p::{Bans, UnixTime};
 
-/// Early, so that most bans still hold.
+/// Early, so that most bans are still in force.
 const NOW: UnixTime = UnixTime(10);
 
 fuzz_target!(|bytes: &[u8]| {
@@ -19,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!((dropped, again.list(NOW)), (Vec::new(), bans.list(NOW)));
     let banned: Vec<_> = bans.list(NOW).keys().copied().collect();
     for subnet in banned {
-        // As in Core no subnet contains an address that is none, such as those of documentation.
+        // As in Core, no subnet contains an invalid address, such as those reserved for documentation.
         assert!(bans.is_banned(&subnet.network(), NOW) || !subnet.network().is_valid());
         assert!(bans.unban(&subnet));
     }

@@ -1,5 +1,7 @@
-//! A block, its header with it, from any bytes: parsing is total, encodes back to the same bytes, and what it computes is
-//! what a plain computation gives.
+//! A block with its header, from any bytes.
+//!
+//! Parsing is total, a parsed block encodes back to the same bytes, and every derived value equals the result of a
+//! straightforward computation.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +10,7 @@ use lydian_primitives::RawBlock;
 use lydian_primitives::block::scan;
 use lydian_primitives::build::MutBlock;
 
-/// Core's `ComputeMerkleRoot`: the root, and whether two equal hashes stand side by side.
+/// Core's `ComputeMerkleRoot`: the root, and whether two equal hashes are adjacent.
 fn plain_merkle_root(mut row: Vec<[u8; 32]>) -> ([u8; 32], bool) {
     let mut is_mutated = false;
     while row.len() > 1 {

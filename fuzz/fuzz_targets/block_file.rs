@@ -1,4 +1,5 @@
-//! A block file of any bytes: the records that Core's `LoadExternalBlockFile` finds, each read or refused in a sentence.
+//! A block file with any bytes: finds the records that Core's `LoadExternalBlockFile` finds; each is read or refused
+//! with an error.
 #![no_main]
 
 #[path = "../../crates/chain/tests/common/mod.rs"]
@@ -9,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use lydian_chain::{BlockFile, BlockFiles, Obfuscation};
 use lydian_primitives::BlockHash;
 
-/// Core's loop over single bytes: offset and size of each record.
+/// Core's loop over single bytes. Returns the offset and size of each record.
 fn plain(bytes: &[u8]) -> Vec<(u64, u32)> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(head) = bytes[at..].first_chunk::<8>() {
@@ -29,7 +30,7 @@ fn plain(bytes: &[u8]) -> Vec<(u64, u32)> {
 
 fuzz_target!(|input: &[u8]| {
     let Some((key, bytes)) = input.split_first_chunk::<8>() else { return };
-    // The fuzzer learns magics rarely: one byte stands for the main chain's.
+    // The fuzzer rarely discovers the magic, so one byte stands for that of the main chain.
     let bytes = bytes.split(|byte| *byte == 0xf9).collect::<Vec<_>>().join(&MAIN[..]);
     let key = Obfuscation::new(*key);
     let mut hidden = bytes.clone();

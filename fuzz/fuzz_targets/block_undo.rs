@@ -1,5 +1,6 @@
-//! Undo data of a block from any bytes: coins or an error, no more memory than the bytes justify; and coins that were read are written so that they
-//! read back the same.
+//! Undo data of a block from any bytes: coins or an error, using no more memory than the size of the input justifies.
+//!
+//! Coins that were read survive an encode and decode.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,7 @@
-//! The files of a coin store, of any bytes: it opens and every coin can be read, or the error names one of them. Checksums are not believed here
-//! (`cfg(fuzzing)`), so that the fuzzer gets to what lies behind them.
+//! The files of a coin store with any bytes: the store opens and every coin can be read, or the error names one of the
+//! files.
+//!
+//! Checksums are not verified here (`cfg(fuzzing)`), so that the fuzzer reaches the code after them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +10,8 @@ use lydian_disk::{Disk, SimDisk};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The files of the example in `docs/formats/coins.md`, which is the seed. Each is in the input with its size in front, 2 bytes.
+/// The files of the example in `docs/formats/coins.md`, which is the seed. In the input, each is preceded by its size
+/// in 2 bytes.
 const NAMES: [&str; 4] = ["manifest", "00000001.coins", "00000001.index", "00000002.deaths"];
 
 fuzz_target!(|input: &[u8]| {
@@ -31,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Opens the store, visits every coin, looks each up.
+/// Opens the store, visits every coin and looks up each.
 fn read(disk: &SimDisk, dir: &Path) -> Result<u64, CoinsError> {
     let coins = Coins::open(Arc::new(disk.clone()), dir, Settings::new(1 << 20), [1; 16], 1)?;
     let mut count = 0;

@@ -1,10 +1,10 @@
-//! CompactSize and what it counts, from any bytes, against Core's `ReadCompactSize` written down plainly.
+//! CompactSize and the bytes it counts, from any bytes, against a straightforward version of Core's `ReadCompactSize`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use lydian_primitives::{Reader, compact_size_len, write_compact_size};
 
-/// Value and size of the encoding.
+/// Returns the value and the size of the encoding.
 fn plain(bytes: &[u8]) -> Option<(u64, usize)> {
     let word = |size: usize| {
         let mut word = [0; 8];

@@ -1,5 +1,7 @@
-//! Lax DER from any bytes, against Core's `ecdsa_signature_parse_der_lax` written down plainly; and strict DER against
-//! `IsValidSignatureEncoding`, of which every signature is lax DER as well.
+//! Lax and strict DER from any bytes.
+//!
+//! Lax DER is compared with a straightforward version of Core's `ecdsa_signature_parse_der_lax`, strict DER with
+//! `IsValidSignatureEncoding`. Every strict DER signature is also valid lax DER.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +14,7 @@ const ORDER: [u8; 32] = [
     0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36, 0x41, 0x41,
 ];
 
-/// A length as BER has it, behind position `at`; lengths of more than some bytes are refused.
+/// Reads a BER length at position `at`. A length of 8 or more significant bytes is refused.
 fn length(bytes: &[u8], at: &mut usize) -> Option<usize> {
     let first = *bytes.get(*at)?;
     *at += 1;
@@ -51,7 +53,7 @@ fn plain(bytes: &[u8]) -> Option<[u8; 64]> {
         return None;
     }
     let mut at = 1;
-    // The length of the sequence is skipped, not looked at.
+    // The length of the sequence is skipped without being checked.
     let first = *bytes.get(at)?;
     at += 1;
     if first & 0x80 != 0 {

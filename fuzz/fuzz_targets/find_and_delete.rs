@@ -1,4 +1,4 @@
-//! FindAndDelete on any script and pattern, against Core's loop written down plainly.
+//! FindAndDelete on any script and pattern, against a straightforward version of Core's loop.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -29,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (data, script) = rest.split_at(usize::from(size).min(rest.len()));
     let (header, used) = push_header(data.len());
     let pattern = [&header[..used], data].concat();
-    // The pattern itself between the operations, so that there is something to find.
+    // The second script has the pattern between its operations, so that there is something to find.
     let between: Vec<_> = script.split(|byte| *byte == 0xfe).collect();
     for script in [script.to_vec(), between.join(&pattern[..])] {
         let (rest, found) = find_and_delete(&script, data);

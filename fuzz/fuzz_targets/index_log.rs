@@ -1,6 +1,8 @@
-//! The index log of a block store, of any payloads: it opens, and opens again the same, or the error is one sentence that names a file. The input is
-//! payloads, each behind its size in 2 bytes; they are framed here, so that the fuzzer need not find checksums. What is left over is appended as
-//! it is.
+//! The index log of a block store, with any payloads.
+//!
+//! The store opens, and opens again with the same result, or the error is one sentence that names a file. The input is
+//! a list of payloads, each preceded by its size in 2 bytes. They are framed here, so that the fuzzer does not have to
+//! find checksums. The rest of the input is appended unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -36,7 +38,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Opens the store and asks for everything; gives how many headers there are and which chain is the best.
+/// Opens the store and reads everything. Returns the number of headers and the hash of the best header.
 fn open(disk: &SimDisk, layout: &Layout, params: &Params) -> Result<(usize, Vec<u8>), ChainError> {
     let opened = BlockStore::open(Arc::new(disk.clone()), layout, params)?;
     let tree = opened.tree;

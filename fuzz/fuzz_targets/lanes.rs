@@ -1,5 +1,7 @@
-//! Checks from any bytes before the plain lanes and the kernels of this CPU, against libsecp256k1: the same verdicts, no panic, no
-//! access outside a table. The seeds are valid checks; a byte puts numbers at which something changes into their fields.
+//! Signature checks from any bytes: the plain lanes and the kernels of this CPU against libsecp256k1.
+//!
+//! They must return the same verdicts, without a panic or an access outside a table. The seeds are valid checks; one
+//! input byte can replace a field by a number at an edge.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +23,8 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Kind, which field gets which number, a parity; then key, message (or tweak), r (or output) and s, 32 bytes each.
+/// Reads the kind, the field to replace and the number to put there, and a parity; then key, message (or tweak), r (or
+/// output) and s, 32 bytes each.
 fn read(data: &[u8]) -> Option<Check> {
     let (&[kind, change, prefix], rest) = data.split_first_chunk::<3>()?;
     let mut fields: [[u8; 32]; 4] = [[0; 32]; 4];

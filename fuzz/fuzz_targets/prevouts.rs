@@ -1,4 +1,4 @@
-//! A file of spent outputs from any bytes: what is read is written back as the same bytes.
+//! A file of spent outputs from any bytes: if it parses, it encodes back to the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

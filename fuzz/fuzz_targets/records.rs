@@ -1,5 +1,6 @@
-//! A log from any bytes: the payloads that are given, framed again, are the bytes up to where the log ends; and a log that was written is read
-//! whole, but for what follows a byte that was changed.
+//! A log from any bytes: framing the returned payloads again gives the bytes up to where the log ends.
+//!
+//! A log that was written is read completely, or up to the record in which a byte was changed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Gives the number of records.
+/// Returns the number of records.
 fn assert_framed_again(bytes: &[u8], sequence: u64) -> usize {
     let mut records = Records::read(bytes, sequence);
     let (mut again, mut torn, mut count) = (Vec::new(), None, 0);

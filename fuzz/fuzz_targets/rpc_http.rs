@@ -1,5 +1,7 @@
-//! The HTTP layer: a connection on which any bytes come. A byte 0xff stands for a header that names a user with the right password. What comes back is nothing or
-//! an answer of HTTP, and whoever asks next is answered: the server lives.
+//! The HTTP layer: a connection that receives any bytes.
+//!
+//! A byte 0xff stands for a header with a user name and the right password. The server sends nothing or an HTTP
+//! response, and still answers the next client.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,19 +11,19 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Every connection has an address of its own, so that those that end keep no port busy.
+/// Every connection has its own address, so that closed connections do not use up the ports.
 fn address(port: u16) -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let [_, b, c, d] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, b, c, d.clamp(1, 254))), port)
 }
 
-/// All that comes back until the server closes. Who says that nothing more will come may be left without an answer.
+/// Returns all bytes received until the server closes. A client that has closed its sending side may get no response.
 fn talk(bytes: &[u8], says_end: bool) -> Vec<u8> {
     let mut stream = TcpStream::connect(address(server().port())).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out");
     let mut answer = Vec::new();
-    // It may close before it has read all.
+    // The server may close the connection before it has read everything.
     let sent = stream.write_all(bytes);
     if says_end && sent.is_ok() {
         let _ = stream.shutdown(Shutdown::Write);
@@ -38,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
             byte => request.push(*byte),
         }
     }
-    // Wrong passwords are answered late, on purpose: that is not looked for here.
+    // Wrong passwords are answered late on purpose, which is not tested here.
     let is_guess = bytes.windows(13).any(|word| word.eq_ignore_ascii_case(b"authorization"));
     if is_guess {
         return;
@@ -51,7 +53,7 @@ fuzz_target!(|bytes: &[u8]| {
         let request =
             format!("POST / HTTP/1.1\r\n{AUTHORIZATION}Connection: close\r\nContent-Length: {size}\r\n\r\n{body}");
         let answer = talk(request.as_bytes(), false);
-        // The node behind it is not ready, and says so.
+        // The server's node is not ready, and the response says so.
         assert!(answer.starts_with(b"HTTP/1.1 500 Internal Server Error\r\n"), "{}", String::from_utf8_lossy(&answer));
     }
 });

@@ -1,5 +1,8 @@
-//! The body of a request of any bytes, before the node is ready and after: an answer that is JSON, of a status that Core has. The first byte chooses. Methods
-//! that wait or end the node are asked of a node that ends already, or are left out.
+//! A request body with any bytes, before and after the node is ready: the response is JSON with a status that Core
+//! uses.
+//!
+//! The first byte chooses the node. The ready node is already stopping, so that methods that wait return; `stop` is
+//! left out.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +10,7 @@ use lydian_fuzz::rpc::{cold, warm};
 use lydian_rpc::exec::execute;
 use lydian_rpc::{Method, Whitelist, table};
 
-/// All methods but the one that sleeps as long as it is told.
+/// All methods except `stop`, which can sleep for as long as the request says.
 fn find(name: &str) -> Option<&'static Method> {
     table::find(name).filter(|method| method.name != "stop")
 }
@@ -25,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
     for answer in answers {
         let is_answer = answer.get("result").is_some() || answer.get("error").is_some();
         assert!(is_answer, "{answer}");
-        // Nothing is answered before the engine is there.
+        // No request succeeds before the engine is ready.
         assert!(is_warm || !answer["error"].is_null(), "{answer}");
     }
 });

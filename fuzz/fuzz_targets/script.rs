@@ -1,5 +1,6 @@
-//! The operations of any script, against Core's `GetScriptOp` and `GetSigOpCount` written down plainly; and every question
-//! that is asked of a script by its shape.
+//! The operations of any script, against straightforward versions of Core's `GetScriptOp` and `GetSigOpCount`.
+//!
+//! Also checks every predicate on the shape of a script.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +9,7 @@ use lydian_script::{
     is_p2sh, is_push_only, is_unspendable, legacy_sigop_count, ops, p2sh_sigop_count, witness_program,
 };
 
-/// Opcode, range of the pushed bytes, end; `None` from a push that is cut off on.
+/// Returns opcode, range of the pushed bytes, and end. Returns `None` at a truncated push.
 fn plain(script: &[u8], at: usize) -> Option<(u8, std::ops::Range<usize>, usize)> {
     let opcode = *script.get(at)?;
     let length = |size: usize| {
@@ -65,7 +66,8 @@ fuzz_target!(|script: &[u8]| {
     for is_accurate in [false, true] {
         assert_eq!(legacy_sigop_count(script, is_accurate), plain_sigops(script, is_accurate));
     }
-    // As the scriptSig of a P2SH output, its last push counts; nothing does if it does more than push.
+    // When the script is the scriptSig of a P2SH output, its last push is counted. If it does more than push, nothing
+    // is counted.
     let p2sh = [&[0xa9, 0x14][..], &[0; 20], &[0x87]].concat();
     let redeem = if only_pushes { plain_sigops(last_push, true) } else { 0 };
     assert_eq!((p2sh_sigop_count(script, &p2sh), p2sh_sigop_count(script, &p2sh[1..])), (redeem, 0));

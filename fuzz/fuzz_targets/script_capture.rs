@@ -1,5 +1,6 @@
-//! Exact and capture mode on spends that a fuzzer chooses: what capture proves, exact mode accepts; templates and
-//! interpreter prove the same.
+//! Exact and capture mode on spends that the fuzzer chooses.
+//!
+//! Exact mode accepts whatever capture proves, with the templates and with the interpreter.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

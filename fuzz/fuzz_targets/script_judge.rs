@@ -1,4 +1,4 @@
-//! The interpreter against Bitcoin Core, on spends that a fuzzer chooses: same verdict, same script error.
+//! The interpreter against Bitcoin Core on spends that the fuzzer chooses: same verdict, same script error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! A transaction from any bytes: parsing is total, encodes back to the same bytes, and its ids are hashes of what Core hashes.
+//! A transaction from any bytes: parsing is total, it encodes back to the same bytes, and its ids hash what Core
+//! hashes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!((tx.base_size(), tx.total_size()), (stripped.len(), bytes.len()));
     assert_eq!(tx.weight(), 3 * stripped.len() + bytes.len());
     assert_eq!(tx.has_witness(), made.has_witness());
-    // One byte less or more is no transaction.
+    // With one byte less or more, it is not a transaction.
     assert!(Transaction::parse(&bytes[..bytes.len() - 1]).is_err());
     let longer = Transaction::parse([bytes, &[0]].concat()).map(|_| ()).map_err(|error| error.kind);
     assert_eq!(longer, Err(ParseErrorKind::TrailingBytes { count: 1 }));

@@ -1,4 +1,6 @@
-//! Addresses from any bytes and any text: reading is total, what was read is written and read again as the same, and what is routable is valid and has a group.
+//! Addresses from any bytes and any text: reading is total, and what was read survives an encode and decode.
+//!
+//! A routable address is valid, and every address has a group.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

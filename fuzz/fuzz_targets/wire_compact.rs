@@ -1,4 +1,6 @@
-//! A compact block of any bytes is refused or becomes a block of as many transactions as it announced, whatever is at hand.
+//! A compact block of any bytes is refused or becomes a block with the announced number of transactions.
+//!
+//! This holds whatever transactions are available.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((hand, payload)) = bytes.split_first() else { return };
     let Ok(Message::CmpctBlock(mut compact)) = Message::decode(&Command::CMPCTBLOCK, payload) else { return };
     let wtxids = (0..*hand % 16).map(|seed| Wtxid([seed; 32]));
-    // Some of what is at hand is in the block.
+    // Some of the available transactions are in the block.
     for (index, wtxid) in wtxids.clone().enumerate().step_by(2) {
         let id = compact.short_id(&wtxid);
         if let Some(place) = compact.short_ids.get_mut(index * 3) {

@@ -1,5 +1,6 @@
-//! A message of any command from any payload: decoding is total, what was read is written and read again as the same, and what follows the last field changes
-//! nothing. The first byte chooses the command.
+//! A message of any command from any payload: decoding is total, and what was read survives an encode and decode.
+//!
+//! Bytes after the last field change nothing. The first byte chooses the command.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,13 +20,14 @@ fuzz_target!(|bytes: &[u8]| {
     };
     assert_eq!(message.command(), command);
     let written = message.payload();
-    // Addresses of unknown networks and counts of transactions behind headers are not kept; all else takes no more bytes than it came in.
+    // Addresses of unknown networks and transaction counts after headers are not kept; everything else encodes to no
+    // more bytes than it was read from.
     assert!(written.len() <= 3 * payload.len() + 100, "{} from {}", written.len(), payload.len());
     assert_eq!(Message::decode(&command, &written).as_ref(), Ok(&message));
     let longer = Message::decode(&command, &[&written[..], &[0xff; 9]].concat());
     match message {
         Message::Feature(_) => assert_eq!(longer, Err(DecodeError::InvalidFeature)),
-        // Fields may be missing at the end of these, and a block is kept as it came.
+        // The last fields of these may be missing, and a block is kept in its raw form.
         Message::Version(_) | Message::Ping(None) | Message::Pong(None) | Message::Block(_) => assert!(longer.is_ok()),
         message => assert_eq!(longer, Ok(message)),
     }

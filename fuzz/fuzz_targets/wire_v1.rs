@@ -1,5 +1,7 @@
-//! Any bytes on a v1 connection: what arrives does not depend on their cuts, memory grows with what was received, and messages sent between them arrive while
-//! the bytes are frames. The first byte says how to cut.
+//! Any bytes on a v1 connection: the received messages do not depend on how the bytes are split.
+//!
+//! Memory grows with the bytes received, and messages arrive as long as the bytes are frames. The first byte chooses
+//! the split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +23,7 @@ fn run(bytes: &[u8], step: usize) -> (Result<(), TransportError>, Vec<Received>)
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((step, rest)) = bytes.split_first() else { return };
-    // Checksums are hard to find: each frame gets its own, where its size is inside the bytes.
+    // Checksums are hard to find: each frame whose payload is complete gets a valid one.
     let mut frames = rest.to_vec();
     let mut at = 0;
     while let Some(header) = frames.get(at..at + 24) {

@@ -1,5 +1,7 @@
-//! The v2 handshake and packets: two sides talk with garbage, decoys and messages that the bytes choose, over a wire that cuts as they say and may change
-//! one byte. Unchanged, everything arrives in its order; changed, nothing arrives that was not sent. Then any bytes at all, to either side.
+//! The v2 handshake and packets: two sides exchange garbage, decoys and messages chosen by the input.
+//!
+//! The wire splits the bytes as the input says and may change one byte. If nothing was changed, everything arrives in
+//! order; otherwise nothing arrives that was not sent. In another mode, one side receives arbitrary bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,14 +21,14 @@ fn inbox(transport: &mut Transport) -> Vec<(Command, Vec<u8>)> {
 fuzz_target!(|bytes: &[u8]| {
     let Some(([a, b, step, change, flags], rest)) = bytes.split_first_chunk::<5>() else { return };
     if flags & 1 == 1 {
-        // Nobody's bytes.
+        // Arbitrary bytes, which cannot complete a handshake.
         let mut transport = match flags & 2 {
             0 => Transport::v2_responder(MAGIC, secrets(2, usize::from(*b))),
             _ => Transport::v2_initiator(MAGIC, secrets(1, usize::from(*a))),
         };
         let _ = rest.chunks(usize::from(*step) + 1).try_for_each(|chunk| transport.receive(chunk));
         assert!(transport.buffered_size() <= 2 * rest.len() + 10_000);
-        assert_ne!(transport.kind(), TransportKind::V2, "nobody has the keys");
+        assert_ne!(transport.kind(), TransportKind::V2, "the sender has no keys");
         return;
     }
     let mut initiator = Transport::v2_initiator(MAGIC, secrets(1, 16 * usize::from(*a)));

@@ -1,4 +1,6 @@
-//! `xor.dat` from any bytes: eight are a key, anything else is an error; and the key is applied by the offset in the file.
+//! `xor.dat` from any bytes: eight bytes are a key, any other size is an error.
+//!
+//! The key is applied by the offset in the file.
 #![no_main]
 
 #[path = "../../crates/chain/tests/common/mod.rs"]

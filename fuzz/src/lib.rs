@@ -1,7 +1,9 @@
-//! What targets share: for scripts a spend made of a fuzzer's bytes, for files of peers a frame, for RPC a node around it.
+//! Code that the targets share.
 //!
-//! Input: any bytes. Output, for scripts: a case whose transaction parses and whose flags are legal. Half of the inputs choose what the
-//! generator of the judge's tests makes, with keys and signatures; the others are scripts and witness themselves.
+//! A spend built from the fuzzer's bytes for scripts, a frame for address files, and a node for RPC. Input: any bytes.
+//! Output, for scripts: a case whose transaction parses and whose flags are legal. Half of the inputs are choices for
+//! the generator of the judge's tests, which makes keys and signatures; the others are used directly as scripts and
+//! witness.
 
 #![forbid(unsafe_code)]
 
@@ -14,15 +16,15 @@ use lydian_primitives::{Amount, OutPoint};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// Regtest's.
+/// Regtest's message start.
 pub const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
 
-/// The same random numbers each time.
+/// Returns a random number generator with a fixed seed.
 pub fn random() -> ChaCha20Rng {
     ChaCha20Rng::from_seed([7; 32])
 }
 
-/// A file of peers: magic, content, checksum. If the first byte is odd, what follows it as it is.
+/// Returns an address file: magic, content, checksum. If the first byte is odd, the rest is returned unchanged.
 pub fn framed(bytes: &[u8]) -> Vec<u8> {
     match bytes.split_first() {
         Some((mode, content)) if mode % 2 == 0 => {
@@ -36,7 +38,7 @@ pub fn framed(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The spend that these bytes stand for.
+/// Returns the spend that these bytes encode.
 pub fn case(bytes: &[u8]) -> Case {
     match bytes.split_first() {
         Some((mode, bytes)) if mode % 2 == 1 => raw(bytes),
@@ -44,7 +46,7 @@ pub fn case(bytes: &[u8]) -> Case {
     }
 }
 
-/// Flags by their choices, then scriptSig, scriptPubKey and witness elements, each behind a length byte.
+/// Reads choices for the flags, then scriptSig, scriptPubKey and witness elements, each after a length byte.
 fn raw(bytes: &[u8]) -> Case {
     let (choices, mut bytes) = bytes.split_at(bytes.len().min(24));
     let mut take = || {

@@ -1,4 +1,6 @@
-//! A node for RPC to stand on: regtest at its genesis block, on a disk in memory, with a clock that stands still. Made once for all inputs.
+//! The node behind the RPC targets: regtest at its genesis block, an in-memory disk and a clock that does not advance.
+//!
+//! It is created once and used for all inputs.
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::SimDisk;
@@ -10,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The header of [`server`]'s user: `user:password`.
+/// The HTTP header that authenticates [`server`]'s user, `user:password`.
 pub const AUTHORIZATION: &str = "Authorization: Basic dXNlcjpwYXNzd29yZA==\r\n";
 
 #[derive(Debug)]
@@ -65,13 +67,13 @@ fn context() -> Context {
     Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
 }
 
-/// Of a node that is not ready yet.
+/// The context of a node that is not ready yet.
 pub fn cold() -> &'static Context {
     static COLD: OnceLock<Context> = OnceLock::new();
     COLD.get_or_init(context)
 }
 
-/// Of a node that is ready and ends, so that nothing waits and no block is looked for.
+/// The context of a node that is ready and stopping, so that no call waits and no block is mined.
 pub fn warm() -> &'static Context {
     static WARM: OnceLock<(Context, Arc<Engine>)> = OnceLock::new();
     let make = || {
@@ -87,7 +89,7 @@ pub fn warm() -> &'static Context {
     &WARM.get_or_init(make).0
 }
 
-/// Where a server listens, before a node that is not ready.
+/// The address of a server whose node is not ready.
 pub fn server() -> SocketAddr {
     static SERVER: OnceLock<(Server, SocketAddr)> = OnceLock::new();
     let make = || {

@@ -1,10 +1,14 @@
-//! RocksDB under the workload of the coin store's benchmark: `tools/rivals.sh [--coins N] [--operations N] [--cache-mb N]`, by default 20 million coins and 50 million operations. Input and output as in `crates/coins/benches/mix`, whose workload and
-//! measure this program is made of.
+//! RocksDB under the workload of the coin store's benchmark.
 //!
-//! Settings, as well as we know: the same memory as our store's young coins, half of it for memtables (at most 1 GB), half for the block cache; bloom filters
-//! of 10 bits, whole keys, kept in the cache; blocks of 4 KiB with a hash index; LZ4; levels with dynamic sizes; 2 background threads; lookups of a block by
-//! `multi_get`, spends and creations of a block in one write batch, no write-ahead log (our store has none either: a kill costs what was done since the last
-//! flush). Keys are outpoints, values what Core's chainstate holds.
+//! Usage: `tools/rivals.sh [--coins N] [--operations N] [--cache-mb N]`, by default 20 million coins and 50 million
+//! operations. Input and output are those of `crates/coins/benches/mix`; this program includes its workload and
+//! measurement.
+//!
+//! RocksDB's settings, to the best of our knowledge: as much memory as our store's young coins get, half of it for
+//! memtables (at most 1 GB) and half for the block cache; bloom filters of 10 bits on whole keys, kept in the cache;
+//! blocks of 4 KiB with a hash index; LZ4; levels with dynamic sizes; 2 background threads. The lookups of a block are
+//! one `multi_get`, its spends and creations one write batch. There is no write-ahead log (our store has none either: a
+//! kill loses everything since the last flush). Keys are outpoints, values what Core's chainstate stores.
 
 #[allow(dead_code, reason = "parts of it are for the store's own benchmark")]
 #[path = "../../crates/coins/benches/mix/run.rs"]
