@@ -1,5 +1,7 @@
-//! A peer of the world: what every peer does (handshake, pings, serving what it has), and a [`Nature`] that makes it honest or not. Input: messages, the
-//! time. Output: [`Deed`]s, which the world carries out.
+//! A peer of the world.
+//!
+//! It consists of the behaviour that all peers share (handshake, pings, serving what it has) and a [`Nature`] that
+//! makes it honest or not. Input: messages, the time. Output: [`Deed`]s, which the world carries out.
 
 use crate::chain::{Chain, Made};
 use crate::ground::{Ground, ground};
@@ -13,48 +15,48 @@ use lydian_wire::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Headers of one answer.
+/// Maximum number of headers in one response.
 const HEADERS_MAX: usize = 2_000;
 
-/// What a peer deserves.
+/// How the node must treat a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It did nothing wrong: it is neither sent away nor discouraged.
+    /// It did nothing wrong: it must be neither disconnected nor discouraged.
     Honest,
-    /// It is not discouraged, for Core does not; it may be sent away.
+    /// It must not be discouraged, because Core would not; it may be disconnected.
     Spared,
-    /// It broke a rule for which Core sends it away.
+    /// It broke a rule for which Core disconnects it.
     Dropped,
     /// It broke a rule for which Core discourages it.
     Discouraged,
 }
 
-/// Something that a peer does.
+/// An action of a peer.
 #[derive(Debug)]
 pub enum Deed {
     Send(Message),
-    /// A message whose payload is as it is.
+    /// A message with exactly this payload.
     Payload(Command, Vec<u8>),
-    /// Bytes past the transport.
+    /// Raw bytes that bypass the transport.
     Raw(Vec<u8>),
-    /// [`Nature::woken`] after a while.
+    /// Calls [`Nature::woken`] after a delay.
     Wake(Duration, u32),
     Close,
     Connect(Duration),
-    /// Reads nothing any more.
+    /// Stops reading.
     Deafen,
-    /// What it deserves from now on.
+    /// Sets the verdict that the peer deserves from now on.
     Deserve(Verdict),
 }
 
-/// What a peer sees of the world, and where its deeds go.
+/// The peer's view of the world, which also collects its deeds.
 #[derive(Debug)]
 pub struct Stage<'a> {
     pub now: Duration,
     pub unix: u64,
     pub random: &'a mut Random,
     pub ground: &'static Ground,
-    /// Bytes of it that wait for its wire.
+    /// Bytes from this peer that its wire has not taken yet.
     pub backlog: usize,
     pub deeds: Vec<Deed>,
 }
@@ -73,7 +75,7 @@ impl Stage<'_> {
     }
 }
 
-/// The chain of a peer, as far as it shows it.
+/// The part of a chain that a peer shows.
 #[derive(Clone, Debug)]
 pub struct Shown {
     pub chain: Arc<Chain>,
@@ -100,45 +102,45 @@ impl Shown {
     }
 }
 
-/// What makes a peer what it is.
+/// The behaviour that distinguishes a peer from the others.
 pub trait Nature: std::fmt::Debug {
-    /// It is there, and not connected yet.
+    /// Called when the peer has been added and is not connected yet.
     fn begin(&mut self, _body: &mut Body, _stage: &mut Stage<'_>) {}
 
-    /// The handshake is over.
+    /// Called when the handshake is complete.
     fn ready(&mut self, _body: &mut Body, _stage: &mut Stage<'_>) {}
 
-    /// A message of the node. Whether it is dealt with; else the peer does what an honest one does.
+    /// Called for a message from the node. Returns whether it was handled; if not, the peer responds as an honest one.
     fn message(&mut self, _message: &Message, _body: &mut Body, _stage: &mut Stage<'_>) -> bool {
         false
     }
 
-    /// It is the time that was asked for.
+    /// Called at a time that the nature asked for.
     fn woken(&mut self, _what: u32, _body: &mut Body, _stage: &mut Stage<'_>) {}
 
-    /// The connection ended.
+    /// Called when the connection has ended.
     fn closed(&mut self, _body: &mut Body, _stage: &mut Stage<'_>) {}
 
-    /// Whether it has nothing more in mind.
+    /// Whether the nature has nothing left to do.
     fn is_done(&self) -> bool {
         true
     }
 }
 
-/// What every peer has.
+/// The state that every peer has.
 #[derive(Debug)]
 pub struct Body {
     pub name: &'static str,
     pub endpoint: Endpoint,
-    /// What the connection is to the node.
+    /// The kind of the connection, as the node sees it.
     pub kind: ConnectionKind,
     pub permissions: Permissions,
     pub services: Services,
     pub shown: Shown,
-    /// Addresses for who asks.
+    /// The addresses it sends in response to `getaddr`.
     pub addresses: Vec<TimedAddress>,
     pub verdict: Verdict,
-    /// It does not understand v2.
+    /// Whether it does not understand v2.
     pub knows_v1_only: bool,
     pub is_ready: bool,
     wants_headers: bool,
@@ -158,13 +160,13 @@ impl std::fmt::Debug for Actor {
 }
 
 impl Body {
-    /// What must have become of it: whoever is trusted, or was asked for by hand, is not punished.
+    /// The verdict that applies in the end: a peer that is trusted or was added manually is not discouraged.
     pub fn due(&self) -> Verdict {
         let is_spared = self.kind == ConnectionKind::Manual || self.permissions.contains(Permissions::NO_BAN);
         if is_spared && self.verdict == Verdict::Discouraged { Verdict::Spared } else { self.verdict }
     }
 
-    /// Tells of a tip that is new.
+    /// Announces a new tip.
     pub fn announce(&self, stage: &mut Stage<'_>) {
         if !self.is_ready {
             return;
@@ -194,7 +196,7 @@ impl Body {
         })));
     }
 
-    /// What an honest peer does with a message.
+    /// Responds to a message as an honest peer does.
     fn answer(&mut self, message: &Message, stage: &mut Stage<'_>) {
         match message {
             Message::Ping(nonce) => stage.send(Message::Pong(*nonce)),
@@ -211,7 +213,7 @@ impl Body {
         }
     }
 
-    /// A block that was asked for.
+    /// Sends a block that was requested.
     pub fn give(&self, item: &Inv, stage: &mut Stage<'_>) {
         let Some(made) = self.shown.find(&BlockHash(item.hash)) else { return };
         match item.kind {
@@ -250,7 +252,7 @@ impl Actor {
         self.nature.begin(&mut self.body, stage);
     }
 
-    /// The connection stands.
+    /// Called when the connection is established.
     pub fn connected(&mut self, stage: &mut Stage<'_>) {
         (self.body.is_ready, self.body.wants_headers, self.body.is_version_sent) = (false, false, false);
         if self.body.kind.is_inbound() {

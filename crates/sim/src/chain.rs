@@ -1,7 +1,8 @@
-//! Chains that peers of the world have: blocks of regtest with real spends, made once and shared by all seeds. Input: a recipe. Output: [`Chain`].
+//! Chains for the peers of the world: regtest blocks with real spends, made once and shared by all seeds.
 //!
-//! Invariants: the same bytes everywhere and always; chains that fork share the blocks below. What a block is worth is not decided here. Cost: some
-//! microseconds a block, and a tenth of a millisecond a signature.
+//! Input: a recipe. Output: [`Chain`]. Invariants: the bytes are always the same; chains that fork share the blocks
+//! below the fork. Whether a block is valid is not decided here. Cost: some microseconds per block, and a tenth of a
+//! millisecond per signature.
 
 use lydian_consensus::{Chain as ChainName, Params, block_subsidy};
 use lydian_lab::wallet::{Kind, Lock, Opened, Spending, Wallet, sign_input};
@@ -13,13 +14,13 @@ use lydian_wire::Locator;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Seconds since 1970 of the first block.
+/// Base of the block times, in seconds since 1970: a block has the time `CHAIN_BEGIN + height * SPACING`.
 pub const CHAIN_BEGIN: u32 = 1_700_000_000;
 
 /// Seconds between two blocks.
 pub const SPACING: u32 = 600;
 
-/// Blocks until the output of a coinbase may be spent.
+/// Number of blocks after which the output of a coinbase may be spent.
 pub const MATURITY: u32 = 100;
 
 const TARGET: [u8; 32] = {
@@ -29,43 +30,43 @@ const TARGET: [u8; 32] = {
 };
 const BITS: u32 = 0x207f_ffff;
 
-/// The ways in which coins are locked, one after the other.
+/// The output types in which coins are locked, in turn.
 const KINDS: [Kind; 5] = [Kind::P2wpkh, Kind::P2trKey, Kind::P2pkh, Kind::P2shP2wpkh, Kind::P2wsh2of3];
 
-/// A block, with what its maker knows of it.
+/// A block, with what is known from making it.
 #[derive(Clone, Debug)]
 pub struct Made {
     pub hash: BlockHash,
     pub header: Header,
     pub height: u32,
     pub bytes: Vec<u8>,
-    /// To spend from.
+    /// An output to spend.
     coinbase: Option<OutPoint>,
 }
 
-/// A chain from the genesis block on.
+/// A chain that starts at the genesis block.
 #[derive(Clone)]
 pub struct Chain {
     blocks: Vec<Arc<Made>>,
     heights: HashMap<BlockHash, u32>,
-    /// Seconds since 1970 of the first block.
+    /// The time that block times count from, in seconds since 1970.
     begin: u32,
 }
 
-/// What is wrong with a block.
+/// The defect of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A signature is another's: found when scripts run.
+    /// A signature that commits to something else: found when scripts are run.
     Signature,
-    /// A transaction spends more than it has: found when coins are looked up.
+    /// A transaction spends more than its inputs have: found when coins are looked up.
     Amount,
-    /// The coinbase takes more than there is.
+    /// The coinbase claims more than subsidy and fees.
     Coinbase,
-    /// A coin that does not exist is spent.
+    /// An input spends a coin that does not exist.
     NoCoin,
-    /// Two coinbases: found by the bytes alone, and bound to the hash.
+    /// Two coinbases: found in the bytes of the block alone; the block hash commits to it.
     TwoCoinbases,
-    /// The coinbase does not name its height: found by the bytes and the headers.
+    /// The coinbase does not contain its height: found with the block and the headers.
     NoHeight,
 }
 
@@ -89,7 +90,7 @@ impl Chain {
         Chain::beginning(CHAIN_BEGIN)
     }
 
-    /// The genesis block, on which blocks of other times are put.
+    /// A chain with the genesis block only; the times of further blocks count from `begin`.
     pub fn beginning(begin: u32) -> Chain {
         let block = params().genesis_block().parse().unwrap();
         let bytes = params().genesis_block().as_bytes().to_vec();
@@ -117,19 +118,19 @@ impl Chain {
         self.blocks.iter().map(|made| &**made)
     }
 
-    /// The height of the last block that a locator and this chain, up to `height`, have in common.
+    /// Returns the height of the last block that the locator and this chain, up to `height`, have in common.
     pub fn fork_height(&self, locator: &Locator, height: u32) -> u32 {
         let found = locator.hashes.iter().filter_map(|hash| self.heights.get(hash)).find(|found| **found <= height);
         found.copied().unwrap_or(0)
     }
 
-    /// The blocks up to a height.
+    /// Returns a copy of the chain up to a height.
     pub fn cut(&self, height: u32) -> Chain {
         let blocks = self.blocks[..=usize::try_from(height).unwrap()].to_vec();
         Chain { heights: blocks.iter().map(|made| (made.hash, made.height)).collect(), blocks, begin: self.begin }
     }
 
-    /// `count` more blocks; those of other tags differ. From the first mature coinbase on, each spends and signs.
+    /// Adds `count` blocks; blocks with different tags differ. Once a coinbase is mature, each block has signed spends.
     pub fn extended(mut self, count: u32, tag: &[u8]) -> Chain {
         for _ in 0..count {
             let spends = self.spends();
@@ -139,7 +140,7 @@ impl Chain {
         self
     }
 
-    /// The same without spends, so that many are made in no time.
+    /// Like [`Chain::extended`] without spends, so that many blocks take almost no time.
     pub fn extended_empty(mut self, count: u32, tag: &[u8]) -> Chain {
         for _ in 0..count {
             let block = self.block(Vec::new(), tag);
@@ -148,7 +149,7 @@ impl Chain {
         self
     }
 
-    /// One more block, which breaks a rule; its header does not.
+    /// Adds one block that breaks a rule; its header is valid.
     pub fn extended_badly(mut self, fault: Fault) -> Chain {
         let mut block = self.block(self.spends(), b"bad");
         match fault {
@@ -179,7 +180,7 @@ impl Chain {
         self.blocks.push(Arc::new(Made { hash, header: block.header, height, bytes: block.encode(), coinbase }));
     }
 
-    /// A block on the tip.
+    /// Makes a block on the tip.
     fn block(&self, txs: Vec<MutTx>, tag: &[u8]) -> MutBlock {
         let height = self.height() + 1;
         let value = block_subsidy(Height(height), &params());
@@ -213,7 +214,7 @@ impl Chain {
         block
     }
 
-    /// The coinbase that becomes mature is spent, and what comes of it at once again.
+    /// Spends the coinbase that becomes mature, and then the output of that spend.
     fn spends(&self) -> Vec<MutTx> {
         let height = self.height() + 1;
         let Some(mature) = height.checked_sub(MATURITY).filter(|height| *height > 0) else { return Vec::new() };
@@ -231,7 +232,7 @@ fn lock(number: u32) -> (Lock, Opened) {
     (lock, Wallet::new(5).open(lock))
 }
 
-/// Spends an output that is locked by the lock of this number.
+/// Spends an output that is locked by the lock with the number `from`, to the lock with the number `to`.
 fn spend(prevout: OutPoint, value: i64, from: u32, to: u32) -> MutTx {
     let (lock_from, opened) = lock(from);
     let input = MutInput { prevout, script_sig: Vec::new(), sequence: u32::MAX, witness: Vec::new() };

@@ -1,4 +1,5 @@
-//! One seed from its cast to its verdict. Input: a seed. Output: a [`Report`]; its failures say what went wrong.
+//! Runs one seed from its cast to its verdict. Input: a seed. Output: a [`Report`]; its failures describe what went
+//! wrong.
 
 use crate::actor::Verdict;
 use crate::cast::{Plot, cast};
@@ -9,46 +10,46 @@ use lydian_primitives::BlockHash;
 use lydian_wire::limits::MESSAGE_SIZE_MAX;
 use std::time::Duration;
 
-/// Time that passes after the end is reached, in which nothing may go wrong.
+/// Time to run after the end is reached. Nothing may go wrong in it.
 const AFTERMATH: Duration = Duration::from_secs(3);
 
-/// Bytes that the node may hold for one connection: what waits to go out, and one message more, each way.
+/// Limit for the bytes that the node holds for one connection: the send buffer, and one more message in each direction.
 const LINK_BYTES_MAX: usize = SEND_BUFFER_BYTES + 2 * MESSAGE_SIZE_MAX;
 
-/// Headers that wait for their chain's work: the buffer of regtest, and one message.
+/// Limit for headers that wait for the work of their chain: the buffer for regtest, and one message.
 const HEADERS_BUFFERED_MAX: usize = 7_017 + HEADERS_COUNT_MAX;
 
-/// Bytes of blocks that are here and not validated, or asked for: the window, and one block more.
+/// Limit for bytes of blocks that are requested, or received and not yet validated: the window, and one more block.
 #[allow(clippy::cast_possible_truncation, reason = "a constant of some millions")]
 const BLOCK_BYTES_MAX: usize = DOWNLOAD_BYTES as usize + MESSAGE_SIZE_MAX;
 
-/// What became of a seed.
+/// The result of a seed.
 #[derive(Debug)]
 pub struct Report {
     pub seed: u64,
-    /// A digest of every byte and moment.
+    /// A digest of every byte and time.
     pub trace: u64,
-    /// When the node had the honest chain.
+    /// When the node reached the honest chain.
     pub reached: Option<Duration>,
-    /// How long the world lived.
+    /// How long the world ran.
     pub lived: Duration,
     pub failures: Vec<String>,
     pub met: Met,
     pub log: Vec<String>,
 }
 
-/// What a world came to, so that none of it is missing from all of them.
+/// Counts of rare events in a world, so that a test can require that they occur.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Met {
-    /// Peers that had to go for another.
+    /// Evicted peers.
     pub evicted: usize,
-    /// Peers tried again with v1.
+    /// Peers that the node retried with v1.
     pub retries: usize,
-    /// Parts of long messages that the manager was told of.
+    /// Reports of partly received messages to the manager.
     pub progress: usize,
-    /// Headers that waited in the second pass, at most.
+    /// Maximum number of headers buffered in the second pass.
     pub buffered_headers: usize,
-    /// How often a peer was not read from for want of memory, and the most that was held for all.
+    /// How often the node did not read from a peer for lack of memory, and the maximum memory held for all peers.
     pub shortages: usize,
     pub memory_peak: usize,
 }
@@ -109,15 +110,15 @@ fn failures(plot: &Plot, reached: Option<Duration>) -> Vec<String> {
         format!("the tip is {} at {:?} and not {} after {:?}", found.hash, found.height, wanted.hash, plot.deadline)
     });
     for actor in world.actors.iter().filter(|actor| !actor.is_done()) {
-        must(false, &|| format!("{actor:?} has not done what it wanted to"));
+        must(false, &|| format!("{actor:?} has not finished"));
     }
     if reached.is_some() {
         let coins = world.node.engine.utxo_hashes().unwrap().hash_serialized_3;
         must(coins == plot.coins, &|| "the coins are not those of the honest chain".to_owned());
     }
-    must(!world.has_twin_groups, &|| "two peers that were chosen are of one group".to_owned());
+    must(!world.has_twin_groups, &|| "two chosen outbound peers are in the same group".to_owned());
     must(world.most.inbound <= plot.inbound_max, &|| {
-        format!("{} inbound peers at once, and room for {}", world.most.inbound, plot.inbound_max)
+        format!("{} inbound peers at once, with {} slots", world.most.inbound, plot.inbound_max)
     });
     must(world.most.link_bytes <= LINK_BYTES_MAX, &|| {
         format!("{} bytes were held for one connection", world.most.link_bytes)
@@ -142,28 +143,29 @@ fn failures(plot: &Plot, reached: Option<Duration>) -> Vec<String> {
             format!("{name:?} ({index}) is discouraged: {is_discouraged}, and should be {verdict:?}; {dropped:?}")
         });
         match verdict {
-            Verdict::Honest => must(dropped.is_empty(), &|| format!("{name:?} ({index}) was sent away: {dropped:?}")),
+            Verdict::Honest => must(dropped.is_empty(), &|| format!("{name:?} ({index}) was dropped: {dropped:?}")),
             Verdict::Spared => {}
             Verdict::Dropped | Verdict::Discouraged => {
-                must(!dropped.is_empty(), &|| format!("{name:?} ({index}) was not sent away"));
+                must(!dropped.is_empty(), &|| format!("{name:?} ({index}) was not dropped"));
             }
         }
     }
     failures
 }
 
-/// Entries of the address tables: all places of both.
+/// Number of entries in both address tables.
 const ADDRESSES_MAX: usize = (1024 + 256) * 64;
 
-/// Blocks whose sender is remembered: those of all chains of the world, at most.
+/// Limit for blocks whose sender is remembered: all blocks of all chains in the world.
 const SOURCES_MAX: usize = 1_000;
 
-/// Bytes that all peers may take: the share of each, room for those that are asked for blocks, and what is open to all.
+/// Limit for the memory of all peers: the share of each, room for those from which blocks are requested, and the common
+/// part.
 fn memory_max(links: usize) -> usize {
     MEMORY.common + MEMORY.rooms * BLOCK_ROOM_BYTES + links * (MEMORY.share + PEER_FIXED_BYTES)
 }
 
-/// What of the manager's memory is beyond its bounds.
+/// Returns a failure for each part of the manager's memory that exceeded its limit.
 fn held(plot: &Plot) -> Vec<String> {
     let (held, peers) = (plot.world.most.held, plot.world.most.links);
     let bounds = [

@@ -1,5 +1,7 @@
-//! What all seeds stand on: chains made once, and what the coins of the honest ones hash to, by the plain validator. Input: nothing. Output:
-//! [`ground`], the same always. Cost: some tenths of a second, once.
+//! The chains that all seeds share, made once, and the UTXO set hashes of the honest ones, computed by the plain
+//! validator.
+//!
+//! Input: nothing. Output: [`ground`], always the same. Cost: some tenths of a second, once.
 
 use crate::chain::{Chain, Fault, params};
 use lydian_consensus::PlainValidator;
@@ -10,47 +12,47 @@ use std::sync::{Arc, OnceLock};
 /// Height of the honest chain.
 pub const HONEST_HEIGHT: u32 = 135;
 
-/// Where the rival leaves it, and how high it is.
+/// Fork height and height of the rival chain.
 pub const RIVAL_FORK: u32 = 124;
 pub const RIVAL_HEIGHT: u32 = 140;
 
-/// Where chains with a bad block leave it. They are as high as [`BAD_HEIGHT`].
+/// Fork height of the chains with a bad block. Their height is [`BAD_HEIGHT`].
 pub const BAD_FORK: u32 = 120;
 pub const BAD_HEIGHT: u32 = 150;
 
-/// Where the chain leaves it of which only headers are shown.
+/// Fork height of the chain of which only headers are shown.
 pub const WITHHELD_FORK: u32 = 112;
 
-/// A clock that is right: a while after the last block of any chain.
+/// A correct clock: some time after the last block of any chain.
 pub const NOW: u64 = 1_700_000_000 + 170 * 600;
 
-/// The same, but so soon after the last honest block that what is announced is requested at once: blocks of bad chains
-/// are of the next hours.
+/// A correct clock so soon after the last honest block that announced blocks are requested directly. The blocks of bad
+/// chains are from the following hours.
 pub const SOON: u64 = 1_700_000_000 + 143 * 600;
 
-/// Where the branch leaves the honest chain that has as much work: more blocks below than are requested on an
-/// announcement.
+/// Fork height of the branch with as much work as the honest chain. It has more blocks than are requested directly on
+/// an announcement.
 pub const BRANCH_FORK: u32 = 100;
 
-/// The chains.
+/// The chains that all seeds share.
 #[derive(Debug)]
 pub struct Ground {
     pub honest: Arc<Chain>,
-    /// As high as the honest one.
+    /// As high as the honest chain.
     pub branch: Arc<Chain>,
-    /// An honest branch with more work.
+    /// A valid branch with more work.
     pub rival: Arc<Chain>,
-    /// More work than any other, and one block on the way breaks a rule.
+    /// More work than any honest chain, but one of the blocks breaks a rule.
     pub bad: Vec<(Fault, Arc<Chain>)>,
-    /// More work than any honest one; nobody has its blocks.
+    /// More work than any honest chain, but no peer has its blocks.
     pub withheld: Arc<Chain>,
     /// More headers than a message may have.
     pub long: Chain,
-    /// Hashes of the coins at the blocks where a run may end.
+    /// UTXO set hashes at the blocks where a run may end.
     coins: HashMap<BlockHash, [u8; 32]>,
 }
 
-/// What all seeds stand on.
+/// Returns the chains that all seeds share.
 pub fn ground() -> &'static Ground {
     static GROUND: OnceLock<Ground> = OnceLock::new();
     GROUND.get_or_init(Ground::new)
@@ -72,13 +74,13 @@ impl Ground {
         Ground { branch, withheld, long, honest: Arc::new(honest), rival: Arc::new(rival), bad, coins }
     }
 
-    /// The hash of the coins after a block: `hash_serialized_3`.
+    /// Returns the UTXO set hash (`hash_serialized_3`) after a block.
     pub fn coins_of(&self, block: &BlockHash) -> Option<[u8; 32]> {
         self.coins.get(block).copied()
     }
 }
 
-/// The hash of the coins after each block of a chain.
+/// Returns the UTXO set hash after each block of a chain.
 fn coins_of(chain: &Chain) -> Vec<(BlockHash, [u8; 32])> {
     let mut validator = PlainValidator::new(params());
     let now = u32::try_from(NOW).unwrap();
@@ -95,7 +97,7 @@ fn coins_of(chain: &Chain) -> Vec<(BlockHash, [u8; 32])> {
 mod tests {
     use super::*;
 
-    /// Each fault is found where it was put, and nothing before it.
+    /// Each fault is found at its block, and none before it.
     #[test]
     fn bad_chains_are_bad_from_one_block_on() {
         for (fault, chain) in &ground().bad {

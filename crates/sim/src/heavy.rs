@@ -1,5 +1,7 @@
-//! A long chain for a node with a `-minimumchainwork`: nine thousand blocks, more than the second pass of a headers download holds at once. Input:
-//! nothing. Output: [`heavy`], the same always. Cost: a tenth of a second, once, and only where a seed wants it.
+//! A long chain for a node with a `-minimumchainwork`.
+//!
+//! It has about nine thousand blocks, more than the second pass of a headers download buffers at once. Input: nothing.
+//! Output: [`heavy`], always the same. Cost: a tenth of a second, once, and only if a seed needs it.
 
 use crate::chain::{Chain, SPACING, params};
 use crate::ground::NOW;
@@ -10,37 +12,37 @@ use std::sync::{Arc, OnceLock};
 /// Height of the chain.
 pub const HEAVY_HEIGHT: u32 = 9_200;
 
-/// Height of a chain that has just the work that is asked for.
+/// Height of a chain with exactly the required work.
 pub const ENOUGH_HEIGHT: u32 = 9_000;
 
-/// Where the chain of [`Heavy::squeezed`] begins to be another.
+/// Height at which [`Heavy::squeezed`] leaves the honest chain.
 pub const SQUEEZED_FORK: u32 = 2_000;
 
-/// Work of 2^16: more than all of the honest chain.
+/// A target with a work of 2^16, more than the whole honest chain has.
 const SQUEEZED_BITS: u32 = 0x1f00_ffff;
 
-/// Work of one block, and of the genesis block.
+/// Work of each block, including the genesis block.
 const BLOCK_WORK: u64 = 2;
 
-/// Chains.
+/// The long chains.
 #[derive(Debug)]
 pub struct Heavy {
     pub honest: Arc<Chain>,
-    /// Another from the first block on, with enough work, and less.
+    /// A chain that differs from the first block on, with enough work but less than the honest one.
     pub other: Arc<Chain>,
-    /// Two messages of headers on the genesis block; one of them claims, and has, more work than it may have at its place.
+    /// Two headers messages on the genesis block. One header claims, and has, more work than is allowed at its height.
     pub squeezed: Vec<Header>,
-    /// Hash of the coins of the honest chain.
+    /// UTXO set hash of the honest chain.
     pub coins: [u8; 32],
 }
 
-/// The chains.
+/// Returns the long chains.
 pub fn heavy() -> &'static Heavy {
     static HEAVY: OnceLock<Heavy> = OnceLock::new();
     HEAVY.get_or_init(Heavy::new)
 }
 
-/// The `-minimumchainwork` that they have.
+/// The `-minimumchainwork` of the node.
 pub fn minimum_chain_work() -> U256 {
     U256::from_u64(BLOCK_WORK * u64::from(ENOUGH_HEIGHT + 1))
 }

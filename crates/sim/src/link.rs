@@ -1,8 +1,8 @@
-//! One connection: two transports, and between them a wire with a rate, a latency and cuts wherever the seed wants them. Input: messages of both sides,
-//! the time. Output: what arrives when, told by [`Step`]s that the world enters into its queue.
+//! One connection: two transports, and between them a wire with a rate, a latency and splits chosen by the seed.
 //!
-//! The node's side does what `lydian_net` does with a socket: it is not read while too much waits to go out. Invariant: nothing is lost, doubled or
-//! overtaken. Must never: know what a message means.
+//! Input: messages of both sides, the time. Output: what arrives when, as [`Step`]s that the world adds to its queue.
+//! The node's side behaves like `lydian_net` with a socket: it does not read while too much waits to be sent.
+//! Invariant: nothing is lost, duplicated or reordered. Must never: depend on the meaning of a message.
 
 use lydian_engine::Engine;
 use lydian_lab::rng::Random;
@@ -16,20 +16,21 @@ use lydian_wire::{BlockTransactions, BlockTransactionsRequest, Command, CompactB
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Bytes that wait to go to a peer, above which it is not read from.
+/// Size of the send queue above which the node does not read from the peer.
 pub const SEND_BUFFER_BYTES: usize = lydian_net::limits::SEND_BUFFER_BYTES;
 
-/// Bytes on the way to the node above which the peer's system takes no more.
+/// Bytes in flight to the node above which the peer's system accepts no more.
 const WIRE_WINDOW: usize = 256 << 10;
 
-/// Bytes sent at once, at most.
+/// Maximum number of bytes sent at once.
 const CHUNK_MAX: u64 = 64 << 10;
 
-/// How much of a long message has to have come, and how long it has to have been, until the node tells its manager: `lydian_net`'s.
+/// How many bytes of a long message must have arrived, and how much time must have passed, before the node reports
+/// progress to its manager; as in `lydian_net`.
 const PROGRESS_BYTES: usize = 4 << 10;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The memory of all peers: so little that hostile ones fill it, and room for the largest messages of two of them.
+/// The memory of all peers: so little that hostile peers can fill it, with room for the largest messages of two peers.
 pub const MEMORY: MemoryPlan = MemoryPlan {
     total: 0,
     connections_max: 400,
@@ -39,10 +40,10 @@ pub const MEMORY: MemoryPlan = MemoryPlan {
     receive_common: 8_000_000,
 };
 
-/// Bytes that a message takes beside its payload while it waits: `lydian_net`'s.
+/// Bytes that a queued message takes in addition to its payload, as in `lydian_net`.
 pub const MESSAGE_BYTES: usize = 128;
 
-/// Something that waits to be sent by the node.
+/// An item in the node's send queue.
 #[derive(Debug)]
 pub enum Outgoing {
     Message(Message),
@@ -51,7 +52,7 @@ pub enum Outgoing {
     Transactions(BlockTransactionsRequest),
 }
 
-/// Something for the world's queue.
+/// An event for the world's queue.
 #[derive(Debug)]
 pub enum Step {
     ToNode(Vec<u8>),
@@ -60,64 +61,64 @@ pub enum Step {
     PeerMaySend,
 }
 
-/// What the wire is like.
+/// The properties of a wire.
 #[derive(Clone, Copy, Debug)]
 pub struct Wire {
-    /// Bytes a second, each way.
+    /// Bytes per second, in each direction.
     pub rate: u64,
-    /// One way.
+    /// One-way latency.
     pub latency: Duration,
-    /// Cut everywhere, so that hardly a message comes in one piece.
+    /// Split into small pieces, so that hardly any message arrives in one piece.
     pub is_shredded: bool,
-    /// Both sides speak v2.
+    /// Both sides use v2.
     pub is_v2: bool,
 }
 
-/// The connection.
+/// A connection.
 #[derive(Debug)]
 pub struct Link {
     pub id: PeerId,
-    /// Who is at the other end, by number.
+    /// The index of the actor at the other end.
     pub actor: usize,
     wire: Wire,
     pub node: Transport,
     pub peer: Transport,
-    /// The node's messages that are not framed yet, and their bytes as far as they are known.
+    /// The node's messages that are not framed yet, and their size as far as it is known.
     outbox: VecDeque<Outgoing>,
     outbox_bytes: usize,
-    /// The node's bytes that the wire has not taken.
+    /// The node's bytes that the wire has not taken yet.
     node_output: VecDeque<u8>,
     peer_output: VecDeque<u8>,
     is_node_sending: bool,
     is_peer_sending: bool,
-    /// Bytes that came and the node has not read.
+    /// Bytes that have arrived and the node has not read.
     unread: VecDeque<Vec<u8>>,
     unread_bytes: usize,
     on_way_to_node: usize,
-    /// Why the bytes that came are no messages.
+    /// The error for received bytes that are not a message.
     error: Option<String>,
-    /// The peer reads nothing any more.
+    /// The peer has stopped reading.
     pub is_deaf: bool,
-    /// The node wants it to end once everything is sent.
+    /// The node ends the connection once everything is sent.
     pub farewell: Option<String>,
-    /// Bytes of the message on its way of which the manager was told, and when.
+    /// Bytes of the incomplete message that were reported to the manager, and the time of the last report.
     progress: (usize, Duration),
     pub memory: PeerMemory,
     receiving: Charge,
     sending: Charge,
-    /// It waits for memory, to be read from or to be sent a block.
+    /// Whether it waits for memory, to be read from or to be sent a block.
     pub is_short: bool,
-    /// It asked for transactions that a block does not have.
+    /// Requests for transactions that a block does not have.
     pub bad_requests: usize,
 }
 
-/// Who is at the other end.
+/// The peer's side of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
-    /// By number.
+    /// Index of the actor.
     pub actor: usize,
     pub is_inbound: bool,
-    /// It does not understand v2, and ends a connection that begins so.
+    /// The peer does not understand v2, and ends a connection that starts with it.
     pub knows_v1_only: bool,
 }
 
@@ -165,13 +166,13 @@ impl Link {
         }
     }
 
-    /// The manager wants something sent.
+    /// Queues an item for the manager.
     pub fn push(&mut self, item: Outgoing) {
         self.outbox_bytes += size(&item);
         self.outbox.push_back(item);
     }
 
-    /// Bytes of memory that the node holds for this connection.
+    /// Returns the bytes of memory that the node holds for this connection.
     pub fn held_bytes(&self) -> usize {
         self.outbox_bytes
             + self.node_output.len()
@@ -180,19 +181,19 @@ impl Link {
             + self.node.message_bytes()
     }
 
-    /// Charges what is held now.
+    /// Charges the memory that is held now.
     pub fn count_memory(&mut self) {
         let messages = self.node.message_bytes() + self.node.message_count() * MESSAGE_BYTES;
         self.receiving.set(self.node.buffered_size() + messages);
         self.sending.set(self.outbox_bytes + self.node_output.len() + self.node.output_size());
     }
 
-    /// Whether so much waits to go out that nothing more is read.
+    /// Whether so much waits to be sent that the node must not read.
     fn is_full(&self) -> bool {
         self.outbox_bytes + self.node_output.len() >= SEND_BUFFER_BYTES
     }
 
-    /// The node frames what waits and gives the wire what it takes.
+    /// Frames queued items and passes to the wire what it takes.
     pub fn pump_node(&mut self, engine: &Engine, random: &mut Random, later: &mut Vec<(Duration, Step)>) {
         while self.node_output.len() < SEND_BUFFER_BYTES {
             let Some(item) = self.outbox.pop_front() else { break };
@@ -258,14 +259,14 @@ impl Link {
         self.is_peer_sending = false;
     }
 
-    /// Bytes came to the node's socket.
+    /// Called when bytes have arrived at the node's socket.
     pub fn arrived(&mut self, bytes: Vec<u8>) {
         self.on_way_to_node -= bytes.len();
         self.unread_bytes += bytes.len();
         self.unread.push_back(bytes);
     }
 
-    /// The next message for the manager, if the node would read one now. An error ends the connection.
+    /// Returns the next message for the manager, if the node would read one now. An error ends the connection.
     pub fn read(&mut self) -> Result<Option<Received>, String> {
         loop {
             if self.is_full() || self.farewell.is_some() {
@@ -295,7 +296,7 @@ impl Link {
         }
     }
 
-    /// How much more of a long message has come, if it is time to tell.
+    /// Returns how many more bytes of a long message have arrived, if a report is due.
     pub fn progress(&mut self, now: Duration) -> Option<u64> {
         let (buffered, (told, at)) = (self.node.buffered_size(), self.progress);
         let told = if buffered < told { 0 } else { told };
@@ -307,18 +308,18 @@ impl Link {
         Some((buffered - told) as u64)
     }
 
-    /// Bytes past the peer's transport, as they are.
+    /// Queues raw bytes that bypass the peer's transport.
     pub fn push_raw(&mut self, bytes: &[u8]) {
         self.peer_output.extend(self.peer.take_output());
         self.peer_output.extend(bytes);
     }
 
-    /// Bytes of the peer that wait for the wire.
+    /// Returns how many bytes of the peer wait for the wire.
     pub fn peer_backlog(&self) -> usize {
         self.peer_output.len() + self.peer.output_size()
     }
 
-    /// Nothing more waits to be sent by the node.
+    /// Whether the node has nothing left to send.
     pub fn is_node_done(&self) -> bool {
         self.outbox.is_empty() && self.node_output.is_empty() && !self.is_node_sending
     }
@@ -329,7 +330,7 @@ impl Link {
 }
 
 impl Wire {
-    /// The next piece, and how long it takes to be sent.
+    /// Returns the next piece, and how long it takes to send.
     fn cut(&self, output: &mut VecDeque<u8>, random: &mut Random) -> (Vec<u8>, Duration) {
         let most = if self.is_shredded { 1 + random.below(700) } else { CHUNK_MAX };
         let count = output.len().min(usize::try_from(most).unwrap());
@@ -339,7 +340,7 @@ impl Wire {
     }
 }
 
-/// What an item takes while it waits.
+/// Returns the size of a queued item.
 fn size(item: &Outgoing) -> usize {
     match item {
         Outgoing::Message(message) => 24 + message.payload().len(),

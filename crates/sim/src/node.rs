@@ -1,8 +1,9 @@
-//! The node under test: the shipped manager and engine, driven as `lydian_net` and `lydian` drive them, in virtual time and without threads. Input: what comes
-//! over links, the time. Output: bytes on links, a chain.
+//! The node under test: the shipped manager and engine in virtual time and without threads, driven as `lydian_net` and
+//! `lydian` drive them.
 //!
-//! Storing and validating take virtual time, one after the other, so that what comes meanwhile comes in between. Invariant: everything that the manager
-//! wants is done, in its order.
+//! Input: what arrives over links, the time. Output: bytes on links, a chain. Storing and validating are sequential and
+//! take virtual time, so that other events can occur in between. Invariant: every action of the manager is carried out,
+//! in order.
 
 use crate::chain::params;
 use lydian_consensus::{Rejected, Rule, U256};
@@ -22,28 +23,28 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of blocks on their way that the node is told to hold, at most. Small, so that the window matters.
+/// The node's limit for bytes of blocks in flight. It is small, so that the window matters.
 pub const DOWNLOAD_BYTES: u64 = 4 << 20;
 
-/// The node.
+/// The node under test.
 #[derive(Debug)]
 pub struct Node {
     pub engine: Arc<Engine>,
     pub manager: PeerManager,
-    /// Blocks that wait to be stored.
+    /// Blocks to be stored.
     pub to_store: VecDeque<Delivery>,
     pub is_storing: bool,
     pub is_validating: bool,
     pub has_work: bool,
 }
 
-/// A block on its way to the disk.
+/// A block to be stored.
 #[derive(Debug)]
 pub struct Delivery {
     pub from: PeerId,
     pub hash: BlockHash,
     pub bytes: Vec<u8>,
-    /// The bytes count as the peer's until they are stored.
+    /// The bytes are charged to the peer until they are stored.
     pub charge: Option<Charge>,
 }
 
@@ -87,7 +88,7 @@ impl Node {
         self.manager.take_actions()
     }
 
-    /// Stores the block that waits longest: `lydian_net`'s thread `store`.
+    /// Stores the oldest queued block, as `lydian_net`'s thread `store` does.
     pub fn store(&mut self, now: Moment) {
         let Some(Delivery { from, hash, bytes, charge: _charge }) = self.to_store.pop_front() else { return };
         let fate = self.fate(bytes, now);
@@ -95,7 +96,7 @@ impl Node {
         self.manager.block_stored(from, &hash, &fate, now);
     }
 
-    /// A block that the operator has: it is on the chain before the manager hears of it.
+    /// Submits a block of the operator. It is in the active chain before the manager is notified.
     pub fn submit(&mut self, bytes: Vec<u8>, now: Moment) {
         assert_eq!(self.fate(bytes, now), BlockFate::Stored);
         let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
@@ -122,7 +123,7 @@ impl Node {
         }
     }
 
-    /// Validates what is stored: `lydian_net`'s thread `validate`.
+    /// Validates the stored blocks, as `lydian_net`'s thread `validate` does.
     pub fn validate(&mut self, now: Moment) {
         self.has_work = false;
         let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();

@@ -1,9 +1,9 @@
-//! Many seeds, on all cores; a seed that fails is named and told.
+//! Runs many seeds on all cores and reports those that fail.
 //!
-//! `LYDIAN_SIM_SEEDS=N` runs N of them, `LYDIAN_SIM_SEED=S` runs one and tells what the node said.
+//! `LYDIAN_SIM_SEEDS=N` runs N seeds; `LYDIAN_SIM_SEED=S` runs one seed and prints the node's log.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it did")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and prints what it did")]
 
 use lydian_sim::{Met, Report, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,7 @@ fn the_node_comes_through_every_seed() {
     if let Some(seed) = number("LYDIAN_SIM_SEED") {
         let report = run(seed, true);
         report.log.iter().for_each(|line| eprintln!("{line}"));
-        eprintln!("reached {:?}, lived {:?}, trace {:016x}", report.reached, report.lived, report.trace);
+        eprintln!("reached {:?}, ran for {:?}, trace {:016x}", report.reached, report.lived, report.trace);
         assert!(report.failures.is_empty(), "{:#?}", report.failures);
         return;
     }
@@ -37,7 +37,7 @@ fn the_node_comes_through_every_seed() {
     let reports = reports.into_inner().unwrap();
     let lived: Duration = reports.iter().map(|report| report.lived).sum();
     let slowest = reports.iter().filter_map(|report| Some((report.reached?, report.seed))).max();
-    eprintln!("{count} seeds, {} s of their time, the honest chain last at {slowest:?}", lived.as_secs());
+    eprintln!("{count} seeds, {} s of virtual time, the last to reach the honest chain: {slowest:?}", lived.as_secs());
     let met = reports.iter().fold(Met::default(), |sum, report| Met {
         evicted: sum.evicted + report.met.evicted,
         retries: sum.retries + report.met.retries,
@@ -55,7 +55,7 @@ fn the_node_comes_through_every_seed() {
     let seeds: Vec<_> = failed.iter().map(|report| report.seed).collect();
     assert!(
         seeds.is_empty(),
-        "{} of {count} seeds failed: {seeds:?}\nagain: LYDIAN_SIM_SEED={} cargo test -p lydian-sim --test seeds -- --nocapture",
+        "{} of {count} seeds failed: {seeds:?}\nreproduce with: LYDIAN_SIM_SEED={} cargo test -p lydian-sim --test seeds -- --nocapture",
         seeds.len(),
         seeds[0]
     );
@@ -76,7 +76,7 @@ fn a_seed_does_the_same_again() {
     assert_eq!(run(3, false).trace, run(3, true).trace, "a log changes nothing");
 }
 
-/// A panic is a failure of its seed.
+/// Runs a seed; a panic counts as a failure.
 fn attempt(seed: u64) -> Report {
     catch_unwind(AssertUnwindSafe(|| run(seed, false))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

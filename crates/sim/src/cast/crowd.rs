@@ -1,5 +1,7 @@
-//! More peers connect than there is room for. Those that were there long before an attacker came keep their places, whatever it has; and if all its
-//! addresses are of one group, nobody else loses any. Input: a seed. Output: a [`Plot`].
+//! More peers connect than there are inbound slots.
+//!
+//! Peers that connected long before an attacker keep their slots, whatever the attacker does. If all of the attacker's
+//! addresses are in one group, no other peer loses its slot either. Input: a seed. Output: a [`Plot`].
 
 use super::Plot;
 use crate::actor::{Actor, Shown, Verdict};
@@ -14,13 +16,14 @@ use lydian_p2p::peer::ConnectionKind;
 use lydian_wire::{Endpoint, NetAddr};
 use std::time::Duration;
 
-/// Places that are not for those who connect: those of Core's.
+/// Slots that are not for inbound peers, as in Core.
 const OUTBOUND_PLACES: usize = 8 + 2 + 1;
 
-/// Peers that `SelectNodeToEvict` protects for one thing or other. Of the rest, half is protected for having been there longest.
+/// Peers that `SelectNodeToEvict` protects for some property. Half of the rest is protected for the longest connection
+/// time.
 const PROTECTED: usize = 4 + 8 + 4 + 8 + 4;
 
-/// The world of a seed.
+/// Builds the world of a seed.
 pub(super) fn crowd(seed: u64, is_logged: bool) -> Plot {
     let mut random = Random::new(seed, "crowd");
     let old = usize::try_from(random.between(1, 8)).unwrap();
@@ -46,7 +49,7 @@ pub(super) fn crowd(seed: u64, is_logged: bool) -> Plot {
         plot.world.add(actor, wire, after);
     }
     if !has_many_groups {
-        // Two of the attacker's at least are unprotected at any time: it is one of them that goes.
+        // At least two of the attacker's peers are unprotected at any time, so one of them is evicted.
         let most = u64::try_from(old).unwrap().saturating_sub(1);
         for _ in 0..plot.random.below(5).min(most.saturating_sub(1)) {
             plot.guest(Duration::from_secs(20), Duration::from_secs(30));
@@ -56,7 +59,7 @@ pub(super) fn crowd(seed: u64, is_logged: bool) -> Plot {
 }
 
 impl Plot {
-    /// An honest peer that connects, and has what the node has.
+    /// Adds an honest inbound peer that has the node's chain.
     fn guest(&mut self, from: Duration, to: Duration) {
         let mut actor = self.actor("guest", ConnectionKind::Inbound, Box::new(Honest::default()));
         actor.body.verdict = Verdict::Honest;

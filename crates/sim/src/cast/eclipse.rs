@@ -1,7 +1,7 @@
-//! An attacker who owns nearly every address that the node knows. The node chooses its peers by itself: an honest one must be among them, because it was
-//! connected before (tried), was kept as an anchor, or was named by the operator.
+//! An attacker owns nearly every address that the node knows.
 //!
-//! Input: a seed. Output: a [`Plot`].
+//! The node chooses its own peers. It must find an honest one nevertheless: a peer to which it connected before
+//! (tried), saved as an anchor, or given by the operator. Input: a seed. Output: a [`Plot`].
 
 use super::Plot;
 use crate::actor::{Actor, Shown, Verdict};
@@ -17,10 +17,11 @@ use lydian_p2p::peer::ConnectionKind;
 use lydian_wire::{Endpoint, NetAddr, Services, TimedAddress};
 use std::time::Duration;
 
-/// By when an honest peer is found: among ten slots that an attacker may have filled, and what feelers and extra peers find.
+/// Time limit for finding an honest peer: the attacker may have filled all ten slots, and feelers and extra peers take
+/// a while.
 const DEADLINE: Duration = Duration::from_secs(15 * 60);
 
-/// What is left of honest addresses.
+/// How the node knows the honest addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hope {
     Tried,
@@ -28,7 +29,7 @@ enum Hope {
     Added,
 }
 
-/// The world of a seed.
+/// Builds the world of a seed.
 pub(super) fn eclipse(seed: u64, is_logged: bool) -> Plot {
     let mut random = Random::new(seed, "eclipse");
     let hope = [Hope::Tried, Hope::Anchor, Hope::Added][random.index(3)];

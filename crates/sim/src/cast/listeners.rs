@@ -1,5 +1,7 @@
-//! Blocks beside the way to the best header: a branch with as much work, blocks that several announce or the operator
-//! submits. Input: a seed. Output: a [`Plot`].
+//! Blocks off the path to the best header: a branch with equal work, and blocks that a peer announces or the operator
+//! submits.
+//!
+//! Input: a seed. Output: a [`Plot`].
 
 use super::Plot;
 use crate::actor::{Actor, Shown, Verdict};
@@ -13,13 +15,13 @@ use lydian_p2p::manager::ConnectSettings;
 use lydian_p2p::peer::ConnectionKind;
 use std::time::Duration;
 
-/// By when all honest peers were asked for what they have.
+/// Time by which the node has requested everything that the honest peers have.
 const SETTLED: Duration = Duration::from_secs(40);
 
-/// The operator submits two blocks.
+/// Number of blocks that the operator submits.
 const SUBMITTED: u32 = 2;
 
-/// The world of a seed.
+/// Builds the world of a seed.
 pub(super) fn listeners(seed: u64, is_logged: bool) -> Plot {
     let mut random = Random::new(seed, "listeners");
     let has_branch = random.chance(500);
@@ -44,7 +46,8 @@ pub(super) fn listeners(seed: u64, is_logged: bool) -> Plot {
 }
 
 impl Plot {
-    /// One peer announces blocks, then the operator submits two, of which another peer hears, and a third does not.
+    /// One peer announces blocks. Then the operator submits two more: one peer must get announcements of both, and a
+    /// peer that connects afterwards must get none.
     fn announcements(&mut self, height: u32) {
         let announced = height + ANNOUNCED;
         let kind = self.kind();
@@ -55,14 +58,14 @@ impl Plot {
         let actor = self.actor("early", ConnectionKind::Inbound, Box::new(early));
         let settled = SETTLED + SETTLED / 2;
         self.guest_at(actor, announced, settled);
-        // The next look of the node at its chain is a tenth of a second away.
+        // The node next checks its chain a tenth of a second later.
         let submitted = settled + SETTLED / 2 + Duration::from_millis(10);
         self.world.submit(submitted, announced + 1, HONEST_HEIGHT);
         let actor = self.actor("late", ConnectionKind::Inbound, Box::new(Listening::late()));
         self.guest_at(actor, announced, submitted + Duration::from_millis(1));
     }
 
-    /// An honest peer near by.
+    /// Adds an honest peer over a fast wire.
     fn guest_at(&mut self, mut actor: Actor, height: u32, after: Duration) {
         actor.body.verdict = Verdict::Honest;
         actor.body.shown.height = height;

@@ -1,5 +1,6 @@
-//! A node that wants more work than a few messages of headers have: it downloads them twice, from peers of which some lie. Input: a seed. Output: a
-//! [`Plot`].
+//! A node with a `-minimumchainwork` above what a few headers messages have.
+//!
+//! It downloads the headers twice, and some of its peers send false ones. Input: a seed. Output: a [`Plot`].
 
 use super::Plot;
 use crate::actor::{Shown, Verdict};
@@ -13,10 +14,11 @@ use lydian_p2p::peer::ConnectionKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// By when the chain is there: every liar may have been the one that was asked, and the patience for such a chain is 26 minutes.
+/// Time limit for the chain: each of the liars may be the sync peer in turn, and the node waits 26 minutes for such a
+/// chain.
 const DEADLINE: Duration = Duration::from_secs(5 * 30 * 60);
 
-/// The world of a seed.
+/// Builds the world of a seed.
 pub(super) fn long(seed: u64, is_logged: bool) -> Plot {
     let random = Random::new(seed, "long");
     let world = World::new(seed, minimum_chain_work(), ConnectSettings::default(), is_logged);
@@ -51,7 +53,7 @@ impl Plot {
         let kinds = [ConnectionKind::Inbound, ConnectionKind::OutboundFullRelay, ConnectionKind::BlockRelayOnly];
         let kind = if trick == Trick::Squeezed { kinds[1] } else { kinds[self.random.index(3)] };
         let times = match trick {
-            // Some hundred thousand headers, or a million.
+            // Between some hundred thousand headers and a million.
             Trick::Restarts => [10, 10, 20, 130][self.random.index(4)],
             _ => u32::try_from(self.random.below(5)).unwrap(),
         };
@@ -59,7 +61,7 @@ impl Plot {
         self.join(actor, 5);
     }
 
-    /// It has the chain but for its last blocks, and they come.
+    /// Adds a peer with all but the last blocks of the chain, which it gets later.
     fn honest_heavy(&mut self, kind: ConnectionKind) {
         let chain = &heavy().honest;
         let first = HEAVY_HEIGHT - u32::try_from(self.random.below(10)).unwrap();

@@ -1,6 +1,7 @@
-//! Who plays: a world from a seed. Input: a seed. Output: a [`World`] with peers, and what must become of it ([`Plot`]).
+//! Builds a world from a seed. Input: a seed. Output: a [`World`] with peers, and the required outcome ([`Plot`]).
 //!
-//! There is always an honest peer that the node connects to. The others are whatever the seed wants: more honest ones, and villains of all kinds.
+//! There is always an honest peer that the node connects to. The seed decides on the others: more honest ones, and
+//! malicious ones of all kinds.
 
 mod crowd;
 mod eclipse;
@@ -26,24 +27,25 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A world and its end.
+/// A world and its required outcome.
 #[derive(Debug)]
 pub struct Plot {
     pub world: World,
     /// The chain that the node must have in the end, and its height.
     pub end: Shown,
-    /// By when.
+    /// The time limit for that.
     pub deadline: Duration,
-    /// Hash of the coins in the end.
+    /// The hash of the UTXO set in the end.
     pub coins: [u8; 32],
-    /// Places for those who connect.
+    /// Number of inbound slots.
     pub inbound_max: usize,
     random: Random,
-    /// Chains with a bad block are shown by one peer each: who shows one again is punished or not by who came first.
+    /// Bad blocks that are not assigned yet. A chain with a bad block is shown by one peer only: whether a second one
+    /// is punished would depend on which came first.
     faults_left: Vec<Bad>,
 }
 
-/// The cast of a seed.
+/// Builds the cast of a seed.
 pub fn cast(seed: u64, is_logged: bool) -> Plot {
     if seed % 5 == 4 {
         return eclipse::eclipse(seed, is_logged);
@@ -75,8 +77,8 @@ pub fn cast(seed: u64, is_logged: bool) -> Plot {
     plot
 }
 
-/// A time in which the node's clock stands, up to 50 seconds wrong: less than the minute after which a peer that has
-/// said nothing is sent away.
+/// A period in which the node's clock is stopped, up to 50 seconds wrong: less than the minute after which a silent
+/// peer is disconnected.
 fn mocked(seed: u64) -> Mocked {
     let mut random = Random::new(seed, "clock");
     let from = Duration::from_millis(random.between(500, 15_000));
@@ -91,7 +93,7 @@ impl Plot {
         Plot { world, end, deadline, coins, inbound_max: usize::MAX, random, faults_left: Bad::ALL.to_vec() }
     }
 
-    /// A clock that is right: the last block is some hours old or new.
+    /// Sets a correct clock: the last block is some hours old, or new.
     fn set_clock(&mut self) {
         if self.random.chance(300) {
             self.world.unix_begin = SOON;
@@ -160,7 +162,7 @@ impl Plot {
         self.enter(actor, wants_v1);
     }
 
-    /// Peers that send a bad block again when it is known.
+    /// Adds peers that send a bad block again once it is known.
     fn repeaters(&mut self, fault: Fault, is_found: &Arc<AtomicBool>) {
         for kind in [ConnectionKind::Inbound, ConnectionKind::OutboundFullRelay] {
             if self.random.chance(400) {
@@ -170,7 +172,8 @@ impl Plot {
         }
     }
 
-    /// Large messages go over fast wires, and addresses over connections that take them.
+    /// Adds a peer that sends a message at or above its limit, over a fast wire because messages can be large, and over
+    /// a connection that relays addresses.
     fn limits(&mut self, limit: Limit) {
         let kinds = [ConnectionKind::Inbound, ConnectionKind::OutboundFullRelay];
         let kind = kinds[self.random.index(2)];
@@ -206,7 +209,7 @@ impl Plot {
         Actor::new(name, Endpoint::new(address, 8333), kind, nature)
     }
 
-    /// From a modem to a cable, from next door to the other side of the earth.
+    /// From a modem to a cable, from the same city to the other side of the earth.
     fn wire(&mut self) -> Wire {
         let random = &mut self.random;
         let rates = [50_000, 300_000, 2_000_000, 20_000_000];

@@ -1,5 +1,6 @@
-//! One peer alone has the last blocks, and there is something about it for which it is not asked like others. Input: a
-//! seed. Output: a [`Plot`].
+//! Only one peer has the last blocks, and it has a property for which the node treats it differently.
+//!
+//! Input: a seed. Output: a [`Plot`].
 
 use super::Plot;
 use crate::actor::{Actor, Shown, Verdict};
@@ -14,24 +15,24 @@ use lydian_wire::Services;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is about it.
+/// The property of the only source.
 #[derive(Clone, Copy, Debug)]
 enum Sole {
-    /// It connected to us while the node has peers that it prefers for its initial download.
+    /// It is inbound, while the node has peers that it prefers for its initial download.
     Inbound,
-    /// It offers no blocks, and announces some.
+    /// It does not offer `NODE_NETWORK`, and announces blocks.
     NoNetwork,
     /// It is trusted, and sends mutated twins first.
     Twin,
 }
 
-/// Height up to which the initial download lasts: its blocks are older than a day.
+/// Height up to which the initial download lasts: these blocks are older than a day.
 const INITIAL_HEIGHT: u32 = 25;
 
-/// Height above which blocks are so new that they are requested when they are announced.
+/// Height above which blocks are so recent that they are requested when they are announced.
 const RECENT_HEIGHT: u32 = 125;
 
-/// The world of a seed.
+/// Builds the world of a seed.
 pub(super) fn sources(seed: u64, is_logged: bool) -> Plot {
     let mut random = Random::new(seed, "sources");
     let sole = [Sole::Inbound, Sole::NoNetwork, Sole::Twin][random.index(3)];

@@ -1,11 +1,12 @@
-//! A peer whose chain grows by several blocks at once, which it announces by their headers. As many as the download has
-//! room for must be requested at once.
+//! A peer whose chain grows by several blocks at once, which it announces with headers.
+//!
+//! The node must request at once as many blocks as it has room for.
 
 use crate::actor::{Body, Nature, Shown, Stage};
 use lydian_wire::Message;
 use std::time::Duration;
 
-/// Blocks for which the node has room, and that it announces.
+/// Number of blocks announced; the node has room for all of them.
 pub const ANNOUNCED: u32 = 4;
 
 /// Grows to a height.
@@ -13,7 +14,7 @@ pub const ANNOUNCED: u32 = 4;
 pub struct Announcing {
     after: Duration,
     height: u32,
-    /// Blocks that it was asked for at once, the first time.
+    /// Number of blocks in the first request.
     asked: Option<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! Peers whose blocks are bad, or come unasked. A block that breaks a rule costs who sent it; one that is only superfluous costs nobody.
+//! Peers that send bad or unrequested blocks. A peer is punished for a block that breaks a rule, but not for one that
+//! is merely superfluous.
 
 use crate::actor::{Body, Nature, Shown, Stage, Verdict};
 use crate::chain::Fault;
@@ -8,22 +9,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Which blocks.
+/// The kind of block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bad {
-    /// A chain of good headers, one block of which breaks a rule.
+    /// A chain of valid headers, one block of which breaks a rule.
     Chain(Fault),
-    /// Good headers, and other bytes for them.
+    /// Valid headers with other block data.
     Mutated,
     /// The last bytes are missing.
     Truncated,
-    /// All blocks of the chain, unasked, from the first on.
+    /// All blocks of the chain, unrequested, from the first one.
     Unasked,
-    /// A block whose parent nobody knows.
+    /// A block with an unknown parent.
     Orphan,
-    /// What was asked for, three times.
+    /// The requested blocks, three times each.
     Thrice,
-    /// Others than those asked for.
+    /// Blocks other than those requested.
     Others,
 }
 
@@ -49,9 +50,9 @@ pub struct BadBlocks {
     bad: Bad,
     next: u32,
     has_more: bool,
-    /// How often it sends a block of a chain that is bad.
+    /// How often it sends each block of a bad chain.
     copies: u32,
-    /// Whether it was sent away for what it did.
+    /// Whether it was disconnected for its behaviour.
     is_found: Arc<AtomicBool>,
 }
 
@@ -61,7 +62,7 @@ impl BadBlocks {
         BadBlocks { bad, next: 1, has_more, copies, is_found: Arc::default() }
     }
 
-    /// Set when it was sent away for what it did.
+    /// Set when the peer was disconnected for its behaviour.
     pub fn is_found(&self) -> &Arc<AtomicBool> {
         &self.is_found
     }

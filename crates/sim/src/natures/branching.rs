@@ -1,5 +1,6 @@
-//! A peer on another branch with as much work as the node's chain. The node must fetch the branch, though it does not
-//! follow it: if the branch grows, it is there.
+//! A peer on another branch with as much work as the node's chain.
+//!
+//! The node must download the branch although it does not switch to it, so that it has the blocks if the branch grows.
 
 use crate::actor::{Body, Nature, Shown, Stage};
 use crate::ground::{BRANCH_FORK, HONEST_HEIGHT};
@@ -8,7 +9,7 @@ use lydian_wire::Message;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Shows the branch, and counts what is requested of it.
+/// Shows the branch, and records which of its blocks are requested.
 #[derive(Debug, Default)]
 pub struct Branching {
     asked: BTreeSet<BlockHash>,

@@ -1,9 +1,9 @@
-//! Peers that want the places of others: they connect, answer pings, and come again when they have to go.
+//! Peers that compete for inbound slots: they connect, answer pings, and reconnect when they are disconnected.
 
 use crate::actor::{Body, Deed, Nature, Stage};
 use std::time::Duration;
 
-/// Comes again.
+/// Reconnects.
 #[derive(Debug)]
 pub struct Crowding {
     left: u32,

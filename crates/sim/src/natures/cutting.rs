@@ -1,24 +1,24 @@
-//! Peers whose bytes are no messages, or only the beginning of one. Nobody is discouraged for that.
+//! Peers that send bytes that are not messages, or only the start of a message. No peer is discouraged for that.
 
 use crate::actor::{Body, Deed, Nature, Stage};
 use lydian_wire::Message;
 use lydian_wire::transport::Transport;
 use std::time::Duration;
 
-/// What comes.
+/// What the peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// A part of a message, then the end.
+    /// Part of a message, then closes.
     Middle,
-    /// A part of a message, and then nothing for ever.
+    /// Part of a message, then nothing.
     Hangs,
-    /// The header of the largest message, and a byte now and then.
+    /// A header that announces the largest message, then some bytes from time to time.
     Promises,
-    /// Bytes of any kind.
+    /// Random bytes.
     Noise,
-    /// Nothing at all, not even a handshake.
+    /// Nothing at all after the handshake.
     Mute,
-    /// Messages with a checksum that is another's.
+    /// Messages with a wrong checksum.
     Checksum,
 }
 
@@ -66,7 +66,7 @@ impl Nature for Cutting {
     }
 
     fn message(&mut self, _: &Message, _: &mut Body, _: &mut Stage<'_>) -> bool {
-        // What is said now would be part of what was begun.
+        // Any response would be taken as part of the message that was started.
         self.cut != Cut::Checksum
     }
 

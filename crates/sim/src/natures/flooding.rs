@@ -1,4 +1,4 @@
-//! Peers that send as fast as their wire goes, and read nothing of what comes back, or read it.
+//! Peers that send as fast as their wire allows, with or without reading the responses.
 
 use crate::actor::{Body, Deed, Nature, Stage, Verdict};
 use lydian_p2p::peer::Permissions;
@@ -7,18 +7,18 @@ use lydian_wire::message::FilterLoad;
 use lydian_wire::{Command, Inv, InvType, Locator, Message};
 use std::time::Duration;
 
-/// Of what.
+/// The kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flood {
     Pings,
-    /// Block hashes that nobody knows, as many as fit.
+    /// Unknown block hashes, as many as fit.
     Inventory,
-    /// Questions for all headers.
+    /// Requests for all headers.
     GetHeaders,
     GetBlocks,
-    /// The same block, as often as fits.
+    /// Requests for the same block, as many as fit.
     GetData,
-    /// The last block, compact, as often as fits.
+    /// Requests for the last block as a compact block, as many as fit.
     GetCompact,
     Unknown,
     Versions,
@@ -26,13 +26,13 @@ pub enum Flood {
     GetAddr,
     Pongs,
     NotFound,
-    /// We said that we want none.
+    /// Announcements of transactions, which the node has asked not to get.
     TxInventory,
     Transactions,
-    /// Services that are not offered.
+    /// Services that the node does not offer.
     Filters,
     MemPool,
-    /// Nothing that is understood after the handshake.
+    /// Negotiation messages after the handshake.
     Negotiation,
 }
 
@@ -67,13 +67,13 @@ impl Flood {
     }
 }
 
-/// Bytes that a flooder has on its wire.
+/// Bytes that a flooding peer keeps in its send queue.
 const BACKLOG: usize = 200_000;
 
 #[derive(Debug)]
 pub struct Flooding {
     flood: Flood,
-    /// Messages that are left.
+    /// Number of messages left to send.
     left: u32,
     reads: bool,
 }
@@ -145,7 +145,7 @@ impl Nature for Flooding {
         if !self.reads {
             stage.deeds.push(Deed::Deafen);
         }
-        // Who is trusted may ask for the mempool.
+        // A trusted peer may request the mempool.
         let may = self.flood == Flood::MemPool && body.permissions.contains(Permissions::NO_BAN);
         stage.deserve(if may { Verdict::Spared } else { self.flood.verdict() });
         self.pour(body, stage);

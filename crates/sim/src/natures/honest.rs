@@ -1,9 +1,9 @@
-//! Peers that do what they should: they serve, grow their chain, and change to a better one when it appears.
+//! Peers that behave correctly: they serve blocks, extend their chain, and switch to a better one when it appears.
 
 use crate::actor::{Body, Nature, Shown, Stage};
 use std::time::Duration;
 
-/// Changes of the chain that it shows, each with its moment, counted from the one before.
+/// The changes of the chain that it shows, each with its time since the peer was added.
 #[derive(Default)]
 pub struct Honest {
     changes: Vec<(Duration, Shown)>,

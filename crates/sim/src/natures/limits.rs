@@ -1,4 +1,5 @@
-//! Peers that send one message at its limit, or one above it. Core's answer to each is known: nothing, the end, or discouragement.
+//! Peers that send one message at its limit, or one above it. Core's reaction to each is known: none, a disconnect, or
+//! discouragement.
 
 use crate::actor::{Body, Deed, Nature, Stage, Verdict};
 use lydian_primitives::build::write_var_bytes;
@@ -8,7 +9,7 @@ use lydian_wire::limits::{
 };
 use lydian_wire::{Command, Endpoint, Inv, InvType, Locator, Message, NetAddr, Services, TimedAddress};
 
-/// Which limit.
+/// The limit to test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     Addr,
@@ -19,13 +20,13 @@ pub enum Limit {
     Headers,
     GetHeaders,
     GetBlocks,
-    /// Bytes of any message.
+    /// Size of any message.
     Size,
-    /// Bytes of the name of an address's network that is not known.
+    /// Size of an address of an unknown network.
     AddressSize,
     /// The first field of `sendcmpct`.
     Announce,
-    /// Bytes of a ping's nonce: the limit is a lower one.
+    /// Size of a ping's nonce, which is a minimum.
     Ping,
 }
 
@@ -45,7 +46,7 @@ impl Limit {
         Limit::Ping,
     ];
 
-    /// What follows from one above it.
+    /// The verdict on a message that exceeds the limit.
     fn verdict(self) -> Verdict {
         match self {
             Limit::Addr | Limit::AddrV2 | Limit::Inv | Limit::GetData | Limit::Headers | Limit::Announce => {
@@ -81,7 +82,7 @@ impl Limits {
             Limit::GetData => of(Message::GetData(unknown(INV_COUNT_MAX + more))),
             Limit::NotFound => of(Message::NotFound(unknown(NOTFOUND_COUNT_MAX + more))),
             Limit::Headers => {
-                // The parent of the first is not known, so that nothing is begun.
+                // The parent of the first header is unknown, so that no headers sync starts.
                 let headers = stage.ground.long.blocks().skip(2).take(HEADERS_COUNT_MAX + more);
                 of(Message::Headers(headers.map(|made| made.header).collect()))
             }
@@ -108,7 +109,7 @@ impl Limits {
     }
 }
 
-/// Addresses of the whole internet.
+/// Returns random IPv4 addresses.
 pub(super) fn addresses(count: usize, stage: &mut Stage<'_>) -> Vec<TimedAddress> {
     let time = u32::try_from(stage.unix).unwrap();
     let mut address = || {

@@ -1,26 +1,28 @@
-//! Peers that look at what the node announces: one that takes compact blocks unasked must get each new block so, one
-//! that connects after a block must not get it announced.
+//! Peers that check the node's announcements.
+//!
+//! A peer in high-bandwidth compact block mode must get each new block as a compact block. A peer that connects after a
+//! block must not get an announcement of it.
 
 use crate::actor::{Body, Nature, Stage};
 use lydian_primitives::BlockHash;
 use lydian_wire::Message;
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, SendCmpct};
 
-/// Listens.
+/// Records announcements.
 #[derive(Debug)]
 pub struct Listening {
-    /// Compact blocks that are to come, in this order.
+    /// The expected compact blocks, in this order.
     expected: Vec<BlockHash>,
     told: Vec<BlockHash>,
 }
 
 impl Listening {
-    /// Of blocks that become active while it is connected.
+    /// Expects the blocks that become active while it is connected.
     pub fn early(expected: Vec<BlockHash>) -> Listening {
         Listening { expected, told: Vec::new() }
     }
 
-    /// Of none.
+    /// Expects no announcements.
     pub fn late() -> Listening {
         Listening { expected: Vec::new(), told: Vec::new() }
     }
@@ -37,7 +39,7 @@ impl Nature for Listening {
         let is_new = |hash: &BlockHash| body.shown.find(hash).is_none();
         match message {
             Message::CmpctBlock(compact) => self.told.push(compact.header.hash()),
-            // Whatever is announced in another form is not as expected.
+            // An announcement in any other form counts as well, which makes the check fail.
             Message::Headers(headers) => self.told.extend(headers.iter().map(|header| header.hash()).filter(is_new)),
             Message::Inv(inventory) => {
                 self.told.extend(inventory.iter().map(|item| BlockHash(item.hash)).filter(is_new))

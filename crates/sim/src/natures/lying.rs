@@ -1,38 +1,38 @@
-//! Peers that lie about headers: some lies break a rule for which Core discourages, most only waste time.
+//! Peers that lie about headers. Core discourages a peer for some of the lies; most only waste time.
 
 use crate::actor::{Body, Nature, Shown, Stage, Verdict};
 use lydian_primitives::{BlockHash, Header};
 use lydian_wire::{Inv, InvType, Message};
 use std::time::Duration;
 
-/// A lie.
+/// The kind of lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// A header is missing between two.
+    /// A header in the middle is missing.
     Gap,
-    /// A header's hash is above its target.
+    /// The hash of a header is above its target.
     NoWork,
     /// More headers than a message may have.
     TooMany,
-    /// The target is not the one that its place asks for.
+    /// The target is not the required one.
     WrongBits,
-    /// A version that is obsolete.
+    /// An obsolete version.
     WrongVersion,
-    /// A time before its parents'.
+    /// A time before those of its ancestors.
     OldTime,
-    /// A time that no clock shows yet: clocks may be wrong.
+    /// A time in the future, for which a peer is not punished because clocks may be wrong.
     Future,
-    /// Headers whose parents nobody knows, again and again.
+    /// Headers with unknown parents, repeatedly.
     Orphans,
-    /// Hashes of blocks that there are not.
+    /// Hashes of blocks that do not exist.
     Inventions,
-    /// The first headers of the chain, and then nothing, as if that were all.
+    /// The first headers of the chain, then empty responses, as if the chain ended there.
     Ends,
-    /// Nothing, whatever is asked.
+    /// No response to any `getheaders`.
     Silent,
-    /// A chain with more work than any, of which no block ever comes.
+    /// A chain with the most work, of which no block is ever sent.
     Withheld,
-    /// The same headers, from the first on, whatever is asked: the end is never reached.
+    /// The same first headers in response to every request, so that the end is never reached.
     Loops,
 }
 
@@ -54,7 +54,7 @@ impl Lie {
     ];
 }
 
-/// How often the lies are told that are told more than once.
+/// How often a repeated lie is sent.
 const TIMES: u32 = 20;
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Lying {
         Lying { lie, told: 0, is_waiting: true }
     }
 
-    /// The headers of the lie that is told at once, on blocks that the node may have.
+    /// Returns the headers of a lie that is sent at once, on blocks that the node may have.
     fn headers(&self, body: &Body, stage: &mut Stage<'_>) -> Vec<Header> {
         let chain = &body.shown.chain;
         let mut headers: Vec<Header> = (1..=60).map(|height| chain.at(height).header).collect();
@@ -105,7 +105,7 @@ impl Lying {
     }
 }
 
-/// Changes a header and looks for a nonce with work, or without.
+/// Changes a header and searches for a nonce that meets the target, or one that does not.
 fn spoil(header: &mut Header, change: impl FnOnce(&mut Header), has_work: bool) {
     change(header);
     // The target's highest byte is 0x7f.

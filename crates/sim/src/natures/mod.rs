@@ -1,4 +1,4 @@
-//! What peers are up to. Each file is one kind of wickedness, or none. Input: what the node says. Output: deeds.
+//! The behaviours of peers. Each file is one kind, honest or malicious. Input: the node's messages. Output: deeds.
 
 mod announcing;
 mod blocks;

@@ -1,5 +1,7 @@
-//! Peers that lie while a long chain of headers is downloaded twice: the first time to see its work, the second time to keep it. Nobody is punished for
-//! that, for a peer may have changed to another chain; but a header that breaks a rule is one.
+//! Peers that lie while a long chain of headers is downloaded twice: first to measure its work, then to keep it.
+//!
+//! No peer is punished for that, because a peer may have switched to another chain. A header that breaks a rule is
+//! punished.
 
 use crate::actor::{Body, Deed, Nature, Shown, Stage, Verdict};
 use crate::heavy::{SQUEEZED_FORK, heavy};
@@ -8,25 +10,25 @@ use lydian_wire::{Locator, Message};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Headers of a full message.
+/// Number of headers in a full message.
 const FULL: usize = 2_000;
 
-/// A way to lie.
+/// The kind of lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trick {
-    /// Another chain in each pass.
+    /// A different chain in each pass.
     OtherChain,
-    /// Nothing any more from somewhere in the second pass on.
+    /// No response from some point of the second pass on.
     Stops,
     /// A message in the second pass that is not full, as if the chain ended there.
     Short,
-    /// Less work than is asked for.
+    /// Less work than required.
     TooLittle,
-    /// Too little work, full messages all of them, and then from the beginning again.
+    /// Full messages with too little work, then again from the start.
     Restarts,
-    /// Work that a header may not have at its place.
+    /// A header with more work than is allowed at its height.
     Squeezed,
-    /// Goes in the second pass, and comes again.
+    /// Disconnects in the second pass, and reconnects.
     Leaves,
 }
 
@@ -45,9 +47,9 @@ impl Trick {
 #[derive(Debug)]
 pub struct Presync {
     trick: Trick,
-    /// How often it does what it does.
+    /// How often it repeats its behaviour.
     left: u32,
-    /// The highest header that was told since the beginning.
+    /// The highest header sent since the start of the pass.
     reached: u32,
     is_second: bool,
     shows_other: bool,
@@ -85,7 +87,7 @@ impl Presync {
         self.tell(&shown, from, last, stage);
     }
 
-    /// In the second pass.
+    /// Responds in the second pass.
     fn cheat(&mut self, shown: &Shown, from: u32, stage: &mut Stage<'_>) {
         let last = shown.height.min(from + 2_000);
         self.reached = last;
@@ -110,7 +112,7 @@ impl Presync {
         stage.send(Message::Headers((from + 1..=last).map(|height| shown.chain.at(height).header).collect()));
     }
 
-    /// Four messages, and again.
+    /// Sends four messages, then starts again.
     fn restart(&mut self, locator: &Locator, body: &Body, stage: &mut Stage<'_>) {
         let from = body.shown.chain.fork_height(locator, body.shown.height);
         let from = if from < body.shown.height { from } else { 0 };
@@ -124,8 +126,8 @@ impl Presync {
         self.tell(&shown, from, shown.height.min(from + 2_000), stage);
     }
 
-    /// The first message, and the second with too much work in one header. It comes to the rules when the node has seen it twice, or at once if it has
-    /// the headers below it.
+    /// Sends the first message, then the second with too much work in one header. The node checks that header against
+    /// the rules in the second pass, or at once if it has the headers below it.
     fn squeeze(&mut self, locator: &Locator, stage: &mut Stage<'_>) {
         let headers = &heavy().squeezed;
         let known =
@@ -154,7 +156,7 @@ impl Nature for Presync {
 
     fn ready(&mut self, body: &mut Body, stage: &mut Stage<'_>) {
         (self.reached, self.is_second) = (0, false);
-        // Who is not asked begins.
+        // A peer that gets no `getheaders` starts by itself.
         if body.kind.is_inbound() && self.trick != Trick::Squeezed {
             self.reached = 2_000;
             let shown = body.shown.clone();

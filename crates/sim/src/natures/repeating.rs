@@ -1,5 +1,8 @@
-//! Peers that send a block which is known to be invalid, again. Core discourages only those to whom the node connected: an inbound one may not
-//! know better. But what the bytes of a block show by themselves (`CheckBlock`) is found before that it is known, and costs everybody.
+//! Peers that send a block again that is known to be invalid.
+//!
+//! Core discourages only outbound peers for that: an inbound peer may not know better. But a defect that is visible in
+//! the bytes of the block alone (`CheckBlock`) is found before the node looks up whether the block is known, and every
+//! peer is punished for it.
 
 use crate::actor::{Body, Nature, Shown, Stage, Verdict};
 use crate::chain::{Chain, Fault};
@@ -12,14 +15,14 @@ use std::time::Duration;
 /// How often the block or its header is sent.
 const TIMES: u32 = 3;
 
-/// How often it looks whether the block is known.
+/// How often it checks whether the block is known to be invalid.
 const LOOKS: u32 = 100;
 
-/// Waits until the block is invalid, and sends it.
+/// Waits until the block is known to be invalid, and sends it.
 #[derive(Debug)]
 pub struct Repeating {
     chain: Arc<Chain>,
-    /// Somebody was sent away for it.
+    /// Whether the first peer that sent it was disconnected for it.
     is_found: Arc<AtomicBool>,
     fault: Fault,
     sent: u32,
@@ -52,7 +55,7 @@ impl Nature for Repeating {
             let is_spared = body.kind.is_inbound() && !shows_itself;
             stage.deserve(if is_spared { Verdict::Honest } else { Verdict::Discouraged });
             let headers = (1..=BAD_FORK + 1).map(|height| self.chain.at(height).header).collect();
-            // Its header and the block itself, one after the other.
+            // First the headers, then the block itself, then the headers again.
             stage.send(match self.sent {
                 2 => Message::Block(self.chain.at(BAD_FORK + 1).bytes.clone()),
                 _ => Message::Headers(headers),
@@ -62,7 +65,7 @@ impl Nature for Repeating {
     }
 
     fn begin(&mut self, body: &mut Body, stage: &mut Stage<'_>) {
-        // What it shows else is the honest chain.
+        // Otherwise it shows the honest chain.
         body.shown = Shown { height: BAD_FORK, chain: Arc::clone(&stage.ground.honest) };
     }
 

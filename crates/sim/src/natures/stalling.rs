@@ -1,22 +1,22 @@
-//! Peers that take a request for blocks and do not serve it. Nobody is discouraged for that.
+//! Peers that do not serve the blocks requested from them. No peer is discouraged for that.
 
 use crate::actor::{Body, Deed, Nature, Stage};
 use lydian_primitives::BlockHash;
 use lydian_wire::Message;
 use std::time::Duration;
 
-/// How it stalls.
+/// How the peer stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stall {
     /// Sends nothing.
     Mute,
-    /// Sends a block byte by byte. v1 only: the bytes go past the transport.
+    /// Sends a block byte by byte. v1 only: the bytes bypass the transport.
     Drips,
-    /// Says that it has not what its headers told of.
+    /// Sends `notfound` for blocks whose headers it has sent.
     NotFound,
-    /// Sends one block of three.
+    /// Sends one of three blocks.
     Gaps,
-    /// Asks for much and reads nothing.
+    /// Requests much and reads nothing.
     Deaf,
 }
 
@@ -27,7 +27,7 @@ impl Stall {
 #[derive(Debug)]
 pub struct Stalling {
     stall: Stall,
-    /// Bytes that are left to drip.
+    /// Bytes of the block that are left to send.
     drops: Vec<u8>,
     asked: usize,
 }

@@ -1,4 +1,4 @@
-//! Peers that come and go, again and again, and peers that know thousands of addresses.
+//! Peers that connect and disconnect repeatedly, and peers that send thousands of addresses.
 
 use super::limits::addresses;
 use crate::actor::{Body, Deed, Nature, Stage};
@@ -6,11 +6,11 @@ use lydian_lab::rng::Random;
 use lydian_wire::{Endpoint, Message, NetAddr, Services, TimedAddress};
 use std::time::Duration;
 
-/// Comes and goes.
+/// Connects and disconnects.
 #[derive(Debug)]
 pub struct Storming {
     left: u32,
-    /// How long it stays, about.
+    /// The approximate duration of a connection.
     stay: Duration,
 }
 
@@ -44,15 +44,15 @@ impl Nature for Storming {
     }
 }
 
-/// Feeds addresses.
+/// Sends addresses.
 #[derive(Debug)]
 pub struct Poisoning {
     left: u32,
-    /// The addresses are all its own.
+    /// Whether all addresses are the attacker's.
     is_eclipse: bool,
 }
 
-/// Groups of addresses that the attacker has, and the first byte of all of them.
+/// The number of address groups of the attacker, and the first byte of all its addresses.
 const ATTACKER_GROUPS: u64 = 24;
 const ATTACKER_BYTE: u64 = 60;
 
@@ -61,7 +61,7 @@ pub fn is_attackers(addr: &NetAddr) -> bool {
     matches!(addr, NetAddr::Ipv4(ip) if u64::from(ip.octets()[0]) == ATTACKER_BYTE)
 }
 
-/// Addresses of the attacker's, all of which answer.
+/// Returns addresses of the attacker, all of which accept connections.
 pub fn attacker_addresses(count: usize, random: &mut Random, time: u32) -> Vec<TimedAddress> {
     let mut address = || {
         let (group, host) = (random.below(ATTACKER_GROUPS), random.between(1, 0xfffe));

@@ -1,6 +1,7 @@
-//! A trusted peer behind a broken one: of each block it sends a mutated twin first, with the last transaction twice
-//! (CVE-2012-2459), and announces its chain again. Then it sends the block. Nothing else has these blocks, so that they
-//! must be requested again.
+//! A trusted peer that sends mutated blocks first.
+//!
+//! For each block it first sends a mutated twin, with the last transaction duplicated (CVE-2012-2459), and announces
+//! its chain again. Then it sends the block. No other peer has these blocks, so the node must request them again.
 
 use crate::actor::{Body, Nature, Stage};
 use lydian_primitives::BlockHash;

@@ -1,5 +1,6 @@
-//! Who answers when the node dials: peers that listen, strangers that are all one attacker's, or nobody. Input: the attempts that the manager wants.
-//! Output: connections, or failures, each after the time that such a thing takes.
+//! Connection attempts of the node: they reach listening peers, peers of one attacker, or time out.
+//!
+//! Input: the attempts that the manager makes. Output: connections or failures, each after a plausible time.
 
 use super::{Event, World};
 use crate::actor::{Actor, Verdict};
@@ -10,16 +11,16 @@ use lydian_p2p::peer::ConnectionKind;
 use lydian_wire::Endpoint;
 use std::time::Duration;
 
-/// Until nobody has answered.
+/// Time until an attempt without an answer fails.
 const NO_ANSWER: Duration = Duration::from_secs(2);
 
-/// Strangers that one world has, at most: what the attacker has sockets for.
+/// Limit for the number of peers in one world, above which the attacker accepts no more connections.
 const STRANGERS_MAX: usize = 150;
 
-/// What the attacker shows of the chain.
+/// Height of the chain that the attacker shows.
 pub const ATTACKER_HEIGHT: u32 = 20;
 
-/// An attempt on its way.
+/// An attempt in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dial {
     pub(super) attempt: AttemptId,
@@ -37,7 +38,7 @@ impl World {
         self.at(after, Event::Dialled(dial));
     }
 
-    /// Who listens there and has no connection with the node.
+    /// Returns the actor that listens at this address and is not connected to the node.
     fn listener(&self, endpoint: &Endpoint) -> Option<usize> {
         let listens = |index: &usize| self.actors[*index].body.endpoint == *endpoint && self.standing[*index].is_none();
         (0..self.actors.len()).find(listens)
@@ -61,7 +62,7 @@ impl World {
         self.look_at_groups();
     }
 
-    /// One more face of the attacker's.
+    /// Adds another peer of the attacker.
     fn stranger(&mut self, endpoint: Endpoint, kind: ConnectionKind) -> usize {
         let (name, nature): (_, Box<dyn crate::actor::Nature>) = match self.random.below(5) {
             0 => ("sybil", Box::new(Stalling::new(Stall::Mute))),
@@ -78,7 +79,7 @@ impl World {
         self.enter(actor, wire)
     }
 
-    /// No two peers that the node chose to keep are of one group.
+    /// Checks that no two outbound peers that the node chose to keep are in the same group.
     fn look_at_groups(&mut self) {
         let is_kept = |kind| matches!(kind, ConnectionKind::OutboundFullRelay | ConnectionKind::BlockRelayOnly);
         let standing = self.links.values().filter(|link| link.farewell.is_none()).map(|link| link.actor);

@@ -1,8 +1,8 @@
-//! The world: one queue of what happens when, the node, its peers, the wires between them. Input: a cast of peers and a seed. Output: what happened, with a
-//! digest of every byte and moment of it.
+//! The world: one queue of timed events, the node, its peers, and the wires between them.
 //!
-//! Invariants: time goes on only from one event to the next; everything follows from the seed. Cost: some microseconds an event, ten events a virtual second
-//! where nothing happens. Must never: read a clock, start a thread.
+//! Input: a cast of peers and a seed. Output: what happened, with a digest of every byte and time. Invariants: time
+//! advances only from one event to the next; everything follows from the seed. Cost: some microseconds per event, ten
+//! events per virtual second if nothing happens. Must never: read a clock, start a thread.
 
 mod dial;
 
@@ -23,33 +23,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The node looks at the clock.
+/// Interval at which the node checks its timers.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What is left for a peer that is sent away may take so long: `lydian_net`'s.
+/// Time limit for sending the rest to a peer that is disconnected, as in `lydian_net`.
 const FAREWELL_TIME: Duration = Duration::from_secs(5);
 
-/// Blocks that wait to be stored, at most: `lydian_net`'s.
+/// Maximum number of blocks waiting to be stored, as in `lydian_net`.
 const BLOCKS_QUEUED: usize = 16_384;
 
-/// Time to store a block, and to validate what is stored.
+/// The time it takes to store a block, and to validate the stored blocks.
 const STORE_TIME: Duration = Duration::from_micros(300);
 const VALIDATE_TIME: Duration = Duration::from_millis(3);
 
-/// Something that happens.
+/// An event of the queue.
 #[derive(Debug)]
 enum Event {
     Tick,
     Step(PeerId, Step),
     Wake(usize, u32),
     Connect(usize),
-    /// An attempt of the node's is over.
+    /// A connection attempt of the node has ended.
     Dialled(Dial),
-    /// The peer closed the connection, and the node sees it.
+    /// The peer closed the connection, and the node notices.
     PeerClosed(PeerId),
-    /// The node closed it, and the peer sees it.
+    /// The node closed the connection, and the peer notices.
     NodeClosed(usize),
-    /// Time is up for what was left to be sent.
+    /// The time limit for sending the rest is over.
     Farewell(PeerId),
     Stored,
     Validated,
@@ -57,7 +57,7 @@ enum Event {
     Submitted(u32, u32),
 }
 
-/// `setmocktime` at one moment, and the end of it at another: between them the node's time stands.
+/// `setmocktime` at one time, and its end at another. In between, the node's clock is stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct Mocked {
     pub from: Duration,
@@ -73,44 +73,44 @@ pub struct Dropped {
     pub reason: String,
 }
 
-/// The most that was held at any time.
+/// The maximum held at any time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Most {
     /// Bytes of one connection.
     pub link_bytes: usize,
-    /// Bytes that one message made the node want to send.
+    /// Bytes that the node wanted to send because of one message.
     pub burst_bytes: usize,
-    /// Bytes of blocks that wait to be stored.
+    /// Bytes of blocks waiting to be stored.
     pub blocks_bytes: usize,
-    /// Connections, those whose end has not come to the node included.
+    /// Connections, including those whose end the node has not noticed yet.
     pub links: usize,
-    /// Peers that connected to the node and were not told to go.
+    /// Inbound peers that the node has not disconnected.
     pub inbound: usize,
-    /// Of what the manager counts: each the most.
+    /// The maximum of each count of the manager.
     pub held: Held,
 }
 
-/// The world.
+/// The simulated world.
 #[derive(Debug)]
 pub struct World {
     pub now: Duration,
-    /// The clock at the beginning, in seconds since 1970.
+    /// The clock at the start, in seconds since 1970.
     pub unix_begin: u64,
     pub node: Node,
     pub actors: Vec<Actor>,
     pub dropped: Vec<Dropped>,
     pub most: Most,
-    /// Peers that are to be tried again with v1.
+    /// Number of peers to be retried with v1.
     pub retries: usize,
-    /// How often the manager was told of a part of a long message.
+    /// How often progress of a long message was reported to the manager.
     pub progress: usize,
     /// How often a peer waited for memory.
     pub shortages: usize,
-    /// Two peers that the node chose were of one group at some time.
+    /// Whether two peers that the node chose were ever in the same group.
     pub has_twin_groups: bool,
-    /// While the node's time is mocked: seconds by which it is wrong when it begins to stand.
+    /// The period in which the node's clock is mocked, if there is one.
     pub mocked: Option<Mocked>,
-    /// What the node says, if it is to be kept.
+    /// The node's log, if it is kept.
     pub log: Vec<String>,
     is_logged: bool,
     wires: Vec<Wire>,
@@ -122,7 +122,7 @@ pub struct World {
     next_peer: u64,
     random: Random,
     trace: u64,
-    /// Links that have something to send.
+    /// Links with something to send or read.
     touched: BTreeSet<PeerId>,
     /// The memory of all peers.
     pub memory: Arc<MemoryBudget>,
@@ -159,19 +159,19 @@ impl World {
         world
     }
 
-    /// A peer that connects after a while.
+    /// Adds a peer that connects after a delay.
     pub fn add(&mut self, actor: Actor, wire: Wire, after: Duration) -> usize {
         let index = self.enter(actor, wire);
         self.at(after, Event::Connect(index));
         index
     }
 
-    /// The operator submits blocks of the honest chain, as by `submitblock`.
+    /// Lets the operator submit blocks of the honest chain, as with `submitblock`.
     pub fn submit(&mut self, after: Duration, from: u32, to: u32) {
         self.at(after, Event::Submitted(from, to));
     }
 
-    /// A peer that waits until it is dialled.
+    /// Adds a peer that waits until the node connects to it.
     pub fn enter(&mut self, actor: Actor, wire: Wire) -> usize {
         self.actors.push(actor);
         self.wires.push(wire);
@@ -181,17 +181,17 @@ impl World {
         index
     }
 
-    /// A digest of all that happened.
+    /// Returns a digest of everything that happened.
     pub fn trace(&self) -> u64 {
         self.trace
     }
 
-    /// Whether a peer's connection stands.
+    /// Whether a peer is connected.
     pub fn is_connected(&self, actor: usize) -> bool {
         self.standing[actor].is_some()
     }
 
-    /// Now, as the node sees it.
+    /// Returns the current time, as the node sees it.
     pub fn moment(&self) -> Moment {
         let true_one = self.true_moment();
         match self.mocked.filter(|mocked| (mocked.from..mocked.to).contains(&self.now)) {
@@ -213,7 +213,7 @@ impl World {
         self.queue.insert((self.now + after, self.sequence), event);
     }
 
-    /// The next event.
+    /// Processes the next event.
     pub fn step(&mut self) {
         let Some(((at, _), event)) = self.queue.pop_first() else { return };
         self.now = at;
@@ -269,7 +269,7 @@ impl World {
     fn tick(&mut self) {
         self.measure();
         let now = self.moment();
-        // Memory may be there by now.
+        // Memory may be available by now.
         for (id, link) in &mut self.links {
             if std::mem::take(&mut link.is_short) {
                 self.touched.insert(*id);
@@ -284,7 +284,7 @@ impl World {
     fn measure(&mut self) {
         self.most.links = self.most.links.max(self.links.len());
         let stays = |link: &&Link| link.farewell.is_none() && self.actors[link.actor].body.kind.is_inbound();
-        // One whose end has not come to the node yet counts: it holds a place.
+        // A peer whose end the node has not noticed yet counts, because it holds a slot.
         self.most.inbound = self.most.inbound.max(self.links.values().filter(stays).count());
         let (now, most) = (self.node.manager.held(), &mut self.most.held);
         *most = Held {
@@ -299,7 +299,7 @@ impl World {
         };
     }
 
-    /// A connection stands.
+    /// Establishes a connection.
     fn stand(&mut self, index: usize, attempt: Option<AttemptId>) {
         if self.standing[index].is_some() {
             return;
@@ -345,19 +345,19 @@ impl World {
                 let is_read = link.peer.receive(&bytes).is_ok();
                 while let Some(received) = self.links.get_mut(&id).and_then(|link| link.peer.next_message()) {
                     let decoded = Message::decode_owned(&received.command, received.payload);
-                    let message = decoded.unwrap_or_else(|error| panic!("the node sends what cannot be read: {error}"));
+                    let message = decoded.unwrap_or_else(|error| panic!("the node sent an invalid message: {error}"));
                     self.play(actor, |actor, stage| actor.message(&message, stage));
                 }
                 if !is_read {
                     let knows = !self.actors[actor].body.knows_v1_only;
-                    assert!(!knows, "the node sends bytes that are no messages to peer={id}");
+                    assert!(!knows, "the node sent bytes to peer={id} that are not a message");
                     self.carry_out_deed(actor, Deed::Close);
                 }
             }
         }
     }
 
-    /// Lets a peer do something, and carries it out.
+    /// Lets a peer act, and carries out its deeds.
     fn play(&mut self, index: usize, act: impl FnOnce(&mut Actor, &mut Stage<'_>)) {
         let id = self.standing[index];
         let backlog = id.and_then(|id| self.links.get(&id)).map_or(0, Link::peer_backlog);
@@ -401,7 +401,7 @@ impl World {
         self.touched.insert(id);
     }
 
-    /// Everything that follows at once from what happened.
+    /// Processes everything that follows immediately from an event.
     fn settle(&mut self) {
         self.act();
         while let Some(id) = self.touched.pop_first() {
@@ -433,7 +433,7 @@ impl World {
         }
     }
 
-    /// The node reads what it would read now.
+    /// Reads what the node would read now.
     fn read(&mut self, id: PeerId) {
         loop {
             let Some(link) = self.links.get_mut(&id) else { return };
@@ -480,7 +480,7 @@ impl World {
             Action::SendCompact { to, hash, nonce } => self.push(to, Outgoing::Compact { hash, nonce }),
             Action::SendBlockTransactions { to, request } => self.push(to, Outgoing::Transactions(request)),
             Action::Disconnect { peer, reason } => {
-                self.say(|_| format!("peer={peer} is sent away: {reason}"));
+                self.say(|_| format!("peer={peer} is disconnected: {reason}"));
                 if let Some(link) = self.links.get_mut(&peer) {
                     self.dropped.push(Dropped { actor: link.actor, at: self.now, reason: reason.clone() });
                     link.farewell = Some(reason);
@@ -499,7 +499,7 @@ impl World {
                 self.node.manager.block_stored(from, &hash, &BlockFate::TooEarly, now);
             }
             Action::Log(line) => self.say(|_| line.text),
-            // There are no names here, and files are nobody's.
+            // There are no host names here, and no files are saved.
             Action::Connect { attempt, kind, target, v2 } => self.dial(attempt, kind, &target, v2),
             Action::Resolve { .. } | Action::Save { .. } => {}
         }
@@ -513,14 +513,14 @@ impl World {
         }
     }
 
-    /// The connection of a peer that was sent away ends.
+    /// Ends the connection of a peer that the node is disconnecting.
     fn finish(&mut self, id: PeerId) {
         if self.links.contains_key(&id) {
             self.close(id, Some(String::new()));
         }
     }
 
-    /// A connection is over. With a reason, it was the node that ended it.
+    /// Closes a connection. If there is a reason, the node closed it.
     fn close(&mut self, id: PeerId, reason: Option<String>) {
         let Some(link) = self.links.remove(&id) else { return };
         let actor = link.actor;
@@ -550,7 +550,7 @@ impl World {
         }
     }
 
-    /// Peers that do not want to do anything any more.
+    /// Whether all peers are done.
     pub fn are_all_done(&self) -> bool {
         self.actors.iter().all(Actor::is_done)
     }
