@@ -1,12 +1,12 @@
-//! The table of arguments that are no plain text: method, then position, name and form of each. Data only.
+//! The table of RPC arguments that are not plain text: method, then position, name and form of each. Data only.
 //!
-//! What stands here is what Bitcoin Core's own client knows (`rpc/client.cpp`); a test holds it against that file where it is there.
-//! An argument that is missing here is text. Text is listed only where it may contain `=`, or stands beside such text: [`super::convert`] then
-//! does not take it for a name.
+//! It has the entries of Bitcoin Core's own client (`rpc/client.cpp`); a test compares it with that file if it is
+//! available. An argument that is not listed is text. Text is listed only if it may contain `=`, or is next to such
+//! text, so that [`super::convert`] does not mistake it for a name.
 
 use super::convert::{Param, either, json, text};
 
-/// By method; of several entries that fit, the first counts.
+/// By method. If several entries match, the first one counts.
 #[rustfmt::skip]
 pub(crate) const METHODS: &[(&str, &[Param])] = &[
     ("addconnection", &[json(2, "v2transport")]),

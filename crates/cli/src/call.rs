@@ -1,7 +1,9 @@
-//! One call of the node. Input: what is asked, and the settings. Output: the reply, an object with "result" or "error"; or a [`CallError`].
+//! One call to the node. Input: a [`Question`] and the settings. Output: the reply, an object with "result" or "error";
+//! or a [`CallError`].
 //!
-//! Most questions are one request; [`Question::GetInfo`] and [`Question::NetInfo`] are a batch whose answers become one. Invariants: an error that
-//! the node answers is part of the reply, not a [`CallError`]; with `-rpcwait` what is not there yet is asked again each second.
+//! Most questions are one request; [`Question::GetInfo`] and [`Question::NetInfo`] are a batch whose replies are merged
+//! into one. Invariants: an error that the node returns is part of the reply, not a [`CallError`]; with `-rpcwait`, a
+//! call to a node that is not ready is repeated every second.
 
 use crate::clock::Deadline;
 use crate::convert;
@@ -14,7 +16,7 @@ use lydian_rpc::{Json, code};
 use std::io::Write;
 use std::time::Duration;
 
-/// What is asked.
+/// The call to make.
 #[derive(Clone, Debug)]
 pub(crate) enum Question {
     Method { name: String, arguments: Vec<String> },
@@ -27,13 +29,13 @@ pub(crate) enum Question {
 /// Core's `DEFAULT_HTTP_CLIENT_TIMEOUT`.
 const TIMEOUT_SECONDS: i64 = 900;
 
-/// What Core takes for "never": five years.
+/// Core's value for "never": five years.
 const FOR_EVER: Duration = Duration::from_secs(5 * 365 * 24 * 3600);
 
-/// Between tries.
+/// The pause between tries.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Asks, and with `-rpcwait` asks until there is an answer.
+/// Makes a call. With `-rpcwait`, repeats it until there is a reply.
 pub(crate) fn call(settings: &Settings, question: &Question, wallet: Option<&str>) -> Result<Json, CallError> {
     let is_waiting = settings.switch("rpcwait");
     let seconds = u64::try_from(settings.integer("rpcwaittimeout", 0)).unwrap_or(0);
@@ -85,7 +87,7 @@ fn once(settings: &Settings, question: &Question, path: &str) -> Result<Json, Ca
         return Err(CallError::NoResponse);
     }
     let reply = Json::read(&response.body).ok_or(CallError::NotJson)?;
-    // The batch of many peers may be large, and is done with.
+    // The batch of a node with many peers may be large and is no longer needed.
     drop(response);
     answer(settings, question, reply)
 }
@@ -102,7 +104,7 @@ fn refuse_ipc(settings: &Settings) -> Result<(), CallError> {
     }
 }
 
-/// Host and port: of `-rpcport`, else behind the host, else of the chain.
+/// Returns host and port. The port is that of `-rpcport`, else the one after the host, else the chain's default.
 fn server(settings: &Settings) -> Result<(String, u16), CallError> {
     let text = settings.text("rpcconnect").unwrap_or_else(|| "127.0.0.1".to_owned());
     let bad = |option, value: &str| CallError::Port { option, value: value.to_owned() };
@@ -113,7 +115,7 @@ fn server(settings: &Settings) -> Result<(String, u16), CallError> {
     let chosen = given.parse().ok().filter(|port| *port != 0 && !given.starts_with('+'));
     let chosen: u16 = chosen.ok_or_else(|| bad("rpcport", &given))?;
     if port.is_some() {
-        // Nobody is left to be told that nobody is left.
+        // A failed write to stderr cannot be reported anywhere.
         let _ = writeln!(
             std::io::stderr().lock(),
             "Warning: Port specified in both -rpcconnect and -rpcport. Using -rpcport {chosen}"
@@ -122,7 +124,7 @@ fn server(settings: &Settings) -> Result<(String, u16), CallError> {
     Ok((host.to_owned(), chosen))
 }
 
-/// Core's `SplitHostPort`: nothing where a port is given that is none.
+/// Core's `SplitHostPort`. Returns `None` if the port is invalid.
 fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || (host.starts_with('[') && host.ends_with(']')) => {
@@ -134,7 +136,7 @@ fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
     Some((host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host), port))
 }
 
-/// `name:password`, and what to say if the node does not take them.
+/// Returns `name:password`, and the reason to print if the node rejects it.
 fn credentials(settings: &Settings) -> (String, &'static str) {
     let password = settings.text("rpcpassword").unwrap_or_default();
     if !password.is_empty() {
@@ -210,7 +212,7 @@ fn answer(settings: &Settings, question: &Question, reply: Json) -> Result<Json,
     }
 }
 
-/// `getaddrmaninfo` with one number a network.
+/// Reduces the reply of `getaddrmaninfo` to one number per network.
 fn addrinfo(reply: Json) -> Result<Json, CallError> {
     let error = value::part(&reply, "error");
     if !error.is_null() {

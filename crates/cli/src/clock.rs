@@ -1,15 +1,15 @@
-//! The only reader of the clock. Output: seconds since 1970, for the ages that `-netinfo` shows; deadlines.
+//! The only module that reads the clock. Output: seconds since 1970, for the ages that `-netinfo` shows; deadlines.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 #[allow(clippy::disallowed_methods, reason = "the clock is read here and handed down as a value")]
 pub(crate) fn now_seconds() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// A moment at which waiting ends.
+/// The time at which waiting ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     begun: Instant,
@@ -17,12 +17,12 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    #[allow(clippy::disallowed_methods, reason = "the clock is read here; nothing but waiting depends on it")]
+    #[allow(clippy::disallowed_methods, reason = "the clock is read here; only waiting depends on it")]
     pub(crate) fn after(wait: Duration) -> Deadline {
         Deadline { begun: Instant::now(), wait }
     }
 
-    /// What is left to wait; none when it is over.
+    /// Returns the time left to wait, or `None` if there is none.
     pub(crate) fn left(self) -> Option<Duration> {
         self.wait.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero())
     }

@@ -1,13 +1,14 @@
-//! `lydian.conf`. Input: its text. Output: keys with their values, in their order; or the first line that is none.
+//! Parses `lydian.conf`. Input: its text. Output: keys with their values, in order; or the first invalid line.
 //!
-//! Bitcoin Core's syntax (`common/config.cpp`), which the node reads too: `key=value`, `[section]`, `section.key=value`, `#` begins a comment
-//! anywhere, no quoting, white space around keys and values does not count. Nothing is looked up here.
+//! The syntax is Bitcoin Core's (`common/config.cpp`), which the node reads too: `key=value`, `[section]`,
+//! `section.key=value`. `#` starts a comment anywhere, there is no quoting, and white space around keys and values is
+//! ignored. Nothing is looked up here.
 
 use crate::error::ConfError;
 
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Keys with the section before them (`regtest.rpcport`), and values.
+/// Returns keys, prefixed with their section (`regtest.rpcport`), and values.
 pub(crate) fn parse(text: &str) -> Result<Vec<(String, String)>, ConfError> {
     let mut entries = Vec::new();
     let mut prefix = String::new();

@@ -1,13 +1,14 @@
-//! Words of the command line as parameters of a method. Input: a method and its arguments. Output: a JSON array, or with `-named` an object.
+//! Converts words of the command line to the parameters of a method.
 //!
-//! An argument is text unless [`METHODS`] says that it is JSON. Invariants: what is sent is what Bitcoin Core's client would send for the same
-//! words; a word that must be JSON and is none is an error, never sent.
+//! Input: a method and its arguments. Output: a JSON array, or an object with `-named`. An argument is text unless
+//! [`METHODS`] lists it as JSON. Invariants: the parameters are those that Bitcoin Core's client would send for the
+//! same words; a word that must be JSON and is not is an error and never sent.
 
 use crate::arguments::METHODS;
 use lydian_rpc::Json;
 use std::fmt;
 
-/// What is known of one argument.
+/// An entry for one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Param {
     pub(crate) position: usize,
@@ -15,12 +16,12 @@ pub(crate) struct Param {
     pub(crate) form: Form,
 }
 
-/// How an argument is written.
+/// How an argument is converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,
     Text,
-    /// JSON where it is some, else text.
+    /// JSON if it parses as JSON, else text.
     Either,
 }
 
@@ -36,7 +37,7 @@ pub(crate) const fn either(position: usize, name: &'static str) -> Param {
     Param { position, name, form: Form::Either }
 }
 
-/// An argument that must be JSON and is none.
+/// An argument that must be JSON and is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotJson(String);
 
@@ -46,14 +47,14 @@ impl fmt::Display for NotJson {
     }
 }
 
-/// Arguments by position.
+/// Converts arguments by position.
 pub(crate) fn positional(method: &str, arguments: &[String]) -> Result<Json, NotJson> {
     let convert = |(position, word): (usize, &String)| value(at(method, position), word);
     arguments.iter().enumerate().map(convert).collect::<Result<_, _>>().map(Json::Array)
 }
 
-/// Arguments as `name=value`. Words without `=` keep their order under "args", and so do words with it where no argument has that name
-/// and the next position is JSON that they are, or text.
+/// Converts arguments written as `name=value`. Words without `=` are collected under "args", in order. So are words
+/// with `=` if no argument has that name and the word fits the next position, either as JSON or as text.
 pub(crate) fn named(method: &str, arguments: &[String]) -> Result<Json, NotJson> {
     let mut entries: Vec<(String, Json)> = Vec::new();
     let mut unnamed = Vec::new();
@@ -76,14 +77,14 @@ pub(crate) fn named(method: &str, arguments: &[String]) -> Result<Json, NotJson>
             }
         }
         let value = value(param, rest)?;
-        // A later value takes the place of an earlier one.
+        // A later value replaces an earlier one.
         match entries.iter_mut().find(|(key, _)| key == name) {
             Some(entry) => entry.1 = value,
             None => entries.push((name.to_owned(), value)),
         }
     }
     if !unnamed.is_empty() {
-        // Beside an "args" that was given: the server judges that.
+        // Even if "args" was also given by name: the server decides about that.
         entries.push(("args".to_owned(), Json::Array(unnamed)));
     }
     Ok(Json::Object(entries))

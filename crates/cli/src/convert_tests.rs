@@ -1,4 +1,4 @@
-//! Tests of the arguments: single cases, and the whole table against Core's source.
+//! Tests of the conversion of arguments: single cases, and the whole table against Core's source.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -54,9 +54,9 @@ fn the_table_is_in_order_and_names_each_method_once() {
     }
 }
 
-/// Every entry of Core's own client, and no other.
+/// The table has every entry of Core's own client, and no other.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "reads Core's source, which is no file of a node")]
+#[allow(clippy::disallowed_methods, reason = "reads Core's source, which is not a file of a node")]
 fn the_table_is_cores() {
     let Some(built) = lydian_oracle::or_skip("the_table_is_cores", lydian_oracle::build::locate()) else { return };
     let source = std::fs::read_to_string(built.source.join("src/rpc/client.cpp")).unwrap();

@@ -1,4 +1,4 @@
-//! What can go wrong before and at a call, in Core's words with our names. One sentence each, where Core's has one.
+//! The errors before and during a call, in Core's words with our names. One sentence each, if Core's message is one.
 
 use crate::convert::NotJson;
 use crate::http::HttpError;
@@ -6,7 +6,7 @@ use lydian_rpc::RpcError;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why there is no call.
+/// Why no call is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingsError {
     UnknownOption { argument: String },
@@ -78,18 +78,18 @@ impl fmt::Display for ConfError {
     }
 }
 
-/// Why a call has no answer.
+/// Why a call has no reply.
 #[derive(Debug)]
 pub(crate) enum CallError {
-    /// The node was not reached, or broke off.
+    /// The node was not reached, or closed the connection.
     Unreachable {
         host: String,
         port: u16,
         cause: HttpError,
     },
-    /// It answers that it is starting.
+    /// The node reports that it is starting.
     Warmup,
-    /// `-rpcwait` was over; the last reason.
+    /// The time limit of `-rpcwait` has passed; contains the last error.
     TimedOut(Box<CallError>),
     Port {
         option: &'static str,
@@ -109,10 +109,10 @@ pub(crate) enum CallError {
     NoResponse,
     NotJson,
     NotAReply,
-    /// The answer is not what such an answer is.
+    /// The reply does not have the expected form.
     Shape(String),
     Argument(NotJson),
-    /// The words on the command line do not fit together.
+    /// An invalid combination of words on the command line.
     Usage(String),
     Stdin {
         option: &'static str,
@@ -120,7 +120,7 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    /// `-rpcwait` tries again.
+    /// Whether `-rpcwait` tries again after this error.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self, CallError::Unreachable { .. } | CallError::Warmup)
     }

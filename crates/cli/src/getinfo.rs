@@ -1,5 +1,7 @@
-//! `-getinfo`: the state of a node on one page. Input: the replies to [`METHODS`], of which the last two may be errors (a node without a wallet).
-//! Output: one object ([`join`]), then text ([`page`]) in Core's layout.
+//! `-getinfo`: the state of a node on one page.
+//!
+//! Input: the replies to [`METHODS`], of which the last two may be errors (a node without a wallet). Output: one object
+//! ([`join`]), then text ([`page`]) in Core's layout.
 
 use crate::error::CallError;
 use crate::value::{self, part, plain, real};
@@ -8,7 +10,7 @@ use lydian_rpc::Json;
 /// The calls of the batch.
 pub(crate) const METHODS: &[&str] = &["getnetworkinfo", "getblockchaininfo", "getwalletinfo", "getbalances"];
 
-/// One object of the four replies, or the error of one of the first two.
+/// Merges the four replies into one object, or returns the error of one of the first two.
 pub(crate) fn join(batch: &[Json]) -> Json {
     let reply = |index| value::member(batch, index);
     if let Some(failed) = [reply(0), reply(1)].into_iter().find(|reply| !part(reply, "error").is_null()) {
@@ -47,7 +49,7 @@ pub(crate) fn join(batch: &[Json]) -> Json {
     value::result(value::object(entries))
 }
 
-/// Whether what is printed has colours. `is_terminal` says so where the option does not.
+/// Whether to print in colour. Without the option, or with `auto`, `is_terminal` decides.
 pub(crate) fn has_colors(option: Option<&str>, is_terminal: bool) -> Result<bool, CallError> {
     match option {
         None | Some("auto") => Ok(is_terminal),
@@ -59,7 +61,7 @@ pub(crate) fn has_colors(option: Option<&str>, is_terminal: bool) -> Result<bool
     }
 }
 
-/// The page. `balances` are those of several wallets, by name.
+/// Returns the page. `balances` are those of several wallets, by name.
 pub(crate) fn page(info: &Json, balances: Option<&[(String, Json)]>, has_colors: bool) -> Result<String, CallError> {
     let color = |code: &'static str| if has_colors { code } else { "" };
     let reset = color("\x1b[0m");
@@ -67,7 +69,7 @@ pub(crate) fn page(info: &Json, balances: Option<&[(String, Json)]>, has_colors:
     let mut text = format!("{}Chain: {}{reset}\n", color("\x1b[34m"), say("chain"));
     text += &format!("Blocks: {}\nHeaders: {}\n", say("blocks"), say("headers"));
     let progress = real(part(info, "verificationprogress"))?;
-    // Up to 99% with a bar.
+    // The bar is shown below 99%.
     let bar = if progress < 0.99 { bar(progress) + " " } else { String::new() };
     text += &format!("Verification progress: {bar}{:.4}%\nDifficulty: {}\n\n", progress * 100.0, say("difficulty"));
     let peers = |key| plain(part(part(info, "connections"), key));
@@ -101,7 +103,7 @@ pub(crate) fn page(info: &Json, balances: Option<&[(String, Json)]>, has_colors:
     Ok(text + &format!("{}Warnings:{reset} {warnings}", color("\x1b[33m")))
 }
 
-/// Twenty steps, or nothing for what is no part of a whole.
+/// Returns a bar of about twenty steps, or nothing if `progress` is not between 0 and 1.
 fn bar(progress: f64) -> String {
     let count = |part: f64| (0_u8..=20).take_while(|step| f64::from(*step) < part / 0.05).count();
     match (0.0..=1.0).contains(&progress) {
@@ -110,7 +112,7 @@ fn bar(progress: f64) -> String {
     }
 }
 
-/// Each proxy with its networks.
+/// Lists each proxy with its networks.
 fn proxies(networks: &Json) -> Result<String, CallError> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     for network in networks.as_array()? {

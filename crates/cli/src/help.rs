@@ -1,4 +1,4 @@
-//! `-help`: the table of options for people. Output: text of at most [`WIDTH`] columns.
+//! `-help`: prints the table of options. Output: text of at most [`WIDTH`] columns.
 
 use crate::options::{Group, OPTIONS, Opt};
 
@@ -9,13 +9,13 @@ pub(crate) fn version() -> String {
     format!("Lydian RPC client version v{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The message, without a line's end behind it.
+/// Returns the help message, without a trailing newline.
 pub(crate) fn help() -> String {
     let mut text = format!(
-        "{}\n\nAsks a running node: lydian, or bitcoind.\n\n\
+        "{}\n\nCalls the RPC methods of a running node: lydian, or bitcoind.\n\n\
          Usage:  lydian-cli [options] <method> [arguments]\n\
          \u{20}       lydian-cli [options] -named <method> [name=value]...\n\
-         \u{20}       lydian-cli [options] help [method]     what methods there are, and what each does\n\n\
+         \u{20}       lydian-cli [options] help [method]     list the methods, or describe one\n\n\
          Examples:\n\
          \u{20}       lydian-cli -getinfo\n\
          \u{20}       lydian-cli getblockhash 1000\n\
@@ -33,12 +33,12 @@ pub(crate) fn help() -> String {
 }
 
 const NOTES: &str = "\
-Options stand before the method and are Bitcoin Core's, written as there: -name=value or --name=value, -name for
--name=1, -noname for -name=0; or without the dash in lydian.conf. What is answered goes to standard output: a text
-as it is, anything else as JSON. What is refused goes to standard error.
+Options come before the method. They are those of Bitcoin Core, in the same form: -name=value or --name=value,
+-name for -name=1, -noname for -name=0; or without the dash in lydian.conf. Results are printed to standard
+output: strings unchanged, anything else as JSON. Errors are printed to standard error.
 
-Exit codes: 0 answered; 1 the node was not reached, or the command line is wrong; else the number of the node's
-error, of which the shell keeps the lowest eight bits";
+Exit codes: 0 success; 1 the node was not reached, or the command line is invalid; otherwise the code of the
+node's error, of which the shell keeps the lowest eight bits";
 
 fn entry(option: &Opt) -> String {
     let mut head = format!("  -{}", option.name);
@@ -52,7 +52,7 @@ fn entry(option: &Opt) -> String {
     }
 }
 
-/// Lines behind the indent; the first is not indented.
+/// Wraps text to lines after the indent; the first line is not indented.
 fn wrap(text: &str) -> String {
     let mut out = String::new();
     let mut column = INDENT;

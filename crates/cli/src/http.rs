@@ -1,7 +1,8 @@
-//! One HTTP/1.1 request and its answer. Input: host, port, credentials, a body. Output: status and body, or [`HttpError`] in Core's words.
+//! One HTTP/1.1 request and its response.
 //!
-//! One connection a request, as Core's client has it; no TLS, no redirects, no proxies. Invariants: an answer that is none is an error, never a
-//! panic; nothing is read beyond the limits; nothing waits past the deadline. Cost: the body lies in memory once.
+//! Input: host, port, credentials, a body. Output: status and body, or an [`HttpError`] in Core's words. One connection
+//! per request, as in Core's client; no TLS, no redirects, no proxies. Invariants: an invalid response is an error,
+//! never a panic; nothing is read beyond the limits; nothing waits past the deadline. Cost: the body is in memory once.
 
 use crate::clock::Deadline;
 use crate::limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
@@ -10,14 +11,14 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
 
-/// Why there is none.
+/// Why there is no response.
 #[derive(Debug)]
 pub(crate) enum HttpError {
     Resolve {
@@ -26,10 +27,10 @@ pub(crate) enum HttpError {
     Connect,
     Send,
     Timeout,
-    /// The server closed the connection before all was said.
+    /// The server closed the connection before the response was complete.
     End,
     Read(io::Error),
-    /// What came is no HTTP.
+    /// The received bytes are not HTTP.
     Malformed(&'static str),
     /// More than [`HEAD_BYTES_MAX`] or [`BODY_BYTES_MAX`].
     TooLarge,
@@ -45,21 +46,21 @@ impl fmt::Display for HttpError {
             HttpError::End => f.write_str("EOF"),
             HttpError::Read(error) => write!(f, "Read error: {}", error.to_string().replace("(os error ", "(")),
             HttpError::Malformed(what) => write!(f, "HTTP error: {what}"),
-            HttpError::TooLarge => f.write_str("HTTP error: the answer is too large"),
+            HttpError::TooLarge => f.write_str("HTTP error: response too large"),
         }
     }
 }
 
-/// Where a request goes.
+/// The server to connect to.
 #[derive(Clone, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) host: &'a str,
     pub(crate) port: u16,
-    /// Of connecting, and again of the request.
+    /// For the connection, and again for the request.
     pub(crate) timeout: Duration,
 }
 
-/// Sends a body and waits for the answer. `credentials` are `name:password`.
+/// Sends a body and waits for the response. `credentials` are `name:password`.
 pub(crate) fn post(target: &Target<'_>, path: &str, credentials: &str, body: &str) -> Result<Response, HttpError> {
     let mut stream = connect(target)?;
     let head = format!(
@@ -106,12 +107,12 @@ fn connect(target: &Target<'_>) -> Result<TcpStream, HttpError> {
     Err(HttpError::Connect)
 }
 
-/// Bytes as they come: fills a part of the buffer and tells how much.
+/// A source of bytes: fills a part of the buffer and returns the number of bytes.
 type More<'a> = dyn FnMut(&mut [u8]) -> Result<usize, HttpError> + 'a;
 
 struct Incoming<'a> {
     more: &'a mut More<'a>,
-    /// What came and is not used.
+    /// Received bytes that are not used yet.
     bytes: Vec<u8>,
 }
 
@@ -123,7 +124,7 @@ impl Incoming<'_> {
         Ok(())
     }
 
-    /// What stands before `mark`, which goes too.
+    /// Returns the bytes before `mark`; the mark is consumed too.
     fn until(&mut self, mark: &[u8]) -> Result<Vec<u8>, HttpError> {
         let mut searched = 0;
         loop {
@@ -163,7 +164,7 @@ fn receive<'a>(more: &'a mut More<'a>) -> Result<Response, HttpError> {
     let headers = headers(lines)?;
     let find =
         |name: &str| headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
-    // Where both are said, the chunks count.
+    // If both headers are present, the chunks count.
     let body = if find("transfer-encoding").is_some_and(|value| value.to_ascii_lowercase().contains("chunked")) {
         chunks(&mut incoming)?
     } else {
@@ -211,15 +212,15 @@ fn chunks(incoming: &mut Incoming<'_>) -> Result<Vec<u8>, HttpError> {
             return Err(HttpError::TooLarge);
         }
         body.append(&mut incoming.exactly(size)?);
-        // The end of its line.
+        // The line break after a chunk.
         incoming.exactly(2)?;
     }
-    // Headers behind the last chunk tell us nothing.
+    // Headers after the last chunk are ignored.
     while !incoming.until(b"\r\n")?.is_empty() {}
     Ok(body)
 }
 
-/// All until the server closes the connection.
+/// Reads everything until the server closes the connection.
 fn rest(incoming: &mut Incoming<'_>) -> Result<Vec<u8>, HttpError> {
     loop {
         if incoming.bytes.len() > BODY_BYTES_MAX {

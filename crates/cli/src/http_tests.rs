@@ -1,8 +1,8 @@
-//! Answers that a server may give, whole and broken, in pieces of any size.
+//! Responses that a server may send, complete and broken, in pieces of any size.
 
 use super::*;
 
-/// What is read of these bytes when they come in pieces.
+/// Returns the result of reading these bytes in pieces of the given size.
 fn read_in(bytes: &[u8], piece: usize) -> Result<Response, HttpError> {
     let mut at = 0;
     receive(&mut |buffer| {
@@ -63,7 +63,7 @@ fn a_head_of_that_size_and_no_more() {
         let line = "HTTP/1.1 200 OK\r\nX: ";
         format!("{line}{}\r\n\r\n", "y".repeat(size - line.len()))
     };
-    // The mark ends in the first byte that is too many.
+    // The end mark would be complete in the first byte above the limit.
     assert!(read_in(head(HEAD_BYTES_MAX - 3).as_bytes(), 1).is_ok());
     assert!(matches!(read_in(head(HEAD_BYTES_MAX - 2).as_bytes(), 1), Err(HttpError::TooLarge)));
 }
@@ -78,7 +78,7 @@ fn a_body_of_that_size_and_no_more() {
         let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n{size:x}\r\n");
         read_in(text.as_bytes(), 1000)
     };
-    // It is taken, and then does not come.
+    // The size is accepted, and then the bytes are missing.
     assert!(matches!(by_length(BODY_BYTES_MAX), Err(HttpError::End)));
     assert!(matches!(by_length(BODY_BYTES_MAX + 1), Err(HttpError::TooLarge)));
     assert!(matches!(in_chunks(BODY_BYTES_MAX - 1), Err(HttpError::End)));

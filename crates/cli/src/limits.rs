@@ -1,13 +1,13 @@
-//! Limits on what comes from outside: files and a server's answers.
+//! Limits on external input: files and a server's responses.
 
-/// Longest configuration file that is read, in bytes.
+/// Largest configuration file that is read, in bytes.
 pub(crate) const CONF_BYTES_MAX: u64 = 1 << 20;
 
-/// Longest cookie file, in bytes; Core's has 75.
+/// Largest cookie file, in bytes; Core's has 75.
 pub(crate) const COOKIE_BYTES_MAX: u64 = 1 << 12;
 
-/// Longest head of an answer, in bytes.
+/// Largest header of a response, in bytes.
 pub(crate) const HEAD_BYTES_MAX: usize = 1 << 16;
 
-/// Longest body of an answer, in bytes: a block in JSON with all that it spends has some 100 MB.
+/// Largest body of a response, in bytes: a block in JSON with all outputs that it spends takes some 100 MB.
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 30;

@@ -1,9 +1,10 @@
-//! `lydian-cli`: asks a running node, as Bitcoin Core's `bitcoin-cli` does. Input: the command line, `lydian.conf`, standard input where an option
-//! says so. Output: the answer on stdout, errors on stderr, and an exit code.
+//! `lydian-cli`: calls a running node, as Bitcoin Core's `bitcoin-cli` does.
 //!
-//! The way: [`settings`] reads what the user set, [`convert`] makes the words after the method into parameters, [`call`] asks over [`http`],
-//! and here the answer is printed. Invariants: nothing is written to disk; the same words print the same bytes as Core's client does, but for
-//! names and help. No clock is read but in [`clock`].
+//! Input: the command line, `lydian.conf`, and standard input if an option asks for it. Output: the result on stdout,
+//! errors on stderr, and an exit code. [`settings`] reads the options, [`convert`] turns the words after the method
+//! into parameters, [`call`] makes the request over [`http`], and the result is printed here. Invariants: nothing is
+//! written to disk; except for names and help, the same command line prints the same bytes as with Core's client. Only
+//! [`clock`] reads the clock.
 
 #![forbid(unsafe_code)]
 
@@ -75,7 +76,7 @@ fn run(arguments: Vec<OsString>) -> u8 {
     }
 }
 
-/// What the node said.
+/// The node's response.
 enum Answer {
     Result(Json),
     Error(Json),
@@ -89,7 +90,7 @@ fn ask(settings: &mut Settings, words: Vec<String>) -> Result<Answer, CallError>
     if chosen.len() > 1 {
         return Err(CallError::Usage(format!("Only one of -{} may be specified.", chosen.join(", -"))));
     }
-    // None where it is negated.
+    // `None` if it is negated.
     let wallet = settings.text("rpcwallet").filter(|_| !settings.is_negated("rpcwallet"));
     let wallet = wallet.as_deref();
     let question = if settings.switch("getinfo") {
@@ -124,7 +125,7 @@ fn ask(settings: &mut Settings, words: Vec<String>) -> Result<Answer, CallError>
     }))
 }
 
-/// `-getinfo`, with the balances of all wallets where there are several and none is named.
+/// Returns the page of `-getinfo`, with the balances of all wallets if there are several and none was named.
 fn info_page(settings: &Settings, info: &Json, wallet: Option<&str>) -> Result<String, CallError> {
     let balances = if wallet.is_none() { balances(settings)? } else { None };
     let has_colors = getinfo::has_colors(settings.text("color").as_deref(), io::stdout().is_terminal())?;
@@ -147,7 +148,7 @@ fn balances(settings: &Settings) -> Result<Option<Vec<(String, Json)>>, CallErro
     Ok(Some(balances))
 }
 
-/// An address of the wallet, or the node's error.
+/// Returns a new address of the wallet, or the node's error.
 fn new_address(settings: &Settings, wallet: Option<&str>) -> Result<Result<String, Json>, CallError> {
     let question = Question::Method { name: "getnewaddress".to_owned(), arguments: Vec::new() };
     let reply = call(settings, &question, wallet)?;
@@ -158,7 +159,7 @@ fn new_address(settings: &Settings, wallet: Option<&str>) -> Result<Result<Strin
     })
 }
 
-/// Blocks, address, tries.
+/// Returns number of blocks, address, and maximum number of tries.
 fn generate_arguments(address: &str, mut words: Vec<String>) -> Result<Vec<String>, CallError> {
     let refuse = |sentence: &str| Err(CallError::Usage(sentence.to_owned()));
     match words.first().map(String::as_str) {
@@ -175,7 +176,7 @@ fn generate_arguments(address: &str, mut words: Vec<String>) -> Result<Vec<Strin
     Ok(words)
 }
 
-/// The node's error, and its number as exit code.
+/// Prints the node's error and returns its code as the exit code.
 fn told(error: &Json) -> u8 {
     let number = part(error, "code").as_integer::<i32>();
     let mut text = String::new();
@@ -196,7 +197,7 @@ fn told(error: &Json) -> u8 {
         other => text = format!("error: {}", other.write()),
     }
     match number {
-        // The shell keeps eight bits of it.
+        // The shell keeps the lowest eight bits.
         Ok(number) => {
             refuse(&text);
             number.unsigned_abs().to_le_bytes()[0]
@@ -206,11 +207,11 @@ fn told(error: &Json) -> u8 {
 }
 
 fn say(text: &str) {
-    // Nobody is left to be told that nobody is left.
+    // A failed write to stdout cannot be reported anywhere.
     let _ = writeln!(io::stdout().lock(), "{text}");
 }
 
-/// A line on stderr; the exit code of what did not work.
+/// Prints a line on stderr and returns the exit code for a failure.
 fn refuse(text: &str) -> u8 {
     let _ = writeln!(io::stderr().lock(), "{text}");
     FAILURE

@@ -1,6 +1,8 @@
-//! `-netinfo`: the peers of a node as a table. Input: the replies to [`METHODS`], and how much is asked for. Output: text in Core's layout.
+//! `-netinfo`: the peers of a node as a table.
 //!
-//! Invariants: the columns stand where Core's stand, so that what reads that table reads this one; ages are told from this machine's clock.
+//! Input: the replies to [`METHODS`], and the level of detail. Output: text in Core's layout. Invariants: the columns
+//! are at the same positions as Core's, so that programs that parse Core's table can parse this one; ages are relative
+//! to this machine's clock.
 
 mod help;
 mod peer;
@@ -17,7 +19,7 @@ use peer::{Peer, table};
 /// The calls of the batch.
 pub(crate) const METHODS: &[&str] = &["getpeerinfo", "getnetworkinfo"];
 
-/// Core's networks: long name, short name. The first and the last are shown only where a peer is on them.
+/// Core's networks: long name, short name. The first and the last are shown only if a peer is on them.
 const NETWORKS: [(&str, &str); 7] = [
     ("not_publicly_routable", "npr"),
     ("ipv4", "ipv4"),
@@ -30,7 +32,7 @@ const NETWORKS: [(&str, &str); 7] = [
 
 const LEVEL_MAX: u8 = 4;
 
-/// How much is told.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Level {
     number: u8,
@@ -70,7 +72,7 @@ impl Level {
     }
 }
 
-/// Peers on one network, and on all of them in the last place.
+/// Number of peers on each network, and on all of them at the last index.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts([u32; NETWORKS.len() + 1]);
 
@@ -81,17 +83,17 @@ impl Counts {
     }
 }
 
-/// What is counted of all peers, also of those that are not listed.
+/// Counts over all peers, including those that are not listed.
 #[derive(Clone, Debug, Default)]
 struct Summary {
-    /// Inbound, outbound, all.
+    /// Inbound, outbound, total.
     rows: [Counts; 3],
     block_relay: u32,
     manual: u32,
     listed: Vec<Peer>,
 }
 
-/// The reply with the text, or the error of one of the two calls.
+/// Returns a reply with the text, or the error of one of the two calls.
 pub(crate) fn join(settings: &Settings, level: Level, batch: &[Json]) -> Result<Json, CallError> {
     let reply = |index| value::member(batch, index);
     if let Some(failed) = [reply(0), reply(1)].into_iter().find(|reply| !part(reply, "error").is_null()) {
@@ -157,7 +159,7 @@ fn text(summary: &Summary, network: &Json, level: Level, chain: &str, now: i64) 
     Ok(text)
 }
 
-/// Peers by network and direction.
+/// Returns the number of peers by network and direction.
 fn totals(summary: &Summary, networks: &[Json]) -> Result<String, CallError> {
     let mut columns = Vec::new();
     let mut text = " ".repeat(5);

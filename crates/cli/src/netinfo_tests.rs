@@ -1,4 +1,4 @@
-//! Tables as Core's client prints them for the same answers.
+//! Tables as Core's client prints them for the same replies.
 
 use super::*;
 

@@ -1,22 +1,23 @@
-//! The table of options: one entry yields the parser and `-help`. Data only. Names and meanings are those of Bitcoin Core's client.
+//! The table of options, used by the parser and by `-help`. Data only. Names and meanings are those of Bitcoin Core's
+//! client.
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opt {
     pub(crate) name: &'static str,
-    /// What follows `=`, as help shows it; empty for a switch.
+    /// The value after `=`, as shown in the help; empty for a switch.
     pub(crate) argument: &'static str,
     pub(crate) group: Group,
-    /// `-noNAME` is understood.
+    /// Whether `-noNAME` is accepted.
     pub(crate) may_negate: bool,
-    /// `-NAME` alone is none.
+    /// Whether `-NAME` without a value is refused.
     pub(crate) needs_value: bool,
-    /// At the top of the file it counts for main alone.
+    /// Whether it applies only to main if it is outside of a section of the file.
     pub(crate) is_per_chain: bool,
     pub(crate) help: &'static str,
 }
 
-/// Where help shows an option.
+/// The section of the help that lists an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Command,
@@ -24,7 +25,7 @@ pub(crate) enum Group {
     Call,
     Chain,
     Files,
-    /// Understood, not shown.
+    /// Accepted but not shown.
     Hidden,
 }
 
@@ -33,10 +34,10 @@ impl Group {
 
     pub(crate) fn heading(self) -> &'static str {
         match self {
-            Group::Command => "In place of a method, one of",
-            Group::Server => "Where the node is and who calls",
-            Group::Call => "How it is called",
-            Group::Chain => "Which chain (this gives the port and the place of the cookie)",
+            Group::Command => "Commands, instead of a method",
+            Group::Server => "Server and credentials",
+            Group::Call => "Calls",
+            Group::Chain => "Chain (determines the port and the location of the cookie file)",
             Group::Files => "Files and help",
             Group::Hidden => "",
         }
@@ -63,33 +64,33 @@ pub(crate) const OPTIONS: &[Opt] = &[
     Opt {
         name: "addrinfo",
         group: Group::Command,
-        help: "How many addresses of peers the node knows, by network",
+        help: "Show the number of known peer addresses by network",
         ..SWITCH
     },
     Opt {
         name: "generate",
         group: Group::Command,
-        help: "Make blocks: calls getnewaddress, then generatetoaddress. Two numbers may follow: how many blocks (default: 1), and how often a \
-               nonce is tried (default: 1000000). Needs a node with a wallet",
+        help: "Generate blocks: calls getnewaddress, then generatetoaddress. Two numbers may follow: the number of blocks (default: 1), and the \
+               maximum number of tries (default: 1000000). Needs a node with a wallet",
         ..SWITCH
     },
     Opt {
         name: "getinfo",
         group: Group::Command,
-        help: "The state of the node at a glance, from several calls, so not all of one moment",
+        help: "Show a summary of the node's state. It comes from several calls, so its parts may be from different times",
         ..SWITCH
     },
     Opt {
         name: "netinfo",
         group: Group::Command,
-        help: "The peers at a glance. A level from 0 to 4 may follow (default: 0), and \"outonly\"; or \"help\", which tells what is shown",
+        help: "Show a summary of the peers. A level from 0 to 4 may follow (default: 0), and \"outonly\"; or \"help\", which describes the output",
         ..SWITCH
     },
     Opt {
         name: "rpcconnect",
         argument: "<host[:port]>",
         group: Group::Server,
-        help: "The machine on which the node runs (default: 127.0.0.1)",
+        help: "The host on which the node runs (default: 127.0.0.1)",
         ..SWITCH
     },
     Opt {
@@ -104,52 +105,52 @@ pub(crate) const OPTIONS: &[Opt] = &[
         name: "rpccookiefile",
         argument: "<file>",
         group: Group::Server,
-        help: "The password that the node made for its owner; relative to the directory of the chain in the data directory (default: .cookie)",
+        help: "The cookie file with the credentials that the node generated. A relative path is relative to the chain's directory in the data directory (default: .cookie)",
         ..SWITCH
     },
-    Opt { name: "rpcuser", argument: "<name>", group: Group::Server, help: "The name to call by, with -rpcpassword", ..SWITCH },
+    Opt { name: "rpcuser", argument: "<name>", group: Group::Server, help: "The user name, for use with -rpcpassword", ..SWITCH },
     Opt {
         name: "rpcpassword",
         argument: "<password>",
         group: Group::Server,
-        help: "The password to call by, in place of the cookie. Better in lydian.conf or by -stdinrpcpass: everybody on this machine can see \
-               command lines",
+        help: "The password, instead of the cookie file. Prefer lydian.conf or -stdinrpcpass: every user of this machine can see command \
+               lines",
         ..SWITCH
     },
-    Opt { name: "stdinrpcpass", group: Group::Server, help: "Read that password from the first line of standard input", ..SWITCH },
-    Opt { name: "rpcwait", group: Group::Server, help: "Wait until the node answers", ..SWITCH },
+    Opt { name: "stdinrpcpass", group: Group::Server, help: "Read the password from the first line of standard input", ..SWITCH },
+    Opt { name: "rpcwait", group: Group::Server, help: "Wait until the node is ready", ..SWITCH },
     Opt {
         name: "rpcwaittimeout",
         argument: "<seconds>",
         group: Group::Server,
         may_negate: false,
-        help: "Wait no longer than that; 0: for ever (default: 0)",
+        help: "The maximum time to wait with -rpcwait; 0: no limit (default: 0)",
         ..SWITCH
     },
     Opt {
         name: "rpcclienttimeout",
         argument: "<seconds>",
         group: Group::Server,
-        help: "Give up a call after that time; 0: never (default: 900)",
+        help: "Time out a call after this time; 0: never (default: 900)",
         ..SWITCH
     },
     Opt {
         name: "named",
         group: Group::Call,
-        help: "Arguments are written name=value; those without a name come first, in their order",
+        help: "Pass arguments as name=value; those without a name are positional",
         ..SWITCH
     },
     Opt {
         name: "stdin",
         group: Group::Call,
-        help: "Read more arguments from standard input, one a line. With -stdinrpcpass the first line is the password",
+        help: "Read more arguments from standard input, one per line. With -stdinrpcpass, the first line is the password",
         ..SWITCH
     },
     Opt {
         name: "rpcwallet",
         argument: "<name>",
         group: Group::Call,
-        help: "Call /wallet/<name>, for a node that has wallets; Lydian has none",
+        help: "Send the call to /wallet/<name>, for a node that has wallets; Lydian has none",
         ..SWITCH
     },
     Opt {
@@ -166,7 +167,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
         argument: "<when>",
         group: Group::Call,
         may_negate: false,
-        help: "Colours of -getinfo: always, never, or auto, which is on a terminal (default: auto)",
+        help: "Colour the output of -getinfo: always, never, or auto, which means on a terminal only (default: auto)",
         ..SWITCH
     },
     Opt {
@@ -192,12 +193,12 @@ pub(crate) const OPTIONS: &[Opt] = &[
         name: "conf",
         argument: "<file>",
         group: Group::Files,
-        help: "The configuration file; relative to the data directory (default: lydian.conf)",
+        help: "The configuration file. A relative path is relative to the data directory (default: lydian.conf)",
         ..SWITCH
     },
-    Opt { name: "help", group: Group::Files, help: "Print this and end (also -h or -?)", ..SWITCH },
-    Opt { name: "version", group: Group::Files, help: "Print the version and end", ..SWITCH },
-    // Understood as Core's client understands them, so that its command lines and files keep working.
+    Opt { name: "help", group: Group::Files, help: "Print this help and exit (also -h or -?)", ..SWITCH },
+    Opt { name: "version", group: Group::Files, help: "Print the version and exit", ..SWITCH },
+    // Accepted as by Core's client, so that its command lines and files keep working.
     Opt { name: "h", ..SWITCH },
     Opt { name: "?", ..SWITCH },
     Opt { name: "ipcconnect", argument: "<address>", ..SWITCH },

@@ -1,9 +1,10 @@
-//! What the user set. Input: the command line and `lydian.conf`. Output: [`Settings`], which answer what each option is, and the words behind
-//! the options; or a [`SettingsError`].
+//! The user's settings.
 //!
-//! Bitcoin Core's rules, oddities included: the command line comes before the section of the chain, and that before the top of the file; of
-//! several values the last counts on the command line, the first in a file; `-noNAME` wipes what stands before it. Options in the file that
-//! are the node's are passed over. Invariants: nothing is written. Cost: one small file is read.
+//! Input: the command line and `lydian.conf`. Output: [`Settings`], which return the value of each option, and the
+//! words after the options; or a [`SettingsError`]. The rules are Bitcoin Core's, quirks included: the command line
+//! takes precedence over the section of the chain, and that over the top of the file; if an option has several values,
+//! the last one counts on the command line and the first one in a file; `-noNAME` discards the values before it. The
+//! node's options in the file are ignored. Invariants: nothing is written. Cost: one small file is read.
 
 use crate::conf;
 use crate::error::{ConfError, SettingsError};
@@ -14,11 +15,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// A chain, as far as a client needs it.
+/// The parameters of a chain that a client needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
     pub(crate) name: &'static str,
-    /// In the data directory.
+    /// Its folder in the data directory.
     pub(crate) folder: &'static str,
     pub(crate) port: u16,
 }
@@ -50,7 +51,7 @@ impl Value {
     }
 }
 
-/// All that was set.
+/// All settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     command_line: BTreeMap<&'static str, Vec<Value>>,
@@ -63,7 +64,7 @@ pub(crate) struct Settings {
     home: PathBuf,
 }
 
-/// A command line in two parts.
+/// Splits a command line into options and words.
 pub(crate) fn split(arguments: Vec<OsString>) -> Result<(Settings, Vec<String>), SettingsError> {
     let mut settings = Settings {
         directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
@@ -80,7 +81,7 @@ pub(crate) fn split(arguments: Vec<OsString>) -> Result<(Settings, Vec<String>),
     }
     let options = words.iter().position(|word| !word.starts_with('-')).unwrap_or(words.len());
     let rest = words.split_off(options);
-    // A dash alone ends the options; Core passes over what other dashes follow.
+    // A single dash ends the options; Core skips the options after it.
     for word in words.iter().take_while(|word| *word != "-") {
         let (key, value) = word.split_once('=').map_or((word.as_str(), None), |(key, value)| (key, Some(value)));
         let key = key.strip_prefix("--").or_else(|| key.strip_prefix('-')).unwrap_or(key);
@@ -98,7 +99,7 @@ pub(crate) fn split(arguments: Vec<OsString>) -> Result<(Settings, Vec<String>),
 }
 
 impl Settings {
-    /// Reads the file and finds the chain.
+    /// Reads the file and determines the chain.
     pub(crate) fn load(&mut self) -> Result<(), SettingsError> {
         if !self.has_datadir() {
             return Err(SettingsError::NoSuchDataDir { path: self.text("datadir").unwrap_or_default() });
@@ -109,7 +110,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The value that counts; `0` where the option is negated.
+    /// Returns the value in effect; `0` if the option is negated.
     pub(crate) fn text(&self, name: &'static str) -> Option<String> {
         let option = options::find(name);
         assert!(option.is_some(), "-{name} is not in the table");
@@ -129,7 +130,7 @@ impl Settings {
         !self.forced.contains_key(name) && self.get(name, false) == Some(&Value::Negated)
     }
 
-    /// Core's reading of truth: nothing, or a number that is not zero.
+    /// Core's interpretation as a boolean: an empty value or a number other than zero is true.
     pub(crate) fn switch(&self, name: &'static str) -> bool {
         self.text(name).is_some_and(|text| text.is_empty() || integer(&text) != 0)
     }
@@ -138,7 +139,7 @@ impl Settings {
         self.text(name).map_or(default, |text| integer(&text))
     }
 
-    /// Sets what was read from elsewhere; before it, nothing else counts.
+    /// Sets a value that was read from elsewhere. It overrides all other values.
     pub(crate) fn force(&mut self, name: &'static str, value: String) {
         self.forced.insert(name, value);
     }
@@ -147,12 +148,12 @@ impl Settings {
         self.chain.unwrap_or(CHAINS[0])
     }
 
-    /// The file that was read, or would have been if it were there.
+    /// The path of the file that was read, or would have been read if it existed.
     pub(crate) fn conf(&self) -> Option<&Path> {
         self.conf.as_deref()
     }
 
-    /// The text of the cookie: `Ok(None)` where it is turned off.
+    /// Returns the content of the cookie file, or `Ok(None)` if it is disabled.
     pub(crate) fn cookie(&self) -> Result<Option<String>, ()> {
         let Some(path) = self.path("rpccookiefile", ".cookie") else { return Ok(None) };
         let path = self.datadir().join(self.chain().folder).join(path);
@@ -168,7 +169,7 @@ impl Settings {
         }
         let bytes = match read_whole(&RealDisk, &path, CONF_BYTES_MAX) {
             Ok(bytes) => bytes,
-            // It need not be there, unless it was named.
+            // The file may be missing, unless it was named.
             Err(_) if self.is_set("conf") => return Err(ConfError::Unreadable { path }),
             Err(_) => return Ok(()),
         };
@@ -177,7 +178,7 @@ impl Settings {
             if name == "conf" {
                 return Err(ConfError::ConfInConf);
             }
-            // The node's options are none of ours.
+            // The node's options are ignored.
             let Some(option) = options::find(name) else { continue };
             let value = match read(option, is_negated, Some(&value)) {
                 Ok(value) => value,
@@ -207,7 +208,7 @@ impl Settings {
         found.ok_or(SettingsError::UnknownChain { name })
     }
 
-    /// Of these the last counts in a file too, and a negation on the command line is passed over.
+    /// For these flags the last value counts in a file too, and a negation on the command line is ignored.
     fn is_chain_flag_on(&self, flag: &str) -> bool {
         let values = self.command_line.iter().find(|(name, _)| **name == flag).map(|(_, values)| values.as_slice());
         let on_command_line = values.map(after_negation).and_then(<[Value]>::last);
@@ -230,7 +231,7 @@ impl Settings {
             .or_else(|| counted(top, true).filter(|_| !is_top_off || after_negation(top).is_empty()))
     }
 
-    /// A path that is set: none when negated, the default when empty.
+    /// Returns the path of an option: `None` if it is negated, the default if it is empty.
     fn path(&self, name: &'static str, default: &str) -> Option<PathBuf> {
         match self.text(name) {
             _ if self.is_negated(name) => None,
@@ -246,14 +247,14 @@ impl Settings {
         }
     }
 
-    /// The one that is named must be there; the default need not.
+    /// A data directory that was named must exist; the default need not.
     fn has_datadir(&self) -> bool {
         let is_named = self.text("datadir").is_some_and(|text| !text.is_empty());
         !is_named || RealDisk.kind(&self.datadir()) == Ok(PathKind::Directory)
     }
 }
 
-/// What counts of one place.
+/// Returns the value that counts among those of one source.
 fn counted(values: &[Value], is_file: bool) -> Option<&Value> {
     match after_negation(values) {
         [] => values.last(),
@@ -262,13 +263,13 @@ fn counted(values: &[Value], is_file: bool) -> Option<&Value> {
     }
 }
 
-/// What stands after the last negation.
+/// Returns the values after the last negation.
 fn after_negation(values: &[Value]) -> &[Value] {
     let start = values.iter().rposition(|value| *value == Value::Negated).map_or(0, |index| index + 1);
     values.get(start..).unwrap_or_default()
 }
 
-/// Section, name and whether it is negated: Core's `InterpretKey`.
+/// Returns section, name and whether it is negated: Core's `InterpretKey`.
 fn interpret(key: &str) -> (Option<&str>, &str, bool) {
     let (section, name) = key.split_once('.').map_or((None, key), |(section, name)| (Some(section), name));
     match name.strip_prefix("no") {
@@ -292,7 +293,8 @@ fn read(option: &Opt, is_negated: bool, value: Option<&str>) -> Result<Value, Re
     }
 }
 
-/// The number at the beginning of a text, at the bounds where it is beyond them, and zero where there is none: Core's `LocaleIndependentAtoi`.
+/// Parses the number at the start of a text, saturating at the bounds, or zero if there is none: Core's
+/// `LocaleIndependentAtoi`.
 fn integer(text: &str) -> i64 {
     let text = text.trim_matches([' ', '\u{c}', '\n', '\r', '\t', '\u{b}']);
     let text = text.strip_prefix('+').filter(|rest| !rest.starts_with('-')).unwrap_or(text);

@@ -1,8 +1,8 @@
-//! Tests of what counts.
+//! Tests of the precedence of values.
 
 use super::*;
 
-/// Settings of a command line and a file.
+/// Returns the settings of a command line and a file.
 fn given(arguments: &[&str], file: &str) -> Settings {
     let (mut settings, _) = split(arguments.iter().map(OsString::from).collect()).unwrap();
     for (key, value) in conf::parse(file).unwrap() {

@@ -1,12 +1,13 @@
-//! What the user gives on standard input: a password, more arguments. Input: lines. Output: settings and words. A password is not shown on a
-//! terminal while it is typed.
+//! Standard input: a password, more arguments. Input: lines. Output: settings and words.
+//!
+//! A password is not shown on a terminal while it is typed.
 
 use crate::error::CallError;
 use crate::settings::Settings;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Reads what the options ask for, in their order.
+/// Reads what the options ask for, in a fixed order.
 pub(crate) fn read(settings: &mut Settings, words: &mut Vec<String>) -> Result<(), CallError> {
     let mut input = io::stdin().lock();
     let is_terminal = io::stdin().is_terminal();
@@ -39,7 +40,7 @@ fn end_line(is_terminal: bool) {
     }
 }
 
-/// The next line without its end; none at the end of the input.
+/// Returns the next line without its line break, or `None` at the end of the input.
 fn line(input: &mut impl BufRead) -> Option<String> {
     let mut bytes = Vec::new();
     let count = input.read_until(b'\n', &mut bytes).unwrap_or(0);
@@ -49,7 +50,7 @@ fn line(input: &mut impl BufRead) -> Option<String> {
     (count > 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A terminal that does not show what is typed, as long as this lives.
+/// Disables the echo of the terminal until it is dropped.
 struct NoEcho(bool);
 
 impl NoEcho {
@@ -66,7 +67,7 @@ impl Drop for NoEcho {
     }
 }
 
-/// Whether it could be set.
+/// Returns whether it could be set.
 fn set_echo(is_on: bool) -> bool {
     let Ok(mut terminal) = tcgetattr(io::stdin()) else { return false };
     terminal.local_modes.set(LocalModes::ECHO, is_on);

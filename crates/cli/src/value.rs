@@ -1,16 +1,18 @@
-//! Parts of answers, asked for as Core's `UniValue` answers: what is not there is null. Input: JSON. Output: JSON, or [`CallError::Shape`].
+//! Access to parts of replies, with the behaviour of Core's `UniValue`: a missing value is null.
+//!
+//! Input: JSON. Output: JSON, or [`CallError::Shape`].
 
 use crate::error::CallError;
 use lydian_rpc::Json;
 
 static NULL: Json = Json::Null;
 
-/// The value of a key; null where there is none, or no object.
+/// Returns the value of a key; null if it is missing or `value` is not an object.
 pub(crate) fn part<'a>(value: &'a Json, key: &str) -> &'a Json {
     value.get(key).unwrap_or(&NULL)
 }
 
-/// Without quotes: a text, a number as it stood, `1` for true, else nothing.
+/// Returns a value without quotes: a string, a number as written, `1` for true, else nothing.
 pub(crate) fn plain(value: &Json) -> &str {
     match value {
         Json::Text(text) | Json::Number(text) => text,
@@ -19,7 +21,7 @@ pub(crate) fn plain(value: &Json) -> &str {
     }
 }
 
-/// A floating-point number.
+/// Parses a floating-point number.
 pub(crate) fn real(value: &Json) -> Result<f64, CallError> {
     match value {
         Json::Number(text) => text.parse().map_err(|_| CallError::Shape("JSON double out of range".to_owned())),
@@ -34,7 +36,7 @@ pub(crate) fn object<'a>(entries: impl IntoIterator<Item = (&'a str, Json)>) -> 
     Json::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-/// A reply that holds this.
+/// Returns a reply with this result.
 pub(crate) fn result(value: Json) -> Json {
     object([("jsonrpc", Json::Text("2.0".to_owned())), ("result", value), ("id", Json::Number("1".to_owned()))])
 }
@@ -49,7 +51,7 @@ pub(crate) fn must_be_object(value: Json) -> Result<Json, CallError> {
     }
 }
 
-/// The replies to a batch in the order of their ids.
+/// Returns the replies to a batch, ordered by their ids.
 pub(crate) fn batch(reply: Json) -> Result<Vec<Json>, CallError> {
     let Json::Array(members) = reply else { return Err(CallError::Shape("Batch must be an array".to_owned())) };
     let mut batch = vec![Json::Null; members.len()];
@@ -64,7 +66,7 @@ pub(crate) fn batch(reply: Json) -> Result<Vec<Json>, CallError> {
     Ok(batch)
 }
 
-/// A reply of a batch, or null where it has fewer.
+/// Returns a reply of a batch, or null if it has fewer.
 pub(crate) fn member(batch: &[Json], index: usize) -> &Json {
     batch.get(index).unwrap_or(&NULL)
 }

@@ -1,4 +1,5 @@
-//! One line of `-netinfo` for each peer. Input: entries of `getpeerinfo`. Output: a table whose columns are as wide as their widest value.
+//! One line of `-netinfo` for each peer. Input: entries of `getpeerinfo`. Output: a table whose columns are as wide as
+//! their widest value.
 
 use super::Level;
 use crate::error::CallError;
@@ -6,7 +7,7 @@ use crate::value::{part, real};
 use lydian_rpc::Json;
 use std::cmp::Ordering;
 
-/// What is shown of a peer.
+/// The data that is shown of a peer.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     address: String,
@@ -16,12 +17,12 @@ pub(super) struct Peer {
     network: &'static str,
     services: String,
     transport: char,
-    /// In seconds; below zero where none is known.
+    /// In seconds; negative if unknown.
     ping_min: f64,
     ping: f64,
     addresses_processed: i64,
     addresses_limited: i64,
-    /// Times in seconds since 1970, 0 where it never happened.
+    /// Times in seconds since 1970; 0 if it never happened.
     connected: i64,
     last_block: i64,
     last_receive: i64,
@@ -31,7 +32,7 @@ pub(super) struct Peer {
     mapped_as: i32,
     has_addresses: bool,
     has_transactions: bool,
-    /// It chose us, and we it.
+    /// High-bandwidth compact block relay: the peer selected us (from), we selected the peer (to).
     is_high_bandwidth_from: bool,
     is_high_bandwidth_to: bool,
     is_outbound: bool,
@@ -82,12 +83,12 @@ impl Peer {
         })
     }
 
-    /// Inbound first, then the shortest ping.
+    /// Inbound peers first, then by shortest ping.
     pub(super) fn order(&self, other: &Peer) -> Ordering {
         self.is_outbound.cmp(&other.is_outbound).then(self.ping_min.total_cmp(&other.ping_min))
     }
 
-    /// The cells that are as wide as their widest: services, addresses processed and limited, age, id.
+    /// Returns the cells of variable width: services, addresses processed and limited, age, id.
     fn cells(&self, now: i64) -> [String; 5] {
         let or = |number: i64, otherwise: &str| if number == 0 { otherwise.to_owned() } else { number.to_string() };
         let age = if self.connected == 0 { String::new() } else { ((now - self.connected) / 60).to_string() };
@@ -101,7 +102,7 @@ impl Peer {
     }
 }
 
-/// The listing, or nothing without peers.
+/// Returns the table, or nothing if there are no peers.
 pub(super) fn table(peers: &[Peer], level: Level, now: i64) -> String {
     if peers.is_empty() {
         return String::new();
@@ -165,7 +166,7 @@ fn line(peer: &Peer, level: Level, now: i64, (widths, address_width, has_asmap):
     )
 }
 
-/// A letter a service.
+/// Returns one letter per service.
 pub(super) fn services(names: &[Json]) -> Result<String, CallError> {
     let letter = |name: &Json| -> Result<char, CallError> {
         Ok(match name.as_text()? {
@@ -189,7 +190,7 @@ fn kind(connection: &str) -> &'static str {
     }
 }
 
-/// A time in seconds; a dash from 1000 seconds on.
+/// Formats a time as milliseconds; a dash from 1000 seconds on.
 fn milliseconds(seconds: f64) -> String {
     let milliseconds = (1000.0 * seconds).round();
     match seconds {

@@ -1,8 +1,8 @@
-//! Command lines: words, and what comes on standard input. `DIR`, `PORT`, `HASH` and `PASSWORD` are those of the server.
+//! Command lines: words, and standard input. `DIR`, `PORT`, `HASH` and `PASSWORD` are replaced by those of the server.
 
 type Case = (&'static [&'static str], &'static str);
 
-/// Whole command lines.
+/// Complete command lines.
 #[rustfmt::skip]
 pub(crate) const BEFORE: &[Case] = &[
     (&["-bad"], ""),
@@ -52,7 +52,7 @@ pub(crate) const BEFORE: &[Case] = &[
     (&["-regtest", "-noipcconnect", "-rpcport=1", "getblockcount"], ""),
 ];
 
-/// What stands behind the words that lead to the server.
+/// The words after the options that select the server.
 #[rustfmt::skip]
 pub(crate) const AFTER: &[Case] = &[
     (&[], ""),

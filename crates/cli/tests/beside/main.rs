@@ -1,9 +1,11 @@
-//! `lydian-cli` beside Bitcoin Core's `bitcoin-cli`: the same command line to both, about the same server; what they print and how they end must be
-//! the same bytes, but for names. The servers are Core's daemon, `lydian`, and one that says what a node would not.
+//! Compares `lydian-cli` with Bitcoin Core's `bitcoin-cli`.
+//!
+//! Both get the same command line for the same server; except for names, their output and exit code must be identical.
+//! The servers are Core's daemon, `lydian`, and one that sends replies which no node sends.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test fails by panicking, and makes its own files"
+    reason = "a test fails by panicking, and creates its own files"
 )]
 
 mod cases;
@@ -21,7 +23,7 @@ use std::process::{Command, Stdio};
 
 const OURS: &str = env!("CARGO_BIN_EXE_lydian-cli");
 
-/// What a client prints and how it ends.
+/// The output of a client and its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Said {
     stdout: String,
@@ -39,14 +41,14 @@ fn say(program: &Path, words: &[String], input: &str, home: &Path) -> Said {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // One that refuses its options does not read.
+    // A client that refuses its options does not read.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Said { stdout: text(output.stdout), stderr: text(output.stderr), code: output.status.code() }
 }
 
-/// Core's words with our names, and without what the clock says.
+/// Replaces Core's names with ours, and removes what depends on the clock.
 fn in_our_names(said: Said) -> Said {
     let replace = |text: &str| {
         let text = text
@@ -71,7 +73,7 @@ fn in_our_names(said: Said) -> Said {
     Said { stdout: replace(&said.stdout), stderr: replace(&said.stderr), code: said.code }
 }
 
-/// The two clients, and how many times they were asked.
+/// The two clients, and the number of command lines compared.
 struct Pair {
     theirs: PathBuf,
     home: Scratch,
@@ -86,7 +88,7 @@ impl Pair {
         Some(Pair { theirs, home, count: 0 })
     }
 
-    /// Both are asked, and say the same.
+    /// Runs both clients and checks that they print the same.
     fn check(&mut self, words: &[String], input: &str) -> Said {
         let theirs = in_our_names(say(&self.theirs, words, input, self.home.path()));
         let ours = in_our_names(say(Path::new(OURS), words, input, self.home.path()));
@@ -97,7 +99,7 @@ impl Pair {
 }
 
 fn all_cases(pair: &mut Pair, server: &Server) {
-    // Both clients' file, with the same words in it.
+    // A file for each client, with the same content.
     for name in ["lydian.conf", "bitcoin.conf"] {
         fs::write(server.folder.join(name), "rpcclienttimeout=60\n[regtest]\nunknown=1\n").unwrap();
         fs::write(server.folder.join("user.conf"), "regtest=1\nrpcuser=alice\nrpcpassword=wrong\n").unwrap();
@@ -144,7 +146,7 @@ fn the_same_words_about_cores_daemon() {
 fn the_same_words_about_lydian() {
     let lydian = Path::new(OURS).with_file_name("lydian");
     if !lydian.is_file() {
-        // Cargo builds it beside this test only when the whole workspace is tested.
+        // Cargo builds it beside this test only if the whole workspace is tested.
         assert!(
             std::env::var(lydian_oracle::REQUIRE).map_or(true, |value| value != "1"),
             "{} is missing",
@@ -197,7 +199,7 @@ fn peers_wallets_and_blocks_that_are_made() {
     }
 }
 
-/// What is ours alone: help, versions, and the option that would send a secret for nothing.
+/// The parts that are only ours: help, versions, and an option that would send a secret needlessly.
 #[test]
 fn words_of_our_own() {
     let home = Scratch::new("cli-own");

@@ -1,27 +1,27 @@
-//! A server that answers what it is told to: replies that no node gives, or those of a node with wallets and peers.
+//! A server with prepared replies: some that no node sends, or those of a node with wallets and peers.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// One that answers as long as the test runs.
+/// A server that runs until the test process exits.
 pub(crate) struct Pretender {
     pub(crate) port: u16,
 }
 
 impl Pretender {
-    /// The same bytes to everybody.
+    /// Starts a server that sends the same bytes to every client.
     pub(crate) fn start(answer: &'static str) -> Pretender {
         Pretender::with(move |_| answer.to_owned())
     }
 
-    /// A node with two wallets and three peers.
+    /// Starts a node with two wallets and three peers.
     pub(crate) fn start_wallet() -> Pretender {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         Pretender::with(move |request| body(&wallet(request, now)))
     }
 
-    /// A command line about this server.
+    /// Returns a command line for this server.
     pub(crate) fn words(&self, words: &[&str]) -> Vec<String> {
         let own = ["-regtest".to_owned(), "-rpcpassword=x".to_owned(), format!("-rpcport={}", self.port)];
         own.into_iter().chain(words.iter().map(|word| (*word).to_owned())).collect()
@@ -30,7 +30,7 @@ impl Pretender {
     fn with(answer: impl Fn(&str) -> String + Send + 'static) -> Pretender {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        // It ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -42,7 +42,7 @@ impl Pretender {
     }
 }
 
-/// Path and body.
+/// Reads a request and returns its request line and body.
 fn read(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {
@@ -77,7 +77,7 @@ fn wallet(request: &str, now: u64) -> String {
             let chain = "{\"chain\":\"regtest\",\"blocks\":7,\"headers\":9,\"verificationprogress\":0.4249,\"difficulty\":4.656542373906925e-10}";
             let wallet = "{\"keypoolsize\":4000,\"walletname\":\"\",\"unlocked_until\":0}";
             let balances = "{\"mine\":{\"trusted\":50.00000000}}";
-            // Not in their order.
+            // Not in the order of their ids.
             let replies = [reply(balances, "3"), reply(network, "0"), reply(wallet, "2"), reply(chain, "1")];
             format!("[{}]", replies.join(","))
         }
@@ -94,13 +94,13 @@ fn wallet(request: &str, now: u64) -> String {
             "{\"ipv4\":{\"new\":1,\"tried\":2,\"total\":3},\"all_networks\":{\"new\":1,\"tried\":2,\"total\":3}}",
             "1",
         ),
-        // What was sent comes back.
+        // Sends the request back.
         _ => reply(&format!("[{:?}]", request), "1"),
     }
 }
 
 fn peers(now: u64) -> String {
-    // In the middle of a minute, so that two clients that ask one after the other tell the same age.
+    // In the middle of a minute, so that two clients that ask one after the other show the same age.
     let ago = |seconds: u64| now - seconds;
     format!(
         "[{{\"id\":0,\"addr\":\"1.1.1.1:8333\",\"network\":\"ipv4\",\"servicesnames\":[\"NETWORK\",\"WITNESS\",\"P2P_V2\",\"UNKNOWN[2^5]\"],\
@@ -123,7 +123,7 @@ fn peers(now: u64) -> String {
     )
 }
 
-/// Bytes of an answer, and what is asked.
+/// The bytes of a response, and the command line.
 #[rustfmt::skip]
 pub(crate) const ANSWERS: &[(&str, &[&str])] = &[
     ("", &["getblockcount"]),

@@ -1,4 +1,4 @@
-//! Lydian and Core as programs, each with a data directory and a port of its own.
+//! Runs Lydian and Core as processes, each with its own data directory and port.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// No peers, a clock that stands still, so that two clients that ask one after the other hear the same.
+/// No peers, and a clock that is stopped, so that two clients that ask one after the other get the same reply.
 const CORE_OPTIONS: &[&str] =
     &["-listen=0", "-connect=0", "-dnsseed=0", "-fixedseeds=0", "-par=2", "-printtoconsole=0", "-mocktime=1700000000"];
 
-/// A program that answers. Killed when nobody wants it any more.
+/// A running node. It is killed when this is dropped.
 pub(crate) struct Server {
     pub(crate) port: u16,
-    /// The data directory; it goes with the program.
+    /// The data directory; it is removed together with the process.
     pub(crate) folder: PathBuf,
     child: Child,
 }
@@ -57,7 +57,7 @@ impl Server {
         panic!("{} does not answer", program.display());
     }
 
-    /// A command line about this server; it waits for the end of the start.
+    /// Returns a command line for this server; it waits until the node is ready.
     pub(crate) fn words(&self, words: &[&str]) -> Vec<String> {
         let own = [format!("-datadir={}", self.folder.display()), format!("-rpcport={}", self.port)];
         own.into_iter().chain(["-regtest", "-rpcwait"].iter().chain(words).map(|word| (*word).to_owned())).collect()
