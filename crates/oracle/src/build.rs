@@ -1,14 +1,14 @@
 //! Builds Bitcoin Core's daemon and the judge, once, in a cache folder outside the checkout.
 //!
 //! Input -> output: the crate `libbitcoinkernel-sys` (Core's source tree, fetched by cargo through a manifest in the
-//! cache folder, so that this workspace never compiles it) -> `bitcoind`, `bitcoin-cli` and the judge of [`Built`].
-//! Invariants: a stamp file, written last, says which version and options the build has; a build without a matching
-//! stamp is resumed; one process builds at a time (a lock file); a judge's file name carries the hash of all that it
-//! was made from, and it appears complete or not at all. Cost: about 530 CPU-s once, then one small file read.
-//! Must never write outside the cache folder, nor rebuild what is up to date.
+//! cache folder, so that this workspace never compiles it) -> the `bitcoind`, `bitcoin-cli` and judge of [`Built`].
+//! Invariants: a stamp file, written last, records version and options of the build; a build without a matching stamp
+//! is resumed; one process builds at a time (a lock file); the file name of a judge contains the hash of all its
+//! inputs, and the file appears complete or not at all. Cost: about 530 CPU-s once, then one small file read. Must
+//! never write outside the cache folder, or rebuild what is up to date.
 #![expect(
     clippy::disallowed_methods,
-    reason = "tests only: a build tool of its own, outside any data folder of the node"
+    reason = "tests only: a separate build tool, outside any data directory of the node"
 )]
 
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 use crate::Unavailable;
 use crate::limits::MAX_SHOWN_LINES;
 
-/// Version of the crate that carries Core's source; Core calls it 31.99.
+/// Version of the crate that contains Core's source; Core calls it 31.99.
 pub const VERSION: &str = "0.4.1";
 
 const CRATE: &str = "libbitcoinkernel-sys";
@@ -34,7 +34,7 @@ const CMAKE_OPTIONS: &[&str] = &[
 ];
 const JUDGE_SOURCE: &str = include_str!("judge.cpp");
 const JUDGE_OPTIONS: &[&str] = &["-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror"];
-/// In link order. The node library is there for `tx_verify.cpp` alone.
+/// In link order. The node library is needed only for `tx_verify.cpp`.
 const JUDGE_LIBRARIES: &[&str] = &[
     "lib/libbitcoin_node.a",
     "lib/libbitcoin_common.a",
@@ -45,29 +45,29 @@ const JUDGE_LIBRARIES: &[&str] = &[
     "lib/libbitcoin_crypto.a",
     "src/secp256k1/lib/libsecp256k1.a",
 ];
-/// Debian's packages, as the message about missing ones names them.
+/// Debian's package names, for the message about missing packages.
 const PACKAGES: &str = "cmake ninja-build libboost-dev libevent-dev g++ pkg-config";
 
-/// Where the finished programs are.
+/// The paths of the built programs.
 #[derive(Clone, Debug)]
 pub struct Built {
     pub bitcoind: PathBuf,
     pub bitcoin_cli: PathBuf,
     pub judge: PathBuf,
-    /// Core's source tree that all three were made from.
+    /// Core's source tree that all three were built from.
     pub source: PathBuf,
 }
 
 /// Why a build failed.
 #[derive(Debug)]
 pub enum BuildError {
-    /// System packages are missing; the names of what was looked for.
+    /// System packages are missing; contains their names.
     Packages { missing: Vec<&'static str> },
-    /// A file or folder of the cache.
+    /// An error on a file or folder of the cache.
     Io { path: PathBuf, error: io::Error },
-    /// A command failed; its last lines.
+    /// A command failed; contains its last lines.
     Command { command: String, tail: String },
-    /// cargo does not name the source of the crate.
+    /// cargo does not report the location of the crate's source.
     Source,
 }
 
@@ -81,21 +81,21 @@ impl std::fmt::Display for BuildError {
             ),
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Command { command, tail } => write!(f, "`{command}` failed:\n{tail}"),
-            Self::Source => write!(f, "cargo does not say where the source of {CRATE} {VERSION} lies"),
+            Self::Source => write!(f, "cargo does not report the source folder of {CRATE} {VERSION}"),
         }
     }
 }
 
 impl std::error::Error for BuildError {}
 
-/// Finds the finished build and links the judge anew when its source has changed; never builds Core itself.
+/// Finds the finished build, and links the judge again if its source has changed. Never builds Core itself.
 pub fn locate() -> Result<Built, Unavailable> {
     let folder = cache_folder();
     let source = finished(&folder).ok_or_else(|| Unavailable::NotBuilt { folder: folder.clone() })?;
     link_judge(&folder, &source, &mut |_| ()).map_err(|error| Unavailable::Judge { text: error.to_string() })
 }
 
-/// Builds whatever is missing, saying on `say` what is being done.
+/// Builds whatever is missing, and reports progress to `say`.
 pub fn ensure(say: &mut dyn FnMut(&str)) -> Result<Built, BuildError> {
     let folder = cache_folder();
     fs::create_dir_all(&folder).map_err(|error| BuildError::Io { path: folder.clone(), error })?;
@@ -106,14 +106,14 @@ pub fn ensure(say: &mut dyn FnMut(&str)) -> Result<Built, BuildError> {
     link_judge(&folder, &source, say)
 }
 
-/// `$XDG_CACHE_HOME/lydian/core-VERSION`, by default below `~/.cache`.
+/// `$XDG_CACHE_HOME/lydian/core-VERSION`; by default under `~/.cache`.
 pub fn cache_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").unwrap_or_else(|| set("HOME").unwrap_or_else(std::env::temp_dir).join(".cache"));
     cache.join("lydian").join(format!("core-{VERSION}"))
 }
 
-/// The source folder of a build whose stamp matches and whose files are all there.
+/// Returns the source folder of a build whose stamp matches and whose files all exist.
 fn finished(folder: &Path) -> Option<PathBuf> {
     let stamp = fs::read_to_string(folder.join("stamp")).ok()?;
     let source = PathBuf::from(stamp.strip_prefix(&stamp_head())?.trim_end());
@@ -139,7 +139,7 @@ fn build_core(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Build
     let cached = fs::read_to_string(build.join("CMakeCache.txt")).unwrap_or_default();
     let home = cached.lines().find_map(|line| line.strip_prefix("CMAKE_HOME_DIRECTORY:INTERNAL="));
     if home.is_some_and(|home| Path::new(home) != source) {
-        // cmake refuses a build folder of another source folder.
+        // cmake refuses a build folder that belongs to another source folder.
         fs::remove_dir_all(&build).map_err(|error| BuildError::Io { path: build.clone(), error })?;
     }
     say("configuring Bitcoin Core");
@@ -163,13 +163,13 @@ fn build_core(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Build
     finished(folder).ok_or_else(|| BuildError::Command { command: "ninja".into(), tail: "a library is missing".into() })
 }
 
-/// Of a line `[12/297] ...`: 4.
+/// Returns 4 for a line `[12/297] ...`.
 fn percent(line: &str) -> Option<u32> {
     let (done, total) = line.strip_prefix('[')?.split_once(']')?.0.split_once('/')?;
     (done.parse::<u32>().ok()? * 100).checked_div(total.parse().ok()?)
 }
 
-/// Lets cargo fetch the crate, through a manifest of its own, and asks where it lies.
+/// Lets cargo fetch the crate through a separate manifest, and returns its source folder.
 fn fetch_source(folder: &Path) -> Result<PathBuf, BuildError> {
     let fetch = folder.join("fetch");
     let manifest = fetch.join("Cargo.toml");
@@ -202,7 +202,7 @@ fn fetch_source(folder: &Path) -> Result<PathBuf, BuildError> {
     if source.join("CMakeLists.txt").is_file() { Ok(source) } else { Err(BuildError::Source) }
 }
 
-/// Compiles and links the judge unless one made from exactly these things is there.
+/// Compiles and links the judge, unless one with exactly these inputs exists.
 fn link_judge(folder: &Path, source: &Path, say: &mut dyn FnMut(&str)) -> Result<Built, BuildError> {
     let build = folder.join("build");
     let recipe = [JUDGE_SOURCE, &stamp_head(), &JUDGE_OPTIONS.join(" "), &JUDGE_LIBRARIES.join(" ")].join("\n");
@@ -235,7 +235,7 @@ fn link_judge(folder: &Path, source: &Path, say: &mut dyn FnMut(&str)) -> Result
     })
 }
 
-/// Waits until no other process builds; the lock goes when the file is dropped, even by a kill.
+/// Waits until no other process builds. The lock is released when the file is dropped, also if the process is killed.
 fn lock(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<File, BuildError> {
     let path = folder.join("lock");
     let io = |error| BuildError::Io { path: path.clone(), error };
@@ -247,7 +247,7 @@ fn lock(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<File, BuildError> {
     Ok(file)
 }
 
-/// Names what is missing, all at once.
+/// Reports all missing packages at once.
 fn check_packages() -> Result<(), BuildError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -279,7 +279,7 @@ fn check_packages() -> Result<(), BuildError> {
     if missing.is_empty() { Ok(()) } else { Err(BuildError::Packages { missing }) }
 }
 
-/// Runs a command with its output in `log` and, line by line, to `see`.
+/// Runs a command and writes its output to `log` and, line by line, to `see`.
 fn run(command: &mut Command, log: &Path, see: &mut dyn FnMut(&str)) -> Result<(), BuildError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let io = |error| BuildError::Io { path: log.to_path_buf(), error };
@@ -289,7 +289,7 @@ fn run(command: &mut Command, log: &Path, see: &mut dyn FnMut(&str)) -> Result<(
     let failed = |tail: String| BuildError::Command { command: name.clone(), tail };
     command.stdin(Stdio::null()).stdout(writer).stderr(errors);
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    // The writing ends in `command` must go, or the reading below would never end.
+    // The write ends held by `command` must be closed, or the loop below would never end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut tail = std::collections::VecDeque::new();
     for line in BufReader::new(reader).split(b'\n') {
@@ -305,14 +305,14 @@ fn run(command: &mut Command, log: &Path, see: &mut dyn FnMut(&str)) -> Result<(
     if status.success() { Ok(()) } else { Err(failed(Vec::from(tail).join("\n"))) }
 }
 
-/// A file that is there with its whole content or not at all.
+/// Writes a file atomically: it exists with its whole content or not at all.
 fn put_file(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
     let fresh = path.with_extension(format!("new-{}", std::process::id()));
     let written = fs::write(&fresh, bytes).and_then(|()| fs::rename(&fresh, path));
     written.map_err(|error| BuildError::Io { path: path.to_path_buf(), error })
 }
 
-/// FNV-1a, 64 bits: tells one recipe from another, no more.
+/// FNV-1a, 64 bits. Only used to distinguish recipes.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn fnv1a_of_known_inputs() {
-        // From the reference of the FNV hash, draft-eastlake-fnv, appendix of test vectors.
+        // From the test vectors in the appendix of draft-eastlake-fnv, the reference of the FNV hash.
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
@@ -345,7 +345,7 @@ mod tests {
         fs::write(folder.join("stamp"), "libbitcoinkernel-sys 0.4.1\n-DOTHER\n/nowhere\n").unwrap();
         assert!(finished(&folder).is_none());
         fs::write(folder.join("stamp"), format!("{}/nowhere\n", stamp_head())).unwrap();
-        assert!(finished(&folder).is_none(), "the stamp matches, the files are not there");
+        assert!(finished(&folder).is_none(), "the stamp matches, but the files are missing");
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -1,8 +1,9 @@
-//! Two answers to the same spends: the judge's and ours.
+//! The judge's and our verdicts on the same spends.
 //!
-//! Input: cases. Output: for each, Core's script error by number (0 for success), as the judge finds it or as the crates
-//! under test do, exactly and by capture. Invariants: exact answers share one cache of legacy midstates and captures one
-//! list of obligations, settled at once, as in the validator. Must never decide which of two answers is right.
+//! Input: cases. Output: for each case Core's script error by number (0 for success), either from the judge or from the
+//! crates under test, exactly and by capture. Invariants: exact verdicts share one cache of legacy midstates and
+//! captures share one list of obligations, which are settled at once, as in the validator. Must never decide which of
+//! two verdicts is right.
 
 use lydian_curve::Reference;
 use lydian_primitives::{Output, to_hex};
@@ -14,10 +15,10 @@ use lydian_script::{
 use crate::generate::Case;
 use crate::{Answer, Judge, JudgeError, Prevout, ScriptRequest};
 
-/// Core's number of a script error, 0 for success.
+/// Core's number of a script error; 0 for success.
 pub type Verdict = u32;
 
-/// Which captures run.
+/// Which capture to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capturing {
     /// Templates first, then the interpreter.
@@ -26,22 +27,22 @@ pub enum Capturing {
     Interpreter,
 }
 
-/// Our answers to one case.
+/// Our verdicts on one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ours {
     pub exact: Verdict,
-    /// Whether a capture run and its obligations proved it valid; otherwise exact mode decides.
+    /// Whether a capture run and its obligations proved the case valid; otherwise exact mode decides.
     pub is_proven: bool,
 }
 
 impl Ours {
-    /// Whether both ways give this verdict.
+    /// Whether both modes agree with this verdict.
     pub fn agrees_with(self, verdict: Verdict) -> bool {
         self.exact == verdict && (!self.is_proven || verdict == 0)
     }
 }
 
-/// The judge's answers; `Err` as well if it refuses a case, which is a mistake of whoever made it.
+/// Returns the judge's verdicts, or `Err` also if the judge refuses a case, which is a mistake in that case.
 pub fn theirs(judge: &mut Judge, cases: &[Case]) -> Result<Vec<Verdict>, JudgeError> {
     let encoded: Vec<_> = cases.iter().map(|case| case.tx.encode()).collect();
     let prevouts: Vec<Vec<_>> = cases
@@ -64,7 +65,7 @@ pub fn theirs(judge: &mut Judge, cases: &[Case]) -> Result<Vec<Verdict>, JudgeEr
     answers.into_iter().enumerate().map(known).collect()
 }
 
-/// Our answers; `None` if a case's transaction does not parse.
+/// Returns our verdicts, or `None` if a case's transaction does not parse.
 pub fn ours(cases: &[Case], capturing: Capturing) -> Option<Vec<Ours>> {
     let mut legacy_cache = LegacyCache::new();
     let mut obligations = Obligations::new();
@@ -86,7 +87,7 @@ pub fn ours(cases: &[Case], capturing: Capturing) -> Option<Vec<Ours>> {
     Some(found.into_iter().map(answer).collect())
 }
 
-/// Everything that is needed to ask again, on one line of JSON.
+/// Returns everything needed to reproduce the verdict, as one line of JSON.
 pub fn reproduction(case: &Case) -> String {
     let prevouts: Vec<_> =
         case.spent.iter().map(|o| serde_json::json!([o.value.0, to_hex(&o.script_pubkey)])).collect();
@@ -95,7 +96,7 @@ pub fn reproduction(case: &Case) -> String {
     serde_json::json!({ "name": case.name, "flags": flags, "tx": tx, "input": input, "prevouts": prevouts }).to_string()
 }
 
-/// The name of a verdict in Core's vectors.
+/// Returns the name of a verdict in Core's vectors.
 pub fn verdict_name(verdict: Verdict) -> &'static str {
     ScriptError::from_number(verdict).map_or("OK", ScriptError::short_name)
 }

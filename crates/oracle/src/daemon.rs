@@ -1,9 +1,10 @@
-//! Bitcoin Core's daemon on loopback, in a data folder of its own: blocks in, verdict and UTXO hash out.
+//! Runs Bitcoin Core's daemon on loopback in its own data directory: blocks in, verdict and UTXO hash out.
 //!
-//! Invariants: no peer and no listening P2P port; the data folder is new and goes with the daemon; dropped, the process
-//! is killed. The options given come after ours, so they win. Cost: about half a second to start, one RPC round trip a
-//! question. Must never be given a data folder that somebody uses. What Core's answers mean: this crate's README.
-#![expect(clippy::disallowed_methods, reason = "tests only: Core's own files, none of the node's")]
+//! Invariants: no peer and no listening P2P port; the data directory is new and is removed with the daemon; if this is
+//! dropped, the process is killed. The caller's options come after ours and override them. Cost: about half a second to
+//! start, one RPC round trip per call. Must never get a data directory that is in use. The README of this crate
+//! explains Core's answers.
+#![expect(clippy::disallowed_methods, reason = "tests only: these are Core's files, not the node's")]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -18,8 +19,8 @@ use crate::limits::{MAX_START_POLLS, MAX_START_TRIES, MAX_STOP_POLLS, POLL};
 use crate::rpc::{Client, HexCall, RpcError};
 use crate::{Unavailable, build};
 
-/// What every daemon here is started with. `-par=2` is one script thread beside the main one: scripts are then checked
-/// after everything else of the block, which is our order.
+/// The options of every daemon. `-par=2` is one script thread in addition to the main one: scripts are then checked
+/// after everything else in the block, which is our order.
 const OPTIONS: &[&str] = &[
     "-server=1",
     "-listen=0",
@@ -30,24 +31,24 @@ const OPTIONS: &[&str] = &[
     "-rpcbind=127.0.0.1",
     "-rpcallowip=127.0.0.1",
     "-rpcservertimeout=86400",
-    // One, so that no call waits 50 ms: see CONNECTIONS in rpc.rs.
+    // Only one, so that no call waits 50 ms: see CONNECTIONS in rpc.rs.
     "-rpcthreads=1",
     "-par=2",
     "-dbcache=256",
     "-assumevalid=0",
     "-persistmempool=0",
     "-printtoconsole=0",
-    // On regtest both are on, and the first walks the whole block index several times a block.
+    // Both are on by default on regtest, and the first walks the whole block index several times per block.
     "-checkblockindex=0",
     "-checkmempool=0",
-    // A rejected block is logged at error level and rate limited otherwise.
+    // Otherwise rejected blocks, which are logged at error level, would be rate limited.
     "-logratelimit=0",
 ];
-/// RPC_DESERIALIZATION_ERROR.
+/// `RPC_DESERIALIZATION_ERROR`.
 const CODE_DECODE: i64 = -22;
 const COINS_DIGITS: usize = 8;
 
-/// A running daemon. Dropped, it is killed and its data folder removed.
+/// A running daemon. Dropping it kills the process and removes the data directory.
 #[derive(Debug)]
 pub struct Daemon {
     process: Child,
@@ -56,41 +57,41 @@ pub struct Daemon {
     client: Client,
 }
 
-/// What `submitblock` says.
+/// The result of `submitblock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submission {
-    /// Valid, and the tip passed through it.
+    /// The block is valid, and the tip passed through it.
     Accepted,
     /// The block is stored already.
     Duplicate,
-    /// Stored, not connected: it does not extend the best chain (yet), or a block before it failed.
+    /// The block is stored but not connected: it does not extend the best chain (yet), or a block before it failed.
     Inconclusive,
-    /// Core's reject reason, `duplicate-invalid` among them.
+    /// Core's reject reason, which may be `duplicate-invalid`.
     Rejected(String),
-    /// The bytes are no block. (Bytes behind a block are ignored by Core here.)
+    /// The bytes are not a block. (Core ignores bytes after a block here.)
     Undecodable,
 }
 
-/// What `gettxoutsetinfo` says.
+/// The result of `gettxoutsetinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxOutSet {
     pub height: u64,
-    /// Hash as shown.
+    /// In RPC byte order.
     pub best_block: String,
     pub txouts: u64,
     /// In satoshi.
     pub total_amount: u64,
-    /// Of the type that was asked for, as shown; `None` for type `none`.
+    /// Hash of the requested type, in RPC byte order; `None` for type `none`.
     pub hash: Option<String>,
 }
 
 impl Daemon {
-    /// A regtest daemon, with these options more.
+    /// Starts a regtest daemon with additional options.
     pub fn start(options: &[&str]) -> Result<Self, Unavailable> {
         Self::start_on("regtest", options)
     }
 
-    /// A daemon for `main`, `test`, `testnet4`, `signet` or `regtest`. It has no peer, whatever the chain.
+    /// Starts a daemon for `main`, `test`, `testnet4`, `signet` or `regtest`. It has no peers on any chain.
     pub fn start_on(chain: &str, options: &[&str]) -> Result<Self, Unavailable> {
         let program = build::locate()?.bitcoind;
         let mut text = String::new();
@@ -129,7 +130,7 @@ impl Daemon {
             "test" => folder.join("testnet3"),
             other => folder.join(other),
         };
-        // From here on a failure drops the daemon: killed, folder removed.
+        // From here on, an error drops the daemon: it is killed and its folder removed.
         let mut daemon = Self { process, folder, chain_folder, client: Client::new(port, "") };
         for _ in 0..MAX_START_POLLS {
             std::thread::sleep(POLL);
@@ -139,7 +140,7 @@ impl Daemon {
             }
             let Ok(credentials) = fs::read_to_string(&cookie) else { continue };
             daemon.client = Client::new(port, credentials.trim());
-            // Until it is up it refuses the connection, or answers -28 "Loading...".
+            // Until it is ready, it refuses the connection or returns error -28 "Loading...".
             if daemon.call("getblockcount", &json!([])).is_ok() {
                 return Ok(daemon);
             }
@@ -147,50 +148,50 @@ impl Daemon {
         Err("it does not answer".into())
     }
 
-    /// Any RPC method; `params` is an array, or an object of named ones.
+    /// Calls any RPC method; `params` is an array, or an object with named arguments.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, RpcError> {
         self.client.call(method, params)
     }
 
-    /// Hands a block to Core. The errors are operating errors; the verdict is the [`Submission`].
+    /// Submits a block to Core. An error is an operating error; the verdict is the [`Submission`].
     pub fn submit_block(&mut self, block: &[u8]) -> Result<Submission, RpcError> {
         submission(self.client.call_hex(HexCall::SUBMIT_BLOCK, block))
     }
 
-    /// Asks about a block on top of the tip without storing it or its header. The proof of work is not looked at, and
-    /// unlike `submitblock` nothing is repaired (a coinbase without witness stays one).
+    /// Validates a block on top of the tip without storing it or its header. The proof of work is not checked, and
+    /// unlike `submitblock` this repairs nothing (a coinbase without witness stays without one).
     pub fn propose_block(&mut self, block: &[u8]) -> Result<Submission, RpcError> {
         submission(self.client.call_hex(HexCall::PROPOSE_BLOCK, block))
     }
 
-    /// [`Self::submit_block`] for many, in order, with few round trips.
+    /// [`Self::submit_block`] for many blocks, in order, with few round trips.
     pub fn submit_blocks(&mut self, blocks: &[impl AsRef<[u8]>]) -> Result<Vec<Submission>, RpcError> {
         let answers = self.client.call_hex_many(HexCall::SUBMIT_BLOCK, blocks)?;
         answers.into_iter().map(submission).collect()
     }
 
-    /// [`Self::propose_block`] for many, each on top of the same tip, with few round trips.
+    /// [`Self::propose_block`] for many blocks, each on top of the same tip, with few round trips.
     pub fn propose_blocks(&mut self, blocks: &[impl AsRef<[u8]>]) -> Result<Vec<Submission>, RpcError> {
         let answers = self.client.call_hex_many(HexCall::PROPOSE_BLOCK, blocks)?;
         answers.into_iter().map(submission).collect()
     }
 
-    /// The reason with which a block failed to connect, whenever that was: `submitblock` tells it only of the block in
-    /// hand. `hash` as shown. Reads the whole log.
+    /// Returns the reason why a block failed to connect at any time: `submitblock` reports it only for the submitted
+    /// block. `hash` is in RPC byte order. Reads the whole log.
     pub fn connect_failure(&self, hash: &str) -> std::io::Result<Option<String>> {
         let wanted = format!("ConnectBlock {hash} failed, ");
         let mut found = None;
         for line in BufReader::new(File::open(self.log())?).split(b'\n') {
             let line = line?;
             if let Some((_, reason)) = String::from_utf8_lossy(&line).split_once(&wanted) {
-                // state.ToString() is the reason, then ", " and a debug message where there is one.
+                // state.ToString() is the reason, then ", " and a debug message if there is one.
                 found = Some(reason.split(", ").next().unwrap_or(reason).to_owned());
             }
         }
         Ok(found)
     }
 
-    /// `hash_type` is `none`, `muhash` or `hash_serialized_3`.
+    /// Calls `gettxoutsetinfo`. `hash_type` is `none`, `muhash` or `hash_serialized_3`.
     pub fn txoutset(&mut self, hash_type: &str) -> Result<TxOutSet, RpcError> {
         let answer = self.call("gettxoutsetinfo", &json!([hash_type]))?;
         let form = || RpcError::Form(answer.to_string());
@@ -208,29 +209,29 @@ impl Daemon {
         })
     }
 
-    /// Hash of the tip, as shown.
+    /// Returns the hash of the tip, in RPC byte order.
     pub fn best_block_hash(&mut self) -> Result<String, RpcError> {
         let answer = self.call("getbestblockhash", &json!([]))?;
         answer.as_str().map(str::to_owned).ok_or_else(|| RpcError::Form(answer.to_string()))
     }
 
-    /// Height of the tip.
+    /// Returns the height of the tip.
     pub fn height(&mut self) -> Result<u64, RpcError> {
         let answer = self.call("getblockcount", &json!([]))?;
         answer.as_u64().ok_or_else(|| RpcError::Form(answer.to_string()))
     }
 
-    /// Sets the daemon's clock (Unix seconds); it then stands still. Regtest only. 0 lets it run again.
+    /// Sets the daemon's clock (Unix seconds), which then stands still. Regtest only. 0 lets it run again.
     pub fn set_mock_time(&mut self, seconds: u64) -> Result<(), RpcError> {
         self.call("setmocktime", &json!([seconds])).map(|_| ())
     }
 
-    /// The daemon's folder with `blocks/` and `debug.log`; it goes when the daemon is dropped.
+    /// The daemon's folder with `blocks/` and `debug.log`. It is removed when the daemon is dropped.
     pub fn chain_folder(&self) -> &Path {
         &self.chain_folder
     }
 
-    /// Stops the daemon in good order (everything flushed) and keeps its folder until the guard returned is dropped.
+    /// Stops the daemon cleanly (everything flushed) and keeps its folder until the returned guard is dropped.
     pub fn stop(mut self) -> Result<Stopped, RpcError> {
         self.call("stop", &json!([]))?;
         for _ in 0..MAX_STOP_POLLS {
@@ -246,7 +247,7 @@ impl Daemon {
         self.chain_folder.join("debug.log")
     }
 
-    /// The last bytes of the log, for a message about a surprise.
+    /// Returns the last bytes of the log, for a message about an unexpected result.
     pub fn log_tail(&self, bytes: u64) -> std::io::Result<String> {
         let mut file = File::open(self.log())?;
         let length = file.metadata()?.len();
@@ -265,7 +266,7 @@ impl Drop for Daemon {
     }
 }
 
-/// A daemon that has stopped; its folder is there until this is dropped.
+/// A stopped daemon. Its folder exists until this is dropped.
 #[derive(Debug)]
 pub struct Stopped(Daemon);
 
@@ -290,7 +291,7 @@ fn submission(answer: Result<Value, RpcError>) -> Result<Submission, RpcError> {
     }
 }
 
-/// Of `12.5` or `12.50000000`: 1,250,000,000. Also of `1e-8`, the shortest way to write one satoshi.
+/// Returns 1,250,000,000 for `12.5` or `12.50000000`. Also parses `1e-8`, the shortest form of one satoshi.
 fn satoshi(text: &str) -> Option<u64> {
     if let Some((digits, exponent)) = text.split_once("e-") {
         let shift = COINS_DIGITS.checked_sub(exponent.parse().ok()?)?;
@@ -303,7 +304,7 @@ fn satoshi(text: &str) -> Option<u64> {
     if whole.is_empty() { None } else { format!("{whole}{part}{zeros}").parse().ok() }
 }
 
-/// A folder that nobody else has.
+/// Creates a folder with an unused name.
 fn new_folder() -> std::io::Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     loop {

@@ -1,17 +1,17 @@
 // The judge: Bitcoin Core's own script and transaction code behind a pipe. Tests only.
 //
-// Reads requests from stdin and writes one answer for each, in order, to stdout; the byte format is described in
-// docs/formats/judge.md of the checkout (all integers little endian):
+// Reads requests from stdin and writes one answer for each, in order, to stdout. docs/formats/judge.md in the checkout
+// describes the byte format (all integers are little-endian):
 //
 //   frame    u32 length, then that many bytes
 //   request  u8 kind (1 info, 2 script, 3 spend, 4 tx, 5 sighash, 6 hash, 7 taproot sighash), then its body
 //   answer   u8 status (0 known, 1 undecodable, 2 refused), then the body, or a text up to the end of the frame
 //
 // Invariants: answers come in the order of the requests; foreign bytes that do not decode are status 1; a request that
-// Core would answer with a failed assertion (an illegal set of flags, a wrong number of prevouts, an input that is not
-// there) is status 2; the buffered answers are written before every read that could wait, so that requests can be
-// pipelined. Built by the crate against the static libraries of the same build as the daemon; no code of Core is
-// repeated here.
+// would make an assertion in Core fail (illegal flags, a wrong number of prevouts, an input index out of range) is
+// status 2; buffered answers are written before every read that could block, so that requests can be pipelined. The
+// crate builds this program against the static libraries of the same build as the daemon; no code of Core is copied
+// here.
 
 #include <coins.h>
 #include <consensus/tx_check.h>
@@ -42,7 +42,7 @@ const TranslateFn G_TRANSLATION_FUN{nullptr};
 namespace {
 
 constexpr uint32_t PROTOCOL_VERSION{1};
-//! Same number as MAX_FRAME_BYTES in limits.rs.
+//! Equal to MAX_FRAME_BYTES in limits.rs.
 constexpr size_t MAX_FRAME_BYTES{64 << 20};
 constexpr size_t READ_BYTES{1 << 18};
 constexpr size_t FLUSH_BYTES{1 << 16};
@@ -50,9 +50,9 @@ constexpr size_t FLUSH_BYTES{1 << 16};
 enum Kind : uint8_t { INFO = 1, SCRIPT = 2, SPEND = 3, TX = 4, SIGHASH = 5, HASH = 6, TAPROOT_SIGHASH = 7 };
 enum Status : uint8_t { KNOWN = 0, UNDECODABLE = 1, REFUSED = 2 };
 
-//! The transaction does not decode: an answer about foreign bytes.
+//! The transaction does not decode, which is an answer about foreign bytes.
 struct Undecodable : std::runtime_error { using std::runtime_error::runtime_error; };
-//! The request makes no sense: a mistake of the asker.
+//! The request is invalid: a mistake of the caller.
 struct Refused : std::runtime_error { using std::runtime_error::runtime_error; };
 
 struct ErrorName { ScriptError number; const char* name; };
@@ -101,13 +101,13 @@ void Flush()
     while (done < g_out.size()) {
         const ssize_t n{write(STDOUT_FILENO, g_out.data() + done, g_out.size() - done)};
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) _exit(3); // the asker went away
+        if (n <= 0) _exit(3); // the caller has gone
         done += size_t(n);
     }
     g_out.clear();
 }
 
-//! Makes n bytes available at g_in_begin; false at the end of the input.
+//! Makes n bytes available at g_in_begin. Returns false at the end of the input.
 bool Need(size_t n)
 {
     while (g_in.size() - g_in_begin < n) {
@@ -126,7 +126,7 @@ bool Need(size_t n)
     return true;
 }
 
-//! The body of one request, read from front to back.
+//! The unread rest of one request's body.
 class Body
 {
     std::span<const unsigned char> m_left;
@@ -239,7 +239,7 @@ void CheckIndex(uint32_t index, const CTransaction& tx)
     if (index >= tx.vin.size()) throw Refused("the transaction has no such input");
 }
 
-// ---- the questions ----
+// ---- the kinds of requests ----
 
 Answer Info(Body&)
 {
@@ -255,7 +255,7 @@ Answer Info(Body&)
     return answer;
 }
 
-//! As CScriptCheck::operator() does, without the signature cache.
+//! The same as CScriptCheck::operator(), without the signature cache.
 uint8_t VerifyInput(const CTransaction& tx, uint32_t index, const PrecomputedTransactionData& txdata, script_verify_flags flags)
 {
     const CTxOut& prevout{txdata.m_spent_outputs[index]};
@@ -290,7 +290,7 @@ Answer Spend(Body& body)
     return answer;
 }
 
-//! GetTransactionSigOpCost over the prevouts; their values do not matter to it, and -1 would mean "spent" to Core.
+//! GetTransactionSigOpCost over the prevouts. It ignores their values, and -1 would mean "spent" to Core.
 int64_t SigOpCost(const CTransaction& tx, std::vector<CTxOut>&& prevouts, script_verify_flags flags)
 {
     CCoinsViewCache coins{&CoinsViewEmpty::Get(), /*deterministic=*/true};
@@ -343,7 +343,7 @@ Answer Sha256d(Body& body)
     return Answer{KNOWN}.Raw(Hash(body.Bytes()));
 }
 
-//! SignatureHashSchnorr; the annex travels with its 0x50, and is hashed as VerifyWitnessProgram does.
+//! SignatureHashSchnorr. The annex includes its 0x50 and is hashed as in VerifyWitnessProgram.
 Answer TaprootSighash(Body& body)
 {
     const auto index{TakeIndex(body)};

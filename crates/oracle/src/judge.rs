@@ -1,8 +1,8 @@
-//! The judge process: typed questions in, Core's answers out.
+//! The judge process: typed requests in, Core's answers out.
 //!
-//! Invariants: answers are returned in the order of the questions; a batch is written by a second thread while the
-//! answers are read, so that no batch can block on a full pipe; after any error the judge is not asked again.
-//! Cost: a script without signatures takes a few microseconds, a signature about 30. Must never decide anything.
+//! Invariants: answers are returned in the order of the requests; a second thread writes a batch while the answers are
+//! read, so that no batch can block on a full pipe; after any error the judge is not used again. Cost: a script without
+//! signatures takes a few microseconds, a signature about 30. Must never decide anything.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
@@ -15,12 +15,12 @@ use crate::wire::{
 };
 use crate::{Unavailable, build};
 
-/// Version of the pipe's format, as `judge.cpp` has it.
+/// Version of the pipe's format, as in `judge.cpp`.
 const PROTOCOL_VERSION: u32 = 1;
-/// Bytes of requests that are collected before they are written.
+/// Number of bytes of requests that are collected before they are written.
 const WRITE_BYTES: usize = 1 << 16;
 
-/// A running judge. Dropped, it ends.
+/// A running judge. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Judge {
     process: Child,
@@ -30,7 +30,7 @@ pub struct Judge {
     info: Info,
 }
 
-/// What this source tree of Core calls its script flags and errors.
+/// The names of script flags and errors in this source tree of Core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     /// `SCRIPT_VERIFY_*` without the prefix -> bit number.
@@ -39,14 +39,14 @@ pub struct Info {
     pub errors: Vec<(String, String)>,
 }
 
-/// Operating errors of the judge. Never a verdict.
+/// An operating error of the judge. Never a verdict.
 #[derive(Debug)]
 pub enum JudgeError {
-    /// The request with this position is longer than [`MAX_FRAME_BYTES`].
+    /// The request at this index is longer than [`MAX_FRAME_BYTES`].
     TooLong { index: usize },
-    /// The judge ended (a failed assertion in Core?) with so many requests of this batch answered.
+    /// The judge exited (a failed assertion in Core?) after answering this number of requests of the batch.
     Died { answered: usize, error: std::io::Error },
-    /// An answer has no known form.
+    /// The answer is malformed.
     Form { answered: usize },
     /// An earlier call failed.
     Broken,
@@ -66,7 +66,7 @@ impl std::fmt::Display for JudgeError {
 impl std::error::Error for JudgeError {}
 
 impl Judge {
-    /// Starts the judge of the build in the cache; links it first when `judge.cpp` has changed since.
+    /// Starts the judge of the build in the cache, and links it first if `judge.cpp` has changed.
     pub fn start() -> Result<Self, Unavailable> {
         let program = build::locate()?.judge;
         let unable = |text: String| Unavailable::Start { program: program.clone(), text };
@@ -87,22 +87,23 @@ impl Judge {
         Ok(judge)
     }
 
-    /// The names and numbers of this source tree.
+    /// Returns the names and numbers of this source tree.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// Core's name of an error, `SCRIPT_ERR_` left out.
+    /// Returns Core's name of an error without `SCRIPT_ERR_`.
     pub fn error_name(&self, error: ScriptError) -> &str {
         self.info.errors.get(usize::from(error.0)).map_or("", |(name, _)| name)
     }
 
-    /// Core's words for an error, as in `block-script-verify-flag-failed (...)`.
+    /// Returns Core's description of an error, as in `block-script-verify-flag-failed (...)`.
     pub fn error_text(&self, error: ScriptError) -> &str {
         self.info.errors.get(usize::from(error.0)).map_or("", |(_, text)| text)
     }
 
-    /// The flag set of names such as `P2SH,WITNESS`; empty parts and `NONE` are no flag. `None` for an unknown name.
+    /// Returns the flag bits for names such as `P2SH,WITNESS`; empty parts and `NONE` are no flag. Returns `None` if a
+    /// name is unknown.
     pub fn flag_bits(&self, names: &str) -> Option<u32> {
         let parts = names.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "NONE");
         parts.into_iter().try_fold(0, |bits, name| self.info.flags.get(name).map(|bit| bits | 1 << bit))
@@ -113,7 +114,7 @@ impl Judge {
         self.ask(request)
     }
 
-    /// `VerifyScript` for each request, in order, without a round trip each.
+    /// `VerifyScript` for each request, in order, without a round trip for each.
     pub fn verify_many(&mut self, requests: &[ScriptRequest<'_>]) -> Result<Vec<Answer<ScriptError>>, JudgeError> {
         self.ask_many(requests)
     }
@@ -123,7 +124,7 @@ impl Judge {
         self.ask(request)
     }
 
-    /// Identifiers, sizes, sigops and `CheckTransaction`.
+    /// Returns identifiers, sizes, sigops and the result of `CheckTransaction`.
     pub fn tx(&mut self, request: &TxRequest<'_>) -> Result<Answer<TxReport>, JudgeError> {
         self.ask(request)
     }
@@ -133,7 +134,7 @@ impl Judge {
         self.ask(request)
     }
 
-    /// `SignatureHashSchnorr`; `None` where Core knows no digest (hash type not valid, SINGLE without an output).
+    /// `SignatureHashSchnorr`; `None` if Core defines no digest (invalid hash type, SINGLE without an output).
     pub fn taproot_sighash(
         &mut self,
         request: &TaprootSighashRequest<'_>,
@@ -141,12 +142,12 @@ impl Judge {
         self.ask(request)
     }
 
-    /// Double SHA-256 by Core.
+    /// Double SHA-256, computed by Core.
     pub fn sha256d(&mut self, bytes: &[u8]) -> Result<[u8; 32], JudgeError> {
         self.ask(&HashRequest(bytes))?.known().ok_or(JudgeError::Form { answered: 0 })
     }
 
-    /// One request of any kind.
+    /// Sends one request of any kind.
     pub fn ask<R: Request>(&mut self, request: &R) -> Result<Answer<R::Reply>, JudgeError> {
         if self.broken {
             return Err(JudgeError::Broken);
@@ -160,7 +161,7 @@ impl Judge {
         result
     }
 
-    /// Many requests of one kind. All or none of them are answered.
+    /// Sends many requests of one kind. Either all of them are answered, or the result is an error.
     pub fn ask_many<R: Request + Sync>(&mut self, requests: &[R]) -> Result<Vec<Answer<R::Reply>>, JudgeError> {
         if self.broken {
             return Err(JudgeError::Broken);
@@ -171,7 +172,7 @@ impl Judge {
             let writer = scope.spawn(|| {
                 let result = write_all(pipe.as_mut(), requests);
                 if result.is_err() {
-                    // Nothing more will come: the judge ends, and so does the reading below.
+                    // No more requests will come: the judge exits, and the reading below ends.
                     *pipe = None;
                 }
                 result
@@ -179,7 +180,8 @@ impl Judge {
             let read: Result<Vec<_>, _> = (0..requests.len()).map(|index| read_answer::<R>(answers, index)).collect();
             (writer.join().unwrap_or(Err(JudgeError::Broken)), read)
         });
-        // A request too long is the cause, the missing answers its consequence; a dead judge is best told by the reader.
+        // If a request was too long, that is the cause of the missing answers; if the judge died, the reader's error
+        // describes it best.
         if let Err(error @ JudgeError::TooLong { .. }) = written {
             return Err(error);
         }

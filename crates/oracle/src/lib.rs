@@ -1,14 +1,15 @@
 //! Bitcoin Core as the judge of everything that Lydian decides. Tests only: nothing that ships depends on this crate.
 //!
-//! Core's whole source comes with the crate `libbitcoinkernel-sys`. [`build`] compiles its daemon once, outside the
-//! checkout, and links one small program (`judge.cpp`) to the static libraries of that same build. Two doors lead to it:
+//! The crate `libbitcoinkernel-sys` contains Core's whole source. [`build`] compiles Core's daemon once, outside the
+//! checkout, and links one small program (`judge.cpp`) to the static libraries of that same build. There are two
+//! interfaces to it:
 //!
-//! * [`Judge`]: script, transaction, signature hash -> Core's own answer, over a pipe, tens of thousands a second;
+//! * [`Judge`]: script, transaction, signature hash -> Core's own answer, over a pipe, tens of thousands per second;
 //! * [`Daemon`]: block -> accepted, or Core's reject reason; UTXO hash of the chain so far; any RPC method.
 //!
-//! Invariants: every answer is computed by Core's code, nothing is decided here; the same source tree answers both
-//! doors. Cost: about nine minutes of CPU once, then 2 s when `judge.cpp` changed, then one process start.
-//! Must never: be a dependency of anything but tests and the lab, or open a port beyond loopback.
+//! Invariants: every answer is computed by Core's code, nothing is decided here; both interfaces use the same source
+//! tree. Cost: about nine minutes of CPU time once, then 2 s if `judge.cpp` changed, then one process start. Must
+//! never: be a dependency of anything but tests and the lab, or open a port beyond loopback.
 #![forbid(unsafe_code)]
 
 pub mod build;
@@ -32,14 +33,14 @@ pub use wire::{
     TxReport, TxRequest,
 };
 
-/// Why Core cannot be asked. Each message says what is missing and how to make it.
+/// Why Core is not available. Each message says what is missing and how to build it.
 #[derive(Debug)]
 pub enum Unavailable {
-    /// The daemon was never built here, or for another version or other options.
+    /// The daemon was never built here, or only in another version or with other options.
     NotBuilt { folder: PathBuf },
-    /// There is a build, but the judge could not be linked to it.
+    /// The daemon is built, but the judge could not be linked.
     Judge { text: String },
-    /// The program is there and does not start.
+    /// The program exists but does not start.
     Start { program: PathBuf, text: String },
 }
 
@@ -48,11 +49,11 @@ impl std::fmt::Display for Unavailable {
         match self {
             Self::NotBuilt { folder } => write!(
                 f,
-                "Bitcoin Core, the judge, is not built in {}; make it once with `make judge` (or `cargo run --release \
+                "Bitcoin Core, the judge, is not built in {}; build it once with `make judge` (or `cargo run --release \
                  -p lydian-oracle`), about 5 minutes on two cores",
                 folder.display()
             ),
-            Self::Judge { text } => write!(f, "the judge program cannot be built: {text}; `make judge` shows more"),
+            Self::Judge { text } => write!(f, "the judge program cannot be built: {text}; see `make judge`"),
             Self::Start { program, text } => write!(f, "{} does not start: {text}", program.display()),
         }
     }
@@ -60,17 +61,17 @@ impl std::fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// Name of the setting under which a missing judge fails a test instead of skipping it.
+/// Name of the setting that makes a test fail instead of being skipped if the judge is missing.
 pub const REQUIRE: &str = "LYDIAN_REQUIRE_JUDGE";
 
-/// For tests: the judge or the daemon when there is one; otherwise prints what is missing and how to make it, and
-/// returns `None`.
+/// For tests: returns the judge or the daemon if it is available; otherwise prints what is missing and how to build it,
+/// and returns `None`.
 ///
 /// # Panics
 ///
-/// When the setting [`REQUIRE`] is `1` and Core is not there.
-#[expect(clippy::print_stderr, reason = "a test that did not run has to say so")]
-#[expect(clippy::panic, reason = "the wanted way to fail a test; nothing but tests calls this")]
+/// If the setting [`REQUIRE`] is `1` and Core is not available.
+#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
+#[expect(clippy::panic, reason = "the intended way to fail a test; only tests call this")]
 pub fn or_skip<T>(test: &str, found: Result<T, Unavailable>) -> Option<T> {
     match found {
         Ok(found) => Some(found),

@@ -1,31 +1,32 @@
 //! The limits of this crate, each a named constant.
 //!
-//! Invariant: [`MAX_FRAME_BYTES`] is the number of the same name in `judge.cpp`; `tests/judge.rs` asks at the limit and
-//! one above. Must never hold anything computed at run time.
+//! Invariant: [`MAX_FRAME_BYTES`] equals the constant of the same name in `judge.cpp`; `tests/judge.rs` sends requests
+//! at the limit and one byte above. Must never contain anything computed at run time.
 
 use std::time::Duration;
 
-/// Bytes of one request or answer on the judge's pipe. A block's 4 MB of transactions with all prevouts fit many times.
+/// Size of one request or answer on the judge's pipe. The 4 MB of a block's transactions with all prevouts fit many
+/// times.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
-/// Bytes of the body of one RPC request; Core refuses more (`MAX_BODY_SIZE` in `httpserver.h`).
+/// Size of the body of one RPC request; Core refuses larger ones (`MAX_BODY_SIZE` in `httpserver.h`).
 pub const MAX_RPC_REQUEST_BYTES: usize = 32 << 20;
-/// Calls in one JSON-RPC batch.
+/// Number of calls in one JSON-RPC batch.
 pub const MAX_RPC_BATCH: usize = 256;
-/// Bytes of a JSON-RPC batch above which it gets no further call; one call may be longer.
+/// Size of a JSON-RPC batch above which no further call is added. A single call may be longer.
 pub const MAX_RPC_BATCH_BYTES: usize = 16 << 20;
-/// Bytes of the body of one RPC answer. `getblock` with all details of a full block stays below.
+/// Size of the body of one RPC response. `getblock` with all details of a full block is smaller.
 pub const MAX_RPC_ANSWER_BYTES: usize = 256 << 20;
-/// Bytes of one line of an HTTP head.
+/// Size of one line of an HTTP header.
 pub const MAX_HTTP_LINE_BYTES: usize = 8 << 10;
-/// Lines of an HTTP head.
+/// Number of lines of an HTTP header.
 pub const MAX_HTTP_LINES: usize = 64;
-/// How often a daemon is asked whether it is up, or gone.
+/// Interval at which a daemon is polled while it starts or stops.
 pub const POLL: Duration = Duration::from_millis(20);
-/// Polls until a starting daemon counts as broken (60 s).
+/// Number of polls after which a starting daemon counts as broken (60 s).
 pub const MAX_START_POLLS: usize = 3_000;
-/// Polls until a stopping daemon is killed (60 s).
+/// Number of polls after which a stopping daemon is killed (60 s).
 pub const MAX_STOP_POLLS: usize = 3_000;
-/// Starts with fresh ports, should another process take the port between choosing and binding it.
+/// Number of starts with fresh ports, in case another process takes the port between choosing and binding it.
 pub const MAX_START_TRIES: usize = 3;
-/// Lines of a failed build that are shown.
+/// Number of lines shown of a failed build.
 pub const MAX_SHOWN_LINES: usize = 30;

@@ -1,8 +1,8 @@
-//! JSON-RPC over kept HTTP connections on loopback, as much of it as Core's server speaks.
+//! JSON-RPC over persistent HTTP connections on loopback, limited to what Core's server uses.
 //!
-//! Input -> output: method and parameters -> the result, or Core's error code and words. Invariants: one request at a
-//! time; a failed connection is opened anew at the next call, and no call is ever repeated by itself. Cost: one write,
-//! one read. Must never talk to anything but loopback.
+//! Input -> output: method and parameters -> the result, or Core's error code and message. Invariants: one request at a
+//! time; a failed connection is opened again for the next call, and no call is ever repeated automatically. Cost: one
+//! write, one read. Must never connect to anything but loopback.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,15 +18,15 @@ use crate::limits::{
 /// Why a call has no result.
 #[derive(Debug)]
 pub enum RpcError {
-    /// The connection.
+    /// An error of the connection.
     Io(std::io::Error),
     /// Core's own error, e.g. -22 "Block decode failed".
     Core { code: i64, message: String },
-    /// An HTTP answer without JSON-RPC in it.
+    /// An HTTP response without JSON-RPC in it.
     Http { status: u16 },
-    /// An answer of an unexpected form.
+    /// A response of an unexpected form.
     Form(String),
-    /// A request or an answer longer than its limit.
+    /// A request or a response longer than its limit.
     TooLong(usize),
 }
 
@@ -59,13 +59,14 @@ pub(crate) struct Client {
     connections: VecDeque<BufReader<TcpStream>>,
 }
 
-/// Core's server sends an answer before it marks the connection as free. A request that comes in between waits for the
-/// next wake-up of its loop, up to 50 ms later (`m_req_busy`, `SELECT_TIMEOUT` in `httpserver.cpp`). With two connections
-/// in turn and one worker thread (`-rpcthreads=1`) the worker has freed the one when it serves the other.
+/// Core's server sends a response before it marks the connection as free. A request that arrives in between waits for
+/// the next wake-up of its loop, up to 50 ms later (`m_req_busy`, `SELECT_TIMEOUT` in `httpserver.cpp`). With two
+/// connections used in turn and one worker thread (`-rpcthreads=1`), the worker has freed one connection when it serves
+/// the other.
 const CONNECTIONS: usize = 2;
 
 impl Client {
-    /// `credentials` is `user:password`, as the cookie file has it.
+    /// `credentials` is `user:password`, as in the cookie file.
     pub(crate) fn new(port: u16, credentials: &str) -> Self {
         Self { port, authorization: base64(credentials.as_bytes()), connections: VecDeque::new() }
     }
@@ -75,14 +76,15 @@ impl Client {
         self.call_body(body.as_bytes())
     }
 
-    /// A call with bytes in hex somewhere in it: no JSON is built from megabytes of block.
+    /// A call with hex-encoded bytes: no JSON value is built from the megabytes of a block.
     pub(crate) fn call_hex(&mut self, form: HexCall, bytes: &[u8]) -> Result<Value, RpcError> {
         let mut body = Vec::new();
         form.push(bytes, &mut body);
         self.call_body(&body)
     }
 
-    /// The same for many, in order, as few JSON-RPC batches. The outer error ends it all; the inner ones are Core's.
+    /// The same for many calls, in order, in as few JSON-RPC batches as possible. The outer error ends everything; the
+    /// inner errors are Core's.
     pub(crate) fn call_hex_many(
         &mut self,
         form: HexCall,
@@ -148,7 +150,7 @@ impl Client {
     }
 }
 
-/// The result in an answer, or Core's error.
+/// Returns the result in a response, or Core's error.
 fn result(status: u16, mut answer: Value) -> Result<Value, RpcError> {
     match answer.get("error") {
         Some(Value::Null) => Ok(answer["result"].take()),
@@ -160,7 +162,7 @@ fn result(status: u16, mut answer: Value) -> Result<Value, RpcError> {
     }
 }
 
-/// The text of a call before and after its bytes in hex.
+/// The text of a call before and after its hex-encoded bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HexCall(&'static str, &'static str);
 
@@ -178,7 +180,7 @@ impl HexCall {
     }
 }
 
-/// Status, whether the connection stays open, body.
+/// Returns the status, whether the connection stays open, and the body.
 fn read_answer(from: &mut impl BufRead) -> Result<(u16, bool, Vec<u8>), RpcError> {
     let first = read_line(from)?;
     let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -263,7 +265,7 @@ mod tests {
         for text in ["", "HTTP/1.1", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\n\r\n", &long, &many, &huge] {
             assert!(read_answer(&mut text.as_bytes()).is_err(), "{text:.40}");
         }
-        // At the limits the same forms are read.
+        // At the limits, the same forms are accepted.
         let many = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 0\r\n\r\n", "a: b\r\n".repeat(MAX_HTTP_LINES - 2));
         assert!(read_answer(&mut many.as_bytes()).is_ok());
         let line = "x".repeat(MAX_HTTP_LINE_BYTES - 1);
@@ -275,7 +277,7 @@ mod tests {
         let mut client = Client::new(0, "");
         let error = client.call_body(&vec![b' '; MAX_RPC_REQUEST_BYTES + 1]).unwrap_err();
         assert!(matches!(error, RpcError::TooLong(_)));
-        // At the limit it is tried, and there is no server on port 0.
+        // At the limit the request is sent, and fails because there is no server on port 0.
         assert!(matches!(client.call_body(&vec![b' '; MAX_RPC_REQUEST_BYTES]), Err(RpcError::Io(_))));
     }
 }

@@ -1,14 +1,16 @@
-//! A folder for what a test writes. Input: a name. Output: a path where nothing is, of this process alone; what was written
-//! there is removed when the test ends well, and kept to look at when it fails.
+//! A folder for files that a test writes.
+//!
+//! Input: a name. Output: a path unique to this process that does not exist yet. Its content is removed if the test
+//! succeeds, and kept for inspection if it fails.
 
 use std::path::{Path, PathBuf};
 
-/// The folder. It is not made, only kept free: whoever writes makes it.
+/// The path of the folder. The folder is not created here; the test creates it.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Removes what an earlier process of the same number left there.
+    /// Removes what an earlier process with the same id left behind.
     pub fn new(name: &str) -> Scratch {
         let folder = std::env::temp_dir().join(format!("lydian-test-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);

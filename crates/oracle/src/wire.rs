@@ -1,41 +1,42 @@
-//! The requests and answers of the judge's pipe as bytes; the format is `docs/formats/judge.md`.
+//! Encodes the requests and decodes the answers of the judge's pipe; the format is `docs/formats/judge.md`.
 //!
-//! Input -> output: a typed request -> one frame; one frame -> its typed answer. Invariants: encoding never fails but for
-//! the frame limit; decoding is total. Cost: one copy of the bytes. Must never interpret a script or a transaction.
+//! Input -> output: a typed request -> one frame; one frame -> its typed answer. Invariants: encoding fails only
+//! because of the frame limit; decoding is total. Cost: one copy of the bytes. Must never interpret a script or a
+//! transaction.
 
 use crate::limits::MAX_FRAME_BYTES;
 
-/// A question to the judge and the form of its answer.
+/// A request to the judge and the form of its answer.
 pub trait Request {
-    /// What is answered when nothing is wrong with the question.
+    /// The answer to a valid request.
     type Reply;
     /// First byte of the request.
     const KIND: u8;
     /// Appends the body that follows the kind.
     fn body(&self, out: &mut Vec<u8>);
-    /// Reads the body of a known answer; `None` when it has another form.
+    /// Reads the body of a known answer; returns `None` if it is malformed.
     fn reply(body: &mut Body<'_>) -> Option<Self::Reply>;
 }
 
-/// What the judge says to one request.
+/// The judge's answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
     /// Core's answer.
     Known(T),
-    /// Core cannot decode the transaction; its exception's text, or that bytes follow the transaction.
+    /// Core cannot decode the transaction: the text of its exception, or that bytes follow the transaction.
     Undecodable(String),
-    /// The request makes no sense (illegal flags, no such input, wrong number of prevouts): a mistake of the asker.
+    /// The request is invalid (illegal flags, no such input, wrong number of prevouts): a mistake of the caller.
     Refused(String),
 }
 
 impl<T> Answer<T> {
-    /// The answer itself, unless there is none.
+    /// Returns the answer itself, or `None` if there is none.
     pub fn known(self) -> Option<T> {
         if let Self::Known(reply) = self { Some(reply) } else { None }
     }
 }
 
-/// Core's `ScriptError` by number; [`crate::Info`] has the names and texts.
+/// Core's `ScriptError` by number; [`crate::Info`] has the names and descriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScriptError(pub u8);
 
@@ -47,7 +48,8 @@ impl ScriptError {
 /// An output that is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prevout<'a> {
-    /// In satoshi. Not negative where a v0 signature is checked: on that Core's BIP-0143 checker asserts, and the judge ends.
+    /// In satoshi. Must not be negative if a v0 signature is checked: Core's BIP-0143 checker asserts that, and the
+    /// judge would exit.
     pub value: i64,
     pub script_pubkey: &'a [u8],
 }
@@ -64,7 +66,7 @@ pub struct ScriptRequest<'a> {
     pub prevouts: &'a [Prevout<'a>],
 }
 
-/// `VerifyScript` for every input; the transaction travels once.
+/// `VerifyScript` for every input. The transaction is sent once.
 #[derive(Clone, Copy, Debug)]
 pub struct SpendRequest<'a> {
     pub flags: u32,
@@ -72,7 +74,7 @@ pub struct SpendRequest<'a> {
     pub prevouts: &'a [Prevout<'a>],
 }
 
-/// What Core says about a transaction by itself, and its sigop cost when the prevouts are known.
+/// Core's context-free checks of a transaction, and its sigop cost if the prevouts are known.
 #[derive(Clone, Copy, Debug)]
 pub struct TxRequest<'a> {
     pub flags: u32,
@@ -83,7 +85,7 @@ pub struct TxRequest<'a> {
 /// The answer to a [`TxRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxReport {
-    /// In the order of the bytes as hashed, not as shown.
+    /// In hash byte order, not RPC byte order.
     pub txid: [u8; 32],
     pub wtxid: [u8; 32],
     /// Without witness.
@@ -91,13 +93,13 @@ pub struct TxReport {
     pub total_size: u32,
     /// `GetLegacySigOpCount`.
     pub legacy_sigops: u32,
-    /// `GetTransactionSigOpCost`; only with prevouts.
+    /// `GetTransactionSigOpCost`; only if the prevouts are known.
     pub sigop_cost: Option<i64>,
-    /// `CheckTransaction`'s reject reason, or that it found nothing.
+    /// `CheckTransaction`'s reject reason, or `None` if it is valid.
     pub reject_reason: Option<String>,
 }
 
-/// `SignatureHash` of Core: legacy or BIP-0143.
+/// Core's `SignatureHash`: legacy or BIP-0143.
 #[derive(Clone, Copy, Debug)]
 pub struct SighashRequest<'a> {
     pub index: u32,
@@ -109,14 +111,15 @@ pub struct SighashRequest<'a> {
     pub tx: &'a [u8],
 }
 
-/// `SignatureHashSchnorr` of Core: BIP-0341, and BIP-0342 with a leaf.
+/// Core's `SignatureHashSchnorr`: BIP-0341, and BIP-0342 with a leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct TaprootSighashRequest<'a> {
     pub index: u32,
     pub hash_type: u8,
-    /// With its `0x50`.
+    /// Including its `0x50`.
     pub annex: Option<&'a [u8]>,
-    /// Of a script path: the leaf's hash, and the position of the last OP_CODESEPARATOR executed (`u32::MAX`: none).
+    /// For a script path: the leaf hash, and the position of the last executed OP_CODESEPARATOR (`u32::MAX` if there is
+    /// none).
     pub leaf: Option<([u8; 32], u32)>,
     pub tx: &'a [u8],
     pub prevouts: &'a [Prevout<'a>],
@@ -199,7 +202,7 @@ impl Request for SighashRequest<'_> {
 }
 
 impl Request for TaprootSighashRequest<'_> {
-    /// `None`: the hash type is not valid, or SINGLE without an output.
+    /// `None` if the hash type is invalid, or for SINGLE without an output.
     type Reply = Option<[u8; 32]>;
     const KIND: u8 = 7;
     fn body(&self, out: &mut Vec<u8>) {
@@ -234,7 +237,7 @@ impl Request for HashRequest<'_> {
     }
 }
 
-/// Appends the frame of a request; `None` (and nothing appended) when it is longer than a frame may be.
+/// Appends the frame of a request. Returns `None` and appends nothing if it exceeds the frame limit.
 pub fn encode<R: Request>(request: &R, out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     out.extend([0; 4]);
@@ -253,7 +256,7 @@ pub fn encode<R: Request>(request: &R, out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Reads the payload of an answer; `None` when it has no known form.
+/// Decodes the payload of an answer; returns `None` if it is malformed.
 pub fn decode<R: Request>(payload: &[u8]) -> Option<Answer<R::Reply>> {
     let mut body = Body(payload);
     match body.byte()? {
@@ -267,7 +270,7 @@ pub fn decode<R: Request>(payload: &[u8]) -> Option<Answer<R::Reply>> {
     }
 }
 
-/// The rest of an answer, read from front to back.
+/// The unread rest of an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a>(pub(crate) &'a [u8]);
 
@@ -295,7 +298,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// A length that does not fit becomes the largest one: such a request is far above the frame limit and never sent.
+/// A length that does not fit becomes the maximum: such a request is far above the frame limit and is never sent.
 fn put_count(out: &mut Vec<u8>, count: usize) {
     out.extend(u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
 }

@@ -1,4 +1,4 @@
-//! The daemon's door: blocks made by hand, Core's verdicts on them, and how a reason is got for every rejection.
+//! The daemon interface: handmade blocks, Core's verdicts on them, and how to get a reason for every rejection.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "an integration test")]
 
@@ -9,7 +9,7 @@ use lydian_oracle::limits::{MAX_RPC_BATCH, MAX_RPC_BATCH_BYTES, MAX_RPC_REQUEST_
 use lydian_oracle::{Daemon, Judge, RpcError, ScriptError, Submission, Unavailable, or_skip};
 use serde_json::json;
 
-/// OP_TRUE's 50 coins as they stand in a coinbase: value, script length, script.
+/// An output of 50 coins to OP_TRUE as in a coinbase: value, script length, script.
 const PAYS_50: &str = "00f2052a010000000151";
 const PAYS_50_AND_1: &str = "01f2052a010000000151";
 
@@ -17,7 +17,7 @@ fn rejected(reason: &str) -> Submission {
     Submission::Rejected(reason.into())
 }
 
-/// The next block, valid and not submitted, paying to `descriptor`.
+/// Returns the next block, valid and not submitted, paying to `descriptor`.
 fn next(daemon: &mut Daemon, descriptor: &str) -> TestBlock {
     let made = daemon.call("generateblock", &json!([descriptor, [], false])).unwrap();
     TestBlock::of_one(&unhex(made["hex"].as_str().unwrap()))
@@ -95,7 +95,7 @@ fn submitblock_repairs_a_missing_coinbase_witness_and_a_proposal_does_not() {
     let Some((mut judge, mut daemon)) = both("daemon: repair", &[]) else { return };
     let mut block = next(&mut daemon, "raw(51)");
     let report = report(&mut judge, &block.txs[0]);
-    // Marker and flag, and one witness item of 32 bytes before the lock time, are what the total has more.
+    // The total additionally has marker and flag, and one witness item of 32 bytes before the lock time.
     assert_eq!(report.total_size - report.base_size, 2 + 1 + 1 + 32);
     let tx = &mut block.txs[0];
     let lock_time = tx.split_off(tx.len() - 4);
@@ -167,7 +167,7 @@ fn batches_keep_their_order_at_their_limits_and_above() {
             assert_eq!(answer, if accepted(i) { Submission::Accepted } else { rejected("bad-cb-amount") }, "{i}");
         }
     }
-    // Two of these (in hex, with bytes behind that Core ignores) are above the batch's bytes, so they travel alone.
+    // Two of these (in hex, with trailing bytes that Core ignores) exceed the size of a batch, so each is sent alone.
     let long = [&bad[..], &vec![0; MAX_RPC_BATCH_BYTES / 4]].concat();
     let answers = daemon.propose_blocks(&[&long, &long, &good]).unwrap();
     assert_eq!(answers, [rejected("bad-cb-amount"), rejected("bad-cb-amount"), Submission::Accepted]);

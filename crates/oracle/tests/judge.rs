@@ -1,4 +1,5 @@
-//! The judge's door: its numbering, its verdicts on known vectors, its answers to nonsense, and its pipe under load.
+//! The judge interface: its numbering, its verdicts on known vectors, its answers to invalid requests, and its pipe
+//! under load.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "an integration test")]
 
 mod common;
@@ -97,8 +98,8 @@ fn a_known_spend_and_its_mutants() {
     assert_eq!(ask("P2SH,WITNESS,CLEANSTACK", &tx, &[]), "CLEANSTACK");
 }
 
-/// Every P2PKH entry of tx_valid.json with one input is valid under all flags but the ones it names, and no longer
-/// when a bit of what it pays is turned.
+/// Every P2PKH entry of tx_valid.json with one input is valid under all flags except the ones it names, and invalid if
+/// a bit of its output value is flipped.
 #[test]
 fn p2pkh_of_tx_valid() {
     let Some(mut judge) = judge("judge: tx_valid") else { return };
@@ -202,7 +203,8 @@ fn a_transaction_by_itself() {
     assert_eq!((report.txid, report.total_size), (report.wtxid, report.base_size));
     assert_eq!((report.base_size, report.legacy_sigops, report.sigop_cost), (225, 1, None));
     assert_eq!(report.reject_reason, None);
-    // The cost with prevouts; one that Core's coin cache would not keep (OP_RETURN) and a value that means "spent".
+    // The cost with prevouts, including one that Core's coin cache would not keep (OP_RETURN) with a value that means
+    // "spent".
     let p2pkh = [Prevout { value: 5, script_pubkey: &script }];
     assert_eq!(ask(P2SH | WITNESS, &tx, Some(&p2pkh)).known().unwrap().sigop_cost, Some(4));
     let odd = [Prevout { value: -1, script_pubkey: &[0x6a, 0xac] }];
@@ -210,7 +212,7 @@ fn a_transaction_by_itself() {
     let p2wpkh = unhex(&format!("0014{}", &SCRIPT_PUBKEY[6..46]));
     let v0 = [Prevout { value: 5, script_pubkey: &p2wpkh }];
     assert_eq!(ask(P2SH | WITNESS, &tx, Some(&v0)).known().unwrap().sigop_cost, Some(5));
-    // CheckTransaction's reasons.
+    // A reject reason of CheckTransaction.
     let mut negative = tx.clone();
     negative[187..195].copy_from_slice(&(-1i64).to_le_bytes());
     let report = ask(0, &negative, None).known().unwrap();
@@ -223,7 +225,7 @@ fn nonsense_is_an_answer() {
     let (tx, script) = (unhex(TX), unhex(SCRIPT_PUBKEY));
     let prevout = Prevout { value: 0, script_pubkey: &script };
     let good = ScriptRequest { flags: P2SH, index: 0, tx: &tx, prevouts: &[prevout] };
-    // Every truncation, and a byte too many.
+    // Every truncation, and one byte too many.
     for length in 0..tx.len() {
         let request = ScriptRequest { tx: &tx[..length], ..good };
         assert!(matches!(judge.verify(&request).unwrap(), Answer::Undecodable(_)), "{length}");
@@ -231,7 +233,7 @@ fn nonsense_is_an_answer() {
     let more = [&tx[..], &[0]].concat();
     let answer = judge.verify(&ScriptRequest { tx: &more, ..good }).unwrap();
     assert_eq!(answer, Answer::Undecodable("bytes follow the transaction".into()));
-    // Counts far above what is there.
+    // A count far above what follows.
     let huge = unhex("01000000fe00000002");
     assert!(matches!(judge.verify(&ScriptRequest { tx: &huge, ..good }).unwrap(), Answer::Undecodable(_)));
     for request in [
@@ -248,11 +250,11 @@ fn nonsense_is_an_answer() {
     }
     let request = SighashRequest { index: 0, hash_type: 1, amount: 0, sigversion: 2, script_code: &[], tx: &tx };
     assert!(matches!(judge.sighash(&request).unwrap(), Answer::Refused(_)));
-    assert_eq!(judge.verify(&good).unwrap(), Answer::Known(ScriptError::OK), "it goes on after all that");
+    assert_eq!(judge.verify(&good).unwrap(), Answer::Known(ScriptError::OK), "the judge still works after all that");
 }
 
-/// Bytes of transaction and scriptPubKey turned at random, with witness and without, under random legal flags, through
-/// every kind of question that takes a transaction: an answer each time, no failed assertion of Core.
+/// Random changes of bytes of transaction and scriptPubKey, with witness and without, under random legal flags, for
+/// every kind of request with a transaction: each is answered, and no assertion in Core fails.
 #[test]
 fn mutants_never_end_the_judge() {
     let Some(mut judge) = judge("judge: mutants") else { return };
@@ -347,7 +349,7 @@ fn a_frame_at_its_limit_and_above() {
     assert!(matches!(judge.sha256d(b""), Err(JudgeError::Broken)), "answers may be on their way: never asked again");
 }
 
-/// Sends raw bytes to a fresh judge; what it writes, and its exit code.
+/// Sends raw bytes to a fresh judge. Returns its output and its exit code.
 fn raw(bytes: &[u8]) -> Option<(Vec<u8>, Option<i32>)> {
     let built = or_skip("judge: raw frames", build::locate())?;
     let mut process = Command::new(built.judge).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

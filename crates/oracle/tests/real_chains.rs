@@ -1,4 +1,5 @@
-//! The real runs from genesis, block by block to Core's daemon and to the plain validator: the same tips, the same coins.
+//! Submits the real runs from genesis, block by block, to Core's daemon and to the plain validator: same tips, same
+//! coins.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test file uses its part")]
@@ -44,7 +45,7 @@ fn real_chains_end_with_cores_coins() {
     }
 }
 
-/// Core's files: magic, length, block.
+/// Core's block files: magic, length, block.
 fn records(bytes: &[u8]) -> Vec<&[u8]> {
     let mut reader = Reader::new(bytes);
     let mut blocks = Vec::new();

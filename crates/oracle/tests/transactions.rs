@@ -1,6 +1,8 @@
-//! Random transactions, whole and damaged, before Core and before us: whether they parse, their ids, sizes, signature
-//! operations, and the reason `CheckTransaction` gives. `LYDIAN_SEED` sets the seed.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking and tells its counts")]
+//! Random transactions, intact and damaged, are given to Core and to us.
+//!
+//! Compared are whether they parse, their ids, sizes, signature operations, and the reject reason of
+//! `CheckTransaction`. `LYDIAN_SEED` sets the seed.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking and prints its counts")]
 
 use lydian_consensus::Coin;
 use lydian_consensus::coins::sigops_cost;
@@ -14,7 +16,7 @@ use std::collections::BTreeMap;
 
 const CASES: usize = 30_000;
 
-/// Operations that count, pushes of every form, some of them cut off, and noise.
+/// Returns sigops, pushes of every form, some of them truncated, and random bytes.
 fn script(random: &mut Random) -> Vec<u8> {
     let mut out = Vec::new();
     for _ in 0..random.below(20) {
@@ -88,7 +90,7 @@ fn transaction(random: &mut Random) -> MutTx {
     }
 }
 
-/// Changes bytes, mostly where counts and flags stand.
+/// Changes bytes, mostly at counts and flags.
 fn damage(random: &mut Random, raw: &mut Vec<u8>) {
     let head = raw.len().min(60);
     match random.below(5) {
@@ -122,7 +124,7 @@ fn compare(judge: &mut Judge, random: &mut Random, raw: &[u8], counts: &mut Coun
     let flags = random.pick(&[Flags::NONE, Flags::P2SH, Flags::P2SH.union(Flags::WITNESS)]);
     let parsed = Transaction::parse(raw);
     let input_count = parsed.as_ref().map_or(0, |tx| tx.view().input_count());
-    // The same outpoint has the same script, as in any set of coins.
+    // The same outpoint has the same script, as in any UTXO set.
     let mut known = BTreeMap::new();
     let mut script_of = |index: usize| {
         let outpoint = parsed.as_ref().unwrap().view().input(index).prevout;
@@ -175,6 +177,6 @@ fn random_transactions_before_core() {
     }
     eprintln!("seed {seed}: {CASES} transactions, {counts:?}");
     assert!(counts.undecodable > CASES / 10 && counts.accepted > CASES / 100, "{counts:?}");
-    // Every reason but bad-txns-oversize, which needs a megabyte.
+    // Every reason except bad-txns-oversize, which needs a megabyte.
     assert_eq!(counts.reasons.len(), 8, "{counts:?}");
 }

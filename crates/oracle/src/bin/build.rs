@@ -1,7 +1,7 @@
-//! `lydian-oracle-build`: makes Bitcoin Core's daemon and the judge available to the tests, once.
+//! `lydian-oracle-build`: builds Bitcoin Core's daemon and the judge for the tests, once.
 //!
-//! Input -> output: nothing -> the paths of the finished programs on stdout, progress on stderr, exit code 1 with one
-//! clear sentence when something is missing. Cost: see [`lydian_oracle::build`]. Must never touch the checkout.
+//! Input -> output: nothing -> the paths of the programs on stdout, progress on stderr, or exit code 1 with one clear
+//! sentence if something is missing. Cost: see [`lydian_oracle::build`]. Must never touch the checkout.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 

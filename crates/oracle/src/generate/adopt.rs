@@ -1,8 +1,8 @@
-//! Turns a spend of somebody else into a plan: its keys become ours, so that it can be signed again after a change.
+//! Turns a foreign spend into a plan: its keys are replaced with ours, so that it can be signed again after a change.
 //!
-//! Input: a case, such as a published vector. Output: a plan of the same form. What looks like a key, the hash of one, or a
-//! signature is replaced; the i-th signature is given the i-th key, as multisig has them. Must never be taken for the same
-//! spend: only its form is kept.
+//! Input: a case, such as a published vector. Output: a plan of the same form. Whatever looks like a key, the hash of a
+//! key, or a signature is replaced; the i-th signature gets the i-th key, as in multisig. Must never be treated as the
+//! same spend: only its form is kept.
 
 use super::keys::{KEY_COUNT, KeyForm, KeyPlan};
 use super::plan::{Case, Leaf, Plan, Wrap};
@@ -11,7 +11,7 @@ use super::token::{Token, parse};
 use lydian_hash::hash160;
 use lydian_script::{WitnessProgram, is_p2sh, witness_program};
 
-/// The plan of a case.
+/// Returns the plan of a case.
 pub fn adopt(case: &Case) -> Option<Plan> {
     let (input, spent) = (case.tx.inputs.get(case.index)?, case.spent.get(case.index)?);
     let mut args = parse(&input.script_sig);
@@ -71,7 +71,7 @@ fn adopt_witness(plan: &mut Plan, program: WitnessProgram<'_>, witness: &[Vec<u8
     plan.args = elements.iter().map(|element| Token::push(element)).collect();
 }
 
-/// Foreign keys by their bytes, in the order in which they were met; the number is ours.
+/// Foreign keys by their bytes, in order of appearance; the index determines our key.
 #[derive(Default)]
 struct Renaming {
     keys: Vec<Vec<u8>>,

@@ -1,9 +1,9 @@
-//! Flag sets: those of consensus by age, Core's policy, and any that Core's code may be called with.
+//! Random flag sets: those of consensus by age, Core's policy, and any other set that Core's code accepts.
 
 use super::random::Random;
 use lydian_script::Flags;
 
-/// The flags of blocks, one rule after the other.
+/// The flags of blocks, with one more rule at each step.
 const ERAS: [Flags; 8] = [
     Flags::NONE,
     Flags::P2SH,
@@ -12,11 +12,11 @@ const ERAS: [Flags; 8] = [
     Flags(Flags::P2SH.0 | Flags::DERSIG.0 | Flags::CHECKLOCKTIMEVERIFY.0 | Flags::CHECKSEQUENCEVERIFY.0),
     Flags(Flags::MANDATORY.0 & !Flags::TAPROOT.0),
     Flags::MANDATORY,
-    // What Core sets for nearly every block, whatever its age.
+    // The set that Core uses for nearly every block, whatever its age.
     Flags(Flags::P2SH.0 | Flags::WITNESS.0 | Flags::TAPROOT.0),
 ];
 
-/// A legal set: mostly one that decides something today.
+/// Returns a legal set, mostly one with effect today.
 pub fn random_flags(random: &mut Random) -> Flags {
     match random.below(10) {
         0..3 => Flags::MANDATORY,
@@ -31,13 +31,13 @@ pub fn random_flags(random: &mut Random) -> Flags {
     }
 }
 
-/// Each flag with this chance.
+/// Includes each flag with this probability.
 fn any(random: &mut Random, percent: usize) -> Flags {
     let chosen = Flags::ALL.iter().filter(|_| random.chance(percent));
     chosen.fold(Flags::NONE, |set, (_, flag)| set | *flag)
 }
 
-/// Core's rule of legal sets, kept by adding or by leaving out.
+/// Makes a set legal by Core's rule, either by adding or by removing flags.
 pub(super) fn legal(mut flags: Flags, random: &mut Random) -> Flags {
     if random.chance(70) {
         if flags.contains(Flags::CLEANSTACK) {

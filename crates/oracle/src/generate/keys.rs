@@ -1,36 +1,37 @@
-//! The keys of generated spends and the ways in which scripts write them, right and wrong.
+//! The keys of generated spends and their encodings in scripts, valid and invalid.
 //!
-//! Input: a key's number and a form. Output: its bytes. The secrets follow from their numbers; they are never money.
+//! Input: a key's number and a form. Output: its bytes. The secret keys are derived from their numbers; they must never
+//! hold money.
 
 use std::sync::LazyLock;
 
 use lydian_hash::{hash160, sha256};
 use secp256k1::{Keypair, SecretKey};
 
-/// So many keys there are: more than a multisig takes.
+/// Number of keys: more than a multisig can have.
 pub(super) const KEY_COUNT: u8 = 24;
 
-/// How a key stands in a script.
+/// The encoding of a key in a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
     Compressed,
     Uncompressed,
     /// 0x06 or 0x07 before x and y.
     Hybrid,
-    /// The hybrid prefix of the other y: no key for libsecp256k1.
+    /// The hybrid prefix for the other y: libsecp256k1 does not accept it.
     HybridWrong,
     /// BIP-0340.
     XOnly,
-    /// A prefix that no key has.
+    /// An invalid prefix.
     BadPrefix,
     /// 33 bytes whose x is not on the curve.
     OffCurve,
-    /// A byte less than its prefix asks for.
+    /// One byte less than the prefix requires.
     Short,
-    /// A byte more.
+    /// One byte more.
     Long,
     Empty,
-    /// One byte: an unknown key type of tapscript.
+    /// One byte: an unknown key type in tapscript.
     OneByte,
 }
 
@@ -50,7 +51,7 @@ impl KeyForm {
     ];
 }
 
-/// A key as a script writes it.
+/// A key and its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyPlan {
     /// Its number; taken modulo [`KEY_COUNT`].
@@ -102,7 +103,7 @@ impl KeyPlan {
     }
 }
 
-/// The key of this number, modulo [`KEY_COUNT`].
+/// Returns the key with this number, modulo [`KEY_COUNT`].
 pub(super) fn keypair(key: u8) -> &'static Keypair {
     static KEYS: LazyLock<Vec<Keypair>> = LazyLock::new(|| {
         let secrets = (0_u16..).filter_map(|i| SecretKey::from_secret_bytes(sha256(&i.to_le_bytes())).ok());

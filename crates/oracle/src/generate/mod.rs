@@ -1,9 +1,10 @@
-//! Makes spends to be judged: of every template, of published vectors, changed in any way, signed again or not.
+//! Generates spends for the judge: from every template and from published vectors, with random changes, signed again or
+//! not.
 //!
-//! Input: a [`Random`] of a seed or of a fuzzer's bytes. Output: [`Case`]s, each of which the judge can be asked. Beside the
-//! scripts, keys and signatures of this folder stand only the crates under test. Invariants: the same choices give the same
-//! case; flags are legal; a case's transaction parses. Cost: 20 to 100 us a case, most of it signatures. Must never say what
-//! is valid: whoever generates does not judge.
+//! Input: a [`Random`] from a seed or from a fuzzer's bytes. Output: [`Case`]s, each of which the judge can verify.
+//! Apart from the scripts, keys and signatures of this folder, only the crates under test are used. Invariants: the
+//! same choices give the same case; flags are legal; a case's transaction parses. Cost: 20 to 100 us per case, mostly
+//! for signatures. Must never state which cases are valid: the generator does not judge.
 
 mod adopt;
 mod flags;
@@ -26,7 +27,7 @@ pub use shrink::shrink;
 pub use templates::{TEMPLATES, random_plan};
 pub use token::{PushBy, Token, encode, parse};
 
-/// A case made from choices alone or, where there are some, from one of `seeds`.
+/// Returns a case made from choices alone or, if there are any `seeds`, from one of them.
 pub fn random_case(random: &mut Random, seeds: &[Case]) -> Case {
     if seeds.is_empty() || random.chance(65) {
         let plan = random_plan(random);
@@ -48,7 +49,7 @@ pub fn random_case(random: &mut Random, seeds: &[Case]) -> Case {
     case
 }
 
-/// None to a few changes; half of the changed plans are signed before them, half after.
+/// Applies zero or more changes. Half of the changed plans are signed before the changes, half after.
 fn finish(random: &mut Random, mut plan: Plan) -> Case {
     let changes = random.pick(&[0, 1, 1, 1, 2, 4]);
     if changes > 0 && random.chance(50) {

@@ -1,7 +1,7 @@
-//! Changes of spends: of a plan, which is then signed again or not, and of a case's bytes, which are not.
+//! Changes of spends: of a plan, which is then signed again or not, and of a case's bytes, which are not signed again.
 //!
-//! Input: choices and a spend. Output: the spend with one thing changed; flags stay legal, and the transaction keeps its
-//! input under test and one spent output for each input. Must never make a request that the judge refuses.
+//! Input: choices and a spend. Output: the spend with one thing changed; flags stay legal, and the transaction keeps
+//! its input under test and one spent output for each input. Must never make a request that the judge refuses.
 
 use super::flags::{legal, random_flags};
 use super::keys::{KEY_COUNT, KeyForm, KeyPlan};
@@ -15,7 +15,7 @@ use lydian_primitives::{Amount, OutPoint, Txid};
 use lydian_script::Flags;
 use lydian_script::opcodes::*;
 
-/// Inputs or outputs of a mutant at most.
+/// Maximum number of inputs or outputs of a mutant.
 const ENTRIES_MAX: usize = 8;
 
 /// Changes one thing of a plan.
@@ -31,7 +31,7 @@ pub fn mutate_plan(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-/// Changes one thing of a case, below the level of what is signed.
+/// Changes one thing of a case without signing again.
 pub fn mutate_case(random: &mut Random, case: &mut Case) {
     let Some(input) = case.tx.inputs.get_mut(case.index) else { return };
     match random.below(12) {
@@ -53,7 +53,7 @@ pub fn mutate_case(random: &mut Random, case: &mut Case) {
     }
 }
 
-/// One flag more or less, or another set.
+/// Adds or removes one flag, or returns another set.
 fn mutate_flags(random: &mut Random, flags: Flags) -> Flags {
     if random.chance(30) {
         return random_flags(random);
@@ -62,7 +62,7 @@ fn mutate_flags(random: &mut Random, flags: Flags) -> Flags {
     legal(Flags(flags.0 ^ flag.0), random)
 }
 
-/// Inserts, deletes, replaces, doubles, moves or re-encodes one operation or element.
+/// Inserts, removes, replaces, duplicates, moves or re-encodes one operation or element.
 fn mutate_tokens(random: &mut Random, tokens: &mut Vec<Token>) {
     let at = random.below(tokens.len());
     let behind = random.below(tokens.len() + 1);
@@ -103,7 +103,7 @@ fn mutate_token(random: &mut Random, token: &mut Token) {
     }
 }
 
-/// An opcode that means nearly the same, or any.
+/// Returns an opcode with a similar meaning, or any opcode.
 fn related(random: &mut Random, opcode: u8) -> u8 {
     const FAMILIES: [&[u8]; 7] = [
         &[OP_CHECKSIG, OP_CHECKSIGVERIFY, OP_CHECKSIGADD, OP_CHECKMULTISIG, OP_CHECKMULTISIGVERIFY],
@@ -154,7 +154,7 @@ fn mutate_signature(random: &mut Random, plan: &mut SigPlan) {
     }
 }
 
-/// One key or signature of the plan, wherever it stands.
+/// Changes one key or signature of the plan, wherever it is.
 fn mutate_signatures(random: &mut Random, plan: &mut Plan) {
     let is_one = |token: &&mut Token| matches!(token, Token::Key(_) | Token::KeyHash(_) | Token::Signature(_));
     let mut found: Vec<_> = plan.args.iter_mut().chain(&mut plan.script).filter(is_one).collect();
@@ -164,7 +164,7 @@ fn mutate_signatures(random: &mut Random, plan: &mut Plan) {
     }
 }
 
-/// Another kind of output for the same script; or another place of the leaf.
+/// Chooses another kind of output for the same script, or changes the leaf's position.
 fn mutate_wrap(random: &mut Random, plan: &mut Plan) {
     match &mut plan.wrap {
         Wrap::TaprootKey { internal, root } if random.chance(60) => {
@@ -189,7 +189,7 @@ fn mutate_wrap(random: &mut Random, plan: &mut Plan) {
     }
     let is_taproot = matches!(plan.wrap, Wrap::TaprootLeaf(_));
     if random.chance(70) {
-        // Keys as the new rules write them.
+        // Encode the keys as the new rules require.
         for token in plan.script.iter_mut().chain(&mut plan.args) {
             match token {
                 Token::Key(key) if is_taproot => key.form = KeyForm::XOnly,
@@ -221,7 +221,7 @@ fn mutate_transaction(random: &mut Random, tx: &mut MutTx, spent: &mut Vec<MutOu
             tx.outputs[output].value = Amount(amount(random));
         }
         10 if tx.inputs.len() < ENTRIES_MAX => {
-            // Behind the others, so that the input under test keeps its place.
+            // Appended, so that the input under test keeps its index.
             let prevout = OutPoint { txid: Txid(random.hash()), vout: random.u32() };
             tx.inputs.push(MutInput {
                 prevout,
@@ -254,7 +254,7 @@ fn mutate_witness(random: &mut Random, witness: &mut Vec<Vec<u8>>) {
         2 => witness.swap(at, other),
         3 => witness.clear(),
         4 => {
-            // A control block a node or a byte longer or shorter; the last element in any other spend.
+            // Makes a control block longer or shorter by a node or a byte; in other spends, the last element.
             let last = witness.len() - 1;
             let size = witness[last].len();
             let changed = random.pick(&[size + 32, size.saturating_sub(32), size + 1, size.saturating_sub(1)]);

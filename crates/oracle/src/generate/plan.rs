@@ -1,9 +1,9 @@
-//! A spend as it is meant: which script, behind which kind of output, with which arguments. Building it makes the keys,
-//! the commitments and the signatures, so that a changed plan is a valid spend again where it can be.
+//! A planned spend: its script, the kind of output, and the arguments. Building it makes the keys, the commitments and
+//! the signatures, so that a changed plan is a valid spend again if that is possible.
 //!
 //! Input: a [`Plan`]. Output: a [`Case`]: transaction, spent outputs, input, flags. Invariant: signatures commit to the
-//! transaction as built. The digests come from the crate under test: a wrong one shows as Core's refusal of a spend that we
-//! accept. Cost: a signature about 30 us.
+//! transaction as built. The digests come from the crate under test: a wrong one shows up as a spend that we accept and
+//! Core refuses. Cost: about 30 us per signature.
 
 use super::keys::{KeyPlan, keypair};
 use super::signature::{SigPlan, ecdsa_signature, schnorr_signature};
@@ -20,7 +20,7 @@ use secp256k1::{Keypair, Parity, Scalar, XOnlyPublicKey};
 /// One input to be verified, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Where it comes from, for the counts.
+    /// The origin of the case, for the counts.
     pub name: &'static str,
     pub tx: MutTx,
     pub spent: Vec<MutOutput>,
@@ -32,9 +32,9 @@ pub struct Case {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub name: &'static str,
-    /// The script that decides: of the output, or of what the output commits to.
+    /// The script that decides: that of the output, or the one that the output commits to.
     pub script: Vec<Token>,
-    /// What it is given, deepest first.
+    /// The arguments of the script, deepest first.
     pub args: Vec<Token>,
     pub wrap: Wrap,
     pub annex: Option<Vec<u8>>,
@@ -45,7 +45,7 @@ pub struct Plan {
     pub flags: Flags,
 }
 
-/// How an output holds its script.
+/// How an output commits to its script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrap {
     Bare,
@@ -55,13 +55,13 @@ pub enum Wrap {
     /// The script is that of P2PKH.
     P2wpkh,
     P2shP2wpkh,
-    /// Key path: this internal key, and the merkle root of scripts if there are some.
+    /// Key path: the number of the internal key, and the merkle root of the script tree if there is one.
     TaprootKey {
         internal: u8,
         root: Option<[u8; 32]>,
     },
     TaprootLeaf(Leaf),
-    /// Any program, the arguments as its witness; inside P2SH if so.
+    /// Any witness program, with the arguments as its witness; nested in P2SH if `is_p2sh` is set.
     Program {
         version: u8,
         program: Vec<u8>,
@@ -69,7 +69,7 @@ pub enum Wrap {
     },
 }
 
-/// A leaf of a script tree and its way to the root.
+/// A leaf of a script tree and its path to the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
     pub internal: u8,
@@ -77,7 +77,7 @@ pub struct Leaf {
     pub path: Vec<[u8; 32]>,
 }
 
-/// The rules that signatures are made for.
+/// The rules for making signatures.
 enum Signing<'p> {
     Base,
     WitnessV0,
@@ -86,23 +86,23 @@ enum Signing<'p> {
 }
 
 impl Plan {
-    /// The spend as bytes.
+    /// Returns the spend as bytes.
     pub fn build(&self) -> Case {
         self.build_signed().0
     }
 
-    /// The same plan with the signatures that it has now, as bytes: what is changed in it later is not signed.
+    /// Returns the same plan with its current signatures as bytes, so that later changes are not signed.
     pub fn frozen(&self) -> Plan {
         let (_, script, args) = self.build_signed();
         Plan { script, args, ..self.clone() }
     }
 
-    /// The spend, and the tokens with signatures made.
+    /// Returns the spend, and its tokens with the signatures made.
     fn build_signed(&self) -> (Case, Vec<Token>, Vec<Token>) {
         let (mut tx, mut spent) = (self.tx.clone(), self.spent.clone());
         tx.inputs.iter_mut().for_each(|input| input.script_sig.truncate(10_000));
         let base_signer = self.signer(&tx, &spent);
-        // Signatures inside the script itself sign the script without them (FindAndDelete).
+        // A signature inside the script itself signs the script without that signature (FindAndDelete).
         let script = base_signer.resolve(&self.script, &self.script, &Signing::Base);
         let script_bytes = encode(&script);
         let tweaked;
@@ -159,7 +159,7 @@ impl Plan {
         (case, script, args)
     }
 
-    /// What a P2WPKH program commits to: the first key hash of the script.
+    /// Returns the hash in a P2WPKH program: the first key hash of the script.
     fn key_hash(&self) -> [u8; 20] {
         let of_token = |token: &Token| match token {
             Token::KeyHash(key) => Some(key.hash()),
@@ -170,7 +170,7 @@ impl Plan {
     }
 
     fn signer(&self, tx: &MutTx, spent: &[MutOutput]) -> Signer {
-        // The witness is no part of what is signed, and without it the transaction always parses.
+        // The witness is not signed, and without it the transaction always parses.
         let parsed = Transaction::parse(tx.encode_stripped()).ok();
         let annex_hash = self.annex.as_deref().map(compute_annex_hash);
         Signer { tx: parsed, spent: spent.to_vec(), index: self.index, annex_hash }
@@ -178,7 +178,7 @@ impl Plan {
 }
 
 impl Leaf {
-    /// The output key, and the control block that leads to it.
+    /// Returns the output key and the control block of the leaf.
     fn control(&self, leaf_hash: &[u8; 32]) -> ([u8; 32], Vec<u8>) {
         let mut control = vec![self.version & 0xfe];
         control.extend(KeyPlan::x_only(self.internal).bytes());
@@ -190,7 +190,7 @@ impl Leaf {
     }
 }
 
-/// Output key, whether its y is odd, and the tweak.
+/// Returns the output key, whether its y is odd, and the tweak.
 fn tweak(internal: u8, root: &[u8]) -> ([u8; 32], bool, Scalar) {
     let (key, _) = XOnlyPublicKey::from_keypair(keypair(internal));
     let tweak = Scalar::from_be_bytes(TAP_TWEAK.hash(&[&key.to_byte_array(), root])).unwrap_or(Scalar::ONE);
@@ -210,7 +210,7 @@ struct Signer {
 }
 
 impl Signer {
-    /// `tokens` with each signature made over `script`.
+    /// Returns `tokens` with each signature made over `script`.
     fn resolve(&self, tokens: &[Token], script: &[Token], signing: &Signing<'_>) -> Vec<Token> {
         if !tokens.iter().any(|token| matches!(token, Token::Signature(_))) {
             return tokens.to_vec();

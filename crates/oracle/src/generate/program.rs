@@ -1,7 +1,8 @@
-//! Random programs that stay alive for long: each operation is chosen among those whose operands are there.
+//! Random programs that run for long: each operation is chosen among those whose operands are available.
 //!
-//! Input: choices. Output: a script with its arguments. Invariant: the model follows the stack's height and which elements
-//! are small numbers; where it is wrong the script just fails earlier. Must never decide what a script means: the judge does.
+//! Input: choices. Output: a script with its arguments. Invariant: the model tracks the height of the stack and which
+//! elements are small numbers; if it is wrong, the script merely fails earlier. Must never decide what a script means:
+//! the judge does.
 
 use super::keys::{KEY_COUNT, KeyForm, KeyPlan};
 use super::plan::{Plan, Wrap};
@@ -11,7 +12,7 @@ use super::templates::{annex, any_wrap, schnorr, signature};
 use super::token::{PushBy, Token};
 use lydian_script::opcodes::*;
 
-/// What the model knows of an element.
+/// What the model knows about an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     Known(i64),
@@ -20,7 +21,7 @@ enum Slot {
     Bytes,
 }
 
-/// A script being made, and the stack as it will be.
+/// A script under construction, and the stack at its end.
 struct Model<'r> {
     random: &'r mut Random,
     stack: Vec<Slot>,
@@ -61,7 +62,7 @@ impl Model<'_> {
         self.stack.push(Slot::Known(value));
     }
 
-    /// Takes `count` elements and leaves `slots`.
+    /// Removes `count` elements and adds `slots`.
     fn effect(&mut self, count: usize, slots: &[Slot]) {
         self.stack.truncate(self.stack.len().saturating_sub(count));
         self.stack.extend_from_slice(slots);
@@ -75,7 +76,7 @@ impl Model<'_> {
         (0..count).all(|depth| matches!(self.slot(depth), Some(Slot::Known(_) | Slot::Number)))
     }
 
-    /// Something to push.
+    /// Returns a constant to push.
     fn constant(&mut self) -> (Token, Slot) {
         match self.random.below(10) {
             0..5 => {
@@ -103,7 +104,7 @@ impl Model<'_> {
         if self.is_tapscript { KeyForm::XOnly } else { KeyForm::Compressed }
     }
 
-    /// One operation, or a few that belong together.
+    /// Adds one operation, or several that belong together.
     fn step(&mut self) {
         match self.random.below(40) {
             0..8 => {
@@ -131,7 +132,7 @@ impl Model<'_> {
         }
     }
 
-    /// Moves and copies.
+    /// Moves or copies elements.
     fn shuffle(&mut self) {
         let known = |depth: usize| self.slot(depth).unwrap_or(Slot::Bytes);
         let (a, b, c, d) = (known(0), known(1), known(2), known(3));
@@ -265,7 +266,7 @@ impl Model<'_> {
         }
     }
 
-    /// `c IF .. ELSE .. ENDIF`: the branch that is taken goes on with the model, the other holds anything.
+    /// `c IF .. ELSE .. ENDIF`: the model continues in the branch that is taken; the other branch contains anything.
     fn condition(&mut self) {
         if self.depth > 4 {
             return;
@@ -295,7 +296,7 @@ impl Model<'_> {
         self.depth -= 1;
     }
 
-    /// What is not executed: anything but what fails or counts even there; rarely that as well.
+    /// Code that is not executed. It usually avoids operations that fail or count even there.
     fn dead_code(&mut self) {
         for _ in 0..self.random.below(5) {
             let opcode = self.random.byte();
@@ -315,7 +316,7 @@ impl Model<'_> {
         let Token::Signature(made) = made else { return };
         let is_empty = self.random.chance(15);
         let token = |made| if is_empty { Token::Op(OP_0) } else { Token::Signature(made) };
-        // Inside a script only FindAndDelete makes such a signature valid; in tapscript an empty one goes on.
+        // In a script only FindAndDelete makes such a signature valid; in tapscript an empty one does not abort.
         let made = token(SigPlan { separators: self.separators, ..made });
         let key = Token::Key(KeyPlan { key, form: self.key_form() });
         match self.random.below(4) {
@@ -341,7 +342,7 @@ impl Model<'_> {
         }
     }
 
-    /// Mostly one true element at the end.
+    /// Mostly leaves one true element.
     fn finish(&mut self) {
         if self.random.chance(60) {
             while self.stack.len() > 1 {

@@ -1,8 +1,8 @@
-//! Choices of the generator: from a seed, or from the bytes that a fuzzer brings.
+//! Choices of the generator, from a seed or from a fuzzer's bytes.
 //!
-//! Input: a seed and a label, or bytes. Output: numbers below a bound, shares, bytes. Invariants: the same input gives the
-//! same choices on every machine; bytes that run out are continued by a fixed stream, so that every loop ends. Must never
-//! read the machine's entropy.
+//! Input: a seed and a label, or bytes. Output: numbers below a bound, chances, bytes. Invariants: the same input gives
+//! the same choices on every machine; when the bytes run out, a fixed stream continues them, so that every loop ends.
+//! Must never use the machine's entropy.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -14,18 +14,18 @@ pub struct Random(Source);
 #[derive(Clone, Debug)]
 enum Source {
     Seeded(Box<ChaCha8Rng>),
-    /// What is left, and what follows when nothing is left.
+    /// The unread bytes, and the stream that follows them.
     Bytes(Vec<u8>, Box<ChaCha8Rng>),
 }
 
 impl Random {
-    /// The stream of this seed and label.
+    /// Returns the stream of this seed and label.
     pub fn new(seed: u64, label: &str) -> Self {
         let bytes = [b"lydian-oracle", &seed.to_le_bytes()[..], label.as_bytes()].concat();
         Self(Source::Seeded(Box::new(ChaCha8Rng::from_seed(lydian_hash::sha256(&bytes)))))
     }
 
-    /// Choices made by bytes, first to last.
+    /// Returns a stream of the choices that these bytes make, in order.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut left = bytes.to_vec();
         left.reverse();
@@ -50,9 +50,9 @@ impl Random {
         }
     }
 
-    /// A number below `bound`; 0 if `bound` is 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        // A fuzzer's byte makes one choice where it can.
+        // One byte of the fuzzer makes one choice if possible.
         if bound <= 256 {
             return usize::from(self.byte()) * bound / 256;
         }
@@ -60,12 +60,12 @@ impl Random {
         usize::try_from(product >> 64).unwrap_or_default()
     }
 
-    /// True so many times of a hundred.
+    /// Returns true in this percentage of calls.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `items`, which must not be empty.
+    /// Returns one of `items`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }
@@ -85,7 +85,7 @@ impl Random {
         hash
     }
 
-    /// A number near the edges that scripts and transactions know, or any.
+    /// Returns a number near the limits in scripts and transactions, or any number.
     pub fn edge_u32(&mut self) -> u32 {
         const EDGES: [u32; 18] = [
             0,
@@ -126,6 +126,6 @@ mod tests {
         assert_ne!(Random::new(7, "a").hash(), Random::new(7, "b").hash());
         assert_eq!(Random::from_bytes(&[1, 2, 3]).bytes(3), [1, 2, 3]);
         let mut random = Random::from_bytes(&[]);
-        assert!((0..1000).any(|_| random.chance(50)) && (0..1000).any(|_| !random.chance(50)), "goes on without bytes");
+        assert!((0..1000).any(|_| random.chance(50)) && (0..1000).any(|_| !random.chance(50)), "works without bytes");
     }
 }

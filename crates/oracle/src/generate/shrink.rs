@@ -1,13 +1,14 @@
-//! Makes a finding smaller while it stays one.
+//! Shrinks a finding.
 //!
-//! Input: a case and the question whether a case is still a finding. Output: a smaller one, or the same. Signatures are not
-//! made again, so that only what they do not commit to goes; cost: some hundred questions.
+//! Input: a case, and a predicate for whether a case is still a finding. Output: a smaller case, or the same.
+//! Signatures are not made again, so that only parts they do not commit to can be removed. Cost: some hundred calls of
+//! the predicate.
 
 use super::plan::Case;
 use super::token::{encode, parse};
 use lydian_script::Flags;
 
-/// Leaves out flags, outputs, other inputs, scripts of others, witness elements and operations, one after the other.
+/// Removes flags, outputs, other inputs, scripts of other inputs, witness elements and operations, in that order.
 pub fn shrink(case: &Case, is_finding: &mut dyn FnMut(&Case) -> bool) -> Case {
     let mut best = case.clone();
     loop {
@@ -19,7 +20,7 @@ pub fn shrink(case: &Case, is_finding: &mut dyn FnMut(&Case) -> bool) -> Case {
     }
 }
 
-/// The case with one thing less.
+/// Returns the variants of the case with one thing less.
 fn candidates(case: &Case) -> Vec<Case> {
     let mut found = Vec::new();
     let mut offer = |change: &mut dyn FnMut(&mut Case)| {

@@ -1,30 +1,30 @@
-//! Signatures of generated spends: over the right digest, in every shape that a script may be given.
+//! Signatures of generated spends: over the right digest, in every encoding that a script may receive.
 //!
-//! Input: a plan and a digest. Output: bytes as they stand on the stack. Invariant: a signature of shape `Plain` is one
-//! that Core accepts for that digest.
+//! Input: a plan and a digest. Output: the bytes of the stack element. Invariant: Core accepts a signature of shape
+//! `Plain` for that digest.
 
 use super::keys::keypair;
 use lydian_script::push_header;
 use secp256k1::{Keypair, Message, Scalar, SecretKey, ecdsa, schnorr};
 
-/// What a signature of a spend is to be.
+/// The parameters of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SigPlan {
     pub key: u8,
     pub hash_type: u8,
-    /// How many OP_CODESEPARATORs of the script lie before its script code.
+    /// Number of OP_CODESEPARATORs of the script before the script code.
     pub separators: u8,
     pub shape: Shape,
 }
 
 impl SigPlan {
-    /// SIGHASH_ALL, whole script.
+    /// SIGHASH_ALL over the whole script.
     pub fn all(key: u8) -> Self {
         Self { key, hash_type: 1, separators: 0, shape: Shape::Plain }
     }
 }
 
-/// What is done to a signature after it was made.
+/// The change applied to a signature after it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Plain,
@@ -33,30 +33,30 @@ pub enum Shape {
     /// Superfluous zeros before r or s.
     PaddedR,
     PaddedS,
-    /// BER: the length in two bytes, of the sequence or of r.
+    /// BER: the length of the sequence, or of r, in two bytes.
     LongLength,
     LongLengthR,
-    /// A byte behind s, inside or outside of the sequence.
+    /// A byte after s, inside or outside of the sequence.
     TrailingInside,
     TrailingOutside,
-    /// The zero before a high bit left out, so that r is negative in DER.
+    /// Without the zero before a high bit, so that r is negative in DER.
     NegativeR,
     ZeroR,
     ZeroS,
     /// All bits set: above the order.
     OverflowR,
     OverflowS,
-    /// The order of the group itself: zero to whoever reduces.
+    /// The order of the group itself, which is zero if reduced.
     OrderR,
-    /// The hash type left out.
+    /// Without the hash type.
     NoHashType,
     /// A wrong length byte of the sequence, or of s.
     WrongLength,
     WrongLengthS,
-    /// Another tag than that of an integer, or of a sequence.
+    /// A wrong tag of the integer, or of the sequence.
     WrongTag,
     WrongTagSequence,
-    /// One bit of s.
+    /// One bit of s is flipped.
     Flipped,
     Empty,
     /// One byte: the hash type alone.
@@ -96,7 +96,7 @@ const ORDER: [u8; 32] = [
     0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36, 0x41, 0x41,
 ];
 
-/// An ECDSA signature with its hash type.
+/// Returns an ECDSA signature with its hash type.
 pub(super) fn ecdsa_signature(plan: &SigPlan, digest: [u8; 32]) -> Vec<u8> {
     let key = SecretKey::from_keypair(keypair(plan.key));
     let compact = ecdsa::sign(Message::from_digest(digest), &key).serialize_compact();
@@ -123,7 +123,7 @@ pub(super) fn ecdsa_signature(plan: &SigPlan, digest: [u8; 32]) -> Vec<u8> {
     der
 }
 
-/// A BIP-0340 signature with its hash type, unless that is the default.
+/// Returns a BIP-0340 signature with its hash type, unless that is the default.
 pub(super) fn schnorr_signature(plan: &SigPlan, key: &Keypair, digest: [u8; 32]) -> Vec<u8> {
     let mut signature = schnorr::sign_no_aux_rand(&digest, key).to_byte_array().to_vec();
     match plan.shape {
@@ -143,14 +143,14 @@ pub(super) fn schnorr_signature(plan: &SigPlan, key: &Keypair, digest: [u8; 32])
         Shape::HashTypeAlone => return vec![plan.hash_type],
         _ => {}
     }
-    // The default written out is an error of its own.
+    // An explicit default hash type is an error of its own.
     if (plan.hash_type != 0 && plan.shape != Shape::NoHashType) || plan.shape == Shape::TrailingOutside {
         signature.push(plan.hash_type);
     }
     signature
 }
 
-/// r and s as a DER sequence, or what the shape makes of it.
+/// Encodes r and s as a DER sequence, modified by the shape.
 fn der_of(shape: Shape, r: &[u8], s: &[u8]) -> Vec<u8> {
     let mut body = vec![if shape == Shape::WrongTag { 3 } else { 2 }];
     let length = |of: &[u8]| push_header(of.len()).0[0];
@@ -177,14 +177,14 @@ fn der_of(shape: Shape, r: &[u8], s: &[u8]) -> Vec<u8> {
     der
 }
 
-/// 32 bytes as a DER integer: no zeros before it but the one that keeps it positive.
+/// Encodes 32 bytes as a DER integer: no leading zeros except one that keeps it positive.
 fn integer(bytes: &[u8]) -> Vec<u8> {
     let start = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len().saturating_sub(1));
     let value = &bytes[start..];
     if value[0] >= 0x80 { [&[0], value].concat() } else { value.to_vec() }
 }
 
-/// The order less `s`; `s` itself where it is no scalar.
+/// Returns the order minus `s`, or `s` itself if it is not a valid scalar.
 fn negated(s: &[u8]) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(s);

@@ -1,7 +1,7 @@
-//! Spends of every template, before anything is changed: most of them valid under the flags of consensus.
+//! Spends of every template, before any change: most of them are valid under the consensus flags.
 //!
-//! Input: choices. Output: a plan whose name is its template. Invariant: [`TEMPLATES`] names each template once, and the
-//! counts of a comparison are kept by these names.
+//! Input: choices. Output: a plan that carries the name of its template. Invariant: [`TEMPLATES`] contains each name
+//! once; the counts of a comparison are kept by these names.
 
 use super::flags::random_flags;
 use super::keys::{KEY_COUNT, KeyForm, KeyPlan};
@@ -17,7 +17,7 @@ use lydian_script::opcodes::*;
 
 type Template = fn(&mut Random, &mut Plan);
 
-/// Every template, with how often it is taken.
+/// All templates, each with its weight.
 pub const TEMPLATES: &[(&str, usize, Template)] = &[
     ("p2pk", 4, p2pk),
     ("p2pkh", 6, p2pkh),
@@ -41,7 +41,7 @@ pub const TEMPLATES: &[(&str, usize, Template)] = &[
     ("noise", 3, noise),
 ];
 
-/// A plan of a random template.
+/// Returns a plan of a random template.
 pub fn random_plan(random: &mut Random) -> Plan {
     let total = TEMPLATES.iter().map(|(_, share, _)| share).sum();
     let mut point = random.below(total);
@@ -63,7 +63,7 @@ fn plan_of(random: &mut Random, name: &'static str, template: Template) -> Plan 
     plan
 }
 
-/// A transaction of few inputs and outputs, with lock times and versions near their edges.
+/// Returns a transaction with few inputs and outputs, and with lock times and versions near their limits.
 fn transaction(random: &mut Random) -> (MutTx, Vec<MutOutput>, usize) {
     let input = |random: &mut Random| MutInput {
         prevout: OutPoint { txid: Txid(random.hash()), vout: random.edge_u32() },
@@ -86,7 +86,8 @@ fn transaction(random: &mut Random) -> (MutTx, Vec<MutOutput>, usize) {
     (tx, spent, random.below(input_count))
 }
 
-/// What a coin may hold and more, but never a negative number: on that Core's BIP-0143 checker asserts.
+/// Returns any amount, also one above what a coin may hold, but never a negative one: Core's BIP-0143 checker asserts
+/// that.
 pub(crate) fn amount(random: &mut Random) -> i64 {
     match random.below(6) {
         0 => 0,
@@ -97,7 +98,7 @@ pub(crate) fn amount(random: &mut Random) -> i64 {
     }
 }
 
-/// One of the hash types that every signature may have, rarely any byte.
+/// Returns one of the hash types that every signature may have, rarely any byte.
 pub(super) fn hash_type(random: &mut Random) -> u8 {
     match random.below(10) {
         0..6 => 1,
@@ -118,7 +119,7 @@ fn key(random: &mut Random) -> u8 {
     random.byte() % KEY_COUNT
 }
 
-/// A form that ECDSA takes, rarely another.
+/// Returns a form that ECDSA accepts, rarely another.
 pub(super) fn key_form(random: &mut Random) -> KeyForm {
     match random.below(20) {
         0..12 => KeyForm::Compressed,
@@ -138,17 +139,17 @@ pub(super) fn schnorr(random: &mut Random, key: u8) -> Token {
     Token::Signature(SigPlan { key, hash_type: schnorr_type(random), separators: 0, shape })
 }
 
-/// How a script before taproot is held.
+/// Returns a way to commit to a script without taproot.
 fn any_ecdsa_wrap(random: &mut Random) -> Wrap {
     random.pick(&[|| Wrap::Bare, || Wrap::P2sh, || Wrap::P2wsh, || Wrap::P2shP2wsh])()
 }
 
-/// How any script is held.
+/// Returns a way to commit to any script.
 pub(super) fn any_wrap(random: &mut Random) -> Wrap {
     if random.chance(35) { Wrap::TaprootLeaf(leaf(random)) } else { any_ecdsa_wrap(random) }
 }
 
-/// A tapscript leaf in a tree of depth 0 to 5, rarely at the limit of 128.
+/// Returns a tapscript leaf in a tree of depth 0 to 5, rarely at the limit of 128.
 pub(super) fn leaf(random: &mut Random) -> Leaf {
     let depth = if random.chance(4) { 127 + random.below(3) } else { random.below(6) };
     Leaf { internal: key(random), version: 0xc0, path: (0..depth).map(|_| random.hash()).collect() }
@@ -188,7 +189,7 @@ fn p2wpkh(random: &mut Random, plan: &mut Plan) {
     plan.wrap = if random.chance(50) { Wrap::P2wpkh } else { Wrap::P2shP2wpkh };
 }
 
-/// Every m of n up to 3 of 5, up to 20 keys and above; the signers in order, rarely not.
+/// Every m of n up to 3 of 5, up to 20 keys and above; the signers are in order, rarely not.
 fn multisig(random: &mut Random, plan: &mut Plan) {
     let key_count = if random.chance(75) { random.below(6) } else { random.below(22) };
     let required = if random.chance(85) { random.below(key_count.min(3) + 1) } else { random.below(22) };
@@ -201,7 +202,7 @@ fn multisig(random: &mut Random, plan: &mut Plan) {
     match random.below(12) {
         0 => signers.reverse(),
         1 if !signers.is_empty() => {
-            // One signature twice, or out of its order: an assignment that does not exist, or only just.
+            // One signature twice, or out of order: an assignment that does not exist, or only just exists.
             let (from, to) = (random.below(signers.len()), random.below(signers.len()));
             signers[to] = signers[from];
         }
@@ -244,7 +245,7 @@ fn taproot_checksig(random: &mut Random, plan: &mut Plan) {
             plan.script.push(Token::Op(OP_1));
         }
         1 => {
-            // An inscription's envelope.
+            // The envelope of an inscription.
             plan.script.extend([Token::Op(OP_0), Token::Op(OP_IF), Token::push(b"ord")]);
             for _ in 0..random.below(4) {
                 let size = random.pick(&[1, 75, 76, 255, 256, 519, 520, 521]);
@@ -277,14 +278,14 @@ fn taproot_checksigadd(random: &mut Random, plan: &mut Plan) {
     plan.wrap = Wrap::TaprootLeaf(leaf(random));
 }
 
-/// OP_SUCCESSx in front of, behind or inside of what would fail.
+/// OP_SUCCESSx before, after or inside of operations that would fail.
 fn taproot_success(random: &mut Random, plan: &mut Plan) {
     let success: Vec<u8> = (0..=255).filter(|&opcode| is_op_success(opcode)).collect();
     plan.script = (0..random.below(6)).map(|_| Token::Op(random.byte())).collect();
     let at = random.below(plan.script.len() + 1);
     plan.script.insert(at, Token::Op(random.pick(&success)));
     if random.chance(30) {
-        // A push that reaches beyond the end: decoded before or after the success.
+        // A push that extends beyond the end: decoded before or after the success.
         plan.script.insert(random.below(plan.script.len() + 1), Token::Raw(vec![OP_PUSHDATA1]));
     }
     let size = random.pick(&[0, 1, 520, 521]);
@@ -309,7 +310,7 @@ fn taproot_unknown(random: &mut Random, plan: &mut Plan) {
     plan.wrap = Wrap::TaprootLeaf(leaf);
 }
 
-/// Signature checks up to the budget of the witness and beyond.
+/// Signature checks up to the budget of the witness, and beyond.
 fn taproot_weight(random: &mut Random, plan: &mut Plan) {
     let key = key(random);
     let unknown = random.chance(50);
@@ -325,7 +326,7 @@ fn taproot_weight(random: &mut Random, plan: &mut Plan) {
     plan.wrap = Wrap::TaprootLeaf(Leaf { path: Vec::new(), ..leaf(random) });
 }
 
-/// Programs of any version and size, the anchor among them.
+/// Programs of any version and size, including the anchor.
 fn witness_programs(random: &mut Random, plan: &mut Plan) {
     let sizes = [2, 3, 19, 20, 21, 31, 32, 33, 40];
     let size = random.pick(&sizes);
@@ -336,7 +337,7 @@ fn witness_programs(random: &mut Random, plan: &mut Plan) {
     plan.annex = annex(random);
 }
 
-/// CHECKLOCKTIMEVERIFY and CHECKSEQUENCEVERIFY near what the transaction has.
+/// CHECKLOCKTIMEVERIFY and CHECKSEQUENCEVERIFY near the values of the transaction.
 fn lock_time(random: &mut Random, plan: &mut Plan) {
     for _ in 0..=random.below(2) {
         let sequence = plan.tx.inputs[plan.index].sequence;
@@ -376,7 +377,7 @@ fn hash_lock(random: &mut Random, plan: &mut Plan) {
     plan.wrap = any_wrap(random);
 }
 
-/// Checks before and behind separators, executed and not.
+/// Checks before and after separators that are executed or not.
 fn code_separator(random: &mut Random, plan: &mut Plan) {
     plan.wrap = any_wrap(random);
     let is_tapscript = matches!(plan.wrap, Wrap::TaprootLeaf(_));
@@ -395,7 +396,7 @@ fn code_separator(random: &mut Random, plan: &mut Plan) {
         plan.script.extend([Token::Key(KeyPlan { key, form }), Token::Op(OP_CHECKSIGVERIFY)]);
         plan.args.insert(0, made);
         if random.chance(25) {
-            // Not executed, but counted by whoever counts wrongly.
+            // Not executed; a wrong implementation would count it.
             let skipped = [OP_0, OP_IF, OP_CODESEPARATOR, OP_ENDIF];
             plan.script.extend(skipped.map(Token::Op));
             separators += random.pick(&[0, 1]);
@@ -404,7 +405,7 @@ fn code_separator(random: &mut Random, plan: &mut Plan) {
     plan.script.push(Token::Op(OP_1));
 }
 
-/// Scripts that hold the very signature they check.
+/// Scripts that contain the signature they check.
 fn find_and_delete(random: &mut Random, plan: &mut Plan) {
     let key = key(random);
     let made = SigPlan { hash_type: hash_type(random), ..SigPlan::all(key) };
@@ -423,7 +424,7 @@ fn find_and_delete(random: &mut Random, plan: &mut Plan) {
     }
     plan.script.extend(check);
     if random.chance(30) {
-        // The signature itself comes from the script.
+        // The signature is pushed by the script itself.
         plan.args.pop();
         plan.script.drain(..2);
         plan.script.insert(0, signature);
@@ -434,7 +435,7 @@ fn find_and_delete(random: &mut Random, plan: &mut Plan) {
     plan.wrap = if random.chance(70) { Wrap::Bare } else { any_ecdsa_wrap(random) };
 }
 
-/// Nested IF and NOTIF, with arguments that are minimal, rarely not.
+/// Nested IF and NOTIF with arguments that are minimal, rarely not.
 fn conditions(random: &mut Random, plan: &mut Plan) {
     let depth = if random.chance(90) { 1 + random.below(6) } else { 40 + random.below(100) };
     let mut tail = Vec::new();
@@ -469,7 +470,8 @@ fn conditions(random: &mut Random, plan: &mut Plan) {
     plan.wrap = any_wrap(random);
 }
 
-/// What a script does with a verdict decides, so that assuming it would be wrong: `CHECKSIG NOT`, `CHECKSIG IF .. ELSE`.
+/// Scripts whose result depends on a failed check, so that assuming success would be wrong: `CHECKSIG NOT`, `CHECKSIG
+/// IF .. ELSE`.
 fn signature_branch(random: &mut Random, plan: &mut Plan) {
     if random.chance(50) {
         p2pk(random, plan)
@@ -477,7 +479,7 @@ fn signature_branch(random: &mut Random, plan: &mut Plan) {
         multisig(random, plan)
     }
     if random.chance(40) {
-        // One signature that does not hold, in a place that an assignment may or may not use.
+        // One invalid signature, at a position that an assignment may or may not use.
         let at = random.below(plan.args.len().max(1));
         if let Some(arg) = plan.args.get_mut(at) {
             *arg = Token::Signature(SigPlan { shape: random.pick(&Shape::ALL), ..SigPlan::all(key(random)) });
@@ -495,7 +497,7 @@ fn signature_branch(random: &mut Random, plan: &mut Plan) {
     plan.script.extend(tail);
 }
 
-/// Each limit of a script, at it and above.
+/// Each limit of a script, at the limit and above.
 fn limits(random: &mut Random, plan: &mut Plan) {
     let over = random.below(3);
     let size = 519 + over;
@@ -506,7 +508,7 @@ fn limits(random: &mut Random, plan: &mut Plan) {
         3 => plan.args = vec![Token::Op(OP_1); 997 + over],
         4 => plan.script = vec![Token::Op(OP_1); 997 + over],
         5 => {
-            // 10,000 bytes: pushes of 520 and a rest.
+            // 10,000 bytes: pushes that take 520 bytes each, and a rest.
             for _ in 0..19 {
                 plan.script.push(Token::push(&random.bytes(517)));
             }
@@ -514,7 +516,7 @@ fn limits(random: &mut Random, plan: &mut Plan) {
             plan.script.extend([Token::push(&random.bytes(left))]);
         }
         _ => {
-            // Keys of a multisig count as operations.
+            // The keys of a multisig count as operations.
             let keys = 18 + over;
             plan.script = vec![Token::Op(OP_NOP); 180];
             plan.script.push(Token::Op(OP_0));
@@ -530,7 +532,7 @@ fn limits(random: &mut Random, plan: &mut Plan) {
     plan.wrap = any_wrap(random);
 }
 
-/// Bytes that nobody meant.
+/// Random bytes.
 fn noise(random: &mut Random, plan: &mut Plan) {
     let (script, args) = (random.below(30), random.below(20));
     plan.script = super::token::parse(&random.bytes(script));

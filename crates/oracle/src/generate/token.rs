@@ -1,7 +1,7 @@
-//! Scripts as lists of tokens, in which keys and signatures are still names.
+//! Scripts as lists of tokens, in which keys and signatures are still symbolic.
 //!
-//! Input: tokens, or the bytes of any script. Output: bytes. Invariant: a script taken apart and put together again is the
-//! same bytes ([`parse`] keeps the encoding of each push, and the tail that is no operation).
+//! Input: tokens, or the bytes of any script. Output: bytes. Invariant: parsing and encoding a script gives the same
+//! bytes ([`parse`] keeps the encoding of each push, and a tail that is not an operation).
 
 use lydian_script::opcodes::{OP_0, OP_1, OP_1NEGATE, OP_16, OP_PUSHDATA1, OP_PUSHDATA2, OP_PUSHDATA4};
 use lydian_script::{ScriptBuilder, is_minimal_push, num, ops, push_header};
@@ -18,16 +18,16 @@ pub enum Token {
     /// HASH160 of a key.
     KeyHash(KeyPlan),
     Signature(SigPlan),
-    /// Bytes that are put in as they are.
+    /// Bytes that are inserted unchanged.
     Raw(Vec<u8>),
 }
 
 /// The opcode of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushBy {
-    /// The shortest there is, OP_0 to OP_16 and OP_1NEGATE included.
+    /// The shortest push, including OP_0 to OP_16 and OP_1NEGATE.
     Shortest,
-    /// The shortest with a length.
+    /// The shortest push with a length.
     Length,
     Data1,
     Data2,
@@ -49,7 +49,7 @@ impl Token {
         Self::Push(bytes.to_vec(), PushBy::Length)
     }
 
-    /// What the token leaves on a stack, if it pushes; signatures are nothing before they are made.
+    /// Returns the element that the token pushes, if it is a push. A signature has none before it is made.
     pub fn element(&self) -> Option<Vec<u8>> {
         match self {
             Self::Op(OP_0) => Some(Vec::new()),
@@ -62,7 +62,7 @@ impl Token {
         }
     }
 
-    /// Appends the token to a script. Signatures have to be [`Token::Push`] by then, and are left out.
+    /// Appends the token to a script. Signatures must have become a [`Token::Push`] before; others are skipped.
     pub fn encode(&self, script: &mut Vec<u8>) {
         match self {
             Self::Op(opcode) => script.push(*opcode),
@@ -75,14 +75,14 @@ impl Token {
     }
 }
 
-/// The bytes of a script.
+/// Encodes tokens to the bytes of a script.
 pub fn encode(tokens: &[Token]) -> Vec<u8> {
     let mut script = Vec::new();
     tokens.iter().for_each(|token| token.encode(&mut script));
     script
 }
 
-/// Takes any script apart.
+/// Parses any script.
 pub fn parse(script: &[u8]) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut start = 0;

@@ -1,7 +1,8 @@
-//! One block, two answers: the plain validator's and Core's, compared to the letter.
+//! Submits one block to the plain validator and to Core, and compares their answers exactly.
 //!
-//! Input: blocks, valid or not. Output: what both said, or a panic with everything needed to see the difference again.
-//! Where the protocol of `submitblock` keeps a reason back, it is asked for elsewhere; the crate's README lists the cases.
+//! Input: blocks, valid or not. Output: the common verdict, or a panic with everything needed to reproduce the
+//! difference. If `submitblock` does not report a reason, it is obtained in another way; the README of this crate lists
+//! the cases.
 
 use super::plan::State;
 use super::rng::Random;
@@ -19,26 +20,26 @@ use lydian_script::{TxContext, verify_input};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// What came out of all blocks.
+/// Totals over all blocks.
 #[derive(Default, Debug)]
 pub struct Tally {
     pub blocks: u64,
     pub reasons: BTreeMap<String, u64>,
-    /// Rules that were broken.
+    /// The rules that were broken.
     pub rules: BTreeSet<Rule>,
-    /// Changes by their name: how often one left a block valid, and how often not.
+    /// For each change by name: how often the block stayed valid, and how often it did not.
     pub mutations: BTreeMap<&'static str, (u64, u64)>,
-    /// Blocks whose scripts were verified in capture mode too.
+    /// Blocks whose scripts were also verified in capture mode.
     pub captures: u64,
     /// Blocks that were disconnected.
     pub disconnected: u64,
-    /// Blocks of other branches whose failure was found in Core's log.
+    /// Blocks on other branches whose failure was found in Core's log.
     pub found_later: u64,
     pub proposals: u64,
-    /// Blocks with several failing scripts of which Core named another than we did.
+    /// Blocks with several failing scripts, for which Core reported a different one than we did.
     pub several: u64,
     pub txoutsets: u64,
-    /// Blocks meant to be valid, and those of them that were.
+    /// Blocks intended to be valid, and how many of them were.
     pub meant_valid: (u64, u64),
 }
 
@@ -46,25 +47,25 @@ pub struct Duel {
     pub validator: PlainValidator,
     pub daemon: Daemon,
     pub now: u32,
-    /// How to see it again: seed and world.
+    /// How to reproduce a difference: seed and world.
     pub label: String,
     pub tally: Tally,
-    /// Parents of the blocks that were handed over.
+    /// The parents of the submitted blocks.
     parents: HashMap<BlockHash, BlockHash>,
 }
 
-/// What both said of a block.
+/// The common verdict on a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// On the active chain now.
+    /// On the active chain.
     Active,
-    /// Kept, on another branch.
+    /// Stored, on another branch.
     Stored,
     Rejected(String),
 }
 
 impl Verdict {
-    /// Core's word for it.
+    /// Returns Core's word for the verdict.
     pub fn word(&self) -> &str {
         match self {
             Verdict::Active => "accepted",
@@ -86,12 +87,13 @@ impl Duel {
         self.daemon.set_mock_time(u64::from(now)).unwrap();
     }
 
-    /// Hands a block to both. `state` is that of its parent where it is known; `note` says how the block was made.
+    /// Submits a block to both. `state` is that of its parent, if known; `note` says how the block was made.
     pub fn submit(&mut self, block: &MutBlock, state: Option<&State>, note: &str) -> Verdict {
         let Some(repaired) = self.repaired(block) else { return self.submit_bytes(&block.encode(), state, note) };
         let bytes = repaired.encode();
         match self.propose(block, note) {
-            // Remembered on our side alone: a proposal leaves nothing behind. The repair does not touch what was wrong.
+            // Only our side remembers this failure: a proposal leaves no trace in Core. The repair does not affect the
+            // violation.
             Some(violation)
                 if !violation.rule.is_of_the_bytes() && violation.rule.info().step == Step::BlockInChain =>
             {
@@ -111,8 +113,8 @@ impl Duel {
         }
     }
 
-    /// What `submitblock` makes of the block before it looks at it (`UpdateUncommittedBlockStructures`): where a coinbase
-    /// with a commitment has no witness, it gets 32 zero bytes.
+    /// Returns the block as `submitblock` changes it before validation (`UpdateUncommittedBlockStructures`): a coinbase
+    /// with a commitment but without a witness gets 32 zero bytes. Returns `None` if nothing is changed.
     fn repaired(&self, block: &MutBlock) -> Option<MutBlock> {
         let parent = self.validator.height_of(&block.header.prev_block)?;
         let params = self.validator.params();
@@ -129,7 +131,7 @@ impl Duel {
         })
     }
 
-    /// Compares a block as it is, on the tip, by the door that repairs nothing and stores nothing. Gives what is wrong.
+    /// Compares the unchanged block as a proposal on the tip, which repairs and stores nothing. Returns the violation.
     fn propose(&mut self, block: &MutBlock, note: &str) -> Option<Violation> {
         let (_, tip) = self.validator.tip();
         if block.header.prev_block != tip || self.validator.height_of(&block.header.hash()).is_some() {
@@ -137,7 +139,7 @@ impl Duel {
         }
         let bytes = block.encode();
         let violation = match self.ours(&bytes) {
-            // Proposals need no work.
+            // Proposals need no proof of work.
             Ours::Violation(violation) if violation.rule != Rule::HighHash => violation,
             _ => return None,
         };
@@ -152,7 +154,7 @@ impl Duel {
         Some(violation)
     }
 
-    /// Hands bytes to both.
+    /// Submits bytes to both.
     pub fn submit_bytes(&mut self, bytes: &[u8], state: Option<&State>, note: &str) -> Verdict {
         let ours = self.ours(bytes);
         let core = self.daemon.submit_block(bytes).unwrap();
@@ -184,7 +186,8 @@ impl Duel {
         verdict
     }
 
-    /// Whether several scripts of the block fail, and Core tells of another than the first: which it is, its threads decide.
+    /// Whether several scripts of the block fail and Core reports one other than the first: which one depends on its
+    /// threads.
     fn is_another_failure(&self, bytes: &[u8], state: Option<&State>, ours: &Ours, core: &Submission) -> bool {
         let (Ours::Violation(violation), Submission::Rejected(reason)) = (ours, core) else { return false };
         let (Some(state), Ok(block)) = (state, parse(bytes)) else { return false };
@@ -211,8 +214,8 @@ impl Duel {
         violation.rule == Rule::ScriptVerify && reasons.len() > 1 && reasons.contains(reason)
     }
 
-    /// Whether the tip passed through the block, only to leave it again since one that had waited for it failed: to Core
-    /// it is accepted.
+    /// Whether the tip passed through the block and then left it because a block that had waited for it failed. Core
+    /// reports such a block as accepted.
     fn was_active(&self, accepted: &Accepted) -> bool {
         accepted.invalid.iter().any(|(hash, _)| {
             std::iter::successors(Some(hash), |hash| self.parents.get(hash)).any(|hash| *hash == accepted.hash)
@@ -229,8 +232,8 @@ impl Duel {
         }
     }
 
-    /// Blocks below that failed when this one made their branch the longest: `submitblock` does not speak of them, the log
-    /// does.
+    /// Compares blocks below that failed when this one made their branch the longest. `submitblock` does not report
+    /// them, but the log does.
     fn compare_found_later(&mut self, bytes: &[u8], accepted: &Accepted, note: &str) {
         for (hash, violation) in &accepted.invalid {
             let ours = violation.reject_reason();
@@ -243,7 +246,8 @@ impl Duel {
         }
     }
 
-    /// The second way to the same verdict on scripts: signatures collected and settled at once.
+    /// Compares the verdict on scripts with that of capture mode, in which signatures are collected and settled at
+    /// once.
     fn compare_captured(&mut self, bytes: &[u8], state: Option<&State>, ours: &Ours, note: &str) {
         let expected = match ours {
             Ours::Accepted(accepted) if accepted.is_active => None,
@@ -270,7 +274,7 @@ impl Duel {
         }
     }
 
-    /// Compares all coins by their hash.
+    /// Compares the hash of all coins.
     pub fn compare_coins(&mut self, hash_type: &str) {
         let core = self.daemon.txoutset(hash_type).unwrap();
         let mut ours = if hash_type == "muhash" { self.validator.muhash() } else { self.validator.hash_serialized_3() };
@@ -295,7 +299,7 @@ impl Duel {
     }
 }
 
-/// Our answer before it is put into Core's words.
+/// Our answer before it is translated to Core's words.
 #[derive(Debug)]
 enum Ours {
     Undecodable,
@@ -316,12 +320,12 @@ impl Ours {
     }
 }
 
-/// Core reads a block and ignores what is behind it; our parser refuses it.
+/// Core reads a block and ignores the bytes after it; our parser refuses them.
 fn parse(bytes: &[u8]) -> Result<Block, lydian_primitives::ParseError> {
     RawBlock::new(bytes.to_vec()).parse()
 }
 
-/// The coins that a block spends, if all are known.
+/// Returns the coins that a block spends, if all are known.
 fn spent_coins(block: &Block, state: &State, height: Height) -> Option<Vec<SpentCoin>> {
     let mut own: HashMap<OutPoint, SpentCoin> = HashMap::new();
     let mut spent = Vec::new();
@@ -345,7 +349,7 @@ fn spent_coins(block: &Block, state: &State, height: Height) -> Option<Vec<Spent
     Some(spent)
 }
 
-/// Bytes that are a block no more, or one with something behind it.
+/// Damages the bytes of a block, so that they are usually no longer a block.
 pub fn garble(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let at = random.below(bytes.len());

@@ -1,13 +1,13 @@
-//! Random blocks before two judges: the plain validator and Bitcoin Core. Same verdict, same reject reason, same tip, same
-//! coins, block for block.
+//! Random blocks, compared between the plain validator and Bitcoin Core: same verdict, same reject reason, same tip,
+//! same coins, for each block.
 //!
-//! Each world is a regtest chain with its own activation heights. Valid blocks with spends of every kind are made, changed in
-//! one thing, sealed again and handed to both; branches grow beside the chain, overtake it, fail in their midst. A fixed
-//! number of worlds always runs, more until LYDIAN_JUDGE_SECONDS are over. LYDIAN_SEED chooses other worlds; a difference
-//! names seed, world and step, and LYDIAN_WORLD=n runs the one world again.
+//! Each world is a regtest chain with its own activation heights. Valid blocks with spends of every kind are made,
+//! changed in one thing, sealed again and given to both. Branches grow beside the chain, overtake it, or fail in the
+//! middle. A fixed number of worlds always runs, and more until LYDIAN_JUDGE_SECONDS have passed. LYDIAN_SEED chooses
+//! other worlds; a difference is reported with seed, world and step, and LYDIAN_WORLD=n runs that world again.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "modules of one test")]
-#![allow(clippy::print_stderr, clippy::disallowed_methods, reason = "a test reports, and is told how long to run")]
+#![allow(clippy::print_stderr, clippy::disallowed_methods, reason = "a test prints results and reads its settings")]
 
 mod duel;
 mod mutations;
@@ -29,16 +29,16 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use wallet::Wallet;
 
-/// Worlds that run whatever the time; more if a rule was not broken yet.
+/// Number of worlds that always run; more run while a rule has not been broken yet.
 const WORLDS: u64 = 8;
 const WORLDS_MAX: u64 = 40;
-/// Steps of one world; a step is one to a dozen blocks.
+/// Steps per world; a step is one to a dozen blocks.
 const STEPS: u64 = 300;
 const BASE_BLOCKS: u32 = 104;
-/// The clock begins some weeks after the genesis block of regtest.
+/// The clock starts some weeks after the genesis block of regtest.
 const START: u32 = 1_296_688_602 + 2_000_000;
 
-/// Activation heights of the worlds in turn; the last is followed by random ones.
+/// Activation heights of the worlds, in order; further worlds have random ones.
 const SETTINGS: &[&[&str]] = &[
     &[],
     &["bip34@100000000"],
@@ -49,15 +49,16 @@ const SETTINGS: &[&[&str]] = &[
     &["dersig@160", "cltv@150", "bip34@140", "csv@125", "segwit@112"],
 ];
 
-/// Rules that no block of regtest breaks, each with its reason.
+/// Rules that no block on regtest breaks, each with the reason.
 const OUT_OF_REACH: &[Rule] = &[
     // Rules of signet and testnet4.
     Rule::BadSignetBlksig,
     Rule::TimeTimewarpAttack,
-    // Blocks above the size limit, which is looked at first, or whose parts are (the lab and `rules.rs` break these).
+    // These need a block above the size limit, which is checked first, or parts above it (the lab and `rules.rs` cover
+    // them).
     Rule::BlockTxCount,
     Rule::TxOversize,
-    // All coins together are less than the limit.
+    // The sum of all coins is below the limit.
     Rule::TxInputvaluesOutofrange,
     Rule::AccumulatedFeeOutofrange,
 ];
@@ -97,7 +98,7 @@ fn random_blocks_have_one_verdict() {
     }
 }
 
-/// A rule that should have been broken by now and was not.
+/// Returns a rule that should have been broken by now and was not.
 fn missing(total: &Tally) -> Option<&'static str> {
     let is_missing = |rule: &Rule| !OUT_OF_REACH.contains(rule) && !total.rules.contains(rule);
     RULES.iter().find(|info| is_missing(&info.rule)).map(|info| info.name)
@@ -148,7 +149,7 @@ struct World<'a> {
     random: Random,
     duel: Duel,
     states: HashMap<BlockHash, Rc<State>>,
-    /// States after the latest blocks, valid or not.
+    /// The states after the latest blocks, valid or not.
     recent: Vec<Rc<State>>,
     /// The latest blocks with the states of their parents.
     history: Vec<(MutBlock, Rc<State>)>,
@@ -171,7 +172,7 @@ fn settings(world: u64, random: &mut Random) -> Vec<String> {
 }
 
 impl World<'_> {
-    /// `None` where there is no daemon.
+    /// Returns `None` if there is no daemon.
     fn run(seed: u64, world: u64) -> Option<Tally> {
         let mut random = Random::new(seed.wrapping_mul(0x1_0000_0001).wrapping_add(world));
         let settings = settings(world, &mut random);
@@ -220,7 +221,7 @@ impl World<'_> {
             0..=13 => {
                 let (verdict, after) = self.mutant(&tip);
                 if verdict != Verdict::Active && self.random.once_in(8) {
-                    // A child of a block that is refused, or unknown.
+                    // A child of a block that is refused, or of an unknown one.
                     self.valid(&after);
                 }
                 if self.random.once_in(3) {
@@ -245,7 +246,7 @@ impl World<'_> {
         }
     }
 
-    /// A branch from a block some steps back, which may have a bad block in its midst.
+    /// Adds a branch from some blocks back, which may have a bad block in the middle.
     fn branch(&mut self) {
         let mut state = self.tip();
         let depth = 1 + self.random.below(5);
@@ -259,7 +260,7 @@ impl World<'_> {
         }
     }
 
-    /// Blocks that wait for the body of their parent, whose header is known, while others come.
+    /// Submits blocks that wait for the body of their parent, whose header is known, while other blocks arrive.
     fn late_body(&mut self) {
         let tip = self.tip();
         let stripped = MUTATIONS.iter().find(|mutation| mutation.name == "mutated coinbase witness").unwrap();
@@ -276,7 +277,7 @@ impl World<'_> {
         self.submit(&parent, &tip, "body after its children");
     }
 
-    /// A block that should be valid, and the state after it.
+    /// Submits a block that should be valid. Returns the verdict and the state after it.
     fn valid(&mut self, state: &Rc<State>) -> (Verdict, Rc<State>) {
         let mut draft = Draft::plan(state, (self.params, self.wallet), self.duel.now, &mut self.random);
         draft.build();
@@ -292,7 +293,8 @@ impl World<'_> {
         (verdict, self.recent.last().unwrap().clone())
     }
 
-    /// A block changed in one thing or two, and the state after it. Of two broken rules the order of checks decides.
+    /// Submits a block with one or two changes. Returns the verdict and the state after it. If two rules are broken,
+    /// the order of checks decides.
     fn mutant(&mut self, state: &Rc<State>) -> (Verdict, Rc<State>) {
         for _ in 0..20 {
             let mutation = self.random.pick(MUTATIONS);
@@ -311,7 +313,7 @@ impl World<'_> {
                 }
                 let after = self.recent.last().unwrap().clone();
                 if mutation.stage == Stage::Sealed && self.random.once_in(2) {
-                    // The bytes that the hash was made of, after those that were not.
+                    // The bytes that the hash commits to, after those that it does not.
                     self.submit(&original, state, "original");
                 }
                 return (verdict, after);
@@ -320,7 +322,8 @@ impl World<'_> {
         self.valid(state)
     }
 
-    /// `None` if the first of the changes finds nothing to change. With it the block without what came after sealing.
+    /// Returns the changed block, and that block without the changes after sealing; or `None` if the first change does
+    /// not apply.
     fn changed(&mut self, state: &Rc<State>, mutations: &[&Mutation]) -> Option<(MutBlock, MutBlock)> {
         let random = &mut self.random;
         let mut draft = Draft::plan(state, (self.params, self.wallet), self.duel.now, random);

@@ -1,8 +1,8 @@
-//! Blocks before they are bytes: a plan of transactions that name what they spend, and the block made of it.
+//! Planned blocks: transactions that refer to the coins they spend, and the block that is built from them.
 //!
-//! Input: the state after a block (its coins, its times). Output: a sealed block. A plan can be changed before it is signed:
-//! transactions are made in the order of their numbers, each signed over what it really spends, so that a change breaks
-//! what it is meant to break and nothing else.
+//! Input: the state after a block (its coins, its times). Output: a sealed block. A plan can be changed before it is
+//! signed: transactions are built in the order of their numbers, and each signature commits to what is really spent, so
+//! that a change breaks only what it is meant to break.
 
 use super::mutations::fill_weight;
 use super::rng::Random;
@@ -15,17 +15,17 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 pub const BITS: u32 = 0x207f_ffff;
-/// What [`BITS`] stands for, little-endian.
+/// The target of [`BITS`], little-endian.
 pub const TARGET: [u8; 32] = {
     let mut target = [0; 32];
     (target[29], target[30], target[31]) = (0xff, 0xff, 0x7f);
     target
 };
 
-/// The generator counts no further, so that its sums do not overflow. Well above all money there is.
+/// The generator's sums saturate here, so that they do not overflow. Well above all money that exists.
 const MOST: i64 = 1 << 52;
 
-/// What the generator knows of the chain up to a block.
+/// The generator's view of the chain up to a block.
 #[derive(Clone, Debug)]
 pub struct State {
     pub hash: BlockHash,
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// The state after a block, which need not be valid.
+    /// Returns the state after a block, which need not be valid.
     pub fn after(self: &Rc<State>, block: &MutBlock, wallet: &Wallet) -> State {
         let mut next = State::clone(self);
         next.parent = Some(self.clone());
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// What an input spends.
+/// The output that an input spends.
 #[derive(Clone, Debug)]
 pub enum Source {
     Coin(OutPoint, Option<Rc<OwnCoin>>),
@@ -111,27 +111,27 @@ pub struct PlanTx {
     pub outputs: Vec<MutOutput>,
 }
 
-/// A block on the way: planned, then built, then sealed.
+/// A block under construction: planned, then built, then sealed.
 pub struct Draft<'a> {
     pub state: Rc<State>,
     pub params: &'a Params,
     pub wallet: &'a Wallet,
-    /// Transactions but the coinbase.
+    /// All transactions except the coinbase.
     pub txs: Vec<PlanTx>,
-    /// Their order in the block; some may be left out or come twice.
+    /// Their order in the block; some may be missing or repeated.
     pub order: Vec<usize>,
     pub coinbase: MutTx,
-    /// Whether the coinbase's first output takes what is left of subsidy and fees.
+    /// Whether the outputs of the coinbase get all of the subsidy and fees.
     pub is_balanced: bool,
     /// The weight to which the last transaction's witness is filled.
     pub weight_wanted: Option<usize>,
     /// The clock.
     pub now: u32,
-    /// Signatures are the same however often the block is built.
+    /// Seed of the signatures, so that they are the same each time the block is built.
     sign_seed: u64,
     /// The block, once it is built.
     pub block: MutBlock,
-    /// The coins of each of its transactions' inputs, where they are known.
+    /// The coins spent by each of its transactions' inputs, if known.
     pub spent: Vec<Vec<Option<Rc<OwnCoin>>>>,
 }
 
@@ -144,7 +144,7 @@ pub fn commitment_output() -> MutOutput {
 }
 
 impl<'a> Draft<'a> {
-    /// A plan that should make a valid block on `state`.
+    /// Returns a plan that should make a valid block on `state`.
     pub fn plan(state: &Rc<State>, world: (&'a Params, &'a Wallet), now: u32, random: &mut Random) -> Draft<'a> {
         let (params, wallet) = world;
         let height = state.height + 1;
@@ -203,18 +203,18 @@ impl<'a> Draft<'a> {
         self.params.is_active(deployment, Height(self.height()))
     }
 
-    /// A script of the wallet, or now and then one nobody can spend.
+    /// Returns a script of the wallet, or occasionally an unspendable one.
     pub fn any_script(&self, random: &mut Random) -> Vec<u8> {
         if random.once_in(12) {
             let size = random.below(60);
             return ScriptBuilder::new().op(0x6a).push_slice(&random.bytes(size)).into_bytes();
         }
-        // Coins for the time after segwit's start are made from some blocks before it on.
+        // Coins that need segwit are created some blocks before it activates.
         let is_soon = self.params.is_active(Deployment::Segwit, Height(self.height() + 10));
         self.wallet.script_pubkey(self.wallet.draw(random, is_soon, self.height(), self.state.median()))
     }
 
-    /// Coins that a valid transaction of this block can spend.
+    /// Returns the coins that a valid transaction of this block can spend.
     pub fn pool(&self) -> Vec<(OutPoint, Rc<OwnCoin>)> {
         let can = |(outpoint, coin): (&OutPoint, &Rc<OwnCoin>)| self.can_spend(coin).then(|| (*outpoint, coin.clone()));
         self.state.coins.iter().filter_map(can).collect()
@@ -233,7 +233,7 @@ impl<'a> Draft<'a> {
         is_ripe && is_open && (self.is_active(Deployment::Segwit) || !Wallet::needs_witness(lock))
     }
 
-    /// Whether a coin of this height may be spent with this sequence number (BIP-0068).
+    /// Whether a coin of this height can be spent with this sequence number (BIP-0068).
     pub fn is_old_enough(&self, coin_height: u32, sequence: u32) -> bool {
         if sequence & 1 << 31 != 0 {
             return true;
@@ -294,7 +294,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// A transaction that spends coins as their locks want it, to random outputs.
+    /// Returns a transaction that spends coins as their locks require, to random outputs.
     pub fn plan_tx(&self, inputs: Vec<(Source, Rc<OwnCoin>)>, random: &mut Random) -> PlanTx {
         let mut total: i64 = 0;
         let mut lock_time = 0;
@@ -312,7 +312,7 @@ impl<'a> Draft<'a> {
             };
             match coin.lock.map(|lock| lock.policy) {
                 Some(Policy::Cltv(time)) => {
-                    // A transaction has one lock time: a height or seconds.
+                    // A transaction has only one lock time, which is a height or a time.
                     let is_other = lock_time != 0 && (lock_time < 500_000_000) != (time < 500_000_000);
                     if is_other {
                         continue;
@@ -323,7 +323,7 @@ impl<'a> Draft<'a> {
                 Some(Policy::Csv(wanted)) => sequence = wanted,
                 _ => {}
             }
-            // Coins of invalid branches may be worth anything.
+            // Coins of invalid branches may have any value.
             total = coin.value.clamp(0, MOST).saturating_add(total).min(MOST);
             planned.push(PlanInput { source, sequence });
         }
@@ -342,7 +342,7 @@ impl<'a> Draft<'a> {
         PlanTx { version, lock_time, inputs, outputs }
     }
 
-    /// Whether every part is there that a change may look for.
+    /// Whether every part exists that a change may access.
     pub fn is_whole(&self) -> bool {
         let is_built = !self.spent.is_empty();
         let has_coinbase = self.block.txs.first().is_some_and(|tx| !tx.inputs.is_empty());
@@ -351,7 +351,7 @@ impl<'a> Draft<'a> {
         is_plan_whole && are_txs_whole && (has_coinbase || !is_built)
     }
 
-    /// Makes the transactions, signs them, and lets the coinbase take what is left.
+    /// Builds and signs the transactions, and sets the values of the coinbase's outputs.
     pub fn build(&mut self) {
         let random = &mut Random::new(self.sign_seed);
         let mut made: Vec<(MutTx, Vec<Option<Rc<OwnCoin>>>)> = Vec::new();

@@ -1,4 +1,5 @@
-//! The lab's presets before both: the same verdict and reason for each block, the tip after each, all coins at the end.
+//! Runs the lab's presets through both validators: same verdict and reason for each block, same tip after each, same
+//! coins at the end.
 
 use super::duel::Duel;
 use lydian_consensus::{Chain, Params};

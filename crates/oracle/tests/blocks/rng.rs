@@ -1,4 +1,4 @@
-//! Random numbers that follow from a seed: SplitMix64. The same seed gives the same blocks on every machine.
+//! Random numbers from a seed: SplitMix64. The same seed gives the same blocks on every machine.
 
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -16,17 +16,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `end`, which is at least 1.
+    /// Returns a number below `end`, which must be at least 1.
     pub fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % end as u64).unwrap()
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn range(&mut self, low: i64, high: i64) -> i64 {
         low + i64::try_from(self.next() % u64::try_from(high - low + 1).unwrap()).unwrap()
     }
 
-    /// Once in `n` times.
+    /// Returns true with probability 1 / `n`.
     pub fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

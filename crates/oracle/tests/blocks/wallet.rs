@@ -1,7 +1,7 @@
-//! Coins' locks and what opens them: a policy (which keys, which times) in a wrapping (bare, P2SH, P2WSH, taproot ...).
+//! Locks of coins and how to satisfy them: a policy (keys or times) in a wrapping (bare, P2SH, P2WSH, taproot ...).
 //!
-//! Input: transactions with the coins they spend. Output: the same, signed. Signature hashes are those of our own crate:
-//! were they wrong, blocks meant valid would be refused by Core, and the counts would tell.
+//! Input: transactions with the coins they spend. Output: the same, signed. Signature hashes come from our own crate:
+//! if they were wrong, Core would refuse blocks intended to be valid, and the counts would show it.
 
 use super::rng::Random;
 use lydian_hash::{TAP_TWEAK, hash160, sha256};
@@ -25,7 +25,7 @@ pub enum Wrap {
     Wsh,
     ShWsh,
     Tap,
-    /// Without a policy: P2WPKH, the same in P2SH, taproot's key path, anyone's witness program, P2A.
+    /// Without a policy: P2WPKH, the same in P2SH, taproot's key path, an anyone-can-spend witness program, P2A.
     Wpkh,
     ShWpkh,
     TapKey,
@@ -39,11 +39,11 @@ pub enum Policy {
     Key,
     KeyHash,
     Multi,
-    /// An absolute lock time, then anyone.
+    /// An absolute lock time, then anyone can spend.
     Cltv(u32),
-    /// A relative lock time as a sequence number, then anyone.
+    /// A relative lock time as a sequence number, then anyone can spend.
     Csv(u32),
-    /// This many CHECKMULTISIG, none of them executed: 20 signature operations each.
+    /// This number of CHECKMULTISIGs, none of them executed: 20 sigops each.
     Sigops(u8),
 }
 
@@ -54,7 +54,7 @@ pub struct Lock {
     pub key: usize,
 }
 
-/// An output that the wallet can spend, or not: then it has no lock.
+/// A coin. It has no lock if the wallet cannot spend it.
 #[derive(Clone, Debug)]
 pub struct OwnCoin {
     pub value: i64,
@@ -70,7 +70,7 @@ pub struct Wallet {
     known: RefCell<HashMap<Vec<u8>, Lock>>,
 }
 
-/// What signatures are made of.
+/// The data needed to make a signature.
 struct Signer<'a> {
     context: &'a TxContext<'a>,
     input: usize,
@@ -84,7 +84,7 @@ impl Wallet {
         Wallet { keys: (0..KEYS).map(key).collect(), known: RefCell::default() }
     }
 
-    /// A random lock. `witness` allows those that need one; `height` is about where times are locked to.
+    /// Returns a random lock. `witness` allows those that need one; lock times are near `height` or `time`.
     pub fn draw(&self, random: &mut Random, witness: bool, height: u32, time: u32) -> Lock {
         let wraps: &[Wrap] = &[
             Wrap::Bare,
@@ -161,7 +161,7 @@ impl Wallet {
         self.keys[key].add_xonly_tweak(&Scalar::from_be_bytes(tweak).unwrap()).unwrap()
     }
 
-    /// The output key of a tree of one leaf, and its control block.
+    /// Returns the output key of a tree with one leaf, and its control block.
     fn tap_leaf(&self, lock: Lock) -> ([u8; 32], Vec<u8>) {
         let internal = self.keys[lock.key].x_only_public_key().0;
         let leaf = compute_tapleaf_hash(0xc0, &self.script(lock));
@@ -172,7 +172,7 @@ impl Wallet {
         (output.to_byte_array(), control)
     }
 
-    /// The script that the policy is written in: scriptPubKey, redeem script, witness script or leaf.
+    /// Returns the script that implements the policy: scriptPubKey, redeem script, witness script or leaf.
     fn script(&self, lock: Lock) -> Vec<u8> {
         let is_tap = lock.wrap == Wrap::Tap;
         let key = |n: usize| if is_tap { self.x_only(n).to_vec() } else { self.public(n) };
@@ -200,7 +200,7 @@ impl Wallet {
         }
     }
 
-    /// Fills scripts and witnesses of all inputs whose coin is the wallet's.
+    /// Fills scripts and witnesses of all inputs whose coin has a lock of the wallet.
     pub fn sign(&self, tx: &mut MutTx, coins: &[Option<Rc<OwnCoin>>], random: &mut Random) {
         for input in &mut tx.inputs {
             input.script_sig.clear();
@@ -257,7 +257,7 @@ impl Wallet {
         }
     }
 
-    /// What the policy's script wants on the stack, the deepest first.
+    /// Returns the stack elements that the policy's script needs, deepest first.
     fn items(&self, lock: Lock, signer: &Signer<'_>, script: &[u8]) -> Vec<Vec<u8>> {
         let sign = |n: usize| {
             let key = &self.keys[(lock.key + n) % KEYS];

@@ -1,5 +1,5 @@
-//! Helpers of this crate's tests: hex, shared vectors, and a block taken apart and sealed again.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+//! Helpers for this crate's tests: hex, shared vectors, and a block that can be changed and sealed again.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses only some of them")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::disallowed_methods, reason = "helpers of tests")]
 
 #[path = "../../../../testdata/locate.rs"]
@@ -16,14 +16,14 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A hash as shown.
+/// Returns a hash in RPC byte order.
 pub fn shown(hash: &[u8; 32]) -> String {
     let mut reversed = *hash;
     reversed.reverse();
     hex(&reversed)
 }
 
-/// A vector file of the checkout, as text.
+/// Reads a vector file of the checkout as text.
 pub fn testdata(path: &str) -> String {
     String::from_utf8(locate::read(&locate::testdata(path))).unwrap()
 }
@@ -32,7 +32,7 @@ pub fn report(judge: &mut Judge, tx: &[u8]) -> TxReport {
     judge.tx(&TxRequest { flags: 0, tx, prevouts: None }).unwrap().known().unwrap()
 }
 
-/// A block of few transactions, its transactions apart.
+/// A block with few transactions, which are kept separately.
 #[derive(Clone)]
 pub struct TestBlock {
     pub header: [u8; 80],
@@ -40,7 +40,7 @@ pub struct TestBlock {
 }
 
 impl TestBlock {
-    /// Of a block with a coinbase alone.
+    /// Parses a block that contains only a coinbase.
     pub fn of_one(bytes: &[u8]) -> Self {
         assert_eq!(bytes[80], 1);
         Self { header: bytes[..80].try_into().unwrap(), txs: vec![bytes[81..].to_vec()] }
@@ -57,7 +57,7 @@ impl TestBlock {
         judge.sha256d(&self.header).unwrap()
     }
 
-    /// Replaces a byte string that occurs once in the coinbase by one of the same length.
+    /// Replaces a byte string that occurs once in the coinbase with another of the same length.
     pub fn replace(&mut self, old: &[u8], new: &[u8]) {
         assert_eq!(old.len(), new.len());
         let at: Vec<_> = self.txs[0].windows(old.len()).enumerate().filter(|(_, found)| *found == old).collect();
@@ -66,7 +66,7 @@ impl TestBlock {
         self.txs[0][at..at + new.len()].copy_from_slice(new);
     }
 
-    /// Redoes the witness commitment and the merkle root (at most two transactions).
+    /// Recomputes the witness commitment and the merkle root (for at most two transactions).
     pub fn commit(&mut self, judge: &mut Judge) {
         let root = |judge: &mut Judge, leaves: &[[u8; 32]]| match leaves {
             [one] => *one,
@@ -86,11 +86,11 @@ impl TestBlock {
         self.header[36..68].copy_from_slice(&root);
     }
 
-    /// Redoes the proof of work for regtest's target, or looks for a nonce that has none.
+    /// Recomputes the proof of work for regtest's target, or searches for a nonce that does not meet it.
     pub fn grind(&mut self, judge: &mut Judge, valid: bool) {
         for nonce in 0u32.. {
             self.header[76..].copy_from_slice(&nonce.to_le_bytes());
-            // Target 7fffff00...: a top byte below 7f is enough, one from 80 on is too high.
+            // The target is 7fffff00...: a top byte below 7f meets it, one of 80 or above does not.
             let top = self.hash(judge)[31];
             if (valid && top < 0x7f) || (!valid && top >= 0x80) {
                 return;

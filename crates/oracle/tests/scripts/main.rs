@@ -1,7 +1,8 @@
-//! Scripts against the judge: generated and published spends, changed in any way, under random legal flags; Core's verdict
-//! and script error must be ours, found exactly and by capture.
+//! Compares script verification with the judge.
 //!
-//! Settings: `LYDIAN_JUDGE_SECONDS` bounds the time (default 5), `LYDIAN_SEED` chooses the cases (default 1).
+//! Generated and published spends, changed in any way, are verified under random legal flags. Our verdict and script
+//! error must equal Core's, both in exact mode and by capture. Settings: `LYDIAN_JUDGE_SECONDS` limits the time
+//! (default 5), `LYDIAN_SEED` chooses the cases (default 1).
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +10,7 @@
     clippy::print_stderr,
     clippy::disallowed_methods,
     clippy::cast_possible_truncation,
-    reason = "a test that reads its data, the clock and its settings, and says what it counted"
+    reason = "a test that reads its data, the clock and its settings, and prints its counts"
 )]
 
 mod vectors;
@@ -23,16 +24,17 @@ use lydian_oracle::compare::{self, Capturing, Ours, Verdict, reproduction, their
 use lydian_oracle::generate::{Case, Random, TEMPLATES, random_case, shrink};
 use lydian_oracle::{Judge, or_skip};
 
-/// Cases that are asked at once.
+/// Number of cases per batch.
 const BATCH: usize = 2000;
-/// From so many cases on, the kinds that were reached are asserted.
+/// Number of cases from which the kinds that were reached are asserted.
 const CASES_OF_ALL_KINDS: usize = 20_000;
-/// Script errors that so many cases have to reach, OK among them. Core has 55; UNKNOWN_ERROR is none of VerifyScript's.
+/// Number of script errors that this number of cases must reach, including OK. Core has 55; VerifyScript never returns
+/// UNKNOWN_ERROR.
 const ERRORS_MIN: usize = 53;
-/// Findings that are shown.
+/// Number of findings that are printed.
 const SHOWN: usize = 5;
 
-/// The judge's answers; a case it does not answer is a mistake of the generator.
+/// Returns the judge's verdicts. If it refuses a case, that is a mistake in the generator.
 fn judged(judge: &mut Judge, cases: &[Case]) -> Vec<Verdict> {
     theirs(judge, cases).unwrap_or_else(|error| panic!("{error}: {}", cases.first().map_or("".into(), reproduction)))
 }
@@ -134,7 +136,7 @@ fn scripts_as_the_judge() {
     }
 }
 
-/// A comparison that could not fail would prove nothing: a wrong answer of ours is found, and made small.
+/// The comparison itself works: a wrong verdict of ours is found and shrunk.
 #[test]
 fn a_wrong_answer_is_found() {
     let Some(mut judge) = or_skip("scripts: a wrong answer is found", Judge::start()) else { return };

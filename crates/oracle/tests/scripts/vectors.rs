@@ -1,6 +1,6 @@
 //! Published vectors as cases: Core's scripts and transactions, valid or not, and the dump of its taproot tests.
 //!
-//! Only their bytes are taken, not their verdicts: the judge gives those.
+//! Only their bytes are used, not their verdicts: the judge provides those.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use lydian_script::opcodes::{OP_NOP, OP_RESERVED, OPCODES};
 use lydian_script::{Flags, ScriptBuilder};
 use serde_json::Value;
 
-/// Every input of every vector under `testdata/`.
+/// Returns every input of every vector under `testdata/`.
 pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     script_tests(&mut cases);
@@ -51,7 +51,8 @@ fn legal(mut flags: Flags) -> Flags {
     flags
 }
 
-/// Core's `BuildCreditingTransaction` and `BuildSpendingTransaction`. Places that the test framework fills stay empty.
+/// Core's `BuildCreditingTransaction` and `BuildSpendingTransaction`. Placeholders that the test framework fills stay
+/// empty.
 fn script_tests(cases: &mut Vec<Case>) {
     for entry in list(&json("core/script_tests.json")) {
         let mut fields = list(entry).iter().peekable();
@@ -130,7 +131,7 @@ fn assets(cases: &mut Vec<Case>) {
     }
 }
 
-/// Core's `ParseScript`; places that a test framework fills are nothing.
+/// Core's `ParseScript`. Placeholders that the test framework fills are skipped.
 fn parse_script(text: &str) -> Vec<u8> {
     let mut script = Vec::new();
     for word in text.split([' ', '\t', '\n']).filter(|word| !word.is_empty() && !word.starts_with('#')) {

@@ -27,7 +27,7 @@ pub fn time(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     true
 }
 
-/// Also targets that are negative, too large, or zero.
+/// Includes targets that are negative, too large, or zero.
 pub fn bits(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let bits =
         [0x207f_fffe, 0x2070_0000, 0x2080_0000, 0x20ff_ffff, 0x217f_ffff, 0xff7f_ffff, 0, 0x1f7f_ffff, 0x2100_7fff];
@@ -58,7 +58,7 @@ pub fn coinbase_height(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     *script = match random.below(5) {
         0 => ScriptBuilder::new().push_int(height + 1).raw(&tail).into_bytes(),
         1 => ScriptBuilder::new().push_int(height - 1).raw(&tail).into_bytes(),
-        // Longer than needed, and behind another push.
+        // Longer than needed, and after another push.
         2 => [&[2, u8::try_from(height & 0xff).unwrap(), u8::try_from(height >> 8).unwrap(), 0, 0][..], &tail].concat(),
         3 => ScriptBuilder::new().op(OP_0).push_int(height).raw(&tail).into_bytes(),
         _ => ScriptBuilder::new().push_int(height).op(0x4e).into_bytes(),
@@ -108,7 +108,7 @@ pub fn coinbase_repeated(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let tx: &Rc<MutTx> = if random.once_in(2) { random.pick(from) } else { random.pick(latest) };
     draft.block.txs[0] = MutTx::clone(tx);
     if random.once_in(2) {
-        // In a block of its own its witness commitment stays as well, and so does its txid.
+        // As the only transaction, it keeps a valid witness commitment, and so its txid.
         draft.block.txs.truncate(1);
     }
     true
@@ -135,7 +135,7 @@ pub fn no_commitment(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     true
 }
 
-/// Only the last output that looks like a commitment is one.
+/// Only the last output that looks like a commitment counts.
 pub fn decoy_commitments(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let mut decoy = commitment_output();
     match random.below(4) {
@@ -169,11 +169,11 @@ pub fn commitment_altered(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     true
 }
 
-/// Transactions repeated so that the merkle root stays (CVE-2012-2459).
+/// Repeats transactions so that the merkle root stays the same (CVE-2012-2459).
 pub fn merkle_duplicates(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let txs = &mut draft.block.txs;
     let count = txs.len();
-    // An odd level is where a tree repeats its last node.
+    // A tree repeats its last node on an odd level.
     let mut width = 1;
     while count.is_multiple_of(2 * width) {
         width *= 2;

@@ -1,6 +1,7 @@
-//! Ways to change a block: one table. Each entry changes one thing at one stage of the making; what follows is redone.
+//! The table of changes to a block. Each entry changes one thing at one stage of construction; the later stages are
+//! redone.
 //!
-//! Nothing here knows what the answer will be: a change that leaves a block valid is as good as one that breaks it.
+//! Nothing here knows the expected verdict: a change that leaves a block valid is as useful as one that breaks it.
 
 mod frame;
 mod scripts;
@@ -18,10 +19,10 @@ use super::rng::Random;
 use lydian_primitives::{Amount, OutPoint, Txid};
 use lydian_script::opcodes::*;
 
-/// When a change is made. What comes after it is redone over the changed block.
+/// The stage at which a change is made. Later stages are redone on the changed block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Stage {
-    /// Before signatures: they are made over the change.
+    /// Before signing: signatures commit to the change.
     Plan,
     /// Before the witness commitment.
     Built,
@@ -29,16 +30,16 @@ pub enum Stage {
     Committed,
     /// Before the proof of work.
     Rooted,
-    /// After everything: the hash may no longer be that of the bytes.
+    /// After everything: the hash may no longer match the bytes.
     Sealed,
 }
 
 pub struct Mutation {
     pub name: &'static str,
     pub stage: Stage,
-    /// Blocks of megabytes are made less often.
+    /// Blocks of several megabytes are made less often.
     pub is_large: bool,
-    /// False if this block has nothing to be changed so.
+    /// Returns false if the change does not apply to this block.
     pub apply: fn(&mut Draft<'_>, &mut Random) -> bool,
 }
 
@@ -94,7 +95,7 @@ pub const MUTATIONS: &[Mutation] = &[
         count > 1
     }),
     at(Built, "coinbase inputs", |draft, random| {
-        // With two inputs it is no coinbase.
+        // With two inputs it is not a coinbase.
         let second = draft.block.txs[0].inputs[0].clone();
         draft.block.txs[0].inputs.push(second);
         if random.once_in(2) {
@@ -193,7 +194,7 @@ pub const MUTATIONS: &[Mutation] = &[
     at(Built, "script shape again", script_shape),
     at(Built, "wrong key", wrong_signature),
     at(Built, "signed otherwise", signed_otherwise),
-    // What a merkle tree does not tell.
+    // Changes of witnesses, and changes after sealing.
     at(Built, "witness stripped", |draft, random| {
         change_input(draft, random, |input, _| {
             let some = !input.witness.is_empty();

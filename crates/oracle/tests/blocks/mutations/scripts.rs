@@ -6,8 +6,8 @@ use lydian_primitives::build::{MutInput, MutTx};
 use lydian_script::is_unspendable;
 use lydian_script::opcodes::*;
 
-/// An input of the block that spends a known coin, changed. The transaction is one that no other of the block spends from,
-/// so that what breaks is the input.
+/// Changes an input of the block. It belongs to a transaction from which no other transaction of the block spends, so
+/// that only this input is affected.
 pub fn change_input(
     draft: &mut Draft<'_>,
     random: &mut Random,
@@ -26,7 +26,7 @@ pub fn change_input(
     change(&mut tx.inputs[place], random)
 }
 
-/// One bit or byte of a script or witness.
+/// Changes one bit or byte of a script or witness.
 pub fn script_bytes(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     change_input(draft, random, |input, random| {
         let mut places: Vec<&mut Vec<u8>> = input.witness.iter_mut().collect();
@@ -48,7 +48,7 @@ pub fn script_bytes(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     })
 }
 
-/// Items dropped, added, emptied, exchanged; scripts that are no pushes, or push too much.
+/// Removes, adds, empties or swaps items; makes scriptSigs that are not push-only, or push too much.
 pub fn script_shape(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     change_input(draft, random, |input, random| {
         let count = input.witness.len();
@@ -69,7 +69,7 @@ pub fn script_shape(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     })
 }
 
-/// Signed by nobody's key: one signature is replaced by that of another input.
+/// Replaces one signature with that of another input.
 pub fn wrong_signature(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let signatures: Vec<Vec<u8>> = draft
         .block
@@ -90,7 +90,7 @@ pub fn wrong_signature(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     })
 }
 
-/// A transaction of one input changed after it was signed.
+/// Changes a transaction with one input after it was signed.
 pub fn signed_otherwise(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let fits = |tx: &MutTx| {
         let txid = tx.txid();

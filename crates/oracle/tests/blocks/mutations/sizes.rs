@@ -12,7 +12,7 @@ use lydian_primitives::build::{MutBlock, MutTx};
 use lydian_primitives::{BlockHash, Height};
 use lydian_script::opcodes::*;
 
-/// Signature operations that are counted without coins: exactly 20,000, one less or more.
+/// Legacy sigops, which are counted without coins: exactly 20,000, or one less or more.
 pub fn sigops_legacy(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     draft.build();
     let legacy = |block: &MutBlock| -> usize {
@@ -28,14 +28,14 @@ pub fn sigops_legacy(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let mut script = vec![OP_CHECKMULTISIG; missing / 20];
     script.resize(missing / 20 + missing % 20, OP_CHECKSIG);
     if random.once_in(2) {
-        // Never executed, counted all the same.
+        // Never executed, but counted.
         script.insert(0, OP_RETURN);
     }
     draft.coinbase.outputs.insert(0, output(0, script));
     true
 }
 
-/// Signature operations with those of P2SH and witnesses: at a cost of 80,000, one less or more.
+/// Sigops including those of P2SH and witnesses: at a cost of about 80,000, below and above.
 pub fn sigops(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let is_segwit = draft.is_active(Deployment::Segwit);
     for _ in 0..1 + random.below(8) {
@@ -66,18 +66,18 @@ pub fn sigops(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     true
 }
 
-/// Bytes without witnesses: a million, one less or more. The weight limit is met first where there is a witness.
+/// Size without witnesses: a million bytes, or one less or more. With a witness, the weight limit is reached first.
 pub fn base_size(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     draft.build();
     let stripped: usize = draft.block.txs.iter().map(|tx| tx.encode_stripped().len()).sum();
     let target: usize = *random.pick(&[999_999, 1_000_000, 1_000_001, 1_000_001]);
-    // The output takes eight bytes of value and five of length.
+    // The output takes eight bytes for its value and five for the length.
     let size = target.saturating_sub(stripped + 81 + 13);
     draft.coinbase.outputs.insert(0, output(0, vec![OP_RETURN; size]));
     true
 }
 
-/// Weight: four million, one less or more, by a witness that nothing looks at.
+/// Weight: four million, or one less or more, by a witness that is not evaluated.
 pub fn weight(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     if !draft.is_active(Deployment::Segwit) {
         return false;
@@ -88,7 +88,7 @@ pub fn weight(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     if !found {
         return false;
     }
-    // Filled when it is built: see `fill_weight`.
+    // Filled when the block is built: see `fill_weight`.
     draft.weight_wanted = Some(4_000_000 - 1 + random.below(3));
     true
 }

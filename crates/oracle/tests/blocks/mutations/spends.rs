@@ -1,4 +1,4 @@
-//! Changes of what transactions spend, pay and wait for.
+//! Changes of inputs, output values and lock times of transactions.
 
 use crate::plan::{Draft, Source, output};
 use crate::rng::Random;
@@ -42,12 +42,12 @@ pub fn missing_input(draft: &mut Draft<'_>, random: &mut Random) -> bool {
             }
             _ => OutPoint { txid: Txid([9; 32]), vout: 0 },
         };
-        // It may be there after all: then it is signed for as any other.
+        // The output may exist after all; then it is signed for like any other.
         tx.inputs[place].source = Source::Coin(outpoint, state.coins.get(&outpoint).cloned());
     })
 }
 
-/// An output that a block before spent, or that was never spendable.
+/// An output that an earlier block spent.
 pub fn spent_input(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let mut back = draft.state.clone();
     for _ in 0..1 + random.below(5) {
@@ -65,7 +65,7 @@ pub fn spent_input(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     })
 }
 
-/// Adds a spend of a coin to the block; false if there is no such coin.
+/// Adds a spend of a coin to the block; returns false if there is no such coin.
 pub fn add_spend(draft: &mut Draft<'_>, random: &mut Random, wanted: impl Fn(&OwnCoin, u32) -> bool) -> bool {
     let height = draft.height();
     let taken: Vec<OutPoint> = draft
@@ -94,7 +94,7 @@ pub fn add_spend(draft: &mut Draft<'_>, random: &mut Random, wanted: impl Fn(&Ow
     true
 }
 
-/// Coinbases of 98 to 101 blocks ago.
+/// Spends a coinbase with a depth near the maturity limit.
 pub fn immature(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     add_spend(draft, random, |coin, height| {
         coin.is_coinbase && coin.lock.is_some() && (97..=101).contains(&(height - coin.height.0))
@@ -159,7 +159,7 @@ pub fn sequence(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     })
 }
 
-/// A relative lock time at its limit: the last that is met, and the first that is not.
+/// A relative lock time at its limit: the last that is met, or the first that is not.
 pub fn sequence_lock(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     if draft.txs.is_empty() {
         return false;
@@ -179,7 +179,7 @@ pub fn sequence_lock(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     true
 }
 
-/// Spends a coin with a time in its script too early, or with a transaction that does not say the time.
+/// Spends a coin with a lock time in its script too early, or without the required fields.
 pub fn lock_of_script(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     let is_segwit = draft.is_active(Deployment::Segwit);
     let found = add_spend(draft, random, |coin, _| {
@@ -204,9 +204,9 @@ pub fn lock_of_script(draft: &mut Draft<'_>, random: &mut Random) -> bool {
     true
 }
 
-/// A transaction whose size is that of an inner node of the merkle tree.
+/// A transaction of about 64 bytes, the size of the preimage of an inner node of the merkle tree.
 pub fn sixty_four_bytes(draft: &mut Draft<'_>, random: &mut Random) -> bool {
-    // Four bytes of script that anyone opens make 64 if the input has no script.
+    // Four bytes of anyone-can-spend script make 64 bytes if the input has no script.
     let found = add_spend(draft, random, |coin, height| {
         coin.lock.is_some_and(|lock| lock.policy == Policy::True && lock.wrap == Wrap::Bare)
             && (!coin.is_coinbase || height - coin.height.0 >= 100)
