@@ -1,11 +1,12 @@
 #!/bin/bash
-# Builds every fuzz target of fuzz/ and runs each for SECONDS. With a nightly toolchain the targets run under AddressSanitizer; otherwise they
-# have coverage instrumentation only, which the stable compiler offers as well. It starts from fuzz/seeds; new inputs are kept in
-# fuzz/corpus, findings in fuzz/artifacts. Exit 1 when a target finds something.
+# Builds every fuzz target of fuzz/ and runs each for SECONDS. With a nightly toolchain the targets run under
+# AddressSanitizer; otherwise they have only coverage instrumentation, which the stable compiler offers too. Each target
+# starts from fuzz/seeds; new inputs are kept in fuzz/corpus, findings in fuzz/artifacts. The exit code is 1 if a target
+# finds something.
 set -eu
 seconds=$1
 cd "$(dirname "$0")/.."
-[ -f fuzz/Cargo.toml ] || { echo "fuzz: there is no fuzz/Cargo.toml" >&2; exit 1; }
+[ -f fuzz/Cargo.toml ] || { echo "fuzz: fuzz/Cargo.toml is missing" >&2; exit 1; }
 
 host=$(rustc -vV | sed -n 's/^host: //p')
 flags="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \

@@ -1,13 +1,14 @@
 #!/bin/bash
-# Tests that need other systems as processes. Installs into the cache folder what package registries hold and is not there yet, runs each on a small chain,
-# and says what it ran and what it left out and why. Nothing of the system's packages changes. What cannot be installed is left out; with
-# LYDIAN_REQUIRE_PEERS set that is a failure, and Bitcoin Core and Knots must be there in any case.
+# Tests that need other systems as processes. It installs into the cache folder what package registries provide and is
+# not installed yet, runs each system on a small chain, and prints what it ran and what it left out and why. It changes
+# no system packages. A system that cannot be installed is left out; if LYDIAN_REQUIRE_PEERS is set, that is an error.
+# Bitcoin Core and Knots are required in any case.
 set -eu
 cd "$(dirname "$0")/.."
 say() { echo "test-peers: $*"; }
 lab() { cargo run --quiet --locked --profile test -p lydian-lab --bin lydian-lab -- "$@"; }
 
-# Beside lydian-lab, where the lab looks for it.
+# Built next to lydian-lab, where the lab looks for it.
 cargo build --quiet --locked --profile test -p lydian-node --bin lydian
 nodes=lydian,bitcoind,knots
 servers=
@@ -32,34 +33,34 @@ say "Knots syncs from Lydian and Lydian from Knots, by v1 and v2, through reorga
 cargo test --locked -p lydian-node --test peers -- --ignored
 
 chain="--preset mainnet-mix --blocks 440 --full 4 --seed 2"
-say "Lydian, Core and Knots rebuild the same chains; tip and UTXO hash must be those that follow from the blocks"
+say "Lydian, Core and Knots reindex the same chains; tip and UTXO hash must be those that follow from the blocks"
 # shellcheck disable=SC2086 # the chain is several words
 lab reindex $chain --nodes lydian,bitcoind,knots --runs 1
 lab reindex --preset worst --nodes lydian,bitcoind,knots --runs 1
 for server in bitcoind knots lydian; do
-  say "all of them sync the first chain from $server"
+  say "all nodes sync the first chain from $server"
   # shellcheck disable=SC2086
   lab sync $chain --nodes "$nodes" --server "$server" --runs 1
 done
 if [ -n "$servers" ]; then
-  say "Electrum servers answer about the first chain; balance, history and coins must be those that follow from the blocks"
+  say "Electrum servers serve the first chain; balance, history and coins must be those that follow from the blocks"
   # shellcheck disable=SC2086
   lab electrum $chain --servers "$servers" --ask 10 --passes 1 --connections 1,8 --load-seconds 1
 fi
 
 case $nodes in *bcoin*)
-  say "bcoin's workers are counted with it"
+  say "bcoin's worker processes are measured together with it"
   cargo test --locked -p lydian-lab --test rivals -- --ignored
   ;;
 esac
 if [ "$servers" = electrs,electrumx ]; then
-  say "electrs and ElectrumX answer about a chain whose scripts come again"
+  say "electrs and ElectrumX serve a chain with reused scripts"
   cargo test --locked -p lydian-lab --test electrum -- --ignored
 fi
 
-say "\`make run\` with a smaller chain, ended after a second"
+say "\`make run\` with a smaller chain, stopped after one second"
 RUN_BIN=$PWD/target/debug RUN_FOLDER=$PWD/target/run-test RUN_BLOCKS=440 RUN_FULL=4 RUN_SECONDS=1 tools/run.sh </dev/null
 rm -rf -- target/run-test
 lab peers list --left-out | sed 's/^/test-peers: LEFT OUT: /'
-say "LEFT OUT: btcd by v2: its v2 transport is off by default and experimental"
+say "LEFT OUT: btcd over v2: its v2 transport is off by default and experimental"
 say "LEFT OUT: Electrum's wallet as a client: Lydian has no index yet"

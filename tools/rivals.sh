@@ -1,6 +1,7 @@
 #!/bin/bash
-# Builds rivals/ and runs it with the arguments given. RocksDB is Debian's (librocksdb-dev), since building it takes an hour of processor time; bindgen
-# needs libclang. Installs both with apt when root, names the command otherwise. What is built lies in the cache beside the judge.
+# Builds rivals/ and runs it with the given arguments. RocksDB is Debian's (librocksdb-dev), because building it takes
+# an hour of CPU time; bindgen needs libclang. If run as root, the script installs both with apt; otherwise it prints
+# the command. The build is in the cache next to the judge.
 set -eu
 cd "$(dirname "$0")/.."
 

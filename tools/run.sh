@@ -1,11 +1,12 @@
 #!/bin/bash
-# What `make run` shows: a chain like mainnet's of 550 blocks is made once and given to one lydian, the server; a second lydian, with an empty directory,
-# takes it over loopback and checks every script, with the display; then it stays up on regtest and what to try is printed. Ctrl-C stops both.
-# Without a terminal it ends by itself after RUN_SECONDS (default 0) at the tip; with one, RUN_SECONDS ends it too. Exit 1 when the tips differ, or a
-# node does not end well.
+# Runs the demo of `make run`. A mainnet-like chain of 550 blocks is made once and imported into one lydian, the server.
+# A second lydian with an empty data directory downloads it over loopback and verifies every script, with the display.
+# Then it keeps running on regtest, and commands to try are printed. Ctrl-C stops both nodes. Without a terminal, the
+# script ends RUN_SECONDS (default 0) after the sync; with one, it does so only if RUN_SECONDS is set. The exit code is
+# 1 if the tips differ, or if a node does not shut down cleanly.
 set -eu
 cd "$(dirname "$0")/.."
-# For `make test-peers`: another build, a smaller chain, a folder of its own.
+# `make test-peers` sets these: another build, a smaller chain, a separate folder.
 bin=${RUN_BIN:-$PWD/target/release}
 run=${RUN_FOLDER:-$PWD/target/run}
 blocks=${RUN_BLOCKS:-550}
@@ -28,7 +29,7 @@ fi
 if [ "$(height "$server")" != "$blocks" ]; then
   rm -rf -- "$server"
   mkdir -p "$server"
-  echo "Giving it to the server (once) ..."
+  echo "Importing it into the server (once) ..."
   "$bin/lydian" import "$chain" -regtest "-datadir=$server" 2>/dev/null >/dev/null
 fi
 rm -rf -- "$node"
@@ -37,7 +38,7 @@ mkdir -p "$node"
 server_pid=
 node_pid=
 is_stopped=
-# Both may have had a Ctrl-C themselves; who has ended already is no error.
+# Both nodes may have received the Ctrl-C too; it is not an error if one has already exited.
 stop() {
   is_stopped=1
   [ -z "$node_pid" ] || kill -TERM "$node_pid" 2>/dev/null || true
@@ -48,20 +49,20 @@ trap stop INT TERM
 rm -f -- "$server/regtest/debug.log"
 "$bin/lydian" -regtest "-datadir=$server" -listen=1 "-bind=127.0.0.1:$port" -connect=0 -server=0 -printtoconsole=0 </dev/null >"$run/server.txt" 2>&1 &
 server_pid=$!
-# It listens when its log says so.
+# Wait until its log reports that it listens.
 for _ in $(seq 300); do
   grep -q "^[^ ]* Bound to 127.0.0.1:$port" "$server/regtest/debug.log" 2>/dev/null && break
   kill -0 "$server_pid" 2>/dev/null || break
   sleep 0.1
 done
 if ! kill -0 "$server_pid" 2>/dev/null; then
-  echo "run: the server has ended; the end of its log:" >&2
+  echo "run: the server has exited; the end of its log:" >&2
   cat "$run/server.txt" >&2
   tail -5 "$server/regtest/debug.log" >&2 || true
   exit 1
 fi
 
-echo "A second node syncs $blocks blocks from the server at 127.0.0.1:$port, every script checked ..."
+echo "A second node syncs $blocks blocks from the server at 127.0.0.1:$port and verifies every script ..."
 ended=
 started=$(date +%s.%N)
 "$bin/lydian" -regtest "-datadir=$node" "-connect=127.0.0.1:$port" -listen=0 "-rpcport=$rpcport" -assumevalid=0 -printtoconsole=0 </dev/null &
@@ -77,11 +78,11 @@ while kill -0 "$node_pid" 2>/dev/null && [ -z "$is_stopped" ]; do
 done
 
 if [ -n "$synced" ]; then
-  # The display of a sync has several lines and draws over what stands there; that of a node in step has one.
+  # The display of a sync has several lines and draws over existing output; that of a synced node has one line.
   [ ! -t 2 ] || sleep 2
   cat <<TEXT
 
-Synced in $(awk -v a="$started" -v b="$ended" 'BEGIN { printf "%.1f", b - a }') s. The node stays up${seconds:+ for $seconds s}; Ctrl-C stops it and its server. Its data directory is
+Synced in $(awk -v a="$started" -v b="$ended" 'BEGIN { printf "%.1f", b - a }') s. The node keeps running${seconds:+ for $seconds s}; Ctrl-C stops it and its server. Its data directory is
 $node. In another terminal:
   cli="$bin/lydian-cli -regtest -datadir=$node -rpcport=$rpcport"
   \$cli -getinfo
@@ -90,17 +91,17 @@ $node. In another terminal:
   \$cli gettxoutsetinfo
   \$cli generatetoaddress 10 bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202
   $bin/lydian info -regtest -datadir=$node
-  $bin/lydian-lab sync --chain $chain --nodes lydian,bitcoind --runs 3   # beside Bitcoin Core, once \`make judge\` has built it
+  $bin/lydian-lab sync --chain $chain --nodes lydian,bitcoind --runs 3   # compared with Bitcoin Core, once \`make judge\` has built it
 TEXT
   if [ -n "$seconds" ]; then
-    # In the background, so that a signal is heard at once.
+    # In the background, so that a signal is handled immediately.
     sleep "$seconds" &
     wait $! || true
     stop
   fi
 fi
 
-# `wait` returns when a signal comes, too.
+# `wait` also returns on a signal.
 end() {
   local code
   while :; do
@@ -115,13 +116,13 @@ end "$node_pid" || code=$?
 kill -TERM "$server_pid" 2>/dev/null || true
 end "$server_pid" || code=$?
 if [ "$code" -ne 0 ]; then
-  echo "run: a node ended with exit code $code" >&2
+  echo "run: a node exited with code $code" >&2
   exit 1
 fi
 if [ -n "$synced" ] && [ -z "$seconds" ]; then exit 0; fi
 if [ -z "$synced" ]; then
   [ -n "$is_stopped" ] && exit 0
-  echo "run: the node ended before the tip" >&2
+  echo "run: the node exited before it reached the tip" >&2
   exit 1
 fi
 if [ "$(tip "$node")" != "$(tip "$server")" ]; then

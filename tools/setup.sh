@@ -1,11 +1,12 @@
 #!/bin/bash
-# Finds the system packages that builds and tests need and that this machine lacks; installs them with apt when root, names the command
-# otherwise. Input: nothing, or `browser` for the one package that only the test of the report's page needs, or `peers` for what other systems are installed with
-# (`make test-peers`). Exit 1 when something is still missing. Never touches a package that is there.
+# Installs missing system packages that builds and tests need, with apt if run as root; otherwise prints the command.
+# Argument: none, or `browser` for the package that only the test of the report's page needs, or `peers` for the
+# packages needed to install other systems (`make test-peers`). The exit code is 1 if something is still missing.
+# Installed packages are never changed.
 set -eu
 
 missing=()
-need() { # PACKAGE TEST...: the package is missing when the test fails
+need() { # PACKAGE TEST...: the package is missing if the test fails
   local package=$1
   shift
   "$@" >/dev/null 2>&1 || missing+=("$package")

@@ -1,7 +1,9 @@
 #!/bin/bash
-# The full table of this machine: every node and Electrum server that registries provide, side by side, and the page made of it. Input: a folder for the results,
-# default target/table; TABLE_RUNS, default 3. The machine must be quiet for about half an hour; a run that others disturbed is marked. What cannot be installed stands in the
-# tables with the reason. Goes on where it was interrupted when it is started again with the same folder.
+# Makes the full table of this machine: every node and Electrum server that registries provide, side by side, and a page
+# with the results. Argument: a folder for the results, default target/table. TABLE_RUNS is the number of runs, default
+# 3. The machine must be idle for about half an hour; a run that was disturbed is marked. Systems that cannot be
+# installed are listed in the tables with the reason. If it was interrupted, starting it again with the same folder
+# resumes it.
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-target/table}
@@ -10,8 +12,8 @@ lab=${RUN_BIN:-target/release}/lydian-lab
 chain="--preset mainnet-mix --blocks 550 --full 100"
 mkdir -p -- "$out"
 
-"$lab" peers install knots btcd bcoin electrs electrumx || echo "table: what could not be installed is named above"
-# A run that does not count is in the table with its reason; the other experiments go on.
+"$lab" peers install knots btcd bcoin electrs electrumx || echo "table: some systems could not be installed, see above"
+# A run that does not count is in the table with its reason; the other experiments continue.
 experiment() { # NAME COMMAND...
   local file=$out/$1.json
   shift
