@@ -194,7 +194,7 @@ impl Judge {
 
 impl Drop for Judge {
     fn drop(&mut self) {
-        self.requests = None; // end of input: it leaves by itself, unless it is busy
+        self.requests = None; // end of input: the judge exits by itself, unless it is busy
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -143,7 +143,7 @@ pub(super) fn schnorr_signature(plan: &SigPlan, key: &Keypair, digest: [u8; 32])
         Shape::HashTypeAlone => return vec![plan.hash_type],
         _ => {}
     }
-    // An explicit default hash type is an error of its own.
+    // An explicit default hash type is an error.
     if (plan.hash_type != 0 && plan.shape != Shape::NoHashType) || plan.shape == Shape::TrailingOutside {
         signature.push(plan.hash_type);
     }

@@ -104,7 +104,7 @@ fn scripts_as_the_judge() {
     let start = Instant::now();
     let seeds = vectors::all();
     let mut counts = Counts::default();
-    let mut cases = seeds.clone(); // first of all, the vectors as they are
+    let mut cases = seeds.clone(); // first the unchanged vectors
     for batch in 0_u64.. {
         let capturing = if batch % 2 == 0 { Capturing::Templates } else { Capturing::Interpreter };
         let (verdicts, found) = std::thread::scope(|scope| {
