@@ -1,7 +1,8 @@
-//! What the comparison must know of an Electrum server, and nothing more: one small file a server in `adapters/`.
+//! What the comparison needs to know about an Electrum server; each server has a small file in `adapters/`.
 //!
-//! Input: a job: folders, ports, the node below. Output: a command that serves the node's chain on a port of loopback. Whether its index is built is asked by
-//! the protocol alone, the same of all. A server writes below its own folder and nowhere else.
+//! Input: a job with folders, ports, the node below. Output: a command that serves the node's chain on a loopback port.
+//! Whether its index is built is queried through the protocol only, in the same way for all servers. A server writes
+//! only below its own folder.
 
 use crate::error::LabError;
 use crate::runs::chain_files::Network;
@@ -15,46 +16,48 @@ use std::process::{Command, Stdio};
 pub trait ElectrumServer: Debug + Sync {
     fn program(&self) -> &Path;
 
-    /// As the program itself tells it.
+    /// The version as the program itself reports it.
     fn version(&self) -> Result<String, LabError>;
 
-    /// What is missing here, and what brings it.
+    /// What is missing on this machine, and how to get it.
     fn absent(&self) -> Option<&str> {
         None
     }
 
-    /// Why it takes no part, by what it is.
+    /// Why the server by design does not take part.
     fn cannot(&self) -> Option<&'static str> {
         None
     }
 
-    /// What a reader of its figures must know, a sentence each.
+    /// What a reader of the server's figures must know, one sentence each.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What the node below must be started with for it; an index of the node's is `-NAME=1` and lies in `indexes/NAME`.
+    /// Arguments that the server needs the node below to be started with. An index of the node is `-NAME=1` and is
+    /// stored in `indexes/NAME`.
     fn daemon_arguments(&self) -> &'static [&'static str];
 
-    /// Serves on the job's port; writes the settings it needs into the job's folder.
+    /// The command that serves on the job's port; writes the settings that the server needs into the job's folder.
     fn start(&self, job: &ServerJob) -> Result<Command, LabError>;
 
-    /// For a server that holds small answers back once a connection has got this many bytes: the lab asks on over a new connection then, made outside the clock.
+    /// For a server that delays small answers once a connection has received this many bytes: the lab then continues
+    /// over a new connection, made outside the measured time.
     fn bytes_per_connection(&self) -> Option<usize> {
         None
     }
 
-    /// Ends it cleanly.
+    /// The signal that ends the server cleanly.
     fn stop_signal(&self) -> Signal {
         Signal::TERM
     }
 
-    /// Its own log, where it does not go to its output.
+    /// The server's own log, if it does not log to its output.
     fn log(&self, _job: &ServerJob) -> Option<PathBuf> {
         None
     }
 
-    /// What it keeps on the disk.
+    /// The folder of what the server keeps on disk.
     fn index_folder(&self, job: &ServerJob) -> PathBuf {
         job.folder.join("index")
     }
@@ -73,13 +76,13 @@ pub struct DaemonPlace {
     pub cookie: PathBuf,
 }
 
-/// One server's work: building, and each later start on the same folder.
+/// The work of one server: building its index, and each later start on the same folder.
 #[derive(Clone, Debug)]
 pub struct ServerJob {
-    /// Its own.
+    /// The server's own folder.
     pub folder: PathBuf,
     pub port: u16,
-    /// Free, for whatever else it wants to listen on.
+    /// Free ports, for anything else it wants to listen on.
     pub other_ports: [u16; 2],
     pub daemon: DaemonPlace,
     /// Arguments that the user adds.

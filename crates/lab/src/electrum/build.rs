@@ -1,7 +1,9 @@
-//! A server from its start on an empty index until it answers for the whole chain; later starts on the index that is there.
+//! Runs a server from its start on an empty index until it answers for the whole chain, and starts it again on the
+//! existing index.
 //!
-//! Input: a server, a job, the node below. Output: what the build cost; a server that is ready. It is ready when the protocol says so: the tip's height, and an answer
-//! about a script rather than an error. Cost: a question ten times a second. Must never: take a server for ready that only listens.
+//! Input: a server, a job, the node below. Output: the cost of the build; a server that is ready. It is ready when the
+//! protocol says so: the height of the tip, and an answer about a script rather than an error. Cost: ten queries a
+//! second. Must never: treat a server as ready that only listens.
 
 use super::adapter::{ElectrumServer, ServerJob};
 use super::client::{Client, Fault, Place};
@@ -20,23 +22,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(100);
-/// Of one question while it is not known whether the server is ready.
+/// Timeout of one query while it is not known whether the server is ready.
 const POLL_TIMEOUT: Duration = Duration::from_secs(10);
-/// To write down what it has and end.
+/// Time for the server to write its data and exit.
 const STOP_PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server and how it is started.
+/// A server and how to start it.
 #[derive(Debug)]
 pub struct Setup<'a> {
     pub name: &'a str,
     pub server: &'a dyn ElectrumServer,
     pub job: ServerJob,
     pub daemon: &'a Daemon,
-    /// Where the chain ends.
+    /// Height of the tip of the chain.
     pub height: u32,
-    /// Asked for to see whether the server answers about scripts.
+    /// The script queried to see whether the server answers about scripts.
     pub target: &'a Target,
-    /// Until it is ready.
+    /// Time until it must be ready.
     pub timeout: Duration,
     pub protocol_max: &'a str,
     pub interrupted: &'a AtomicBool,
@@ -52,7 +54,7 @@ impl Setup<'_> {
         self.job.folder.join("output.txt")
     }
 
-    /// The end of what it said.
+    /// The end of its log and output.
     pub fn log_end(&self) -> String {
         let output = self.output();
         log_end(self.server.log(&self.job).as_deref().unwrap_or(Path::new("")), &output)
@@ -66,7 +68,7 @@ impl Setup<'_> {
         process.stop(self.server.stop_signal(), STOP_PATIENCE)
     }
 
-    /// Waits until it is ready; the agreed version of the protocol.
+    /// Waits until the server is ready; returns the negotiated protocol version.
     pub fn wait(&self, process: &Process) -> Result<String, Stop> {
         let place = self.place(POLL_TIMEOUT);
         let mut client: Option<Client> = None;
@@ -95,8 +97,9 @@ impl Setup<'_> {
         Err(Stop::Failed(format!("its index was not built within {} s: {last}", self.timeout.as_secs())))
     }
 
-    /// `None`: it is; else where it stands. The tip's header first: electrs 0.12 panics when it is asked to subscribe to headers before it has one. Another error than
-    /// the server's own breaks the connection.
+    /// `None` if the server is ready, otherwise its state. The header of the tip is queried first: electrs 0.12 panics
+    /// if a client subscribes to headers before it has one. Any error other than the server's own breaks the
+    /// connection.
     fn is_ready(&self, client: &mut Client) -> Result<Option<String>, String> {
         let protocol = client.protocol.clone();
         let questions = [
@@ -118,7 +121,7 @@ impl Setup<'_> {
     }
 }
 
-/// Builds the index and ends the server. `postings`: pairs of script and transaction in the chain.
+/// Builds the index and stops the server. `postings`: pairs of script and transaction in the chain.
 pub fn build(setup: &Setup<'_>, postings: u64) -> Result<(Build, String), Stop> {
     let shares = Shares::now();
     let daemon_before = setup.daemon.process().used().cpu_seconds;

@@ -1,8 +1,10 @@
-//! A client of Electrum servers: JSON-RPC, a line a message, over TCP on loopback.
+//! A client for Electrum servers: JSON-RPC over TCP on loopback, one message per line.
 //!
-//! Input: an address, methods and parameters. Output: the line that answers, with the time from the first byte sent to the last byte received, or an error
-//! that names server and method. Invariants: the handshake comes first; a line is bounded; nothing waits longer than the time-out, however slowly bytes
-//! come; after an error other than [`Fault::Refused`] the connection is of no more use. Cost: the line in memory. Must never: panic on what a server sends.
+//! Input: an address, methods and parameters. Output: the line of the answer, with the time from the first byte sent to
+//! the last byte received, or an error that names server and method. Invariants: the handshake comes first; lines are
+//! bounded; no call waits longer than the timeout, however slowly bytes arrive; after an error other than
+//! [`Fault::Refused`] the connection is no longer usable. Cost: the line in memory. Must never: panic on anything a
+//! server sends.
 
 use crate::limits::ELECTRUM_LINE_BYTES_MAX;
 use crate::runs::system;
@@ -13,16 +15,16 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
-/// The oldest version we ask for.
+/// The oldest protocol version that the client requests.
 pub const PROTOCOL_MIN: &str = "1.4";
-/// The newest: from it on scripts are asked for by themselves instead of by their hash.
+/// The newest: from this version on, queries name scripts directly instead of by their hash.
 pub const PROTOCOL_MAX: &str = "1.7";
 const NAME: &str = "lydian-lab";
 const READ_BYTES: usize = 1 << 16;
-/// Of what a server says in an error, for a message.
+/// Characters of a server's error text that are kept for a message.
 const SAID_CHARS_MAX: usize = 300;
 
-/// What went wrong with one question.
+/// What went wrong with one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientError {
     pub server: String,
@@ -32,9 +34,9 @@ pub struct ClientError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nobody listens, or the connection broke.
+    /// Nothing listens on the port, or the connection broke.
     Connection(String),
-    /// The server ended the connection.
+    /// The server closed the connection.
     Disconnected,
     TimedOut {
         seconds: u64,
@@ -43,9 +45,9 @@ pub enum Fault {
         limit: usize,
     },
     NotJson(String),
-    /// JSON, and not an answer to the question.
+    /// Valid JSON, but not an answer to the query.
     Unexpected(String),
-    /// The server's own error; the connection goes on.
+    /// The server's own error; the connection stays usable.
     Refused {
         code: i64,
         message: String,
@@ -74,37 +76,37 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// Whom to talk to, and how.
+/// Which server to connect to, and how.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// For messages.
     pub name: String,
     pub port: u16,
-    /// Of a whole answer.
+    /// For a complete answer.
     pub timeout: Duration,
     /// [`PROTOCOL_MAX`] or an older one.
     pub protocol_max: String,
 }
 
-/// An answer as it came: one line without its end.
+/// An answer as received: one line without its line end.
 #[derive(Debug)]
 pub struct Answer<'a> {
     pub line: &'a [u8],
     pub milliseconds: f64,
 }
 
-/// A connection whose handshake is done.
+/// A connection with a completed handshake.
 #[derive(Debug)]
 pub struct Client {
     place: Place,
     stream: TcpStream,
-    /// The last line and what came behind it.
+    /// The last line and any bytes received after it.
     buffer: Vec<u8>,
-    /// Of `buffer`: where the unread part begins.
+    /// Start of the unread part of `buffer`.
     consumed: usize,
-    /// What the server calls itself.
+    /// The server's name for itself.
     pub software: String,
-    /// As agreed on.
+    /// The negotiated protocol version.
     pub protocol: String,
 }
 
@@ -129,15 +131,15 @@ impl Client {
         }
     }
 
-    /// The result of a question.
+    /// Sends a query and returns its result.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, ClientError> {
         let request = request(method, params);
         let line = self.ask(method, &request)?.line.to_vec();
         result_of(&line).map_err(|fault| self.place.error(method, fault))
     }
 
-    /// Sends a request of [`request`] and waits for the line that answers it; notifications before it are passed over. The answer may be an error of the
-    /// server: [`result_of`] tells.
+    /// Sends a request made by [`request`] and waits for the line that answers it; notifications before it are skipped.
+    /// The answer may be an error of the server: see [`result_of`].
     pub fn ask(&mut self, method: &str, request: &[u8]) -> Result<Answer<'_>, ClientError> {
         let start = system::now();
         self.send(request).and_then(|()| self.receive(start)).map_err(|fault| self.place.error(method, fault))?;
@@ -145,7 +147,8 @@ impl Client {
         Ok(Answer { line: self.line(), milliseconds })
     }
 
-    /// Asks the same method with many parameters in one message. Answers come in the order of the questions, however the server sends them.
+    /// Calls the same method with many parameters in one message. The answers are returned in the order of the queries,
+    /// whatever order the server uses.
     pub fn batch(&mut self, method: &str, params: &[Value]) -> Result<Vec<Result<Value, Fault>>, ClientError> {
         let calls = params.iter().enumerate();
         let calls: Vec<Value> =
@@ -182,7 +185,7 @@ impl Client {
         self.stream.write_all(message).map_err(|error| self.broken(&error))
     }
 
-    /// Until a line that is no notification is whole; the clock of the time-out runs from `start`.
+    /// Waits for a complete line that is not a notification; the timeout counts from `start`.
     fn receive(&mut self, start: Instant) -> Result<(), Fault> {
         loop {
             self.next_line(start)?;
@@ -251,14 +254,15 @@ impl Place {
     }
 }
 
-/// A question as it is sent. All have the same id: on a connection one is open at a time, and equal questions get equal answers.
+/// A query in the form in which it is sent. All queries have the same id: a connection has only one open at a time, and
+/// this way equal queries get equal answers.
 pub fn request(method: &str, params: &Value) -> Vec<u8> {
     let mut line = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params}).to_string().into_bytes();
     line.push(b'\n');
     line
 }
 
-/// What a line of [`Client::ask`] says.
+/// Parses a line returned by [`Client::ask`].
 pub fn result_of(line: &[u8]) -> Result<Value, Fault> {
     outcome(&mut parse(line)?)
 }
@@ -267,7 +271,7 @@ fn outcome(message: &mut Value) -> Result<Value, Fault> {
     match message.get("error") {
         Some(Value::Null) | None => {}
         Some(error) => {
-            // An object in JSON-RPC 2.0; some send a bare text.
+            // An object in JSON-RPC 2.0; some servers send plain text.
             let message = error["message"].as_str().map_or_else(|| error.to_string(), str::to_owned);
             return Err(Fault::Refused { code: error["code"].as_i64().unwrap_or(0), message: shortened(&message) });
         }
@@ -282,8 +286,8 @@ fn parse(line: &[u8]) -> Result<Value, Fault> {
     serde_json::from_slice(line).map_err(|error| Fault::NotJson(error.to_string()))
 }
 
-/// A message with a method is a notification. Answers are not parsed for that: only a line that has the word at all, outside what an answer of many scripts may
-/// hold (hashes, numbers), is looked at closely.
+/// A message with a method is a notification. To avoid parsing every answer, a line is parsed only if the word occurs
+/// in its first 4,096 bytes; a long answer about scripts contains only hashes and numbers.
 fn is_notification(line: &[u8]) -> bool {
     const WORD: &[u8] = b"\"method\"";
     const LOOK_BYTES: usize = 4_096;

@@ -1,7 +1,8 @@
-//! Answers of servers beside each other and beside those that follow from the blocks.
+//! Compares the answers of servers with each other and with those that follow from the blocks.
 //!
-//! Input: canonical answers, one question after the other. Output: digests, and the differences in words. Cost: 64 bytes and a shortened text an answer, so
-//! that millions of bytes of histories need not be kept. Must never: take two answers for equal whose digests differ.
+//! Input: canonical answers, one query after another. Output: digests, and the differences in words. Cost: 64 bytes and
+//! a shortened text per answer, so that megabytes of histories need not be kept. Must never: treat two answers with
+//! different digests as equal.
 
 use super::client::shortened;
 use super::results::Difference;
@@ -9,26 +10,27 @@ use lydian_hash::{Sha256, sha256};
 use lydian_primitives::to_hex;
 use serde_json::Value;
 
-/// Of a comparison, all together.
+/// Of all queries of a comparison together.
 pub const DIFFERENCES_MAX: usize = 20;
-/// Of one query, lists whose order alone differs.
+/// Lists per query that differ only in their order.
 const ORDERS_MAX: usize = 3;
-/// Names the answers that the lab computed from the blocks.
+/// Stands for the answers that the lab computed from the blocks.
 pub const FROM_BLOCKS: &str = "the blocks";
 
-/// What the order of a list is to its answer.
+/// Whether the order of a list matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// A part of it: another order is another answer.
+    /// The order is part of the answer: another order is another answer.
     Counts,
-    /// The protocol names one; the entries alone are the answer, and lists in another order are counted apart.
+    /// The protocol defines an order, but only the entries are the answer; lists in another order are counted
+    /// separately.
     IsNoted,
 }
 
 /// What is kept of one answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// Of its canonical form; where the order is only noted, of the sorted entries.
+    /// Of its canonical form; if the order is only noted, of the sorted entries.
     pub content: [u8; 32],
     /// Of its canonical form.
     exact: [u8; 32],
@@ -51,10 +53,10 @@ impl Digest {
     }
 }
 
-/// The answers of one server to one query; `None` where there is none.
+/// The answers of one server to one query; `None` for a missing answer.
 pub type Digests = Vec<Option<Digest>>;
 
-/// Over the digests of all answers in their order; `None` when one is missing.
+/// SHA-256 over the digests of all answers in order; `None` if one is missing.
 pub fn sha256_of(digests: &Digests) -> Option<String> {
     let mut hasher = Sha256::new();
     for digest in digests {
@@ -63,12 +65,12 @@ pub fn sha256_of(digests: &Digests) -> Option<String> {
     Some(to_hex(&hasher.finalize()))
 }
 
-/// How many answers are not the expected ones.
+/// The number of answers that are not the expected ones.
 pub fn wrong(digests: &Digests, expected: &[Digest]) -> u32 {
     count(digests, expected, |given, expected| given.content != expected.content)
 }
 
-/// How many have the right entries in another order than the protocol's.
+/// The number of answers with the right entries in another order than the protocol's.
 pub fn misordered(digests: &Digests, expected: &[Digest]) -> u32 {
     count(digests, expected, |given, expected| given.content == expected.content && given.exact != expected.exact)
 }
@@ -89,7 +91,8 @@ pub struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// The questions of which some answer is not the expected one, those that differ in more than their order first; at most `limit`.
+    /// The queries with at least one answer that is not the expected one; those that differ in more than their order
+    /// come first. At most `limit`.
     pub fn differences(&self, limit: usize) -> Vec<Difference> {
         let of = |(index, what): (usize, &String)| {
             let expected = self.expected.get(index)?;

@@ -1,8 +1,9 @@
-//! The node below the servers: one Bitcoin Core with the chain validated and its own indexes built before the first server starts.
+//! The node below the servers: a Bitcoin Core that has validated the chain and built its own indexes before the first
+//! server starts.
 //!
-//! Input: an adapter, a chain, the arguments that the servers want. Output: a running node on loopback. It validates the block files itself, to its own clean
-//! end, and is started again; its indexes are built before anybody is measured, and their size is told apart. Must never: look for peers, or outlive
-//! the value.
+//! Input: an adapter, a chain, the arguments that the servers require. Output: a running node on loopback. It first
+//! validates the block files itself until it exits cleanly, and is then started again. Its indexes are built before any
+//! server is measured, and their size is reported separately. Must never: look for peers, or outlive the value.
 
 use super::adapter::DaemonPlace;
 use super::process::Process;
@@ -19,25 +20,26 @@ use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(100);
 const CACHE_MIB: u64 = 1_000;
-/// The blocks of our chains are old: without this the node believes that it is still at its first download, and servers wait for it to end.
+/// The blocks of the lab's chains are old: without this the node stays in initial block download, and servers wait for
+/// that to end.
 const OLD_TIP: &str = "-maxtipage=1000000000";
 
-/// What the node is made of.
+/// The inputs of [`Daemon::start`].
 #[derive(Debug)]
 pub struct Recipe<'a> {
     pub adapter: &'a dyn Adapter,
     pub chain: &'a ChainFiles,
-    /// Of all servers together.
+    /// The arguments that all servers together require.
     pub arguments: Vec<String>,
     pub threads: usize,
-    /// Made for it, and removed with it.
+    /// Made for the node, and removed with it.
     pub folder: &'a Path,
-    /// Of each of its steps.
+    /// For each step of the start.
     pub timeout: Duration,
     pub interrupted: &'a AtomicBool,
 }
 
-/// Dropped, it is killed and its folder removed.
+/// Dropping it kills the node and removes its folder.
 #[derive(Debug)]
 pub struct Daemon {
     process: Process,
@@ -48,7 +50,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Waits until the chain and its indexes are there. `None` after an interruption.
+    /// Waits until the chain is validated and its indexes are built. `None` after an interruption.
     pub fn start(recipe: &Recipe<'_>) -> Result<Option<Daemon>, LabError> {
         let folder = Folder::new(recipe.folder)?;
         let mut more = vec![OLD_TIP.to_owned()];
@@ -123,7 +125,7 @@ impl Daemon {
         })
     }
 
-    /// Bytes of the node's own indexes that these arguments ask for.
+    /// Bytes of the node's own indexes that these arguments enable.
     pub fn index_bytes(&self, arguments: &[&str]) -> u64 {
         let folder_of = |argument: &&str| -> Option<PathBuf> {
             let name = argument.strip_prefix('-')?.strip_suffix("=1")?;
@@ -136,7 +138,7 @@ impl Daemon {
         rpc::Server::with_cookie(&self.job)
     }
 
-    /// Until it ends where the chain ends and each of its indexes says that it is whole.
+    /// Waits until the node answers with the chain's tip and each of its indexes is synced.
     fn wait(&self, recipe: &Recipe<'_>, output: &Path) -> Result<bool, LabError> {
         let tip = Value::from(recipe.chain.facts.tip.clone());
         let start = system::now();

@@ -1,9 +1,10 @@
-//! What every Electrum server must answer, computed from nothing but the blocks.
+//! Computes what every Electrum server must answer, from nothing but the blocks.
 //!
-//! Input: a chain and the scripts to ask for. Output: balance, history and UTXO list of each in the protocol's form, merkle proofs, headers. Invariants:
-//! confirmed only; lists in blockchain order (height, then place in the block, then place in the transaction); the output of the genesis block does not
-//! exist. Cost: one pass over the blocks; 32 bytes a transaction, 8 bytes a pair of script and transaction, 60 bytes a coin of the scripts. Must never: ask a
-//! server.
+//! Input: a chain and the scripts to query. Output: balance, history and UTXO list of each in the protocol's form,
+//! merkle proofs, headers. Invariants: confirmed transactions only; lists in blockchain order (height, then position in
+//! the block, then position in the transaction); the output of the genesis block does not exist. Cost: one pass over
+//! the blocks; 32 bytes per transaction, 8 bytes per pair of script and transaction, 60 bytes per coin of the scripts.
+//! Must never: query a server.
 
 use super::targets::Targets;
 use super::walk::{Placed, walk};
@@ -20,21 +21,21 @@ pub struct Expected {
     headers: Vec<[u8; 80]>,
     /// Number of each block's first transaction.
     first_txs: Vec<usize>,
-    /// All of the chain, by number.
+    /// Txids of the whole chain, by transaction number.
     txids: Vec<Txid>,
     /// In the order of the targets.
     scripts: Vec<Answers>,
 }
 
-/// Of one script.
+/// The answers for one script.
 #[derive(Clone, Debug, Default)]
 struct Answers {
-    /// Numbers of transactions.
+    /// Transaction numbers.
     history: Vec<usize>,
     utxos: Vec<Utxo>,
 }
 
-/// Ordered as the protocol lists them.
+/// Ordered as in the protocol's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Utxo {
     tx: usize,
@@ -42,7 +43,7 @@ struct Utxo {
     value: i64,
 }
 
-/// Coins of the scripts that are not spent yet.
+/// Unspent coins of the scripts, each with the index of its script.
 type Coins = HashMap<OutPoint, (usize, Utxo)>;
 
 impl Expected {
@@ -60,7 +61,7 @@ impl Expected {
         Ok(expected)
     }
 
-    /// `blockchain.scripthash.get_balance` of the script at this place.
+    /// `blockchain.scripthash.get_balance` of the script at this index.
     pub fn balance(&self, at: usize) -> Value {
         let confirmed: i64 = self.scripts[at].utxos.iter().map(|utxo| utxo.value).sum();
         json!({ "confirmed": confirmed, "unconfirmed": 0 })
@@ -85,7 +86,7 @@ impl Expected {
         self.scripts[at].utxos.iter().map(entry).collect()
     }
 
-    /// Transactions and coins of a script.
+    /// The number of transactions and of coins of a script.
     pub fn counts(&self, at: usize) -> (usize, usize) {
         (self.scripts[at].history.len(), self.scripts[at].utxos.len())
     }
@@ -95,17 +96,17 @@ impl Expected {
         u32::try_from(self.headers.len().saturating_sub(1)).unwrap_or(u32::MAX)
     }
 
-    /// The 80 bytes of a header as hexadecimal digits, `blockchain.block.header`; `None` above the tip.
+    /// The 80 bytes of a header in hexadecimal, `blockchain.block.header`; `None` above the tip.
     pub fn header(&self, height: u32) -> Option<String> {
         self.headers.get(height as usize).map(|header| to_hex(header))
     }
 
-    /// Those of `count` headers from `start` on, one behind the other: `hex` of `blockchain.block.headers`. Fewer at the tip.
+    /// `count` headers from `start` on, concatenated: `hex` of `blockchain.block.headers`. Fewer at the tip.
     pub fn headers(&self, start: u32, count: u32) -> String {
         self.headers.iter().skip(start as usize).take(count as usize).map(|header| to_hex(header)).collect()
     }
 
-    /// Txids of a block in their order, for people; none above the tip.
+    /// Txids of a block in order, as displayed; none above the tip.
     pub fn block_txids(&self, height: u32) -> Vec<String> {
         self.block(height).iter().map(Txid::to_string).collect()
     }
@@ -116,7 +117,7 @@ impl Expected {
         sizes.max().map_or(0, |(_, height)| height.0)
     }
 
-    /// `blockchain.transaction.get_merkle`; `None` when the block at this height does not hold the transaction.
+    /// `blockchain.transaction.get_merkle`; `None` if the block at this height does not contain the transaction.
     pub fn merkle(&self, tx_hash: &str, height: u32) -> Option<Value> {
         let block = self.block(height);
         let pos = block.iter().position(|txid| txid.to_string() == tx_hash)?;
@@ -159,7 +160,8 @@ impl Answers {
     }
 }
 
-/// The hashes beside the path from a transaction to the root, from below; an odd last one stands beside itself.
+/// The sibling hashes on the path from a transaction to the root, lowest first; a last hash without a sibling is its
+/// own.
 fn merkle_branch(txids: &[Txid], pos: usize) -> Vec<[u8; 32]> {
     let mut level: Vec<[u8; 32]> = txids.iter().map(|txid| txid.0).collect();
     let mut at = pos;

@@ -1,8 +1,10 @@
-//! Many connections at once, each with one question open at a time: balance, history and UTXO list of random scripts.
+//! Load of many connections at once, each with one open query at a time: balance, history and UTXO list of random
+//! scripts.
 //!
-//! Input: a place, questions with the answers they got before, a number of connections, seconds. Output: requests, errors, percentiles. All connections stand before
-//! the clock starts; a question that is open when time is up is waited for. An answer that is not the one of before is an error. Which scripts a connection asks
-//! for follows from the seed. Cost: one thread a connection. Must never: count an answer that nobody compared.
+//! Input: a place, queries with their earlier answers, a number of connections, seconds. Output: requests, errors,
+//! percentiles. All connections are established before the clock starts; a query that is open when time is up is waited
+//! for. An answer that differs from the earlier one is an error. The connection number seeds the choice of scripts.
+//! Cost: one thread per connection. Must never: count an answer that was not compared.
 
 use super::client::{Client, Place, request, result_of};
 use super::compare::Digest;
@@ -18,13 +20,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A thread only reads and writes: its stack stays small.
+/// A thread only reads and writes, so its stack is small.
 const STACK_BYTES: usize = 256 << 10;
-/// Errors of one connection, after which it asks no more.
+/// Errors after which a connection stops.
 const ERRORS_MAX: u64 = 10;
 const GATE_POLL: Duration = Duration::from_millis(1);
 
-/// One question, ready to be sent.
+/// One query, ready to be sent.
 #[derive(Debug)]
 struct Question {
     query: ScriptQuery,
@@ -33,7 +35,7 @@ struct Question {
     digest: Digest,
 }
 
-/// What is asked of many connections.
+/// The queries for all connections.
 #[derive(Debug)]
 pub struct Questions {
     method: [String; 3],
@@ -41,7 +43,8 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// Of the scripts up to a number of transactions: one large history would be the whole figure. Only what was answered before.
+    /// Queries for the scripts with at most this number of transactions, since one large history would dominate the
+    /// figure. Only queries that were answered before.
     pub fn new(targets: &[Target], answers: &[Answers; 3], protocol: &str, transactions_max: u32) -> Questions {
         let method = SCRIPT_QUERIES.map(|query| query.method(protocol));
         let mut all = Vec::new();
@@ -68,7 +71,7 @@ impl Questions {
     }
 }
 
-/// One connection's part.
+/// The figures of one connection.
 #[derive(Debug, Default)]
 struct Part {
     milliseconds: Vec<f64>,
@@ -77,7 +80,7 @@ struct Part {
     first_error: Option<String>,
 }
 
-/// Shut until all connections stand.
+/// Stays closed until all connections are established.
 #[derive(Debug, Default)]
 struct Gate {
     waiting: AtomicUsize,
@@ -92,7 +95,7 @@ impl Gate {
         }
     }
 
-    /// Every thread comes to it, because a connection that fails ends within its time-out.
+    /// Every thread arrives here, because a connection attempt ends within its timeout.
     fn open_for(&self, threads: usize) {
         while self.waiting.load(Ordering::Acquire) < threads {
             thread::sleep(GATE_POLL);
@@ -101,7 +104,8 @@ impl Gate {
     }
 }
 
-/// Runs it; the second is what went wrong first, in words. `None` when not one connection could be made, or there is nothing to ask.
+/// Runs the load; the second value is the first error in words. `None` if no query was answered, or if there is nothing
+/// to query.
 pub fn load(
     place: &Place,
     questions: &Questions,
@@ -164,7 +168,7 @@ fn connection(
             Err(error) => error.to_string(),
         };
         part.fail(reason);
-        // Nobody knows to which question the next line would belong.
+        // It is unknown which query the next line would answer.
         match Client::connect(place) {
             Ok(again) => client = again,
             Err(_) => break,
@@ -174,7 +178,7 @@ fn connection(
     part
 }
 
-/// As before, byte for byte but for blanks, or after reading it.
+/// Equal to the earlier answer: byte for byte except for whitespace, otherwise after parsing.
 fn is_same(question: &Question, line: &[u8]) -> Result<(), String> {
     if sha256(&squeezed(line)) == question.raw {
         return Ok(());

@@ -1,8 +1,10 @@
-//! `lydian-lab electrum`: Electrum servers on the same chain beside the same node, in turn, asked as Casa's report asked them, and answers compared.
+//! `lydian-lab electrum`: runs Electrum servers in turn on the same chain beside the same node, and compares their
+//! answers.
 //!
-//! Input: a chain with address reuse, servers, settings. Output: what each server's index cost to build, how long each query of each script took, loads of
-//! many connections, and where answers differ. A server that fails is recorded with the end of its log, what it gave before is kept, and the others go
-//! on. Must never: count an answer that nobody compared, or run two servers at once.
+//! The queries are those of Casa's report. Input: a chain with address reuse, servers, settings. Output: the cost of
+//! building each server's index, the time of each query of each script, loads of many connections, and where answers
+//! differ. A server that fails is recorded with the end of its log; its earlier figures are kept, and the others
+//! continue. Must never: count an answer that was not compared, or run two servers at once.
 
 pub mod adapter;
 pub mod adapters;
@@ -45,19 +47,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use targets::{Target, Targets};
 
-/// More transactions than the scripts of a wallet: such a script is fat, and left out of loads.
+/// The most transactions of a wallet's script. A script with more is fat, and left out of loads.
 pub const WALLET_TRANSACTIONS_MAX: u32 = 999;
 
-/// A server with the name that the results give it.
+/// A server with its name in the results.
 #[derive(Debug)]
 pub struct Contender {
     pub name: String,
     pub server: Box<dyn ElectrumServer>,
-    /// Arguments for this server alone.
+    /// Arguments for this server only.
     pub more: Vec<String>,
 }
 
-/// What a comparison consists of.
+/// The inputs of a comparison.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     pub chain: &'a ChainFiles,
@@ -66,17 +68,18 @@ pub struct Comparison<'a> {
     pub contenders: &'a [Contender],
     pub left_out: Vec<LeftOut>,
     pub settings: ElectrumSettings,
-    /// Of the order of the scripts.
+    /// Seed for the order of the scripts.
     pub seed: u64,
     pub threads: usize,
-    /// Until an index is built.
+    /// Time until an index must be built.
     pub build_timeout: Duration,
-    /// Before a cold pass everybody's files may leave the cache, not those of the server and the node alone.
+    /// Whether a cold pass may empty the whole page cache, instead of dropping only the files of the server and the
+    /// node.
     pub may_drop_caches: bool,
-    /// Everything lies below it; the folder for the comparison is made and removed there.
+    /// Everything is written below this folder; the folder of the comparison is made and removed there.
     pub work: &'a Path,
     pub command_line: Vec<String>,
-    /// Of an interrupted comparison: its servers that came to their end are taken as they are.
+    /// The results of an interrupted comparison: servers that finished are taken over unchanged.
     pub earlier: Option<&'a ElectrumResults>,
     pub interrupted: &'a AtomicBool,
 }
@@ -85,7 +88,8 @@ pub struct Comparison<'a> {
 type Given = (String, [Digests; 5]);
 
 impl Comparison<'_> {
-    /// Takes the servers in turn. After each `done` gets what there is so far. An interruption ends it and keeps what has ended.
+    /// Runs the servers in turn. After each server `done` receives the results so far. An interruption stops the
+    /// comparison and keeps the finished servers.
     pub fn run(
         &self,
         say: &mut dyn FnMut(&str),
@@ -133,7 +137,8 @@ impl Comparison<'_> {
         Ok(results)
     }
 
-    /// The earlier figures of the very same server; another version, program or argument under its name is measured anew.
+    /// The earlier figures of exactly the same server; if its version, program or arguments differ, it is measured
+    /// again.
     fn finished<'a>(
         &self,
         earlier: &'a ElectrumResults,
@@ -149,7 +154,7 @@ impl Comparison<'_> {
         Ok(finished(earlier, &now))
     }
 
-    /// Of all servers that take part, each once.
+    /// The arguments that the servers require, each once.
     fn daemon_arguments(&self) -> Vec<String> {
         let mut arguments: Vec<String> = Vec::new();
         for argument in self.contenders.iter().flat_map(|contender| contender.server.daemon_arguments()) {
@@ -188,7 +193,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Everything of one server. The second is what it answered, if it came to that.
+    /// Runs one server. The second value is its answers, if it was started.
     fn one(
         &self,
         contender: &Contender,
@@ -233,7 +238,8 @@ pub fn left_out(names: &[String]) -> Vec<LeftOut> {
         .collect()
 }
 
-/// The same scripts in the order of the seed, so that a pass that ends for lack of time has seen a fair sample; fat ones last, from the smaller to the larger.
+/// The same scripts in an order given by the seed, so that a pass cut short for lack of time has seen a fair sample;
+/// fat scripts come last, from the smallest to the largest.
 fn in_order(targets: &Targets, seed: u64) -> Targets {
     let mut random = Random::new(seed, "electrum order");
     let (mut fat, mut scripts): (Vec<Target>, Vec<Target>) =
@@ -269,7 +275,7 @@ fn job(folder: &Path, daemon: DaemonPlace, contender: &Contender) -> Result<Serv
     Ok(ServerJob { folder, port: rpc::free_port()?, other_ports, daemon, more: contender.more.clone() })
 }
 
-/// Figures are put beside each other only if they were taken under the same conditions.
+/// Figures are combined only if they were measured under the same conditions.
 fn same_comparison(earlier: &ElectrumResults, now: &ElectrumResults) -> Result<(), LabError> {
     let settings = |of: &ElectrumResults| ElectrumSettings { cache_emptied_by: None, ..of.settings.clone() };
     let what = match () {
@@ -293,7 +299,8 @@ fn finished<'a>(earlier: &'a ElectrumResults, now: &NodeFacts) -> Option<&'a Ser
     earlier.servers.iter().find(|server| is_same(&server.facts) && server.failure.is_none())
 }
 
-/// Differences and agreement of all servers so far. Of earlier ones no answers are kept, but the differences that were found then.
+/// Computes the differences and the agreement of all servers so far. For servers taken over from an earlier file there
+/// are no answers, only the differences found then.
 fn settle(results: &mut ElectrumResults, asked: &Asked<'_>, answers: &[Given], earlier: Option<&ElectrumResults>) {
     let is_earlier = |name: &String| {
         let is_there = results.servers.iter().any(|server| server.facts.name == *name);
@@ -314,7 +321,7 @@ fn settle(results: &mut ElectrumResults, asked: &Asked<'_>, answers: &[Given], e
     results.is_agreed = queries().next().is_some() && queries().all(|query| query.wrong == 0);
 }
 
-/// For the results: what a server is started with; port 0 stands for a free one.
+/// The arguments that a server is started with, for the results; port 0 stands for a free port.
 fn arguments_for(server: &dyn ElectrumServer, job: &ServerJob) -> Result<Vec<String>, LabError> {
     let daemon = DaemonPlace { rpc_port: 0, p2p_port: 0, ..job.daemon.clone() };
     let command = server.start(&ServerJob { port: 0, other_ports: [0; 2], daemon, ..job.clone() })?;

@@ -1,7 +1,9 @@
-//! How many pairs of script and transaction a chain holds: what an index by script has at least to know, and what its size is divided by.
+//! Counts the pairs of script and transaction in a chain: the least that an index by script must store, and the divisor
+//! for its size.
 //!
-//! Input: a chain. Output: the count; a transaction that pays a script twice, or spends from it and pays it, is one pair. Cost: one pass over the blocks, 50 bytes
-//! a coin in memory. Scripts are told apart by 64 bits of their hash.
+//! Input: a chain. Output: the count. A transaction that pays a script twice, or both spends from it and pays it, is
+//! one pair. Cost: one pass over the blocks, 50 bytes per coin in memory. Scripts are distinguished by 64 bits of their
+//! hash.
 
 use super::walk::walk;
 use crate::error::LabError;

@@ -1,7 +1,8 @@
-//! A program that runs until it is told to end: a server, or the node below it.
+//! A program that runs until it is told to stop: a server, or the node below it.
 //!
-//! Input: a command. Output: what it and its children use while they run; a clean end on request. The process leads a group of its own: a Ctrl-C does not reach it,
-//! and nothing of it survives the value. Cost: four looks a second while it is watched. Must never: wait without bound.
+//! Input: a command. Output: what it and its children use while they run; a clean stop on request. The process leads
+//! its own process group: a Ctrl-C does not reach it, and none of its processes survives the value. Cost: four looks a
+//! second while it is watched. Must never: wait without limit.
 
 use crate::error::LabError;
 use crate::limits::SAMPLES_MAX;
@@ -17,11 +18,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const LOOK_PERIOD: Duration = Duration::from_millis(250);
-/// The folder is walked at every fourth look only.
+/// The folder is walked only at every fourth look.
 const DISK_PERIOD: u64 = 4;
 const END_POLL: Duration = Duration::from_millis(20);
 
-/// Killed, with whatever it started, when nobody needs it any more.
+/// Killed when dropped, with everything it started.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -34,13 +35,13 @@ pub struct Process {
 pub struct Used {
     pub cpu_seconds: f64,
     pub rss_bytes: u64,
-    /// The kernel's own highest of the process alone, or the sum now.
+    /// The highest peak that the kernel recorded for one of the processes, or the current sum if it is larger.
     pub peak_rss_bytes: u64,
     pub io: Io,
 }
 
 impl Process {
-    /// What it says is appended to `output`.
+    /// The program's output is appended to `output`.
     pub fn start(mut command: Command, output: &Path) -> Result<Process, LabError> {
         capture(&mut command, output)?;
         let program = command.get_program().to_string_lossy().into_owned();
@@ -65,11 +66,12 @@ impl Process {
         used(self.pid())
     }
 
-    /// Asks it to end and waits; one that does not is killed, and that is an error.
+    /// Asks the process to stop and waits. If it does not stop in time, that is an error, and dropping the value kills
+    /// it.
     pub fn stop(&mut self, signal: Signal, patience: Duration) -> Result<(), LabError> {
         let failed = |reason: String| Err(LabError::program(&self.program, reason));
         if let Some(pid) = i32::try_from(self.pid()).ok().and_then(Pid::from_raw) {
-            // One that is gone already is waited for below.
+            // A process that has already ended is handled below.
             let _ = kill_process(pid, signal);
         }
         let start = system::now();
@@ -106,14 +108,14 @@ fn used(pid: u32) -> Used {
     sum
 }
 
-/// Of a process that has just been started, and that still runs.
+/// What was seen of a process since its start, while it still runs.
 #[derive(Debug, Default)]
 pub struct Watched {
     pub samples: Vec<Sample>,
     pub peak_rss_bytes: u64,
 }
 
-/// Looks at the process four times a second while `work` goes on.
+/// Looks at the process four times a second while `work` runs.
 pub fn watch<T>(process: &Process, folder: &Path, work: impl FnOnce() -> T) -> (T, Watched) {
     let is_done = AtomicBool::new(false);
     let (pid, start) = (process.pid(), process.start);
@@ -139,7 +141,7 @@ fn look(pid: u32, start: Instant, folder: &Path, looks: u64, watched: &mut Watch
     let used = used(pid);
     watched.peak_rss_bytes = watched.peak_rss_bytes.max(used.peak_rss_bytes);
     if watched.samples.len() == SAMPLES_MAX {
-        // A long build: what is there stays, with half as many.
+        // A long build: every second sample is dropped.
         let mut index = 0;
         watched.samples.retain(|_| {
             index += 1;
@@ -157,7 +159,7 @@ fn look(pid: u32, start: Instant, folder: &Path, looks: u64, watched: &mut Watch
     });
 }
 
-/// How the machine's time went between two moments.
+/// The machine's times at one moment, to compute shares from then on.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares {
     machine: Option<MachineTimes>,
@@ -170,7 +172,7 @@ impl Shares {
         Shares { machine: system::machine_times(), own_ticks: own }
     }
 
-    /// Since then; `ours` is what the server and the node used.
+    /// The shares since then; `ours` is what the server and the node used.
     pub fn until_now(&self, ours: f64) -> Machine {
         let end = Shares::now();
         let (Some(before), Some(after)) = (self.machine, end.machine) else { return Machine::default() };

@@ -1,8 +1,9 @@
-//! The questions of the comparison, and the one form in which all servers' answers are compared.
+//! The queries of the comparison, and the canonical form in which the answers of all servers are compared.
 //!
-//! Input: a script or heights, the agreed version. Output: method and parameters; of a result its canonical JSON, with the fields of the protocol
-//! alone, in a fixed order, lists in the order in which the server gave them. From 1.7 on scripts are named by themselves and lists stand in objects; the
-//! canonical form is the same. Must never: put an answer right.
+//! Input: a script or heights, the negotiated version. Output: method and parameters; for a result its canonical JSON,
+//! which has only the fields of the protocol, in a fixed order, and lists in the order in which the server returned
+//! them. From 1.7 on, scripts are named directly and lists are inside objects; the canonical form is the same. Must
+//! never: correct an answer.
 
 use super::client::Fault;
 use super::compare::Order;
@@ -10,7 +11,7 @@ use super::targets::Target;
 use lydian_hash::Sha256;
 use serde_json::{Value, json};
 
-/// What is asked of a script.
+/// A query about a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScriptQuery {
     Balance,
@@ -21,7 +22,7 @@ pub enum ScriptQuery {
 pub const SCRIPT_QUERIES: [ScriptQuery; 3] = [ScriptQuery::Balance, ScriptQuery::History, ScriptQuery::Utxos];
 
 impl ScriptQuery {
-    /// As the results name it.
+    /// Its name in the results.
     pub fn name(self) -> &'static str {
         match self {
             ScriptQuery::Balance => "balance",
@@ -39,7 +40,8 @@ impl ScriptQuery {
         format!("{}.{verb}", family(protocol))
     }
 
-    /// A history's order makes its status. A list of coins is in blockchain order by the protocol too, but nothing follows from it, and one server gives another.
+    /// The order of a history determines its status. By the protocol a list of coins is in blockchain order too, but
+    /// nothing depends on it, and one server uses another order.
     pub fn order(self) -> Order {
         match self {
             ScriptQuery::Balance | ScriptQuery::History => Order::Counts,
@@ -47,7 +49,7 @@ impl ScriptQuery {
         }
     }
 
-    /// The fields that the protocol knows of a confirmed entry; more may follow of one in the mempool.
+    /// The fields that the protocol defines for a confirmed entry; an entry in the mempool may have more.
     fn fields(self) -> &'static [&'static str] {
         match self {
             ScriptQuery::Balance => &["confirmed", "unconfirmed"],
@@ -82,7 +84,8 @@ pub fn subscribe_method(protocol: &str) -> String {
     format!("{}.subscribe", family(protocol))
 }
 
-/// Of a canonical history, as the protocol defines it: SHA-256 over `txid:height:` of each entry; `None` where there are none.
+/// The status of a canonical history, as defined by the protocol: SHA-256 over `txid:height:` of each entry; `None`
+/// without entries.
 pub fn status_of(history: &Value) -> Option<String> {
     let entries = history.as_array().filter(|entries| !entries.is_empty())?;
     let mut hasher = Sha256::new();
@@ -93,7 +96,8 @@ pub fn status_of(history: &Value) -> Option<String> {
     Some(lydian_primitives::to_hex(&hasher.finalize()))
 }
 
-/// Of `blockchain.block.headers`: all headers in one text, whether they came so or, from 1.6 on, as a list.
+/// Parses `blockchain.block.headers`: all headers as one string, whether they were sent as one or, from 1.6 on, as a
+/// list.
 pub fn headers_of(result: &Value) -> Result<String, Fault> {
     let joined = match (&result["hex"], &result["headers"]) {
         (Value::String(hex), _) => Some(hex.clone()),
@@ -107,7 +111,7 @@ fn family(protocol: &str) -> &'static str {
     if is_by_script(protocol) { "blockchain.scriptpubkey" } else { "blockchain.scripthash" }
 }
 
-/// From 1.7 on.
+/// Whether scripts are named directly: from 1.7 on.
 fn is_by_script(protocol: &str) -> bool {
     let mut parts = protocol.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (1, 7)

@@ -1,8 +1,10 @@
-//! One query after the other over one connection: a first, cold pass, then warm ones, each answer compared.
+//! Sends one query after another over one connection: a first, cold pass, then warm passes, with each answer compared.
 //!
-//! Input: a server, questions with the answers that follow from the blocks. Output: the columns of [`Query`]. The clock runs from the first byte sent to the last
-//! received; reading JSON and comparing lie outside. Invariant: a time stands in a column only if the answer was an answer: of the first pass the canonical
-//! form is kept and compared with the expected one, and every later answer must be the same again. Cost: bounded by the time budget, whatever the server does.
+//! Input: a server, queries with the answers that follow from the blocks. Output: the columns of [`Query`]. The
+//! measured time is from the first byte sent to the last one received; parsing JSON and comparing are not included.
+//! Invariant: a column has a time only for a valid answer. The canonical form of the first pass's answer is kept and
+//! compared with the expected one, and every later answer must be the same. Cost: bounded by the time budget, whatever
+//! the server does.
 
 use super::client::{Client, ClientError, Fault, Place, request, result_of};
 use super::compare::{Digest, Digests, Order, misordered, sha256_of, wrong};
@@ -15,17 +17,17 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// In the results, of each query.
+/// Errors kept per query in the results.
 const ERRORS_MAX: usize = 5;
-/// An answer that took longer is asked for [`SLOW_PASSES`] more times at most.
+/// A query that took longer is repeated at most [`SLOW_PASSES`] times.
 const SLOW_MS: f64 = 500.0;
 const SLOW_PASSES: usize = 3;
-/// Answers that time out one after another before a server counts as hanging.
+/// Consecutive timeouts after which a server counts as hanging.
 const TIMEOUTS_MAX: u32 = 3;
-/// Of the budget, for the first pass.
+/// The first pass gets the budget divided by this.
 const COLD_SHARE: u32 = 2;
 
-/// Why a server's work ends early.
+/// Why the work on a server ends early.
 #[derive(Debug)]
 pub enum Stop {
     Interrupted,
@@ -44,18 +46,18 @@ impl From<ClientError> for Stop {
     }
 }
 
-/// What is asked, and how its answers are read.
+/// What to query, and how to read the answers.
 pub struct Questions<'a> {
-    /// As the results name the query.
+    /// The name of the query in the results.
     pub name: &'a str,
     pub method: String,
     pub params: Vec<Value>,
-    /// Of a result, the form in which it is compared.
+    /// Converts a result to the form in which it is compared.
     pub canonical: &'a dyn Fn(&Value) -> Result<Value, Fault>,
     pub order: Order,
     pub expected: &'a [Digest],
     pub heights: Vec<u32>,
-    /// From this place on they are asked in the first pass even when its time is up.
+    /// Queries from this index on are sent in the first pass even if its time is up.
     pub always_from: usize,
 }
 
@@ -65,15 +67,15 @@ impl Debug for Questions<'_> {
     }
 }
 
-/// What is kept of the answers beside their times.
+/// What is kept of the answers, besides their times.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     pub digests: Digests,
-    /// Of the bytes as they came, without blanks: what the same server says the next time.
+    /// SHA-256 of each answer without whitespace: the server's next answer is compared with it.
     pub raw: Vec<Option<[u8; 32]>>,
 }
 
-/// Asks, over a new connection where the old one failed or the server wants it so.
+/// Sends queries, and makes a new connection if the old one failed or the server requires it.
 #[derive(Debug)]
 pub struct Asker {
     place: Place,
@@ -98,7 +100,7 @@ impl Asker {
 
     pub fn client(&mut self) -> Result<&mut Client, ClientError> {
         if self.client.is_none() || self.bytes_max.is_some_and(|most| self.bytes >= most) {
-            // The old one first: some servers count connections.
+            // Close the old connection first: some servers limit the number of connections.
             self.client = None;
             self.client = Some(Client::connect(&self.place)?);
             self.bytes = 0;
@@ -106,7 +108,7 @@ impl Asker {
         self.client.as_mut().ok_or_else(|| self.place.error("connect", Fault::Disconnected))
     }
 
-    /// After a line that was no answer nobody knows to which question the next one belongs.
+    /// After a line that was not a valid answer, it is unknown which query the next line answers.
     fn distrust(&mut self, fault: &Fault) {
         if !matches!(fault, Fault::Refused { .. }) {
             self.client = None;
@@ -134,12 +136,12 @@ impl Asker {
     }
 }
 
-/// Servers may fill a line up with blanks; texts in an answer have none that matter.
+/// Servers may pad a line with whitespace; no string in an answer contains whitespace that matters.
 pub fn squeezed(line: &[u8]) -> Vec<u8> {
     line.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
 }
 
-/// A query while it is asked.
+/// The state of a query while it runs.
 struct Run<'a> {
     questions: &'a Questions<'a>,
     settings: &'a ElectrumSettings,
@@ -148,12 +150,12 @@ struct Run<'a> {
     requests: Vec<Vec<u8>>,
     query: Query,
     answers: Answers,
-    /// Milliseconds of each question's later passes.
+    /// Milliseconds of each query's later passes.
     warm: Vec<Vec<f64>>,
     timeouts: u32,
 }
 
-/// All passes, as far as they come.
+/// Runs all passes, as far as possible.
 pub fn ask_all(
     asker: &mut Asker,
     questions: &Questions<'_>,
@@ -245,7 +247,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// `None`: the error is noted and the next question may go on.
+    /// `None`: the error is recorded and the next query may be sent.
     fn one(&mut self, asker: &mut Asker, index: usize) -> Result<Option<Reply>, Stop> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(Stop::Interrupted);
@@ -258,7 +260,7 @@ impl<'a> Run<'a> {
             Err(error) => error,
         };
         match &error.fault {
-            // The next question makes a new connection; when that fails the server is gone.
+            // After a disconnection the next query makes a new connection; if that fails, the server is gone.
             Fault::Connection(_) => return Err(error.into()),
             Fault::TimedOut { .. } => {
                 self.timeouts += 1;
@@ -272,7 +274,7 @@ impl<'a> Run<'a> {
         Ok(None)
     }
 
-    /// As in the first pass: byte for byte but for blanks, else after reading it.
+    /// Whether the answer is that of the first pass: byte for byte except for whitespace, otherwise after parsing.
     fn is_same(&mut self, asker: &mut Asker, index: usize, reply: &Reply) -> bool {
         if self.answers.raw[index] == Some(reply.raw) {
             return true;
@@ -307,7 +309,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Of sorted values: the one below which (or at which) that share of them lies, by the nearest rank; the median of an even number lies between the middle ones.
+/// The nearest-rank percentile of sorted values: that share of them is at most this value. The median of an even number
+/// of values is the midpoint of the two middle ones.
 pub fn percentile(sorted: &[f64], per_cent: usize) -> Option<f64> {
     let count = sorted.len();
     if per_cent == 50 && count.is_multiple_of(2) {
@@ -316,7 +319,7 @@ pub fn percentile(sorted: &[f64], per_cent: usize) -> Option<f64> {
     sorted.get((count * per_cent).div_ceil(100).max(1) - 1).copied()
 }
 
-/// Milliseconds to a thousandth: finer than anything measured here.
+/// Rounds milliseconds to three decimals: finer than anything measured here.
 pub fn to_microseconds(milliseconds: f64) -> f64 {
     (milliseconds * 1e3).round() / 1e3
 }

@@ -1,8 +1,9 @@
 //! The result of an Electrum comparison: the types of the JSON file.
 //!
-//! Input: builds and queries as they end. Output: one document. Figures of the many scripts stand in columns beside [`ElectrumResults::scripts`], so that
-//! a file of 3,000 scripts and four servers stays small. Invariant: every column is as long as the list of scripts, or of [`Query::heights`]. Format:
-//! `docs/formats/lab-electrum.md`, whose example a test reads and writes.
+//! Input: builds and queries as they end. Output: one document. Figures of the many scripts are in columns parallel to
+//! [`ElectrumResults::scripts`], so that a file of 3,000 scripts and four servers stays small. Invariant: every column
+//! is as long as the list of scripts, or as [`Query::heights`]. Format: `docs/formats/lab-electrum.md`, whose example a
+//! test reads and writes.
 
 use crate::error::LabError;
 use crate::limits::ELECTRUM_RESULTS_BYTES_MAX;
@@ -13,10 +14,10 @@ use serde_json::ser::Formatter;
 use std::io;
 use std::path::Path;
 
-/// Changes when a field changes its meaning or goes.
+/// Changes when a field changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
-/// Of [`ElectrumResults::experiment`].
+/// The value of [`ElectrumResults::experiment`].
 pub const EXPERIMENT: &str = "electrum";
 
 /// The whole document.
@@ -35,39 +36,40 @@ pub struct ElectrumResults {
     pub daemon: NodeFacts,
     pub servers: Vec<ServerResults>,
     pub left_out: Vec<LeftOut>,
-    /// In the order in which they were asked for.
+    /// In the order in which they were queried.
     pub scripts: Vec<ScriptFacts>,
     pub differences: Vec<Difference>,
-    /// All answers of all servers are those that follow from the blocks; lists of coins in any order.
+    /// All answers of all servers are those that follow from the blocks; lists of coins may be in any order.
     pub is_agreed: bool,
-    /// What `lydian-lab thin` left out; absent from a whole file.
+    /// What `lydian-lab thin` removed; absent from a complete file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinned: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElectrumSettings {
-    /// After the first, cold one.
+    /// Passes after the first, cold one.
     pub passes: u32,
-    /// Of the load.
+    /// Numbers of connections in the loads.
     pub connections: Vec<u32>,
     pub load_seconds: u32,
     /// Scripts in one batch of the wallet load.
     pub batch: u32,
-    /// Of one answer, or one batch.
+    /// For one answer, or one batch.
     pub timeout_seconds: u64,
-    /// All passes of one query of one server take about this long at most; scripts and passes that no longer fit are left out, and [`Query`] says so.
+    /// All passes of one query of one server take at most about this long. Scripts and passes that do not fit are left
+    /// out, and [`Query`] records it.
     pub query_seconds_max: u64,
-    /// The newest version of the protocol that servers are asked for.
+    /// The newest protocol version that is requested from servers.
     pub protocol_max: String,
     /// How the page cache was emptied before the first pass: `drop_caches`, `posix_fadvise`, or not at all.
     pub cache_emptied_by: Option<String>,
 }
 
-/// A script and what the chain holds of it.
+/// A script and its use in the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptFacts {
-    /// As the protocol names it: SHA-256 of the output script, reversed.
+    /// The protocol's name for the script: SHA-256 of the output script, reversed.
     pub scripthash: String,
     pub transactions: u32,
     pub utxos: u32,
@@ -77,25 +79,26 @@ pub struct ScriptFacts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerResults {
     pub facts: NodeFacts,
-    /// As negotiated; `None` when it never answered.
+    /// As negotiated; `None` if the server never answered.
     pub protocol: Option<String>,
-    /// Why it has no figures, or not all.
+    /// Why there are no figures, or not all.
     pub failure: Option<String>,
     pub log_end: Option<String>,
     pub build: Option<Build>,
-    /// The highest while it answered.
+    /// The peak while it answered queries.
     pub serving_peak_rss_bytes: Option<u64>,
     pub queries: Vec<Query>,
     pub loads: Vec<Load>,
     pub wallet: Option<WalletLoad>,
-    /// How the machine's time went while it was asked; the node's is what server and node below it used.
+    /// How the machine's time was used during the queries; the node's share is that of the server and the node below
+    /// it.
     pub machine: Machine,
-    /// What went wrong first in a load or the wallet, in words.
+    /// The first error of each load and of the wallet, in words.
     pub notes: Vec<String>,
 }
 
 impl ServerResults {
-    /// Before anything is known.
+    /// Results without any figures.
     pub fn new(facts: NodeFacts) -> ServerResults {
         ServerResults {
             facts,
@@ -117,14 +120,14 @@ impl ServerResults {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Build {
     pub wall_seconds: f64,
-    /// Of the server alone, user and system.
+    /// User and system time of the server only.
     pub cpu_seconds: f64,
-    /// Of the node below it, for this server's questions.
+    /// CPU time of the node below, for the requests of this server.
     pub daemon_cpu_seconds: f64,
     pub peak_rss_bytes: u64,
-    /// On the disk when it is built and the server has ended.
+    /// Size on disk after the build, when the server has ended.
     pub index_bytes: u64,
-    /// Of the node's own indexes that this server needs.
+    /// Size of the node's own indexes that this server needs.
     pub daemon_index_bytes: u64,
     /// Pairs of script and transaction in the chain.
     pub postings: u64,
@@ -133,34 +136,36 @@ pub struct Build {
     pub samples: Vec<Sample>,
 }
 
-/// One question asked of every script, or of heights.
+/// One query for every script, or for heights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Query {
     /// `balance`, `history`, `utxos`, `headers`, `merkle`.
     pub name: String,
     /// The method: `blockchain.scripthash.get_balance`.
     pub method: String,
-    /// What the columns stand for where it is not the scripts: heights of first headers, or of blocks.
+    /// What the columns refer to if not to the scripts: heights of first headers, or of blocks.
     pub heights: Vec<u32>,
-    /// Milliseconds of the first pass, in the order of the scripts; `None`: not asked, no answer, or an error.
+    /// Milliseconds of the first pass, in the order of the scripts; `None` if not queried, without an answer, or with
+    /// an error.
     pub cold_ms: Vec<Option<f64>>,
     /// The median of the other passes.
     pub warm_ms: Vec<Option<f64>>,
-    /// Other passes over all that were asked; fewer than in the settings where time was short.
+    /// Other passes over everything that was queried; fewer than in the settings if time was short.
     pub passes: u32,
     /// Scripts left out because time was short.
     pub not_asked: u32,
-    /// Answers that are not those that follow from the blocks.
+    /// Answers that differ from those that follow from the blocks.
     pub wrong: u32,
     /// Lists of coins with the right entries in another order than the protocol's.
     pub misordered: u32,
-    /// SHA-256 over the SHA-256 of each answer, written in one form for all servers and lists of coins sorted, in the order of the scripts; `None` when one is missing.
+    /// SHA-256 over the SHA-256 of each answer, in the order of the scripts. Answers are in a form common to all
+    /// servers, with lists of coins sorted. `None` if one is missing.
     pub answer_sha256: Option<String>,
     /// The first few errors, in the server's words.
     pub errors: Vec<String>,
 }
 
-/// Balance, history and UTXO lists of random scripts by many connections at once.
+/// Balance, history and UTXO lists of random scripts, over many connections at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     pub connections: u32,
@@ -183,18 +188,18 @@ pub struct WalletLoad {
     pub errors: u64,
 }
 
-/// Answers that are not the same.
+/// Answers that differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     pub query: String,
-    /// Of the script, or the height.
+    /// The script, or the height.
     pub what: String,
     /// Server and its answer, shortened.
     pub answers: Vec<(String, String)>,
 }
 
 impl Query {
-    /// What was asked and got no answer that could be compared.
+    /// The number of queries that were sent but got no answer that could be compared.
     pub fn unanswered(&self) -> usize {
         let answered = self.cold_ms.iter().flatten().count() + usize::try_from(self.not_asked).unwrap_or(0);
         self.cold_ms.len().saturating_sub(answered)
@@ -202,7 +207,7 @@ impl Query {
 }
 
 impl ServerResults {
-    /// All that it was asked it answered rightly, alone, in the loads and to the wallet.
+    /// Whether the server answered everything correctly: single queries, loads and the wallet.
     pub fn is_right(&self) -> bool {
         let queries = self.queries.iter().all(|query| query.wrong == 0 && query.unanswered() == 0);
         let loads = self.loads.iter().all(|load| load.errors == 0);
@@ -211,17 +216,17 @@ impl ServerResults {
 }
 
 impl ElectrumResults {
-    /// Objects one field a line, lists on one line.
+    /// Writes one line per field, and lists on one line.
     pub fn to_json(&self) -> String {
         let mut out = Vec::new();
         let mut writer = serde_json::Serializer::with_formatter(&mut out, ListsInline::default());
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = self.serialize(&mut writer);
         out.push(b'\n');
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// Of a file written by [`ElectrumResults::to_json`], this version or an earlier one of the same format.
+    /// Reads a file written by [`ElectrumResults::to_json`] of this version, or of an earlier one with the same format.
     pub fn read(path: &Path) -> Result<ElectrumResults, LabError> {
         let bytes = read_whole(&RealDisk, path, ELECTRUM_RESULTS_BYTES_MAX)?;
         ElectrumResults::parse(&bytes).map_err(|reason| LabError::Usage(format!("{}: {reason}", path.display())))
@@ -253,7 +258,7 @@ impl ElectrumResults {
     }
 }
 
-/// Two blanks a level, and a list of numbers on one line.
+/// Indents by two spaces per level, and writes a list of numbers on one line.
 #[derive(Default)]
 struct ListsInline {
     depth: usize,
@@ -344,7 +349,8 @@ mod tests {
         assert!(short_of_time.is_right(), "what was not asked is not unanswered");
     }
 
-    /// Read and written again the example is the same to the byte, and every field of it has a word in the document or in that of the other experiments.
+    /// The example stays the same to the byte when it is read and written again, and every field is mentioned in its
+    /// document or in that of the other experiments.
     #[test]
     fn the_example_of_the_document_round_trips() {
         assert_eq!(example().to_json(), printed(), "{}", example().to_json());
@@ -401,7 +407,7 @@ mod tests {
         let path = folder.join("results.json");
         std::fs::write(&path, printed()).unwrap();
         assert_eq!(ElectrumResults::read(&path).unwrap(), example());
-        // The rest are zeros, of which a file has none on the disk.
+        // The rest are zeros, which occupy no space on disk.
         let of_size = |size: u64| {
             let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
             file.set_len(size).unwrap();

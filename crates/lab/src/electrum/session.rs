@@ -1,6 +1,7 @@
-//! One server from its empty index to its end: built, started anew for each query of the scripts so that its first pass is cold, asked, loaded, stopped.
+//! Runs one server from its empty index to its end: build, queries, loads, stop.
 //!
-//! Input: a contender, the questions with their right answers. Output: its results, as far as it came. Must never: leave a process behind.
+//! Before each of the script queries the server is restarted, so that their first pass is cold. Input: a contender, the
+//! queries with their right answers. Output: its results, as far as it got. Must never: leave a process behind.
 
 use super::adapter::ServerJob;
 use super::build::{Setup, build};
@@ -23,23 +24,23 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Headers in one question, as wallets ask.
+/// Headers per query, as wallets request them.
 const HEADERS: u32 = 2_016;
-/// Places of the chain from which they are asked.
+/// Number of positions in the chain from which headers are queried.
 const HEADER_STARTS: u32 = 5;
-/// Blocks of which a proof is asked; the largest is one of them.
+/// Number of blocks for which a proof is queried, at most; the block with the most transactions is one of them.
 const MERKLE_BLOCKS: usize = 20;
 
-/// As the results name them, in the order in which they are asked.
+/// Their names in the results, in the order in which they are sent.
 pub(super) const QUERIES: [&str; 5] = ["balance", "history", "utxos", "headers", "merkle"];
 
-/// What all servers are asked, and the right answers.
+/// The queries for all servers, and the right answers.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
     pub(super) targets: &'a Targets,
-    /// Of balance, history, UTXO list.
+    /// For balance, history and UTXO list.
     pub(super) expected: [Vec<Digest>; 3],
-    /// That follow from the histories, one a script.
+    /// Statuses that follow from the histories, one per script.
     statuses: Vec<Option<String>>,
     headers: HeightQuestions,
     merkle: HeightQuestions,
@@ -71,7 +72,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Of a query by its place in [`QUERIES`]: what each question asks for, and the right answers.
+    /// For the query at this index of [`QUERIES`]: what each question asks for, and the right answers.
     pub(super) fn of(&self, number: usize) -> (Vec<String>, &[Digest]) {
         let scripts = || self.targets.scripts.iter().map(|target| target.scripthash.clone()).collect();
         let heights = |of: &HeightQuestions| of.heights.iter().map(|height| format!("height {height}")).collect();
@@ -116,7 +117,7 @@ fn merkle_questions(expected: &Expected) -> HeightQuestions {
     questions
 }
 
-/// The proof's own fields.
+/// The fields that belong to the proof.
 fn merkle_of(result: &Value) -> Result<Value, Fault> {
     let pick = |name: &str| result.get(name).cloned().ok_or_else(|| Fault::Unexpected(format!("no `{name}` in it")));
     Ok(json!({ "block_height": pick("block_height")?, "merkle": pick("merkle")?, "pos": pick("pos")? }))
@@ -129,13 +130,13 @@ pub(super) struct Session<'a> {
     setup: Setup<'a>,
     say: &'a mut dyn FnMut(&str),
     answers: [Answers; 3],
-    /// Of headers and proofs.
+    /// Answers to the queries for headers and proofs.
     heights: [Digests; 2],
-    /// That follow from the histories it gave.
+    /// The negotiated protocol version.
     protocol: String,
-    /// Of the server while it was asked.
+    /// CPU time of the server during the queries.
     asked_cpu_seconds: f64,
-    /// How the cache was emptied.
+    /// How the page cache was emptied.
     pub(super) emptied_by: Option<&'static str>,
 }
 
@@ -176,7 +177,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Whatever happens, the results say how far it came and why no further.
+    /// In every case the results say how far the server got and why no further.
     pub(super) fn run(&mut self, results: &mut ServerResults) {
         let reason = match self.all(results) {
             Ok(()) => return,
@@ -240,7 +241,7 @@ impl<'a> Session<'a> {
         Ok(self.setup.stop(&mut running)?)
     }
 
-    /// On the index that is there, with nothing of it or of the node's files in the system's cache.
+    /// Starts the server on its existing index, with no file of the index or of the node in the page cache.
     fn cold_start(&mut self, process: &mut Option<Process>) -> Result<(), Stop> {
         self.emptied_by =
             Some(match self.comparison.may_drop_caches && system::drop_caches(Path::new(system::DROP_CACHES)) {
@@ -283,7 +284,7 @@ impl<'a> Session<'a> {
     fn ask(&mut self, questions: &Questions<'_>, results: &mut ServerResults) -> Result<Answers, Stop> {
         let settings = &self.comparison.settings;
         let mut asker = self.asker();
-        // A client that does not even get its handshake done says why.
+        // If the handshake fails, report the reason.
         asker.client()?;
         let (query, answers, done) = ask_all(&mut asker, questions, settings, self.comparison.interrupted);
         let asked = questions.params.len() - usize::try_from(query.not_asked).unwrap_or(0);
@@ -301,7 +302,7 @@ impl<'a> Session<'a> {
         done.map(|()| answers)
     }
 
-    /// Headers, proofs, loads, the wallet.
+    /// Queries for headers and proofs, loads, the wallet.
     fn rest(&mut self, results: &mut ServerResults) -> Result<(), Stop> {
         let headers = |result: &Value| headers_of(result).map(Value::from);
         self.heights(0, "blockchain.block.headers", &headers, &self.asked.headers, results)?;

@@ -1,21 +1,22 @@
 //! The results for people: Markdown tables by classes of scripts.
 //!
-//! Input: results. Output: text. Pure. Classes are those of the published comparison: scripts of a wallet by their number of transactions, fat ones each alone.
-//! Must never: show a figure of answers that were wrong without saying so.
+//! Input: results. Output: text. Pure. The classes are those of the published comparison: a wallet's scripts by their
+//! number of transactions, and each fat script on its own. Must never: show a figure from wrong answers without saying
+//! so.
 
 use super::WALLET_TRANSACTIONS_MAX;
 use super::queries::percentile;
 use super::results::{Build, ElectrumResults, Query, ServerResults};
 use std::fmt::Write;
 
-/// Lowest and highest number of transactions of a class.
+/// The lowest and highest number of transactions of each class.
 const CLASSES: &[(u32, u32)] = &[(1, 9), (10, 29), (30, 99), (100, 299), (300, WALLET_TRANSACTIONS_MAX)];
 const MIB: u64 = 1 << 20;
 
-/// All tables, with the differences and the failures behind them.
+/// All tables, followed by the differences and the failures.
 pub fn to_markdown(results: &ElectrumResults) -> String {
     let mut text = String::new();
-    // Writing into a text does not fail.
+    // Writing to a string cannot fail.
     let _ = head(results, &mut text).and_then(|()| tables(results, &mut text)).and_then(|()| tail(results, &mut text));
     text
 }
@@ -107,7 +108,7 @@ fn builds(servers: &[ServerResults], text: &mut String) -> std::fmt::Result {
     row(text, "memory MiB while answering", servers.iter().map(serving))
 }
 
-/// Names of the classes that have scripts, with the places of these.
+/// The names of the classes that have scripts, with the indexes of these scripts.
 pub fn classes(results: &ElectrumResults) -> Vec<(String, Vec<usize>)> {
     let places = |is_in: &dyn Fn(u32) -> bool| -> Vec<usize> {
         results.scripts.iter().enumerate().filter(|(_, script)| is_in(script.transactions)).map(|(at, _)| at).collect()
@@ -130,7 +131,7 @@ fn query<'a>(server: &'a ServerResults, name: &str) -> Option<&'a Query> {
     server.queries.iter().find(|query| query.name == name)
 }
 
-/// `p50 / p99`, of a single script its time; `None` where there is none.
+/// `p50 / p99`, or the time of a single script; `None` without times.
 fn cell(server: &ServerResults, name: &str, is_cold: bool, places: &[usize]) -> Option<String> {
     let query = query(server, name)?;
     let column = if is_cold { &query.cold_ms } else { &query.warm_ms };
@@ -145,7 +146,7 @@ fn or_none(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".to_owned())
 }
 
-/// Three digits that matter.
+/// About three significant digits.
 fn shown(milliseconds: f64) -> String {
     match milliseconds {
         ms if ms < 10.0 => format!("{ms:.2}"),
@@ -200,7 +201,7 @@ fn tail(results: &ElectrumResults, text: &mut String) -> std::fmt::Result {
     writeln!(text, "{verdict}")
 }
 
-/// What a query lacks.
+/// What is missing or wrong in a query.
 fn shortfall(query: &Query, results: &ElectrumResults) -> Option<String> {
     let mut parts = Vec::new();
     if query.wrong > 0 {

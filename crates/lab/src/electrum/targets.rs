@@ -1,7 +1,8 @@
-//! The scripts that Electrum servers are asked for, and what the chain holds of each.
+//! The scripts that Electrum servers are queried for, and how the chain uses each of them.
 //!
-//! Input: `targets.json` beside a chain of the preset `reuse`, or any chain, whose most used scripts are then taken. Output: [`Targets`]. Format: `docs/lab.md`.
-//! Cost: for a chain without the file one pass over its blocks, with every script and every coin in memory.
+//! Input: `targets.json` beside a chain of the preset `reuse`, or any chain; then its most used scripts are taken.
+//! Output: [`Targets`]. Format: `docs/lab.md`. Cost: for a chain without the file one pass over its blocks, with every
+//! script and every coin in memory.
 
 use super::walk::walk;
 use crate::error::LabError;
@@ -15,19 +16,19 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Beside the block files.
+/// In the folder of the block files.
 pub const TARGETS_FILE: &str = "targets.json";
 
-/// The scripts to ask for, in a fixed order.
+/// The scripts to query, in a fixed order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Targets {
     pub scripts: Vec<Target>,
 }
 
-/// A script and what the chain holds of it.
+/// A script and its use in the chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// As the protocol names it: SHA-256 of the output script, reversed.
+    /// The protocol's name for the script: SHA-256 of the output script, reversed.
     pub scripthash: String,
     /// Transactions that pay it or spend from it.
     pub transactions: u32,
@@ -44,7 +45,7 @@ impl Target {
     }
 }
 
-/// The protocol's name of a script.
+/// The protocol's name for a script.
 pub fn scripthash(script: &[u8]) -> String {
     let mut hash = sha256(script);
     hash.reverse();
@@ -52,7 +53,7 @@ pub fn scripthash(script: &[u8]) -> String {
 }
 
 impl Targets {
-    /// Those that were written beside the chain.
+    /// Reads the scripts that were written beside the chain.
     pub fn of_chain(folder: &Path) -> Result<Targets, LabError> {
         let path = folder.join(TARGETS_FILE);
         let bytes = read_whole(&RealDisk, &path, CHAIN_FILE_SIZE_MAX)?;
@@ -64,7 +65,7 @@ impl Targets {
         }
     }
 
-    /// The scripts of any chain with the most transactions, at most `count`; of equals the one that came first.
+    /// The scripts of any chain with the most transactions, at most `count`; of equals, the one that occurred first.
     pub fn sample(folder: &Path, count: usize) -> Result<Targets, LabError> {
         let chain = ChainFiles::open(folder, None)?;
         let mut scripts: HashMap<Vec<u8>, u32> = HashMap::new();
@@ -97,7 +98,7 @@ impl Targets {
         Ok(Targets { scripts: scripts.into_iter().map(target).collect() })
     }
 
-    /// One line a script.
+    /// One line per script.
     pub fn to_json(&self) -> String {
         let line = |target: &Target| serde_json::to_string(target).unwrap_or_default();
         let lines: Vec<String> = self.scripts.iter().map(line).collect();
@@ -105,7 +106,7 @@ impl Targets {
     }
 }
 
-/// A script of any chain.
+/// The use of a script in any chain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     transactions: u32,

@@ -1,4 +1,5 @@
-//! The client, the passes, the loads and the wallet against a server inside the test, which does what a server may do wrong.
+//! Tests the client, the passes, the loads and the wallet against a server inside the test that misbehaves as servers
+//! may.
 
 use super::client::{Client, Fault, Place};
 use super::compare::Digest;
@@ -16,25 +17,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What it does with a question about a script.
+/// How the server answers a query about a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Habit {
     Right,
-    /// Fills its lines up with blanks, and tells of new blocks in between.
+    /// Pads its lines with whitespace, and sends notifications of new blocks in between.
     Padded,
-    /// Lists coins from the last to the first.
+    /// Lists coins from last to first.
     Reversed,
-    /// Right the first time only.
+    /// Right for the first three queries only.
     Fickle,
     Wrong,
     Errors,
     Hangs,
-    /// A byte now and then, and never an end.
+    /// Sends a byte now and then, and never ends the line.
     Trickles,
     Endless,
     Disconnects,
     Babbles,
-    /// An answer of another form.
+    /// An answer in another form.
     OtherForm,
 }
 
@@ -78,7 +79,7 @@ fn talk(habit: Habit, mut stream: &TcpStream, asked: &AtomicUsize) -> Option<()>
     Some(())
 }
 
-/// `None` ends the connection.
+/// `None` closes the connection.
 fn misbehave(habit: Habit, mut stream: &TcpStream) -> Option<()> {
     match habit {
         Habit::Hangs => loop {
@@ -102,7 +103,7 @@ fn coins(script: &str) -> Vec<Value> {
     (1..4).map(entry).collect()
 }
 
-/// The right answer of a script; its name is its scripthash.
+/// The right answer for a script; its name serves as its scripthash.
 fn right(query: ScriptQuery, script: &str) -> Value {
     match query {
         ScriptQuery::Balance => json!({"confirmed": 15, "unconfirmed": 0}),
@@ -181,7 +182,7 @@ fn passes_with(habit: Habit, query: ScriptQuery, settings: &ElectrumSettings) ->
         heights: Vec::new(),
         always_from: 2,
     };
-    // Few bytes a connection, so that it is changed now and then.
+    // A few bytes per connection, so that it changes now and then.
     let mut asker = Asker::new(place(serve(habit)), Some(150));
     let (query, answers, done) = ask_all(&mut asker, &questions, settings, &AtomicBool::new(false));
     let reason = match done {
@@ -269,7 +270,7 @@ fn an_endless_line_ends_at_the_limit() {
     assert_eq!(error.fault, Fault::LineTooLong { limit: ELECTRUM_LINE_BYTES_MAX });
 }
 
-/// A server that gives one line of that many bytes after the handshake.
+/// Runs a server that sends one line of this length after the handshake.
 fn one_line(bytes: usize) -> Result<usize, Fault> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -281,7 +282,7 @@ fn one_line(bytes: usize) -> Result<usize, Fault> {
         lines.next();
         let mut line = vec![b' '; bytes];
         line.push(b'\n');
-        // A client that has read enough goes away.
+        // The client closes the connection once it has read enough.
         let _ = stream.write_all(&line);
     });
     let place = Place { timeout: Duration::from_secs(60), ..place(port) };

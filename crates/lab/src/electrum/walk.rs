@@ -1,7 +1,8 @@
-//! One pass over the blocks of a chain in their order, for whoever computes answers from nothing but the blocks.
+//! One pass over the blocks of a chain in order, for code that computes answers from nothing but the blocks.
 //!
-//! Input: a chain whose files hold its blocks one after the other, as the lab writes them. Output: each block with its height and the number of its first
-//! transaction. Invariant: every block stands on the one before it, else the walk ends with an error. Must never: check a rule.
+//! Input: a chain whose files contain its blocks in order, as the lab writes them. Output: each block with its height
+//! and the number of its first transaction. Invariant: every block extends the one before it, otherwise the walk ends
+//! with an error. Must never: check a rule.
 
 use crate::error::LabError;
 use crate::runs::chain_files::ChainFiles;
@@ -11,11 +12,11 @@ use lydian_primitives::{Block, BlockHash, OutPoint, Output, RawBlock, Tx};
 const SCRIPT_SIZE_MAX: usize = 10_000;
 const OP_RETURN: u8 = 0x6a;
 
-/// A block at its place.
+/// A block with its position in the chain.
 #[derive(Debug)]
 pub struct Placed {
     pub height: u32,
-    /// Number of its coinbase in the chain; that of the genesis block is 0.
+    /// Number of its coinbase transaction in the chain; that of the genesis block is 0.
     pub first_tx: usize,
     pub block: Block,
 }
@@ -26,7 +27,7 @@ impl Placed {
         self.block.txs()
     }
 
-    /// The coins that a transaction of this block makes. The output of the genesis block is none.
+    /// The coins that a transaction of this block creates. The output of the genesis block is not a coin.
     pub fn coins<'a>(&self, tx: &Tx<'a>) -> impl Iterator<Item = (OutPoint, Output<'a>)> {
         let txid = tx.txid();
         let is_genesis = self.height == 0;
@@ -38,7 +39,7 @@ impl Placed {
     }
 }
 
-/// Shows every block to `visit`, the genesis block first.
+/// Passes every block to `visit`, the genesis block first.
 pub fn walk(chain: &ChainFiles, visit: &mut dyn FnMut(&Placed) -> Result<(), LabError>) -> Result<(), LabError> {
     let (mut height, mut first_tx, mut prev) = (0, 0, BlockHash::ZERO);
     chain.each_block(&mut |bytes| {

@@ -1,7 +1,8 @@
 //! A wallet that subscribes to all its scripts at once, in batches over one connection.
 //!
-//! Input: a place, scripts, the statuses that follow from their histories. Output: seconds from the first batch sent to the last answered; an error for each script
-//! that got no status or another one. Must never: count a status that nobody compared.
+//! Input: a place, scripts, the statuses that follow from their histories. Output: seconds from the first batch sent to
+//! the last one answered; an error for each script that got no status or a wrong one. Must never: count a status that
+//! was not compared.
 
 use super::client::{Client, ClientError, Place};
 use super::protocol::{script_params, subscribe_method};
@@ -12,7 +13,7 @@ use crate::runs::system;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The second is what went wrong first. One status a script; `None`: it has no history.
+/// The second value is the first error. One status per script; `None` if it has no history.
 pub fn wallet(
     place: &Place,
     targets: &[Target],

@@ -1,8 +1,8 @@
-//! What the runner must know of a node, and nothing more: one small file a node in `adapters/`.
+//! What the runner needs to know about a node; each node has a small file in `adapters/`.
 //!
-//! Input: a job. Output: a command that validates everything, from block files or from peers; afterwards what the node thinks it ended with. A node
-//! ends by itself at the tip where it can (`-stopatheight`), and then nothing is asked of it while it runs; where it cannot, it is asked for its tip a
-//! few times a second and told to stop.
+//! Input: a job. Output: a command that validates everything, from block files or from peers; afterwards the state that
+//! the node reports. If the node can exit by itself at the tip (`-stopatheight`), it is not queried while it runs. If
+//! it cannot, its tip is queried a few times a second and it is told to stop at the tip.
 
 use super::chain_files::Network;
 use super::results::{Answer, Experiment, Stage};
@@ -19,15 +19,15 @@ use std::process::{Command, Stdio};
 pub trait Adapter: Debug + Sync {
     fn program(&self) -> &Path;
 
-    /// As the node itself tells it.
+    /// The version as the node itself reports it.
     fn version(&self) -> Result<String, LabError>;
 
-    /// What is missing here, and what brings it.
+    /// What is missing on this machine, and how to get it.
     fn absent(&self) -> Option<&str> {
         None
     }
 
-    /// Why this node, by what it is, does not take part; `None` when it can.
+    /// Why this node by design does not take part; `None` if it can.
     fn cannot(&self, _experiment: Experiment) -> Option<&'static str> {
         None
     }
@@ -41,46 +41,49 @@ pub trait Adapter: Debug + Sync {
     /// Rebuilds everything from the block files in the data directory, checks every script, and ends at the tip.
     fn reindex(&self, job: &Job) -> Command;
 
-    /// Takes the chain from the peers of the job and from nobody else, checks every script, and ends at the tip unless [`Adapter::tip`] is there.
+    /// Downloads the chain from the peers of the job only, checks every script, and exits at the tip unless
+    /// [`Adapter::tip`] is implemented.
     fn sync(&self, job: &Job) -> Command;
 
-    /// Gives the chain that is in the data directory to peers on this port of loopback; answers RPC with the job's cookie. `None`: it cannot.
+    /// Serves the chain in the data directory to peers on this loopback port, and answers RPC with the job's cookie.
+    /// `None` if the node cannot serve.
     fn serve(&self, _job: &Job, _port: u16) -> Option<Command> {
         None
     }
 
-    /// For a node that does not end by itself: its tip now, by a question that costs it next to nothing.
+    /// For a node that does not exit by itself: its current tip, from a query that costs it next to nothing.
     fn tip(&self, _job: &Job) -> Option<Result<Answer, LabError>> {
         None
     }
 
-    /// For the same: tells it to end.
+    /// For a node that does not exit by itself: tells it to stop.
     fn stop(&self, _job: &Job) -> Result<(), LabError> {
         Ok(())
     }
 
-    /// Starts it on the data directory of the job, in which nothing may lie yet, without peers, so that blocks can be handed to it by RPC; `None`: it takes none.
+    /// Starts the node without peers on the job's data directory, which must still be empty, so that blocks can be
+    /// submitted by RPC; `None` if it accepts none.
     fn offline(&self, _job: &Job) -> Option<Command> {
         None
     }
 
-    /// Where the node of [`Adapter::offline`] answers `submitblock` and `getbestblockhash`; `None` where that is not known yet. Must not ask: the caller does, and
-    /// waits no longer than it wants.
+    /// The RPC server at which the node of [`Adapter::offline`] answers `submitblock` and `getbestblockhash`; `None`
+    /// while it is not known yet. Must not query the node: the caller does, with its own timeout.
     fn rpc(&self, _job: &Job) -> Option<Server> {
         None
     }
 
-    /// What a reader of its figures must know, a sentence each: no taproot, settings that mean something else.
+    /// What a reader of the node's figures must know, one sentence each: no taproot, settings with a different meaning.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Why it cannot take a chain of this network; `None` when it can.
+    /// Why the node cannot use a chain of this network; `None` if it can.
     fn refuses(&self, _network: &Network) -> Option<String> {
         None
     }
 
-    /// After a run that reached its end: the CPU time of each stage of its pipeline, from a node that tells it.
+    /// After a run that reached its end: the CPU time of each stage of the node's pipeline, if the node reports it.
     fn stages(&self, _job: &Job) -> Vec<Stage> {
         Vec::new()
     }
@@ -90,7 +93,8 @@ pub trait Adapter: Debug + Sync {
         job.log()
     }
 
-    /// Asks the node for its tip and UTXO hash; starts it again if it must. Not called for a node that [`Adapter::tip`] asks.
+    /// Queries the node for its tip and UTXO hash, and starts it again if necessary. Not called for a node that
+    /// implements [`Adapter::tip`].
     fn answer(&self, job: &Job) -> Result<Answer, LabError>;
 }
 
@@ -100,22 +104,23 @@ pub struct Job {
     pub data: PathBuf,
     pub network: &'static Network,
     pub height: u32,
-    /// Threads that check scripts, the main one included, as `-par` counts.
+    /// Script verification threads, including the main one, as `-par` counts.
     pub threads: usize,
     pub cache_mib: u64,
-    /// Where the chain comes from; of a sync.
+    /// Sync only: where the chain comes from.
     pub peers: Vec<SocketAddrV4>,
-    /// Of a sync from several peers: seconds since 1970 at which the chain ends now. A node that believes itself far behind asks one peer alone for headers,
-    /// and then knows of nobody else who has the blocks.
+    /// Sync from several peers only: seconds since 1970 at which the chain ends, to be used as the current time. A node
+    /// that believes itself far behind requests headers from one peer only, and then does not know that the other peers
+    /// have the blocks.
     pub time: Option<u32>,
-    /// Free on loopback, for a node that is asked while it runs.
+    /// A free loopback port, for a node that is queried while it runs.
     pub rpc_port: u16,
-    /// Arguments that the user adds to every start.
+    /// Arguments that the user adds to every start of the node.
     pub more: Vec<String>,
 }
 
 impl Job {
-    /// Where Core's and our nodes keep `blocks/` and `debug.log`.
+    /// Where Bitcoin Core and Lydian keep `blocks/` and `debug.log`.
     pub fn chain_folder(&self) -> PathBuf {
         self.data.join(self.network.folder)
     }
@@ -124,12 +129,12 @@ impl Job {
         self.chain_folder().join("debug.log")
     }
 
-    /// Of the RPC server of a node that we start to ask it.
+    /// The RPC cookie of a node that the lab starts in order to query it.
     pub fn cookie(&self) -> PathBuf {
         self.data.join("lab-cookie")
     }
 
-    /// A command without input, whose words are thrown away: the log has them.
+    /// A command without input. Its output is discarded, since the log has the same messages.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -144,7 +149,8 @@ impl Job {
     }
 }
 
-/// What a program prints when it is asked for something short. A Ctrl-C does not reach it: the run that it is asked about has ended already.
+/// Runs a program for a short answer and returns its output. A Ctrl-C does not reach the program: the run it is asked
+/// about has already ended.
 pub fn ask(mut command: Command) -> Result<String, LabError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output();

@@ -1,7 +1,8 @@
-//! Chains made once and kept in the cache folder, so that a comparison is one command.
+//! Generates each chain once and keeps it in the cache folder, so that a comparison is a single command.
 //!
-//! Input: a preset with its settings. Output: the chain, made if it is not there yet. The folder's name holds everything that the bytes depend on:
-//! preset, settings and the version of the generator. Invariant: a folder with its final name is complete.
+//! Input: a preset with its settings. Output: the chain, generated if it is not cached yet. The folder name contains
+//! everything that the bytes depend on: the preset, its settings and the version of the generator. Invariant: a folder
+//! with its final name is complete.
 
 use super::chain_files::ChainFiles;
 use super::results::Answer;
@@ -14,7 +15,7 @@ use crate::presets::{empty, mainnet_mix, worst};
 use lydian_disk::{Disk, RealDisk, read_whole};
 use std::path::{Path, PathBuf};
 
-/// Of the bytes that presets give; a test notices a change of the bytes.
+/// The version of the bytes that the presets generate; a test notices when the bytes change.
 pub const GENERATOR_VERSION: u32 = 1;
 const ANSWER_FILE: &str = "answer.json";
 
@@ -28,7 +29,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// Name of its folder.
+    /// The name of the chain's folder.
     pub fn key(&self) -> String {
         let version = GENERATOR_VERSION;
         match self {
@@ -53,7 +54,7 @@ impl Preset {
     }
 }
 
-/// The folder of the chain below `cache`, and the chain.
+/// Returns the folder of the chain below `cache`, and the chain.
 pub fn ensure(
     preset: Preset,
     cache: &Path,
@@ -103,7 +104,7 @@ mod tests {
     const EMPTY_SHA256: &str = "4f9f12cbdc3947fb45fccabd45736e5640b0d5eef9c3a4ef469f784acf390833";
     const REUSE_SHA256: &str = "40f6a4e557bebe14ec648af91479dcc055eaf2a2556322498e63d2a33c45e411";
 
-    /// When this fails the presets give other bytes than before: raise GENERATOR_VERSION and note the new hashes.
+    /// If this fails, the presets generate different bytes than before: raise GENERATOR_VERSION and update the hashes.
     #[test]
     fn the_version_stands_for_these_bytes() {
         let cache = scratch("version");
@@ -121,7 +122,7 @@ mod tests {
         let cache = scratch("once");
         let mut said = Vec::new();
         let preset = Preset::Empty { blocks: 5 };
-        // What an interrupted lab left behind does not count.
+        // The leftovers of an interrupted lab are ignored.
         std::fs::create_dir_all(cache.join(format!("{}.new", preset.key()))).unwrap();
         let (folder, first) = ensure(preset, &cache, 1, &mut |text| said.push(text.to_owned())).unwrap();
         let (_, again) = ensure(preset, &cache, 1, &mut |text| said.push(text.to_owned())).unwrap();

@@ -1,8 +1,9 @@
 //! A chain as block files: what it is, where it ends, and what its UTXO set must be.
 //!
-//! Input: a folder with `blk?????.dat`, perhaps `xor.dat`, perhaps the lab's `stats.json`. Output: network, hash of the data, height and tip, and
-//! for chains of the lab the answer that every node must give, computed here from nothing but the blocks. Cost: one pass over the files; for the
-//! answer the whole UTXO set in memory. Must never: change the folder, or judge a block: an answer is computed of chains known to be valid.
+//! Input: a folder with `blk?????.dat`, optionally `xor.dat`, optionally the lab's `stats.json`. Output: network, hash
+//! of the data, height and tip; for chains of the lab also the answer that every node must give, computed here from
+//! nothing but the blocks. Cost: one pass over the files; for the answer the whole UTXO set in memory. Must never:
+//! change the folder, or judge a block: an answer is computed only for chains known to be valid.
 
 use super::results::{Answer, ChainFacts};
 use super::system::{copy_durably, create_dir};
@@ -19,13 +20,14 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// `MAX_SCRIPT_SIZE`: an output with a longer script never enters the UTXO set; nor does one that begins with OP_RETURN.
+/// `MAX_SCRIPT_SIZE`: an output with a longer script never enters the UTXO set; nor does one that begins with
+/// OP_RETURN.
 const SCRIPT_SIZE_MAX: usize = 10_000;
 const OP_RETURN: u8 = 0x6a;
 const HEADER_SIZE: usize = 80;
 const XOR_KEY_SIZE: usize = 8;
 
-/// The networks by the magic of their block files, and Core's options for them.
+/// The networks by the magic of their block files, with Core's options for them.
 const NETWORKS: &[Network] = &[
     Network { magic: [0xfa, 0xbf, 0xb5, 0xda], name: "regtest", folder: "regtest" },
     Network { magic: [0xf9, 0xbe, 0xb4, 0xd9], name: "main", folder: "" },
@@ -37,33 +39,33 @@ const NETWORKS: &[Network] = &[
 #[derive(Debug, PartialEq, Eq)]
 pub struct Network {
     magic: [u8; 4],
-    /// As `-chain=` takes it.
+    /// The value of `-chain=`.
     pub name: &'static str,
-    /// Below the data directory; empty for the main network.
+    /// Subfolder of the data directory; empty for the main network.
     pub folder: &'static str,
 }
 
-/// By the name that `-chain=` takes.
+/// Finds a network by its `-chain=` name.
 pub fn network(name: &str) -> Option<&'static Network> {
     NETWORKS.iter().find(|network| network.name == name)
 }
 
-/// The chain.
+/// A chain in block files.
 #[derive(Debug)]
 pub struct ChainFiles {
-    /// Block files in the order of their names, then `xor.dat` where there is one.
+    /// Block files in the order of their names, then `xor.dat` if it exists.
     pub files: Vec<PathBuf>,
     pub network: &'static Network,
     pub facts: ChainFacts,
-    /// The latest time in a header, in seconds since 1970.
+    /// The latest header time, in seconds since 1970.
     pub last_time: u32,
-    /// Bytes of the blocks up to each height: how far a node is, better than its height. Empty where the tip does not stand on a genesis block.
+    /// Total bytes of the blocks up to each height of the highest branch: a better measure of progress than the height.
     pub bytes_at: Vec<u64>,
-    /// `None` for files of others and for chains with branches.
+    /// `None` for files that the lab did not generate and for chains with branches.
     pub answer: Option<Answer>,
 }
 
-/// What we use of `stats.json`.
+/// The fields used from `stats.json`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StatsFile {
@@ -80,7 +82,7 @@ struct StatsFile {
 }
 
 impl ChainFiles {
-    /// Reads everything. `known` is an answer computed earlier for the same files.
+    /// Reads all files. `known` is an answer computed earlier for the same files.
     pub fn open(folder: &Path, known: Option<Answer>) -> Result<ChainFiles, LabError> {
         let mut files = block_files(folder)?;
         let stats = stats_of(folder)?;
@@ -117,7 +119,7 @@ impl ChainFiles {
         Ok(ChainFiles { files, network, facts, last_time: scan.last_time, bytes_at, answer })
     }
 
-    /// Shows the bytes of every block to `visit`, in the order of the files.
+    /// Passes the bytes of every block to `visit`, in the order of the files.
     pub fn each_block(&self, visit: &mut dyn FnMut(&[u8]) -> Result<(), LabError>) -> Result<(), LabError> {
         let folder = self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
         let key = xor_key(folder)?;
@@ -129,7 +131,7 @@ impl ChainFiles {
         Ok(())
     }
 
-    /// Copies the files into a folder, which is made, and waits until they are on the disk.
+    /// Creates a folder, copies the files into it and waits until they are on disk.
     pub fn copy_to(&self, folder: &Path) -> Result<(), LabError> {
         create_dir(folder)?;
         for file in &self.files {
@@ -139,7 +141,7 @@ impl ChainFiles {
     }
 }
 
-/// The checks of the chain in this folder, by the statistics beside it.
+/// The number of checks of the chain in this folder, from its `stats.json`.
 pub fn check_counts(folder: &Path) -> Result<CheckCounts, LabError> {
     let stats = stats_of(folder)?.unwrap_or_default();
     match (stats.ecdsa_verifications, stats.schnorr_verifications, stats.tweak_checks) {
@@ -148,7 +150,7 @@ pub fn check_counts(folder: &Path) -> Result<CheckCounts, LabError> {
     }
 }
 
-/// The statistics beside a chain and the blocks in it must tell the same.
+/// Fails if the statistics beside a chain contradict its blocks.
 fn check_foretold(
     folder: &Path,
     facts: &ChainFacts,
@@ -195,7 +197,7 @@ fn stats_of(folder: &Path) -> Result<Option<StatsFile>, LabError> {
     parsed.map(Some).map_err(|error| LabError::Usage(format!("{}: {error}", path.display())))
 }
 
-/// Empty where nothing is hidden.
+/// Empty if the files are not obfuscated.
 fn xor_key(folder: &Path) -> Result<Vec<u8>, LabError> {
     let path = folder.join("xor.dat");
     if RealDisk.kind(&path).is_err() {
@@ -255,7 +257,7 @@ impl Scan {
     }
 }
 
-/// Blocks in a file: magic, length, block; whatever else lies between is passed over.
+/// Iterates over the blocks of a file: magic, length, block. Anything else in between is skipped.
 struct Records<'a> {
     bytes: &'a [u8],
     magic: [u8; 4],
@@ -284,10 +286,11 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Headers by hash; the tip is the highest, the first seen of several. (Work is not added up: foreign chains of one network hardly differ.)
+/// Headers by hash. The tip is the highest block, the first seen if several are equally high. (Work is not added up:
+/// chains of others on one network hardly differ in it.)
 #[derive(Default)]
 struct Tree {
-    /// Its parent, and how many bytes the block has.
+    /// The parent and the size of each block in bytes.
     blocks: HashMap<BlockHash, (BlockHash, u64)>,
     order: Vec<BlockHash>,
 }
@@ -300,7 +303,7 @@ impl Tree {
         }
     }
 
-    /// Of the branch that ends there, from the genesis block on.
+    /// The cumulative block sizes of the branch that ends at `tip`, from the genesis block on.
     fn bytes_to(&self, tip: BlockHash) -> Vec<u64> {
         let mut sizes = Vec::new();
         let mut at = tip;
@@ -317,7 +320,7 @@ impl Tree {
         sums
     }
 
-    /// Height and hash; the height counts from a block whose parent is all zero, the genesis block.
+    /// Height and hash; heights count from the genesis block, the one with an all-zero parent.
     fn best(&self) -> Option<(u32, BlockHash)> {
         let mut heights: HashMap<BlockHash, Option<u32>> = HashMap::new();
         let mut best: Option<(u32, BlockHash)> = None;
@@ -335,7 +338,7 @@ impl Tree {
                     None => break None,
                 }
             };
-            // One below the genesis block, so that adding one gives its height.
+            // One below the genesis block, so that adding one yields its height.
             let mut height = base;
             for &hash in path.iter().rev() {
                 height = height.map(|height| height.wrapping_add(1));
@@ -351,7 +354,7 @@ impl Tree {
     }
 }
 
-/// The UTXO set of blocks that follow each other.
+/// The UTXO set of consecutive blocks.
 #[derive(Default)]
 struct Walk {
     coins: HashMap<OutPoint, Coin>,
@@ -359,7 +362,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// `None` when the block does not stand on the last one.
+    /// `None` if the block does not extend the last one.
     fn connect(mut self, bytes: &[u8]) -> Option<Walk> {
         let block = RawBlock::new(bytes).parse().ok()?;
         let (height, prev) = self.tip.map_or((0, BlockHash([0; 32])), |(height, hash)| (height + 1, hash));
@@ -367,7 +370,7 @@ impl Walk {
             return None;
         }
         self.tip = Some((height, block.hash()));
-        // The output of the genesis block cannot be spent and is in no UTXO set.
+        // The output of the genesis block cannot be spent and is not in any UTXO set.
         for (index, tx) in block.txs().enumerate().skip(usize::from(height == 0)) {
             for input in tx.inputs().filter(|_| index > 0) {
                 self.coins.remove(&input.prevout)?;
@@ -416,7 +419,7 @@ mod tests {
         assert_eq!((answer.height, &answer.tip, answer.coins), (stats.height, &stats.tip, Some(stats.coins)));
         assert_eq!((chain.network.name, chain.facts.inputs), ("regtest", Some(stats.inputs)));
         assert_eq!(chain.facts.file_bytes, stats.file_bytes);
-        // The same blocks behind a key, and with nothing beside them: the end is found, and nothing is foretold.
+        // The same blocks obfuscated and without statistics: the tip is found, but no answer is computed.
         let path = folder.join("blk00000.dat");
         let mut bytes = std::fs::read(&path).unwrap();
         let key = [1, 2, 3, 4, 5, 6, 7, 8];
@@ -467,7 +470,7 @@ mod tests {
         let folder = scratch("chain-size");
         empty::write(2, &folder).unwrap();
         let file = std::fs::OpenOptions::new().append(true).open(folder.join("blk00000.dat")).unwrap();
-        // As Core allocates ahead: nothing behind the last block.
+        // As Core preallocates: nothing after the last block.
         file.set_len(CHAIN_FILE_SIZE_MAX).unwrap();
         assert_eq!(ChainFiles::open(&folder, None).unwrap().answer.unwrap().height, 2);
         file.set_len(CHAIN_FILE_SIZE_MAX + 1).unwrap();

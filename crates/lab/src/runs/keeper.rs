@@ -1,7 +1,8 @@
-//! Beside a run of a node that does not end by itself: asks it for its tip and tells it to stop there.
+//! Runs beside a node that does not exit by itself: queries its tip and tells it to stop there.
 //!
-//! Input: an adapter, a job, the run. Output: what the run gave, with the heights and the answer that the node told meanwhile. Cost: one question
-//! every 50 ms to nodes that want to be asked, none to the others. Must never: outlive the run.
+//! Input: an adapter, a job, the run. Output: the result of the run, with the heights and the answer that the node
+//! reported meanwhile. Cost: one query every 50 ms for nodes that implement [`Adapter::tip`], none for others. Must
+//! never: outlive the run.
 
 use super::adapter::{Adapter, Job};
 use super::progress::Live;
@@ -13,14 +14,14 @@ use std::time::Duration;
 
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// What the node told.
+/// What the node reported.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
-    /// Whether it is such a node.
+    /// Whether the node is queried while it runs.
     pub(super) is_asked: bool,
-    /// Seconds since 1970, and the height seen first then.
+    /// Heights in the order reported, each with the seconds since 1970 at which it was first seen.
     pub(super) heights: Vec<(f64, u32)>,
-    /// Seconds since 1970, and what it told when it was at the height of the tip.
+    /// The answer at the height of the tip, with the seconds since 1970.
     pub(super) end: Option<(f64, Answer)>,
 }
 

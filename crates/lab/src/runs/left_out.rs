@@ -1,11 +1,12 @@
-//! Which systems of the published benchmarks a comparison leaves out, and why, so that its table is silent about nobody.
+//! Lists the systems of the published benchmarks that a comparison leaves out, with the reason for each.
 //!
-//! Input: the names of the contenders, the experiment. Output: one entry a node that is not among them. Must never: leave out a reason.
+//! This way no table silently omits a system. Input: the names of the contenders, the experiment. Output: one entry per
+//! node that is not among them. Must never: omit a reason.
 
 use super::results::{Experiment, LeftOut};
 use super::systems::{Bar, Role, SYSTEMS, System};
 
-/// `names` are those of `--nodes`, with or without a label.
+/// `names` are the values of `--nodes`, with or without a label.
 pub fn left_out(names: &[String], experiment: Experiment) -> Vec<LeftOut> {
     let bar = match experiment {
         Experiment::Reindex => Bar::Reindex,

@@ -1,6 +1,7 @@
-//! One lab measures on a machine at a time.
+//! Only one lab measures on a machine at a time.
 //!
-//! Input: the cache folder. Output: a lock that is held until it is dropped or the process ends, however it ends. Must never: wait.
+//! Input: the cache folder. Output: a lock that is held until it is dropped or the process exits, for whatever reason.
+//! Must never: wait.
 
 use super::system::create_dir;
 use crate::error::LabError;
@@ -14,7 +15,7 @@ pub struct Lock {
     _file: File,
 }
 
-/// Fails with [`LabError::Busy`] while another process holds it.
+/// Fails with [`LabError::Busy`] while another process holds the lock.
 pub fn lock(cache: &Path) -> Result<Lock, LabError> {
     create_dir(cache)?;
     let path = cache.join(FILE);

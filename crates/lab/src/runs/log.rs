@@ -1,14 +1,15 @@
-//! A node's `debug.log` in Bitcoin Core's form: when each height was reached.
+//! Reads a node's `debug.log` in Bitcoin Core's format: when each height was reached.
 //!
-//! Input: the log of a run. Output: the time of day of every `UpdateTip` line with its height and hash, and the last lines for a message. Cost:
-//! one pass over the file, a bounded line in memory. Lines of another form, and lines too long, are passed over.
+//! Input: the log of a run. Output: the time of every `UpdateTip` line with its height and hash, and the last lines for
+//! a message. Cost: one pass over the file, a bounded line in memory. Lines in another format and lines that are too
+//! long are skipped.
 
 use crate::limits::{LOG_LINE_BYTES_MAX, TAIL_BYTES_MAX};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// One line `2026-11-21T04:44:25.123456Z UpdateTip: new best=HASH height=N ...`.
+/// A line `2026-11-21T04:44:25.123456Z UpdateTip: new best=HASH height=N ...`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TipLine {
     /// Seconds since 1970.
@@ -17,7 +18,7 @@ pub struct TipLine {
     pub hash: String,
 }
 
-/// Every such line; none where there is no log.
+/// Returns every such line; none if there is no log.
 pub fn tip_lines(path: &Path) -> Vec<TipLine> {
     let Ok(file) = OpenOptions::new().read(true).open(path) else { return Vec::new() };
     let mut reader = BufReader::new(file);
@@ -32,11 +33,11 @@ pub fn tip_lines(path: &Path) -> Vec<TipLine> {
     }
 }
 
-/// Follows the log of a node that runs.
+/// Follows the log of a running node.
 #[derive(Debug)]
 pub struct Tail<'a> {
     path: &'a Path,
-    /// Up to which it was read.
+    /// Position up to which the log was read.
     offset: u64,
     height: Option<u32>,
 }
@@ -46,10 +47,10 @@ impl<'a> Tail<'a> {
         Tail { path, offset: 0, height: None }
     }
 
-    /// The height of the last `UpdateTip` line; `None` as long as there is none. Cost: what was written since the last call, at most
-    /// [`TAIL_BYTES_MAX`] of it.
+    /// Returns the height of the last `UpdateTip` line, or `None` while there is none. Cost: reading what was written
+    /// since the last call, at most [`TAIL_BYTES_MAX`] of it.
     pub fn height(&mut self) -> Option<u32> {
-        // What cannot be read now is read the next time.
+        // Whatever cannot be read now is read at the next call.
         self.height = self.new_height().ok().flatten().or(self.height);
         self.height
     }
@@ -61,7 +62,7 @@ impl<'a> Tail<'a> {
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
         file.take(TAIL_BYTES_MAX).read_to_end(&mut bytes)?;
-        // The last line may be half written: it comes again.
+        // The last line may be incomplete: it is read again.
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |index| index + 1);
         self.offset = from + whole as u64;
         let text = String::from_utf8_lossy(bytes.get(..whole).unwrap_or_default());
@@ -69,7 +70,7 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// The last bytes of a file, from the beginning of a line.
+/// Returns the last bytes of a file, starting at the beginning of a line.
 pub fn end_of(path: &Path, bytes: u64) -> String {
     let mut tail = Vec::new();
     let read = OpenOptions::new().read(true).open(path).and_then(|mut file| {
@@ -92,7 +93,7 @@ fn tip_line(line: &str) -> Option<TipLine> {
     Some(TipLine { unix_seconds: unix_seconds(time)?, height, hash })
 }
 
-/// Of `2026-11-21T04:44:25Z` or `2026-11-21T04:44:25.123456Z`.
+/// Parses `2026-11-21T04:44:25Z` or `2026-11-21T04:44:25.123456Z`.
 fn unix_seconds(time: &str) -> Option<f64> {
     let (date, clock) = time.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i32>().ok());
@@ -105,7 +106,7 @@ fn unix_seconds(time: &str) -> Option<f64> {
     if !is_time || !is_date {
         return None;
     }
-    // Days since 1970-01-01, with years that begin in March so that the leap day comes last.
+    // Days since 1970-01-01, with years that begin in March so that the leap day is the last one.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year / 4 - year / 100 + year / 400;
     let days = 365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468;
@@ -162,7 +163,7 @@ mod tests {
         text += "7 x\n";
         std::fs::write(&path, &text).unwrap();
         assert_eq!(tail.height(), Some(37));
-        // So much new text that the line is the first that is read, and one byte more, which cuts it.
+        // Enough new text that the line is the first one read, then one byte more, which cuts it.
         let blanks = |count: u64| " ".repeat(usize::try_from(count).unwrap() - 1) + "\n";
         text += &line(40);
         let room = TAIL_BYTES_MAX - line(40).len() as u64;
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(Tail::new(&path).height(), Some(40));
         std::fs::write(&path, text + &blanks(room + 1)).unwrap();
         assert_eq!(Tail::new(&path).height(), None);
-        // A log that begins anew is shorter than what was read of it.
+        // A log that was started anew is shorter than what was read of it.
         std::fs::write(&path, line(5)).unwrap();
         assert_eq!(tail.height(), Some(37));
         std::fs::remove_file(&path).unwrap();
@@ -191,7 +192,7 @@ mod tests {
             std::fs::write(&path, format!("{head}{blanks}{tail}\n{tip}\n")).unwrap();
             tip_lines(&path).len()
         };
-        // A line of the limit counts; of a longer one the end is cut off, here the height.
+        // A line at the limit counts; the end of a longer line is cut off, here the height.
         assert_eq!(lines_found(limit), 2);
         assert_eq!(lines_found(limit + 2), 1);
         assert_eq!(end_of(&path, 60), tip);

@@ -1,7 +1,7 @@
-//! What a result says of the machine and of the program that measured, and the floor of this machine.
+//! Facts about the machine and the measuring program for the results, and the floor of this machine.
 //!
-//! Input: a folder, a chain's counts. Output: facts, where the system tells them; the time below which nobody comes who verifies signatures one
-//! at a time. Cost: the floor measures for about half a second.
+//! Input: a folder, a chain's counts. Output: facts, where the system reports them; the time that no node can beat if
+//! it verifies signatures one at a time. Cost: measuring the floor takes about half a second.
 
 use super::adapter::ask;
 use super::procfs;
@@ -32,7 +32,7 @@ pub fn machine_facts(work: &Path) -> MachineFacts {
     }
 }
 
-/// What tells two builds of one version apart.
+/// Distinguishes two builds of the same version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFile {
     pub sha256: String,
@@ -40,7 +40,7 @@ pub struct ProgramFile {
 }
 
 impl ProgramFile {
-    /// `None` where there is no such file, or it cannot be read.
+    /// `None` if the file does not exist or cannot be read.
     pub fn of(program: &Path) -> Option<ProgramFile> {
         let mut file = OpenOptions::new().read(true).open(program).ok()?;
         let (mut hasher, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
@@ -59,7 +59,7 @@ impl ProgramFile {
     }
 }
 
-/// Of the checkout in which the program was built, if it still lies there.
+/// The commit of the checkout in which the program was built, if the program is still there.
 pub(crate) fn commit() -> Option<String> {
     let program = std::env::current_exe().ok()?;
     let git = |arguments: &[&str]| {
@@ -72,7 +72,7 @@ pub(crate) fn commit() -> Option<String> {
     Some(if is_changed { head + "-dirty" } else { head })
 }
 
-/// `None` for a chain whose checks nobody counted, or that has none.
+/// `None` for a chain whose checks were not counted, or that has none.
 pub fn floor(chain: &ChainFacts, threads: usize) -> Result<Option<Floor>, LabError> {
     let counts = (chain.ecdsa_verifications, chain.schnorr_verifications, chain.tweak_checks);
     let (Some(ecdsa), Some(schnorr), Some(tweaks)) = counts else { return Ok(None) };
@@ -89,7 +89,8 @@ pub fn floor(chain: &ChainFacts, threads: usize) -> Result<Option<Floor>, LabErr
     Ok(Some(Floor { ecdsa_ns, schnorr_ns, tweak_ns, threads, seconds }))
 }
 
-/// Of the rounds, which others can only make longer: a floor must not lie above what the machine can do.
+/// The minimum of the rounds: other load can only make a round longer, and a floor must not be above what the machine
+/// can do.
 fn least(times: &CheckTimes) -> (f64, f64, f64) {
     (rounded(times.ecdsa.min), rounded(times.schnorr.min), rounded(times.tweak.min))
 }

@@ -1,10 +1,12 @@
-//! One process from start to end, with everything it and its children used.
+//! Runs one process from start to end and measures everything that it and its children use.
 //!
-//! Input: a command and a guard. Output: how it ended, wall time, CPU, memory, bytes, samples over time, and what the machine did meanwhile.
-//! Exact figures come at the end: the process is seen ended before it is waited for, so that `/proc/PID/io` still answers; CPU and the highest
-//! resident memory come from `wait4`; the time of workers that the process left behind without waiting for them is read before they are gone, and counts as
-//! user time. The process leads a group of its own: a Ctrl-C does not reach it, and nothing of it survives. Cost: forty glances
-//! a second at one file, and four looks, each some file reads a thread. Must never: let a process outlive the call.
+//! Input: a command and a guard. Output: how the process ended, wall time, CPU, memory, bytes, samples over time, and
+//! the load of the machine meanwhile. The exact figures are read at the end. The end of the process is detected before
+//! it is reaped, so that `/proc/PID/io` is still readable. CPU time and peak resident memory come from `wait4`. The CPU
+//! time of workers that the process left behind without waiting for them is read before they are reaped, and counts as
+//! user time. The process leads its own process group: a Ctrl-C does not reach it, and none of its processes survives.
+//! Cost: forty glances a second at one file, and four looks, each reading a few files per thread. Must never: let a
+//! process outlive the call.
 
 use super::procfs::{Io, MachineTimes};
 use super::results::{Machine, Sample, rounded};
@@ -18,27 +20,29 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use wait4::Wait4;
 
-/// Between two glances at the highest memory, which costs one small file.
+/// Time between two glances at the peak memory; a glance reads one small file.
 const GLANCE_PERIOD: Duration = Duration::from_millis(25);
-/// Every tenth glance is a look that gives a sample; fewer are kept once the samples are thinned.
+/// Every tenth glance is a look, which takes a sample; once the samples are thinned out, fewer of them are kept.
 const LOOK_PERIOD: u64 = 10;
-/// The folder is walked at every fourth look only.
+/// The folder is walked only at every fourth look.
 const DISK_PERIOD: u64 = 4;
 
-/// Of all cores together. The system counts whole ticks of 10 ms, so that of a shorter run a tick or two too many or too few would be more than the share at which it
-/// is disturbed: a run of 30 ms cannot be judged by them.
+/// Ticks of all cores together below which a run is not judged. The system counts whole ticks of 10 ms. In a shorter
+/// run one or two ticks too many or too few would exceed the share at which it counts as disturbed: ticks cannot judge
+/// a run of 30 ms.
 const TICKS_MIN: u64 = 50;
 
-/// When a process is not let run on.
+/// The conditions under which a process is ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'a> {
     pub timeout: Duration,
-    /// Resident memory of it and its children.
+    /// Resident memory of the process and its children.
     pub memory_max_bytes: u64,
-    /// What must stay free on the disk of the folder.
+    /// Free space that must remain on the disk of the folder.
     pub disk_free_min_bytes: u64,
     pub interrupted: &'a AtomicBool,
-    /// Processes that work for this one beside it: what they use is not what others use, and without them it is not let run on.
+    /// Processes that work for this one: their use does not count as use by others, and if one of them ends, this
+    /// process is ended.
     pub servers: &'a [u32],
 }
 
@@ -53,11 +57,11 @@ pub enum End {
     Interrupted,
 }
 
-/// What one process did.
+/// What one process did and used.
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub end: End,
-    /// Seconds since 1970 at its start.
+    /// Start time in seconds since 1970.
     pub started: f64,
     pub wall_seconds: f64,
     pub user_seconds: f64,
@@ -65,18 +69,18 @@ pub struct Measured {
     pub peak_rss_bytes: u64,
     pub io: Io,
     pub machine: Machine,
-    /// By others. Not said of a run too short to tell.
+    /// Whether other processes disturbed the run; `false` for a run too short to tell.
     pub is_disturbed: bool,
     pub samples: Vec<Sample>,
 }
 
-/// Runs the command to its end. `folder` is where it writes; its size goes into the samples.
+/// Runs the command to its end. `folder` is where the command writes; the samples include its size.
 pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>) -> Result<Measured, LabError> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.process_group(0);
     system::adopt_orphans();
     let before = Shares::now(guard.servers);
-    // What the child's record inherits from us at the moment it becomes another program.
+    // What the child's record inherits from this process when it executes the program.
     let inherited = system::process_memory(std::process::id()).map_or(0, |memory| memory.peak_bytes);
     let (started, start) = (system::unix_seconds(), system::now());
     let child = command.spawn().map_err(|error| LabError::program(&program, error))?;
@@ -90,9 +94,9 @@ pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>
     }
     let wall_seconds = start.elapsed().as_secs_f64();
     let io = system::process_io(pid).unwrap_or(watcher.last_io);
-    // The leader has ended; whatever it left behind goes now.
+    // The leader has ended; kill everything it left behind.
     system::kill_group(pid);
-    // Workers that it did not wait for are in nobody's sums yet.
+    // Workers that the process did not wait for are not in any total yet.
     let orphans_seconds = seconds_of(system::reap_orphans(pid));
     let (status, usage) = reap(child, &program)?;
     let (user_seconds, system_seconds) = (usage.utime.as_secs_f64() + orphans_seconds, usage.stime.as_secs_f64());
@@ -112,7 +116,7 @@ pub fn measure(mut command: Command, folder: &std::path::Path, guard: &Guard<'_>
     })
 }
 
-/// A thread that tells the moment of the end.
+/// Starts a thread that reports the moment at which the process ends.
 fn watch(pid: u32) -> Receiver<()> {
     let (sender, receiver) = sync_channel(1);
     std::thread::spawn(move || {
@@ -134,7 +138,7 @@ fn end_of(status: ExitStatus) -> End {
     }
 }
 
-/// Looks at the process while it runs.
+/// Observes the process while it runs.
 struct Watcher<'a> {
     pid: u32,
     folder: &'a std::path::Path,
@@ -152,7 +156,7 @@ impl<'a> Watcher<'a> {
         Watcher { pid, folder, start, glances: 0, looks: 0, samples, last_io: Io::default(), peak_rss_bytes: 0 }
     }
 
-    /// `None` when the process ended by itself.
+    /// `None` if the process ended by itself.
     fn until_end(&mut self, ended: &Receiver<()>, guard: &Guard<'_>) -> Option<End> {
         loop {
             match ended.recv_timeout(GLANCE_PERIOD) {
@@ -180,7 +184,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// The resident memory of the process alone.
+    /// Returns the resident memory of the process alone.
     fn glance(&mut self) -> u64 {
         let Some(memory) = system::process_memory(self.pid) else { return 0 };
         self.peak_rss_bytes = self.peak_rss_bytes.max(memory.peak_bytes);
@@ -212,7 +216,8 @@ impl<'a> Watcher<'a> {
     }
 }
 
-/// At most [`SAMPLES_MAX`] samples: when they are full, every second one goes, and from then on half as many come in.
+/// At most [`SAMPLES_MAX`] samples: when they are full, every second one is dropped, and from then on half as many are
+/// kept.
 #[derive(Default)]
 struct Samples {
     kept: Vec<Sample>,
@@ -237,7 +242,7 @@ impl Samples {
     }
 }
 
-/// What the machine, and we with the servers, had used at one moment.
+/// What the machine, and the lab with its servers, had used at one moment.
 struct Shares {
     machine: Option<MachineTimes>,
     own_ticks: u64,
@@ -250,7 +255,7 @@ impl Shares {
         Shares { machine: system::machine_times(), own_ticks }
     }
 
-    /// The shares of the time since then, and whether others disturbed.
+    /// The shares of the time since then, and whether other processes disturbed the run.
     fn until_now(&self, node_seconds: f64, servers: &[u32]) -> (Machine, bool) {
         let end = Shares::now(servers);
         let own_ticks = end.own_ticks.saturating_sub(self.own_ticks);
@@ -258,8 +263,8 @@ impl Shares {
     }
 }
 
-/// What neither the node nor we with the servers used, others did. Of less than [`TICKS_MIN`] nothing is known, and a run is not called disturbed for that:
-/// it would be so whatever the machine did.
+/// Use by neither the node nor the lab with its servers is use by others. With fewer than [`TICKS_MIN`] ticks nothing
+/// is known, and the run is not called disturbed: otherwise it would be, whatever the machine did.
 fn shares(times: Option<(MachineTimes, MachineTimes)>, own_ticks: u64, node_seconds: f64) -> (Machine, bool) {
     let Some((before, after)) = times else { return (Machine::default(), true) };
     let ticks = after.total.saturating_sub(before.total);
@@ -294,7 +299,7 @@ mod tests {
             let before = MachineTimes { total: 1_000, idle: 500, steal: 0 };
             Some((before, MachineTimes { total: before.total + total, ..before }))
         };
-        // Nothing idle, nothing ours: all of it was others'.
+        // Nothing idle and nothing ours: others used all of it.
         assert_eq!(shares(times(TICKS_MIN - 1), 0, 0.0), (Machine::default(), false));
         let (machine, is_disturbed) = shares(times(TICKS_MIN), 0, 0.0);
         assert_eq!((machine.others_share, machine.idle_share, is_disturbed), (Some(1.0), Some(0.0), true));
@@ -317,7 +322,7 @@ mod tests {
         };
         let full = push(SAMPLES_MAX);
         assert_eq!(full.len(), SAMPLES_MAX);
-        // One more: half stay, evenly spaced, and the new one.
+        // One more: half of them stay, evenly spaced, plus the new one.
         let thinned = push(1);
         assert_eq!(thinned.len(), SAMPLES_MAX / 2 + 1);
         assert!(thinned.windows(2).all(|pair| (pair[1].seconds - pair[0].seconds - 2.0).abs() < 1e-9));

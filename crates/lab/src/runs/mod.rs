@@ -1,9 +1,10 @@
-//! Whole nodes as processes on the same chain, in turn, measured from start to exit: `lydian-lab reindex` from block files, `lydian-lab sync` from
-//! a peer.
+//! Runs whole nodes as processes on the same chain, in turn, measured from start to exit.
 //!
-//! Input: a chain, contenders, settings. Output: results, of which a run counts only with the right tip and UTXO hash. Every run has a data
-//! directory of its own, made before the clock starts and removed afterwards; in a reindex it holds copies of the block files. A node that fails or is
-//! not here is recorded and the others go on. Must never: run two contenders at once, or beside another lab (`lock.rs`).
+//! `lydian-lab reindex` starts from block files, `lydian-lab sync` from peers. Input: a chain, contenders, settings.
+//! Output: results; a run counts only with the right tip and UTXO hash. Every run has its own data directory, made
+//! before the clock starts and removed afterwards; in a reindex it holds copies of the block files. A node that fails
+//! or is not installed is recorded, and the others continue. Must never: run two contenders at once, or beside another
+//! lab (`lock.rs`).
 
 pub mod adapter;
 pub mod adapters;
@@ -47,38 +48,38 @@ use std::time::Duration;
 
 use crate::error::LabError;
 
-/// Of a log, for a run that does not count.
+/// Bytes kept of a log, for a run that does not count.
 const LOG_END_BYTES: u64 = 2_000;
 
-/// A node with the name that the results give it.
+/// A node with its name in the results.
 #[derive(Debug)]
 pub struct Contender {
     pub name: String,
     pub adapter: Box<dyn Adapter>,
-    /// Arguments for this node alone.
+    /// Arguments for this node only.
     pub more: Vec<String>,
-    /// Of a sync.
+    /// Sync only.
     pub source: Option<Source>,
 }
 
-/// Where a node has the chain from in a sync.
+/// Where a node gets the chain from in a sync.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// As the results tell it.
+    /// Its name in the results.
     pub name: String,
     pub peers: Vec<SocketAddrV4>,
-    /// Where the server tells how many bytes it sent and received.
+    /// The RPC server that reports how many bytes the server sent and received.
     pub counter: Option<rpc::Server>,
 }
 
-/// Who gives the chain in a sync: processes that run beside every contender.
+/// The processes that serve the chain in a sync; they run beside every contender.
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
     pub facts: Vec<NodeFacts>,
     pub pids: Vec<u32>,
 }
 
-/// What a comparison consists of.
+/// The inputs of a comparison.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     pub experiment: Experiment,
@@ -86,26 +87,26 @@ pub struct Comparison<'a> {
     pub chain: &'a ChainFiles,
     pub contenders: &'a [Contender],
     pub caches: &'a [Cache],
-    /// Before a cold run everybody's files may leave the cache, not those of the run alone.
+    /// Whether a cold run may empty the whole page cache, instead of dropping only the files of the run.
     pub may_drop_caches: bool,
     pub settings: Settings,
     pub floor: Option<Floor>,
-    /// Nodes work below it; the folder for a run is made and removed there.
+    /// Nodes work below this folder; the folder of each run is made and removed there.
     pub work: &'a Path,
     pub command_line: Vec<String>,
     pub interrupted: &'a AtomicBool,
     pub more: More<'a>,
 }
 
-/// What a comparison can do without.
+/// The optional parts of a comparison.
 #[derive(Clone, Default)]
 pub struct More<'a> {
-    /// Systems that take no part, for the table.
+    /// Systems that do not take part, for the table.
     pub left_out: Vec<LeftOut>,
-    /// An earlier file of the same comparison ([`resume::check`]): its runs that count are kept and not made again.
+    /// An earlier file of the same comparison ([`resume::kept`]): its runs that count are kept and not repeated.
     pub earlier: Option<&'a Results>,
     pub progress: Option<&'a dyn Progress>,
-    /// Asked once of every node that is here, after all runs: which broken blocks it takes.
+    /// Called once for every installed node, after all runs: finds out which broken blocks it accepts.
     pub examine: Option<&'a dyn Fn(&Contender) -> Validity>,
 }
 
@@ -116,7 +117,8 @@ impl std::fmt::Debug for More<'_> {
 }
 
 impl Comparison<'_> {
-    /// Runs the contenders in turn. After each run `done` gets what there is so far. An interruption ends it and keeps the finished runs.
+    /// Runs the contenders in turn. After each run `done` receives the results so far. An interruption stops the
+    /// comparison and keeps the finished runs.
     pub fn run(&self, done: &mut dyn FnMut(&Results, &Run) -> Result<(), LabError>) -> Result<Results, LabError> {
         let mut results = self.begin()?;
         if let Some(earlier) = self.more.earlier {
@@ -144,7 +146,7 @@ impl Comparison<'_> {
         Ok(results)
     }
 
-    /// The runs to be made, in their order: A B C, A B C, first in one state of the cache, then in the other.
+    /// The runs to be made, in order: A B C, A B C, first in one cache state, then in the other.
     fn steps(&self, kept: &[Run]) -> Vec<(&Contender, Step)> {
         let of = self.settings.runs;
         let mut steps = Vec::new();
@@ -166,7 +168,7 @@ impl Comparison<'_> {
             let is_over = self.interrupted.load(Ordering::Relaxed);
             if !is_over && node.validity.is_none() && contender.adapter.absent().is_none() {
                 let validity = examine(contender);
-                // What was interrupted is asked again when the comparison goes on.
+                // An interrupted examination is repeated when the comparison is resumed.
                 node.validity = (!self.interrupted.load(Ordering::Relaxed)).then_some(validity);
             }
         }
@@ -238,7 +240,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// `None` when it was interrupted.
+    /// `None` if it was interrupted.
     fn one(&self, contender: &Contender, step: &Step, plan: &Plan) -> Result<Option<Run>, LabError> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Ok(None);
@@ -282,7 +284,7 @@ impl Comparison<'_> {
                 (true, None) => run.reason = Some("it ended before the tip".to_owned()),
                 (false, _) => match adapter.answer(&job) {
                     Ok(answer) => run.answer = Some(answer),
-                    // Not the node's fault: it is as if this run had not been.
+                    // Not the node's fault: the run is discarded.
                     Err(_) if self.interrupted.load(Ordering::Relaxed) => return Ok(None),
                     Err(error) => run.reason = Some(format!("it gives no answer afterwards: {error}")),
                 },
@@ -301,7 +303,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Makes the data directory. Returns how the cache was emptied.
+    /// Makes the data directory. Returns how the page cache was emptied.
     fn prepare(
         &self,
         adapter: &dyn Adapter,
@@ -332,12 +334,12 @@ impl Comparison<'_> {
     }
 }
 
-/// For the results.
+/// The arguments of a command, for the results.
 pub fn arguments_of(command: &Command) -> Vec<String> {
     command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// What the program says goes into a file; it may say why it does not start.
+/// Redirects the program's output to a file; it may say why the program does not start.
 pub(crate) fn capture(command: &mut Command, output: &Path) -> Result<(), LabError> {
     let open = OpenOptions::new().create(true).append(true).open(output);
     let file = open.map_err(|error| LabError::io("create", output, error))?;
@@ -351,7 +353,7 @@ pub(crate) fn log_end(log: &Path, output: &Path) -> String {
     ends.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// The folder of one run: empty at first, gone afterwards.
+/// The folder of one run: empty at first, removed afterwards.
 #[derive(Debug)]
 pub(crate) struct Folder(pub(crate) PathBuf);
 
@@ -365,7 +367,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The next run removes what is left.
+        // The next run removes any leftovers.
         let _ = system::remove_dir(&self.0);
     }
 }

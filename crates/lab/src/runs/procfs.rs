@@ -1,35 +1,35 @@
-//! What Linux tells about processes and the machine, read from the texts under `/proc`.
+//! What Linux reports about processes and the machine, parsed from the texts under `/proc`.
 //!
-//! Input: the text of a file. Output: numbers, or `None` where the form is not the known one. Pure; `system.rs` reads the files. Cost: a pass over
-//! some hundred bytes. Must never: guess a number that is not there.
+//! Input: the text of a file. Output: numbers, or `None` if the format is not the known one. Pure; `system.rs` reads
+//! the files. Cost: one pass over a few hundred bytes. Must never: guess a missing number.
 
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// `/proc/PID/stat`: whose child it is and what it used, in clock ticks.
+/// `/proc/PID/stat`: the parent of the process and what it used, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessTimes {
     pub state: char,
     pub parent: u32,
-    /// Its process group, named by its leader.
+    /// Its process group, identified by the PID of the leader.
     pub group: u32,
     /// User and system time of its threads.
     pub own_ticks: u64,
-    /// The same of its children that have ended and been waited for.
+    /// The same for its children that have ended and been waited for.
     pub children_ticks: u64,
 }
 
-/// `/proc/PID/io`: of all threads, ended ones and children that were waited for included.
+/// `/proc/PID/io`: totals of all threads, including ended threads and children that were waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Io {
-    /// Bytes that calls asked for and got, from wherever.
+    /// Bytes that system calls requested and received, from any source.
     pub rchar: u64,
     pub wchar: u64,
-    /// Bytes fetched from the storage.
+    /// Bytes fetched from storage.
     pub read_bytes: u64,
-    /// Bytes that are to reach the storage: pages made dirty.
+    /// Bytes that must reach storage: pages made dirty.
     pub write_bytes: u64,
-    /// Of those, bytes that need not any more, because the file went first.
+    /// The part of them that need not be written, because the file was removed first.
     pub cancelled_write_bytes: u64,
 }
 
@@ -43,25 +43,25 @@ impl AddAssign for Io {
     }
 }
 
-/// `/proc/PID/status`: resident memory now and at its highest. A process that has ended has none.
+/// `/proc/PID/status`: current and peak resident memory. A process that has ended has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub rss_bytes: u64,
     pub peak_bytes: u64,
 }
 
-/// First line of `/proc/stat`, in clock ticks of all cores together.
+/// The first line of `/proc/stat`, in clock ticks of all cores together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineTimes {
     pub total: u64,
-    /// Waiting for the disk included.
+    /// Includes waiting for the disk.
     pub idle: u64,
-    /// What the host gave to other machines.
+    /// Time that the host gave to other virtual machines.
     pub steal: u64,
 }
 
 pub fn process_times(stat: &str) -> Option<ProcessTimes> {
-    // The name may hold anything, brackets and spaces too; what follows its last bracket is numbers.
+    // The name may contain anything, even brackets and spaces; after its last bracket there are only numbers.
     let (_, rest) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
@@ -89,7 +89,7 @@ pub fn memory(status: &str) -> Option<Memory> {
     Some(Memory { rss_bytes: kib_value(status, "VmRSS")?, peak_bytes: kib_value(status, "VmHWM")? })
 }
 
-/// `/proc/PID/task/TID/children`; whatever is no number is passed over.
+/// `/proc/PID/task/TID/children`; anything that is not a number is skipped.
 pub fn children(text: &str) -> Vec<u32> {
     text.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
@@ -98,7 +98,7 @@ pub fn machine_times(stat: &str) -> Option<MachineTimes> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks = fields.split_ascii_whitespace().map(|field| field.parse::<u64>().ok()).collect::<Option<Vec<_>>>()?;
     let at = |index: usize| ticks.get(index).copied();
-    // user nice system idle iowait irq softirq steal; the times of guests behind them are part of user and nice.
+    // user nice system idle iowait irq softirq steal; the guest times after them are part of user and nice.
     let total = ticks.iter().take(8).sum();
     Some(MachineTimes { total, idle: at(3)? + at(4)?, steal: at(7)? })
 }
@@ -123,7 +123,7 @@ pub fn filesystem_of(mountinfo: &str, path: &str) -> Option<(String, String)> {
         let (Some(kind), Some(source)) = (rest.next(), rest.next()) else { continue };
         let below = path.strip_prefix(point.trim_end_matches('/'));
         let covers = below.is_some_and(|below| below.is_empty() || below.starts_with('/'));
-        // Of two mounts on one point the later lies on top.
+        // Of two mounts on the same point the later one is on top.
         if covers && best.as_ref().is_none_or(|(length, _)| point.len() >= *length) {
             best = Some((point.len(), (kind.to_owned(), source.to_owned())));
         }
@@ -144,7 +144,8 @@ fn kib_value(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Recorded on Linux 6.18: a process that has ended and was not waited for yet; a second one with a name that lies.
+    /// Recorded on Linux 6.18: a process that has ended and was not waited for yet, and a variant with a misleading
+    /// name.
     #[test]
     fn a_process_is_read_from_its_last_bracket() {
         let zombie = "8972 (python3) Z 8931 8922 992 0 -1 4227148 12489 0 0 0 30 4 7 2 20 0 1 0 1096083 0 0 18446744073709551615 0 0\n";
@@ -157,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Whole files of a real node in the middle of its work, as Linux gave them.
+    /// Complete files of a real node in the middle of its work, as Linux provided them.
     #[test]
     fn recorded_files_are_read() {
         const STAT: &str = include_str!("../../tests/vectors/proc/process-stat.txt");
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(machine_times(MACHINE), Some(MachineTimes { total: 9_534_162, idle: 2_498_485, steal: 4_695 }));
         assert_eq!(children(CHILDREN), [19_376]);
         assert!(children("").is_empty() && children("1 x -2 99999999999").len() == 1);
-        // Cut off anywhere before its last number, a file gives nothing or the same.
+        // Truncated anywhere before its last number, a file yields nothing or the same values.
         for end in 0..STAT.trim_end().len() {
             assert!(process_times(&STAT[..end]).is_none_or(|found| found == times), "{end}");
         }

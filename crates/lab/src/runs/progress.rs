@@ -1,8 +1,9 @@
-//! Where a comparison stands, for people who wait: which run is on, how high the node is, how long it may still take.
+//! The progress of a comparison: which run is active, how far the node is, and how long it may still take.
 //!
-//! Input: the runs planned, those that have ended, and while one is on its height four times a second. Output: moments handed to whoever draws them.
-//! The height is the one that the keeper has heard, or the last one in the node's log, of which only what is new is read. Cost: with nobody
-//! watching none. Must never: touch the measured process, or hold up its end.
+//! Input: the planned runs, the finished runs, and during a run its height four times a second. Output: moments passed
+//! to a [`Progress`] that displays them. The height is the one the keeper has received or, without one, the last one in
+//! the node's log; only new bytes of the log are read. Cost: none if nothing displays progress. Must never: touch the
+//! measured process, or delay its end.
 
 use super::log::Tail;
 use super::results::{Cache, Run};
@@ -12,60 +13,60 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Between two moments.
+/// Time between two moments.
 const PERIOD: Duration = Duration::from_millis(250);
-/// Below this share nothing is concluded from it.
+/// Below this share, no remaining time is derived from the share.
 const SHARE_MIN: f64 = 0.02;
 
-/// Who shows moments.
+/// Displays the progress of a comparison.
 pub trait Progress: Sync {
     /// A run begins.
     fn begins(&self, at: &Moment<'_>);
 
-    /// Whether anybody looks while a run is on.
+    /// Whether progress is displayed while a run is active.
     fn is_watched(&self) -> bool;
 
-    /// Where somebody does: four times a second.
+    /// Called four times a second during a run, if [`Progress::is_watched`].
     fn goes(&self, at: &Moment<'_>);
 
-    /// The run has ended; what is told of it comes elsewhere.
+    /// The run has ended; its result is reported elsewhere.
     fn ends(&self);
 }
 
-/// One run of the plan.
+/// One planned run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub node: String,
     pub cache: Cache,
     pub number: u32,
-    /// Runs of this node in this state of the cache.
+    /// The number of runs of this node in this cache state.
     pub of: u32,
 }
 
-/// Where a comparison stands.
+/// The progress of a comparison at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moment<'a> {
     pub step: &'a Step,
-    /// The how many-th of the runs still to be made when the comparison began.
+    /// 1-based position among the runs that were still to be made when the comparison began.
     pub position: usize,
     pub steps: usize,
     pub elapsed_seconds: f64,
     pub height: Option<u32>,
     pub height_end: u32,
-    /// Of the bytes of the chain's blocks, those up to the height.
+    /// The share of the chain's block bytes up to the height.
     pub share: Option<f64>,
-    /// Of this run.
+    /// Remaining time of this run.
     pub left_seconds: Option<f64>,
-    /// Of the whole comparison.
+    /// Remaining time of the whole comparison.
     pub all_left_seconds: Option<f64>,
 }
 
-/// The runs to be made and how long the ended ones took.
+/// The runs to be made, and how long the finished ones took.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     steps: Vec<Step>,
     ended: usize,
-    /// Of each node the wall seconds of its runs.
+    /// The node and wall seconds of each finished run.
     times: Vec<(String, f64)>,
     height_end: u32,
     /// [`super::chain_files::ChainFiles::bytes_at`].
@@ -83,7 +84,7 @@ impl Plan {
         self.times.push((run.node.clone(), run.wall_seconds));
     }
 
-    /// Calls `run`, with a thread beside it that tells where it stands, if anybody wants to know.
+    /// Calls `run`, with a thread beside it that reports progress if anything displays it.
     pub(super) fn watch<T>(&self, progress: Option<&dyn Progress>, live: &Live, run: impl FnOnce() -> T) -> T {
         let Some((progress, begin)) = progress.zip(self.moment(0.0, None)) else { return run() };
         progress.begins(&begin);
@@ -143,7 +144,8 @@ impl Plan {
         }
     }
 
-    /// By the node's earlier runs as long as this one is not slower; else by the share it has done.
+    /// Based on the node's earlier runs as long as this one is not slower, otherwise on the share that it has
+    /// completed.
     fn left(&self, node: &str, elapsed_seconds: f64, share: Option<f64>) -> Option<f64> {
         let by_runs = self.mean(node).map(|mean| mean - elapsed_seconds).filter(|left| *left > 0.0);
         let by_share = share.filter(|share| *share >= SHARE_MIN).map(|share| elapsed_seconds * (1.0 / share - 1.0));
@@ -164,10 +166,10 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// What the run that is on tells of its height.
+/// Where the height of the active run comes from.
 #[derive(Debug)]
 pub(super) struct Live {
-    /// What the keeper heard, plus one; 0 when nothing.
+    /// The height that the keeper received, plus one; 0 if it has received none.
     heard: AtomicU64,
     log: PathBuf,
 }
@@ -209,14 +211,14 @@ mod tests {
         let mut plan = Plan::new(steps, &[], 100, &[]);
         assert_eq!(left(&plan, 1.0, None), (None, None), "nobody knows");
         assert_eq!(left(&plan, 1.0, Some(1)), (None, None), "too early to tell");
-        // A quarter in 5 s: 15 s to go, and three more of 20 s.
+        // A quarter took 5 s: 15 s remain, and then three more runs of 20 s.
         assert_eq!(left(&plan, 5.0, Some(25)), (Some(15.0), Some(75.0)));
         plan.ended(&took("a", 30.0));
-        // Nothing of b is known but its height; then a again takes 30 s, and b as long as the mean of all.
+        // For b only its height is known; after it, a takes 30 s again, and b as long as the mean of all runs.
         assert_eq!(left(&plan, 5.0, Some(50)), (Some(5.0), Some(5.0 + 30.0 + 30.0)));
         plan.ended(&took("b", 10.0));
         assert_eq!(left(&plan, 12.0, Some(1)), (Some(18.0), Some(28.0)));
-        // Slower than before: by its height.
+        // Slower than before: the estimate uses the height.
         assert_eq!(left(&plan, 40.0, Some(80)), (Some(10.0), Some(20.0)));
         assert_eq!(left(&plan, 40.0, None), (None, None));
         let moment = plan.moment(0.0, None).unwrap();
@@ -233,7 +235,7 @@ mod tests {
         assert_eq!(left(&plan, 2.0, Some(10)), (Some(6.0), Some(6.0)));
     }
 
-    /// A chain whose last block is most of it.
+    /// A chain whose last block has most of the bytes.
     #[test]
     fn a_share_is_one_of_bytes() {
         let plan = Plan::new(vec![step("a", 1)], &[], 3, &[100, 200, 300, 1_000]);

@@ -1,7 +1,8 @@
-//! Reads a results file that this lab or another one wrote.
+//! Reads a results file written by this lab or another one.
 //!
-//! Input: a path. Output: the results, or what is wrong with the file and what to do about it. Cost: the file in memory, at most
-//! [`RESULTS_BYTES_MAX`]. Must never: take a file for results that it is not, or fill in what a damaged one lacks.
+//! Input: a path. Output: the results, or what is wrong with the file and what to do about it. Cost: the file in
+//! memory, at most [`RESULTS_BYTES_MAX`]. Must never: accept a file that is not a results file, or fill in fields that
+//! a damaged file lacks.
 
 use super::results::{FORMAT, Results};
 use crate::electrum;
@@ -13,21 +14,21 @@ use serde_json::error::Category;
 use std::fmt;
 use std::path::Path;
 
-/// What is wrong with a file of results.
+/// What is wrong with a results file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultsFault {
     Missing,
-    /// A folder, or something else that has no content.
+    /// A folder, or something else that is not a regular file.
     NoFile,
     TooLarge,
-    /// It ends before its document does.
+    /// The file ends before its JSON document does.
     CutOff,
-    /// No JSON at this line and column.
+    /// Invalid JSON at this line and column.
     Corrupt {
         line: usize,
         column: usize,
     },
-    /// JSON, and something else than results.
+    /// Valid JSON, but not results.
     Foreign(String),
     Older {
         format: u64,
@@ -85,7 +86,7 @@ impl Results {
         Results::parse(&read_whole(&RealDisk, path, RESULTS_BYTES_MAX)?).map_err(failed)
     }
 
-    /// Of the bytes of a file.
+    /// Parses the contents of a results file.
     pub fn parse(bytes: &[u8]) -> Result<Results, ResultsFault> {
         let document: Value = serde_json::from_slice(bytes).map_err(|error| fault_of(&error))?;
         if document["experiment"] == electrum::results::EXPERIMENT {
@@ -131,7 +132,7 @@ mod tests {
             document[name] = value;
             Results::parse(document.to_string().as_bytes()).unwrap_err()
         };
-        // Wherever it is cut off.
+        // Truncated at any position.
         for end in [0, 1, 100, example().trim_end().len() / 2, example().trim_end().len() - 1] {
             assert_eq!(Results::parse(&example().as_bytes()[..end]), Err(ResultsFault::CutOff), "{end}");
         }
@@ -146,12 +147,12 @@ mod tests {
         damaged[place] = b'x';
         let fault = Results::parse(&damaged).unwrap_err();
         assert!(matches!(fault, ResultsFault::Corrupt { line, .. } if line > 10), "{fault:?}");
-        // Bits that are no text.
+        // Bytes that are not UTF-8.
         damaged[place] = 0xff;
         assert!(matches!(Results::parse(&damaged), Err(ResultsFault::Corrupt { .. })));
     }
 
-    /// The sentence names the file and says what to do.
+    /// The message names the file and says what to do.
     /// limit: RESULTS_BYTES_MAX at
     /// limit: RESULTS_BYTES_MAX above
     #[test]
@@ -165,7 +166,7 @@ mod tests {
         assert!(said(&folder).contains("this is no file"));
         std::fs::write(&path, example()).unwrap();
         assert!(Results::read(&path).is_ok());
-        // At the limit it is read, and found damaged behind the document; above it is not.
+        // At the limit the file is read, and the damage after the document is found; above the limit it is not read.
         let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(RESULTS_BYTES_MAX).unwrap();
         assert!(said(&path).contains("is damaged at line"), "{}", said(&path));

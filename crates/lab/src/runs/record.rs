@@ -1,6 +1,7 @@
-//! What is written down of one run: the measurement, what the node told meanwhile, and what its end alone says.
+//! Builds the record of one run from the measurement, what the node reported meanwhile, and how the process ended.
 //!
-//! Input: a measurement, heights that the node told or logged. Output: a run whose answer is still to be asked. Must never: decide whether it counts.
+//! Input: a measurement, heights that the node reported or logged. Output: a run whose answer has still to be queried.
+//! Must never: decide whether the run counts.
 
 use super::adapter::Job;
 use super::keeper::Kept;
@@ -59,7 +60,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// What its end alone tells: no reason where the answer decides.
+    /// The verdict from the end of the process alone; no reason if the answer decides.
     fn verdict(&self, end: End) -> (Outcome, Option<String>) {
         match end {
             End::Exited { code: 0 } => (Outcome::Failed, None),
@@ -83,7 +84,7 @@ impl Comparison<'_> {
     }
 }
 
-/// What the server counted between two answers, seen from the node.
+/// The bytes that the server counted between two queries, from the node's point of view.
 pub(super) fn network_between(before: Option<NetworkBytes>, after: Option<NetworkBytes>) -> Option<NetworkBytes> {
     let (before, after) = before.zip(after)?;
     Some(NetworkBytes {

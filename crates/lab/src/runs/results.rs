@@ -1,12 +1,13 @@
 //! The result of a comparison: the types of the JSON file, and which runs count.
 //!
-//! Input: runs as they end. Output: one document. Invariant: a run counts only with the right answer; the summary is made of runs that count
-//! and nothing else. Format: `docs/formats/lab-results.md`, whose example a test reads and writes.
+//! Input: runs as they end. Output: one document. Invariant: a run counts only with the right answer; the summary is
+//! made of the runs that count and nothing else. Format: `docs/formats/lab-results.md`, whose example a test reads and
+//! writes.
 
 use super::procfs::Io;
 use serde::{Deserialize, Serialize};
 
-/// Changes when a field changes its meaning or goes.
+/// Changes when a field changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
 /// A run is disturbed when others used more than this share of the machine.
@@ -25,47 +26,47 @@ pub struct Results {
     pub settings: Settings,
     pub floor: Option<Floor>,
     pub nodes: Vec<NodeFacts>,
-    /// Who gave the chain; of a sync.
+    /// Sync only: the nodes that served the chain.
     pub servers: Vec<NodeFacts>,
-    /// Systems of the published benchmarks that took no part, so that no table is silent about them.
+    /// Systems of the published benchmarks that did not take part, so that no table silently omits them.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
-    /// What every run had to end with; `None` when nothing told and no two nodes agreed.
+    /// The answer that every run had to end with; `None` if none was known and no two nodes agreed.
     pub expected: Option<Answer>,
-    /// All runs that ended gave the expected answer, and there was one.
+    /// There was an expected answer, and all runs that gave an answer gave that one.
     pub is_agreed: bool,
     pub runs: Vec<Run>,
     pub summary: Vec<Summary>,
-    /// What `lydian-lab thin` left out; `None` in a file as it was measured.
+    /// What `lydian-lab thin` removed; `None` in a file as measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinned: Option<String>,
 }
 
-/// Where the nodes have the chain from.
+/// Where the nodes get the chain from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Experiment {
     /// Block files of their own.
     Reindex,
-    /// A peer on loopback, or several.
+    /// One or more peers on loopback.
     Sync,
 }
 
-/// A system that took no part.
+/// A system that did not take part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// As people call it: `Gocoin`.
+    /// Its usual name: `Gocoin`.
     pub name: String,
-    /// What it is or what is missing here: one sentence.
+    /// One sentence: why it cannot take part, or what is missing on this machine.
     pub reason: String,
-    /// Where that is written; `None` when the reason is this machine.
+    /// The source of the reason; `None` if the reason is this machine.
     pub source: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
     pub version: String,
-    /// Of the checkout around the program, with `-dirty` when it has changes; `None` outside one.
+    /// Commit of the checkout that contains the program, with `-dirty` if it has changes; `None` outside a checkout.
     pub commit: Option<String>,
     pub command_line: Vec<String>,
 }
@@ -76,13 +77,13 @@ pub struct MachineFacts {
     pub cores: usize,
     pub memory_bytes: Option<u64>,
     pub kernel: String,
-    /// Of the folder in which the nodes work.
+    /// The file system of the folder in which the nodes work.
     pub filesystem: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChainFacts {
-    /// `None` for files that the lab did not make.
+    /// `None` for files that the lab did not generate.
     pub preset: Option<String>,
     pub network: String,
     /// SHA-256 over the names, sizes and contents of the block files, in the order of their names.
@@ -106,12 +107,13 @@ pub struct Settings {
     pub cache_mib: u64,
     pub timeout_seconds: u64,
     pub memory_max_bytes: u64,
-    /// A node that leaves less of the disk free is ended.
+    /// A node that leaves less of the disk free is killed.
     #[serde(default)]
     pub disk_free_min_bytes: u64,
 }
 
-/// What no node that checks signatures one at a time can go below: (verifications + tweak checks) x measured time / threads.
+/// The time that no node can beat if it checks signatures one at a time: (verifications + tweak checks) x measured time
+/// / threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Floor {
     pub ecdsa_ns: f64,
@@ -126,39 +128,42 @@ pub struct NodeFacts {
     pub name: String,
     pub program: String,
     pub version: String,
-    /// Of the file `program`: two builds may tell the same version. `None` where it could not be read, or in a file from before it was told.
+    /// SHA-256 of the file `program`: two builds may report the same version. `None` if the file could not be read, or
+    /// in a results file older than this field.
     #[serde(default)]
     pub program_sha256: Option<String>,
     #[serde(default)]
     pub program_bytes: Option<u64>,
-    /// Of every run; `DATADIR` stands for its data directory, port 0 for a free one.
+    /// Arguments of every run; `DATADIR` stands for the data directory, port 0 for a free port.
     pub arguments: Vec<String>,
-    /// In a sync: the server's name, and the shapes of the connections to it where there are any.
+    /// Sync only: the name of the server, and the shapes of the connections to it, if any.
     pub source: Option<String>,
-    /// Why it takes no part: what the node is, not what is missing here.
+    /// Why the node by design does not take part; not what is missing on this machine.
     pub cannot: Option<String>,
-    /// What a reader of its figures must know: no taproot, no UTXO hash, settings that mean something else.
+    /// What a reader of the node's figures must know: no taproot, no UTXO hash, settings with a different meaning.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Which broken rules it accepts; `None` where nobody asked it.
+    /// Which broken rules the node accepts; `None` if it was not tested.
     #[serde(default)]
     pub validity: Option<Validity>,
 }
 
 impl NodeFacts {
-    /// Figures of one name belong together only if this is the same: the version that the program tells, and its file.
+    /// The version that the program reports, and its file. Figures under one name belong together only if this is the
+    /// same.
     pub fn build(&self) -> (&str, Option<&str>, Option<u64>) {
         (&self.version, self.program_sha256.as_deref(), self.program_bytes)
     }
 }
 
-/// What a node did with blocks that each break one rule, above the heights at which its regtest enforces them.
+/// How a node treated blocks that each break one rule, above the heights at which its regtest enforces the rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validity {
-    /// Over the blocks in the order in which they were given.
+    /// SHA-256 over the blocks in the order in which they were submitted.
     pub sha256: String,
     pub cases: Vec<Case>,
-    /// Rules that its regtest enforces and that it was not asked for, since it died, hung or got lost before.
+    /// Rules that its regtest enforces but that were not tested, because the node died, hung or ended on the wrong
+    /// branch before.
     #[serde(default)]
     pub unasked: usize,
     /// Why there are no cases, or not all.
@@ -168,36 +173,36 @@ pub struct Validity {
 /// One broken block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
-    /// As in the chain's expectations: `taproot-key-path-false-signature`.
+    /// The name in the chain's expectations: `taproot-key-path-false-signature`.
     pub name: String,
-    /// What it breaks, for people, also the column of a table: `Schnorr key path`.
+    /// The rule that it breaks, for people; also the column of a table: `Schnorr key path`.
     pub rule: String,
     pub height: u32,
-    /// `true`: the node took the block.
+    /// `true` if the node accepted the block.
     pub is_accepted: bool,
-    /// What it said of the block.
+    /// What the node answered.
     pub said: String,
 }
 
 impl Validity {
-    /// It was asked for every rule that its regtest enforces.
+    /// Whether the node was tested with every rule that its regtest enforces.
     pub fn is_whole(&self) -> bool {
         !self.cases.is_empty() && self.unasked == 0
     }
 
-    /// The rules whose broken blocks it took, for a table: `not validating: Schnorr key path, tapscript`.
+    /// The rules whose broken blocks the node accepted, for a table: `not validating: Schnorr key path, tapscript`.
     pub fn not_validated(&self) -> Vec<&str> {
         self.cases.iter().filter(|case| case.is_accepted).map(|case| case.rule.as_str()).collect()
     }
 }
 
-/// What a node says after the measurement.
+/// The final state that a node reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub height: u32,
     pub tip: String,
     pub coins: Option<u64>,
-    /// Core's `hash_serialized_3`, as shown; `None` from a node that cannot tell it.
+    /// Core's `hash_serialized_3`, as displayed; `None` if the node does not provide it.
     pub utxo_hash: Option<String>,
 }
 
@@ -211,58 +216,58 @@ pub enum Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Ended by itself at the tip, with the expected answer.
+    /// Exited by itself at the tip, with the expected answer.
     Counted,
     WrongAnswer,
-    /// Ended before the tip, or with an error, or gave no answer.
+    /// Ended before the tip or with an error, or gave no answer.
     Failed,
     TimedOut,
     MemoryExceeded,
-    /// It left too little of the disk free.
+    /// Left too little of the disk free.
     DiskFull,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub node: String,
-    /// From 1, of this node and this state of the cache.
+    /// Counts from 1, per node and cache state.
     pub number: u32,
     pub cache: Cache,
-    /// How the cache was emptied: `drop_caches` (all of the system's) or `posix_fadvise` (the files of the run).
+    /// How the cache was emptied: `drop_caches` (the whole system cache) or `posix_fadvise` (the files of the run).
     pub cache_emptied_by: Option<String>,
     pub outcome: Outcome,
-    /// Why it does not count.
+    /// Why the run does not count.
     pub reason: Option<String>,
-    /// `None` when a signal ended it, or the lab.
+    /// `None` if a signal or the lab ended it.
     #[serde(default)]
     pub exit_code: Option<i32>,
-    /// The end of its log, where it does not count.
+    /// The end of its log, if the run does not count.
     pub log_end: Option<String>,
-    /// To the log line with the tip, where the node has such lines.
+    /// Time until the log line with the tip, or until the node reported it; `None` if neither happened.
     pub tip_seconds: Option<f64>,
-    /// To the end of the process.
+    /// Time until the end of the process.
     pub wall_seconds: f64,
     pub user_seconds: f64,
     pub system_seconds: f64,
     pub peak_rss_bytes: u64,
     pub io: Io,
-    /// The data directory at the end, block files included.
+    /// Size of the data directory at the end, including block files.
     pub disk_bytes: u64,
-    /// Of a sync whose server counts what it sends.
+    /// Sync only, if the server counts the bytes that it sends.
     #[serde(default)]
     pub network: Option<NetworkBytes>,
-    /// CPU by stage, of a node that tells it.
+    /// CPU time by stage, if the node reports it.
     #[serde(default)]
     pub stages: Vec<Stage>,
     pub machine: Machine,
-    /// Others used more than 5 % of the machine, or nobody could tell.
+    /// Others used more than 5 % of the machine, or their share is unknown.
     pub is_disturbed: bool,
     pub answer: Option<Answer>,
     pub samples: Vec<Sample>,
 }
 
 impl Run {
-    /// One that could not begin.
+    /// A run that could not begin.
     pub fn not_started(node: &str, number: u32, cache: Cache, reason: String) -> Run {
         Run {
             node: node.to_owned(),
@@ -290,7 +295,7 @@ impl Run {
     }
 }
 
-/// Of one run, as its server counted them.
+/// The traffic of one run, as its server counted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkBytes {
     /// From the server to the node.
@@ -298,19 +303,19 @@ pub struct NetworkBytes {
     pub sent: u64,
 }
 
-/// What one stage of a node's pipeline cost.
+/// The CPU time of one stage of a node's pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     pub name: String,
     pub cpu_seconds: f64,
 }
 
-/// How the machine's time went during a run; `None` where the system does not tell.
+/// How the machine's time was used during a run; `None` where the system does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub idle_share: Option<f64>,
     pub node_share: Option<f64>,
-    /// Neither idle, nor the node, nor the lab; steal included.
+    /// Used by neither the node nor the lab, and not idle; includes steal.
     pub others_share: Option<f64>,
     /// Taken by the host for other machines.
     pub steal_share: Option<f64>,
@@ -330,11 +335,11 @@ pub struct Sample {
     pub cpu_seconds: f64,
     pub read_bytes: u64,
     pub write_bytes: u64,
-    /// Every fourth sample has it.
+    /// Present in every fourth sample.
     pub disk_bytes: Option<u64>,
 }
 
-/// A median with its least and largest.
+/// A median with its minimum and maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     pub median: f64,
@@ -343,7 +348,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Between the two middle values of an even number. `None` of nothing.
+    /// With an even number of values the median is the midpoint of the two middle ones. `None` without values.
     pub fn of(mut values: Vec<f64>) -> Option<Spread> {
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
@@ -354,12 +359,12 @@ impl Spread {
     }
 }
 
-/// To a millionth: finer than anything measured here, and every reader of the file gets the very same number.
+/// Rounds to a millionth: finer than anything measured here, and every reader of the file gets exactly the same number.
 pub fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// The runs of one node in one state of the cache that count.
+/// The runs that count of one node in one cache state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub node: String,
@@ -370,7 +375,7 @@ pub struct Summary {
     pub figures: Option<Figures>,
 }
 
-/// Over the runs that count. Wall time is that to the end of the process.
+/// Figures over the runs that count. Wall time is the time until the end of the process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     pub wall_seconds: Spread,
@@ -385,7 +390,7 @@ pub struct Figures {
     pub idle_share: Option<Spread>,
     pub blocks_per_second: f64,
     pub inputs_per_second: Option<f64>,
-    /// Median wall time against that of the first node in the same state of the cache.
+    /// Median wall time relative to the first node in the same cache state.
     pub wall_ratio: Option<f64>,
     pub cpu_ratio: Option<f64>,
     pub floor_ratio: Option<f64>,
@@ -396,7 +401,7 @@ impl Results {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// What an earlier part of the same comparison knows and this one need not find again.
+    /// Takes over what an earlier part of the same comparison found out, so that it need not be found again.
     pub(super) fn take_over(&mut self, earlier: &Results) {
         self.started = earlier.started;
         self.floor = earlier.floor.clone().or_else(|| self.floor.take());
@@ -405,7 +410,7 @@ impl Results {
         }
     }
 
-    /// Decides what was expected if nobody foretold it, which runs count, and makes the summary.
+    /// Determines the expected answer if none was computed beforehand, decides which runs count, and makes the summary.
     pub fn settle(&mut self, foretold: Option<&Answer>) {
         self.expected = foretold.cloned().or_else(|| agreed(&self.runs, self.nodes.len()));
         for run in &mut self.runs {
@@ -424,7 +429,7 @@ impl Results {
 }
 
 impl Answer {
-    /// Equal in what both know.
+    /// Equal in everything that both have.
     pub fn matches(&self, other: &Answer) -> bool {
         let coins_differ = matches!((self.coins, other.coins), (Some(mine), Some(yours)) if mine != yours);
         let sets_differ = matches!((&self.utxo_hash, &other.utxo_hash), (Some(mine), Some(yours)) if mine != yours);
@@ -442,7 +447,8 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// The first answer that two different nodes gave; of a single node the first it gave. One with a UTXO hash before one without.
+/// The first answer that two different nodes gave; with a single node, its first answer. Answers with a UTXO hash are
+/// preferred.
 fn agreed(runs: &[Run], nodes: usize) -> Option<Answer> {
     let answers = || runs.iter().filter_map(|run| Some((&run.node, run.answer.as_ref()?)));
     let whole = answers().filter(|(_, answer)| answer.utxo_hash.is_some());
@@ -464,7 +470,7 @@ mod tests {
         serde_json::from_str(rest.split_once("```").unwrap().0).unwrap()
     }
 
-    /// Read and written again the example is the same, and it names every field that there is.
+    /// The example stays the same when it is read and written again, and the document mentions every field.
     #[test]
     fn the_example_of_the_document_round_trips() {
         let (_, rest) = DOCUMENT.split_once("```json\n").unwrap();
@@ -491,7 +497,7 @@ mod tests {
         }
     }
 
-    /// The summary printed in the document is the one of its runs.
+    /// The summary printed in the document is the one that its runs yield.
     #[test]
     fn the_example_is_what_its_runs_give() {
         let mut again = example();

@@ -1,12 +1,12 @@
-//! Goes on with the results of an earlier run of the same comparison.
+//! Continues from the results of an earlier run of the same comparison.
 //!
-//! Input: the earlier results, and those that would begin now. Output: the runs that stay, or what differs. Only runs that count stay. Must
-//! never: put figures beside each other that were not measured under the same conditions.
+//! Input: the earlier results, and those of the comparison about to begin. Output: the runs to keep, or what differs.
+//! Only runs that count are kept. Must never: combine figures that were not measured under the same conditions.
 
 use super::results::{Cache, NodeFacts, Outcome, Results, Run};
 use std::fmt;
 
-/// In what the earlier comparison and this one differ.
+/// What differs between the earlier comparison and this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Experiment,
@@ -21,7 +21,7 @@ pub enum What {
     Caches,
 }
 
-/// Why an earlier file cannot be gone on with.
+/// Why the comparison cannot continue from an earlier file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub what: What,
@@ -51,7 +51,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The earlier runs that count, where everything else is the same.
+/// Returns the earlier runs that count, if everything else is the same.
 pub fn kept(earlier: &Results, fresh: &Results, caches: &[Cache]) -> Result<Vec<Run>, Difference> {
     check(earlier, fresh, caches)?;
     let mut kept: Vec<Run> = Vec::new();
@@ -81,7 +81,7 @@ fn check(earlier: &Results, fresh: &Results, caches: &[Cache]) -> Result<(), Dif
     same(What::Machine, machine_of(earlier), machine_of(fresh))?;
     same(What::Nodes, names(&earlier.nodes), names(&fresh.nodes))?;
     let has_runs = |node: &&NodeFacts| earlier.runs.iter().any(|run| run.node == node.name && counts(run));
-    // One of which nothing is kept may have been installed meanwhile.
+    // A node without kept runs may have been installed in the meantime.
     for (was, is) in earlier.nodes.iter().zip(&fresh.nodes).filter(|(was, _)| has_runs(was)) {
         same_node(was, is)?;
     }
@@ -143,7 +143,7 @@ fn servers_of(results: &Results) -> String {
     if servers.is_empty() { "none".into() } else { servers.join(", ") }
 }
 
-/// An earlier file that does not tell it is not taken for the same.
+/// An earlier file without these fields is not treated as the same build.
 fn build_of(node: &NodeFacts) -> String {
     match (&node.program_sha256, node.program_bytes) {
         (Some(sha256), Some(bytes)) => format!("{bytes} bytes with SHA-256 {sha256}"),
@@ -155,7 +155,7 @@ fn source_of(node: &NodeFacts) -> String {
     node.source.clone().unwrap_or_else(|| "no server".into())
 }
 
-/// Those of loopback, which are others each time.
+/// Replaces loopback ports, which differ in each run.
 fn without_ports(arguments: &str) -> String {
     let mut pieces = arguments.split("127.0.0.1:");
     let mut text = pieces.next().unwrap_or_default().to_owned();

@@ -1,7 +1,7 @@
-//! One question to a node's JSON-RPC server on loopback.
+//! A minimal client for a node's JSON-RPC server on loopback.
 //!
-//! Input: port, `user:password`, method, parameters. Output: the result. Cost: one connection a question. Must never: talk to anything but
-//! loopback, repeat a call by itself, or read an answer without bound.
+//! Input: port, `user:password`, method, parameters. Output: the result. Cost: one connection per call. Must never:
+//! connect to anything but loopback, repeat a call by itself, or read an answer of unlimited size.
 
 use super::adapter::Job;
 use super::results::NetworkBytes;
@@ -16,10 +16,10 @@ use std::time::Duration;
 /// An answer over a large UTXO set takes minutes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// Of a reading; the head of an answer fits into it.
+/// Bytes per read; the header of an answer fits into one.
 const CHUNK_BYTES: usize = 16_384;
 
-/// Counters are at hand; a run does not wait for a server that is stuck.
+/// The counters are available at once; a run does not wait for a server that is stuck.
 const TOTALS_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// With the cookie that a node writes when its server begins; `None` until then.
+    /// With the cookie that a node writes when its RPC server starts; `None` until then.
     pub fn with_cookie(job: &Job) -> Option<Server> {
         let credentials = read_proc(&job.cookie().to_string_lossy())?;
         Some(Server { port: job.rpc_port, credentials: credentials.trim().to_owned() })
@@ -39,12 +39,12 @@ impl Server {
         self.call_as("1.0", method, params)
     }
 
-    /// With the version of JSON-RPC that a server insists on.
+    /// Uses the JSON-RPC version that a server insists on.
     pub fn call_as(&self, version: &str, method: &str, params: &Value) -> Result<Value, LabError> {
         self.ask(version, method, params, ANSWER_TIMEOUT)
     }
 
-    /// Fails when the server takes the question or gives an answer more slowly.
+    /// Fails if the server takes longer to accept the request or to answer it.
     pub fn call_within(&self, method: &str, params: &Value, timeout: Duration) -> Result<Value, LabError> {
         self.ask("1.0", method, params, timeout)
     }
@@ -61,26 +61,26 @@ impl Server {
         match body.get("error") {
             Some(Value::Null) => Ok(body["result"].take()),
             Some(error) => Err(failed(error.to_string())),
-            // Version 2.0 has one of the two.
+            // Version 2.0 has only one of the two fields.
             None if body.get("result").is_some() => Ok(body["result"].take()),
             None => Err(failed(first_line(&answer))),
         }
     }
 
-    /// What it has received from its peers and sent to them since it began; `None` from a node that does not tell.
+    /// Bytes received from peers and sent to them since the node started; `None` if the node does not report them.
     pub fn net_totals(&self) -> Option<NetworkBytes> {
         let totals = self.call_within("getnettotals", &json!([]), TOTALS_TIMEOUT).ok()?;
         Some(NetworkBytes { received: totals["totalbytesrecv"].as_u64()?, sent: totals["totalbytessent"].as_u64()? })
     }
 
-    /// HTTP 1.0: the server ends the connection behind its answer, or says that it keeps it and how long the answer is. It is asked to keep it, since Core
-    /// takes 50 ms to end it.
+    /// Sends the request as HTTP 1.0: the server either closes the connection after its answer, or says that it keeps
+    /// the connection open and how long the answer is. It is asked to keep it, since Core takes 50 ms to close it.
     fn post(&self, body: &str, timeout: Duration) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port))?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
         let authorization = base64(self.credentials.as_bytes());
-        // In one piece, so that the server reads it in one.
+        // In one write, so that the server receives it in one read.
         let request = format!(
             "POST / HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\nAuthorization: Basic {authorization}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -103,7 +103,7 @@ impl Server {
     }
 }
 
-/// Whether nothing more will come on a connection that the server keeps.
+/// Whether the answer is complete on a connection that the server keeps open.
 fn is_whole(answer: &[u8]) -> bool {
     let start = &answer[..answer.len().min(CHUNK_BYTES)];
     let Some(end) = start.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
@@ -113,7 +113,7 @@ fn is_whole(answer: &[u8]) -> bool {
     value("connection") == Some("keep-alive") && length.is_some_and(|length| answer.len() - end - 4 >= length)
 }
 
-/// A port of loopback that was free a moment ago.
+/// A loopback port that was free a moment ago.
 pub fn free_port() -> Result<u16, LabError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     listener.map(|address| address.port()).map_err(|error| LabError::program("loopback", error))
@@ -140,7 +140,7 @@ fn base64(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// A server that gives one answer, whatever it is asked; returns what it was asked.
+    /// Runs a server that gives one fixed answer; returns the result and the request.
     fn ask(answer: Vec<u8>) -> (Result<Value, LabError>, String) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -148,7 +148,7 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             let mut asked = vec![0; 4_096];
             let size = stream.read(&mut asked).unwrap();
-            // A client that has read enough goes away.
+            // The client closes the connection once it has read enough.
             let _ = stream.write_all(&answer);
             String::from_utf8_lossy(&asked[..size]).into_owned()
         });

@@ -1,15 +1,15 @@
 //! Medians, spreads and ratios of the runs that count, and the Markdown table made of them.
 //!
-//! Input: results. Output: the summary; a table for people. Must never: put a run into a figure that does not count.
+//! Input: results. Output: the summary; a table for people. Must never: include a run that does not count in a figure.
 
 use super::results::{Cache, Figures, Outcome, Results, Run, Spread, Summary, rounded};
 use crate::validity;
 use std::fmt::Write;
 
-/// Of the table.
+/// Columns of the table.
 const COLUMNS: usize = 16;
 
-/// One entry a node and state of the cache, in the order of the first runs.
+/// One entry per node and cache state, in the order of the first runs.
 pub fn summarise(results: &Results) -> Vec<Summary> {
     let mut summaries: Vec<Summary> = Vec::new();
     for cache in [Cache::Warm, Cache::Cold] {
@@ -68,7 +68,7 @@ fn figures(results: &Results, runs: &[&Run]) -> Option<Figures> {
     })
 }
 
-/// The table, with what went wrong and what it is about below it.
+/// The table, followed by failures and by what was measured.
 pub fn to_markdown(results: &Results) -> String {
     let mut text = String::from(
         "| node | runs | wall s | to tip s | CPU s | idle | RSS MB | read MB | written MB | disk MB | received MB | blocks/s | inputs/s | wall ratio | CPU ratio | wall / floor |\n",
@@ -212,7 +212,7 @@ fn stages(results: &Results, node: &str) -> Option<String> {
         medians.push((&stage.name, Spread::of(runs.iter().filter_map(of_run).collect())?.median));
     }
     medians.sort_by(|one, other| other.1.total_cmp(&one.1));
-    // Less is none in a table of hundredths.
+    // Anything less is zero in a table with two decimals.
     let parts: Vec<String> = medians
         .iter()
         .filter(|(_, seconds)| *seconds >= 0.005)

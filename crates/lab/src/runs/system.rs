@@ -1,7 +1,7 @@
-//! What the runner asks of the operating system: `/proc`, the clock, the cache of files, processes.
+//! What the runner needs from the operating system: `/proc`, the clock, the page cache, processes.
 //!
-//! Input: process ids and paths. Output: numbers as `procfs.rs` reads them. The only file here that reads a clock. Must never: fail because a
-//! process went away between two reads; `None` says so.
+//! Input: process ids and paths. Output: numbers as `procfs.rs` parses them. The only file here that reads a clock.
+//! Must never: fail because a process went away between two reads; it returns `None` instead.
 
 use super::procfs::{self, Io, MachineTimes, Memory, ProcessTimes};
 use crate::error::LabError;
@@ -23,7 +23,7 @@ pub fn unix_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
 }
 
-/// A text under `/proc`, where sizes are not announced.
+/// Reads a text under `/proc`, where file sizes are not known in advance.
 pub fn read_proc(path: &str) -> Option<String> {
     let mut text = Vec::new();
     OpenOptions::new().read(true).open(path).ok()?.read_to_end(&mut text).ok()?;
@@ -46,13 +46,13 @@ pub fn machine_times() -> Option<MachineTimes> {
     procfs::machine_times(&read_proc("/proc/stat")?)
 }
 
-/// Clock ticks a second in the files above.
+/// Clock ticks per second in the files above.
 #[allow(clippy::cast_precision_loss, reason = "100 on every Linux we know")]
 pub fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// The process and its descendants. A child that was started and ended between two looks is in its parent's sums.
+/// The process and its descendants. A child that started and ended between two looks is in its parent's totals.
 pub fn family(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
@@ -67,44 +67,46 @@ pub fn family(root: u32) -> Vec<u32> {
     found
 }
 
-/// Whether a child of ours has ended; it may wait to be waited for.
+/// Whether a child of this process has ended; it may still have to be waited for.
 pub fn has_ended(pid: u32) -> bool {
     process_times(pid).is_none_or(|times| matches!(times.state, 'Z' | 'X'))
 }
 
-/// Returns when the process has ended; it is not waited for, so that its figures can still be read.
+/// Returns when the process has ended. Does not reap it, so that its figures can still be read.
 pub fn wait_for_end(pid: u32) {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
     let ended = || waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
     while matches!(ended(), Err(rustix::io::Errno::INTR)) {}
 }
 
-/// The program and its arguments, with spaces between; of a process that has ended nothing.
+/// The program and its arguments, separated by spaces; empty for a process that has ended.
 pub fn command_line(pid: u32) -> Option<String> {
     read_proc(&format!("/proc/{pid}/cmdline")).map(|line| line.replace('\0', " "))
 }
 
-/// Asks a process to end.
+/// Asks a process to exit.
 pub fn terminate(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
 }
 
-/// Kills a whole process group. One that is gone already is fine.
+/// Kills a whole process group. Does nothing if the group no longer exists.
 pub fn kill_group(leader: u32) {
     if let Some(pid) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(pid, Signal::KILL);
     }
 }
 
-/// From now on a process whose parent ends becomes our child, so that what it used can still be read. Where that is refused, such a process is lost.
+/// Makes this process the new parent of descendants whose parent ends, so that their use can still be read. If the
+/// system refuses this, the use of such processes is lost.
 pub fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// After [`kill_group`], the leader not waited for: clock ticks of those of its group that are our children by now, with the children that they waited for.
-/// They are waited for; the leader is not.
+/// Reaps the processes of the leader's group that are children of this process by now, and returns their clock ticks,
+/// including those of children they waited for. To be called after [`kill_group`], before the leader is reaped; the
+/// leader itself is not reaped.
 pub fn reap_orphans(leader: u32) -> u64 {
     let own = std::process::id();
     let mut ticks = 0;
@@ -125,18 +127,18 @@ fn all_processes() -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Bytes that the files below a folder occupy. Files that go while we look are not counted.
+/// Bytes that the files below a folder occupy. Files removed meanwhile are not counted.
 pub fn disk_bytes(folder: &Path) -> u64 {
     files_below(folder).iter().filter_map(|path| path.symlink_metadata().ok()).map(|meta| meta.blocks() * 512).sum()
 }
 
-/// What a user may still write on the disk of this folder.
+/// Bytes that a user may still write to the disk of this folder.
 pub fn disk_free_bytes(folder: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(folder).ok()?;
     stat.f_bavail.checked_mul(stat.f_frsize)
 }
 
-/// Every file below a folder; links are not followed.
+/// Every file below a folder; symbolic links are not followed.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -153,28 +155,29 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Where the system's cache of files is emptied.
+/// The control file that empties the page cache.
 pub const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Empties the system's cache of files, where we may; `control` is [`DROP_CACHES`].
+/// Empties the page cache, if permitted; `control` is [`DROP_CACHES`].
 pub fn drop_caches(control: &Path) -> bool {
     rustix::fs::sync();
     let drop = |mut file: std::fs::File| io::Write::write_all(&mut file, b"3\n");
     OpenOptions::new().write(true).open(control).and_then(drop).is_ok()
 }
 
-/// Lets the cache forget the files below a folder. What is not on the disk yet stays in the cache, so everything is written first.
+/// Drops the files below a folder from the page cache. Data that is not on disk yet cannot be dropped, so everything is
+/// written first.
 pub fn forget_files(folder: &Path) {
     rustix::fs::sync();
     for path in files_below(folder) {
         if let Ok(file) = OpenOptions::new().read(true).open(path) {
-            // A hint: what another process has mapped stays.
+            // Only a hint: pages that another process has mapped stay.
             let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
         }
     }
 }
 
-/// Reads the files below a folder once, so that the system's cache has them.
+/// Reads the files below a folder once, so that the page cache contains them.
 pub fn fill_cache(folder: &Path) {
     let mut buffer = vec![0; 1 << 20];
     for path in files_below(folder) {
@@ -183,7 +186,7 @@ pub fn fill_cache(folder: &Path) {
     }
 }
 
-/// Copies a file and waits until it is on the disk, so that nobody's measurement pays for it.
+/// Copies a file and waits until it is on disk, so that no measurement pays for it.
 pub fn copy_durably(from: &Path, to: &Path) -> Result<(), LabError> {
     std::fs::copy(from, to).map_err(|error| LabError::io("copy", from, error))?;
     let file = OpenOptions::new().write(true).open(to).map_err(|error| LabError::io("open", to, error))?;
@@ -194,7 +197,7 @@ pub fn create_dir(path: &Path) -> Result<(), LabError> {
     std::fs::create_dir_all(path).map_err(|error| LabError::io("create", path, error))
 }
 
-/// Removes a folder with all below it; one that is not there is fine.
+/// Removes a folder with everything below it; does nothing if it does not exist.
 pub fn remove_dir(path: &Path) -> Result<(), LabError> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LabError::io("remove", path, error)),
@@ -208,7 +211,7 @@ mod tests {
 
     #[test]
     fn without_the_right_the_cache_is_not_emptied_and_nothing_fails() {
-        // Neither a place that is not there nor a folder can be written.
+        // Neither a missing path nor a folder can be written.
         assert!(!drop_caches(Path::new("/proc/sys/vm/no_such_control")));
         assert!(!drop_caches(&std::env::temp_dir()));
     }

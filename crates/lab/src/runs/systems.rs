@@ -1,8 +1,8 @@
-//! Every system of the published benchmarks, one entry each: what it is called, how it comes here, what forces it to validate everything, and what it
-//! cannot take part in and where that is written.
+//! Every system of the published benchmarks, one entry each.
 //!
-//! Input: nothing. Output: a table, from which the names of `--nodes`, `peers list`, the reasons in results and the table of `docs/lab.md` come. Must never:
-//! lack a system that an article measured.
+//! An entry has the system's name, how to get it, which settings make it validate everything, and what it cannot take
+//! part in, with the source of that statement. Input: nothing. Output: the table behind the names of `--nodes`, `peers
+//! list`, the reasons in results and the table of `docs/lab.md`. Must never: lack a system that an article measured.
 
 use super::results::{Experiment, LeftOut};
 
@@ -11,40 +11,40 @@ use super::results::{Experiment, LeftOut};
 pub enum Role {
     /// Validates the chain: `reindex`, `sync`.
     Node,
-    /// Answers wallets beside a node: `electrum`.
+    /// Serves wallets beside a node: `electrum`.
     Electrum,
 }
 
-/// How a system comes here.
+/// How to get a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// `lydian-lab peers install KIND` brings it from the package source named.
+    /// `lydian-lab peers install KIND` installs it from this package source.
     Install(&'static str),
-    /// The build that the tests judge by.
+    /// The build that the tests use as the judge.
     Judge,
-    /// Built with the lab and looked for beside it.
+    /// Built together with the lab and expected beside it.
     Beside,
-    /// In no package registry: the user builds it from the project's address and gives the path.
+    /// In no package registry: the user builds it from this address and gives the path.
     Path(&'static str),
-    /// There is nothing to run.
+    /// There is nothing to run; the reason.
     Nothing(&'static str),
 }
 
-/// What an entry of [`System::cannot`] keeps a system from.
+/// What an entry of [`System::cannot`] excludes a system from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bar {
     Reindex,
     Sync,
     Electrum,
-    /// Nothing: it runs, and a reader of its figures must know.
+    /// Nothing: the system runs, but a reader of its figures must know this.
     Note,
 }
 
-/// Something a system cannot do.
+/// Something that a system cannot do.
 #[derive(Clone, Copy, Debug)]
 pub struct Cannot {
     pub bar: Bar,
-    /// One sentence without its full stop.
+    /// One sentence without the full stop.
     pub reason: &'static str,
     /// A repository and file, or an article.
     pub source: &'static str,
@@ -54,11 +54,11 @@ pub struct Cannot {
 pub struct System {
     /// The name in `--nodes` or `--servers`.
     pub kind: &'static str,
-    /// As people call it.
+    /// The usual name.
     pub title: &'static str,
     pub role: Role,
     pub how: How,
-    /// The settings with which the lab makes it validate everything.
+    /// The settings with which the lab makes the system validate everything.
     pub validation: &'static str,
     pub cannot: &'static [Cannot],
 }
@@ -69,7 +69,7 @@ const fn cannot(bar: Bar, reason: &'static str, source: &'static str) -> Cannot 
 
 const ZEBRA: &str = "it was left before it checked scripts or kept coins, and it has no regtest";
 
-/// In the order of the tables: ours last.
+/// In the order of the tables; Lydian is last.
 pub const SYSTEMS: &[System] = &[
     System {
         kind: "bitcoind",
@@ -353,22 +353,22 @@ pub fn to_markdown() -> String {
     text
 }
 
-/// The first of that name; a node before a server.
+/// The first system of that name; a node before a server.
 pub fn of(kind: &str) -> Option<&'static System> {
     SYSTEMS.iter().find(|system| system.kind == kind)
 }
 
-/// For a message: what is missing, and what brings it.
+/// For a message: what is missing, and how to get it.
 pub fn how(kind: &str) -> String {
     of(kind).map_or_else(String::new, |system| format!("{kind}: it is not here; {}", system.how.text(kind)))
 }
 
-/// Why a node takes no part, for its adapter.
+/// Why a node does not take part; for its adapter.
 pub fn kept_from(kind: &str, experiment: Experiment) -> Option<&'static str> {
     of(kind)?.cannot(experiment)
 }
 
-/// A sentence about the node or server of this name with where it is written, for the results; one that is not in the table as it is.
+/// The reason with its source, for the results; a reason that is not in the table is returned unchanged.
 pub fn with_source(name: &str, reason: &str) -> String {
     let kind = name.split(':').next().unwrap_or(name);
     let kind = crate::lab_toml::active().fork(kind).map_or(kind, |fork| fork.base);
@@ -377,7 +377,7 @@ pub fn with_source(name: &str, reason: &str) -> String {
         .map_or_else(|| reason.to_owned(), |cannot| format!("{reason} ({})", cannot.source))
 }
 
-/// What a reader of a node's figures must know, for its adapter.
+/// What a reader of a node's figures must know; for its adapter.
 pub fn notes(kind: &str) -> Vec<String> {
     of(kind).map_or_else(Vec::new, System::notes)
 }
@@ -395,7 +395,7 @@ pub fn kinds(role: Role) -> Vec<&'static str> {
 }
 
 impl How {
-    /// For people: what to do.
+    /// For people: how to get the system.
     pub fn text(self, kind: &str) -> String {
         match self {
             How::Install(_) => format!("`lydian-lab peers install {kind}`"),
@@ -420,7 +420,7 @@ impl Cannot {
 }
 
 impl System {
-    /// Why it takes no part.
+    /// Why the system does not take part.
     pub fn bar(&self, bar: Bar) -> Option<&'static Cannot> {
         self.cannot.iter().find(|cannot| cannot.bar == bar)
     }
@@ -436,7 +436,7 @@ impl System {
         notes.map(|cannot| cannot.reason.to_owned()).collect()
     }
 
-    /// For the results: why it is not in their table.
+    /// For the results: why the system is not in the table.
     pub fn left_out(&self, bar: Bar) -> LeftOut {
         match self.bar(bar) {
             Some(cannot) => LeftOut {
@@ -455,7 +455,7 @@ mod tests {
     use lydian_disk::{RealDisk, read_whole};
     use std::path::Path;
 
-    /// The list: whoever appears in a published benchmark.
+    /// Every system that appears in a published benchmark.
     const PUBLISHED: &[(&str, Role)] = &[
         ("Bitcoin Core", Role::Node),
         ("Bitcoin Knots", Role::Node),
@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(table.trim(), to_markdown().trim(), "put there what `lydian-lab peers list --markdown` prints");
     }
 
-    /// Whoever takes no part says so with a sentence of the table, so that its source stands beside it.
+    /// Every reason for not taking part is a sentence of the table, so that its source is shown with it.
     #[test]
     fn what_an_adapter_cannot_has_its_source() {
         for experiment in [Experiment::Reindex, Experiment::Sync] {

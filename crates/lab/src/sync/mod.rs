@@ -1,7 +1,8 @@
-//! `lydian-lab sync`: what a sync has beside a reindex (`reindex/`, which runs the contenders): a server that holds the chain, and connections to it
-//! that stall, are slow or far away.
+//! What a sync needs beyond a reindex: a server that holds the chain, and connections to it that stall, are slow or far
+//! away.
 //!
-//! Input: a chain, an adapter that can serve, shapes. Output: ports of loopback from which a contender takes the chain. Everything ends with the value.
+//! Part of `lydian-lab sync`; `runs/` runs the contenders. Input: a chain, an adapter that can serve, shapes. Output:
+//! loopback ports from which a contender downloads the chain. Everything ends when the value is dropped.
 
 pub mod server;
 pub mod shape;

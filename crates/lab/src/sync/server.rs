@@ -1,7 +1,8 @@
-//! A node that holds the chain and gives it to peers on loopback while the contenders run.
+//! A node that holds the chain and serves it to peers on loopback while the contenders run.
 //!
-//! Input: an adapter, a chain. Output: a running process with its port. It validates the block files itself first, to its own clean end, and is
-//! started again to serve, so that nobody syncs from a node that is still at work. Cost: one reindex. Must never: outlive the value, or look for peers.
+//! Input: an adapter, a chain. Output: a running process with its port. It first validates the block files itself until
+//! it exits cleanly, and is then started again to serve, so that no contender syncs from a node that is still busy.
+//! Cost: one reindex. Must never: outlive the value, or look for peers.
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
@@ -18,12 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(100);
-/// Loading a large chain takes a while; a process that ended is noticed at once.
+/// Loading a large chain takes a while; a process that has ended is noticed at once.
 const POLLS_MAX: u32 = 6_000;
-/// After the server answers, for what it does on other threads when it starts.
+/// After the server answers, time for its start-up work on other threads.
 const SETTLES: Duration = Duration::from_secs(1);
 
-/// Dropped, it is killed and its folder removed.
+/// Dropping it kills the node and removes its folder.
 #[derive(Debug)]
 pub struct Server {
     process: Running,
@@ -33,21 +34,21 @@ pub struct Server {
     _folder: Folder,
 }
 
-/// What a server is made of.
+/// The inputs of [`Server::start`].
 #[derive(Debug)]
 pub struct Recipe<'a> {
-    /// As the results tell it.
+    /// Its name in the results.
     pub name: &'a str,
     pub adapter: &'a dyn Adapter,
     pub chain: &'a ChainFiles,
     pub settings: &'a Settings,
-    /// Made for it, and removed with it.
+    /// Made for the server, and removed with it.
     pub folder: &'a Path,
     pub interrupted: &'a AtomicBool,
 }
 
 impl Server {
-    /// Waits until it gives the chain. `None` after an interruption.
+    /// Waits until it serves the chain. `None` after an interruption.
     pub fn start(recipe: &Recipe<'_>) -> Result<Option<Server>, LabError> {
         let Recipe { name, adapter, chain, settings, .. } = *recipe;
         let folder = Folder::new(recipe.folder)?;
@@ -100,7 +101,7 @@ impl Server {
         self.process.0.id()
     }
 
-    /// Where it tells how many bytes it sent and received.
+    /// The RPC server that reports how many bytes it sent and received.
     pub fn counter(&self) -> Option<rpc::Server> {
         rpc::Server::with_cookie(&self.job)
     }
@@ -120,7 +121,7 @@ impl Server {
             if system::has_ended(self.pid()) {
                 break;
             }
-            // Until it is up it refuses the connection, or answers -28.
+            // Until it is ready, it refuses the connection or answers -28.
             let best = self.counter().and_then(|server| server.call("getbestblockhash", &json!([])).ok());
             match best {
                 Some(best) if best == tip => {
@@ -163,7 +164,8 @@ fn validate(recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabEr
     }
 }
 
-/// Killed with whatever it started. It leads a group of its own, so that a Ctrl-C ends the contenders first.
+/// Killed when dropped, with everything it started. It leads its own process group, so that a Ctrl-C ends the
+/// contenders first.
 #[derive(Debug)]
 struct Running(Child);
 

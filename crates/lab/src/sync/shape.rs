@@ -1,9 +1,10 @@
-//! Connections that are not good: a port of loopback behind which a server seems slow, far away, or silent after a while.
+//! Connections of poor quality: a loopback port that makes a server appear slow, far away, or silent after a while.
 //!
-//! Input: a server's address, a shape. Output: an address that behaves like it. Bytes are passed on as they are, in order; only their time changes. A
-//! rate holds for what comes from the server; half of a latency lies on each way, so that it is the time of a ping; a stall begins after so many
-//! bytes from the server, and the connection stays open. Cost: three threads a connection and copies of its bytes. Must never: lose or add a byte
-//! of a connection that lasts, or hold more than [`QUEUE_BYTES_MAX`] on one way.
+//! Input: a server's address, a shape. Output: an address that behaves like that. Bytes are forwarded unchanged and in
+//! order; only their timing changes. A rate applies to what the server sends. Half of a latency is added in each
+//! direction, so that the latency is the round-trip time. A stall begins after a number of bytes from the server, and
+//! the connection stays open. Cost: two threads per connection, four with a latency, and copies of its bytes. Must
+//! never: lose or add a byte of a connection that lasts, or hold more than [`QUEUE_BYTES_MAX`] in one direction.
 
 use crate::error::LabError;
 use crate::runs::system::now;
@@ -18,23 +19,23 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const CHUNK_BYTES: usize = 64 << 10;
-/// On the way in one direction: a latency must not limit the rate.
+/// Bytes in transit in one direction: large enough that a latency does not limit the rate.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
-/// A slow link hands over little at a time.
+/// A slow link forwards little at a time.
 const SLOW_CHUNK_BYTES: usize = 8 << 10;
 
 /// How a connection behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Good,
-    /// Nothing more comes from the server after so many bytes.
+    /// The server goes silent after this number of bytes.
     Stall {
         after_bytes: u64,
     },
     Rate {
         bytes_per_second: u64,
     },
-    /// There and back.
+    /// Round trip.
     Latency {
         milliseconds: u64,
     },
@@ -54,7 +55,7 @@ impl fmt::Display for Shape {
 impl FromStr for Shape {
     type Err = String;
 
-    /// `good`, `stall` (after 256 KiB; or as in `stall@1000000`), `1MBps`, `500kBps`, `200ms`.
+    /// Parses `good`, `stall` (after 256 KiB; or with a number as in `stall@1000000`), `1MBps`, `500kBps`, `200ms`.
     fn from_str(text: &str) -> Result<Shape, String> {
         let number = |digits: &str| digits.parse::<u64>().ok().filter(|&value| value > 0 && value < 1 << 32);
         let shape = match text {
@@ -76,7 +77,7 @@ impl FromStr for Shape {
     }
 }
 
-/// Listens until it is dropped; its connections end with their ends.
+/// Listens until it is dropped; a connection lasts until one of its ends closes it.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddrV4,
@@ -97,7 +98,7 @@ impl Proxy {
                 if over.load(Ordering::Relaxed) {
                     return;
                 }
-                // A connection that fails is the peers' to deal with.
+                // If a connection fails, the peers must handle it.
                 let _ = stream.and_then(|client| connect(client, server, shape));
             }
         });
@@ -112,7 +113,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread that listens.
+        // Wakes the listening thread.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -150,7 +151,7 @@ fn connect(client: TcpStream, server: SocketAddrV4, shape: Shape) -> std::io::Re
                     left > 0
                 });
                 if left == 0 {
-                    // The other direction ends both.
+                    // The other direction closes both.
                     return;
                 }
             }
@@ -160,7 +161,7 @@ fn connect(client: TcpStream, server: SocketAddrV4, shape: Shape) -> std::io::Re
     Ok(())
 }
 
-/// Passes on what comes until one side ends, or `goes_on` says no before a piece is handed over.
+/// Forwards data until one side ends, or until `goes_on`, called before each piece is written, returns `false`.
 fn pass(mut from: &TcpStream, mut to: &TcpStream, chunk: usize, mut goes_on: impl FnMut(usize) -> bool) {
     let mut buffer = vec![0; chunk];
     while let Some(size) = read(&mut from, &mut buffer) {
@@ -170,7 +171,7 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, chunk: usize, mut goes_on: imp
     }
 }
 
-/// Passes everything on so much later.
+/// Forwards everything with this delay.
 fn late(mut from: &TcpStream, to: &TcpStream, delay: Duration) {
     let (sender, receiver): (SyncSender<(Instant, Vec<u8>)>, Receiver<_>) = sync_channel(QUEUE_BYTES_MAX / CHUNK_BYTES);
     thread::scope(|scope| {
@@ -194,7 +195,7 @@ fn late(mut from: &TcpStream, to: &TcpStream, delay: Duration) {
     });
 }
 
-/// `None` at the end.
+/// `None` at the end of the stream or after an error.
 fn read(from: &mut impl Read, buffer: &mut [u8]) -> Option<usize> {
     loop {
         match from.read(buffer) {
@@ -218,7 +219,7 @@ fn sleep_until(due: Instant) {
 mod tests {
     use super::*;
 
-    /// A server that gives so many bytes to everyone, then says what it was told.
+    /// A server that sends this number of bytes to every client, then the four bytes that it received.
     fn server(bytes: usize) -> SocketAddrV4 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let SocketAddr::V4(address) = listener.local_addr().unwrap() else { panic!("not version 4") };
@@ -240,7 +241,8 @@ mod tests {
         (0..bytes).map(|index| u8::try_from(index % 251).unwrap()).collect()
     }
 
-    /// What comes through, until nothing more does for a second, and the time of the first and the last byte.
+    /// Returns what comes through until nothing more arrives for a second, and the times of the first and the last
+    /// byte.
     fn through(shape: Shape, bytes: usize) -> (Vec<u8>, Duration, Duration) {
         let proxy = Proxy::start(server(bytes), shape).unwrap();
         let began = now();
@@ -291,7 +293,7 @@ mod tests {
         let (all, ..) = through(Shape::Stall { after_bytes: 100_000 }, 1_000_000);
         assert!(!all.is_empty() && all.len() < 100_000 && all.len() + SLOW_CHUNK_BYTES >= 100_000, "{}", all.len());
         assert!(whole(1_000_000).starts_with(&all));
-        // Few bytes come whole.
+        // Fewer bytes arrive completely.
         assert_eq!(through(Shape::Stall { after_bytes: 100_000 }, 50_000).0, whole(50_000));
     }
 

@@ -1,5 +1,7 @@
-//! An Electrum server that could take part and is not here. Input: the sentence that says what is missing. Output: an adapter that starts nothing; the
-//! comparison records it with that sentence, so that no table is silent about it.
+//! An Electrum server that could take part but is not installed.
+//!
+//! Input: the sentence that says what is missing. Output: an adapter that starts nothing. The comparison records the
+//! server with that sentence, so that no table silently omits it.
 
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
 use crate::error::LabError;

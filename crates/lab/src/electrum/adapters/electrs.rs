@@ -1,8 +1,9 @@
 //! electrs (romanz): built from its crate into the cache folder, or any binary by path.
 //!
-//! Input: perhaps a path. Output: an adapter. From 0.12 on it reads blocks over the node's REST interface (Bitcoin Core 31 or later) and fetches every transaction of
-//! a script's history from it with each question. It listens before its index is built, and then answers about heights alone. The node's password stands in a
-//! file because it takes none on the command line. Must never: install anything here.
+//! Input: optionally a path. Output: an adapter. From 0.12 on it reads blocks over the node's REST interface (Bitcoin
+//! Core 31 or later) and fetches every transaction of a script's history from there for each query. It listens before
+//! its index is built, and then answers only about heights. The node's password is in a file because electrs does not
+//! accept it on the command line. Must never: install anything here.
 
 use super::found;
 use crate::electrum::adapter::{ElectrumServer, ServerJob};

@@ -1,8 +1,10 @@
-//! ElectrumX (spesmilo), Python: installed into a virtual environment in the cache folder, or any `electrumx_server` by path.
+//! ElectrumX (spesmilo), Python: installed into a virtual environment in the cache folder, or any `electrumx_server` by
+//! path.
 //!
-//! Input: perhaps a path. Output: an adapter. All its settings are environment variables. Limits of cost are switched off, as an owner does for his own
-//! server. As shipped it pads answers and holds those under 1,024 bytes for up to a second once a connection has got 1,024 bytes; there is no setting
-//! for it, so the lab goes on over a new connection before that. Must never: install anything here.
+//! Input: optionally a path. Output: an adapter. All its settings are environment variables. Its cost limits are
+//! disabled, as owners do for their own server. By default it pads answers, and once a connection has received 1,024
+//! bytes it delays answers under 1,024 bytes for up to a second; there is no setting for this, so the lab continues
+//! over a new connection before that. Must never: install anything here.
 
 use super::found;
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
@@ -16,9 +18,9 @@ use std::process::Command;
 const PROGRAM: &str = "electrumx-2.0.0/bin/electrumx_server";
 const HINT: &str =
     "it is not installed; `lydian-lab peers install electrumx` does it, or give --server-path electrumx=PATH";
-/// Small answers are held from 1,024 bytes on; the next must not be the first of them.
+/// Small answers are delayed from 1,024 bytes on; the next answer must not be the first delayed one.
 const BYTES_PER_CONNECTION: usize = 512;
-/// As on the main network: it keeps the raw blocks of so many heights.
+/// As on the main network: the server keeps the raw blocks of this number of heights.
 const REORG_LIMIT: &str = "200";
 
 #[derive(Debug)]
@@ -37,7 +39,7 @@ impl ElectrumServer for ElectrumX {
         &self.program
     }
 
-    /// The server itself does not tell; the Python beside it does.
+    /// The server itself does not report its version; the Python interpreter beside it does.
     fn version(&self) -> Result<String, LabError> {
         let mut command = Command::new(self.program.with_file_name("python"));
         command.args(["-c", "import electrumx, sys; print(electrumx.version, 'with Python', sys.version.split()[0])"]);
@@ -64,7 +66,7 @@ impl ElectrumServer for ElectrumX {
         let index = self.index_folder(job);
         crate::runs::system::create_dir(&index)?;
         let mut command = job.command(&self.program);
-        // Whatever stands in the user's environment would be a setting.
+        // Anything in the user's environment could be a setting.
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("HOME", &job.folder);
         command.env("COIN", "Bitcoin").env("NET", network_of(daemon.network.name));
         command.env("DB_ENGINE", "leveldb").env("DB_DIRECTORY", index);
@@ -74,7 +76,7 @@ impl ElectrumServer for ElectrumX {
         command.env("PEER_DISCOVERY", "off").env("PEER_ANNOUNCE", "");
         command.env("COST_SOFT_LIMIT", "0").env("COST_HARD_LIMIT", "0").env("ALLOW_ROOT", "1");
         command.env("REORG_LIMIT", REORG_LIMIT);
-        // NAME=VALUE: more of the environment.
+        // `NAME=VALUE` arguments are additional environment variables.
         command.envs(job.more.iter().filter_map(|pair| pair.split_once('=')));
         Ok(command)
     }

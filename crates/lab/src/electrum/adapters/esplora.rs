@@ -1,7 +1,8 @@
-//! Esplora's electrs (Blockstream's, or mempool's fork of it): by path, because no registry has it.
+//! Esplora's electrs (Blockstream's, or mempool's fork of it): by path, because it is in no registry.
 //!
-//! Input: a path. Output: an adapter. It indexes over the node's RPC, since it cannot read block files that the node has hidden behind a key (Bitcoin Core since
-//! 28). Its limits on long lists are lifted, or scripts with more than 500 entries would get errors. Must never: install anything here.
+//! Input: a path. Output: an adapter. It indexes over the node's RPC, since it cannot read block files that the node
+//! has obfuscated with a key (Bitcoin Core since 28). Its limits for long lists are raised, otherwise scripts with more
+//! than 500 entries would get errors. Must never: install anything here.
 
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
 use crate::error::LabError;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const HINT: &str = "no package registry has it; build it (https://github.com/Blockstream/electrs) and give --server-path esplora=PATH, or its path in lab.toml";
-/// Above any list of our chains.
+/// More than any list of the lab's chains.
 const ENTRIES_MAX: &str = "1000000";
 
 #[derive(Debug)]

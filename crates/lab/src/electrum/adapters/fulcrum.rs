@@ -1,7 +1,7 @@
-//! Fulcrum (cculianu), C++: by path, because no registry has it.
+//! Fulcrum (cculianu), C++: by path, because it is in no registry.
 //!
-//! Input: a path. Output: an adapter. Settings are a file in its own format. Its limits a client address do not hold for loopback, by its own default. Must never:
-//! install anything here.
+//! Input: a path. Output: an adapter. Its settings are in a file of its own format. By default its limits per client
+//! address do not apply to loopback. Must never: install anything here.
 
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
 use crate::error::LabError;

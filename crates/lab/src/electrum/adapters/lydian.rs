@@ -1,4 +1,6 @@
-//! Lydian, which has no Electrum server yet. Input: nothing. Output: an adapter that says so, so that it has its row in every table until it has figures.
+//! Lydian, which has no Electrum server yet.
+//!
+//! Input: nothing. Output: an adapter that says so, so that Lydian has a row in every table until it has figures.
 
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
 use crate::error::LabError;

@@ -1,7 +1,7 @@
-//! The Electrum servers we can measure, by the name in `--servers`.
+//! The Electrum servers that can be measured, by the name in `--servers`.
 //!
-//! Input: `KIND` or `KIND:LABEL` and perhaps a path, else the one of `lab.toml`. Output: an adapter; of a server that is not here one that names what brings it. Cost: a look at some
-//! files. Must never: install anything.
+//! Input: `KIND` or `KIND:LABEL` and optionally a path, otherwise that of `lab.toml`. Output: an adapter; for a server
+//! that is not installed one that says how to get it. Cost: looking up a few files. Must never: install anything.
 
 mod absent;
 mod electrs;
@@ -51,7 +51,7 @@ fn boxed<S: ElectrumServer + 'static>(found: Result<S, String>) -> Box<dyn Elect
     }
 }
 
-/// The path given, else ours if it is there.
+/// The given path, otherwise `ours` if it exists.
 fn found(path: Option<&Path>, ours: &Path, hint: &str) -> Result<PathBuf, String> {
     let there = path.map(Path::to_path_buf).or_else(|| ours.is_file().then(|| ours.to_path_buf()));
     there.ok_or_else(|| hint.to_owned())

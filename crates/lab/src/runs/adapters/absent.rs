@@ -1,5 +1,7 @@
-//! A node that could take part and is not here. Input: the sentence that says what is missing. Output: an adapter that starts nothing: the
-//! runner records each of its runs as failed with that sentence, so that it is never silently missing from a table.
+//! A node that could take part but is not installed.
+//!
+//! Input: the sentence that says what is missing. Output: an adapter that starts nothing. The runner records each of
+//! its runs as failed with that sentence, so that the node is never silently missing from a table.
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};

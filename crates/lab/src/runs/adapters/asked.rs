@@ -1,6 +1,8 @@
-//! What nodes have in common that do not end by themselves: the answer that tells their tip, and the signal that ends those that cannot be told to by RPC.
+//! What the nodes that do not exit by themselves have in common: the answer that contains their tip, and the signal for
+//! those that RPC cannot stop.
 //!
-//! Input: an answer; a job. Output: a tip; a process that has been asked to end. Must never: signal a process that this program did not start.
+//! Input: an answer; a job. Output: a tip; a process that has been asked to exit. Must never: signal a process that
+//! this program did not start.
 
 use crate::error::LabError;
 use crate::runs::adapter::Job;
@@ -8,7 +10,7 @@ use crate::runs::results::Answer;
 use crate::runs::system;
 use serde_json::Value;
 
-/// Of `getblockchaininfo`, which tells height and hash at one moment.
+/// Parses `getblockchaininfo`, which returns height and hash of the same moment.
 pub(super) fn tip_of(node: &str, info: &Value) -> Result<Answer, LabError> {
     let height = info["blocks"].as_u64().and_then(|height| u32::try_from(height).ok());
     let known = height.zip(info["bestblockhash"].as_str());
@@ -16,7 +18,8 @@ pub(super) fn tip_of(node: &str, info: &Value) -> Result<Answer, LabError> {
     Ok(Answer { height, tip: tip.to_owned(), coins: None, utxo_hash: None })
 }
 
-/// SIGTERM to the one of our descendants whose command line names the data directory of the job, which no other has.
+/// Sends SIGTERM to the descendant of this process whose command line contains the data directory of the job; no other
+/// process has it.
 pub(super) fn end_by_signal(node: &str, job: &Job) -> Result<(), LabError> {
     let data = job.data.display().to_string();
     let is_its = |pid: &u32| system::command_line(*pid).is_some_and(|line| line.contains(&data));
@@ -48,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_signal_meets_the_process_of_the_job_alone() {
-        // Until it has become another program it still has our command line.
+        // Until it has executed the program, the child still has the command line of the test.
         let start = |data: &str| {
             let child = Command::new("sh").args(["-c", "while :; do sleep 0.1; done", data]).spawn().unwrap();
             let has_begun =

@@ -1,10 +1,14 @@
-//! bcoin: its npm package with a Node of the years in which it was made, both in the cache folder, or its `bin/node` by path, which then finds the Node of the system.
+//! bcoin: the npm package in the cache folder, or a `bin/node` by path.
 //!
-//! Input: perhaps a path. Output: an adapter. Full validation: `--checkpoints=false`; it has no assumevalid. Scripts are checked by as many workers as
-//! `-par` names; the rest is one thread. It does not end by itself, so it is asked for its tip and told to stop there. It rebuilds nothing from Core's
-//! block files, tells no hash of its UTXO set and knows no taproot. On regtest it counts votes for segwit from genesis on, so that it is active at height
-//! 432, where the lab's chains begin to use it; strict DER begins at 1,251 and CHECKLOCKTIMEVERIFY at 1,351, the height in the coinbase is never asked
-//! for (`lib/protocol/networks.js`). Its settings come from the command line alone: variables named `BCOIN_...` and the user's file stay out.
+//! The package runs on a Node.js from the years in which bcoin was made, also in the cache folder; a script by path
+//! runs on the system's Node.js. Input: optionally a path. Output: an adapter. Full validation: `--checkpoints=false`;
+//! there is no assumevalid. Scripts are checked by as many workers as `-par` says; everything else is one thread. It
+//! does not exit by itself, so its tip is queried and it is told to stop there. It cannot rebuild from Core's block
+//! files, reports no hash of its UTXO set and does not know taproot. On regtest it counts signals for segwit from the
+//! genesis block on, so segwit is active at height 432, where the lab's chains begin to use it; strict DER begins at
+//! 1,251 and CHECKLOCKTIMEVERIFY at 1,351, and the height in the coinbase is never required
+//! (`lib/protocol/networks.js`). Its settings come from the command line only: `BCOIN_...` variables and the user's
+//! configuration file are ignored.
 
 use super::{asked, cache_folder, found};
 use crate::error::LabError;
@@ -17,7 +21,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Of the npm package.
+/// Version of the npm package.
 pub const VERSION: &str = "1.0.2";
 /// Below the cache folder.
 pub const FOLDER: &str = "bcoin-1.0.2";
@@ -26,19 +30,20 @@ pub const SCRIPT: &str = "bcoin/node_modules/bcoin/bin/node";
 /// Below [`FOLDER`]: the interpreter.
 pub const NODE: &str = "node/node_modules/node/bin/node";
 
-/// Of its RPC server, which listens on loopback while a run lasts; any user name will do.
+/// Credentials of its RPC server, which listens on loopback during a run; any user name is accepted.
 const CREDENTIALS: &str = "x:lab";
 const API_KEY: &str = "--api-key=lab";
-/// Nobody listens there. Without `--only` it would look for peers at the port of regtest.
+/// Nothing listens at this address. Without `--only` it would look for peers at the regtest port.
 const NOBODY: &str = "--only=127.0.0.1:1";
 
 const KIND: &str = "bcoin";
 
-/// Of the cache, in eighths: the rest of it is its database's. By default bcoin keeps no coins in memory at all.
+/// Eighths of the cache that hold coins; the rest is for its database. By default bcoin keeps no coins in memory at
+/// all.
 const COINS_EIGHTHS: u64 = 7;
-/// It counts the bytes of its cache of coins in 32 bits (`lib/blockchain/chain.js`).
+/// It counts the bytes of its coin cache in 32 bits (`lib/blockchain/chain.js`).
 const COINS_MIB_MAX: u64 = 4_095;
-/// Beside the coins, which lie in the heap of JavaScript: its own default ends at about 1.4 GiB.
+/// Heap beside the coins, which are in the JavaScript heap; the default heap ends at about 1.4 GiB.
 const HEAP_MIB: u64 = 2_048;
 
 /// MiB for the coins and for the database.
@@ -50,7 +55,7 @@ fn caches(cache_mib: u64) -> (u64, u64) {
 #[derive(Debug)]
 pub struct Bcoin {
     script: PathBuf,
-    /// For the package; a script by path starts by itself.
+    /// For the package; a script by path has its own interpreter line.
     interpreter: Option<PathBuf>,
 }
 
@@ -63,7 +68,7 @@ impl Bcoin {
         Ok(Bcoin { script, interpreter: path.is_none().then(|| folder.join(NODE)) })
     }
 
-    /// The program without anything of the user's environment but where programs are.
+    /// The program without the user's environment, except for `PATH`.
     fn clean(&self, mut command: Command) -> Command {
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         if self.interpreter.is_some() {

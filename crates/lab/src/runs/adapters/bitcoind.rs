@@ -1,6 +1,6 @@
-//! Bitcoin Core: the build that the tests keep as their judge, or any `bitcoind` by path.
+//! Bitcoin Core: the build that the tests use as their judge, or any `bitcoind` by path.
 //!
-//! Input: perhaps a path. Output: an adapter. Must never: build anything.
+//! Input: optionally a path. Output: an adapter. Must never: build anything.
 
 use super::{cache_folder, core, found};
 use crate::error::LabError;
@@ -10,7 +10,7 @@ use crate::runs::rpc::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Of the crate that carries Core's source; the judge of the tests is built from the same.
+/// Build of the crate that contains Core's source; the judge of the tests is built from the same source.
 const BUILD: &str = "core-0.4.1/build/bin/bitcoind";
 
 #[derive(Debug)]

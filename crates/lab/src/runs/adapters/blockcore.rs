@@ -1,7 +1,7 @@
-//! Blockcore: `Blockcore.Node`, which went on from Stratis in 2020.
+//! Blockcore: `Blockcore.Node`, which was forked from Stratis in 2020.
 //!
-//! Input: the path of its program, which no registry holds. Output: an adapter. Options and what it cannot are read in block-core/blockcore; what it
-//! shares with the other is in `dotnet.rs`. Must never: install anything.
+//! Input: the path of its program, which is in no registry. Output: an adapter. Its options and limits are taken from
+//! the source in block-core/blockcore; what it shares with Stratis is in `dotnet.rs`. Must never: install anything.
 
 use super::dotnet::Dotnet;
 use crate::error::LabError;

@@ -1,9 +1,10 @@
 //! btcd: built from its Go module into the cache folder, or any binary by path.
 //!
-//! Input: perhaps a path. Output: an adapter. btcd deletes its regtest database at every start, so it is asked for its tip while it runs and is told to
-//! stop there; it cannot be asked afterwards, cannot rebuild from files, and serves nothing that it was not given in the same run. It tells
-//! no hash of its UTXO set. Full validation: `--nocheckpoints`; it has no assumevalid. `--nocfilters`: by default it also makes the filters of BIP-0157, which no
-//! other node here makes. Must never: install anything here.
+//! Input: optionally a path. Output: an adapter. btcd deletes its regtest database at every start. Therefore its tip is
+//! queried while it runs and it is told to stop there; it cannot be queried afterwards, cannot rebuild from files, and
+//! serves only blocks that it received in the same run. It reports no hash of its UTXO set. Full validation:
+//! `--nocheckpoints`; there is no assumevalid. `--nocfilters`: by default it also builds the filters of BIP-0157, which
+//! no other node here does. Must never: install anything.
 
 use super::{cache_folder, found};
 use crate::error::LabError;
@@ -17,12 +18,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Of the Go module `github.com/btcsuite/btcd`.
+/// Version of the Go module `github.com/btcsuite/btcd`.
 pub const VERSION: &str = "v0.25.0";
 /// Below the cache folder.
 pub const FOLDER: &str = "btcd-0.25.0";
 pub const PROGRAM: &str = "btcd";
-/// Of its RPC server, which listens on loopback while a run lasts.
+/// Credentials of its RPC server, which listens on loopback during a run.
 const USER: &str = "lab";
 const PASSWORD: &str = "lab";
 
@@ -37,7 +38,8 @@ impl Btcd {
         Ok(Btcd { program: found(path, &[cache_folder().join(FOLDER).join(PROGRAM)], hint)? })
     }
 
-    /// Regtest, nobody found by itself, data and log in the data directory, RPC on loopback; its other settings are the caller's.
+    /// Regtest, no peer discovery, data and log in the data directory, RPC on loopback; the other settings are the
+    /// caller's.
     pub fn command(&self, job: &Job) -> Command {
         let mut command = job.command(&self.program);
         let in_data = |option: &str, name: &str| {
@@ -45,7 +47,7 @@ impl Btcd {
             argument.push(job.data.join(name));
             argument
         };
-        // Its own default is the user's file.
+        // The default is the user's file.
         command.arg(in_data("--configfile=", "none.conf"));
         command.arg(in_data("--datadir=", "data")).arg(in_data("--logdir=", "logs"));
         command.args(["--regtest", "--nodnsseed", "--nocheckpoints", "--nocfilters", "--nostalldetect", "--notls"]);
@@ -54,7 +56,7 @@ impl Btcd {
         command
     }
 
-    /// Where it answers.
+    /// Its RPC server.
     pub fn server(job: &Job) -> Server {
         Server { port: job.rpc_port, credentials: format!("{USER}:{PASSWORD}") }
     }
@@ -84,7 +86,7 @@ impl Adapter for Btcd {
         self.command(job)
     }
 
-    /// Script threads are not to be chosen: Go takes as many as there are cores, so `-par` becomes `GOMAXPROCS`.
+    /// The number of script threads cannot be set: Go uses as many as there are cores, so `-par` becomes `GOMAXPROCS`.
     fn sync(&self, job: &Job) -> Command {
         let mut command = self.command(job);
         command.env("GOMAXPROCS", job.threads.to_string());
@@ -126,7 +128,7 @@ impl Adapter for Btcd {
     }
 }
 
-/// Of btcd's own `getbestblock`.
+/// Parses btcd's own `getbestblock`.
 fn answer_of(best: &Value) -> Result<Answer, LabError> {
     let height = best["height"].as_u64().and_then(|height| u32::try_from(height).ok());
     let known = height.zip(best["hash"].as_str());

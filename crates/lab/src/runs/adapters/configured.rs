@@ -1,7 +1,8 @@
-//! A node that `lab.toml` gives arguments of its own: any adapter, with these added to every start, before those of the command line. A fork of a
-//! node is one with the fork's program.
+//! A node for which `lab.toml` sets additional arguments.
 //!
-//! Input: an adapter and arguments. Output: an adapter. Must never: swallow a method of the trait; a test compares the lists.
+//! It wraps any adapter and adds these arguments to every start, before those of the command line. A fork of a node is
+//! a wrapped adapter with the fork's program. Input: an adapter and arguments. Output: an adapter. Must never: fail to
+//! forward a method of the trait; a test compares the lists.
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
@@ -99,7 +100,7 @@ impl Adapter for Configured {
 
 #[cfg(test)]
 mod tests {
-    /// Methods of a block of a source file, in its first indentation.
+    /// The names of the methods with one level of indentation in a block of a source file.
     fn methods(source: &str, head: &str) -> Vec<String> {
         let block = source.split_once(head).unwrap().1;
         let block = &block[..block.find("\n}").unwrap()];

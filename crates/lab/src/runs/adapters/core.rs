@@ -1,7 +1,7 @@
-//! What Bitcoin Core and the nodes made from it have in common: options, and the questions over RPC afterwards.
+//! What Bitcoin Core and its forks have in common: options, and the RPC queries afterwards.
 //!
-//! Input: a job and a command that starts the program. Output: arguments for a full validation; the answer of a second start that has no network,
-//! no new blocks and an RPC server on loopback. Must never: run beside the measurement.
+//! Input: a job and a command that starts the program. Output: arguments for a full validation; the answer of a second
+//! start without network or new blocks and with an RPC server on loopback. Must never: run beside the measurement.
 
 use crate::error::LabError;
 use crate::runs::adapter::Job;
@@ -12,8 +12,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// No wallet, nobody found by itself, and none of regtest's self-checks, which walk the whole block index several times a block and which no other
-/// network makes.
+/// No wallet, no peer discovery, and none of regtest's self-checks, which walk the whole block index several times per
+/// block and which no other network does.
 const QUIET: &[&str] = &[
     "-dnsseed=0",
     "-fixedseeds=0",
@@ -29,17 +29,18 @@ const QUIET: &[&str] = &[
 const OFFLINE: &[&str] = &["-listen=0", "-connect=0"];
 
 const START_POLL: Duration = Duration::from_millis(100);
-/// Loading a large chain takes a while; a process that ended is noticed at once.
+/// Loading a large chain takes a while; a process that has ended is noticed at once.
 const START_POLLS_MAX: u32 = 6_000;
 const LOG_END_BYTES: u64 = 2_000;
 
-/// Every script, whatever the program believes to know of a block; the log with fine times.
+/// Checks every script, whatever the program assumes valid; the log has microseconds.
 pub(super) fn reindex(mut command: Command, job: &Job) -> Command {
     command.args(job.place()).args(OFFLINE).arg("-reindex=1");
     validate(command, job)
 }
 
-/// The same from peers. With a clock that stands still its patience would, too, so it gets none, and asks one peer of several for a chain of old times.
+/// The same from peers. Core gets no `-mocktime`: its timeouts for peers would stand still together with its clock.
+/// With several peers it therefore requests the headers of an old chain from only one of them.
 pub(super) fn sync(mut command: Command, job: &Job) -> Command {
     command.args(job.place()).arg("-listen=0");
     command.args(job.peers.iter().map(|peer| format!("-connect={peer}")));
@@ -54,7 +55,7 @@ fn validate(mut command: Command, job: &Job) -> Command {
     command
 }
 
-/// Listens to peers on loopback and looks for none.
+/// Listens for peers on loopback and looks for none.
 pub(super) fn serve(mut command: Command, job: &Job, port: u16) -> Command {
     command.args(job.place()).args(["-listen=1", "-connect=0"]).arg(format!("-bind=127.0.0.1:{port}"));
     command.args(QUIET).args(["-checkblocks=1", "-checklevel=0"]);
@@ -63,7 +64,7 @@ pub(super) fn serve(mut command: Command, job: &Job, port: u16) -> Command {
     command
 }
 
-/// No peers and no blocks yet; blocks come by RPC, and every script of them is checked.
+/// Without peers and blocks; blocks are submitted by RPC, and all their scripts are checked.
 pub(super) fn offline(mut command: Command, job: &Job) -> Command {
     command.args(job.place()).args(OFFLINE).args(QUIET).arg("-assumevalid=0");
     command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
@@ -71,7 +72,7 @@ pub(super) fn offline(mut command: Command, job: &Job) -> Command {
     command
 }
 
-/// Starts the program once more and asks it. A Ctrl-C does not reach it.
+/// Starts the program again and queries it. A Ctrl-C does not reach it.
 pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError> {
     command.args(job.place()).args(OFFLINE).args(QUIET);
     command.args(["-checkblocks=1", "-checklevel=0"]).args(asked(job));
@@ -84,7 +85,7 @@ pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError
         if running.0.try_wait().is_ok_and(|status| status.is_some()) {
             break;
         }
-        // Until it is up it refuses the connection, or answers -28.
+        // Until it is ready, it refuses the connection or answers -28.
         let Some(server) =
             rpc::Server::with_cookie(job).filter(|server| server.call("getblockcount", &json!([])).is_ok())
         else {
@@ -99,7 +100,7 @@ pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError
     Err(LabError::program(program, format!("started again to be asked, it does not answer; its log ends:\n{said}")))
 }
 
-/// An RPC server on loopback, with a cookie of ours.
+/// Options for an RPC server on loopback that uses the job's cookie file.
 fn asked(job: &Job) -> Vec<String> {
     vec![
         "-server=1".to_owned(),
@@ -111,7 +112,7 @@ fn asked(job: &Job) -> Vec<String> {
     ]
 }
 
-/// Killed when nobody needs it any more.
+/// Killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {

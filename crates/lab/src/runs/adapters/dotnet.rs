@@ -1,8 +1,9 @@
-//! What Stratis and Blockcore have in common: a node in C#, from one source, with Bitcoin Core's names for most options.
+//! What Stratis and Blockcore have in common: a C# node from one source, with Bitcoin Core's names for most options.
 //!
-//! Input: a program, or the `.dll` that `dotnet` starts, and a job. Output: arguments for a sync with every script checked; the tip while it runs. The node does
-//! not end by itself: it is asked for its tip and told to stop there. It tells no hash of its UTXO set. On regtest it assumes nothing valid and has no
-//! checkpoints (`BitcoinRegTest.cs`), and finds no peers by itself. Must never: run on another network, where it would.
+//! Input: a program, or the `.dll` that `dotnet` starts, and a job. Output: arguments for a sync with every script
+//! checked; the tip while it runs. The node does not exit by itself: its tip is queried and it is told to stop there.
+//! It reports no hash of its UTXO set. On regtest it assumes nothing valid, has no checkpoints (`BitcoinRegTest.cs`)
+//! and does not look for peers. Must never: run on another network, where it would look for peers.
 
 use super::found;
 use crate::error::LabError;
@@ -20,12 +21,12 @@ use std::process::Command;
 const USER: &str = "lab";
 const PASSWORD: &str = "lab";
 
-/// One of the two.
+/// Stratis or Blockcore.
 #[derive(Debug)]
 pub(super) struct Dotnet {
     kind: &'static str,
     program: PathBuf,
-    /// The options that it has alone.
+    /// The options that only this one has.
     own: fn(&Job) -> Vec<String>,
 }
 
@@ -85,7 +86,7 @@ impl Adapter for Dotnet {
     }
 }
 
-/// The options that both have; what one has alone is added by its adapter, and the user's at the end.
+/// The options that both have, then those that only one has, then those of the user.
 fn sync(program: &Path, job: &Job, own: &[String]) -> Command {
     let mut command = if program.extension().is_some_and(|end| end == "dll") {
         let mut command = job.command("dotnet");
@@ -94,7 +95,7 @@ fn sync(program: &Path, job: &Job, own: &[String]) -> Command {
     } else {
         job.command(program)
     };
-    // It takes as many threads as .NET says there are cores.
+    // It uses as many threads as .NET reports cores.
     command.env("DOTNET_PROCESSOR_COUNT", job.threads.to_string());
     let mut data = OsString::from("-datadir=");
     data.push(&job.data);
@@ -103,7 +104,7 @@ fn sync(program: &Path, job: &Job, own: &[String]) -> Command {
     command.args(["-server=1", "-rpcbind=127.0.0.1", "-rpcallowip=127.0.0.1"]);
     command.arg(format!("-rpcuser={USER}")).arg(format!("-rpcpassword={PASSWORD}"));
     command.arg(format!("-rpcport={}", job.rpc_port));
-    // Of its second server, which cannot be switched off; where no port is free it says so itself.
+    // The port of its second server, which cannot be disabled; if no port is free, the node itself reports it.
     command.arg(format!("-apiport={}", free_port().unwrap_or(0)));
     command.args(own).args(&job.more);
     command
@@ -124,22 +125,23 @@ fn stop(job: &Job) -> Result<(), LabError> {
     server(job).call("stop", &json!([])).map(|_| ())
 }
 
-/// Of another network it would look for peers.
+/// On another network it would look for peers.
 fn refuses(network: &Network) -> Option<String> {
     (network.name != "regtest").then(|| format!("the lab runs it on regtest alone, not on {}", network.name))
 }
 
-/// The program has no option for it; what .NET's build writes beside it (`NAME.deps.json`) names it.
+/// The program has no option for its version; the file that the .NET build writes beside it (`NAME.deps.json`) contains
+/// it.
 fn version(program: &Path) -> String {
     let name = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // A program without `.dll` has its whole name before `.deps.json`, dots included.
+    // For a program without `.dll`, the whole name, including dots, precedes `.deps.json`.
     let names = [program.file_name().unwrap_or_default().to_string_lossy().into_owned(), name];
     let beside = |name: &String| program.with_file_name(format!("{name}.deps.json"));
     let found = names.iter().find_map(|name| version_in(&read_proc(&beside(name).to_string_lossy())?, name));
     found.unwrap_or_else(|| "of a version that it does not tell".to_owned())
 }
 
-/// `NAME/VERSION` among the libraries.
+/// Finds `NAME/VERSION` among the libraries.
 fn version_in(text: &str, name: &str) -> Option<String> {
     let file: Value = serde_json::from_str(text).ok()?;
     let library = file["libraries"].as_object()?.keys().find(|key| key.starts_with(&format!("{name}/")))?;

@@ -1,6 +1,7 @@
 //! Bitcoin Knots: Debian's package, unpacked with its own C library into the cache folder, or any binary by path.
 //!
-//! Input: perhaps a path. Output: an adapter. `lydian-lab peers install knots` brings the package (`peers/knots.rs`). Must never: install anything here.
+//! Input: optionally a path. Output: an adapter. `lydian-lab peers install knots` installs the package
+//! (`peers/knots.rs`). Must never: install anything here.
 
 use super::{cache_folder, core, found};
 use crate::error::LabError;
@@ -19,7 +20,7 @@ const LIBRARIES: &str = "root/usr/lib/x86_64-linux-gnu";
 #[derive(Debug)]
 pub struct Knots {
     program: PathBuf,
-    /// The loader and its libraries, for the package; a binary by path starts by itself.
+    /// The loader and its libraries, for the package; a binary by path is started directly.
     loader: Option<(PathBuf, PathBuf)>,
 }
 
@@ -33,7 +34,7 @@ impl Knots {
         Ok(Knots { program, loader })
     }
 
-    /// Program and the arguments that start it.
+    /// The program and the arguments that start it.
     fn start(&self) -> (&Path, Vec<&std::ffi::OsStr>) {
         match &self.loader {
             None => (&self.program, Vec::new()),

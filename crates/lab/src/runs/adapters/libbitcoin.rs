@@ -1,11 +1,14 @@
-//! libbitcoin: `bs` of libbitcoin-server 4 (`bn` of libbitcoin-node takes the same settings) by path; no package registry has it.
+//! libbitcoin: `bs` of libbitcoin-server 4 by path; it is in no package registry.
 //!
-//! Input: a path. Output: an adapter. It takes its settings from a file alone, so the command first writes that into the data directory and then becomes the
-//! program. The program knows mainnet by default; everything that makes a regtest is a setting (`src/parser.cpp`, and the values of
-//! `settings(selection::regtest)` in libbitcoin-system's `src/settings.cpp`). Full validation: the milestone, below which scripts are not checked, is the genesis
-//! block. Soft forks are active from the first block on, as on Core's regtest. Its RPC in Core's form tells the tip, its `stop` is not made yet
-//! (`interfaces/bitcoind_control.hpp`), so a signal ends it. It rebuilds nothing from block files. The sizes of its tables are for chains of up to some gigabytes;
-//! they grow. Written from the sources, and not tried with the program.
+//! `bn` of libbitcoin-node takes the same settings. Input: a path. Output: an adapter. It reads its settings from a
+//! file only, so the command first writes the file into the data directory and then executes the program. The program
+//! knows only mainnet by default; everything that makes a regtest is a setting (`src/parser.cpp`, and the values of
+//! `settings(selection::regtest)` in libbitcoin-system's `src/settings.cpp`). Full validation: the milestone, below
+//! which scripts are not checked, is the genesis block. Soft forks are active from the first block on, as on Core's
+//! regtest. Its Core-compatible RPC returns the tip, but its `stop` is not implemented yet
+//! (`interfaces/bitcoind_control.hpp`), so a signal ends it. It cannot rebuild from block files. The sizes of its
+//! tables are for chains of up to a few gigabytes; they grow. Written from the sources, and not tested with the
+//! program.
 
 use super::{asked, found};
 use crate::error::LabError;
@@ -18,15 +21,15 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Of regtest, `fabfb5da` on the wire.
+/// The magic of regtest, `fabfb5da` on the wire.
 const MAGIC: u32 = 0xdab5_bffa;
 const USER: &str = "lab";
 const PASSWORD: &str = "lab";
-/// Program, data directory, settings.
+/// Arguments: program, data directory, settings.
 const WRITE_AND_START: &str =
     r#"printf '%s' "$2" > "$1/lab.cfg" && f=$1 p=$0 && shift 2 && exec "$p" --config "$f/lab.cfg" "$@""#;
 
-/// Regtest. The genesis block is that of every Bitcoin network but for time, target and nonce.
+/// Settings for regtest. The genesis block is that of every Bitcoin network except for time, target and nonce.
 const NETWORK: &str = "\
 [forks]
 retarget = false
@@ -50,7 +53,8 @@ milestone = 0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206:0
 minimum_work = 0000000000000000000000000000000000000000000000000000000000000000
 ";
 
-/// Nobody found by itself; tables smaller than mainnet's, which begin at 180 GB; no priority over what else runs; an old tip counts as the present.
+/// No peer discovery; smaller tables than mainnet's, which begin at 180 GB; no priority over other processes; an old
+/// tip counts as current.
 const QUIET: &str = "\
 [outbound]
 connections = 0
@@ -96,7 +100,7 @@ impl Libbitcoin {
         Server { port: job.rpc_port, credentials: format!("{USER}:{PASSWORD}") }
     }
 
-    /// The file: what is the same in each run, and at the end what is not; a section may come twice.
+    /// The settings file: first what is the same in each run, then what is not. A section may occur twice.
     fn settings(job: &Job) -> String {
         let data = job.data.display();
         let peers: String = job.peers.iter().map(|peer| format!("peer = {peer}\n")).collect();

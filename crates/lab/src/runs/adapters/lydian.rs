@@ -1,6 +1,7 @@
 //! Lydian: the program beside this one, or any build by path.
 //!
-//! Input: perhaps a path. Output: an adapter. Options are Core's; the questions afterwards are commands of the program, which need no server.
+//! Input: optionally a path. Output: an adapter. The options are Core's; the queries afterwards are commands of the
+//! program, which need no server.
 
 use super::found;
 use crate::error::LabError;
@@ -24,7 +25,7 @@ impl Lydian {
         Ok(Lydian { program: found(path, beside.as_slice(), hint)? })
     }
 
-    /// Every script of every block, up to the tip and no further.
+    /// Checks every script of every block, up to the tip and no further.
     fn validate(&self, job: &Job, from: impl IntoIterator<Item = String>) -> Command {
         let mut command = job.command(&self.program);
         command.args(job.place()).args(from).arg("-listen=0");
@@ -55,7 +56,8 @@ impl Adapter for Lydian {
         Ok(ask(command)?.lines().next().unwrap_or_default().to_owned())
     }
 
-    /// The owner file of docs/formats/README.md: without it they are another program's, which Lydian does not reindex.
+    /// Writes the owner file of docs/formats/README.md: without it the block files belong to another program, and
+    /// Lydian does not reindex them.
     fn take_over(&self, job: &Job) -> Result<(), LabError> {
         let text = format!("lydian 1\nchain {}\n", job.network.name);
         Ok(RealDisk.write_whole(&job.chain_folder().join("blocks/owner"), text.as_bytes())?)
@@ -65,7 +67,7 @@ impl Adapter for Lydian {
         self.validate(job, ["-reindex=1", "-connect=0"].map(str::to_owned))
     }
 
-    /// Its clock is the time of day alone: patience with peers is measured by another, which goes on.
+    /// `-mocktime` sets only the time of day: timeouts for peers use another clock, which keeps running.
     fn sync(&self, job: &Job) -> Command {
         let peers = job.peers.iter().map(|peer| format!("-connect={peer}"));
         self.validate(job, peers.chain(job.time.map(|time| format!("-mocktime={time}"))))
@@ -105,7 +107,8 @@ impl Adapter for Lydian {
     }
 }
 
-/// Of `lydian info --json` and `lydian utxohash --json`: what the node wrote down when it ended, and what it finds when it opens its coins again.
+/// Combines `lydian info --json`, what the node recorded when it exited, and `lydian utxohash --json`, what it finds
+/// when it opens its coins again.
 fn answer_of(info: &Value, set: &Value) -> Result<Answer, LabError> {
     let tip = |from: &Value, name: &str| {
         let height = from["height"].as_u64().and_then(|height| u32::try_from(height).ok());
@@ -124,7 +127,7 @@ fn answer_of(info: &Value, set: &Value) -> Result<Answer, LabError> {
     Ok(Answer { height, tip: hash, coins: set["coins"].as_u64(), utxo_hash })
 }
 
-/// Of `lydian info --json`; without those that use no CPU, which only wait.
+/// Parses `lydian info --json`; omits stages that use no CPU because they only wait.
 fn stages_of(info: &Value) -> Vec<Stage> {
     let stage = |stage: &Value| {
         let cpu_seconds = stage["cpu_seconds"].as_f64().filter(|seconds| *seconds > 0.0)?;

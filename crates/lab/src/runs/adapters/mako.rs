@@ -1,9 +1,11 @@
-//! Mako: `makod` by path, or below `PATH` in `lab.toml`; no package registry has it.
+//! Mako: `makod` by path, from the command line or `lab.toml`; it is in no package registry.
 //!
-//! Input: a path. Output: an adapter. Its options are Bitcoin Core's in form (`src/base/config.c`); one that it does not know ends it. Full validation:
-//! `-checkpoints=0`; it has no assumevalid. It does not end by itself: its RPC tells the tip (`getblockchaininfo`), but its `stop` and `submitblock` are
-//! empty (`src/node/rpc.c`), so it is ended by a signal and takes no blocks by hand. It rebuilds nothing from block files, tells no hash of its UTXO set and
-//! knows no taproot (README.md). It says 0.0.0 of every version: name the commit in the label, as in `mako:41ef104`. Written from commit 41ef104.
+//! Input: a path. Output: an adapter. Its options have the form of Bitcoin Core's (`src/base/config.c`); an unknown
+//! option ends it. Full validation: `-checkpoints=0`; there is no assumevalid. It does not exit by itself: its RPC
+//! returns the tip (`getblockchaininfo`), but its `stop` and `submitblock` are empty (`src/node/rpc.c`), so a signal
+//! ends it and no blocks can be submitted to it. It cannot rebuild from block files, reports no hash of its UTXO set
+//! and does not know taproot (README.md). It reports 0.0.0 for every version: put the commit into the label, as in
+//! `mako:41ef104`. Written from commit 41ef104.
 
 use super::{asked, found};
 use crate::error::LabError;
@@ -15,10 +17,10 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// `-dbcache` outside of it ends the program.
+/// A `-dbcache` outside these limits ends the program.
 const CACHE_MIB_MIN: u64 = 8;
 const CACHE_MIB_MAX: u64 = 2_048;
-/// `-par` above it ends the program.
+/// A higher `-par` ends the program.
 const THREADS_MAX: usize = 15;
 const USER: &str = "lab";
 const PASSWORD: &str = "lab";

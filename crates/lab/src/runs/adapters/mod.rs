@@ -1,7 +1,7 @@
-//! The nodes we can measure, by the name in `--nodes`.
+//! The nodes that can be measured, by the name in `--nodes`.
 //!
-//! Input: `KIND` or `KIND:LABEL` and perhaps a path. Output: an adapter. Cost: a look at some files. Nothing is installed here; what is not
-//! there names the command that brings it.
+//! Input: `KIND` or `KIND:LABEL` and optionally a path. Output: an adapter. Cost: looking up a few files. Nothing is
+//! installed here; the error for a missing node names the command that installs it.
 
 mod absent;
 mod asked;
@@ -40,19 +40,19 @@ use crate::error::LabError;
 use crate::lab_toml::{self, LabFile};
 use std::path::{Path, PathBuf};
 
-/// Names of the nodes, those that `lab.toml` adds at the end.
+/// Names of the nodes, those that `lab.toml` adds last.
 pub fn kinds() -> Vec<&'static str> {
     let forks = lab_toml::active().forks().iter().map(|fork| fork.name.as_str());
     systems::kinds(Role::Node).into_iter().chain(forks).collect()
 }
 
-/// `name` is a kind, or a kind and a label as in `lydian:old`, so that two builds of one node can be compared. A path given goes before that of
-/// `lab.toml`, and this before the usual place.
+/// `name` is a kind, or a kind and a label as in `lydian:old`, so that two builds of one node can be compared. A given
+/// path takes precedence over that of `lab.toml`, which takes precedence over the usual place.
 pub fn adapter(name: &str, path: Option<&Path>) -> Result<Box<dyn Adapter>, LabError> {
     adapter_with(name, path, lab_toml::active())
 }
 
-/// The same with a `lab.toml` of the caller's.
+/// The same with the caller's `lab.toml`.
 pub fn adapter_with(name: &str, path: Option<&Path>, file: &LabFile) -> Result<Box<dyn Adapter>, LabError> {
     let kind = name.split(':').next().unwrap_or(name);
     if let Some(path) = path
@@ -69,7 +69,7 @@ pub fn adapter_with(name: &str, path: Option<&Path>, file: &LabFile) -> Result<B
     Ok(if args.is_empty() { plain } else { Box::new(Configured::new(plain, args)) })
 }
 
-/// One line a kind; `None`: there is no such node.
+/// One line per kind; `None` if there is no such node.
 fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, LabError>> {
     fn boxed<A: Adapter + 'static>(found: Result<A, LabError>) -> Option<Result<Box<dyn Adapter>, LabError>> {
         Some(found.map(|adapter| Box::new(adapter) as Box<dyn Adapter>))
@@ -92,7 +92,7 @@ fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, Lab
     }
 }
 
-/// The same; a node that is not here takes part as one that fails each run with the reason.
+/// Like [`adapter`], but a node that is not installed takes part as one that fails each run with the reason.
 pub fn adapter_or_absent(name: &str, path: Option<&Path>) -> Result<Box<dyn Adapter>, LabError> {
     match adapter(name, path) {
         Err(LabError::NotInstalled(reason)) => Ok(Box::new(Absent::new(reason))),
@@ -100,14 +100,14 @@ pub fn adapter_or_absent(name: &str, path: Option<&Path>) -> Result<Box<dyn Adap
     }
 }
 
-/// `$XDG_CACHE_HOME/lydian`, by default below `~/.cache`: what is kept outside the checkout.
+/// `$XDG_CACHE_HOME/lydian`, by default below `~/.cache`: for files kept outside the checkout.
 pub fn cache_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").unwrap_or_else(|| set("HOME").unwrap_or_else(std::env::temp_dir).join(".cache"));
     cache.join("lydian")
 }
 
-/// The path given, else the first of ours that is there.
+/// The given path, otherwise the first of `ours` that exists.
 fn found(path: Option<&Path>, ours: &[PathBuf], hint: &str) -> Result<PathBuf, LabError> {
     let there = path.map(Path::to_path_buf).or_else(|| ours.iter().find(|path| path.is_file()).cloned());
     there.ok_or_else(|| LabError::NotInstalled(hint.to_owned()))
@@ -117,7 +117,7 @@ fn found(path: Option<&Path>, ours: &[PathBuf], hint: &str) -> Result<PathBuf, L
 mod tests {
     use super::*;
 
-    /// Here or not, whoever stands in the table is more than a name.
+    /// Every node of the table has an adapter, whether or not it is installed.
     #[test]
     fn every_node_of_the_table_has_its_adapter() {
         for kind in systems::kinds(Role::Node) {

@@ -1,9 +1,10 @@
-//! Parity Bitcoin (`pbtc`): the node in Rust of 2016 to 2020, whose makers have left it.
+//! Parity Bitcoin (`pbtc`): a node in Rust, developed from 2016 to 2020 and abandoned since.
 //!
-//! Input: the path of its program, which no registry holds. Output: an adapter. `pbtc import` reads Core's block files in order, checks every script
-//! (`--verification-level=full`), and ends by itself, with exit code 0 even when it failed: what it says when it is started again decides. Its RPC takes JSON-RPC 2.0
-//! alone, without a password, and has no `stop`. Read in paritytech/parity-bitcoin: `pbtc/cli.yml`, `pbtc/config.rs`. Must never: run on another network than
-//! regtest, where it would look for peers.
+//! Input: the path of its program, which is in no registry. Output: an adapter. `pbtc import` reads Core's block files
+//! in order, checks every script (`--verification-level=full`), and exits by itself, with exit code 0 even if it
+//! failed: what it answers after a second start decides. Its RPC accepts only JSON-RPC 2.0, uses no password, and has
+//! no `stop`. Taken from the source in paritytech/parity-bitcoin: `pbtc/cli.yml`, `pbtc/config.rs`. Must never: run on
+//! a network other than regtest, where it would look for peers.
 
 use super::found;
 use crate::error::LabError;
@@ -62,7 +63,7 @@ impl Adapter for Parity {
         command
     }
 
-    /// Not asked for: [`Adapter::cannot`].
+    /// Never used: see [`Adapter::cannot`].
     fn sync(&self, job: &Job) -> Command {
         let mut command = self.command(job);
         command.args(job.peers.iter().map(|peer| format!("--connect={peer}"))).args(&job.more);
@@ -77,7 +78,7 @@ impl Adapter for Parity {
         (network.name != "regtest").then(|| format!("the lab runs it on regtest alone, not on {}", network.name))
     }
 
-    /// Starts it again, without peers, and ends it as its users do: it has written everything by then.
+    /// Starts the node again without peers, and kills it after the query: by then it has written everything.
     fn answer(&self, job: &Job) -> Result<Answer, LabError> {
         let mut command = self.command(job);
         command.args(["--host=127.0.0.1", "--jsonrpc-interface=127.0.0.1", "--jsonrpc-hosts=127.0.0.1"]);
@@ -102,7 +103,7 @@ impl Adapter for Parity {
     }
 }
 
-/// Killed when nobody needs it any more.
+/// Killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -112,7 +113,7 @@ impl Drop for Running {
     }
 }
 
-/// Of `getblock` of the best block.
+/// Parses `getblock` of the best block.
 fn answer_of(block: &Value) -> Result<Answer, LabError> {
     let height = block["height"].as_u64().and_then(|height| u32::try_from(height).ok());
     let known = height.zip(block["hash"].as_str());

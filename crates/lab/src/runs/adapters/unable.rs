@@ -1,5 +1,7 @@
-//! A node that takes part in nothing, by what it is: never started. Input: its kind, perhaps a path. Output: an adapter whose reasons are those of the table
-//! of systems. Its own file says how it would be run and why it cannot. Must never: start the program.
+//! A node that by design takes part in nothing and is never started.
+//!
+//! Input: its kind, optionally a path. Output: an adapter whose reasons are those of the table of systems. The file of
+//! each such node says how it would be run and why it cannot be. Must never: start the program.
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
