@@ -1,5 +1,6 @@
-//! Nodes that run from a path alone, each with a program in its place that records how it was started, and a server that answers as the node's RPC does:
-//! the start, the tip, the stop and the answer afterwards, through the whole runner.
+//! Nodes that run only from a path, through the whole runner: the start, the tip, the stop and the query afterwards.
+//!
+//! Each is replaced by a program that records how it was started, and a server that answers as the node's RPC does.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +43,7 @@ impl Bench {
         self.scratch.path().join(name)
     }
 
-    /// Records its arguments, ends at once when it is to import, and otherwise stays until it is stopped.
+    /// Records its arguments. Exits at once if it is to import, otherwise runs until it is stopped.
     fn program(&self, name: &str) -> PathBuf {
         let path = self.file(name);
         let folder = self.scratch.path().display();
@@ -62,7 +63,7 @@ impl Bench {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Once the program has been told a port, answers there until the run has ended.
+    /// Waits until the program has been given a port, then answers on it until the run has ended.
     fn serve(&self, option: &str, answer: &(dyn Fn(&str, &Value) -> Value + Sync)) {
         let mut listener = None;
         while !self.has_ended.load(Ordering::Relaxed) {
@@ -82,7 +83,7 @@ impl Bench {
                 let body: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
                 let said = answer(&text, &body).to_string();
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", said.len());
-                // Its client may have given up.
+                // The client may have given up.
                 let _ = stream.write_all((head + &said).as_bytes());
             }
         }
@@ -131,7 +132,7 @@ impl Bench {
     ) -> Results {
         std::thread::scope(|scope| {
             scope.spawn(|| self.serve(option, answer));
-            // A run that panics must not leave the server waiting for its end.
+            // If the run panics, the server must still learn that it has ended.
             let results = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
             self.has_ended.store(true, Ordering::Relaxed);
             results.unwrap()
@@ -139,7 +140,7 @@ impl Bench {
     }
 }
 
-/// Stratis and Blockcore: asked while they run, told to stop at the tip.
+/// Stratis and Blockcore: queried while they run, and told to stop at the tip.
 fn dotnet(kind: &str, own: &[&str]) {
     let bench = Bench::new(kind);
     let program = bench.program("Node.BitcoinD");

@@ -1,4 +1,6 @@
-//! `lydian-lab electrum` with a real node below: what is not here, what dies, and the servers that registries provide.
+//! `lydian-lab electrum` with a real node below it.
+//!
+//! The servers are not installed, die, or are those that registries provide.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use lydian_lab::electrum::adapters::server;
@@ -69,7 +71,7 @@ fn contender(name: &str, path: Option<&str>) -> Contender {
     Contender { name: name.into(), server: server(name, path.map(Path::new)).unwrap(), more: Vec::new() }
 }
 
-/// Servers that are not here, that are none, or that die are recorded with their reasons, and the others go on.
+/// Servers that are not installed, do not exist, or die are recorded with their reasons, and the others continue.
 #[test]
 fn whoever_fails_is_recorded_and_the_others_go_on() {
     let contenders = [
@@ -84,7 +86,7 @@ fn whoever_fails_is_recorded_and_the_others_go_on() {
     assert!(failure(1).contains("no package registry has it"), "{}", failure(1));
     assert!(failure(2).contains("there is no such file"), "{}", failure(2));
     assert_eq!(failure(3), "Lydian has no Electrum server yet");
-    assert!(!results.is_agreed, "nobody answered");
+    assert!(!results.is_agreed, "no server answered");
     assert_eq!(results.scripts.len(), 13);
     let left: Vec<&str> = results.left_out.iter().map(|left| left.name.as_str()).collect();
     assert_eq!(left, ["Esplora's electrs"]);

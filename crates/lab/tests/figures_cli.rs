@@ -1,5 +1,6 @@
-//! `lydian-lab compare`, `project` and `thin` as processes, on the example of the format's document: exit codes, and what they say of files
-//! that are damaged, older, or of something else.
+//! `lydian-lab compare`, `project` and `thin` as processes, on the example of the format's document.
+//!
+//! The tests cover exit codes, and the messages for files that are damaged, older, or of another kind.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +31,7 @@ impl Bench {
         path.display().to_string()
     }
 
-    /// The document's example with a change.
+    /// The document's example with a change applied.
     fn results(&self, name: &str, change: impl Fn(&mut Value)) -> String {
         let (_, rest) = DOCUMENT.split_once("```json\n").unwrap();
         let mut value: Value = serde_json::from_str(rest.split_once("```").unwrap().0).unwrap();
@@ -51,7 +52,7 @@ impl Bench {
     }
 }
 
-/// Three runs of every node, the CPU time of all of them times `factor`.
+/// Three runs of every node, with the CPU time of all of them multiplied by `factor`.
 fn quiet(value: &mut Value, factor: f64) {
     let runs = value["runs"].as_array().unwrap().clone();
     let counted: Vec<Value> = runs.into_iter().filter(|run| run["outcome"] == "counted").collect();
@@ -79,7 +80,7 @@ fn compare_ends_with_0_1_or_2() {
     let (code, text) = bench.lab(&["compare", &old, &slow]);
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("| bitcoind | CPU s | 24.24 [24.00-24.48], ") && text.contains("**slower**"), "{text}");
-    // All runs of the example were disturbed: their wall time says nothing.
+    // All runs of the example were disturbed, so their wall time proves nothing.
     assert!(text.contains("every run on one side was disturbed"), "{text}");
     assert_eq!(bench.lab(&["compare", &slow, &old, "--json"]).0, 0);
     assert_eq!(bench.lab(&["compare", &old, &slow, "--threshold", "60%"]).0, 0);

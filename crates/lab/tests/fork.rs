@@ -1,5 +1,7 @@
-//! A fork of Bitcoin Core by one entry in `lab.toml`: Core's own program under another name validates a small chain, through the command line; and
-//! where the file is looked for.
+//! A fork of Bitcoin Core added by one entry in `lab.toml`.
+//!
+//! Core's own program under another name validates a small chain through the command line. Another test covers where
+//! `lab.toml` is looked for.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +17,7 @@ use lydian_oracle::{Daemon, Scratch, or_skip};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The lab in a folder, with caches and settings of its own.
+/// The lab in a folder, with its own caches and settings.
 fn lab(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lydian-lab"));
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
@@ -69,7 +71,7 @@ fn the_file_is_looked_for_in_three_places_and_its_errors_are_told() {
         assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
         text(&output.stderr)
     };
-    // Each place goes before the one that was tried above it.
+    // Each of these places takes precedence over the previous one.
     std::fs::write(folder.join("config/lydian/lab.toml"), "\nuser = 1\n").unwrap();
     let said = refusal(&["peers", "list"]);
     assert!(said.contains("config/lydian/lab.toml:2: unknown field `user`"), "{said}");

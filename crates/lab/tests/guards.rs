@@ -1,5 +1,8 @@
-//! Nodes that go wrong in every way that a run must survive: killed, not there, on another network, growing, filling the disk, lying. Each is recorded
-//! with its reason and the end of its log, and the others go on. Then what a run tells beside its figures: progress, stages, bytes, what it goes on with.
+//! Nodes that go wrong in every way that a run must survive.
+//!
+//! They are killed, missing, on another network, growing, filling the disk, or lying. Each is recorded with its reason
+//! and the end of its log, and the others continue. Other tests cover what a run reports besides its figures: progress,
+//! stages, bytes, and what it resumes from.
 
 #![allow(
     clippy::unwrap_used,
@@ -94,7 +97,7 @@ impl Bench {
             more,
         };
         let results = comparison.run(&mut |_, _| Ok(()));
-        assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "nothing of a run stays");
+        assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "the folder of a run is removed");
         results
     }
 }
@@ -129,7 +132,7 @@ fn a_killed_and_a_missing_program_are_failed_runs() {
     assert!(to_markdown(&results).contains("NOT COUNTED: killed run 1: it was killed by signal 9\n    at height 2"));
 }
 
-/// It writes until nothing but what was free at the start, less 16 MiB, is left; 4 GB at most.
+/// The node is killed once it has taken 16 MiB of the free space; it would write 4 GB at most.
 #[test]
 fn a_node_that_fills_the_disk_is_ended() {
     let mut bench = Bench::new("disk");
@@ -141,7 +144,7 @@ fn a_node_that_fills_the_disk_is_ended() {
     assert_eq!(outcomes(&results), [("fills", Outcome::DiskFull)], "{}", to_markdown(&results));
     assert!(reason(&results.runs[0]).contains("bytes of the disk free"), "{}", reason(&results.runs[0]));
     assert_eq!(results.runs[0].log_end.as_deref(), Some("writing"));
-    // With room to spare nobody is ended.
+    // With enough space no node is killed.
     bench.settings.disk_free_min_bytes = 1;
     assert_eq!(outcomes(&bench.run(vec![("good", bench.good("sleep 0.4"))])), [("good", Outcome::Counted)]);
 }
@@ -166,10 +169,11 @@ fn without_block_files_a_run_fails_and_says_so() {
     std::fs::remove_dir_all(bench.scratch.path().join("chain")).unwrap();
     let results = bench.run(vec![("good", bench.good(":"))]);
     assert_eq!(outcomes(&results), [("good", Outcome::Failed)]);
-    assert!(reason(&results.runs[0]).starts_with("its data directory cannot be made: cannot copy"));
+    assert!(reason(&results.runs[0]).starts_with("cannot make its data directory: cannot copy"));
 }
 
-/// The runner believes it, so that only the broken blocks of the validity chain can tell; what they tell stands beside its time.
+/// The runner believes the node, so only the broken blocks of the validity chain can reveal it; the finding is shown
+/// beside its time.
 #[test]
 fn whoever_skips_scripts_counts_and_is_found_by_the_broken_blocks() {
     let bench = Bench::new("gullible");
@@ -186,7 +190,7 @@ fn whoever_skips_scripts_counts_and_is_found_by_the_broken_blocks() {
     let validity = |index: usize| results.nodes[index].validity.as_ref().unwrap();
     assert_eq!(validity(0).reason, None);
     assert_eq!(validity(0).not_validated().len(), suite.groups.len(), "it takes a broken block of every rule");
-    // The other one takes no blocks by RPC, and that is said, too.
+    // The other node accepts no blocks by RPC, and this is recorded too.
     assert!(validity(1).cases.is_empty() && validity(1).reason.is_some(), "{:?}", validity(1));
 }
 
@@ -209,7 +213,7 @@ fn stages_notes_and_who_is_left_out_are_in_the_table() {
     assert_eq!(columns, [17; 5], "{text}");
 }
 
-/// Every answer has 1,000 bytes more received, and 50,000 more sent.
+/// Each answer counts 1,000 more bytes received and 50,000 more bytes sent.
 #[test]
 fn network_bytes_are_what_the_server_counted_between() {
     let mut bench = Bench::new("bytes");
@@ -226,13 +230,13 @@ fn network_bytes_are_what_the_server_counted_between() {
     assert_eq!(results.runs[0].network, Some(NetworkBytes { received: 50_000, sent: 1_000 }));
     let figures = results.summary[0].figures.as_ref().unwrap();
     assert!((figures.received_bytes.unwrap().median - 50_000.0).abs() < 1e-9);
-    // A server that does not tell.
+    // A server that does not report them.
     let deaf = Source { name: "here".into(), peers: vec!["127.0.0.1:7".parse().unwrap()], counter: None };
     let results = bench.run_with(vec![("a", bench.good(":"))], More::default(), Some(deaf)).unwrap();
     assert_eq!(results.runs[0].network, None);
 }
 
-/// What was told, in words.
+/// Records the progress reports in words.
 #[derive(Default)]
 struct Listener {
     told: Mutex<Vec<String>>,
@@ -259,7 +263,7 @@ impl Progress for Listener {
     }
 }
 
-/// A line for a height; the node waits until somebody has seen it, or for ten seconds.
+/// Logs a line for a height, then gives the listener one second to see it.
 fn logs(height: u32) -> String {
     format!("date -u '+%Y-%m-%dT%H:%M:%S.%6NZ UpdateTip: new best=aa height={height} x' >> \"$2\"; sleep 1; ")
 }
@@ -293,7 +297,7 @@ fn a_comparison_goes_on_with_what_counts() {
     let mut bench = Bench::new("resume");
     bench.settings.runs = 2;
     let nodes = |script: &str| -> Vec<(&str, Box<dyn Adapter>)> {
-        // The script is an argument, and must be the same the second time: what it does hangs on a file.
+        // The script is an argument and must be the same the second time, so its behaviour depends on a file.
         vec![("a", bench.good("sleep 0.2")), ("b", bench.good(script))]
     };
     let mark = bench.scratch.path().join("mended");
@@ -312,10 +316,10 @@ fn a_comparison_goes_on_with_what_counts() {
     assert_eq!(listener.told.lock().unwrap()[0], "b 1 of 2 (1/2)");
     let summary: Vec<usize> = after.summary.iter().map(|summary| summary.runs_counted).collect();
     assert_eq!(summary, [2, 2]);
-    // Everything there: nothing is run.
+    // All runs exist: none is made.
     let whole = bench.run_with(nodes(&script), More { earlier: Some(&after), ..More::default() }, None).unwrap();
     assert_eq!(whole.runs, after.runs);
-    // Other conditions.
+    // Under other conditions.
     let mut other = Bench::new("resume-other");
     other.settings = Settings { runs: 2, cache_mib: 5, ..bench.settings.clone() };
     let error = other.run_with(nodes(&script), more, None).unwrap_err();

@@ -1,5 +1,6 @@
-//! What Bitcoin Core says of the lab's chains: the same tip, the same coins, the same reject reason for every planted
-//! violation. Without a judge the tests say so and count as not run (`LYDIAN_REQUIRE_JUDGE=1` makes that a failure).
+//! Compares the lab's chains with Bitcoin Core: tip, coins, and the reject reason of every planted violation.
+//!
+//! Without the judge the tests say so and count as not run (`LYDIAN_REQUIRE_JUDGE=1` makes that a failure).
 
 #![allow(
     clippy::unwrap_used,
@@ -13,7 +14,7 @@ use lydian_lab::presets::{invalid, mainnet_mix, reorg, worst};
 use lydian_oracle::{Daemon, Scratch, Submission, or_skip};
 use std::path::Path;
 
-/// Submits every block of a folder in order; returns what differs from the expectations.
+/// Submits every block of a folder in order; returns the differences from the expectations.
 fn differences(daemon: &mut Daemon, folder: &Path) -> Vec<String> {
     let mut now = 0;
     let mut differences = Vec::new();

@@ -1,5 +1,7 @@
-//! The plain validator on the lab's chains: the tip, the coins and the counts that the statistics name; every planted
-//! violation refused under the rule and with the reason that stand beside it; every rule covered.
+//! The plain validator on the lab's chains.
+//!
+//! It finds the tip, the coins and the counts of the statistics, and refuses every planted violation under the rule and
+//! with the reason recorded for it; every rule is covered.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +19,7 @@ use lydian_primitives::RawBlock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What the validator makes of every block of a folder that is not as expected.
+/// Validates every block of a folder; returns the differences from the expectations.
 fn differences(folder: &Path, params: Params) -> Vec<String> {
     let mut validator = PlainValidator::new(params);
     let mut differences = Vec::new();

@@ -1,5 +1,7 @@
-//! The runner, with small nodes made of shell scripts that hang, die, lie, grow or leave children behind, and with Bitcoin Core itself on a
-//! small chain. Each misbehaviour must be caught, and must not touch the figures of the others.
+//! The runner, with small nodes made of shell scripts that misbehave, and with Bitcoin Core on a small chain.
+//!
+//! The scripts hang, die, lie, grow or leave children behind. Each misbehaviour must be caught, and must not affect the
+//! figures of the others.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Ends well and gives the right answer, after its script.
+/// Runs its script, then exits cleanly and gives the right answer.
 #[derive(Debug)]
 struct Fake {
     script: String,
@@ -111,7 +113,7 @@ impl Bench {
             more: More::default(),
         };
         let results = comparison.run(&mut |_, _| Ok(())).unwrap();
-        assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "nothing of a run stays");
+        assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "the folder of a run is removed");
         results
     }
 }
@@ -120,7 +122,7 @@ fn outcomes(results: &Results) -> Vec<(&str, Outcome)> {
     results.runs.iter().map(|run| (run.node.as_str(), run.outcome)).collect()
 }
 
-/// How many processes carry this mark in their arguments.
+/// The number of processes with this mark in their arguments.
 fn processes_with(mark: &str) -> usize {
     let ours = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -171,7 +173,7 @@ fn a_wrong_answer_is_loud() {
     assert!(results.runs[2].reason.as_ref().unwrap().contains("ends with height 2"));
 }
 
-/// Of files that nobody foretold, two nodes must agree.
+/// If no answer was computed beforehand, two nodes must agree.
 #[test]
 fn without_a_foretold_answer_two_nodes_decide() {
     let mut bench = Bench::new("agree");
@@ -194,13 +196,13 @@ fn a_node_that_hangs_is_ended_with_its_children() {
     let mut bench = Bench::new("hang");
     bench.settings.timeout_seconds = 1;
     let mark = format!("1000.{}", std::process::id());
-    // A child that survives a plain kill of its parent, and one that outlives a parent that ends well.
+    // A child that survives a plain kill of its parent, and one that outlives a parent that exits cleanly.
     let hangs = bench.good(&format!("sleep {mark} & sleep {mark}; wait"));
     let leaves = bench.good(&format!("sleep {mark} & exit 0"));
     let results = bench.run(vec![("hangs", hangs), ("leaves", leaves)], &[Cache::Warm]);
     assert_eq!(outcomes(&results), [("hangs", Outcome::TimedOut), ("leaves", Outcome::Counted)]);
     assert!((1.0..60.0).contains(&results.runs[0].wall_seconds), "{}", results.runs[0].wall_seconds);
-    // A killed process is gone when its parent, by then init, has looked.
+    // A killed process disappears once its new parent has reaped it.
     let gone = (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
         processes_with(&mark) == 0
@@ -208,7 +210,7 @@ fn a_node_that_hangs_is_ended_with_its_children() {
     assert!(gone, "a child is still there");
 }
 
-/// A string in the shell's memory: 40 MB, doubled a few times.
+/// A string of 40 MB in the shell's memory.
 const GROWS: &str = "x=$(head -c 40000000 /dev/zero | tr '\\0' x); sleep 0.6; ";
 
 #[test]
@@ -225,7 +227,7 @@ fn growing_memory_is_seen_and_stopped() {
     assert!(results.runs[0].wall_seconds < 40.0);
 }
 
-/// bcoin's workers are told to end and not waited for: a third of its time was in nobody's sums.
+/// bcoin tells its workers to exit but does not wait for them: a third of its CPU time was missing from all totals.
 #[test]
 fn work_of_children_left_behind_is_counted() {
     let bench = Bench::new("orphans");
@@ -236,7 +238,7 @@ fn work_of_children_left_behind_is_counted() {
     assert!(run.user_seconds > 0.1, "{run:?}");
 }
 
-/// Children count: what a shell's `dd` and `gzip` use is what the node used.
+/// Children count: what the shell's `head` and `gzip` use counts as used by the node.
 #[test]
 fn work_of_children_and_bytes_are_counted() {
     let bench = Bench::new("counts");
@@ -294,7 +296,7 @@ fn an_interruption_keeps_what_has_ended() {
 
 #[test]
 fn core_rebuilds_a_small_chain_and_counts() {
-    // The judge of the tests is the same program; where it is not built this test says so.
+    // The judge of the tests is the same program; if it is not built, this test says so.
     if or_skip("reindex comparison", Daemon::start(&[])).is_none() {
         return;
     }

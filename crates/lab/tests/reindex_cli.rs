@@ -1,4 +1,6 @@
-//! `lydian-lab reindex` as a process, with a shell script in place of a node: exit codes, the file of results, the lock, a Ctrl-C.
+//! `lydian-lab reindex` as a process, with a shell script in place of a node.
+//!
+//! The tests cover exit codes, the results file, the lock, and a Ctrl-C.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +35,7 @@ impl Bench {
         serde_json::from_slice(&std::fs::read(self.0.path().join("results.json")).unwrap()).unwrap()
     }
 
-    /// A program that does `work` when it is started as a node, and claims to end at `height`.
+    /// A program that does `work` when it is started as a node, and reports `height` as its tip.
     fn node(&self, name: &str, work: &str, height: u32) -> String {
         let answer = ChainFiles::open(&self.chain(), None).unwrap().answer.unwrap();
         let path = self.0.path().join(name);
@@ -146,7 +148,7 @@ fn what_cannot_be_is_one_sentence() {
     assert!(text(&reorg.stderr).contains("chains with branches"), "{}", text(&reorg.stderr));
 }
 
-/// The others go on; a node that cannot take part is in the table too.
+/// The others continue; a node that cannot take part is in the table too.
 #[test]
 fn what_is_not_here_is_recorded() {
     let bench = Bench::new("absent");
@@ -171,7 +173,7 @@ fn what_is_not_here_is_recorded() {
     assert!(results.nodes[2].cannot.as_ref().unwrap().contains("regtest database"));
 }
 
-/// A started lab; killed if the test fails before its end.
+/// A running lab; killed if the test fails before it ends.
 struct Started(Option<Child>);
 
 impl Started {
@@ -226,7 +228,7 @@ fn a_second_lab_is_refused_and_an_interrupted_one_keeps_its_runs() {
     let said = text(&output.stdout);
     assert!(said.contains("--resume") && said.contains("results.json goes on with them"), "{said}");
     let kept = runs[0].clone();
-    // The slow one has become quick; what is missing is run, in turn, and nothing else.
+    // The slow node is now quick; only the missing runs are made, in turn.
     bench.node("slow", ":", 5);
     let other = bench.compare(&[&nodes[..], &["--resume", "--runs", "2"]].concat());
     assert_eq!(other.status.code(), Some(2));
@@ -240,12 +242,13 @@ fn a_second_lab_is_refused_and_an_interrupted_one_keeps_its_runs() {
     let round = |number| [("lydian", number), ("lydian:slow", number)];
     assert_eq!(numbers, [round(1), round(2), round(3)].concat());
     assert_eq!(runs[0], kept);
-    // The lock went with the process.
+    // The lock was released with the process.
     let after = bench.compare(&["--nodes", "lydian", "--node-path", &quick, "--runs", "1"]);
     assert_eq!(after.status.code(), Some(0), "{}", text(&after.stderr));
 }
 
-/// Also of a signal that tells of a closed terminal; and a node that is being asked when it comes does not become one that failed.
+/// Also for the signal of a closed terminal. A node that is being queried when the signal comes is not recorded as
+/// failed.
 #[test]
 fn whatever_signal_ends_it_no_node_stays_and_no_run_fails() {
     let bench = Bench::new("signals");
@@ -256,7 +259,7 @@ fn whatever_signal_ends_it_no_node_stays_and_no_run_fails() {
     let arguments = ["--chain", chain.to_str().unwrap(), "--nodes", "lydian", "--node-path", &path];
     for signal in ["-HUP", "-QUIT", "-TERM"] {
         let lab = bench.lab(&arguments);
-        // Whoever runs the tests may ignore the signal.
+        // The process that runs the tests may ignore the signal.
         let mut command = Command::new("env");
         command.arg("--default-signal=HUP,QUIT").arg(lab.get_program()).args(lab.get_args());
         command.envs(lab.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -277,7 +280,7 @@ fn a_run_that_is_asked_about_when_the_signal_comes_does_not_fail() {
     let bench = Bench::new("asked");
     let mark = bench.0.path().join("asked");
     let path = bench.node("node", ":", 5);
-    // Whoever asks it gets nothing, after a while.
+    // The query takes two seconds and then fails.
     let script = std::fs::read_to_string(&path).unwrap();
     let mute = format!("*utxohash*) touch {}; sleep 2; exit 1;;\n*utxohash*)", mark.display());
     std::fs::write(&path, script.replacen("*utxohash*)", &mute, 1)).unwrap();

@@ -1,4 +1,4 @@
-//! The report of recorded results: what it says, what it must not hold, and what it does with files that are none.
+//! The report of recorded results: what it contains and what it must not, and its treatment of other files.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The same figures and the same reasons stand in the page, in the Markdown, and the charts in files of their own.
+/// The page and the Markdown have the same figures and the same reasons; the charts are also files of their own.
 #[test]
 fn the_report_says_what_was_measured_and_what_was_not() {
     let scratch = Scratch::new("report-all");
@@ -77,7 +77,8 @@ fn the_report_says_what_was_measured_and_what_was_not() {
     assert!(written.len() == 24, "{written:?}");
 }
 
-/// Nothing is fetched and nothing runs: no address but in links to follow and in the names of XML, and foreign text is text.
+/// Nothing is fetched and nothing is executed: addresses occur only in links to follow and as XML namespaces, and text
+/// from elsewhere is escaped.
 #[test]
 fn the_page_holds_no_address_to_fetch_and_no_foreign_markup() {
     let scratch = Scratch::new("report-safe");
@@ -106,7 +107,7 @@ fn the_same_results_give_the_same_bytes() {
     }
 }
 
-/// A run that does not count has no bar; where none counts, that is the headline.
+/// A run that does not count has no bar; if none counts, that is the headline.
 #[test]
 fn runs_that_do_not_count_are_not_drawn() {
     let mut results = report_samples::reindex();
@@ -144,7 +145,7 @@ fn a_file_that_is_no_result_is_named_with_what_to_do() {
     let whole = report_samples::reindex().to_json();
     for (name, text, say) in [
         ("cut.json", &whole[..whole.len() / 2], "copy it again, or measure again"),
-        ("foreign.json", "{\"a\": 1}", "it names no format"),
+        ("foreign.json", "{\"a\": 1}", "it has no format number"),
         ("newer.json", &whole.replacen("\"format\": 1", "\"format\": 2", 1), "newer lydian-lab"),
         ("electrum.json", "{\"format\": 1, \"experiment\": \"electrum\"}", "missing field"),
     ] {
@@ -159,7 +160,8 @@ fn a_file_that_is_no_result_is_named_with_what_to_do() {
     assert_eq!(Input::read(&path).unwrap(), Input::Electrum(Box::new(report_samples::electrum())));
 }
 
-/// The fastest server answered wrongly, the next answered a few scripts only: neither is the fastest of those that work.
+/// The fastest server gave a wrong answer, and the next one answered only a few scripts: neither is ranked as the
+/// fastest.
 #[test]
 fn the_headline_ranks_no_server_whose_answers_are_wrong_or_missing() {
     let headline = |electrum| {

@@ -1,8 +1,9 @@
-//! The report in a real browser: Chromium without a window draws it as wide as a phone and as a screen, light and dark.
+//! The report in a real browser: headless Chromium renders it at the width of a phone and of a screen, light and dark.
 //!
-//! A script put into a copy of the page asks the browser what it laid out: nothing is wider than the screen, every chart has a size, every text of a
-//! chart lies inside it, is high enough to be read and covers no other. The pictures are compared with those of an empty page. Without a browser that is
-//! said and nothing runs; with `LYDIAN_REQUIRE_BROWSER=1` it fails. `LYDIAN_REPORT_SHOTS=DIR` keeps page and pictures.
+//! A script in a copy of the page reports the layout: nothing is wider than the screen, every chart has a size, and
+//! every text of a chart is inside it, is large enough to be read and overlaps no other. The screenshots are compared
+//! with those of an empty page. Without a browser the test says so and does not run; with `LYDIAN_REQUIRE_BROWSER=1` it
+//! fails. `LYDIAN_REPORT_SHOTS=DIR` keeps the page and the screenshots.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-/// CSS pixels a text must have at least to be legible.
+/// The minimum height of legible text, in CSS pixels.
 const TEXT_HEIGHT_MIN: f64 = 9.0;
 
-/// Tells the page around it one line of JSON.
+/// Sends one line of JSON to the enclosing page.
 const PROBE: &str = r#"<script>
 addEventListener('load', () => {
   const answer = {width: innerWidth, scroll: document.documentElement.scrollWidth, wide: [], charts: 0, empty: [], outside: [], overlaps: [], least: 99, tables: 0};
@@ -55,7 +56,8 @@ addEventListener('load', () => {
 });
 </script>"#;
 
-/// A page around the report: the browser makes no window as narrow as a phone, but any frame. The answer becomes its title.
+/// A page around the report: the browser cannot make a window as narrow as a phone, but a frame can have any width. The
+/// answer becomes the title of this page.
 fn framed(width: u32, page: &Path) -> String {
     let name = page.file_name().unwrap().to_str().unwrap();
     format!(
@@ -77,7 +79,7 @@ fn browser() -> Option<PathBuf> {
     found
 }
 
-/// A browser with a profile of its own.
+/// A browser with its own profile.
 struct Browser<'a> {
     program: PathBuf,
     scratch: &'a Scratch,
@@ -100,14 +102,14 @@ impl Browser<'_> {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// What to do with a page, and what the browser says of it.
+    /// Opens a page in a frame with these browser options; returns what the browser prints.
     fn show(&self, width: u32, what: &[&str], page: &Path) -> String {
         let frame = page.with_extension("frame.html");
         std::fs::write(&frame, framed(width, page)).unwrap();
         self.run((width, 3_000), what, &frame)
     }
 
-    /// `system`: the scheme of the reader's system.
+    /// `system`: the colour scheme of the reader's system.
     fn probe(&self, width: u32, system: &str, page: &Path) -> serde_json::Value {
         let dark: &[&str] = if system == "dark" { &["--force-dark-mode"] } else { &[] };
         let dump = self.show(width, &[&["--dump-dom"], dark].concat(), page);
@@ -116,7 +118,7 @@ impl Browser<'_> {
         serde_json::from_str(&answer.replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")).unwrap()
     }
 
-    /// Bytes of the picture, which stays where pictures are kept.
+    /// The bytes of the screenshot, which is stored in the folder of screenshots.
     fn picture(&self, width: u32, name: &str, page: &Path) -> Vec<u8> {
         let path = self.shots.join(format!("{name}.png"));
         self.show(width, &[&format!("--screenshot={}", path.display())], page);
@@ -124,14 +126,14 @@ impl Browser<'_> {
     }
 }
 
-/// Width and height of a PNG.
+/// Width and height of a PNG image.
 fn size_of(png: &[u8]) -> (u32, u32) {
     assert_eq!(png.get(..8), Some(&b"\x89PNG\r\n\x1a\n"[..]));
     let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
     (number(16), number(20))
 }
 
-/// The page with a scheme chosen by its switch; `auto` is that of the reader's system.
+/// The page with a colour scheme selected by its switch; `auto` is that of the reader's system.
 fn with_scheme(page: &str, scheme: &str) -> String {
     let chosen = page.replacen("id=\"scheme-auto\" checked", "id=\"scheme-auto\"", 1);
     let from = format!("id=\"scheme-{scheme}\"");
@@ -159,7 +161,7 @@ fn a_browser_shows_the_report_whole_on_phones_and_screens_in_light_and_dark() {
     let page = std::fs::read_to_string(&written[0]).unwrap();
     let charts = written.iter().filter(|path| path.extension().is_some_and(|end| end == "svg")).count();
     let browser = Browser { program, scratch: &scratch, shots };
-    // The page's own policy would not let the probe run.
+    // The page's own policy would block the probe.
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
     assert!(page.contains(policy));
     let probed = page.replacen(policy, "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'", 1);
@@ -170,7 +172,7 @@ fn a_browser_shows_the_report_whole_on_phones_and_screens_in_light_and_dark() {
         path
     };
     let blank = file("blank", "<!doctype html><meta name=viewport content='width=device-width'><title>blank</title>");
-    // The scheme that the switch says, and that of the reader's system.
+    // Width, scheme selected by the switch, scheme of the reader's system.
     for (width, switch, system) in [
         (390, "light", "light"),
         (390, "auto", "dark"),

@@ -1,5 +1,6 @@
-//! The chain of the preset `reuse`: the scripts, their transactions and coins as promised; and the answers computed from the blocks against a naive count
-//! and against Bitcoin Core.
+//! The chain of the preset `reuse`: its scripts have the promised transactions and coins.
+//!
+//! The answers computed from the blocks are checked against a naive count and against Bitcoin Core.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +37,7 @@ struct Small {
     blocks: Vec<Block>,
 }
 
-/// Made once for all tests that run at the same time; the last of them takes the folder away.
+/// Generated once for all tests that run at the same time; the last of them removes the folder.
 fn small() -> Arc<Small> {
     static SHARED: Mutex<Weak<Small>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap();
@@ -63,7 +64,8 @@ impl Small {
     }
 }
 
-/// What a script has, counted without a thought for speed: (height, txid) of what touches it, and (height, txid, vout, value) of what is left.
+/// The use of a script, counted without regard for speed: (height, txid) of the transactions that touch it, and
+/// (height, txid, vout, value) of its unspent coins.
 type Naive = (Vec<(usize, String)>, Vec<(usize, String, u32, i64)>);
 
 fn naive(blocks: &[Block]) -> BTreeMap<Vec<u8>, Naive> {
@@ -135,7 +137,8 @@ fn scripts_and_answers_are_those_of_a_naive_count() {
     assert_eq!(fat, [(200, 1), (470, 484)]);
 }
 
-/// Coins spent in the block that makes them, several scripts in one transaction, blocks of very different size, transactions over the whole chain.
+/// Coins spent in the block that creates them, several scripts in one transaction, blocks of very different sizes,
+/// transactions over the whole chain.
 #[test]
 fn the_small_chain_is_as_mixed_as_the_large_one() {
     let small = small();
@@ -149,7 +152,7 @@ fn the_small_chain_is_as_mixed_as_the_large_one() {
     assert!(kinds.len() > 5, "{kinds:?}");
     let left: Vec<u32> = targets.scripts.iter().map(|target| target.utxos * 100 / target.transactions).collect();
     assert!(left.contains(&0) && left.iter().any(|&per_cent| per_cent >= 100), "{left:?}");
-    // Below the activation height nothing is signed but coinbases, without witness.
+    // Below the activation height the only transactions are coinbases without witness.
     let has_witness = |block: &Block| block.txs().any(|tx| tx.has_witness());
     assert!(!blocks[..VOTED_ACTIVATION_HEIGHT as usize].iter().any(has_witness));
     let naive = naive(blocks);
@@ -165,7 +168,7 @@ fn the_small_chain_is_as_mixed_as_the_large_one() {
     assert!(spans > 50, "{spans} of 62 scripts live for ten blocks");
 }
 
-/// All of the full chain is planned here, and nothing signed.
+/// The full chain is only planned here; nothing is signed.
 #[test]
 fn the_full_chain_has_the_shape_promised() {
     let mut planner = Planner::new(ReuseSettings::default()).unwrap();
@@ -192,7 +195,7 @@ fn the_full_chain_has_the_shape_promised() {
         thirds[[47, 216].iter().filter(|&&end| transactions >= end).count()] += 1;
         shares[if coins == 0 { 0 } else { 1 + (4 * coins / transactions).min(4) as usize }] += 1;
     }
-    // A third each of the logarithm of 99.9; none, four quarters, all.
+    // A third each of the logarithm of 99.9; no coins, four quarters, all.
     assert!(thirds.iter().all(|count| count.abs_diff(1_000) < 100), "{thirds:?}");
     assert!(shares.iter().all(|&count| count > 100), "{shares:?}");
 }
@@ -214,7 +217,7 @@ fn any_chain_gives_its_most_used_scripts() {
 
 #[test]
 fn a_target_has_the_hash_of_its_script() {
-    // The example of the Electrum protocol's documentation: the script of the genesis block's address.
+    // The example in the Electrum protocol's documentation: the script of the genesis block's address.
     let script = lydian_primitives::hex("76a91462e907b15cbf27d5425399ebf6f0fb50ebb88f1888ac").unwrap();
     assert_eq!(scripthash(&script), "8b01df4e368ea28f8dc0423bcf7a4923e3a12d307c875e47a0cfbf90b5c39161");
     let folder = Scratch::new("reuse-targets");
@@ -235,7 +238,7 @@ fn a_target_has_the_hash_of_its_script() {
     assert!(Targets::of_chain(folder.path()).is_err());
 }
 
-/// Every branch leads to the root in the header; headers are those of the blocks.
+/// Every branch leads to the merkle root in the header, and the headers are those of the blocks.
 #[test]
 fn merkle_branches_lead_to_the_root() {
     let small = small();
@@ -283,7 +286,7 @@ fn the_plain_validator_takes_the_chain() {
     assert_eq!(validator.coin_count() as u64, stats.coins);
 }
 
-/// Core ends with the tip and the UTXO set that the lab foretells, and finds the same coins of scripts.
+/// Core reaches the tip and the UTXO set that the lab computes, and finds the same coins for scripts.
 #[test]
 fn core_takes_the_chain_and_finds_the_same_coins() {
     let small = small();

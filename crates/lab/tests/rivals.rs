@@ -1,4 +1,4 @@
-//! Adapters of nodes made by others: how each is started, held against a program that writes down what it was given; and bcoin itself.
+//! Adapters of nodes made by others: how each is started, checked with a program that records it; and bcoin itself.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_lab::runs::adapter::{Adapter, Job};
@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A program that writes down its arguments, one a line, and the variables it was given.
+/// A program that records its arguments, one per line, and its environment variables.
 const RECORDS: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"$0.args\"\nenv > \"$0.env\"\n[ \"$1\" = -version ] && echo 0.0.0\n[ \"$1\" = --version ] && echo 9.9\nexit 0\n";
 
-/// A program that is being written while another test starts one would be busy for a moment: the child has its file open.
+/// Starting a program fails as busy while it is still open for writing, and a child that another test starts meanwhile
+/// inherits the open file.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 struct Bench {
@@ -56,7 +57,7 @@ impl Bench {
         }
     }
 
-    /// What the program was given.
+    /// Returns the arguments that the program was given.
     fn given(&self, mut command: Command) -> Vec<String> {
         assert!(command.status().unwrap().success());
         self.written("args").lines().map(str::to_owned).collect()
@@ -94,12 +95,12 @@ fn bcoin_checks_every_script_and_meets_its_peer_alone() {
     let offline = bench.given(node.offline(&job).unwrap());
     holds(&offline, &["--only=127.0.0.1:1"]);
     assert!(!offline.iter().any(|one| one.contains("29811")), "{offline:?}");
-    // More would not be taken: it counts the bytes in 32 bits.
+    // A larger value would not be accepted: bcoin counts the bytes in 32 bits.
     holds(
         &bench.given(node.sync(&Job { cache_mib: 16_000, ..job.clone() })),
         &["--coin-cache=4095", "--cache-size=11905"],
     );
-    assert!(node.rpc(&job).is_some(), "whoever asks it decides how long to wait");
+    assert!(node.rpc(&job).is_some(), "the caller decides how long to wait");
     assert_eq!(node.version().unwrap(), "bcoin 9.9");
     assert!(node.cannot(Experiment::Reindex).is_some() && node.cannot(Experiment::Sync).is_none());
     assert!(node.notes().iter().any(|note| note.contains("taproot")), "{:?}", node.notes());
@@ -154,7 +155,7 @@ fn libbitcoin_becomes_the_program_after_its_settings_are_written() {
     assert!(node.refuses(network("main").unwrap()).is_some() && node.refuses(job.network).is_none());
 }
 
-/// Of the block in hexadecimal digits, as people write it.
+/// The hash of a block in hexadecimal, as displayed.
 fn block_hash(digits: &str) -> String {
     let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
     let header: Vec<u8> = (0..160).step_by(2).map(byte).collect();
@@ -163,7 +164,7 @@ fn block_hash(digits: &str) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// No program is needed to say so, and none is started.
+/// They say so without a program, and none is started.
 #[test]
 fn those_that_cannot_say_why() {
     for (kind, word) in [("gocoin", "regtest"), ("floresta", "utreexo")] {
@@ -173,7 +174,7 @@ fn those_that_cannot_say_why() {
     }
 }
 
-/// Mako keeps a connection open for the next question, although it is asked not to.
+/// Mako keeps a connection open for the next query, although it is asked not to.
 #[test]
 fn a_tip_comes_over_a_connection_that_stays_open() {
     let bench = Bench::new("tip");
@@ -186,7 +187,7 @@ fn a_tip_comes_over_a_connection_that_stays_open() {
         let body = r#"{"result":{"blocks":440,"bestblockhash":"aa"},"error":null,"id":0}"#;
         let head = format!("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: {}\r\n\r\n", body.len());
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        // Until the other end goes.
+        // Until the client closes the connection.
         assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
         String::from_utf8_lossy(&asked[..size]).into_owned()
     });
@@ -195,7 +196,7 @@ fn a_tip_comes_over_a_connection_that_stays_open() {
     assert!(server.join().unwrap().contains("getblockchaininfo"));
 }
 
-/// The real one, from Core, by the command that people use.
+/// The real bcoin, syncing from Core, through the command that users run.
 #[test]
 #[ignore = "needs bcoin and Core: `lydian-lab peers install bcoin`, `make judge`, then cargo test -p lydian-lab --test rivals -- --ignored"]
 fn bcoin_reaches_the_tip() {

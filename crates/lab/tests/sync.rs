@@ -1,5 +1,7 @@
-//! The runner in a sync, with small nodes made of shell scripts: those that do not end by themselves, those that never reach the tip or die, and a
-//! server that goes away. Each is recorded with its reason, and the others go on.
+//! The runner in a sync, with small nodes made of shell scripts.
+//!
+//! They do not exit by themselves, never reach the tip, or die, and a server goes away. Each is recorded with its
+//! reason, and the others continue.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,13 +22,14 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Its script is the node; in its data directory it leaves what it would answer, and it ends when a file `stop` is there.
+/// Its script is the node. The script writes the tip it would report into the data directory, and exits once a file
+/// `stop` exists there.
 #[derive(Debug)]
 struct Asked {
     script: String,
 }
 
-/// Says that it is at height 3 and ends when it is told to.
+/// Waits until it is told to stop.
 const UNTIL_STOPPED: &str = "while [ ! -f \"$1/stop\" ]; do sleep 0.05; done";
 
 impl Adapter for Asked {
@@ -81,7 +84,7 @@ impl Bench {
         Bench { scratch, chain }
     }
 
-    /// Reaches this height with the right tip, after its script.
+    /// Runs its script, then reports this height and tip.
     fn reaches(&self, before: &str, height: u32, tip: &str) -> Box<dyn Adapter> {
         let said = format!("echo '{height} {tip}' > \"$1/new\"; mv \"$1/new\" \"$1/tip\"");
         Box::new(Asked { script: format!("{before}; {said}; {UNTIL_STOPPED}") })
@@ -126,7 +129,7 @@ impl Bench {
             more: More::default(),
         };
         let results = comparison.run(&mut |_, _| Ok(())).unwrap();
-        assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "nothing of a run stays");
+        assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "the folder of a run is removed");
         results
     }
 }
@@ -172,7 +175,7 @@ fn what_fails_is_recorded_and_the_others_go_on() {
     assert!(results.nodes[0].arguments.contains(&"127.0.0.1:7".into()), "{:?}", results.nodes[0].arguments);
 }
 
-/// What the server uses is not what others use; when it is gone nobody waits for it.
+/// The server's use does not count as use by others; once the server has ended, no run waits for it.
 #[test]
 fn a_server_counts_as_ours_and_its_end_ends_the_runs() {
     let bench = Bench::new("server");
@@ -184,10 +187,10 @@ fn a_server_counts_as_ours_and_its_end_ends_the_runs() {
     let (ours, others) = (bench.run(slow(), with.clone()), bench.run(slow(), without));
     server.kill().unwrap();
     server.wait().unwrap();
-    // Others may be at work on this machine too, so only the difference is sure.
+    // Other processes may also be busy on this machine, so only the difference is certain.
     assert!(share(&others) > share(&ours) || share(&others) > 0.5, "{} {}", share(&others), share(&ours));
     let began = lydian_lab::runs::system::now();
     let results = bench.run(vec![("waits", Box::new(Asked { script: "sleep 60".into() }))], with);
     assert!(began.elapsed() < Duration::from_millis(1_900), "{:?}", began.elapsed());
-    assert_eq!(results.runs[0].reason.as_deref(), Some("the server that gave the chain ended"));
+    assert_eq!(results.runs[0].reason.as_deref(), Some("the server of the chain ended"));
 }

@@ -1,5 +1,8 @@
-//! Which broken blocks nodes take: Bitcoin Core, the judge, gives each the reason foretold and ends on the valid chain; btcd and Lydian refuse what they are
-//! asked for; and small fakes that skip every check, die, hang or cannot find back are told as what they are.
+//! Which broken blocks nodes accept.
+//!
+//! Bitcoin Core, the judge, gives each block the expected reason and ends on the valid chain; btcd refuses the blocks
+//! that it is tested with; and small fakes that skip every check, die, hang or do not return to the valid branch are
+//! reported as such.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +32,7 @@ use std::time::Duration;
 static SUITE: LazyLock<Suite> = LazyLock::new(|| make(1));
 
 fn asked(name: &str, adapter: Box<dyn Adapter>, patience: Patience, interrupted: bool) -> Validity {
-    // The fakes have one name and run side by side.
+    // The fakes share a name and run in parallel.
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let scratch = Scratch::new(&format!("validity-{name}-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
     let contender = Contender { name: name.into(), adapter, more: Vec::new(), source: None };
@@ -37,7 +40,7 @@ fn asked(name: &str, adapter: Box<dyn Adapter>, patience: Patience, interrupted:
     let interrupted = AtomicBool::new(interrupted);
     let terms = Terms { suite: &SUITE, folder: &folder, threads: 2, patience, interrupted: &interrupted };
     let validity = examine(&contender, &terms);
-    assert!(!folder.exists(), "nothing of a node stays");
+    assert!(!folder.exists(), "the folder of a node is removed");
     assert_eq!(validity.sha256, SUITE.sha256);
     validity
 }
@@ -70,16 +73,16 @@ fn btcd_refuses_all_but_what_its_regtest_never_enforces() {
     assert!(reason.starts_with("not asked for height in the coinbase (BIP-0034): its regtest never"), "{reason}");
 }
 
-/// How a fake serves the blocks.
+/// How a fake treats the blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
-    /// Every block that makes the chain longer becomes the tip: no rule is checked.
+    /// Every block that makes the chain longer becomes the tip; no rule is checked.
     TakesAll,
-    /// The same, and what is on the tip stays: it finds to no other branch.
+    /// The same, but it keeps its branch: it never switches to another one.
     Stubborn,
-    /// The same as the first until so many blocks came; then the process ends.
+    /// The same as the first until this number of blocks; then the process exits.
     Dies(usize),
-    /// Then it takes questions and gives no answers.
+    /// The same as the first until this number of blocks; then it accepts queries but does not answer.
     Hangs(usize),
 }
 
@@ -117,7 +120,7 @@ impl Adapter for Fake {
         job.command("false")
     }
 
-    /// Its port is its mark: the server in the test ends it by that.
+    /// Waits for a file named after its port: the server in the test ends it with that file.
     fn offline(&self, job: &Job) -> Option<Command> {
         let mut command = job.command("sh");
         let file = mark(self.port);
@@ -219,7 +222,7 @@ fn hasty() -> Patience {
     Patience { start: long, answer: Duration::from_millis(500), settle: Duration::from_millis(100), total: long }
 }
 
-/// Right tip, and no script looked at: every rule is told as missing.
+/// The right tip, but no script checked: every rule is reported as missing.
 #[test]
 fn a_node_that_checks_nothing_is_found_out() {
     let validity = asked("fake", Fake::new(Way::TakesAll), Patience::default(), false);

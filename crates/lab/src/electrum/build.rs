@@ -1,9 +1,8 @@
-//! Runs a server from its start on an empty index until it answers for the whole chain, and starts it again on the
-//! existing index.
+//! Runs a server from its start on an empty index until it answers for the whole chain.
 //!
-//! Input: a server, a job, the node below. Output: the cost of the build; a server that is ready. It is ready when the
-//! protocol says so: the height of the tip, and an answer about a script rather than an error. Cost: ten queries a
-//! second. Must never: treat a server as ready that only listens.
+//! Later starts use the existing index. Input: a server, a job, the node below. Output: the cost of the build; a server
+//! that is ready. It is ready when the protocol says so: the height of the tip, and an answer about a script rather
+//! than an error. Cost: ten polls a second. Must never: treat a server as ready that only listens.
 
 use super::adapter::{ElectrumServer, ServerJob};
 use super::client::{Client, Fault, Place};

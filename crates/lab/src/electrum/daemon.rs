@@ -1,9 +1,8 @@
-//! The node below the servers: a Bitcoin Core that has validated the chain and built its own indexes before the first
-//! server starts.
+//! The node below the servers: a Bitcoin Core with the chain validated and its own indexes built.
 //!
 //! Input: an adapter, a chain, the arguments that the servers require. Output: a running node on loopback. It first
-//! validates the block files itself until it exits cleanly, and is then started again. Its indexes are built before any
-//! server is measured, and their size is reported separately. Must never: look for peers, or outlive the value.
+//! validates the block files itself until it exits cleanly, and is then started again. Its indexes are built before the
+//! first server starts, and their size is reported separately. Must never: look for peers, or outlive the value.
 
 use super::adapter::DaemonPlace;
 use super::process::Process;
@@ -68,7 +67,7 @@ impl Daemon {
         };
         let p2p_port = rpc::free_port()?;
         let Some(command) = recipe.adapter.serve(&job, p2p_port) else {
-            return Err(LabError::Usage("this node cannot stand below an Electrum server".to_owned()));
+            return Err(LabError::Usage("this node cannot serve as the node below an Electrum server".to_owned()));
         };
         let output = folder.0.join("output.txt");
         recipe.chain.copy_to(&job.chain_folder().join("blocks"))?;
@@ -150,7 +149,7 @@ impl Daemon {
             let Some(server) = self.rpc() else { continue };
             let Ok(best) = server.call("getbestblockhash", &json!([])) else { continue };
             if best != tip {
-                let reason = format!("the node below the servers ends the chain at {best}, expected was {tip}");
+                let reason = format!("the node below the servers ends the chain at {best}, expected {tip}");
                 return Err(LabError::program("bitcoind", reason));
             }
             if server
@@ -161,7 +160,7 @@ impl Daemon {
             }
         }
         let said = log_end(&recipe.adapter.log(&self.job), output);
-        Err(LabError::program("bitcoind", format!("the node below the servers does not get ready; it says:\n{said}")))
+        Err(LabError::program("bitcoind", format!("the node below the servers is not ready; its log ends:\n{said}")))
     }
 }
 
@@ -186,7 +185,10 @@ fn validate(recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabEr
         End::Interrupted => Ok(false),
         end => {
             let said = log_end(&recipe.adapter.log(job), output);
-            Err(LabError::program("bitcoind", format!("it does not validate the chain ({end:?}); it says:\n{said}")))
+            Err(LabError::program(
+                "bitcoind",
+                format!("it does not validate the chain ({end:?}); its log ends:\n{said}"),
+            ))
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Load of many connections at once, each with one open query at a time: balance, history and UTXO list of random
-//! scripts.
+//! The load of many connections at once, each with one open query at a time.
 //!
-//! Input: a place, queries with their earlier answers, a number of connections, seconds. Output: requests, errors,
-//! percentiles. All connections are established before the clock starts; a query that is open when time is up is waited
-//! for. An answer that differs from the earlier one is an error. The connection number seeds the choice of scripts.
-//! Cost: one thread per connection. Must never: count an answer that was not compared.
+//! Input: a place, queries for balance, history and UTXO list of scripts with their earlier answers, a number of
+//! connections, seconds. Output: requests, errors, percentiles. All connections are established before the clock
+//! starts; a query that is open when time is up is waited for. An answer that differs from the earlier one is an error.
+//! Scripts are chosen at random, with the connection number as the seed. Cost: one thread per connection. Must never:
+//! count an answer that was not compared.
 
 use super::client::{Client, Place, request, result_of};
 use super::compare::Digest;

@@ -1,5 +1,4 @@
-//! `lydian-lab electrum`: runs Electrum servers in turn on the same chain beside the same node, and compares their
-//! answers.
+//! `lydian-lab electrum`: compares Electrum servers that run in turn on the same chain beside the same node.
 //!
 //! The queries are those of Casa's report. Input: a chain with address reuse, servers, settings. Output: the cost of
 //! building each server's index, the time of each query of each script, loads of many connections, and where answers
@@ -123,7 +122,7 @@ impl Comparison<'_> {
             }
             let same = earlier.map(|earlier| self.finished(earlier, contender, &daemon, &folder.0)).transpose()?;
             if let Some(server) = same.flatten() {
-                say(&format!("{}: its earlier figures stay", contender.name));
+                say(&format!("{}: keeping its earlier figures", contender.name));
                 results.servers.push(server.clone());
                 settle(&mut results, &asked, &answers, earlier);
                 continue;
@@ -286,7 +285,7 @@ fn same_comparison(earlier: &ElectrumResults, now: &ElectrumResults) -> Result<(
         () if earlier.daemon.build() != now.daemon.build() => "node below the servers",
         () => return Ok(()),
     };
-    let text = format!("--resume: not the same {what} as before; measure anew, without --resume and into another file");
+    let text = format!("--resume: not the same {what} as before; start over without --resume, into another file");
     Err(LabError::Usage(text))
 }
 

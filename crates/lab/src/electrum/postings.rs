@@ -1,9 +1,8 @@
-//! Counts the pairs of script and transaction in a chain: the least that an index by script must store, and the divisor
-//! for its size.
+//! Counts the pairs of script and transaction in a chain.
 //!
-//! Input: a chain. Output: the count. A transaction that pays a script twice, or both spends from it and pays it, is
-//! one pair. Cost: one pass over the blocks, 50 bytes per coin in memory. Scripts are distinguished by 64 bits of their
-//! hash.
+//! It is the least that an index by script must store, and the divisor for the size of an index. Input: a chain.
+//! Output: the count. A transaction that pays a script twice, or both spends from it and pays it, is one pair. Cost:
+//! one pass over the blocks, 50 bytes per coin in memory. Scripts are distinguished by 64 bits of their hash.
 
 use super::walk::walk;
 use crate::error::LabError;

@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
             Fault::TimedOut { .. } => {
                 self.timeouts += 1;
                 if self.timeouts >= TIMEOUTS_MAX {
-                    return Err(Stop::Failed(format!("{error}, {TIMEOUTS_MAX} times one after another")));
+                    return Err(Stop::Failed(format!("{error}, {TIMEOUTS_MAX} times in a row")));
                 }
             }
             _ => {}
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         if !is_same {
             canonical.as_ref().inspect_err(|fault| asker.distrust(fault)).ok();
             let what = &self.questions.params[index];
-            let reason = canonical.err().map_or("it is another one than before".to_owned(), |fault| fault.to_string());
+            let reason = canonical.err().map_or("it differs from the one before".to_owned(), |fault| fault.to_string());
             self.note(format!("a later answer to {what}: {reason}"));
         }
         is_same

@@ -241,7 +241,7 @@ impl ElectrumResults {
         match value.get("format").and_then(serde_json::Value::as_u64) {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => return Err(format!("format {format}, this lab reads format {FORMAT}")),
-            None => return Err("it does not say its format".to_owned()),
+            None => return Err("it has no format number".to_owned()),
         }
         let results: ElectrumResults = serde_json::from_value(value).map_err(|error| error.to_string())?;
         let scripts = results.scripts.len();
@@ -250,7 +250,7 @@ impl ElectrumResults {
                 let columns = if query.heights.is_empty() { scripts } else { query.heights.len() };
                 if query.cold_ms.len() != columns || query.warm_ms.len() != columns {
                     let name = &server.facts.name;
-                    return Err(format!("{name}, {}: the columns have not {columns} entries", query.name));
+                    return Err(format!("{name}, {}: the columns do not have {columns} entries", query.name));
                 }
             }
         }

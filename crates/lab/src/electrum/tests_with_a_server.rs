@@ -1,5 +1,4 @@
-//! Tests the client, the passes, the loads and the wallet against a server inside the test that misbehaves as servers
-//! may.
+//! Tests the client, passes, loads and wallet against a server inside the test that misbehaves as servers may.
 
 use super::client::{Client, Fault, Place};
 use super::compare::Digest;
@@ -188,7 +187,7 @@ fn passes_with(habit: Habit, query: ScriptQuery, settings: &ElectrumSettings) ->
     let reason = match done {
         Ok(()) => None,
         Err(Stop::Failed(reason)) => Some(reason),
-        Err(Stop::Interrupted) => panic!("nobody interrupted it"),
+        Err(Stop::Interrupted) => panic!("it was not interrupted"),
     };
     (query, answers, reason)
 }
@@ -236,7 +235,7 @@ fn an_answer_that_changes_is_no_answer() {
     let (query, ..) = passes(Habit::Fickle, ScriptQuery::Balance);
     assert_eq!(query.wrong, 0, "the first pass was right");
     assert!(query.cold_ms.iter().all(Option::is_some) && query.warm_ms.iter().all(Option::is_none), "{query:?}");
-    assert!(query.errors[0].contains("another one than before"), "{query:?}");
+    assert!(query.errors[0].contains("differs from the one before"), "{query:?}");
 }
 
 #[test]
@@ -320,7 +319,7 @@ fn a_batch_is_put_in_order_and_statuses_are_compared() {
     assert_eq!(load.errors, 3);
     assert_eq!(error.unwrap(), "s0: a status that is not its history's");
     let unknown = wallet(&place(serve(Habit::Right)), &targets(), &[], 2, &AtomicBool::new(false)).unwrap().0;
-    assert_eq!(unknown.errors, 3, "a status that nobody can compare is none");
+    assert_eq!(unknown.errors, 3, "a status that cannot be compared is an error");
     let (load, error) = ask(Habit::Errors);
     assert!(load.errors == 3 && error.unwrap().contains("history too large"));
 }

@@ -46,7 +46,7 @@ pub fn walk(chain: &ChainFiles, visit: &mut dyn FnMut(&Placed) -> Result<(), Lab
         let foreign = |what: String| LabError::Usage(format!("the block for height {height}: {what}"));
         let block = RawBlock::new(bytes).parse().map_err(|error| foreign(error.to_string()))?;
         if block.header().prev_block != prev {
-            return Err(foreign("it does not stand on the one before it in the files".into()));
+            return Err(foreign("it does not extend the block before it in the files".into()));
         }
         let placed = Placed { height, first_tx, block };
         visit(&placed)?;

@@ -305,7 +305,7 @@ mod tests {
         assert_eq!((machine.others_share, machine.idle_share, is_disturbed), (Some(1.0), Some(0.0), true));
         let (machine, is_disturbed) = shares(times(200), 200, 0.0);
         assert_eq!((machine.others_share, is_disturbed), (Some(0.0), false));
-        assert_eq!(shares(None, 0, 0.0), (Machine::default(), true), "what nobody could tell does not pass as quiet");
+        assert_eq!(shares(None, 0, 0.0), (Machine::default(), true), "an unknown load does not pass as quiet");
     }
 
     /// limit: SAMPLES_MAX at

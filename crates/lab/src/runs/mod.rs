@@ -254,7 +254,7 @@ impl Comparison<'_> {
         let job = Job { rpc_port: rpc::free_port()?, ..self.job(&folder.0.join("data"), contender) };
         let emptied_by = match self.prepare(adapter, &job, &folder.0, step.cache) {
             Ok(emptied_by) => emptied_by,
-            Err(error) => return not_started(format!("its data directory cannot be made: {error}")),
+            Err(error) => return not_started(format!("cannot make its data directory: {error}")),
         };
         let output = folder.0.join("output.txt");
         let mut command = self.command(contender, &job);
@@ -286,7 +286,7 @@ impl Comparison<'_> {
                     Ok(answer) => run.answer = Some(answer),
                     // Not the node's fault: the run is discarded.
                     Err(_) if self.interrupted.load(Ordering::Relaxed) => return Ok(None),
-                    Err(error) => run.reason = Some(format!("it gives no answer afterwards: {error}")),
+                    Err(error) => run.reason = Some(format!("no answer after the run: {error}")),
                 },
             }
         }

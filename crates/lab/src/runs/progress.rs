@@ -209,7 +209,7 @@ mod tests {
     fn time_left_comes_from_earlier_runs_or_from_the_height() {
         let steps = vec![step("a", 1), step("b", 1), step("a", 2), step("b", 2)];
         let mut plan = Plan::new(steps, &[], 100, &[]);
-        assert_eq!(left(&plan, 1.0, None), (None, None), "nobody knows");
+        assert_eq!(left(&plan, 1.0, None), (None, None), "nothing is known yet");
         assert_eq!(left(&plan, 1.0, Some(1)), (None, None), "too early to tell");
         // A quarter took 5 s: 15 s remain, and then three more runs of 20 s.
         assert_eq!(left(&plan, 5.0, Some(25)), (Some(15.0), Some(75.0)));

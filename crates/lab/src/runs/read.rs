@@ -44,18 +44,18 @@ impl fmt::Display for ResultsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ResultsFault::Missing => f.write_str("there is no such file; `lydian-lab reindex` or `sync` with --out writes one"),
-            ResultsFault::NoFile => f.write_str("this is no file; give the file that --out named"),
+            ResultsFault::NoFile => f.write_str("this is not a file; give the file that --out named"),
             ResultsFault::TooLarge => {
-                write!(f, "it has more than {RESULTS_BYTES_MAX} bytes, which no results have; give the file that --out named")
+                write!(f, "it is larger than {RESULTS_BYTES_MAX} bytes, the limit for results; give the file that --out named")
             }
             ResultsFault::CutOff => {
-                f.write_str("it ends in the middle: its copy was cut off; copy it again, or measure again")
+                f.write_str("the file is cut off; copy it again, or measure again")
             }
             ResultsFault::Corrupt { line, column } => {
                 write!(f, "it is damaged at line {line}, column {column}; copy it again, or measure again")
             }
             ResultsFault::Foreign(reason) => {
-                write!(f, "these are no results of `lydian-lab reindex` or `sync` ({reason}); give the file that --out named")
+                write!(f, "these are not results of `lydian-lab reindex` or `sync` ({reason}); give the file that --out named")
             }
             ResultsFault::Older { format } => write!(
                 f,
@@ -65,7 +65,7 @@ impl fmt::Display for ResultsFault {
                 write!(f, "it has format {format}, and this lydian-lab reads {FORMAT}; read it with a newer lydian-lab")
             }
             ResultsFault::Electrum => f.write_str(
-                "these are results of `lydian-lab electrum`; `lydian-lab report` takes both kinds, this command those of reindex and sync",
+                "these are results of `lydian-lab electrum`; this command accepts only those of reindex and sync, `lydian-lab report` accepts both kinds",
             ),
         }
     }
@@ -93,7 +93,7 @@ impl Results {
             return Err(ResultsFault::Electrum);
         }
         match document["format"].as_u64() {
-            None => return Err(ResultsFault::Foreign("it names no format".into())),
+            None => return Err(ResultsFault::Foreign("it has no format number".into())),
             Some(format) if format < u64::from(FORMAT) => return Err(ResultsFault::Older { format }),
             Some(format) if format > u64::from(FORMAT) => return Err(ResultsFault::Newer { format }),
             Some(_) => {}
@@ -163,7 +163,7 @@ mod tests {
         let said = |path: &Path| Results::read(path).unwrap_err().to_string();
         assert!(said(&path).starts_with(&path.display().to_string()), "{}", said(&path));
         assert!(said(&path).contains("no such file"));
-        assert!(said(&folder).contains("this is no file"));
+        assert!(said(&folder).contains("this is not a file"));
         std::fs::write(&path, example()).unwrap();
         assert!(Results::read(&path).is_ok());
         // At the limit the file is read, and the damage after the document is found; above the limit it is not read.
@@ -171,7 +171,7 @@ mod tests {
         file.set_len(RESULTS_BYTES_MAX).unwrap();
         assert!(said(&path).contains("is damaged at line"), "{}", said(&path));
         file.set_len(RESULTS_BYTES_MAX + 1).unwrap();
-        assert!(said(&path).contains("no results have"), "{}", said(&path));
+        assert!(said(&path).contains("the limit for results"), "{}", said(&path));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -78,7 +78,7 @@ impl Comparison<'_> {
                 let limit = self.settings.disk_free_min_bytes;
                 (Outcome::DiskFull, Some(format!("it left less than {limit} bytes of the disk free and was killed")))
             }
-            End::ServerEnded => (Outcome::Failed, Some("the server that gave the chain ended".into())),
+            End::ServerEnded => (Outcome::Failed, Some("the server of the chain ended".into())),
             End::Interrupted => (Outcome::Failed, Some("it was interrupted".into())),
         }
     }
@@ -102,6 +102,6 @@ mod tests {
         let at = |received, sent| Some(NetworkBytes { received, sent });
         assert_eq!(network_between(at(10, 100), at(17, 4_100)), at(4_000, 7));
         assert_eq!(network_between(None, at(17, 4_100)), None);
-        assert_eq!(network_between(at(10, 100), at(17, 99)), None, "a server that began anew has forgotten");
+        assert_eq!(network_between(at(10, 100), at(17, 99)), None, "a restarted server has lost its counts");
     }
 }

@@ -418,7 +418,7 @@ impl Results {
             let is_right = self.expected.as_ref().is_some_and(|expected| expected.matches(answer));
             run.outcome = if is_right { Outcome::Counted } else { Outcome::WrongAnswer };
             run.reason = (!is_right).then(|| match &self.expected {
-                Some(expected) => format!("it ends with {answer}, expected was {expected}"),
+                Some(expected) => format!("it ends with {answer}, expected {expected}"),
                 None => format!("it ends with {answer}, and no two nodes agree"),
             });
             run.log_end = run.log_end.take().filter(|_| !is_right);
@@ -519,6 +519,6 @@ mod tests {
     fn a_run_is_disturbed_above_the_share() {
         let of = |others_share| Machine { others_share, ..Machine::default() }.is_disturbed();
         assert!(!of(Some(OTHERS_SHARE_MAX)) && of(Some(OTHERS_SHARE_MAX + 0.001)));
-        assert!(of(None), "what nobody could tell does not pass as quiet");
+        assert!(of(None), "an unknown load does not pass as quiet");
     }
 }

@@ -46,7 +46,7 @@ impl fmt::Display for Difference {
         let (was, is) = (&self.was, &self.is);
         write!(
             f,
-            "--resume: not the same {what}: before {was}, now {is}; {advice}, or measure anew, without --resume and into another file"
+            "--resume: not the same {what}: before {was}, now {is}; {advice}, or start over without --resume, into another file"
         )
     }
 }

@@ -178,7 +178,7 @@ mod tests {
         let head = b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n";
         assert!(!is_whole(head) && !is_whole(&[head, &b"1234"[..]].concat()) && !is_whole(&head[..30]));
         assert!(is_whole(&[head, &b"12345"[..]].concat()));
-        assert!(!is_whole(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1"), "the other end tells");
+        assert!(!is_whole(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1"), "the server closes the connection");
     }
 
     /// limit: RPC_ANSWER_BYTES_MAX at

@@ -163,7 +163,7 @@ fn remarks(results: &Results) -> Vec<String> {
     }
     if results.runs.iter().any(|run| run.cache_emptied_by.as_deref() == Some("posix_fadvise")) {
         lines.push(
-            "Cold: only the files of the run left the system's cache (posix_fadvise), without the right or the wish to empty it."
+            "Cold: only the files of the run were dropped from the page cache (posix_fadvise), since emptying it was not permitted or not wanted."
                 .into(),
         );
     }

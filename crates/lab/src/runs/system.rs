@@ -104,9 +104,10 @@ pub fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Reaps the processes of the leader's group that are children of this process by now, and returns their clock ticks,
-/// including those of children they waited for. To be called after [`kill_group`], before the leader is reaped; the
-/// leader itself is not reaped.
+/// Reaps the processes of the leader's group that are children of this process by now, and returns their clock ticks.
+///
+/// The ticks include those of children that they waited for. Call it after [`kill_group`] and before the leader is
+/// reaped; the leader itself is not reaped.
 pub fn reap_orphans(leader: u32) -> u64 {
     let own = std::process::id();
     let mut ticks = 0;

@@ -66,7 +66,7 @@ impl Server {
         let port = rpc::free_port()?;
         let Some(command) = adapter.serve(&job, port) else {
             return Err(LabError::Usage(format!(
-                "--server {name}: this node cannot serve a chain that it was not given in the same run"
+                "--server {name}: this node cannot serve a chain that it did not receive in the same run"
             )));
         };
         let output = folder.0.join("output.txt");
@@ -129,14 +129,14 @@ impl Server {
                     return Ok(true);
                 }
                 Some(best) => {
-                    let reason = format!("the server ends the chain at {best}, expected was {tip}");
+                    let reason = format!("the server ends the chain at {best}, expected {tip}");
                     return Err(LabError::program(name, reason));
                 }
                 None => {}
             }
         }
         let said = log_end(&recipe.adapter.log(&self.job), output);
-        Err(LabError::program(name, format!("the server does not answer; it says:\n{said}")))
+        Err(LabError::program(name, format!("the server does not answer; its log ends:\n{said}")))
     }
 }
 
@@ -158,7 +158,7 @@ fn validate(recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabEr
             let said = log_end(&recipe.adapter.log(job), output);
             Err(LabError::program(
                 recipe.name,
-                format!("the server does not validate the chain ({end:?}); it says:\n{said}"),
+                format!("the server does not validate the chain ({end:?}); its log ends:\n{said}"),
             ))
         }
     }

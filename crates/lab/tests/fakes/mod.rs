@@ -1,6 +1,7 @@
-//! Nodes that are not what they say: shell scripts in place of a node, and one that takes every block it is given.
+//! Nodes that are not what they claim: shell scripts in place of a node, and one that accepts every block it is given.
 //!
-//! Input: a script and the answer it is to give. Output: adapters for the runner. Each test file that includes this uses a part of it.
+//! Input: a script and the answer that it is to give. Output: adapters for the runner. Each test file that includes
+//! this module uses a part of it.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -15,7 +16,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
-/// Ends well and gives the answer, after its script.
+/// Runs its script, then exits cleanly and gives the answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Fake {
     pub(crate) script: String,
@@ -65,8 +66,8 @@ impl Adapter for Fake {
     }
 }
 
-/// Gives the right tip and the right UTXO set without having looked at a single script: runs alone cannot catch it. Offline it takes every block that it
-/// is given, whatever is wrong with it, and tells it as its tip.
+/// Gives the right tip and the right UTXO set without having looked at a single script: runs alone cannot reveal it.
+/// Offline it accepts every block that it is given, however invalid, and reports it as its tip.
 #[derive(Debug)]
 pub(crate) struct Gullible(pub(crate) Fake);
 
@@ -111,14 +112,15 @@ impl Adapter for Gullible {
     }
 }
 
-/// Of a block in hexadecimal, as people read it.
+/// The hash of a block in hexadecimal, as displayed.
 fn hash_of(block: &str) -> String {
     let byte = |index: usize| u8::from_str_radix(&block[2 * index..2 * index + 2], 16).unwrap();
     let header: Vec<u8> = (0..80).map(byte).collect();
     lydian_primitives::Header::parse(header.first_chunk::<80>().unwrap()).hash().to_string()
 }
 
-/// An RPC server in the test itself, one answer a connection; it ends with the process. Port 0 takes a free one; returns which.
+/// An RPC server in the test itself, one answer per connection; it ends with the process. Returns its port; port 0
+/// selects a free one.
 pub(crate) fn serve(port: u16, mut answer: impl FnMut(&str, &Value) -> Value + Send + 'static) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -128,7 +130,7 @@ pub(crate) fn serve(port: u16, mut answer: impl FnMut(&str, &Value) -> Value + S
             let Some(question) = question(&mut stream) else { continue };
             let result = answer(question["method"].as_str().unwrap(), &question["params"]);
             let body = json!({ "result": result, "error": null, "id": 0 }).to_string();
-            // One that asks and goes away is no harm.
+            // A client that goes away does no harm.
             let _ = stream.write_all(format!("HTTP/1.0 200 OK\r\n\r\n{body}").as_bytes());
         }
     });

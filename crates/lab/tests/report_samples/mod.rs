@@ -1,4 +1,6 @@
-//! Results for the tests of the report: recorded ones, and MADE UP additions for what no recording has (failures, validity, stages, Electrum servers).
+//! Results for the tests of the report: recorded ones, and MADE UP additions for what no recording contains.
+//!
+//! The additions are failures, validity, stages and Electrum servers.
 
 use lydian_lab::electrum::results::{
     Build, Difference, ElectrumResults, ElectrumSettings, FORMAT, Load, Query, ScriptFacts, ServerResults, WalletLoad,
@@ -27,10 +29,11 @@ fn recorded(name: &str) -> Results {
     }
 }
 
-/// Lines of a log that would be markup, were they not escaped.
+/// Log lines that would be markup if they were not escaped.
 pub(crate) const HOSTILE: &str = "<script>alert('x')</script> & \u{1b}[31mred | *bold*";
 
-/// The recorded sync with MADE UP stages, validity, a node that fails, one that is disturbed, one that cannot take part, and systems left out.
+/// The recorded sync with MADE UP stages, validity, a node that fails, one that is disturbed, one that cannot take
+/// part, and systems that are left out.
 pub(crate) fn sync_with_everything() -> Results {
     let mut results = sync();
     let stages =
@@ -104,7 +107,7 @@ fn facts(name: &str, version: &str) -> NodeFacts {
     }
 }
 
-/// MADE UP: what the results of three Electrum servers look like; one of them failed, Lydian has none.
+/// MADE UP: the results of three Electrum servers, of one that failed, and of Lydian, which has no server.
 pub(crate) fn electrum() -> ElectrumResults {
     let base = sync();
     let scripts: Vec<ScriptFacts> = (0..600u32).map(script).collect();
@@ -163,7 +166,7 @@ fn script(index: u32) -> ScriptFacts {
 fn server(name: &str, each: f64, per: f64, scripts: &[ScriptFacts]) -> ServerResults {
     let time = |script: &ScriptFacts, factor: f64| {
         let jitter = f64::from(script.transactions * 7 % 13) / 26.0 + 0.75;
-        // Few digits, so that a file gives them back as they were.
+        // Few digits, so that reading a file returns exactly the same values.
         Some(((each + per * f64::from(script.transactions)) * jitter * factor * 1e3).round() / 1e3)
     };
     let query = |query: &str, method: &str, factor: f64| Query {

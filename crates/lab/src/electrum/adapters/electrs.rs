@@ -16,7 +16,7 @@ use std::process::Command;
 /// Of the crate `electrs`, below the cache folder.
 const PROGRAM: &str = "electrs-0.12.0/bin/electrs";
 const HINT: &str =
-    "it is not installed; `lydian-lab peers install electrs` does it, or give --server-path electrs=PATH";
+    "it is not installed; `lydian-lab peers install electrs` installs it, or give --server-path electrs=PATH";
 
 #[derive(Debug)]
 pub struct Electrs {

@@ -1,10 +1,9 @@
-//! ElectrumX (spesmilo), Python: installed into a virtual environment in the cache folder, or any `electrumx_server` by
-//! path.
+//! ElectrumX (spesmilo), Python: installed into a virtual environment in the cache folder, or an executable by path.
 //!
-//! Input: optionally a path. Output: an adapter. All its settings are environment variables. Its cost limits are
-//! disabled, as owners do for their own server. By default it pads answers, and once a connection has received 1,024
-//! bytes it delays answers under 1,024 bytes for up to a second; there is no setting for this, so the lab continues
-//! over a new connection before that. Must never: install anything here.
+//! Input: optionally the path of an `electrumx_server`. Output: an adapter. All its settings are environment variables.
+//! Its cost limits are disabled, as owners do for their own server. By default it pads answers, and once a connection
+//! has received 1,024 bytes it delays answers under 1,024 bytes for up to a second; there is no setting for this, so
+//! the lab continues over a new connection before that. Must never: install anything here.
 
 use super::found;
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
@@ -17,7 +16,7 @@ use std::process::Command;
 /// Of the Python package `e-x`, below the cache folder.
 const PROGRAM: &str = "electrumx-2.0.0/bin/electrumx_server";
 const HINT: &str =
-    "it is not installed; `lydian-lab peers install electrumx` does it, or give --server-path electrumx=PATH";
+    "it is not installed; `lydian-lab peers install electrumx` installs it, or give --server-path electrumx=PATH";
 /// Small answers are delayed from 1,024 bytes on; the next answer must not be the first delayed one.
 const BYTES_PER_CONNECTION: usize = 512;
 /// As on the main network: the server keeps the raw blocks of this number of heights.

@@ -1,8 +1,8 @@
-//! What the nodes that do not exit by themselves have in common: the answer that contains their tip, and the signal for
-//! those that RPC cannot stop.
+//! What the nodes that do not exit by themselves have in common.
 //!
-//! Input: an answer; a job. Output: a tip; a process that has been asked to exit. Must never: signal a process that
-//! this program did not start.
+//! These are the answer that contains their tip, and the signal for those that RPC cannot stop. Input: an answer; a
+//! job. Output: a tip; a process that has been asked to exit. Must never: signal a process that this program did not
+//! start.
 
 use crate::error::LabError;
 use crate::runs::adapter::Job;

@@ -63,7 +63,7 @@ impl Bcoin {
     pub fn locate(path: Option<&Path>) -> Result<Bcoin, LabError> {
         let folder = cache_folder().join(FOLDER);
         let hint =
-            "bcoin: it is not installed; `lydian-lab peers install bcoin` does it, or give --node-path bcoin=PATH";
+            "bcoin: it is not installed; `lydian-lab peers install bcoin` installs it, or give --node-path bcoin=PATH";
         let script = found(path, &[folder.join(SCRIPT)], hint)?;
         Ok(Bcoin { script, interpreter: path.is_none().then(|| folder.join(NODE)) })
     }
@@ -156,6 +156,6 @@ impl Adapter for Bcoin {
     }
 
     fn answer(&self, _: &Job) -> Result<Answer, LabError> {
-        Err(LabError::program(KIND, "it is asked while it runs"))
+        Err(LabError::program(KIND, "its tip is only queried while it runs"))
     }
 }

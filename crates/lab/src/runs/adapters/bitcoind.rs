@@ -22,7 +22,7 @@ impl Bitcoind {
     pub fn locate(path: Option<&Path>) -> Result<Bitcoind, LabError> {
         let build = cache_folder().join(BUILD);
         let hint = format!(
-            "bitcoind: {} is not there; `make judge` builds it, or give --node-path bitcoind=PATH",
+            "bitcoind: {} does not exist; `make judge` builds it, or give --node-path bitcoind=PATH",
             build.display()
         );
         Ok(Bitcoind { program: found(path, &[build], &hint)? })

@@ -34,7 +34,8 @@ pub struct Btcd {
 
 impl Btcd {
     pub fn locate(path: Option<&Path>) -> Result<Btcd, LabError> {
-        let hint = "btcd: it is not installed; `lydian-lab peers install btcd` does it, or give --node-path btcd=PATH";
+        let hint =
+            "btcd: it is not installed; `lydian-lab peers install btcd` installs it, or give --node-path btcd=PATH";
         Ok(Btcd { program: found(path, &[cache_folder().join(FOLDER).join(PROGRAM)], hint)? })
     }
 
@@ -78,7 +79,7 @@ impl Adapter for Btcd {
     }
 
     fn refuses(&self, network: &Network) -> Option<String> {
-        let sentence = format!("btcd is started on regtest here, and the chain is of {}", network.name);
+        let sentence = format!("the lab runs btcd only on regtest, not on {}", network.name);
         (network.name != "regtest").then_some(sentence)
     }
 

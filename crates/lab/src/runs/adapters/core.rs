@@ -39,8 +39,10 @@ pub(super) fn reindex(mut command: Command, job: &Job) -> Command {
     validate(command, job)
 }
 
-/// The same from peers. Core gets no `-mocktime`: its timeouts for peers would stand still together with its clock.
-/// With several peers it therefore requests the headers of an old chain from only one of them.
+/// The same from peers.
+///
+/// Core gets no `-mocktime`: with a clock that stands still, its timeouts for peers would never expire. Therefore, with
+/// several peers it requests the headers of an old chain from only one of them.
 pub(super) fn sync(mut command: Command, job: &Job) -> Command {
     command.args(job.place()).arg("-listen=0");
     command.args(job.peers.iter().map(|peer| format!("-connect={peer}")));
@@ -97,7 +99,7 @@ pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError
         return answer;
     }
     let said = log::end_of(&job.log(), LOG_END_BYTES);
-    Err(LabError::program(program, format!("started again to be asked, it does not answer; its log ends:\n{said}")))
+    Err(LabError::program(program, format!("started again, it does not answer; its log ends:\n{said}")))
 }
 
 /// Options for an RPC server on loopback that uses the job's cookie file.

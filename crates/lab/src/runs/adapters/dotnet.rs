@@ -82,7 +82,7 @@ impl Adapter for Dotnet {
     }
 
     fn answer(&self, _: &Job) -> Result<Answer, LabError> {
-        Err(LabError::program(self.kind, "it is asked while it runs"))
+        Err(LabError::program(self.kind, "its tip is only queried while it runs"))
     }
 }
 
@@ -127,7 +127,7 @@ fn stop(job: &Job) -> Result<(), LabError> {
 
 /// On another network it would look for peers.
 fn refuses(network: &Network) -> Option<String> {
-    (network.name != "regtest").then(|| format!("the lab runs it on regtest alone, not on {}", network.name))
+    (network.name != "regtest").then(|| format!("the lab runs it only on regtest, not on {}", network.name))
 }
 
 /// The program has no option for its version; the file that the .NET build writes beside it (`NAME.deps.json`) contains

@@ -28,7 +28,7 @@ impl Knots {
     pub fn locate(path: Option<&Path>) -> Result<Knots, LabError> {
         let folder = cache_folder().join(FOLDER);
         let hint =
-            "knots: it is not installed; `lydian-lab peers install knots` does it, or give --node-path knots=PATH";
+            "knots: it is not installed; `lydian-lab peers install knots` installs it, or give --node-path knots=PATH";
         let program = found(path, &[folder.join(PROGRAM)], hint)?;
         let loader = path.is_none().then(|| (folder.join(LOADER), folder.join(LIBRARIES)));
         Ok(Knots { program, loader })

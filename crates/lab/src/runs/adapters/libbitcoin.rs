@@ -131,7 +131,7 @@ impl Adapter for Libbitcoin {
 
     fn refuses(&self, network: &Network) -> Option<String> {
         (network.name != "regtest")
-            .then(|| format!("the lab writes its settings for regtest alone, not for {}", network.name))
+            .then(|| format!("the lab writes its settings only for regtest, not for {}", network.name))
     }
 
     fn reindex(&self, job: &Job) -> Command {
@@ -159,6 +159,6 @@ impl Adapter for Libbitcoin {
     }
 
     fn answer(&self, _: &Job) -> Result<Answer, LabError> {
-        Err(LabError::program(KIND, "it is asked while it runs"))
+        Err(LabError::program(KIND, "its tip is only queried while it runs"))
     }
 }

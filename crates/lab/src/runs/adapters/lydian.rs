@@ -21,7 +21,7 @@ pub struct Lydian {
 impl Lydian {
     pub fn locate(path: Option<&Path>) -> Result<Lydian, LabError> {
         let beside = std::env::current_exe().ok().and_then(|ours| Some(ours.parent()?.join("lydian")));
-        let hint = "lydian: no such program beside lydian-lab; `make build` makes it, or give --node-path lydian=PATH";
+        let hint = "lydian: no such program beside lydian-lab; `make build` builds it, or give --node-path lydian=PATH";
         Ok(Lydian { program: found(path, beside.as_slice(), hint)? })
     }
 
@@ -117,7 +117,7 @@ fn answer_of(info: &Value, set: &Value) -> Result<Answer, LabError> {
     };
     let (height, hash) = tip(set, "bestblock")?;
     if (height, hash.clone()) != tip(info, "tip")? {
-        let text = format!("its coins are those of height {height}, and `lydian info` tells another tip: {info}");
+        let text = format!("its coins are those of height {height}, and `lydian info` reports another tip: {info}");
         return Err(LabError::program("lydian", text));
     }
     let utxo_hash = set["hash_serialized_3"].as_str().map(str::to_owned);

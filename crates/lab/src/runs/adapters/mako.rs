@@ -87,6 +87,6 @@ impl Adapter for Mako {
     }
 
     fn answer(&self, _: &Job) -> Result<Answer, LabError> {
-        Err(LabError::program(KIND, "it is asked while it runs"))
+        Err(LabError::program(KIND, "its tip is only queried while it runs"))
     }
 }

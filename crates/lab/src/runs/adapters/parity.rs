@@ -75,7 +75,7 @@ impl Adapter for Parity {
     }
 
     fn refuses(&self, network: &Network) -> Option<String> {
-        (network.name != "regtest").then(|| format!("the lab runs it on regtest alone, not on {}", network.name))
+        (network.name != "regtest").then(|| format!("the lab runs it only on regtest, not on {}", network.name))
     }
 
     /// Starts the node again without peers, and kills it after the query: by then it has written everything.
@@ -99,7 +99,7 @@ impl Adapter for Parity {
                 return answer_of(&server.call_as(JSON_RPC, "getblock", &json!([hash, true]))?);
             }
         }
-        Err(LabError::program(KIND, "started again to be asked, it does not answer"))
+        Err(LabError::program(KIND, "started again, it does not answer"))
     }
 }
 
