@@ -79,7 +79,7 @@ impl std::error::Error for ClientError {}
 /// Which server to connect to, and how.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// For messages.
+    /// The server's name, for messages.
     pub name: String,
     pub port: u16,
     /// For a complete answer.

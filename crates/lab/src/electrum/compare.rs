@@ -27,12 +27,12 @@ pub enum Order {
     IsNoted,
 }
 
-/// What is kept of one answer.
+/// What is stored of one answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// Of its canonical form; if the order is only noted, of the sorted entries.
+    /// SHA-256 of its canonical form; if the order is only noted, of the sorted entries.
     pub content: [u8; 32],
-    /// Of its canonical form.
+    /// SHA-256 of its canonical form.
     exact: [u8; 32],
     short: String,
 }
@@ -80,7 +80,7 @@ fn count(digests: &Digests, expected: &[Digest], is_one: impl Fn(&Digest, &Diges
     u32::try_from(pairs.filter(|(given, expected)| is_one(given, expected)).count()).unwrap_or(u32::MAX)
 }
 
-/// One query with what every server answered.
+/// One query and the answers of every server.
 #[derive(Debug)]
 pub struct Compared<'a> {
     pub query: &'a str,

@@ -67,7 +67,7 @@ impl Debug for Questions<'_> {
     }
 }
 
-/// What is kept of the answers, besides their times.
+/// What is stored of the answers, besides their times.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     pub digests: Digests,

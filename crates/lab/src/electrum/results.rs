@@ -116,7 +116,7 @@ impl ServerResults {
     }
 }
 
-/// From the server's start on an empty index to the tip.
+/// The work from the server's start on an empty index to the tip.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Build {
     pub wall_seconds: f64,

@@ -141,7 +141,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// `None` without scripts.
+    /// `None` if there are no scripts.
     pub(super) fn new(
         comparison: &'a Comparison<'a>,
         contender: &'a Contender,
@@ -189,7 +189,7 @@ impl<'a> Session<'a> {
         results.log_end = Some(self.setup.log_end());
     }
 
-    /// In the order of [`QUERIES`].
+    /// The answers in the order of [`QUERIES`].
     pub(super) fn into_digests(self) -> [Digests; 5] {
         let ([balance, history, utxos], [headers, merkle]) =
             (self.answers.map(|answers| answers.digests), self.heights);

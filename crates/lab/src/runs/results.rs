@@ -46,7 +46,7 @@ pub struct Results {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Experiment {
-    /// Block files of their own.
+    /// Their own copies of the block files.
     Reindex,
     /// One or more peers on loopback.
     Sync,
@@ -298,7 +298,7 @@ impl Run {
 /// The traffic of one run, as its server counted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkBytes {
-    /// From the server to the node.
+    /// Bytes from the server to the node.
     pub received: u64,
     pub sent: u64,
 }
@@ -317,7 +317,7 @@ pub struct Machine {
     pub node_share: Option<f64>,
     /// Used by neither the node nor the lab, and not idle; includes steal.
     pub others_share: Option<f64>,
-    /// Taken by the host for other machines.
+    /// Time taken by the host for other virtual machines.
     pub steal_share: Option<f64>,
 }
 

@@ -75,7 +75,7 @@ pub fn to_markdown(results: &Results) -> String {
     );
     let _ = writeln!(text, "|{}", "---|".repeat(COLUMNS));
     for summary in &results.summary {
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", row(results, summary));
     }
     for node in &results.nodes {

@@ -17,7 +17,7 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Seconds since 1970, as a node's log counts them.
+/// Seconds since 1970, as in a node's log.
 #[allow(clippy::disallowed_methods, reason = "log lines carry the time of day")]
 pub fn unix_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()

@@ -6,7 +6,7 @@
 
 use super::results::{Experiment, LeftOut};
 
-/// What a system is measured as.
+/// Whether a system is measured as a node or as an Electrum server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Validates the chain: `reindex`, `sync`.

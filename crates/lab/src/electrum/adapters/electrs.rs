@@ -13,7 +13,7 @@ use crate::runs::adapters::cache_folder;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Of the crate `electrs`, below the cache folder.
+/// The program of the crate `electrs`, below the cache folder.
 const PROGRAM: &str = "electrs-0.12.0/bin/electrs";
 const HINT: &str =
     "it is not installed; `lydian-lab peers install electrs` installs it, or give --server-path electrs=PATH";

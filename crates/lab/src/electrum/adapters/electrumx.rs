@@ -13,7 +13,7 @@ use crate::runs::adapters::cache_folder;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Of the Python package `e-x`, below the cache folder.
+/// The program of the Python package `e-x`, below the cache folder.
 const PROGRAM: &str = "electrumx-2.0.0/bin/electrumx_server";
 const HINT: &str =
     "it is not installed; `lydian-lab peers install electrumx` installs it, or give --server-path electrumx=PATH";
