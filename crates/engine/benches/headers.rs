@@ -1,9 +1,12 @@
-//! What taking in a header costs, from its 80 bytes to the index log: hash, proof of work, target, median time past, tree, log.
+//! The cost of accepting a header from its 80 bytes to the index log: hash, proof of work, target, median time past,
+//! tree, log.
 //!
-//! Data: the 190,001 real headers of mainnet from height 150,000 (the larger test data; said if they are missing), into a tree that begins with
-//! the first of them and, since the first retarget needs headers below, anew at the retarget of height 151,200 (the first eleven of a tree are
-//! entered unchecked, for want of the times before them); and 900,000 headers of regtest made here, through the engine. The answer is the number of headers taken and the last hash. Output: criterion's table, in headers a second.
-//! `cargo bench -p lydian-engine --bench headers`; `-- --test` runs each once.
+//! Data: the 190,001 real mainnet headers from height 150,000 (part of the larger test data; reported if missing), and
+//! 900,000 regtest headers made here, which go through the engine. The mainnet headers go into a tree that starts with
+//! the first of them, and from height 151,200, whose retarget needs headers further below, into a second one. The first
+//! eleven headers of a tree are entered unchecked, since the times before them are missing. Answer: the number of
+//! headers accepted and the last hash. Output: criterion's table, in headers per second. `cargo bench -p lydian-engine
+//! --bench headers`; `-- --test` runs each once.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark fails at once")]
 
@@ -23,10 +26,10 @@ use lydian_primitives::{HashedHeader, Header, Height, Reader};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Headers of one message.
+/// Headers per message.
 const HEADERS_OF_MESSAGE: usize = 2000;
 
-/// Headers whose median time past is that of ancestors that are not there.
+/// Headers whose median time past needs ancestors that are missing.
 const UNCHECKED: usize = 11;
 
 const FIRST_RETARGET: u32 = 151_200;
@@ -45,7 +48,7 @@ fn layout(root: &Path) -> Layout {
     Layout { blocks: root.join("blocks"), index: root.join("blocks/index"), coins: root.join("chainstate") }
 }
 
-/// Everything of a message of headers, as it comes from a peer.
+/// Handles all headers as messages of a peer.
 fn take(bytes: &[u8], mut accept: impl FnMut(&[Header])) {
     for message in bytes.chunks(HEADERS_OF_MESSAGE * 80) {
         let mut reader = Reader::new(message);
@@ -101,7 +104,7 @@ fn mainnet(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A chain of headers with their proof of work.
+/// A chain of regtest headers with proof of work.
 fn mine(params: &Params) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(REGTEST_HEADERS * 80);
     let mut header = *params.genesis_block().parse().unwrap().header();

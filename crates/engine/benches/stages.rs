@@ -1,9 +1,9 @@
-//! What each stage of full validation costs an input, beside the budget it was given.
+//! The cost per input of each stage of full validation, compared with its budget.
 //!
-//! Data: a directory of block files (`--chain DIR`; in the small mode that `cargo test` runs: 60 blocks made here). The whole
-//! chain is validated from nothing into a scratch directory; the answer is its tip and the hash of its coins, which every
-//! setting must give alike. Output: a table of CPU time by stage; a stage above its budget fails the run.
-//! `cargo bench -p lydian-engine --bench stages -- --chain DIR [--workers N] [--signatures none] [--scratch DIR]`.
+//! Data: a directory of block files (`--chain DIR`; in the small mode that `cargo test` runs: 60 blocks made here). The
+//! whole chain is validated from genesis into a scratch directory; the answer is its tip and the hash of its coins,
+//! which must be the same under all settings. Output: a table of CPU time by stage; a stage above its budget fails the
+//! run. `cargo bench -p lydian-engine --bench stages -- --chain DIR [--workers N] [--signatures none] [--scratch DIR]`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails at once, and prints")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// CPU time of a stage for each input, in nanoseconds, on the machine that runs CI. Signatures have none: they are what is
-/// paid for. Together 4 us; the aim is 2.
+/// Budget of CPU time per input for each stage, in nanoseconds, on the CI machine. Signature verification has none: it
+/// is the unavoidable work. Together 4 us; the goal is 2.
 const BUDGETS: &[(Stage, f64)] = &[
     (Stage::Read, 100.0),
     (Stage::Parse, 350.0),
@@ -34,7 +34,7 @@ const BUDGETS: &[(Stage, f64)] = &[
     (Stage::Checkpoint, 250.0),
 ];
 
-/// An engine that says that everything holds: what is left is the price beside signatures. For benchmarks alone.
+/// An engine that accepts every signature, to measure all other costs. For benchmarks only.
 struct Free;
 
 impl Signatures for Free {
@@ -128,7 +128,7 @@ fn validate(chain: &Path, options: &Options, scratch: &Path) -> (Snapshot, Strin
     let mut settings = Settings::new(options.workers);
     settings.clock = Box::new(Clock(Instant::now()));
     if options.is_free {
-        // Nobody watches: the reference would find what it says of the false pairs of multisigs.
+        // Without sampling: the reference would report the false pairs of multisigs as disagreements.
         let sampling = Sampling { interval: NonZeroU64::MAX, seed: [0; 32] };
         settings.signatures = Arc::new(Refereed::new(Box::new(Free), sampling, Box::new(|_| {})));
     }

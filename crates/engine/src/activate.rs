@@ -1,7 +1,8 @@
 //! The search for the best chain: Core's `ActivateBestChain`.
 //!
-//! Moves to the chain with most work; where a block on the way breaks a rule, to the next best, and back in the end to where
-//! it was if none is better. The plain validator's function of the same name is the specification.
+//! Activates the chain with the most work. If a block on the way breaks a rule, it tries the chain with the next most
+//! work, and returns to the original tip if no better chain is valid. The function of the same name in the plain
+//! validator is the specification.
 
 use crate::assumed::{is_assumed_valid, script_check_reason};
 use crate::core::Core;
@@ -18,20 +19,20 @@ use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Height};
 use std::collections::VecDeque;
 
-/// Blocks that Core connects in one step.
+/// The most blocks that Core connects in one step.
 const STEP_BLOCKS: u32 = 32;
 
-/// What became of the chain.
+/// The result of a search for the best chain.
 #[derive(Debug, Default)]
 pub struct Advance {
     pub connected: u64,
     pub disconnected: u64,
-    /// Blocks that turned out to break a rule, in the order in which they were found.
+    /// Blocks found to break a rule, in the order in which they were found.
     pub invalid: Vec<(BlockHash, Violation)>,
-    /// Stored blocks whose bytes are of no use. They count as not here until they come again.
+    /// Stored blocks whose bytes are unusable. They count as missing until they are received again.
     pub unreadable: Vec<(BlockHash, UnreadableReason)>,
     pub is_cancelled: bool,
-    /// The height of `-stopatheight` is reached.
+    /// The height of `-stopatheight` was reached.
     pub is_stopped: bool,
 }
 
@@ -73,9 +74,9 @@ pub(crate) fn activate_best_chain(
     }
 }
 
-/// Takes off the chain what a review found to break a rule. Gives whether anything was taken off.
+/// Disconnects blocks at the tip that a review found to be invalid. Returns whether any block was disconnected.
 ///
-/// The mark is what lasts: a process that ends in between finds it, and the next search for the best chain begins here.
+/// The invalid mark is durable: after a restart in between, the next search for the best chain starts here.
 fn leave_invalid(
     core: &Core,
     cancel: &Cancel,
@@ -98,7 +99,7 @@ fn leave_invalid(
     Ok(count > 0)
 }
 
-/// Disconnects to the fork, and tells the way from there; both only up to the height to stop at.
+/// Disconnects blocks down to the fork and returns the path from there; both stop at the `-stopatheight` height.
 fn leave_for(
     core: &Core,
     candidate: NodeId,
@@ -138,7 +139,7 @@ fn leave_for(
     Ok(stops)
 }
 
-/// The way from a block to its descendant, as far as bodies are here and the height to stop at allows.
+/// The path from a block to a descendant, as far as block data is stored and the `-stopatheight` height allows.
 fn stops(core: &Core, tree: &HeaderTree, from: NodeId, to: NodeId) -> Vec<Stop> {
     let last = core.settings.stop_at.unwrap_or(Height(u32::MAX));
     let stops = tree.path(from, to).into_iter().map_while(|id| {
@@ -151,7 +152,8 @@ fn stops(core: &Core, tree: &HeaderTree, from: NodeId, to: NodeId) -> Vec<Stop> 
     stops.collect()
 }
 
-/// The blocks that came meanwhile and stand on the end of a path that is being validated, if the chain with most work still goes this way.
+/// The blocks that arrived meanwhile and extend the path being validated, if the chain with the most work still runs
+/// through it.
 fn what_follows(core: &Core, end: NodeId) -> Vec<Stop> {
     let tree = core.tree();
     let Some(candidate) = tree.best_candidate().filter(|candidate| *candidate != end) else { return Vec::new() };
@@ -164,7 +166,7 @@ fn what_follows(core: &Core, end: NodeId) -> Vec<Stop> {
     stops
 }
 
-/// Says where script verification begins and ends, and why: Core's `ConnectBlock`, some blocks earlier.
+/// Logs where script verification begins and ends, and why: as Core's `ConnectBlock` does, but some blocks earlier.
 fn tell_script_checks(core: &Core, tree: &HeaderTree, stops: &[Stop]) {
     let observer = &*core.settings.background;
     let mut last = lock(&core.script_reason);
@@ -209,7 +211,7 @@ pub(crate) fn mark_invalid(
     core.store.record(&[IndexEntry::Invalid { id }]);
     core.store.flush()?;
     core.note_invalid(node.hash, violation);
-    // For its words only: a block that cannot be read breaks the rule all the same.
+    // For the wording only: a block that cannot be read is invalid all the same.
     let block = node.block.and_then(|position| read_block(core, position).ok()?.ok());
     let state = violation.state(block.as_ref());
     log(observer, LogLevel::Info, format_args!("Block validation error: {state}"));
@@ -218,7 +220,7 @@ pub(crate) fn mark_invalid(
     Ok(())
 }
 
-/// Core's `InvalidChainFound`, as far as it is the log's.
+/// The logging part of Core's `InvalidChainFound`.
 pub(crate) fn tell_invalid_chain(core: &Core, id: NodeId, observer: &dyn Observer) {
     let (invalid, best, proof) = {
         let tree = core.tree();
@@ -246,7 +248,7 @@ pub(crate) fn tell_invalid_chain(core: &Core, id: NodeId, observer: &dyn Observe
     }
 }
 
-/// The way of a search for the best chain: where it began, and where it was to end.
+/// One search for the best chain: its starting point and its target.
 #[derive(Clone, Copy, Debug)]
 struct Search {
     tip_work: U256,
@@ -255,7 +257,8 @@ struct Search {
 }
 
 impl Search {
-    /// The last of the blocks that Core would have connected in one go with this one: 32 at most, or one that has more work than the tip before.
+    /// The last of the blocks that Core would have connected in the same step: at most 32, or one with more work than
+    /// the old tip.
     fn last_of_step(&self, tree: &HeaderTree, id: NodeId) -> NodeId {
         let (height, end) = (tree.height(id), tree.height(self.candidate));
         let is_ahead = tree.parent(id).is_some_and(|parent| tree.node(parent).chain_work > self.tip_work);
@@ -283,7 +286,7 @@ fn enter_failure(
     match failure {
         Failure::Invalid(violation) => {
             mark_invalid(core, id, observer, &violation)?;
-            // Core's `ActivateBestChainStep` says it of the last block of the step.
+            // Core's `ActivateBestChainStep` reports the last block of the step.
             let last = search.last_of_step(&core.tree(), id);
             tell_invalid_chain(core, last, observer);
             advance.invalid.push((hash, violation));
@@ -298,7 +301,7 @@ fn enter_failure(
     Ok(())
 }
 
-/// Lets a block be read from the next place where it lies, if there is one.
+/// Points a block to the next stored copy, if there is one.
 fn take_other_place(core: &Core, id: NodeId) {
     let other = lock(&core.other_places).get_mut(&id).and_then(VecDeque::pop_front);
     if let Some(position) = other {

@@ -1,8 +1,9 @@
-//! `-assumevalid`: whether a block's scripts may be left out because the user vouches for a later block.
+//! `-assumevalid`: whether a block's scripts may be skipped because the user vouches for a later block.
 //!
-//! Off unless asked for. The conditions are those of Core's `ConnectBlock` (validation.cpp): the block is an ancestor of the
-//! assumed one and of the best header, whose chain has the minimum work, and it lies two weeks of work below the best header,
-//! so that nobody gets the shortcut for a chain made up yesterday. Every other rule is checked all the same. Pure.
+//! Off by default. The conditions are those of Core's `ConnectBlock` (validation.cpp): the block is an ancestor of the
+//! assumed block and of the best header, that header's chain has the minimum work, and the block is two weeks of work
+//! below the best header, so that a recently made-up chain cannot use the shortcut. Every other rule is still checked.
+//! Pure.
 
 use lydian_chain::{HeaderTree, NodeId};
 use lydian_consensus::pow::block_proof;
@@ -11,7 +12,7 @@ use lydian_primitives::BlockHash;
 
 const TWO_WEEKS_S: u64 = 14 * 24 * 60 * 60;
 
-/// What the user vouches for.
+/// The block that the user vouches for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AssumeValid {
     pub block: BlockHash,
@@ -52,7 +53,7 @@ pub(crate) fn script_check_reason(
     }
 }
 
-/// How long the work between two chains takes at the rate of the last block, in seconds: Core's
+/// The time, in seconds, that the work between two chains takes at the rate of the last block: Core's
 /// `GetBlockProofEquivalentTime` (chain.cpp).
 fn equivalent_time_s(from: U256, to: U256, bits: u32, params: &Params) -> u64 {
     let Some(work) = to.checked_sub(from) else { return 0 };
@@ -69,7 +70,7 @@ mod tests {
     use lydian_consensus::Chain;
     use lydian_primitives::Header;
 
-    /// A chain of headers on regtest, where each counts for two hashes and ten minutes.
+    /// A chain of regtest headers; each counts for two hashes and ten minutes.
     fn chain(blocks: u32) -> (HeaderTree, Vec<NodeId>, Params) {
         let params = Params::new(Chain::Regtest);
         let mut tree = HeaderTree::new(&params);

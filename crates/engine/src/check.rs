@@ -1,7 +1,7 @@
-//! A look at the last blocks and the coins when a node starts: `-checkblocks` and `-checklevel`, Core's `CVerifyDB`.
+//! The check of the last blocks and the coins at startup: `-checkblocks` and `-checklevel`, Core's `CVerifyDB`.
 //!
-//! Input: how many blocks from the tip down, and how deep to look. Output: what was found wrong first. Reads only; the coins
-//! are seen through an overlay that takes the blocks off one after the other.
+//! Input: the number of blocks from the tip down, and the check level. Output: the first inconsistency found. Reads
+//! only; the coins are seen through an overlay that disconnects the blocks one by one.
 
 use crate::assumed::is_assumed_valid;
 use crate::core::Core;
@@ -18,14 +18,14 @@ use lydian_primitives::{Block, BlockHash, Height, OutPoint};
 use std::collections::HashMap;
 use std::fmt;
 
-/// What is wrong with what lies on the disk: at which block, and what.
+/// An inconsistency in the data on disk, and the block where it was found.
 #[derive(Debug)]
 pub enum Inconsistency {
     /// A block of the active chain, or its undo data, cannot be read.
     Unreadable(EngineError),
-    /// It breaks a rule after all.
+    /// A stored block breaks a rule.
     Violation { hash: BlockHash, height: Height, violation: Violation },
-    /// The coins are not those that the block left.
+    /// The coins are not those that the block left behind.
     Coins { hash: BlockHash, height: Height, outpoint: OutPoint },
 }
 
@@ -63,28 +63,28 @@ impl From<EngineError> for Inconsistency {
     }
 }
 
-/// What a look at the last blocks has seen.
+/// The result of a check of the last blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastBlocks {
-    /// Blocks that were looked at.
+    /// Blocks checked.
     pub blocks: u32,
     pub end: LastBlocksEnd,
 }
 
-/// Why a look at the last blocks ended: Core's `VerifyDBResult`.
+/// Why a check of the last blocks ended: Core's `VerifyDBResult`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastBlocksEnd {
-    /// All that were asked for.
+    /// All requested blocks were checked.
     Done,
     /// Deeper blocks were pruned.
     NoData,
-    /// Level 3 was left out for some of them: the coins that they spent take more memory than `-dbcache`.
+    /// Level 3 was skipped for some blocks: the coins they spent take more memory than `-dbcache`.
     CoinsSkipped,
-    /// The caller asked for it.
+    /// The caller interrupted the check.
     Interrupted,
 }
 
-/// What blocks that were taken off say of an outpoint.
+/// The coins as they were before the disconnected blocks.
 #[derive(Default)]
 struct Overlay {
     coins: HashMap<OutPoint, Option<Coin>>,
@@ -99,18 +99,18 @@ impl Overlay {
     }
 }
 
-/// Of an entry, beside its script.
+/// The size of an entry without its script.
 const OVERLAY_ENTRY_BYTES: u64 = 160;
 
-/// A check of the last blocks as it goes on: what is logged of it, in the words of Core's `VerifyDB`.
+/// Logs the progress of a check and why it failed, with the sentences of Core's `VerifyDB`.
 struct Progress<'a> {
     observer: &'a dyn Observer,
     /// Blocks to check, and the level.
     blocks: u32,
     level: u32,
-    /// Tenths that were logged.
+    /// The last tenth that was logged.
     logged: u32,
-    /// Transactions of blocks whose coins were as they should be.
+    /// Transactions of blocks whose coins were correct.
     transactions: usize,
 }
 
@@ -123,7 +123,7 @@ impl Progress<'_> {
         log(self.observer, LogLevel::Error, text);
     }
 
-    /// So many blocks are checked (`is_again`: are still to be connected again). Logs every tenth.
+    /// Logs every tenth. `count`: the blocks checked so far, or with `is_again` the blocks still to be reconnected.
     fn step(&mut self, count: u32, is_again: bool) {
         let share = if self.level >= 4 { 50 } else { 100 };
         let done = u64::from(count) * share / u64::from(self.blocks.max(1));
@@ -135,7 +135,7 @@ impl Progress<'_> {
         }
     }
 
-    /// Logs why the check failed. `depth`: the block's place from the tip, the tip's is 1.
+    /// Logs why the check failed. `depth`: the position of the block from the tip, which has 1.
     fn failed(&self, step: Step, hash: BlockHash, height: Height, depth: u32, found: &Inconsistency) {
         let (height, state) = (height.0, found.state());
         match step {
@@ -160,7 +160,7 @@ impl Progress<'_> {
     }
 }
 
-/// What of a block is checked.
+/// The step at which the check of a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Read,
@@ -170,10 +170,10 @@ enum Step {
     Connect,
 }
 
-/// Checks the last `blocks` blocks. Levels, each with those below it: 0 the block can be read; 1 it breaks no rule of its own
-/// (`CheckBlock`); 2 its undo data can be read; 3 the coins are those it left; 4 it can be connected again under the
-/// rules that are set now (`ConnectBlock`). What only its place in the chain decides (`ContextualCheckBlock`) is not
-/// looked at again, as in Core.
+/// Checks `blocks` blocks. Each level includes those below it: 0 the block can be read; 1 it passes the context-free
+/// checks (`CheckBlock`); 2 its undo data can be read; 3 the coins are those it left behind; 4 it can be connected
+/// again under the rules in force now (`ConnectBlock`). Rules that depend only on its place in the chain
+/// (`ContextualCheckBlock`) are not checked again, as in Core.
 pub(crate) fn check_last_blocks(
     core: &Core,
     blocks: u32,
@@ -195,7 +195,7 @@ pub(crate) fn check_last_blocks(
         let node = core.tree().node(at);
         let Some(parent) = node.parent else { break };
         if node.block.is_none() {
-            // Pruned: what is deeper is gone as well.
+            // Pruned: deeper blocks are pruned as well.
             progress.info(format_args!(
                 "Block verification stopping at height {} (no data). This could be due to pruning or use of an assumeutxo snapshot.",
                 node.height.0
@@ -251,7 +251,7 @@ pub(crate) fn check_last_blocks(
     Ok(LastBlocks { blocks, end })
 }
 
-/// Levels 0 to 3 of one block; `step` is the one it is at. Returns the transactions whose coins were checked.
+/// Levels 0 to 3 of one block. `step` is set to the current step. Returns the transactions whose coins were checked.
 fn check_one(
     core: &Core,
     id: NodeId,
@@ -299,7 +299,7 @@ fn connect_again(core: &Core, id: NodeId) -> Result<(), Inconsistency> {
         .map_err(|violation| Inconsistency::Violation { hash, height, violation })
 }
 
-/// The block as it is stored: Core's `ReadBlock`.
+/// The stored block: Core's `ReadBlock`.
 fn read_own(core: &Core, id: NodeId) -> Result<Block, Inconsistency> {
     let node = core.tree().node(id);
     let (hash, height) = (node.hash, node.height);
@@ -317,7 +317,7 @@ fn read_undo(core: &Core, id: NodeId, block: &Block) -> Result<Vec<Coin>, Incons
     Ok(core.store.read_spent(undo, block).map_err(EngineError::from)?)
 }
 
-/// Takes a block off the overlay; gives the first outpoint that is not as the block left it.
+/// Disconnects a block in the overlay; returns the first outpoint that is not as the block left it.
 fn take_off(
     core: &Core,
     block: &Block,

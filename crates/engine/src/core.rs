@@ -1,7 +1,7 @@
-//! What all parts of the engine work on: the stores, the header tree, the followers.
+//! The state shared by all parts of the engine: the stores, the header tree, the followers.
 //!
-//! Invariants: nobody else writes to the stores; locks on the tree are held for single questions, so that a worker never
-//! waits for another's work.
+//! Invariants: nothing else writes to the stores; a lock on the tree is held for a single query, so that a worker never
+//! waits for the work of another.
 
 use crate::error::EngineError;
 use crate::event::{Event, Observer};
@@ -22,7 +22,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Blocks of which is remembered why they are invalid: more than callers can wait for at once.
+/// The number of blocks for which the reason of invalidity is remembered: more than callers can wait for at once.
 const INVALID_REMEMBERED: usize = 64;
 
 /// Core's `MIN_BLOCKS_TO_KEEP`.
@@ -40,21 +40,21 @@ pub(crate) struct Core {
     pub(crate) followers: Vec<Mutex<Box<dyn Follower>>>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) reviews: Arc<Reviews>,
-    /// Other places where a block lies that is here already, first found first: the bytes at its place may turn out to be of no
-    /// use, and a twin with the same header says nothing of the honest block.
+    /// Further stored copies of a block, in the order found. The bytes at the first position may turn out to be
+    /// unusable, and a twin with the same header says nothing about the honest block.
     pub(crate) other_places: Mutex<HashMap<NodeId, VecDeque<BlockPosition>>>,
-    /// Blocks that were found to break a rule, the latest last, for callers whose block another's run took along.
+    /// Invalid blocks, the latest last, for callers whose block was validated in another caller's run.
     pub(crate) found_invalid: Mutex<VecDeque<(BlockHash, Violation)>>,
-    /// The block up to which each part of the coins stands. Held while it is moved; taken before the tree.
+    /// The block up to which each partition of the coins is applied. Held while it moves; locked before the tree.
     pub(crate) applied: [Mutex<NodeId>; PARTITIONS],
     pub(crate) transaction_counts: Mutex<TransactionCounts>,
-    /// Taken while the coins are made durable, when nobody may ask for one; taken first.
+    /// Write-locked during a checkpoint of the coins, when they must not be read; locked first.
     pub(crate) coins_gate: RwLock<()>,
-    /// Transactions of the chain up to the tip; `None` if a crash lost the count.
+    /// The number of transactions of the chain up to the tip; `None` if a crash lost the count.
     pub(crate) transactions: Mutex<Option<u64>>,
-    /// The most work of a chain that was found to be invalid.
+    /// The most work of any chain found to be invalid.
     pub(crate) best_invalid: Mutex<U256>,
-    /// Why scripts are verified, as logged last: the outer one is none before the first block.
+    /// Why scripts are verified, as logged last; the outer `None` means that no block was reported yet.
     pub(crate) script_reason: Mutex<Option<Option<&'static str>>>,
     /// When the last checkpoint was made, by the meter's clock.
     pub(crate) checkpointed: AtomicU64,
@@ -74,13 +74,13 @@ impl Core {
         Headers { core: self, tip, height: self.tree().height(tip) }
     }
 
-    /// Why a block is invalid, if it was found lately.
+    /// Why a block is invalid, if that was found recently.
     pub(crate) fn violation_of(&self, hash: &BlockHash) -> Option<Violation> {
         let lately = lock(&self.found_invalid);
         lately.iter().find(|(bad, _)| bad == hash).map(|(_, violation)| *violation)
     }
 
-    /// Remembers why a block is invalid, for a while.
+    /// Remembers why a block is invalid, until newer entries replace it.
     pub(crate) fn note_invalid(&self, hash: BlockHash, violation: &Violation) {
         let mut lately = lock(&self.found_invalid);
         lately.push_back((hash, *violation));
@@ -89,7 +89,7 @@ impl Core {
         }
     }
 
-    /// The questions of a block to its ancestors.
+    /// The chain below a block, for queries about its ancestors.
     pub(crate) fn headers_below(&self, id: NodeId) -> Headers<'_> {
         let tree = self.tree();
         match tree.parent(id) {
@@ -105,21 +105,22 @@ impl Core {
         Tip { height: tree.height(tip), hash: *tree.hash(tip) }
     }
 
-    /// Counts a block that joined or left the chain; gives the transactions of the chain up to the tip.
+    /// Counts a block that joined or left the chain; returns the number of transactions of the chain up to the tip.
     pub(crate) fn count_transactions(&self, change: i64) -> Option<u64> {
         let mut total = lock(&self.transactions);
         *total = total.and_then(|total| total.checked_add_signed(change));
         *total
     }
 
-    /// Whether so much is not yet on disk, or for so long, that a checkpoint is due.
+    /// Whether a checkpoint is due, by the amount of data not yet on disk or by time.
     pub(crate) fn needs_checkpoint(&self) -> bool {
         self.coins.needs_checkpoint() || self.meter.is_past(&self.checkpointed, self.settings.checkpoint_seconds)
     }
 
-    /// Makes everything up to the tip durable. No block may be on its way: the coins are exactly those of the tip.
+    /// Makes everything up to the tip durable. No block may be in the pipeline: the coins are exactly those of the tip.
     ///
-    /// First what the coins' manifest relies on, then the manifest, then the followers, who may be behind but never ahead.
+    /// Order: the data that the coins' manifest relies on, the manifest, then the followers, which may lag behind the
+    /// coins but must never be ahead of them.
     pub(crate) fn checkpoint(&self, observer: &dyn Observer) -> Result<(), EngineError> {
         let tip = self.tip();
         let report = self.meter.time(Stage::Checkpoint, || -> Result<_, EngineError> {
@@ -164,7 +165,7 @@ impl Core {
     }
 }
 
-/// The chain that ends with a block, as the rules ask for it. Each question takes the lock of the tree for itself.
+/// The chain that ends with a block, as the consensus rules query it. Each query takes the lock of the tree on its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers<'a> {
     core: &'a Core,

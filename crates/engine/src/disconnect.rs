@@ -1,8 +1,9 @@
-//! Takes the tip off the chain: Core's `DisconnectTip` and `DisconnectBlock`.
+//! Disconnects the tip: Core's `DisconnectTip` and `DisconnectBlock`.
 //!
-//! Input: the block and its undo data, from their files. No block may be on its way. In memory only, like everything between
-//! two checkpoints: a crash in the middle finds the state of the last one (checklist 88). The plain validator's `undo` is the
-//! specification: a coin that was overwritten (two coinbases of 2010) is not restored, and its block may miss its outputs.
+//! Input: the block and its undo data, from their files. No block may be in the pipeline. Only memory changes, as with
+//! everything between two checkpoints: after a crash in the middle the node starts from the last checkpoint (checklist
+//! 88). The plain validator's `undo` is the specification: an overwritten coin (two coinbases of 2010) is not restored,
+//! and outputs of the block that overwrote it may be missing.
 
 use crate::core::Core;
 use crate::error::EngineError;
@@ -56,14 +57,14 @@ pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(),
     })
 }
 
-/// A block that was connected once, and the coins it spent.
+/// A block that was connected before, and the coins it spent.
 pub(crate) fn read_connected(core: &Core, id: NodeId) -> Result<(Block, Vec<Coin>), EngineError> {
     let node = core.tree().node(id);
     let (hash, height) = (node.hash, node.height);
     let missing = |what| EngineError::MissingBlock { hash, height, what };
     let position = node.block.ok_or(missing("the data"))?;
     let block = read_block(core, position)?.map_err(|_| missing("readable data"))?;
-    // A bit that flipped behind the header would take other coins out of the store than the block brought in.
+    // A flipped bit after the header would remove other coins from the store than the block added.
     if block.hash() != hash || is_block_mutated(&block, core.params.is_active(Deployment::Segwit, height)) {
         return Err(missing("undamaged data"));
     }
@@ -72,7 +73,7 @@ pub(crate) fn read_connected(core: &Core, id: NodeId) -> Result<(Block, Vec<Coin
     Ok((block, spent))
 }
 
-/// The block at a position. Bytes behind its last transaction, inside its record, are cut off, as Core does.
+/// The block at a position. Bytes after its last transaction, inside its record, are cut off, as in Core.
 pub(crate) fn read_block(core: &Core, position: BlockPosition) -> Result<Result<Block, ParseError>, ChainError> {
     match core.store.read_block(position)?.parse() {
         Err(ParseError { kind: ParseErrorKind::TrailingBytes { count }, .. }) => {
@@ -84,7 +85,7 @@ pub(crate) fn read_block(core: &Core, position: BlockPosition) -> Result<Result<
     }
 }
 
-/// Takes out of the store what the block created, and puts back what it spent.
+/// Removes the coins that the block created from the store, and restores those it spent.
 fn unapply(core: &Core, block: &Block, height: Height, spent: &[Coin], parent: NodeId) -> Result<(), EngineError> {
     let coins = &core.coins;
     let links = Links::new(block, false, coins);

@@ -1,4 +1,4 @@
-//! [`Engine`]: the one door for blocks. Everything that changes the chain goes through its methods, one at a time.
+//! [`Engine`]: the entry point for blocks. Every change of the chain goes through its methods, one at a time.
 
 use crate::activate::{Advance, activate_best_chain, tell_invalid_chain};
 use crate::check::{Inconsistency, LastBlocks, check_last_blocks};
@@ -28,51 +28,51 @@ use std::thread::JoinHandle;
 
 /// The validating part of a node.
 ///
-/// Where signatures are verified by a kernel, a thread of its own reviews the blocks at the tip once more with the reference. It takes a
-/// block off the chain that turns out to break a rule, as a caller would, and ends when the engine is dropped.
+/// If a kernel verifies signatures, a separate thread reviews the blocks at the tip again with the reference. It
+/// disconnects a block that turns out to break a rule, as a caller would, and ends when the engine is dropped.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) desk: Arc<Desk>,
     reviewer: Option<JoinHandle<()>>,
 }
 
-/// What callers and the thread of the reviews share.
+/// The state shared by callers and the review thread.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) core: Core,
-    /// Held by whoever changes the active chain.
+    /// Held during any change of the active chain.
     writer: Mutex<()>,
-    /// Held by whoever stores a block, so that none is stored twice.
+    /// Held while a block is stored, so that none is stored twice.
     storing: Mutex<()>,
-    /// The first error, after which nobody may change anything.
+    /// The first error; all changes are refused after it.
     failed: Mutex<Option<String>>,
-    /// Changes so far, for [`Settings::check_tree_every`].
+    /// The number of changes so far, for [`Settings::check_tree_every`].
     changes: AtomicU32,
 }
 
-/// An engine, and what was found and mended while opening the files.
+/// An engine, with the problems found and repaired while opening the files.
 #[derive(Debug)]
 pub struct Opened {
     pub engine: Engine,
     pub remarks: Vec<StoreRemark>,
 }
 
-/// How far many headers were taken.
+/// How many headers of a message were accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptedHeaders {
-    /// The first so many are in the tree now.
+    /// The number of headers, from the first, that are in the tree now.
     pub count: usize,
-    /// Those of them that were not before.
+    /// The number of those that are new.
     pub new: usize,
-    /// The one after them, if it broke a rule.
+    /// The header after them, if it broke a rule.
     pub refused: Option<(BlockHash, Rejected)>,
 }
 
-/// The verdict on a block that somebody brought.
+/// The verdict on a submitted block.
 pub type Submission = Result<Accepted, Rejected>;
 
 impl Engine {
-    /// Opens what is there, or begins anew; every follower is brought to the tip of the coins.
+    /// Opens the existing files or creates new ones; brings every follower to the tip of the coins.
     pub fn open(
         disk: Arc<dyn Disk>,
         layout: &Layout,
@@ -83,8 +83,9 @@ impl Engine {
         Engine::open_with(disk, layout, params, settings, followers, &mut |_, _| {})
     }
 
-    /// The same. `progress` is told each block file that is about to be scanned for blocks that the index does not have, and how
-    /// many were found so far: all of them after [`crate::wipe`] of the index.
+    /// Like [`Engine::open`], with progress. `progress` is called with each block file that is about to be scanned for
+    /// blocks missing from the index, and with the number of blocks found so far; after [`crate::wipe`] of the index
+    /// all blocks are missing.
     pub fn open_with(
         disk: Arc<dyn Disk>,
         layout: &Layout,
@@ -113,10 +114,10 @@ impl Engine {
         &self.desk.core
     }
 
-    /// Takes a block in, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
+    /// Accepts a block, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
     ///
-    /// Two callers wait for each other (checklist 90); a block is stored once. If another caller's [`Engine::advance`] is at work it takes the
-    /// block along, and its verdict is told here all the same.
+    /// Two callers wait for each other (checklist 90); a block is stored once. If another caller's [`Engine::advance`]
+    /// is running, it validates the block too, and this call still returns the verdict.
     pub fn accept_block(&self, block: Block, now: i64, observer: &dyn Observer) -> Result<Submission, EngineError> {
         let id = match self.desk.store(block, now)? {
             Ok(id) => id,
@@ -139,19 +140,19 @@ impl Engine {
         })
     }
 
-    /// Stores a block and does not look for the best chain: [`Engine::advance`] does, for many at once, and takes along what is stored
-    /// while it is at work. Does not wait for it.
+    /// Stores a block without searching for the best chain. [`Engine::advance`] does that for many blocks at once, and
+    /// includes blocks stored while it is running. Does not wait for it.
     pub fn store_block(&self, block: Block, now: i64) -> Result<Result<BlockHash, Rejected>, EngineError> {
         let hash = block.hash();
         Ok(self.desk.store(block, now)?.map(|_| hash))
     }
 
-    /// Why a block is invalid, if it was found to be lately.
+    /// Why a block is invalid, if that was found recently.
     pub fn violation_of(&self, hash: &BlockHash) -> Option<Violation> {
         self.core().violation_of(hash)
     }
 
-    /// Takes a header in: Core's `AcceptBlockHeader`.
+    /// Accepts a header: Core's `AcceptBlockHeader`.
     pub fn accept_header(&self, header: &Header, now: i64) -> Result<Result<(), Rejected>, EngineError> {
         self.write(|core| {
             let accepted = accept_header(core, header, now).map(|_| ());
@@ -162,16 +163,16 @@ impl Engine {
         })
     }
 
-    /// Takes headers in, parents before children: Core's `ProcessNewBlockHeaders`.
+    /// Accepts headers, parents before children: Core's `ProcessNewBlockHeaders`.
     ///
-    /// Does not wait for a validation: a header changes nothing that a run builds on, which goes by blocks that are here. The tree's lock
-    /// alone is taken, for at most 512 headers at a time, and they are recorded under it, so that the log has them in the order of their
-    /// ids, and before anything else that names them.
+    /// Does not wait for a validation: a header changes nothing that a run relies on, since a run goes by stored
+    /// blocks. Only the tree's lock is taken, for at most 512 headers at a time. They are recorded under it, so that
+    /// the log has them in the order of their ids, and before any entry that refers to them.
     pub fn accept_headers(&self, headers: &[Header], now: i64) -> Result<AcceptedHeaders, EngineError> {
         self.accept_hashed_headers(&HashedHeader::many(headers), now)
     }
 
-    /// The same for headers that are hashed already.
+    /// Like [`Engine::accept_headers`], for headers that are already hashed.
     pub fn accept_hashed_headers(&self, headers: &[HashedHeader], now: i64) -> Result<AcceptedHeaders, EngineError> {
         let core = self.core();
         let mut answer = AcceptedHeaders { count: 0, new: 0, refused: None };
@@ -192,8 +193,8 @@ impl Engine {
         Ok(answer)
     }
 
-    /// Enters the blocks of files, which [`Engine::advance`] then validates. `progress` is told the file that is about to be
-    /// scanned and the blocks found so far. `now` is the clock's time, in seconds since 1970.
+    /// Enters the blocks of files, which [`Engine::advance`] then validates. `progress` is called with the file that is
+    /// about to be scanned and the number of blocks found so far. `now` is the clock's time, in seconds since 1970.
     pub fn import(
         &self,
         files: ImportFiles,
@@ -203,7 +204,7 @@ impl Engine {
         self.import_until(files, now, &Cancel::new(), progress)
     }
 
-    /// The same, until `cancel` stops it: between two files or two blocks. What was entered by then stays.
+    /// Like [`Engine::import`], until `cancel` stops it between two files or two blocks. Blocks entered by then stay.
     pub fn import_until(
         &self,
         files: ImportFiles,
@@ -215,13 +216,13 @@ impl Engine {
         self.write(|core| import(core, files, now, cancel, progress))
     }
 
-    /// Validates up to the end of the best chain whose blocks are here.
+    /// Validates up to the end of the best chain whose blocks are stored.
     pub fn advance(&self, cancel: &Cancel, observer: &dyn Observer) -> Result<Advance, EngineError> {
         self.write(|core| activate_best_chain(core, cancel, observer))
     }
 
-    /// Waits as the caller does, who will advance with what comes. The time is [`crate::Stage::Blocks`] of all workers if headers tell of blocks that
-    /// have not come.
+    /// Runs `wait`, the wait for blocks of a caller that will then advance. The time counts as [`crate::Stage::Blocks`]
+    /// of all workers if the best header is above the tip.
     pub fn await_blocks<T>(&self, wait: impl FnOnce() -> T) -> T {
         let core = self.core();
         let is_starved = {
@@ -231,23 +232,23 @@ impl Engine {
         if is_starved { core.meter.time_all(Stage::Blocks, core.settings.workers, wait) } else { wait() }
     }
 
-    /// Waits until every block that waits for a review has had it, and what follows from that is done.
+    /// Waits until every queued review is done, with all its consequences.
     pub fn finish_reviews(&self) -> Result<(), EngineError> {
         self.core().reviews.wait();
         self.write(|_| Ok(()))
     }
 
-    /// Reviews so far.
+    /// The counts of reviews so far.
     pub fn reviews(&self) -> ReviewCounts {
         self.core().reviews.counts()
     }
 
-    /// The same, to read while the engine works.
+    /// The reviews, to read while the engine works.
     pub fn shared_reviews(&self) -> Arc<Reviews> {
         Arc::clone(&self.core().reviews)
     }
 
-    /// Who verifies signatures, and what its referee has seen.
+    /// The verifier of signatures, with the counts of its referee.
     pub fn signatures(&self) -> &Arc<Refereed> {
         &self.core().settings.signatures
     }
@@ -257,12 +258,14 @@ impl Engine {
         self.write(|core| core.checkpoint(observer))
     }
 
-    /// Looks at the last blocks and the coins: Core's `-checkblocks` and `-checklevel`. Returns how many blocks it saw.
+    /// Checks the last blocks and the coins: Core's `-checkblocks` and `-checklevel`. Returns the number of blocks
+    /// checked.
     pub fn check_last_blocks(&self, blocks: u32, level: u32) -> Result<u32, Inconsistency> {
         Ok(self.verify_last_blocks(blocks, level, &|| false, &Unobserved)?.blocks)
     }
 
-    /// The same, until it is done or interrupted, with Core's lines for the log: Core's `CVerifyDB::VerifyDB`.
+    /// Like [`Engine::check_last_blocks`], until done or interrupted, and with Core's log lines: Core's
+    /// `CVerifyDB::VerifyDB`.
     pub fn verify_last_blocks(
         &self,
         blocks: u32,
@@ -274,19 +277,20 @@ impl Engine {
         check_last_blocks(self.core(), blocks, level, is_interrupted, observer)
     }
 
-    /// The hashes of the coins at the tip, as Core's `gettxoutsetinfo` tells them. Reads every coin.
+    /// The hashes of the coins at the tip, as in Core's `gettxoutsetinfo`. Reads every coin.
     pub fn utxo_hashes(&self) -> Result<UtxoHashes, EngineError> {
         let _writer = lock(&self.desk.writer);
         utxo_hashes(self.core())
     }
 
-    /// Sums over all coins at the tip, and the hash that is wanted. Reads every coin; no block is validated meanwhile.
+    /// Sums over all coins at the tip, and the requested hash. Reads every coin; no block is validated meanwhile.
     pub fn coins_summary(&self, hash: UtxoHash) -> Result<CoinsSummary, EngineError> {
         let _writer = lock(&self.desk.writer);
         summary(self.core(), hash)
     }
 
-    /// Visits all coins, ordered by txid bytes and output index; gives the tip whose they are. No block is validated meanwhile.
+    /// Visits all coins, ordered by txid bytes and output index; returns the tip they belong to. No block is validated
+    /// meanwhile.
     pub fn visit_coins(
         &self,
         visit: &mut dyn FnMut(&OutPoint, &Coin) -> Result<(), EngineError>,
@@ -301,7 +305,7 @@ impl Engine {
         self.core().tip()
     }
 
-    /// The tip, in the words of the event that told it.
+    /// The tip, in the form of the event that reported it.
     pub fn tip_update(&self) -> TipUpdate {
         let node = {
             let tree = self.core().tree();
@@ -357,8 +361,8 @@ impl Engine {
 }
 
 impl Desk {
-    /// Does something that changes the active chain. After an error nothing does any more, nor after a panic: the coins may have
-    /// taken in half a block.
+    /// Runs a change of the active chain. After an error or a panic every further change fails: the coins may contain
+    /// half a block.
     pub(crate) fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
         let _writer = lock(&self.writer);
         self.attempt(|core| {
@@ -368,7 +372,7 @@ impl Desk {
         })
     }
 
-    /// Core's `CheckBlockIndex`, once in so many changes as the settings ask for.
+    /// Core's `CheckBlockIndex`, once in the number of changes that the settings give.
     fn check_tree(&self, core: &Core) -> Result<(), EngineError> {
         let every = core.settings.check_tree_every;
         if every == 0 || !self.changes.fetch_add(1, Ordering::Relaxed).is_multiple_of(every) {
@@ -377,7 +381,8 @@ impl Desk {
         core.tree().check().map_err(EngineError::Tree)
     }
 
-    /// Stores a block. It changes no active chain, so that it may go on beside a validation, which finds the block in the tree.
+    /// Stores a block. It does not change the active chain, so that it can run during a validation, which finds the
+    /// block in the tree.
     fn store(&self, block: Block, now: i64) -> Result<Result<NodeId, Rejected>, EngineError> {
         let _storing = lock(&self.storing);
         self.attempt(|core| store_block(core, block, now))
@@ -394,7 +399,7 @@ impl Desk {
     }
 }
 
-/// A change that goes on: however it ends, its reason to fail is noted.
+/// A change in progress: however it ends, its error is recorded.
 struct Attempt<'a> {
     failed: &'a Mutex<Option<String>>,
     reason: Option<String>,
@@ -412,13 +417,13 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.core().reviews.end();
         if let Some(reviewer) = self.reviewer.take() {
-            // One that panicked has said so.
+            // If the thread panicked, it has already reported it.
             let _ = reviewer.join();
         }
     }
 }
 
-/// Enters one header, and records it while nobody else can enter another: see [`Engine::accept_headers`].
+/// Enters one header and records it before any other can be entered: see [`Engine::accept_headers`].
 pub(crate) fn accept_header(core: &Core, header: &Header, now: i64) -> Result<NodeId, Rejected> {
     let mut tree = core.tree_mut();
     let known = tree.find(&header.hash());
@@ -429,7 +434,7 @@ pub(crate) fn accept_header(core: &Core, header: &Header, now: i64) -> Result<No
     Ok(id)
 }
 
-/// Checks what can be checked without coins, stores the block and enters it into the tree: Core's `AcceptBlock`.
+/// Runs the checks that need no coins, stores the block and enters it into the tree: Core's `AcceptBlock`.
 fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rejected>, EngineError> {
     let (hash, header) = (block.hash(), *block.header());
     let known = core.tree().find(&hash);
@@ -437,9 +442,9 @@ fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rej
         refusal::tell_block(core, &block, &rejected);
         return Ok(Err(rejected));
     }
-    // A header that is known was not from the future when it came, and its other rules give the same answer again.
+    // A known header was not from the future when it was accepted, and its other rules give the same answer again.
     let now = if known.is_some() { i64::from(header.time) } else { now };
-    // A lock for each question: a validation goes on meanwhile.
+    // A separate lock for each query: a validation may be running.
     let parent = {
         let tree = core.tree();
         tree.find(&header.prev_block).map(|parent| (parent, tree.node(parent).is_invalid))
@@ -465,7 +470,8 @@ fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rej
             Ok(Ok(id))
         }
         Err(violation) => {
-            // The header was good if it came to the body: then it is kept, and kept as invalid if the hash is to blame.
+            // The header was valid if the check reached the body. It is kept, and marked invalid if the block hash
+            // commits to the fault.
             if violation.rule.info().step == Step::BlockInChain
                 && let Ok(id) = accept_header(core, &header, now)
                 && !violation.rule.is_of_the_bytes()
@@ -481,7 +487,7 @@ fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rej
     }
 }
 
-/// Core checks the bytes first, then looks whether it knows the hash.
+/// Core checks the bytes first, then looks up the hash.
 fn refuse_known(core: &Core, id: NodeId, block: &Block) -> Result<(), Rejected> {
     let node = core.tree().node(id);
     if node.parent.is_none() {

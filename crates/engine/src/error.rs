@@ -1,4 +1,5 @@
-//! [`EngineError`]: the disk, or what lies on it. Never a verdict on a block: a block is not invalid because a disk is full.
+//! [`EngineError`]: an error of the disk or of the data on it. Never a verdict on a block: a full disk does not make a
+//! block invalid.
 
 use lydian_chain::{ChainError, TreeInconsistency};
 use lydian_coins::CoinsError;
@@ -6,7 +7,7 @@ use lydian_disk::DiskError;
 use lydian_primitives::{BlockHash, Height};
 use std::fmt;
 
-/// The engine cannot go on. It has to be opened again.
+/// The engine cannot continue. It must be opened again.
 #[derive(Debug)]
 pub enum EngineError {
     Chain(ChainError),
@@ -16,12 +17,12 @@ pub enum EngineError {
         name: String,
         reason: String,
     },
-    /// The coins are those of a block that the index of blocks does not know.
+    /// The coins belong to a block that is not in the block index.
     UnknownCoinsTip {
         hash: BlockHash,
         height: Height,
     },
-    /// A block of the active chain, or its undo data, is gone; it would be needed to leave the chain.
+    /// A block of the active chain, or its undo data, is missing; it is needed to disconnect the block.
     MissingBlock {
         hash: BlockHash,
         height: Height,
@@ -29,11 +30,11 @@ pub enum EngineError {
     },
     /// `-checkblockindex` found the header tree inconsistent.
     Tree(TreeInconsistency),
-    /// The thread of the reviews could not be started.
+    /// The review thread could not be started.
     Thread {
         reason: String,
     },
-    /// An earlier error; the words are its.
+    /// An earlier error, with its message.
     Poisoned {
         reason: String,
     },

@@ -1,5 +1,5 @@
-//! What the engine tells whoever watches it. Input to an [`Observer`]: events, from any worker, in the order of commits. An
-//! observer must be quick and must never call the engine.
+//! Events of the engine for an [`Observer`]. They come from any worker, in the order of commits. An observer must be
+//! quick and must never call the engine.
 
 use crate::error::EngineError;
 use crate::log::{LogLevel, LogPlace};
@@ -7,12 +7,12 @@ use lydian_chain::ChainError;
 use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Header, Height};
 
-/// Somebody who watches.
+/// A receiver of events.
 pub trait Observer: Sync {
     fn event(&self, event: &Event<'_>);
 }
 
-/// Nobody watches.
+/// An observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
@@ -20,20 +20,21 @@ impl Observer for Unobserved {
     fn event(&self, _: &Event<'_>) {}
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The tip moved, up or down.
     UpdateTip(TipUpdate),
-    /// A block breaks a rule; it and what stands on it will not be on the chain. `state` is Core's `BlockValidationState::ToString`.
+    /// A block breaks a rule; neither it nor its descendants will be on the chain. `state` is Core's
+    /// `BlockValidationState::ToString`.
     InvalidBlock { hash: BlockHash, height: Height, violation: &'a Violation, state: &'a str },
-    /// A block was marked as invalid, by its own fault or by hand: Core's `InvalidChainFound`.
+    /// A block was marked as invalid, because of a fault or by hand: Core's `InvalidChainFound`.
     InvalidChain { invalid: BranchTip, best: BranchTip },
-    /// A stored block could not be read, or its bytes are not those of its hash; it counts as not here.
+    /// A stored block could not be read, or its bytes do not match its hash; it counts as missing.
     UnreadableBlock { hash: BlockHash, height: Height, reason: &'a UnreadableReason },
     /// The chain with most work leaves the active chain at this block.
     Reorganisation { fork_height: Height, disconnected: u32 },
-    /// A block that a review found to break a rule could not be taken off the chain; the engine has to be opened again.
+    /// A block that a review found to break a rule could not be disconnected; the engine must be opened again.
     NotTakenOff { hash: BlockHash, height: Height, error: &'a EngineError },
     /// Everything up to the tip is durable.
     Checkpoint { height: Height, coins: u64, bytes_written: u64 },
@@ -41,13 +42,13 @@ pub enum Event<'a> {
     Log { level: LogLevel, text: std::fmt::Arguments<'a>, place: LogPlace },
 }
 
-/// A block as Core's log names it.
+/// A block, with the fields that Core logs.
 #[derive(Clone, Copy, Debug)]
 pub struct BranchTip {
     pub hash: BlockHash,
     pub height: Height,
     pub chain_work: U256,
-    /// Of the header, seconds since 1970.
+    /// The time of the header, in seconds since 1970.
     pub time: u32,
 }
 
@@ -58,22 +59,22 @@ pub struct TipUpdate {
     pub height: Height,
     pub header: Header,
     pub chain_work: U256,
-    /// Of the chain up to here; `None` if a crash lost the count.
+    /// The number of transactions of the chain up to here; `None` if a crash lost the count.
     pub transactions: Option<u64>,
-    /// Bytes of coins in memory, and coins altogether.
+    /// Bytes of coins in memory. `coins` is the number of all coins.
     pub cache_bytes: u64,
     pub coins: u64,
     pub is_disconnect: bool,
 }
 
-/// Why the bytes of a block are of no use.
+/// Why the bytes of a block are unusable.
 #[derive(Debug)]
 pub enum UnreadableReason {
     Chain(ChainError),
-    /// The bytes are another block's, or nobody's.
+    /// The bytes are those of another block, or of none.
     OtherHash(BlockHash),
     NotABlock(lydian_primitives::ParseError),
-    /// The bytes are not what the hash commits to.
+    /// The bytes do not match what the hash commits to.
     Mutated(Violation),
 }
 

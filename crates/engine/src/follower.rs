@@ -1,20 +1,20 @@
-//! Whoever hangs on the chain: an index, statistics, a mempool. The engine feeds it, in height order, from one task at a
-//! time; at start it is rewound or replayed to the tip of the coins.
+//! A consumer of the chain, such as an index, statistics or a mempool. The engine feeds it in height order from one
+//! task at a time; at startup it is rewound or replayed to the tip of the coins.
 //!
-//! Invariants a follower keeps: its rows and its tip become durable together, at [`Follower::checkpoint`] or earlier, and
-//! after a crash it is at one tip it once had. It never sees a block that is not committed.
+//! Invariants that a follower keeps: its rows and its tip become durable together, at [`Follower::checkpoint`] or
+//! earlier, and after a crash it is at a tip it once had. It never sees a block that is not committed.
 
 use lydian_coins::Tip;
 use lydian_consensus::Coin;
 use lydian_primitives::{Block, Height};
 use std::fmt::Debug;
 
-/// Something that hangs on the chain.
+/// A consumer of the chain.
 pub trait Follower: Debug + Send {
-    /// For people.
+    /// The name for messages.
     fn name(&self) -> &str;
 
-    /// The block up to which it is durable; `None` if that is the genesis block.
+    /// The block up to which the follower is durable; `None` if that is the genesis block.
     fn durable_tip(&self) -> Option<Tip>;
 
     /// A block joined the chain.
@@ -27,15 +27,15 @@ pub trait Follower: Debug + Send {
     fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError>;
 }
 
-/// A block of the chain with what it spent.
+/// A block of the chain with the coins it spent.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectedBlock<'a> {
     pub height: Height,
     pub block: &'a Block,
-    /// Coins spent, in the order of the inputs, the coinbase's left out.
+    /// Coins spent, in the order of the inputs, without the coinbase.
     pub spent: &'a [Coin],
 }
 
-/// Why a follower cannot go on: one sentence that names its file.
+/// Why a follower cannot continue: one sentence that names its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowerError(pub String);

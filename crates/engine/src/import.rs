@@ -1,9 +1,9 @@
-//! Blocks that lie in files already: found by their headers, entered into the tree where they lie.
+//! Import of blocks from existing files: found by their headers, entered into the tree at their positions.
 //!
-//! Input: block files in Core's framing. Output: headers in the tree and positions for their blocks; nothing is validated but
-//! headers. Records are taken in file order, as Core's `LoadExternalBlockFile` does, and one whose parent comes later waits
-//! for it: so between equal chains the one that lies first wins. Cost: 88 bytes read and one header checked a block; memory
-//! about 200 bytes a block.
+//! Input: block files in Core's framing. Output: headers in the tree and positions for their blocks; only headers are
+//! validated. Records are read in file order, as in Core's `LoadExternalBlockFile`. A record whose parent comes later
+//! waits for it; so of chains with equal work the one that comes first in the files wins. Cost: 88 bytes read and one
+//! header checked per block; memory about 200 bytes per block.
 
 use crate::core::Core;
 use crate::engine::accept_header;
@@ -16,19 +16,19 @@ use lydian_primitives::BlockHash;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What files held.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub struct Import {
     /// Blocks in the files.
     pub blocks: u64,
-    /// Those that were not here before.
+    /// Blocks that were not stored before.
     pub new_blocks: u64,
     pub refused: Vec<RefusedHeader>,
-    /// Blocks whose parent is neither here nor in the files.
+    /// Blocks whose parent is neither stored nor in the files.
     pub orphans: u64,
-    /// What is in the files and is no block.
+    /// Bytes in the files that are not a block.
     pub remarks: Vec<Remark>,
-    /// It was stopped before the end of the files.
+    /// The import was stopped before the end of the files.
     pub is_cancelled: bool,
 }
 
@@ -41,11 +41,11 @@ pub struct RefusedHeader {
     pub reason: Rejected,
 }
 
-/// Files to import, and how.
+/// Files to import, and whether to copy them.
 #[derive(Clone, Debug)]
 pub struct ImportFiles {
     pub files: Vec<BlockFile>,
-    /// Takes the blocks over into our own files; else they are read where they lie, for ever.
+    /// Copies the blocks into our own files; otherwise they are always read from where they are.
     pub is_copied: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn import(
     let numbers = if files.is_copied { Vec::new() } else { core.store.adopt(&files.files, true)? };
     let mut import = Import { blocks: index.records.len() as u64, remarks: index.remarks, ..Import::default() };
     let mut entering = Entering { core, source, numbers, now, import: &mut import };
-    // By the hash of the parent they wait for.
+    // By the hash of the missing parent.
     let mut waiting: HashMap<BlockHash, Vec<Record>> = HashMap::new();
     for record in index.records {
         if cancel.is_cancelled() {
@@ -81,7 +81,7 @@ pub(crate) fn import(
                 continue;
             }
             entering.enter(&record)?;
-            // The one that came first is taken first.
+            // In the order in which they came.
             ready.extend(waiting.remove(&record.hash).into_iter().flatten().rev());
         }
     }
@@ -93,7 +93,7 @@ pub(crate) fn import(
 struct Entering<'a, 'd> {
     core: &'a Core,
     source: BlockFiles<'d>,
-    /// By file of the source its number in the store; empty if blocks are copied.
+    /// The store's number of each source file; empty if blocks are copied.
     numbers: Vec<u32>,
     now: i64,
     import: &'a mut Import,

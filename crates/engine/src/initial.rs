@@ -1,7 +1,9 @@
-//! [`InitialDownload`]: whether the node still catches up with the chain: Core's `IsInitialBlockDownload` and its `m_cached_is_ibd`. Input: the tip
-//! whenever it changed, and the time. Output: a yes that becomes a no once, and never a yes again: a node that is cut off for a day does not behave like
-//! a new one. While stored blocks are being loaded it stays a yes: Core's `LoadingBlocks`. One value for the whole
-//! node, shared by all who ask. It must never read a clock.
+//! [`InitialDownload`]: whether the node is in initial block download: Core's `IsInitialBlockDownload` and its
+//! `m_cached_is_ibd`.
+//!
+//! Input: the tip whenever it changes, and the time. Output: true until the download is over, then false for good: a
+//! node that is offline for a day does not behave like a new one. It stays true while stored blocks are being loaded:
+//! Core's `LoadingBlocks`. One value is shared by the whole node. It must never read a clock.
 
 use lydian_consensus::U256;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// `-maxtipage` by default: Core's `DEFAULT_MAX_TIP_AGE`.
 pub const TIP_AGE_SECONDS_DEFAULT: i64 = 24 * 60 * 60;
 
-/// Core's words when it is over.
+/// Core's log line when the initial download is over.
 pub const INITIAL_DOWNLOAD_OVER: &str = "Leaving InitialBlockDownload (latching to false)";
 
-/// Whether the node still catches up.
+/// Whether the node is in initial block download.
 #[derive(Debug)]
 pub struct InitialDownload {
     minimum_chain_work: U256,
@@ -32,8 +34,8 @@ impl InitialDownload {
         }
     }
 
-    /// Whether the blocks on disk are still being imported and validated: Core's `LoadingBlocks`. Until then no block
-    /// and no header is requested from peers, and those that they send are ignored.
+    /// Whether the blocks on disk are still being imported and validated: Core's `LoadingBlocks`. Until that is done,
+    /// no block and no header is requested from peers, and those they send are ignored.
     pub fn is_loading(&self) -> bool {
         self.is_loading.load(Ordering::Acquire)
     }
@@ -47,8 +49,9 @@ impl InitialDownload {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// The tip of the active chain, by its time and the work of its chain; `now` in seconds since 1970. True if this ended the initial download: whoever
-    /// is told so says it in the log. To be called at the start and whenever the tip changed.
+    /// Updates with the tip of the active chain, given by its time and chain work; `now` in seconds since 1970. Returns
+    /// true if this ended the initial download, so that the caller logs it. To be called at startup and whenever the
+    /// tip changes.
     pub fn note_tip(&self, time: u32, chain_work: U256, now: i64) -> bool {
         if self.is_loading() {
             return false;
@@ -62,7 +65,7 @@ impl InitialDownload {
 mod tests {
     use super::*;
 
-    /// Enough work and a tip that is young enough end it, for ever, and are told once.
+    /// Enough work and a recent tip end it for good, and are reported once.
     #[test]
     fn it_ends_once() {
         let work = U256::from_u64(1_000);
@@ -72,7 +75,7 @@ mod tests {
         assert!(initial.is_on());
         assert!(initial.note_tip(10_000, work, 10_600));
         assert!(!initial.is_on());
-        assert!(!initial.note_tip(10_000, work, 10_600), "told before");
+        assert!(!initial.note_tip(10_000, work, 10_600), "reported before");
         assert!(!initial.note_tip(0, U256::ZERO, i64::MAX) && !initial.is_on(), "an old tip changes nothing");
         // `-maxtipage` may be any number.
         assert!(InitialDownload::new(work, i64::MAX).note_tip(0, work, i64::MAX));

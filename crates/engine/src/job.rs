@@ -1,8 +1,8 @@
-//! A block on its way through a run: what each step leaves for the next.
+//! A block in a run: the result of each step, for the next step.
 //!
-//! A job owns everything its tasks touch and is shared by counting, so that no task can outlive or borrow a block that
-//! failed meanwhile (checklist 58). Invariant: the steps' types can only be made by the steps, so a job cannot be committed
-//! before every input has its coin and its verdict.
+//! A job owns everything its tasks touch and is reference-counted, so that no task can outlive or borrow a block that
+//! failed meanwhile (checklist 58). Invariant: only the steps can create the types of the steps, so a job cannot be
+//! committed before every input has its coin and its verdict.
 
 use crate::links::Links;
 use lydian_chain::{BlockPosition, NodeId};
@@ -21,22 +21,22 @@ pub(crate) struct Job {
     pub(crate) position: BlockPosition,
     pub(crate) checked: CheckedBlock,
     pub(crate) links: Links,
-    /// Whether its scripts were verified before, or are assumed to be valid.
+    /// Whether the scripts were verified before or are assumed to be valid.
     pub(crate) is_trusted: bool,
     answers: Mutex<Vec<Answers>>,
     funded: OnceLock<Arc<FundedBlock>>,
     tally: Mutex<Option<Tally>>,
     verified: OnceLock<VerifiedBlock>,
-    /// In the form of the undo files; taken when it is committed.
+    /// In the format of the undo files; taken at commit.
     undo: Mutex<Vec<u8>>,
 }
 
-/// What one partition says to a block.
+/// The answers of one partition for a block.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
-    /// For inputs of the block, by their index among all: the coin.
+    /// The coin of each input, with the input's index among all inputs of the block.
     pub(crate) coins: Vec<(u32, Option<Coin>)>,
-    /// The first transaction that repeats an unspent one.
+    /// The first transaction that repeats one with unspent outputs (BIP-0030).
     repeated_tx: Option<u32>,
 }
 
@@ -70,12 +70,12 @@ impl Job {
         }
     }
 
-    /// Takes the answers of one partition.
+    /// Adds the answers of one partition.
     pub(crate) fn answer(&self, answers: Answers) {
         lock(&self.answers).push(answers);
     }
 
-    /// Joins the answers of all partitions and of the block itself.
+    /// Joins the answers of all partitions and the block's own outputs.
     pub(crate) fn found(&self) -> Found {
         let answers = std::mem::take(&mut *lock(&self.answers));
         assert_eq!(answers.len(), PARTITIONS, "every partition has answered");
@@ -88,7 +88,8 @@ impl Job {
         Found { coins, repeated_tx }
     }
 
-    /// Enters the funded block and its undo data. One whose scripts are trusted, or that has none, is verified with it.
+    /// Sets the funded block and its undo data. A block whose scripts are trusted, or that has none, becomes verified
+    /// as well.
     pub(crate) fn set_funded(&self, funded: FundedBlock, undo: Vec<u8>) -> Result<(), Violation> {
         let tally = Tally::new(&funded);
         *lock(&self.undo) = undo;
@@ -115,7 +116,7 @@ impl Job {
         }
     }
 
-    /// Enters the verdict of a part. Whether it was the last, and with it every script succeeded.
+    /// Adds the verdict of a part. Returns whether it was the last one, and so every script succeeded.
     pub(crate) fn add(&self, verdict: PartVerdict) -> Result<bool, Violation> {
         let mut slot = lock(&self.tally);
         let Some(mut tally) = slot.take() else { panic!("a part is verified before its block has its verdict") };
@@ -148,7 +149,8 @@ impl Job {
     }
 }
 
-/// What a lock guards here is whole whenever it is free, also after a panic elsewhere.
+/// Locks a mutex and ignores poisoning: the data behind these locks is consistent whenever they are free, also after a
+/// panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,14 @@
-//! Full validation without a barrier: the pipeline, its window, the feed of followers. Sole writer of chain and coins.
+//! Full validation without a barrier between blocks: the pipeline, its window, and the feed of followers. Sole writer
+//! of chain and coins.
 //!
-//! Input: blocks, from anybody. Output: the verdicts of the plain validator (`lydian_consensus::PlainValidator`, the
-//! specification), a chain and its coins that survive anything, and a feed of connected and disconnected blocks. The way of a
-//! block: read, parse, check and link in any order; fund in height order, sharded by outpoint; judge and verify in any order;
-//! commit in height order. Invariants: no setting changes a verdict; a block is invalid only for breaking a rule, never for an
-//! error of the disk; nothing committed to disk is lost. No clock is read here; but for the one that
-//! reviews blocks at the tip, which ends with the engine, no thread outlives a call.
+//! Input: blocks, from any source. Output: the verdicts of the plain validator (`lydian_consensus::PlainValidator`, the
+//! specification), a chain and coins that survive crashes, and a feed of connected and disconnected blocks. The steps
+//! of a block: read, parse, check and link in any order; fund in height order, sharded by outpoint; judge and verify in
+//! any order; commit in height order.
+//!
+//! Invariants: no setting changes a verdict; a block is invalid only for breaking a rule, never because of a disk
+//! error; nothing committed to disk is lost. The crate reads no clock. No thread outlives a call, except the one that
+//! reviews blocks at the tip, which ends with the engine.
 
 #![forbid(unsafe_code)]
 

@@ -1,31 +1,34 @@
 //! Limits of the engine. Constants only.
 
-/// Inputs verified in one batch at most: some 12 ms of a kernel, 100 ms of the reference, so that a stop waits no longer. Enough for the
-/// signatures among them that one equation can decide (2,000 of Schnorr's).
+/// The most inputs verified in one batch: some 12 ms of a kernel, 100 ms of the reference, so that a stop waits no
+/// longer. Enough for the signatures that one equation can decide (2,000 for Schnorr).
 pub const BATCH_INPUTS: usize = 4_096;
 
-/// Inputs of a batch at least, where there are that many and more blocks come: what fills the lanes of a kernel many times.
+/// The fewest inputs of a batch, if that many are waiting and more blocks follow: enough to fill the lanes of a kernel
+/// many times.
 pub const BATCH_INPUTS_MIN: usize = 256;
 
-/// Bytes of blocks on their way, whatever the number of workers: two of the largest blocks with all their tables.
+/// Bytes of blocks in the pipeline, whatever the number of workers: two of the largest blocks with all their tables.
 pub const WINDOW_BYTES_BASE: usize = 24 << 20;
 
-/// The same for each worker.
+/// Further bytes of blocks in the pipeline for each worker.
 pub const WINDOW_BYTES_WORKER: usize = 12 << 20;
 
-/// A run is at the tip, and its blocks are reviewed by the reference, if the best header is at most so many blocks above its end.
+/// A run is at the tip, and the reference reviews its blocks, if the best header is at most this number of blocks above
+/// its end.
 pub const REVIEW_DEPTH_MAX: u32 = 6;
 
-/// The same if it is at most so long: who catches up after a longer pause has the sample.
+/// The most blocks of a run at the tip: a node that catches up after a longer pause relies on the sample.
 pub const REVIEW_RUN_BLOCKS_MAX: usize = 12;
 
-/// Blocks that wait for their review at most; the oldest has to be content with the sample. With their coins so many are some 70 MB as
-/// blocks are, 200 MB as they may be.
+/// The most blocks that wait for their review; beyond that the oldest is covered by the sample only. With their coins
+/// this number of blocks takes some 70 MB at usual sizes, 200 MB at worst.
 pub const REVIEW_QUEUE_BLOCKS_MAX: usize = 12;
 
-/// Seconds after which what is in memory is made durable, however little it is: what a kill costs is to be done again without its scripts, which takes
-/// a fraction of that. A checkpoint takes some seconds at most, in which the next blocks are read. (Core writes every 50 to 70 minutes.)
+/// Seconds after which the state in memory is made durable, however small it is. Blocks lost in a kill are connected
+/// again without running their scripts, in a fraction of that time. A checkpoint takes some seconds at most, during
+/// which the next blocks are read. (Core writes every 50 to 70 minutes.)
 pub const CHECKPOINT_SECONDS: u64 = 600;
 
-/// Headers entered under one lock of the tree: a fraction of a millisecond, in which no validating thread can ask it anything.
+/// Headers entered under one lock of the tree: a fraction of a millisecond, in which no validating thread can query it.
 pub const HEADERS_AT_ONCE: usize = 512;

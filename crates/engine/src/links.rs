@@ -1,9 +1,9 @@
-//! Who meets whom: the outpoints of a block, keyed and sorted into the partitions of the coin store, and the inputs that the
-//! block itself answers.
+//! The links of a block: its outpoints, keyed and sorted by partition of the coin store, and the inputs that spend
+//! outputs of the block itself.
 //!
-//! Input: a block. Output: for each partition what is spent there and what is created, in block order. Any block, any thread;
-//! nothing is asked of a store. Cost: one keyed hash for each outpoint, one lookup of a txid for each input. The plain
-//! validator's `Purse` is the specification of what a block's own outputs answer.
+//! Input: a block. Output: for each partition the outpoints spent and created there, in block order. Blocks are
+//! independent, on any thread; no store is queried. Cost: one keyed hash per outpoint, one txid lookup per input. The
+//! plain validator's `Purse` is the specification of how inputs spend outputs of their own block.
 
 use lydian_coins::{Coins, Key, PARTITIONS};
 use lydian_consensus::{Coin, CoinRef};
@@ -22,13 +22,13 @@ pub(crate) struct Links {
     pub(crate) is_bip30_checked: bool,
 }
 
-/// An input that spends a coin from before the block. The outpoint is copied: partitions are walked long after the block's
-/// bytes have left the processor's caches.
+/// An input that spends a coin from before the block. The outpoint is copied: partitions are walked long after the
+/// block's bytes have left the CPU caches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spend {
     hash: u64,
     outpoint: OutPoint,
-    /// Index among all inputs but the coinbase's.
+    /// Index among all inputs except the coinbase's.
     pub(crate) flat: u32,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Create {
     outpoint: OutPoint,
     /// Index of its transaction.
     pub(crate) tx: u32,
-    /// Whether it is unspent after the block. One that is not stands here only for BIP-0030.
+    /// Whether it is unspent after the block. Spent ones are listed only for BIP-0030.
     pub(crate) is_kept: bool,
 }
 
@@ -94,7 +94,7 @@ impl Links {
         links
     }
 
-    /// Inputs that spend a coin.
+    /// The number of inputs that spend a coin.
     pub(crate) fn input_count(&self) -> usize {
         self.input_count
     }
@@ -109,7 +109,7 @@ impl Links {
         &self.creates[partition]
     }
 
-    /// Enters the coins that the block's own outputs give.
+    /// Fills in the coins that come from the block's own outputs.
     pub(crate) fn fill_own(&self, block: &Block, height: Height, found: &mut [Option<Coin>]) {
         for own in &self.own {
             let tx = block.tx(own.tx as usize);
@@ -136,21 +136,21 @@ impl Create {
     }
 }
 
-/// What a block's earlier transactions say to a prevout.
+/// The result of looking up a prevout in the block's earlier transactions.
 enum Own {
     Taken {
         tx: u32,
         vout: u32,
     },
-    /// An input before has spent it.
+    /// An earlier input has spent it.
     Gone,
     NotThere,
 }
 
-/// The outputs of the transactions that came so far, and which of them are spent.
+/// The outputs of the transactions so far, and which of them are spent.
 struct OwnOutputs {
     earlier: HashMap<Txid, usize>,
-    /// For each transaction the index of its first output among all.
+    /// For each transaction, the index of its first output among all outputs.
     first_output: Vec<usize>,
     is_spent: Vec<bool>,
 }
@@ -188,7 +188,7 @@ impl OwnOutputs {
     }
 }
 
-/// Counts of a block fit: each thing counted takes bytes of at most 32 MB.
+/// Counts of a block fit: each counted item takes bytes of a block of at most 32 MB.
 fn narrow(count: usize) -> u32 {
     match u32::try_from(count) {
         Ok(count) => count,

@@ -1,5 +1,6 @@
-//! Lines for the log, made by crates that write none themselves. Input: a level and a text. Output: [`LogLine`] and [`Event::Log`], which
-//! whoever owns the log writes. No file, no clock; a text is made only if its category is logged ([`LogSwitches`]).
+//! Log lines from crates that do not write a log themselves. Input: a level and a text. Output: [`LogLine`] and
+//! [`Event::Log`], which the owner of the log writes. No file, no clock; a text is built only if its category is logged
+//! ([`LogSwitches`]).
 
 use crate::event::{Event, Observer};
 use std::fmt;
@@ -7,7 +8,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Severity of a line, and for debug lines their category by Core's name.
+/// Severity of a line; a debug line also has the category's name in Core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
     /// Logged only if the category is enabled.
@@ -17,7 +18,7 @@ pub enum LogLevel {
     Error,
 }
 
-/// The place in the source that makes a line. Limits and `-logsourcelocations` go by it.
+/// The source location of a line. Rate limits and `-logsourcelocations` use it.
 pub type LogPlace = &'static Location<'static>;
 
 /// A line for the log.
@@ -35,7 +36,7 @@ impl LogLine {
     }
 }
 
-/// Debug categories that are logged now, and whether addresses of peers are. Clones share one state.
+/// The debug categories logged now, and whether IP addresses of peers are logged. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct LogSwitches(Option<Arc<Switches>>);
 
@@ -47,7 +48,7 @@ struct Switches {
 }
 
 impl LogSwitches {
-    /// All categories are off. By default, without names, all are on.
+    /// Creates switches with all categories off. The default value, without names, has all on.
     pub fn new(names: &'static [&'static str], has_ips: bool) -> LogSwitches {
         LogSwitches(Some(Arc::new(Switches { names, bits: AtomicU32::new(0), has_ips: AtomicBool::new(has_ips) })))
     }
@@ -66,13 +67,13 @@ impl LogSwitches {
         at.is_some_and(|at| switches.bits.load(Ordering::Relaxed) >> at & 1 == 1)
     }
 
-    /// `-logips`
+    /// `-logips`: whether IP addresses of peers are logged.
     pub fn has_ips(&self) -> bool {
         self.0.as_ref().is_some_and(|switches| switches.has_ips.load(Ordering::Relaxed))
     }
 }
 
-/// Hands a line to an observer. The text is made by the observer, if it wants it.
+/// Passes a line to an observer, which formats the text only if it needs it.
 #[track_caller]
 pub(crate) fn log(observer: &dyn Observer, level: LogLevel, text: fmt::Arguments<'_>) {
     observer.event(&Event::Log { level, text, place: Location::caller() });

@@ -1,8 +1,8 @@
-//! What a person decides over the rules' heads: Core's `InvalidateBlock`, `ResetBlockFailureFlags`, `PreciousBlock` and `PruneBlockFilesManual`. Input: a
-//! block. Output: the chain, moved where the verdict changed it.
+//! Decisions of a person against the rules: Core's `InvalidateBlock`, `ResetBlockFailureFlags`, `PreciousBlock` and
+//! `PruneBlockFilesManual`. Input: a block. Output: the chain, changed where the decision requires it.
 //!
-//! Invariants: the tip is taken off an invalidated block before anything is marked, so that a crash in between finds a state that the rules
-//! allow; what is marked stands in the index log.
+//! Invariants: an invalidated block is disconnected before anything is marked, so that a crash in between leaves a
+//! state that the rules allow; each mark is in the index log.
 
 use crate::activate::{Advance, activate_best_chain, tell_invalid_chain};
 use crate::core::Core;
@@ -17,7 +17,7 @@ use lydian_chain::{IndexEntry, NodeId, Pruned};
 use lydian_primitives::Height;
 
 impl Engine {
-    /// Marks a block and what stands on it as invalid, and leaves it. The genesis block cannot be.
+    /// Marks a block and its descendants as invalid, and disconnects them. The genesis block cannot be invalidated.
     pub fn invalidate_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
         self.write(|core| {
             if id == NodeId::GENESIS {
@@ -37,7 +37,7 @@ impl Engine {
         })
     }
 
-    /// Takes the mark off a block, its ancestors and its descendants, and looks for the best chain again.
+    /// Removes the mark from a block, its ancestors and its descendants, and searches for the best chain again.
     pub fn reconsider_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
         self.write(|core| {
             core.tree_mut().reconsider(id);
@@ -48,7 +48,8 @@ impl Engine {
         })
     }
 
-    /// Treats a block as if it had come before others with the same work. Nothing if it has less work than the tip.
+    /// Treats a block as if it had arrived before others with the same work. Does nothing if it has less work than the
+    /// tip.
     pub fn precious_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
         self.write(|core| {
             {
@@ -63,7 +64,8 @@ impl Engine {
         })
     }
 
-    /// Removes block files whose blocks all lie at or below a height and 288 below what is durable. Makes everything durable before.
+    /// Removes block files whose blocks are all at or below a height and 288 blocks below what is durable. Makes
+    /// everything durable first.
     pub fn prune_to(&self, height: Height, observer: &dyn Observer) -> Result<Pruned, EngineError> {
         self.write(|core| {
             core.checkpoint(observer)?;
@@ -78,7 +80,7 @@ impl Engine {
     }
 }
 
-/// Up to where all followers are durable: they may need what lies above.
+/// The height up to which all followers are durable: they may need the blocks above.
 fn durable_height(core: &Core) -> Height {
     let heights = core.followers.iter().map(|follower| lock(follower).durable_tip().map_or(0, |tip| tip.height.0));
     Height(heights.min().unwrap_or(u32::MAX))

@@ -1,7 +1,7 @@
-//! What a run has done so far and what it cost: counters that any thread may read at any time.
+//! The progress and cost of runs: counters that any thread may read at any time.
 //!
-//! Input: tasks, timed by a clock that the caller brings (nothing here reads one). Output: [`Snapshot`]s. Cost: two readings
-//! of the clock a task, about a microsecond. Decides nothing.
+//! Input: tasks, timed by a clock that the caller provides (nothing here reads one). Output: [`Snapshot`]s. Cost: two
+//! clock readings per task, about a microsecond. Affects no decision.
 
 use lydian_consensus::Stats;
 use lydian_script::CheckCounts;
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The clock that stages are timed with.
 pub trait StageClock: Debug + Send + Sync {
-    /// Nanoseconds since some moment.
+    /// Nanoseconds since some fixed moment.
     fn wall_ns(&self) -> u64;
 
-    /// Nanoseconds that the calling thread has run.
+    /// CPU nanoseconds of the calling thread.
     fn thread_cpu_ns(&self) -> u64;
 }
 
-/// A clock that stands still, for who does not want to know.
+/// A clock that stands still, for callers that need no times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoClock;
 
@@ -33,7 +33,7 @@ impl StageClock for NoClock {
 
 macro_rules! stages {
     ($($stage:ident $name:literal $what:literal)*) => {
-        /// The parts of the work.
+        /// The stages of the work.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Stage {
             $(#[doc = $what] $stage,)*
@@ -50,7 +50,7 @@ macro_rules! stages {
                 match self { $(Stage::$stage => $what,)* }
             }
 
-            /// Time in which nothing is done.
+            /// Whether the stage is idle time.
             pub fn is_waiting(self) -> bool {
                 matches!(self, Stage::Wait | Stage::Blocks)
             }
@@ -64,17 +64,17 @@ stages! {
     Check "check" "Rules that need no coins."
     Link "link" "Outpoints keyed, a block's own spends found."
     Fund "fund" "Coins found, in the window and in the store."
-    Judge "judge" "Rules of coins; undo data written down."
+    Judge "judge" "Rules of coins; undo data encoded."
     Capture "scripts" "Scripts run, signature hashes made, signatures collected."
     Settle "signatures" "Signatures verified."
-    Rerun "rerun" "Inputs decided one by one that the batch did not prove."
+    Rerun "rerun" "Inputs that the batch did not prove, decided one by one."
     Commit "commit" "Blocks committed in their order: the work of one thread alone."
-    Apply "apply" "Committed blocks brought into the coin store."
+    Apply "apply" "Committed blocks applied to the coin store."
     Follow "follow" "Followers."
     Checkpoint "checkpoint" "State made durable."
-    Disconnect "disconnect" "Blocks taken off the chain."
+    Disconnect "disconnect" "Blocks disconnected."
     Wait "wait" "Workers without work."
-    Blocks "blocks" "Workers that wait for blocks whose headers are here."
+    Blocks "blocks" "Workers waiting for blocks whose headers are known."
 }
 
 /// Time spent in a stage, by all workers together.
@@ -84,22 +84,22 @@ pub struct StageTime {
     pub cpu_ns: u64,
 }
 
-/// What was done since the meter was made.
+/// The work done since the meter was created.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Snapshot {
-    /// Blocks committed, and what is in them.
+    /// Blocks committed, and their contents.
     pub stats: Stats,
     pub blocks_disconnected: u64,
-    /// Blocks committed without running their scripts, which were verified before or are assumed valid.
+    /// Blocks committed without running their scripts: verified before, or assumed valid.
     pub blocks_trusted: u64,
     /// In the order of [`Stage::ALL`].
     pub stages: Vec<StageTime>,
-    /// The tip and the end of the chain that is being validated.
+    /// Heights of the tip and of the end of the chain that is being validated.
     pub height: u64,
     pub target_height: u64,
-    /// Bytes of the blocks validated since the meter was made, and still to be validated.
+    /// Bytes of the blocks validated since the meter was created and of those still to be validated.
     pub bytes_total: u64,
-    /// Signature and tweak checks made, those of blocks on their way included, and the batches they were made in.
+    /// Signature and tweak checks made, including those of blocks in the pipeline, and the number of batches.
     pub checks_made: u64,
     pub batches: u64,
 }
@@ -114,7 +114,7 @@ pub struct Meter {
 
 const COUNTERS: usize = 17;
 
-/// The counters by place; [`Meter::snapshot`] is the other half.
+/// The indices of the counters; [`Meter::snapshot`] must match.
 #[derive(Clone, Copy)]
 enum Counter {
     Blocks,
@@ -141,7 +141,7 @@ impl Meter {
         Meter { clock, stages: Default::default(), counters: Default::default() }
     }
 
-    /// Does something and notes what it took.
+    /// Runs `work` and adds its time to a stage.
     pub(crate) fn time<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
         let (wall, cpu) = (self.clock.wall_ns(), self.clock.thread_cpu_ns());
         let result = work();
@@ -151,7 +151,7 @@ impl Meter {
         result
     }
 
-    /// Waits, and notes it as the time of so many workers.
+    /// Runs `wait` and adds its time for `workers` workers.
     pub(crate) fn time_all<T>(&self, stage: Stage, workers: usize, wait: impl FnOnce() -> T) -> T {
         let begin = self.clock.wall_ns();
         let result = wait();
@@ -160,7 +160,7 @@ impl Meter {
         result
     }
 
-    /// Whether so many seconds have passed since the mark was set.
+    /// Whether `seconds` have passed since the mark was set.
     pub(crate) fn is_past(&self, mark: &AtomicU64, seconds: u64) -> bool {
         let passed = self.clock.wall_ns().saturating_sub(mark.load(Ordering::Relaxed));
         passed >= seconds.saturating_mul(1_000_000_000)
@@ -183,7 +183,7 @@ impl Meter {
         self.counters[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// Enters a committed block.
+    /// Adds a committed block.
     pub(crate) fn committed(&self, stats: &Stats) {
         self.add(Counter::Blocks, stats.blocks);
         self.add(Counter::Transactions, stats.transactions);
@@ -205,7 +205,7 @@ impl Meter {
         self.add(Counter::Disconnected, 1);
     }
 
-    /// Enters a batch of signature and tweak checks.
+    /// Adds a batch of signature and tweak checks.
     pub(crate) fn checks_made(&self, count: u64) {
         self.add(Counter::ChecksMade, count);
         self.add(Counter::Batches, u64::from(count > 0));
@@ -226,7 +226,7 @@ impl Meter {
         self.add(Counter::BytesTotal, bytes);
     }
 
-    /// Signature and tweak checks made so far, those of blocks on their way included.
+    /// Signature and tweak checks made so far, including those of blocks in the pipeline.
     pub fn checks(&self) -> u64 {
         self.get(Counter::ChecksMade)
     }

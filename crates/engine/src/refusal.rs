@@ -1,5 +1,6 @@
-//! What the log says of blocks and headers that are refused before they are connected: Core's `ProcessNewBlock`, `AcceptBlock` and
-//! `AcceptBlockHeader`. Input: what was refused, and why. Output: events for the background observer. Decides nothing.
+//! Log lines about blocks and headers that are refused before they are connected: Core's `ProcessNewBlock`,
+//! `AcceptBlock` and `AcceptBlockHeader`. Input: the block or header, and the reason. Output: events for the background
+//! observer. Affects no decision.
 
 use crate::core::Core;
 use crate::log::{LogLevel, log};
@@ -8,11 +9,11 @@ use lydian_primitives::{Block, BlockHash, Header};
 
 const VALIDATION: LogLevel = LogLevel::Debug("validation");
 
-/// A block that was not stored.
+/// Logs a block that was not stored.
 pub(crate) fn tell_block(core: &Core, block: &Block, rejected: &Rejected) {
     let observer = &*core.settings.background;
     let state = match rejected {
-        // Core takes a block that it has for a success.
+        // Core treats a block that it already has as a success.
         Rejected::Duplicate => return,
         Rejected::DuplicateInvalid => {
             tell_header(core, block.header(), &block.hash(), rejected);
@@ -31,7 +32,7 @@ pub(crate) fn tell_block(core: &Core, block: &Block, rejected: &Rejected) {
     log(observer, LogLevel::Error, format_args!("ProcessNewBlock: AcceptBlock FAILED ({state})"));
 }
 
-/// A header that is not entered into the tree.
+/// Logs a header that was not entered into the tree.
 pub(crate) fn tell_header(core: &Core, header: &Header, hash: &BlockHash, rejected: &Rejected) {
     let observer = &*core.settings.background;
     let parent = header.prev_block;

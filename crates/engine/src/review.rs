@@ -1,12 +1,16 @@
-//! The second look at the tip: every signature of a block decided once more by the reference, after the block was accepted.
+//! The review at the tip: after a block was accepted, the reference verifies every one of its signatures again.
 //!
-//! Input: the blocks of short runs that end near the best header, once committed, where a kernel verifies signatures. Output: nothing, as long as kernel and
-//! reference agree. A kernel that says something else about a single check is trusted no more, and the block is decided again in exact
-//! mode; if it breaks a rule after all, it is marked and taken off the chain. A false check inside a satisfied multisig is no lie: the two
-//! are compared check by check. Scripts are run once more rather than kept: a block and its coins are here anyway, its checks would be as
-//! much again. Invariants: acceptance never waits for a review, the queue is bounded, and who is pushed out of it has the sample (and is
-//! counted); no error of the disk makes a block invalid. Cost: the block's checks at the reference's speed on one core, 0.1 to 0.2 CPU
-//! seconds for a full block; about three times its bytes for each that waits. Must never: hold the lock of the writer while it verifies.
+//! Input: if a kernel verifies signatures, the committed blocks of short runs that end near the best header. Output:
+//! none, as long as kernel and reference agree. After a disagreement about a single check the kernel is no longer
+//! trusted, and the block is verified again in exact mode; if it breaks a rule after all, it is marked and
+//! disconnected. A failed check inside a satisfied multisig is not a disagreement: the two are compared check by check.
+//! Scripts are run again rather than their checks kept: the block and its coins are in memory anyway, and the checks
+//! would take as much again.
+//!
+//! Invariants: acceptance never waits for a review; the queue is bounded, and a block pushed out of it is covered by
+//! the sample (and counted); no disk error makes a block invalid. Cost: the block's checks at the reference's speed on
+//! one core, 0.1 to 0.2 CPU seconds for a full block; about three times its bytes for each queued block. It must never
+//! hold the writer's lock while it verifies.
 
 use crate::activate::{activate_best_chain, mark_invalid};
 use crate::core::Core;
@@ -24,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// The blocks that wait, and what became of others. For any thread.
+/// The blocks queued for review, and counts of earlier ones. For use from any thread.
 #[derive(Debug, Default)]
 pub struct Reviews {
     queue: Mutex<Queue>,
@@ -40,21 +44,21 @@ struct Queue {
     blocks: VecDeque<Arc<FundedBlock>>,
     /// A block is being reviewed.
     is_busy: bool,
-    /// Nobody takes blocks any more.
+    /// The queue accepts no more blocks.
     is_ended: bool,
 }
 
-/// What became of blocks at the tip.
+/// Counts of blocks at the tip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReviewCounts {
-    /// Whose signatures were all decided by the reference too.
+    /// Blocks of which the reference verified every signature.
     pub blocks: u64,
-    /// Of whose signatures only a sample was: others came too fast, or the engine was closed.
+    /// Blocks of which the reference verified only a sample: others came too fast, or the engine was closed.
     pub demoted: u64,
 }
 
 impl Reviews {
-    /// A block waits from now on; the oldest goes if there are too many.
+    /// Queues a block; the oldest is dropped if there are too many.
     pub(crate) fn push(&self, block: Arc<FundedBlock>) {
         let too_many = {
             let mut queue = lock(&self.queue);
@@ -68,7 +72,7 @@ impl Reviews {
         self.changed.notify_all();
     }
 
-    /// Waits until none waits.
+    /// Waits until the queue is empty and no review is running.
     pub(crate) fn wait(&self) {
         let mut queue = lock(&self.queue);
         while !queue.is_ended && (queue.is_busy || !queue.blocks.is_empty()) {
@@ -76,7 +80,7 @@ impl Reviews {
         }
     }
 
-    /// Those that wait are given up, and the one that is being reviewed as soon as can be.
+    /// Drops the queued blocks, and stops the running review as soon as possible.
     pub(crate) fn end(&self) {
         self.cancel.cancel();
         let given_up = {
@@ -92,7 +96,7 @@ impl Reviews {
         ReviewCounts { blocks: self.blocks.load(Ordering::Relaxed), demoted: self.demoted.load(Ordering::Relaxed) }
     }
 
-    /// The next block, once there is one; `None` at the end.
+    /// Waits for the next block; `None` at the end.
     fn take(&self) -> Option<Arc<FundedBlock>> {
         let mut queue = lock(&self.queue);
         loop {
@@ -113,7 +117,7 @@ impl Reviews {
     }
 }
 
-/// Whatever becomes of the thread, nobody waits for it in vain.
+/// Ends the queue however the thread ends, so that no caller waits forever.
 struct Ending<'a>(&'a Reviews);
 
 impl Drop for Ending<'_> {
@@ -189,7 +193,7 @@ fn in_parts(
     Some(tally.finish(Arc::clone(block)).map(|_| ()))
 }
 
-/// Decides by the reference, and holds the kernel against it.
+/// Verifies with the reference and compares the kernel with it.
 struct Second<'a> {
     referee: &'a Refereed,
     disagreements: AtomicU64,
@@ -206,7 +210,7 @@ impl Signatures for Second<'_> {
     }
 }
 
-/// Marks a block that breaks a rule after all, and goes to the best chain without it.
+/// Marks a block that breaks a rule after all, and activates the best chain without it.
 fn take_off(desk: &Desk, block: &FundedBlock, violation: &Violation) {
     let (hash, height) = (block.checked().block().hash(), block.checked().height());
     let observer = &*desk.core.settings.background;
@@ -214,7 +218,7 @@ fn take_off(desk: &Desk, block: &FundedBlock, violation: &Violation) {
         let Some(id) = core.tree().find(&hash) else { return Ok(()) };
         mark(core, id, observer, violation)?;
         activate_best_chain(core, &core.reviews.cancel, observer)?;
-        // So that it is forgotten for good: the next process does not look at it again.
+        // Makes it durable, so that the next process does not review the block again.
         core.checkpoint(observer)
     });
     if let Err(error) = taken_off {
@@ -255,8 +259,8 @@ mod tests {
         engine.accept_block(parse(block), i64::from(u32::MAX), &Unobserved).unwrap()
     }
 
-    /// The process ends after a block was marked and before it was taken off: the next one takes it off, whether the coins on the disk are
-    /// those above it or earlier ones, and whether a search or a new block comes first.
+    /// The process ends after a block was marked and before it was disconnected: the next one disconnects it, whether
+    /// the coins on disk are those above it or earlier ones, and whether a search or a new block comes first.
     #[test]
     fn a_mark_is_enough_for_the_next_process() {
         let mut blocks = Vec::new();

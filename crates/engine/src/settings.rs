@@ -1,4 +1,4 @@
-//! What the engine is told when it is opened. Data only.
+//! The settings of the engine, given when it is opened. Data only.
 
 use crate::assumed::AssumeValid;
 use crate::event::{Observer, Unobserved};
@@ -11,19 +11,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where everything lies.
+/// The directories of the engine.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Block and undo files.
     pub blocks: PathBuf,
-    /// Their index.
+    /// The block index.
     pub index: PathBuf,
     /// The coin store.
     pub coins: PathBuf,
 }
 
 impl Layout {
-    /// The part of the block store. `new_key` is for a new directory.
+    /// The layout of the block store. `new_key` is for a new directory.
     pub(crate) fn chain(&self, new_key: [u8; 8]) -> lydian_chain::Layout {
         lydian_chain::Layout { blocks: self.blocks.clone(), index: self.index.clone(), new_key }
     }
@@ -34,39 +34,40 @@ impl Layout {
     }
 }
 
-/// How the engine works. No setting changes a verdict.
+/// Settings of the engine. No setting changes a verdict.
 pub struct Settings {
     /// Threads of a run: `-par`.
     pub workers: usize,
     /// Bytes for coins in memory: `-dbcache`.
     pub cache_bytes: u64,
-    /// Bytes of coins that are not durable yet, at most: so that a stop takes seconds.
+    /// The most bytes of coins that are not durable yet, so that a stop takes seconds.
     pub pending_bytes_max: u64,
-    /// Seconds between two checkpoints while blocks come: so that a kill loses little. Counted by `clock`.
+    /// Seconds between two checkpoints while blocks arrive, so that a kill loses little. Measured by `clock`.
     pub checkpoint_seconds: u64,
-    /// Bytes of blocks between reading and retirement.
+    /// The most bytes of blocks between reading and retirement.
     pub window_bytes: usize,
-    /// The same in blocks; one makes the pipeline a plain loop.
+    /// The most blocks between reading and retirement; with one block the pipeline is a plain loop.
     pub window_blocks: usize,
-    /// Inputs verified in one batch, where there are that many.
+    /// The most inputs verified in one batch.
     pub batch_inputs: usize,
     /// The last height to connect: `-stopatheight`.
     pub stop_at: Option<Height>,
-    /// Scripts that are taken to be valid: `-assumevalid`. None by default: everything is verified.
+    /// Whose scripts are assumed valid: `-assumevalid`. `None` by default: everything is verified.
     pub assume_valid: Option<AssumeValid>,
-    /// Bytes of block and undo files to keep at most: `-prune`.
+    /// The most bytes of block and undo files to keep: `-prune`.
     pub prune_bytes: Option<u64>,
-    /// Where block files are full, at most Core's 128 MiB: less with `-fastprune`.
+    /// The size at which a block file is full, at most Core's 128 MiB: less with `-fastprune`.
     pub block_file_size_max: u64,
     /// Makes the files of a new coin store differ between nodes.
     pub seed: [u8; 16],
-    /// The key of a new directory of block files (`xor.dat`); zeros for none.
+    /// The XOR key of a new directory of block files (`xor.dat`); zeros for none.
     pub block_key: [u8; 8],
-    /// `-checkblockindex`: the header tree is checked after every so many changes; 0: never.
+    /// `-checkblockindex`: the header tree is checked once in this number of changes; 0: never.
     pub check_tree_every: u32,
-    /// Who verifies signatures, and how it is watched. Blocks at the tip are reviewed where this is not the reference.
+    /// The verifier of signatures, with its referee. Blocks at the tip are reviewed unless this is the reference.
     pub signatures: Arc<Refereed>,
-    /// Told of what no call brought about: what follows from a review. The others are told by their caller's observer.
+    /// Receives events that no caller's call caused, such as those of a review. Other events go to the observer of the
+    /// call.
     pub background: Arc<dyn Observer + Send>,
     pub clock: Box<dyn StageClock>,
 }
@@ -80,7 +81,7 @@ impl std::fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// The settings of a node with so many threads.
+    /// The settings of a node with `workers` threads.
     pub fn new(workers: usize) -> Settings {
         Settings {
             workers,
@@ -104,7 +105,7 @@ impl Settings {
     }
 }
 
-/// Stops a run from outside, for instance from a signal's thread.
+/// Stops a run from outside, for instance from a signal handler's thread.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
@@ -113,7 +114,7 @@ impl Cancel {
         Cancel::default()
     }
 
-    /// The run ends after the tasks that are going on.
+    /// Ends the run after the tasks in progress.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }

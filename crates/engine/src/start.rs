@@ -1,7 +1,7 @@
-//! From what lies on the disk to a working engine: the coins' tip becomes the active chain, and every follower is brought to
-//! it from block and undo files.
+//! The start of the engine from the data on disk: the coins' tip becomes the active chain, and every follower is
+//! brought to it from block and undo files.
 //!
-//! Blocks above the coins' tip are not lost: they stand in the tree, and [`crate::Engine::advance`] connects them again
+//! Blocks above the coins' tip are not lost: they are in the tree, and [`crate::Engine::advance`] connects them again
 //! without running scripts that succeeded before.
 
 use crate::core::Core;
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 
-/// Opens the stores and brings them to one tip: that of the coins, which are the last to become durable.
+/// Opens the stores and brings them to the tip of the coins, which are the last to become durable.
 pub(crate) fn open(
     disk: Arc<dyn Disk>,
     layout: &Layout,
@@ -35,7 +35,7 @@ pub(crate) fn open(
     let blocks = layout.chain(settings.block_key);
     let opened = BlockStore::open_with(Arc::clone(&disk), &blocks, &params, progress)?;
     if opened.is_reindexing {
-        // Whether or not the wipe came to the coins before it was interrupted. Opening has found all blocks.
+        // Also if the wipe was interrupted before it reached the coins. Opening has found all blocks.
         wipe::wipe_coins(&*disk, &layout.coins)?;
         opened.store.finish_reindex()?;
     }
@@ -79,7 +79,8 @@ pub(crate) fn open(
     Ok((core, opened.remarks))
 }
 
-/// The first file of a new directory begins with the genesis block, as Core's does: Core cannot read the others without it.
+/// Starts the first file of a new directory with the genesis block, as Core does: Core cannot read the files without
+/// it.
 fn store_genesis(store: &BlockStore, tree: &mut HeaderTree, params: &Params) -> Result<(), EngineError> {
     let id = NodeId::GENESIS;
     if tree.len() > 1 || tree.node(id).block.is_some() {
@@ -121,7 +122,7 @@ fn catch_up(core: &Core, index: usize) -> Result<(), EngineError> {
         (at, fork, tree.path(fork, tree.tip()))
     };
     while at != fork {
-        // A reindex throws undo data away.
+        // A reindex deletes undo data.
         let (block, spent) = read_connected(core, at).map_err(|error| match error {
             EngineError::MissingBlock { .. } => {
                 fail(format!("it cannot leave the block it stands at ({error}); delete it to build it anew"))

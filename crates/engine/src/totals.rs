@@ -1,15 +1,15 @@
-//! Transactions of the chain up to the tip, which Core's log and RPC tell (`nChainTx`), kept over restarts.
+//! The number of transactions of the chain up to the tip, as in Core's log and RPC (`nChainTx`), kept across restarts.
 //!
-//! A file of two entries, each a tip and its total: that of the checkpoint being made and that of the one before. Written
-//! before the coins' manifest, so whichever tip the coins have after a crash, its entry is there. Nothing depends on it: a
-//! file that is missing or damaged is a total of which only the blocks from then on are known.
+//! The file has two entries, each a tip and its total: that of the checkpoint being made and that of the one before. It
+//! is written before the coins' manifest, so whichever tip the coins have after a crash, its entry exists. Nothing
+//! depends on it: if the file is missing or damaged, the total is unknown.
 
 use lydian_coins::Tip;
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use lydian_primitives::BlockHash;
 use std::path::Path;
 
-/// The file, beside the index of blocks.
+/// The file, in the directory of the block index.
 pub const TOTALS_FILES: &[OwnFile] = &[OwnFile { name: FILE, proof: Proof::Directory }];
 
 pub(crate) const FILE: &str = "totals";
@@ -23,7 +23,7 @@ struct Entry {
     transactions: u64,
 }
 
-/// Transactions up to `tip`, the genesis block's included, if the file knows.
+/// Transactions up to `tip`, including the genesis block's, if the file has an entry for it.
 pub(crate) fn read(disk: &dyn Disk, path: &Path, tip: Tip) -> Result<Option<u64>, DiskError> {
     if tip.height.0 == 0 {
         return Ok(Some(1));
@@ -32,7 +32,7 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, tip: Tip) -> Result<Option<u64>
     Ok(known.map(|entry| entry.transactions))
 }
 
-/// Enters the total at a tip and keeps that at the tip before.
+/// Writes the total at a tip and keeps the entry of the tip before.
 pub(crate) fn write(
     disk: &dyn Disk,
     path: &Path,

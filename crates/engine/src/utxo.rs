@@ -1,6 +1,6 @@
-//! The hashes of all coins, as Core's `gettxoutsetinfo` tells them. Input: the coin store. Output: both hashes and sums, in one
-//! ordered pass. Cost: a double hash over about 70 bytes a coin and a multiplication of 3,072 bits; nothing is kept in memory
-//! but what the ordered export needs.
+//! The hashes of all coins, as in Core's `gettxoutsetinfo`. Input: the coin store. Output: both hashes and sums, in one
+//! ordered pass. Cost: a double SHA-256 over about 70 bytes and a 3,072-bit multiplication per coin; no memory but that
+//! of the ordered export.
 
 use crate::core::Core;
 use crate::error::EngineError;
@@ -9,18 +9,18 @@ use lydian_consensus::utxo_hash::serialize_coin;
 use lydian_hash::{MuHash3072, Sha256};
 use lydian_primitives::Amount;
 
-/// What there is to say of all coins together.
+/// Totals and hashes over all coins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UtxoHashes {
     pub tip: Tip,
     pub coins: u64,
     pub total: Amount,
-    /// In internal byte order, shown reversed.
+    /// In internal byte order; displayed reversed.
     pub hash_serialized_3: [u8; 32],
     pub muhash: [u8; 32],
 }
 
-/// Which hash of all coins is wanted.
+/// The requested hash of all coins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UtxoHash {
     None,
@@ -28,22 +28,22 @@ pub enum UtxoHash {
     Muhash,
 }
 
-/// What Core's `gettxoutsetinfo` tells.
+/// The data of Core's `gettxoutsetinfo`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoinsSummary {
     pub tip: Tip,
     pub coins: u64,
     /// Transactions with an unspent output.
     pub transactions: u64,
-    /// Core's measure of a set that depends on no store.
+    /// Core's size measure of the set, independent of its storage.
     pub bogosize: u64,
     pub total: Amount,
-    /// In internal byte order, shown reversed.
+    /// In internal byte order; displayed reversed.
     pub hash: Option<[u8; 32]>,
     pub disk_bytes: u64,
 }
 
-/// Bytes that Core counts for a coin beside its script: outpoint, height and flag, value, and the script's length.
+/// Bytes that Core counts for a coin besides its script: outpoint, height and flag, value, and the script's length.
 const BOGOSIZE_OF_COIN: u64 = 32 + 4 + 4 + 8 + 2;
 
 pub(crate) fn summary(core: &Core, kind: UtxoHash) -> Result<CoinsSummary, EngineError> {
@@ -60,7 +60,7 @@ pub(crate) fn summary(core: &Core, kind: UtxoHash) -> Result<CoinsSummary, Engin
                 muhash.insert(&serialize_coin(outpoint, coin));
             }
         }
-        // In order of their transactions.
+        // Coins come ordered by transaction.
         if last.replace(outpoint.txid) != Some(outpoint.txid) {
             transactions += 1;
         }

@@ -1,9 +1,10 @@
-//! Reading while the engine works: headers, blocks, undo data, coins, for whoever serves others. Input: hashes, heights, outpoints. Output: what is
-//! known now, each answer consistent in itself.
+//! Reads while the engine works: headers, blocks, undo data and coins, for callers such as the RPC server. Input:
+//! hashes, heights, outpoints. Output: the current state, each answer consistent in itself.
 //!
-//! Invariants: nothing here waits for validation, but for single locks of the header tree and of one partition of the coins, and for a
-//! checkpoint of the coins that goes on; nothing is changed. A coin is told with the block up to which its part of the store stands: while blocks are on their way that may be a
-//! few blocks below the tip.
+//! Invariants: no read waits for validation, only for single locks of the header tree and of one partition of the
+//! coins, and for a checkpoint of the coins in progress; nothing is changed. A coin is returned with the block up to
+//! which its partition of the store is applied: while blocks are in the pipeline, that may be a few blocks below the
+//! tip.
 
 use crate::core::Core;
 use crate::disconnect::read_block;
@@ -17,22 +18,22 @@ use lydian_primitives::{Block, BlockHash, Height, OutPoint, RawBlock, Reader};
 use std::collections::{HashMap, HashSet};
 use std::sync::PoisonError;
 
-/// A header at its place.
+/// A header and its place in the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderInfo {
     pub id: NodeId,
     pub node: Node,
     pub median_time: i64,
-    /// On the active chain.
+    /// Whether it is on the active chain.
     pub is_active: bool,
     /// The block after it on the active chain.
     pub next: Option<BlockHash>,
-    /// The active chain's, at the same moment.
+    /// The tip of the active chain at the same moment.
     pub tip: Tip,
 }
 
 impl HeaderInfo {
-    /// Core's: 1 for the tip, -1 off the active chain.
+    /// The number of confirmations, as in Core: 1 for the tip, -1 off the active chain.
     pub fn confirmations(&self) -> i64 {
         match self.is_active {
             true => i64::from(self.tip.height.0) - i64::from(self.node.height.0) + 1,
@@ -40,7 +41,7 @@ impl HeaderInfo {
         }
     }
 
-    /// The block was here and was pruned: Core's `IsBlockPruned`.
+    /// Whether the block was stored and then pruned: Core's `IsBlockPruned`.
     pub fn is_pruned(&self) -> bool {
         self.node.block.is_none() && self.node.sequence.is_some()
     }
@@ -56,7 +57,7 @@ pub struct ChainTip {
     pub status: ChainTipStatus,
 }
 
-/// Core's words for what is known of a branch.
+/// The status of a branch, in Core's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainTipStatus {
     Active,
@@ -79,19 +80,19 @@ impl ChainTipStatus {
 }
 
 impl Engine {
-    /// What is known of a header; `None` if it is not known.
+    /// The header with a hash; `None` if it is unknown.
     pub fn header_info(&self, hash: &BlockHash) -> Option<HeaderInfo> {
         let tree = self.core().tree();
         tree.find(hash).map(|id| info(&tree, id))
     }
 
-    /// The same for the active chain's block of a height; `None` above the tip.
+    /// The header of the active chain at a height; `None` above the tip.
     pub fn header_info_at(&self, height: Height) -> Option<HeaderInfo> {
         let tree = self.core().tree();
         tree.active(height).map(|id| info(&tree, id))
     }
 
-    /// The same for the tip.
+    /// The header of the tip.
     pub fn tip_info(&self) -> HeaderInfo {
         let tree = self.core().tree();
         info(&tree, tree.tip())
@@ -109,18 +110,18 @@ impl Engine {
         tree.ancestor(id, height).map(|id| info(&tree, id))
     }
 
-    /// The hash of the active chain's block of a height.
+    /// The hash of the active chain's block at a height.
     pub fn hash_at(&self, height: Height) -> Option<BlockHash> {
         let tree = self.core().tree();
         tree.active(height).map(|id| *tree.hash(id))
     }
 
-    /// Looks at the header tree, as it is at one moment. Whoever brings blocks waits meanwhile: single questions only.
+    /// Runs `look` on the header tree at one moment. Incoming blocks wait meanwhile: only for single queries.
     pub fn with_tree<T>(&self, look: impl FnOnce(&HeaderTree) -> T) -> T {
         look(&self.core().tree())
     }
 
-    /// The bytes of a block as they were stored; `None` if it is not here.
+    /// The bytes of a block as they were stored; `None` if they are missing.
     pub fn raw_block(&self, info: &HeaderInfo) -> Result<Option<RawBlock>, EngineError> {
         match info.node.block {
             Some(position) => Ok(Some(self.core().store.read_block(position)?)),
@@ -128,14 +129,15 @@ impl Engine {
         }
     }
 
-    /// The block, parsed; `None` if it is not here, or its bytes are not its.
+    /// The block, parsed; `None` if it is missing or its bytes do not match its hash.
     pub fn block(&self, info: &HeaderInfo) -> Result<Option<Block>, EngineError> {
         let Some(position) = info.node.block else { return Ok(None) };
         let parsed = read_block(self.core(), position)?.ok();
         Ok(parsed.filter(|block| block.hash() == info.node.hash))
     }
 
-    /// The coins that a block spent, in the order of its inputs; `None` if its undo data is not here. The genesis block spends none.
+    /// The coins that a block spent, in the order of its inputs; `None` if its undo data is missing. The genesis block
+    /// spends none.
     pub fn spent_coins(&self, info: &HeaderInfo, block: &Block) -> Result<Option<Vec<Coin>>, EngineError> {
         if info.node.parent.is_none() {
             return Ok(Some(Vec::new()));
@@ -146,15 +148,16 @@ impl Engine {
         }
     }
 
-    /// How many transactions a block has; `None` if it is not here. Reads a few bytes once, and remembers.
+    /// The number of transactions of a block; `None` if the block is missing. Reads a few bytes and caches the result.
     pub fn transaction_count(&self, id: NodeId) -> Result<Option<u32>, EngineError> {
         transaction_count(self.core(), id)
     }
 
-    /// Transactions of the active chain up to a height; `None` if a crash lost the count or blocks are missing.
+    /// The number of transactions of the active chain up to a height; `None` if a crash lost the count or blocks are
+    /// missing.
     pub fn chain_transactions(&self, height: Height) -> Result<Option<u64>, EngineError> {
         let core = self.core();
-        // The count and the chain it is of, at one moment: nobody commits while the tree is held.
+        // The count and its chain at one moment: no block is committed while the tree is locked.
         let (total, above) = {
             let tree = core.tree();
             let above: Vec<NodeId> =
@@ -171,7 +174,7 @@ impl Engine {
         Ok(Some(total))
     }
 
-    /// The ends of all branches, the highest first: Core's `getchaintips`.
+    /// The tips of all branches, the highest first: Core's `getchaintips`.
     pub fn chain_tips(&self) -> Vec<ChainTip> {
         let tree = self.core().tree();
         let mut has_child = HashSet::new();
@@ -197,13 +200,13 @@ impl Engine {
             .collect()
     }
 
-    /// An unspent output, and the block at which it is known to be that.
+    /// An unspent output, and the block at which it is known to be unspent.
     pub fn coin(&self, outpoint: OutPoint) -> Result<(Option<Coin>, Tip), EngineError> {
         let core = self.core();
         let key = core.coins.key(outpoint);
         let partition = Coins::partition(&key);
         let _no_checkpoint = core.coins_gate.read().unwrap_or_else(PoisonError::into_inner);
-        // Held while blocks are applied to this part, so that the coin and the block belong together.
+        // Held while blocks are applied to this partition, so that the coin and the block match.
         let at = lock(&core.applied[partition]);
         let mut found = Vec::with_capacity(1);
         core.coins.get(partition, &[key], &mut found)?;
@@ -241,17 +244,17 @@ fn status(tree: &HeaderTree, id: NodeId, node: &Node) -> ChainTipStatus {
     } else if node.sequence.is_none() {
         ChainTipStatus::HeadersOnly
     } else if node.undo.is_some() {
-        // It was connected once.
+        // It was connected before.
         ChainTipStatus::ValidFork
     } else {
         ChainTipStatus::ValidHeaders
     }
 }
 
-/// Counts that were read once, by node.
+/// Transaction counts read so far, by node.
 pub(crate) type TransactionCounts = HashMap<NodeId, u32>;
 
-/// Header, and a CompactSize at most.
+/// Header, and a CompactSize of the largest size.
 const START_SIZE: usize = 80 + 9;
 
 fn transaction_count(core: &Core, id: NodeId) -> Result<Option<u32>, EngineError> {

@@ -1,10 +1,10 @@
-//! The window over one partition of the coins: what blocks that are funded but not yet applied have done to it.
+//! The window over one partition of the coins: the changes of blocks that are funded but not yet applied.
 //!
-//! Input: blocks in height order, to fund and, once they are committed, to apply. Output: the coin of each input, as it is
-//! for that block: from the window, else from the store, which knows applied blocks only. Invariants: an outpoint has one
-//! entry, the last thing that happened to it; an entry goes when the block that made it is applied. If a block fails, the
-//! whole window is dropped once all blocks below are applied; nothing else has to be undone. Cost: two lookups in memory for
-//! each outpoint; a created coin is not copied, the entry points into its block.
+//! Input: blocks in height order, to fund and, once they are committed, to apply. Output: the coin of each input, as of
+//! that block: from the window, else from the store, which has applied blocks only. Invariants: an outpoint has one
+//! entry, its latest change; an entry is removed when the block that made it is applied. If a block fails, the whole
+//! window is dropped once all blocks below are applied; nothing else needs to be undone. Cost: two lookups in memory
+//! per outpoint; a created coin is not copied, the entry points into its block.
 
 use crate::job::{Answers, Job};
 use hashbrown::HashTable;
@@ -27,23 +27,23 @@ pub(crate) struct Window {
 struct Entry {
     hash: u64,
     outpoint: OutPoint,
-    /// Index in the run of the block that did it.
+    /// Index in the run of the block that made the entry.
     job: u32,
-    /// Index of the transaction that created it, or [`SPENT`].
+    /// Index of the transaction that created the coin, or [`SPENT`].
     tx: u32,
 }
 
 /// No transaction has this index: a block has at most 32 MB.
 const SPENT: u32 = u32::MAX;
 
-/// A question of one input that only the store can answer.
+/// The lookup of an input that only the store can answer.
 struct Open {
     /// Index among the blocks of the task.
     job: usize,
     flat: u32,
 }
 
-/// A question for BIP-0030 that only the store can answer.
+/// A lookup for BIP-0030 that only the store can answer.
 struct OpenRepeat {
     job: usize,
     tx: u32,
@@ -54,7 +54,7 @@ impl Window {
         Window { partition, entries: HashTable::new(), jobs: VecDeque::new() }
     }
 
-    /// Finds the coins that blocks spend in this partition. The store is asked once for all of them.
+    /// Finds the coins that blocks spend in this partition. The store is queried once for all of them.
     pub(crate) fn fund(&mut self, jobs: &[Arc<Job>], coins: &Coins) -> Result<(), CoinsError> {
         let mut answers: Vec<Answers> = jobs.iter().map(|_| Answers::default()).collect();
         let (mut keys, mut open) = (Vec::new(), Vec::new());
@@ -92,13 +92,13 @@ impl Window {
         }
         let mut found = Vec::with_capacity(keys.len());
         coins.get(self.partition, &keys, &mut found)?;
-        assert_eq!(found.len(), keys.len(), "the store answers every question");
+        assert_eq!(found.len(), keys.len(), "the store answers every lookup");
         for (open, coin) in open.into_iter().zip(found) {
             answers[open.job].coins.push((open.flat, coin));
         }
         let mut is_there = Vec::with_capacity(repeat_keys.len());
         coins.contains(self.partition, &repeat_keys, &mut is_there)?;
-        assert_eq!(is_there.len(), repeat_keys.len(), "the store answers every question");
+        assert_eq!(is_there.len(), repeat_keys.len(), "the store answers every lookup");
         for (open, _) in open_repeats.into_iter().zip(is_there).filter(|(_, is_there)| *is_there) {
             answers[open.job].repeats(open.tx);
         }
@@ -106,7 +106,7 @@ impl Window {
         Ok(())
     }
 
-    /// Brings committed blocks into the store; they are the lowest of the window.
+    /// Applies committed blocks, the lowest of the window, to the store.
     pub(crate) fn apply(&mut self, count: usize, coins: &Coins) -> Result<(), CoinsError> {
         for _ in 0..count {
             let Some(job) = self.jobs.pop_front() else { panic!("only what was funded is applied") };
@@ -136,7 +136,7 @@ impl Window {
         }
     }
 
-    /// Removes what a block entered, unless a later one has entered something since.
+    /// Removes the entry of a block, unless a later block has replaced it.
     fn leave(&mut self, key: &Key, job: u32) {
         let is_its_own = |entry: &Entry| entry.outpoint == key.outpoint && entry.job == job;
         if let Ok(entry) = self.entries.find_entry(key.hash, is_its_own) {

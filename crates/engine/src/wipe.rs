@@ -1,7 +1,7 @@
-//! Throwing away what can be made again: `-reindex` and `-reindex-chainstate`.
+//! Deletion of data that can be rebuilt: `-reindex` and `-reindex-chainstate`.
 //!
-//! A marker is written first and removed last, so that a wipe that was interrupted is taken up again at the next start and
-//! half a coin store is never opened (checklist 91). Block files are never touched, nor is any file that is not ours.
+//! A marker is written first and removed last, so that an interrupted wipe is resumed at the next start and a partly
+//! deleted coin store is never opened (checklist 91). Block files are never touched, nor is any file that is not ours.
 
 use crate::error::EngineError;
 use crate::settings::Layout;
@@ -10,21 +10,21 @@ use lydian_coins::COINS_FILES;
 use lydian_disk::{Disk, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof};
 use std::path::{Path, PathBuf};
 
-/// The file written here, beside the coins.
+/// The marker file, in the directory of the coins.
 pub const WIPE_FILES: &[OwnFile] = &[OwnFile { name: MARKER, proof: Proof::Directory }];
 
 const MARKER: &str = "wipe";
 
-/// What to throw away.
+/// The data to delete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wipe {
     /// The coins; blocks and their index stay: `-reindex-chainstate`.
     Coins,
-    /// The index and undo data too: `-reindex`. The next start finds the blocks in their files.
+    /// Also the index and undo data: `-reindex`. The next start finds the blocks in their files.
     Index,
 }
 
-/// Throws away. No engine may be open on the layout.
+/// Deletes the data. No engine may be open on the layout.
 pub fn wipe(disk: &dyn Disk, layout: &Layout, what: Wipe) -> Result<(), EngineError> {
     check_owner(disk, layout)?;
     if what == Wipe::Index {
@@ -33,7 +33,7 @@ pub fn wipe(disk: &dyn Disk, layout: &Layout, what: Wipe) -> Result<(), EngineEr
     wipe_coins(disk, &layout.coins)
 }
 
-/// Nothing is written into directories that another program wrote.
+/// Fails if another program wrote the directories, so that nothing is written into them.
 pub(crate) fn check_owner(disk: &dyn Disk, layout: &Layout) -> Result<(), EngineError> {
     let blocks = blocks_owner(disk, &layout.blocks, &layout.index)?.check(&layout.blocks);
     blocks.map_err(ChainError::from)?;
@@ -42,7 +42,7 @@ pub(crate) fn check_owner(disk: &dyn Disk, layout: &Layout) -> Result<(), Engine
     Ok(())
 }
 
-/// Takes up what was interrupted.
+/// Resumes an interrupted wipe.
 pub(crate) fn resume(disk: &dyn Disk, layout: &Layout) -> Result<(), EngineError> {
     match disk.kind(&marker(&layout.coins)) {
         Ok(_) => wipe_coins(disk, &layout.coins),

@@ -1,4 +1,4 @@
-//! Real blocks from odd files, and what is remembered of scripts that were not run.
+//! Real blocks from unusual files, and blocks whose scripts were not run.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test file uses its part")]
@@ -36,7 +36,7 @@ fn blocks(count: usize) -> Vec<Block> {
     blocks
 }
 
-/// Height, tip and `hash_serialized_3` by the plain validator.
+/// Height and `hash_serialized_3` of the plain validator.
 fn by_the_plain_validator(blocks: &[Block]) -> (Height, [u8; 32]) {
     let mut plain = PlainValidator::new(params());
     for block in &blocks[1..] {
@@ -75,7 +75,7 @@ fn record(block: &Block, trailing: &[u8]) -> Vec<u8> {
     [&params().magic[..], &size.to_le_bytes(), block.as_bytes(), trailing].concat()
 }
 
-/// Core ignores bytes behind the last transaction inside a record, takes records in any order, and skips what is no record.
+/// Core ignores bytes after the last transaction inside a record, accepts records in any order, and skips garbage.
 #[test]
 fn odd_files_give_the_same_chain() {
     let blocks = blocks(700);
@@ -87,7 +87,7 @@ fn odd_files_give_the_same_chain() {
             .enumerate()
             .map(|(height, block)| record(block, if height % 5 == 3 { &[0; 7] } else { &[] }))
             .collect();
-        // Blocks in runs of ten, each run backwards; something that is no block in between.
+        // Blocks in runs of ten, each run in reverse order, with garbage in between.
         records.chunks_mut(10).for_each(<[_]>::reverse);
         records.insert(33, b"nothing of a block".to_vec());
         let (first, second) = records.split_at(300);
@@ -106,7 +106,7 @@ fn odd_files_give_the_same_chain() {
     }
 }
 
-/// A block whose stored bytes were damaged is not here any more; it is not invalid, and the chain stops below it.
+/// A block with damaged stored bytes counts as missing; it is not invalid, and the chain stops below it.
 /// checklist: 91, 94
 #[test]
 fn a_damaged_stored_block_is_no_invalid_block() {
@@ -122,13 +122,13 @@ fn a_damaged_stored_block_is_no_invalid_block() {
     assert_eq!((advance.invalid.len(), advance.unreadable.len()), (0, 1));
     assert_eq!(advance.unreadable[0].0, blocks[40].hash());
     assert_eq!(engine.tip().height, Height(39));
-    // The right bytes come from elsewhere, and it goes on.
+    // The right bytes arrive from elsewhere, and the chain continues.
     assert!(engine.accept_block(blocks[40].clone(), NOW, &Unobserved).unwrap().is_ok());
     assert_eq!(answer(&engine), by_the_plain_validator(&blocks));
 }
 
-/// An import could not be stopped: a stop waited until the last file was read. It stops before
-/// the next file, says so, and the next import finds the rest.
+/// Regression: an import could not be stopped; a stop waited until the last file was read. It stops before the next
+/// file and reports that, and the next import finds the rest.
 #[test]
 fn an_import_stops_between_two_files() {
     let blocks = blocks(60);
@@ -155,7 +155,7 @@ fn an_import_stops_between_two_files() {
     assert_eq!(answer(&engine), expected);
 }
 
-/// Scripts that were left out on trust are run when the trust is gone; those that succeeded are not run twice.
+/// Scripts skipped as assumed valid are run when the assumption is dropped; those that succeeded are not run twice.
 #[test]
 fn assumed_is_not_verified() {
     let blocks = blocks(4_000);
@@ -178,7 +178,7 @@ fn assumed_is_not_verified() {
     assert_eq!(answer(&engine), expected);
 }
 
-/// Coins that are not those of the chain are found by the look at the last blocks.
+/// The check of the last blocks finds coins that are not those of the chain.
 #[test]
 fn wrong_coins_are_found() {
     let blocks = blocks(200);
@@ -196,8 +196,7 @@ fn wrong_coins_are_found() {
     assert_eq!(engine.check_last_blocks(6, 2).unwrap(), 6, "the coins are looked at from level 3 on");
 }
 
-/// The coins of the blocks that are looked at stay within `-dbcache`, and a stop ends the look: what Core's `VerifyDB`
-/// reports.
+/// The check of the last blocks keeps its coins within `-dbcache`, and a stop ends it, as Core's `VerifyDB` reports.
 #[test]
 fn a_look_at_the_last_blocks_ends_early() {
     let blocks = blocks(200);
@@ -220,8 +219,8 @@ fn a_look_at_the_last_blocks_ends_early() {
     assert_eq!(look(200, 1, &|| true), (0, LastBlocksEnd::Interrupted));
 }
 
-/// The story: undo files were deleted and the coins made anew; the index still said where the undo data lay, nothing was
-/// written, and the next start could not read it.
+/// Regression: undo files were deleted and the coins rebuilt; the index still had the position of the undo data, none
+/// was written, and the next start could not read it.
 /// checklist: 94
 #[test]
 fn missing_undo_data_is_written_again() {
@@ -245,8 +244,8 @@ fn missing_undo_data_is_written_again() {
     assert_eq!(answer(&engine), expected);
 }
 
-/// The story: a twin with the same header and other transactions lay before the honest block, took its place and was of no
-/// use; the chain stopped below it, where Core goes on with the second.
+/// Regression: a twin with the same header and other transactions came before the honest block in a file, took its
+/// place and was unusable; the chain stopped below it, whereas Core continues with the second.
 /// checklist: 13
 #[test]
 fn a_twin_before_the_honest_block_does_no_harm() {

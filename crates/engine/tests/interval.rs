@@ -1,4 +1,5 @@
-//! Checkpoints by time: made in the middle of a run, which goes on. A process that dies loses what came after the last one.
+//! Checkpoints by time: made in the middle of a run, which continues. A process that dies loses the changes after the
+//! last one.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test file uses its part")]
@@ -19,7 +20,7 @@ const NOW: i64 = 1_800_000_000;
 const BLOCKS: usize = 400;
 const SECOND: u64 = 1_000_000_000;
 
-/// A clock that goes on when it is told to.
+/// A clock that the test moves.
 #[derive(Clone, Debug, Default)]
 struct Clock(Arc<AtomicU64>);
 
@@ -33,7 +34,7 @@ impl StageClock for Clock {
     }
 }
 
-/// Lets so many nanoseconds pass with each block, and notes the checkpoints.
+/// Moves the clock by a number of nanoseconds with each block, and records the checkpoints.
 struct Passing {
     clock: Clock,
     each_block_ns: u64,
@@ -49,7 +50,7 @@ impl Observer for Passing {
                 self.tip.store(u64::from(tip.height.0), Ordering::Relaxed);
             }
             Event::Checkpoint { height, .. } => {
-                assert_eq!(u64::from(height.0), self.tip.load(Ordering::Relaxed), "no block is on its way");
+                assert_eq!(u64::from(height.0), self.tip.load(Ordering::Relaxed), "no block is in the pipeline");
                 self.checkpoints.lock().unwrap().push(u64::from(height.0));
             }
             _ => {}
@@ -73,12 +74,12 @@ fn blocks() -> Vec<Block> {
 fn open(disk: &SimDisk, clock: &Clock) -> Engine {
     let layout =
         Layout { blocks: PathBuf::from("/node/blocks"), index: "/node/index".into(), coins: "/node/chainstate".into() };
-    // Few blocks on their way, so that a checkpoint, which waits for them, is not always that of the last block.
+    // Few blocks in the pipeline, so that a checkpoint, which waits for them, is not always that of the last block.
     let settings = Settings { clock: Box::new(clock.clone()), window_blocks: 16, ..Settings::new(2) };
     Engine::open(Arc::new(disk.clone()), &layout, Params::new(Chain::Test), settings, Vec::new()).unwrap().engine
 }
 
-/// All blocks in one run; gives the heights of the checkpoints.
+/// Validates all blocks in one run; returns the heights of the checkpoints.
 fn validate(each_block_ns: u64) -> (SimDisk, Vec<u64>) {
     let (disk, clock) = (SimDisk::new(7), Clock::default());
     let engine = open(&disk, &clock);
@@ -95,15 +96,16 @@ fn validate(each_block_ns: u64) -> (SimDisk, Vec<u64>) {
 /// limit: CHECKPOINT_SECONDS below
 #[test]
 fn a_checkpoint_is_made_when_its_time_has_come() {
-    // The time passes when the first block is committed, whose coins are applied after that.
+    // The time passes when the first block is committed; its coins are applied after that.
     assert!(!validate(CHECKPOINT_SECONDS * SECOND).1.is_empty());
-    // All blocks together take one nanosecond less.
+    // All blocks together take less than the interval.
     let blocks = BLOCKS as u64;
     let last = CHECKPOINT_SECONDS * SECOND / blocks;
     assert_eq!(validate(last - 1).1, [0_u64; 0]);
 }
 
-/// The tip that is found again is that of the last checkpoint; what is above it is here and goes through once more, to the same coins.
+/// The tip after a restart is that of the last checkpoint; the blocks above it are stored and validated again, to the
+/// same coins.
 #[test]
 fn a_kill_loses_what_came_after_the_last_checkpoint() {
     let (disk, checkpoints) = validate(CHECKPOINT_SECONDS * SECOND / 100);
@@ -122,7 +124,7 @@ fn a_kill_loses_what_came_after_the_last_checkpoint() {
     assert_eq!(engine.utxo_hashes().unwrap(), other.utxo_hashes().unwrap());
 }
 
-/// Waiting for blocks that headers tell of is a stage of its own, of all workers; waiting for nothing is none.
+/// A wait for blocks with known headers counts as a stage of all workers; any other wait does not.
 #[test]
 fn the_wait_for_blocks_is_a_stage() {
     let (disk, clock) = (SimDisk::new(8), Clock::default());

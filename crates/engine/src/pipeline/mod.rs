@@ -1,11 +1,14 @@
-//! A run: blocks of one chain, from the first that stands on the tip, through all steps by `workers` threads.
+//! A run: blocks of one chain, starting on top of the tip, go through all steps on `workers` threads.
 //!
-//! Input: a path of headers whose blocks are stored, and who tells what follows on its end: blocks that came meanwhile join the run,
-//! so that a sync is one run as long as blocks come faster than they are validated. Output: as many of them committed as are valid, and why it ended. The
-//! order of everything is [`schedule`]'s; what a task does is [`tasks`]'. Threads live as long as the run and are as many as
-//! the settings say, the caller's among them ([`workers`]). Invariants: a block that fails is told about once all below it are
-//! committed, and nothing above it ever is; an error of the disk ends the run and is no verdict; a run that is cancelled
-//! leaves committed blocks applied and forgets the others.
+//! Input: a path of headers whose blocks are stored, and a callback that returns the blocks that follow its end. Blocks
+//! that arrive meanwhile join the run, so that a sync is one run as long as blocks arrive faster than they are
+//! validated. Output: the valid blocks at the start of the path, committed, and the reason why the run ended. The order
+//! of everything is decided by [`schedule`]; the work of a task is in [`tasks`]. Threads exist as long as the run;
+//! their number, which includes the caller's, is that of the settings ([`workers`]).
+//!
+//! Invariants: the failure of a block is reported once all blocks below it are committed, and no block above it is ever
+//! committed; a disk error ends the run and is not a verdict; a cancelled run applies all committed blocks and drops
+//! the others.
 
 mod schedule;
 #[cfg(test)]
@@ -13,7 +16,7 @@ mod shuttled;
 mod tasks;
 mod workers;
 
-/// What [`workers`] is made of; its tests bring their own.
+/// The primitives that [`workers`] is built on; its tests provide their own.
 mod sync {
     pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
     pub(super) use std::thread::scope;
@@ -47,7 +50,8 @@ pub(crate) struct Stop {
     pub(crate) is_trusted: bool,
 }
 
-/// How a run ended: blocks committed, what stopped it before the end of the path, and at which block.
+/// The result of a run: the number of blocks committed and, if it failed before the end of the path, the failure and
+/// its block.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) committed: usize,
@@ -63,7 +67,7 @@ pub(crate) enum Failure {
     Unreadable(UnreadableReason),
 }
 
-/// Validates the path, and what `more` says follows on its last block.
+/// Validates the path, and the blocks that `more` returns for its last block.
 pub(crate) fn run(
     core: &Core,
     path: Vec<Stop>,
@@ -100,13 +104,13 @@ pub(crate) fn run(
     };
     let state = work_off(&run, state, settings.workers)?;
     let committed = state.schedule.committed();
-    // A failure above a block where the run was cancelled is none.
+    // A failure above the block where the run was cancelled does not count.
     let failure = state.failure.filter(|(index, _)| *index == committed);
     let failure = failure.map(|(index, failure)| (state.path[index].id, failure));
     Ok(Outcome { committed, failure, is_whole: committed == state.path.len() })
 }
 
-/// Whether this is no catching up: a short run that ends near the best header.
+/// Whether the run is at the tip: a short run that ends near the best header.
 fn is_at_tip(core: &Core, path: &[Stop]) -> bool {
     let tree = core.tree();
     let Some(last) = path.last() else { return false };
@@ -114,15 +118,15 @@ fn is_at_tip(core: &Core, path: &[Stop]) -> bool {
     path.len() <= REVIEW_RUN_BLOCKS_MAX && left <= REVIEW_DEPTH_MAX
 }
 
-/// What all workers of a run share.
+/// The state shared by all workers of a run.
 struct Run<'a> {
     core: &'a Core,
     more: &'a (dyn Fn(NodeId) -> Vec<Stop> + Sync),
     cancel: &'a Cancel,
     observer: &'a dyn Observer,
-    /// Its blocks wait for a review once they are committed.
+    /// Whether its blocks are queued for a review once they are committed.
     is_reviewed: AtomicBool,
-    /// Nothing is left to read, and headers tell of more.
+    /// No block is left to read, but there are headers of more.
     is_starved: AtomicBool,
     windows: [Mutex<Window>; PARTITIONS],
 }
@@ -130,10 +134,10 @@ struct Run<'a> {
 struct State {
     schedule: Schedule,
     path: Vec<Stop>,
-    /// The blocks that are read, from index `first_job` on.
+    /// The blocks that were read, from index `first_job` on.
     jobs: VecDeque<Option<Arc<Job>>>,
     first_job: usize,
-    /// Blocks let go of since anybody looked: to free one takes long.
+    /// Blocks retired since the last report: freeing one takes long, so it is done outside the lock.
     retired: Vec<Arc<Job>>,
     /// The lowest block that cannot be connected.
     failure: Option<(usize, Failure)>,
@@ -166,7 +170,7 @@ impl State {
         }
     }
 
-    /// Lets go of retired blocks.
+    /// Moves retired blocks to `retired`.
     fn retire(&mut self) {
         while self.first_job < self.schedule.base()
             && let Some(job) = self.jobs.pop_front()
@@ -178,7 +182,7 @@ impl State {
 }
 
 impl Run<'_> {
-    /// Lets the run go on with blocks that came since its path was made.
+    /// Extends the run with blocks that arrived since its path was made.
     fn extend(&self, state: &mut State) {
         let Some(last) = state.path.last() else { return };
         let more = (self.more)(last.id);
@@ -191,7 +195,7 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
-    /// Whether the next block is not here although its header is.
+    /// Whether the header of the next block is known but its data is missing.
     fn is_starved(&self, state: &State) -> bool {
         let Some(last) = state.path.last().filter(|_| state.schedule.takes_more()) else { return false };
         let tree = self.core.tree();

@@ -1,10 +1,10 @@
-//! Who does what next: the order of all tasks of a run, as a state machine without threads, blocks or clocks.
+//! The order of all tasks of a run, as a state machine without threads, blocks or clocks.
 //!
-//! Input: what workers report. Output: the next [`Task`], or that there is none now or none any more. A block is known by its
-//! index in the run. Invariants, whatever the order of the reports: each partition funds and applies the blocks in their
-//! order and one task at a time; a block is judged once all partitions funded it, verified once it is judged, committed once
-//! it and all before it are verified, applied and followed only after that; nothing at or above [`Schedule::end`] is begun.
-//! Cost: a few operations for each block and partition. It must never block.
+//! Input: the reports of workers. Output: the next [`Task`], or that there is none now, or none any more. A block is
+//! identified by its index in the run. Invariants, whatever the order of the reports: each partition funds and applies
+//! the blocks in order, one task at a time; a block is judged once all partitions have funded it, verified once it is
+//! judged, committed once it and all before it are verified, and applied and followed only after that; no work at or
+//! above [`Schedule::end`] is started. Cost: a few operations for each block and partition. It must never block.
 
 use crate::limits::BATCH_INPUTS_MIN;
 use lydian_coins::PARTITIONS;
@@ -12,19 +12,19 @@ use lydian_consensus::Part;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What bounds a run.
+/// The bounds of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) workers: usize,
-    /// Bytes that the blocks between reading and retirement may take, by their estimated cost.
+    /// Bytes that the blocks between reading and retirement may take, by estimated cost.
     pub(crate) bytes_max: usize,
     pub(crate) blocks_max: usize,
-    /// Inputs that are verified in one batch, if there are that many.
+    /// The most inputs that are verified in one batch.
     pub(crate) batch_inputs: usize,
     pub(crate) followers: usize,
 }
 
-/// Something for a worker to do. Ranges are of indices of blocks.
+/// A task for a worker. Ranges are ranges of block indices.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Task<P = Part> {
     /// Read, parse, check and link.
@@ -42,11 +42,11 @@ pub(crate) enum Task<P = Part> {
         follower: usize,
         blocks: Range<usize>,
     },
-    /// No partition, commit or follower is at work; every block below the end of funding is retired.
+    /// No partition, commit or follower task is running; every block below the end of funding is retired.
     Checkpoint,
 }
 
-/// A part of a block's inputs, as far as the order of tasks is concerned.
+/// A part of a block's inputs, as far as scheduling is concerned.
 pub(crate) trait Piece {
     fn input_count(&self) -> usize;
 }
@@ -57,13 +57,13 @@ impl Piece for Part {
     }
 }
 
-/// An answer to a worker that asks.
+/// The answer to a worker that asks for a task.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Next<P = Part> {
     Task(Task<P>),
-    /// Nothing now; a report of another worker will change that.
+    /// No task now; the report of another worker will change that.
     Wait,
-    /// Nothing any more.
+    /// No task any more.
     Done,
 }
 
@@ -72,7 +72,7 @@ struct Slot {
     cost: usize,
     is_linked: bool,
     is_verified: bool,
-    /// Partitions that have funded it.
+    /// The number of partitions that have funded it.
     funded: usize,
 }
 
@@ -81,7 +81,7 @@ struct Slot {
 struct Lane {
     funded: usize,
     applied: usize,
-    /// The end of what its task funds; that of what it has funded while it is idle.
+    /// The end of the running funding task; equal to `funded` while idle.
     funding: usize,
     is_busy: bool,
 }
@@ -111,31 +111,32 @@ pub(crate) struct Schedule<P = Part> {
     slots: VecDeque<Slot>,
     end: usize,
     read_next: usize,
-    /// All below are linked.
+    /// All blocks below are linked.
     linked: usize,
     lanes: [Lane; PARTITIONS],
     judge_queue: VecDeque<usize>,
     verify_queue: VecDeque<(usize, P)>,
     verify_inputs: usize,
     committed: usize,
-    /// The end of the commit that is going on.
+    /// The end of the running commit.
     committing: Option<usize>,
     followers: Vec<FollowerLane>,
     checkpoint: CheckpointState,
     cost: usize,
-    /// Tasks given out and not reported.
+    /// Tasks handed out and not yet reported.
     running: usize,
 }
 
-/// A block's cost in memory while it is on its way, as a multiple of its size: its tables, links, coins and undo data come to
-/// about twice its bytes.
+/// A block's cost in memory while it is in the pipeline, as a multiple of its size: its tables, links, coins and undo
+/// data take about twice its bytes.
 const COST_FACTOR: usize = 3;
 
-/// Blocks read in one task, and their bytes: small ones are not worth a task each.
+/// The most blocks read in one task, and the bytes after which it is closed: a small block is not worth a task of its
+/// own.
 const READ_BLOCKS_MAX: usize = 32;
 const READ_BYTES: usize = 256 << 10;
 
-/// Blocks in one task of a partition.
+/// The most blocks in one task of a partition.
 const LANE_BLOCKS_MAX: usize = 64;
 
 impl<P: Piece> Schedule<P> {
@@ -171,7 +172,7 @@ impl<P: Piece> Schedule<P> {
         self.committed
     }
 
-    /// Blocks at and above it are not begun any more.
+    /// No work is started on blocks at or above this index.
     pub(crate) fn end(&self) -> usize {
         self.end
     }
@@ -181,28 +182,29 @@ impl<P: Piece> Schedule<P> {
         self.committing.unwrap_or(self.committed)
     }
 
-    /// Begins nothing at or above `end` from now on: the block there failed, or somebody stops the run.
+    /// Starts no work at or above `end` from now on: that block failed, or the run is stopped.
     pub(crate) fn end_at(&mut self, end: usize) {
         assert!(end >= self.uncommitted_from(), "a committed block stays");
         self.end = self.end.min(end);
     }
 
-    /// Whether every block of the path is begun and none failed: then more may follow.
+    /// Whether work has started on every block of the path and none failed: then more may follow.
     pub(crate) fn takes_more(&self) -> bool {
         self.read_next == self.sizes.len() && self.end == self.sizes.len()
     }
 
-    /// The path goes on with blocks of these sizes.
+    /// Extends the path with blocks of these sizes.
     ///
     /// # Panics
-    /// If the path has ended before its end.
+    /// If a block of the path failed.
     pub(crate) fn extend(&mut self, sizes: impl IntoIterator<Item = u32>) {
-        assert_eq!(self.end, self.sizes.len(), "nothing follows on a block that failed");
+        assert_eq!(self.end, self.sizes.len(), "no block may follow one that failed");
         self.sizes.extend(sizes);
         self.end = self.sizes.len();
     }
 
-    /// Funds nothing new until all blocks that any partition has funded are retired, then gives out [`Task::Checkpoint`].
+    /// Starts no new funding until all blocks that any partition has funded are retired, then hands out
+    /// [`Task::Checkpoint`].
     pub(crate) fn request_checkpoint(&mut self) {
         if self.checkpoint == CheckpointState::None {
             let begun = self.lanes.iter().map(|lane| lane.funding).max().unwrap_or(0);
@@ -264,7 +266,7 @@ impl<P: Piece> Schedule<P> {
         })
     }
 
-    /// How far partitions may fund.
+    /// The index up to which partitions may fund.
     fn fund_end(&self) -> usize {
         let end = self.linked.min(self.end);
         match self.checkpoint {
@@ -273,7 +275,7 @@ impl<P: Piece> Schedule<P> {
         }
     }
 
-    /// The idle partition that is furthest behind.
+    /// A task for the idle partition that has made the least progress.
     fn next_lane(&mut self) -> Option<Task<P>> {
         let (fund_end, committed) = (self.fund_end(), self.committed);
         let has_work = |lane: &Lane| !lane.is_busy && (lane.applied < committed || lane.funded < fund_end);
@@ -304,7 +306,7 @@ impl<P: Piece> Schedule<P> {
         Some(Task::Follow { follower, blocks: lane.next..committed.min(lane.next + LANE_BLOCKS_MAX) })
     }
 
-    /// The next blocks, if those on their way leave room under `bytes_max`; one block is always allowed.
+    /// The next blocks to read, if those in the pipeline leave room under `bytes_max`; one block is always allowed.
     fn next_read(&mut self, bytes_max: usize) -> Option<Task<P>> {
         let from = self.read_next;
         let (mut to, mut bytes) = (from, 0);
@@ -324,19 +326,19 @@ impl<P: Piece> Schedule<P> {
         (to > from).then_some(Task::Read(from..to))
     }
 
-    /// Inputs of a batch at least, where there are that many: signature kernels work on many at once. While more blocks come, a
-    /// smaller batch is begun only by a worker that has nothing else to do. The last blocks, at the tip the only ones, wait for
-    /// nobody: all workers share them.
+    /// The fewest inputs of a batch, if that many are waiting: signature kernels work on many at once. While more
+    /// blocks follow, a smaller batch is started only by a worker that has nothing else to do. The last blocks, at the
+    /// tip the only ones, are verified at once: all workers share them.
     fn batch_inputs_min(&self) -> usize {
         if self.read_next < self.end { BATCH_INPUTS_MIN.min(self.bounds.batch_inputs) } else { 1 }
     }
 
-    /// A batch, if at least so many inputs wait.
+    /// A batch, if at least `inputs_min` inputs are waiting.
     fn next_verify(&mut self, inputs_min: usize) -> Option<Task<P>> {
         if self.verify_inputs < inputs_min {
             return None;
         }
-        // All workers share what is there.
+        // All workers share the waiting inputs.
         let share = self.verify_inputs.div_ceil(self.bounds.workers);
         let wanted = share.clamp(self.batch_inputs_min(), self.bounds.batch_inputs);
         let (mut parts, mut inputs) = (Vec::new(), 0);
@@ -351,13 +353,13 @@ impl<P: Piece> Schedule<P> {
         (!parts.is_empty()).then_some(Task::Verify(parts))
     }
 
-    /// A task is reported: every report begins with this.
+    /// Every report of a task starts with this call.
     fn finish_task(&mut self) {
         assert!(self.running > 0, "a report belongs to a task");
         self.running -= 1;
     }
 
-    /// The blocks that were read and linked; one that failed ended the run before ([`Schedule::end_at`]).
+    /// Blocks were read and linked; one that failed has ended the run before ([`Schedule::end_at`]).
     pub(crate) fn read_done(&mut self, linked: Range<usize>) {
         self.finish_task();
         for index in linked {
@@ -383,14 +385,14 @@ impl<P: Piece> Schedule<P> {
         self.retire();
     }
 
-    /// A block is judged, and these are its parts; without any it is verified.
+    /// A block is judged, and these are its parts; a block without parts is verified.
     pub(crate) fn judge_done(&mut self, index: usize, parts: Vec<P>) {
         self.finish_task();
         if parts.is_empty() && index < self.end {
             self.slot(index).is_verified = true;
         }
         self.verify_inputs += parts.iter().map(Piece::input_count).sum::<usize>();
-        // The queue is by height: what is committed next comes first.
+        // The queue is ordered by height: the blocks to be committed next come first.
         let at = self.verify_queue.partition_point(|(other, _)| *other < index);
         if at == self.verify_queue.len() {
             self.verify_queue.extend(parts.into_iter().map(|part| (index, part)));
@@ -424,7 +426,7 @@ impl<P: Piece> Schedule<P> {
         self.checkpoint = CheckpointState::None;
     }
 
-    /// Lets go of the blocks that everybody is done with.
+    /// Removes the blocks that all partitions and followers have finished.
     fn retire(&mut self) {
         let lanes = self.lanes.iter().map(|lane| lane.applied);
         let done = lanes.chain(self.followers.iter().map(|lane| lane.next)).min().unwrap_or(0);
@@ -451,7 +453,7 @@ mod tests {
         }
     }
 
-    /// What a run must not do, whatever the order of reports.
+    /// The observed effects of tasks; it asserts the invariants, whatever the order of reports.
     #[derive(Default)]
     struct World {
         read: Vec<bool>,
@@ -560,7 +562,8 @@ mod tests {
         }
     }
 
-    /// Blocks with so many inputs each, one part each of at most 100, up to where they wait for their batches.
+    /// Blocks whose parts have the given numbers of inputs, at most 100 each, at the point where they wait for their
+    /// batches.
     fn judged(blocks: usize, bounds: Bounds, parts: &[usize]) -> Schedule<Inputs> {
         let mut schedule = Schedule::<Inputs>::new(bounds, vec![1_000; blocks]);
         let mut world = World::new(blocks, 0);
@@ -592,13 +595,14 @@ mod tests {
     #[test]
     fn batches_are_gathered_over_blocks_while_more_come_and_shared_at_the_end() {
         let bounds = Bounds { workers: 4, bytes_max: 1 << 30, blocks_max: 40, batch_inputs: 512, followers: 0 };
-        // 40 of 100 blocks are on their way with 20 inputs each: 800 for four workers, but 256 at least for one.
+        // 40 of 100 blocks are in the pipeline with 20 inputs each: 800 inputs for four workers, but a batch has at
+        // least 256.
         let mut schedule = judged(100, bounds, &[20]);
         assert_eq!(batches(&mut schedule), [260, 260, 260, 20]);
-        // More than enough for all: no batch is greater than the bound asks.
+        // More than enough for all: no batch is larger than the bound requires.
         let mut schedule = judged(100, bounds, &[100, 100]);
         assert_eq!(batches(&mut schedule)[..8], [600; 8]);
-        // The tip: one block, and all workers share it at once.
+        // The tip: one block, shared by all workers at once.
         let mut schedule = judged(1, bounds, &[40; 10]);
         assert_eq!(batches(&mut schedule), [120, 80, 80, 40, 40, 40]);
     }
@@ -617,7 +621,7 @@ mod tests {
                     world.finish(&mut schedule, Task::Read(range), [None; 3], &[]);
                 }
                 Next::Task(Task::Verify(parts)) => {
-                    // The window is full with fewer inputs than a batch should have: then it is what there is.
+                    // The window is full with fewer inputs than a batch should have, so the batch takes all there are.
                     assert_eq!((on_their_way, parts.len()), (100, 100));
                     return;
                 }
@@ -630,7 +634,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
-        /// Tasks may be finished in any order: the chain comes out whole up to the lowest failure, and nothing waits for ever.
+        /// Tasks may finish in any order: the chain is whole up to the lowest failure, and no task waits forever.
         #[test]
         fn every_order_of_reports_gives_the_same_chain(
             sizes in prop::collection::vec(1_u32..400_000, 0..60),
@@ -676,7 +680,7 @@ mod tests {
                             running.push(task);
                             continue;
                         }
-                        Next::Wait => prop_assert!(!running.is_empty(), "somebody works while others wait"),
+                        Next::Wait => prop_assert!(!running.is_empty(), "a worker is busy while others wait"),
                         Next::Done => {
                             prop_assert!(running.is_empty());
                             break;
@@ -688,9 +692,9 @@ mod tests {
                     world.finish(&mut schedule, task, faults, &parts);
                 }
             }
-            // A part that fails is only looked at where the block has parts.
+            // A faulty part is only reached if the block has parts.
             let verify_fault = faults[2].filter(|index| *index < blocks && parts[*index] > 0);
-            // Blocks that came after the end are another run's.
+            // Blocks that arrived after the end belong to another run.
             let end = [faults[0], faults[1], verify_fault].into_iter().flatten().min().unwrap_or(here).min(here);
             if was_cancelled {
                 prop_assert!(world.committed <= end);

@@ -1,12 +1,14 @@
-//! The workers in every order: `workers.rs` once more, over locks and threads that `shuttle` schedules, with the schedule
-//! that ships and work that only checks who does what when. A worker that is never woken is a deadlock, which shuttle finds.
+//! Model checks of the workers: `workers.rs` compiled again with locks and threads that `shuttle` schedules, with the
+//! real schedule and with work that only checks the order of tasks. A worker that is never woken is a deadlock, which
+//! shuttle finds.
 
 mod sync {
     use shuttle::sync::mpsc::sync_channel;
     pub(super) use shuttle::sync::{Condvar, Mutex, MutexGuard};
     use shuttle::thread::Scope;
 
-    /// Shuttle's own, whose last thread to end wakes the caller wherever that waits; so the last to end here ends after `run`.
+    /// Shuttle's scope, in which the last thread to end wakes the caller wherever it is waiting. The extra thread ends
+    /// after `run`, so that it is the last.
     pub(super) fn scope<'env, T>(run: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
         shuttle::thread::scope(|scope| {
             let (is_over, wait) = sync_channel::<()>(1);
@@ -38,7 +40,7 @@ use std::sync::TryLockError;
 use std::sync::{Mutex, MutexGuard};
 use workers::{Crew, Step, work_off};
 
-/// Orders tried by each test, twice.
+/// The number of orders that each test tries, with each of two schedulers.
 const ORDERS: usize = 2_000;
 const STORIES: usize = 500;
 
@@ -51,7 +53,7 @@ impl Piece for Inputs {
     }
 }
 
-/// What goes wrong in a run. The number is that of a block, or for the last three that of the task.
+/// The fault of a run. The number is that of a block, or in the last three that of a task.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
     None,
@@ -63,7 +65,7 @@ enum Fault {
     PanicUnderTheLock(usize),
 }
 
-/// What the tasks have done so far.
+/// The effects of the tasks so far.
 #[derive(Default)]
 struct World {
     read: Vec<bool>,
@@ -73,21 +75,21 @@ struct World {
     committed: usize,
     followed: Vec<usize>,
     checkpoints: usize,
-    /// Tasks that go on now and touch the stores or the followers.
+    /// Tasks in progress that touch the stores or the followers.
     running: usize,
     tasks: usize,
     failed: Option<usize>,
 }
 
-/// How far one partition is.
+/// The progress of one partition.
 #[derive(Default)]
 struct Lane {
     funded: usize,
     applied: usize,
 }
 
-/// Work that only looks whether it may do what it is told. Whoever works on something that only one may work on holds its
-/// lock and lets the others run meanwhile; whoever finds it taken has found a mistake.
+/// A crew whose work only checks that it is allowed. A task that needs exclusive access to something holds its lock and
+/// lets the others run meanwhile; a task that finds the lock taken has found a bug.
 struct Fake {
     parts: Vec<usize>,
     fault: Fault,
@@ -108,7 +110,7 @@ struct Done {
     verified: Vec<usize>,
 }
 
-/// Takes as long to let go of as a block.
+/// Takes as long to drop as a block.
 struct Retired;
 
 impl Drop for Retired {
@@ -124,7 +126,7 @@ fn is_of_the_stores(task: &Task<Inputs>) -> bool {
 fn alone<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.try_lock() {
         Ok(guard) => guard,
-        // Somebody panicked while at it; others may come here before they are told.
+        // A worker panicked while holding the lock; others may get here before they learn of it.
         Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
         Err(TryLockError::WouldBlock) => panic!("one at a time"),
     }
@@ -155,7 +157,7 @@ impl Fake {
         }
     }
 
-    /// Held for a few instructions, in which no other thread runs.
+    /// Held for a few instructions, during which no other thread runs.
     fn world(&self) -> MutexGuard<'_, World> {
         alone(&self.world)
     }
@@ -195,7 +197,7 @@ impl Fake {
         None
     }
 
-    /// The blocks that are verified with these parts, and the one that fails.
+    /// The blocks that become verified with these parts, and the one that fails.
     fn verify(&self, parts: &[(usize, Inputs)]) -> (Vec<usize>, Option<usize>) {
         pause();
         let (mut verified, mut bad) = (Vec::new(), None);
@@ -293,7 +295,7 @@ impl Crew for Fake {
         let (mut bad, mut verified) = (None, Vec::new());
         match &task {
             _ if self.fault == Fault::Disk(number) => return Err(DiskFull),
-            // Without the hook that would print it.
+            // `resume_unwind` does not run the panic hook, which would print the message.
             _ if self.fault == Fault::Panic(number) => resume_unwind(Box::new("a mistake")),
             Task::Read(range) => bad = self.read(range),
             Task::Partition { partition, apply, fund } => self.partition(*partition, apply, fund),
@@ -337,7 +339,7 @@ impl Crew for Fake {
     }
 }
 
-/// A run with so many workers, and what has to be true after it.
+/// Makes a run with `workers` workers and checks its result.
 fn check(workers: usize, fault: Fault, is_cancelled: bool) {
     let (blocks, followers) = (thread_rng().gen_range(0..6), thread_rng().gen_range(0..2));
     let bounds = Bounds {
@@ -366,7 +368,7 @@ fn check(workers: usize, fault: Fault, is_cancelled: bool) {
             assert!(payload.is::<&str>(), "the panic of the crew, whose message is a text");
             return;
         }
-        (Ok(Err(DiskFull)), _) => panic!("an error from nowhere"),
+        (Ok(Err(DiskFull)), _) => panic!("an error without a fault"),
         (Err(payload), _) => resume_unwind(payload),
     };
     if let Fault::Disk(number) | Fault::Panic(number) | Fault::PanicUnderTheLock(number) = fault {
@@ -388,7 +390,7 @@ fn check(workers: usize, fault: Fault, is_cancelled: bool) {
     }
 }
 
-/// Random orders, and orders in which few preemptions at the worst places decide.
+/// Random orders, and orders with few preemptions at the worst places.
 fn check_orders(check: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(check.clone(), ORDERS);
     shuttle::check_pct(check, ORDERS, 3);
@@ -423,7 +425,7 @@ fn an_error_or_a_panic_of_one_worker_ends_all() {
     });
 }
 
-/// One task, and then one for each worker, in which they wait for each other.
+/// One task, and then one per worker; those wait for each other.
 struct Meeting {
     workers: usize,
     barrier: Barrier,
@@ -437,7 +439,7 @@ struct Attendance {
 
 impl Crew for Meeting {
     type State = Attendance;
-    /// Whether it is the first.
+    /// Whether it is the first task.
     type Work = bool;
     type Report = ();
     type Error = DiskFull;
@@ -466,7 +468,7 @@ impl Crew for Meeting {
     }
 }
 
-/// A report that woke nobody would leave the work to those awake: no deadlock in the tests above, but one here.
+/// A report that wakes no worker would leave the work to those awake: not a deadlock in the tests above, but one here.
 #[test]
 fn a_report_wakes_everybody_who_waits() {
     check_orders(|| {
@@ -477,7 +479,7 @@ fn a_report_wakes_everybody_who_waits() {
     });
 }
 
-/// Work that ends, and comes again after somebody was told that there is none: as blocks do while a run ends.
+/// Work that ends and comes again after a worker was told that there is none, as blocks may arrive while a run ends.
 struct Latecomer;
 
 #[derive(Default)]
@@ -511,7 +513,8 @@ impl Crew for Latecomer {
     }
 }
 
-/// Else the run would go on with those who are left, perhaps one of all workers: blocks that come late are the next run's.
+/// Otherwise the run would continue with the remaining workers, perhaps a single one: blocks that arrive late belong to
+/// the next run.
 #[test]
 fn nobody_goes_on_alone() {
     check_orders(|| {
@@ -520,7 +523,7 @@ fn nobody_goes_on_alone() {
     });
 }
 
-/// The true windows over a true store of coins: what one partition finds and brings in goes from worker to worker.
+/// The real windows over a real coin store: a partition's window is handed from worker to worker.
 struct HandOver<'a> {
     story: &'a Story,
     windows: [Mutex<Window>; PARTITIONS],
@@ -552,7 +555,7 @@ impl Crew for HandOver<'_> {
                 window.fund(&self.story.jobs[fund.clone()], &self.story.coins)?;
                 pause();
             }
-            // Above a bad block anything may be found, and is of no use.
+            // Above a bad block the coins found may be wrong and are not used.
             Task::Judge(index) => is_good = *index > self.story.end() || self.story.judge(*index),
             Task::Checkpoint => {
                 let tip = Tip { height: Height(1), hash: BlockHash::ZERO };
@@ -604,7 +607,7 @@ fn every_order_of_workers_finds_the_coins_of_the_plain_map() {
         assert_eq!(state.committed(), story.end());
         story.check_store(state.committed());
     };
-    // The store needs more of a stack than shuttle gives.
+    // The store needs a larger stack than shuttle's default.
     let mut config = Config::new();
     config.stack_size = 1 << 20;
     Runner::new(RandomScheduler::new(STORIES), config.clone()).run(check);

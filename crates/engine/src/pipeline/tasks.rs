@@ -1,4 +1,4 @@
-//! What the tasks of a run do, and what their reports change. See [`super`].
+//! The work of the tasks of a run, and the effect of their reports. See [`super`].
 
 use super::schedule::Task;
 use super::{Failure, Run, State, Stop};
@@ -19,9 +19,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A task with the blocks it is about.
+/// A task with the blocks it works on.
 pub(super) enum Work {
-    /// Blocks from an index on, and after them those to be read soon.
+    /// Blocks from an index on, and the positions of those to be read soon after.
     Read {
         from: usize,
         stops: Vec<Stop>,
@@ -30,7 +30,7 @@ pub(super) enum Work {
     Partition {
         partition: usize,
         apply: Range<usize>,
-        /// The last block to apply, where there is one.
+        /// The last block to apply, if there is one.
         last: Option<NodeId>,
         fund: Range<usize>,
         jobs: Vec<Arc<Job>>,
@@ -46,7 +46,7 @@ pub(super) enum Work {
     Checkpoint,
 }
 
-/// What became of a task. An index with a failure is that of the block that cannot be connected.
+/// The result of a task. An index with a failure is that of the block that cannot be connected.
 pub(super) enum Report {
     Read { jobs: Vec<Arc<Job>>, linked: Range<usize>, failure: Option<(usize, Failure)> },
     Partition { partition: usize, apply: Range<usize>, fund: Range<usize>, wants_checkpoint: bool },
@@ -57,10 +57,10 @@ pub(super) enum Report {
     Checkpoint,
 }
 
-/// Inputs of a part at least: a smaller one hashes its transaction anew for too little.
+/// The fewest inputs of a part: every part hashes its transaction anew, which is not worth it for fewer.
 const PART_INPUTS_MIN: usize = 32;
 
-/// How far ahead of reading the disk is told what will be read.
+/// The number of blocks, beyond those being read, that the disk is asked to prefetch.
 const PREFETCH_BLOCKS: usize = 32;
 
 impl Run<'_> {
@@ -102,7 +102,7 @@ impl Run<'_> {
         }
     }
 
-    /// Enters a report into the state.
+    /// Updates the state with a report.
     pub(super) fn enter(&self, state: &mut State, report: Report) {
         match report {
             Report::Read { jobs, linked, failure } => {
@@ -153,7 +153,7 @@ impl Run<'_> {
         Ok(Report::Read { jobs, linked: from..from + stops.len(), failure: None })
     }
 
-    /// From the stored bytes to a block that waits for its coins.
+    /// Turns the stored bytes into a block that waits for its coins.
     fn read_one(&self, index: usize, stop: &Stop) -> Result<Result<Job, Failure>, EngineError> {
         let core = self.core;
         let unreadable = |reason| Ok(Err(Failure::Unreadable(reason)));
@@ -174,7 +174,7 @@ impl Run<'_> {
             return unreadable(UnreadableReason::OtherHash(block.hash()));
         }
         let headers = core.headers_below(stop.id);
-        // The header is known, so it was not from the future when it came.
+        // The header is known, so it was not from the future when it was accepted.
         let now = i64::from(block.header().time);
         let checked = core.meter.time(Stage::Check, || {
             CheckedBlock::check(block, Parent::At(headers.height(), &headers), now, &core.params)
@@ -254,7 +254,7 @@ impl Run<'_> {
         Report::Verify { verified, invalid }
     }
 
-    /// Appends undo data, notes the blocks in the index and moves the tip.
+    /// Appends undo data, records the blocks in the index and moves the tip.
     fn commit(&self, range: Range<usize>, jobs: &[Arc<Job>]) -> Result<Report, EngineError> {
         let core = self.core;
         core.meter.time(Stage::Commit, || -> Result<(), EngineError> {
@@ -277,11 +277,12 @@ impl Run<'_> {
                         tree.set_verified(job.id);
                     }
                     tree.push_active(job.id);
-                    // Under the same lock, so that tip and count are one for who reads.
+                    // Under the same lock, so that readers see a tip and count that match.
                     (tree.node(job.id).chain_work, core.count_transactions(count(block.tx_count())))
                 };
                 core.store.record(&[IndexEntry::Undo { id: job.id, position: undo }]);
-                // Scripts that were left out on trust are not verified; those that succeeded before have their entry.
+                // Scripts that were skipped as trusted are not verified; those that succeeded before already have their
+                // entry.
                 if !job.is_trusted {
                     core.store.record(&[IndexEntry::Verified { id: job.id }]);
                 }
@@ -326,7 +327,8 @@ impl Run<'_> {
     }
 }
 
-/// Where the undo data of a block lies that was connected before, if it is still there and whole. A failing disk is an error.
+/// The position of the undo data of a block that was connected before, if the data still exists and is whole. A failing
+/// disk is an error.
 fn known_undo(core: &Core, id: NodeId, prev_block: &BlockHash) -> Result<Option<UndoPosition>, EngineError> {
     let Some(position) = core.tree().node(id).undo else { return Ok(None) };
     match core.store.read_undo(position, prev_block) {
@@ -337,12 +339,12 @@ fn known_undo(core: &Core, id: NodeId, prev_block: &BlockHash) -> Result<Option<
     }
 }
 
-/// A count of what takes bytes of a block fits.
+/// Converts the count of items in a block, which always fits.
 fn count(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Whether a block that could not be read is not there, whole or at all. Anything else is the disk's failure to give it.
+/// Whether a read failed because the block's data is missing or incomplete. Anything else is a failure of the disk.
 fn is_damage(error: &ChainError) -> bool {
     match error {
         ChainError::Disk(error) => matches!(error.kind, DiskErrorKind::NotFound | DiskErrorKind::UnexpectedEnd { .. }),

@@ -1,57 +1,59 @@
-//! Workers that share one list of what is to be done: the whole synchronisation of a run.
+//! Workers that share one list of work: the whole synchronisation of a run.
 //!
-//! Input: a [`Crew`], which says what to do next, does it and enters what came of it. Output: the state after everything is
-//! done, or the first error. Every question and every report holds the one lock, every work none. Invariants: a worker that
-//! waits is woken by the next report, by an error and by a panic, so all of them return whatever happens to one; after an
-//! error or a panic nothing is begun, nor after anybody was told that nothing is left; a panic goes on in the caller once every worker has returned. Nobody waits with a
-//! time-out: while one waits another works (the crew's promise), and looks for itself whether the run is cancelled. Cost: two
-//! lockings for each work. It must never know what the work is.
+//! Input: a [`Crew`], which decides what to do next, does it and enters the result. Output: the state after all work is
+//! done, or the first error. Decisions and reports hold the one lock; work holds none.
 //!
-//! The tests compile this file once more with the locks and threads of `shuttle`, which run in every order.
+//! Invariants: a waiting worker is woken by the next report, by an error and by a panic, so that all workers return
+//! whatever happens to one. After an error or a panic, or once a worker was told that no work is left, none is started.
+//! A panic continues in the caller once every worker has returned. Workers wait without a time-out: while one waits
+//! another works (the crew guarantees it), and that one checks whether the run is cancelled. Cost: two lock
+//! acquisitions per unit of work. It must never know what the work is.
+//!
+//! The tests compile this file again with the locks and threads of `shuttle`, which run in every order.
 
 use super::sync::{Condvar, Mutex, MutexGuard, scope};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
 
-/// What to do next.
+/// The next step of a worker.
 pub(super) enum Step<W> {
     Work(W),
-    /// Nothing now; somebody works, and the report will change that.
+    /// No work now; another worker is busy, and its report will change that.
     Wait,
-    /// Nothing any more: nobody is asked again, so that no run goes on with a part of its workers.
+    /// No work any more: no worker is asked again, so that a run never continues with only some of its workers.
     Done,
 }
 
-/// Those who work, and on what.
+/// The work of a run and how to do it.
 pub(super) trait Crew: Sync {
-    /// What they share under the lock.
+    /// The state shared under the lock.
     type State: Send;
     type Work;
     type Report;
     type Error: Send;
-    /// What a report leaves over, to be let go of outside the lock.
+    /// What is left after a report, to be dropped outside the lock.
     type Rest;
 
-    /// Under the lock. [`Step::Wait`] only while another works.
+    /// Called under the lock. Returns [`Step::Wait`] only while another worker is busy.
     fn next(&self, state: &mut Self::State) -> Step<Self::Work>;
 
-    /// Outside the lock.
+    /// Called outside the lock.
     fn perform(&self, work: Self::Work) -> Result<Self::Report, Self::Error>;
 
-    /// Under the lock.
+    /// Called under the lock.
     fn enter(&self, state: &mut Self::State, report: Self::Report) -> Option<Self::Rest>;
 
-    /// Waits, and may look at the time before and after.
+    /// Runs `wait`; the crew may measure its time.
     fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
         wait()
     }
 }
 
-/// Does everything there is to do with so many threads, the caller's among them.
+/// Does all work with `workers` threads, including the caller's.
 ///
 /// # Panics
-/// If a worker does.
+/// If a worker panics.
 pub(super) fn work_off<C: Crew>(crew: &C, state: C::State, workers: usize) -> Result<C::State, C::Error> {
     let desk = Desk { crew, board: Mutex::new(Board { state, end: None, is_over: false }), wake: Condvar::new() };
     scope(|scope| {
@@ -77,11 +79,11 @@ struct Desk<'a, C: Crew> {
 struct Board<C: Crew> {
     state: C::State,
     end: Option<End<C::Error>>,
-    /// Somebody was told that nothing is left.
+    /// Whether a worker was told that no work is left.
     is_over: bool,
 }
 
-/// Why nothing more is begun.
+/// Why no more work is started.
 enum End<E> {
     Error(E),
     Panic(Box<dyn Any + Send>),
@@ -92,7 +94,7 @@ impl<C: Crew> Desk<'_, C> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One worker's life. After a panic nobody looks at the state again, so that it may be left as it is.
+    /// The body of one worker. After a panic the state is not used again, so it may be left inconsistent.
     fn work(&self) {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.take_turns())) {
             let mut board = self.lock();

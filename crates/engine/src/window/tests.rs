@@ -1,4 +1,5 @@
-//! Random small chains before the window and a plain map of coins, fed one transaction after the other.
+//! Random small chains, run through the window and compared with a plain map of coins that is fed one transaction at a
+//! time.
 
 use super::*;
 use crate::links::Links;
@@ -13,27 +14,27 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// A number below the one given.
+/// Returns a random number below its argument.
 pub(crate) type Random<'a> = &'a mut dyn FnMut(usize) -> usize;
 
-/// The blocks of a chain, ready to be funded, and what is to be found out about each.
+/// The blocks of a chain, ready to be funded, and the expected result for each.
 pub(crate) struct Story {
     pub(crate) coins: Coins,
     pub(crate) jobs: Vec<Arc<Job>>,
     pub(crate) expected: Vec<Expected>,
-    /// Every outpoint that anything in the chain knows.
+    /// Every outpoint that occurs anywhere in the chain.
     universe: Vec<OutPoint>,
     before: Map,
 }
 
 type Map = BTreeMap<OutPoint, Coin>;
 
-/// What the plain map says to a block.
+/// The plain map's result for a block.
 pub(crate) struct Expected {
-    /// The coins of the inputs, up to the first transaction that misses one: the rules look no further.
+    /// The coins of the inputs, up to the first transaction with a missing coin: the rules look no further.
     coins: Vec<Option<Coin>>,
     repeated_tx: Option<usize>,
-    /// The coins after it.
+    /// The coins after the block.
     after: Map,
 }
 
@@ -43,7 +44,7 @@ impl Expected {
     }
 }
 
-/// Ancestors of which nothing is asked but their work and their time.
+/// Ancestors of which only work and time are used.
 struct Assumed;
 
 impl HeaderView for Assumed {
@@ -57,7 +58,7 @@ const PARENT: BlockHash = BlockHash([7; 32]);
 const BITS: u32 = 0x207f_ffff;
 
 impl Story {
-    /// A chain in which most blocks are good; the first that is not ends it.
+    /// A chain in which most blocks are good; the first bad one ends it.
     pub(crate) fn new(blocks: usize, random: Random<'_>) -> Story {
         let disk = Arc::new(SimDisk::new(1));
         let settings = Settings { cache_bytes: 1 << 20, pending_bytes_max: 1 << 20 };
@@ -78,12 +79,12 @@ impl Story {
         story
     }
 
-    /// The coins after all blocks so far, the bad ones as well.
+    /// The coins after all blocks so far, including bad ones.
     fn map(&self) -> &Map {
         self.expected.last().map_or(&self.before, |expected| &expected.after)
     }
 
-    /// Whether the block is good; what was found must be what was expected.
+    /// Whether the block is good; the coins found must be the expected ones.
     pub(crate) fn judge(&self, index: usize) -> bool {
         let (found, expected) = (self.jobs[index].found(), &self.expected[index]);
         assert_eq!(found.repeated_tx, expected.repeated_tx, "the first transaction that repeats one");
@@ -94,12 +95,12 @@ impl Story {
         expected.is_good()
     }
 
-    /// The first block that is not good, or their number.
+    /// The index of the first bad block, or the number of blocks.
     pub(crate) fn end(&self) -> usize {
         self.expected.iter().position(|expected| !expected.is_good()).unwrap_or(self.jobs.len())
     }
 
-    /// So many blocks are applied, and nothing else.
+    /// Asserts that exactly `committed` blocks are applied.
     pub(crate) fn check_store(&self, committed: usize) {
         let map = if committed == 0 { &self.before } else { &self.expected[committed - 1].after };
         for outpoint in &self.universe {
@@ -112,7 +113,7 @@ impl Story {
     }
 }
 
-/// Coins that were there before the chain, made durable.
+/// Coins that exist before the chain, made durable.
 fn coins_before(coins: &Coins) -> Map {
     let map: Map = (0..8_u8)
         .map(|byte| {
@@ -129,7 +130,8 @@ fn coins_before(coins: &Coins) -> Map {
     map
 }
 
-/// Transactions that blocks are made of. Each may come often, so that outpoints are made, spent and made again.
+/// The transactions that blocks are made of. Each may be used often, so that outpoints are created, spent and created
+/// again.
 struct Pool {
     coinbases: Vec<MutTx>,
     txs: Vec<MutTx>,
@@ -139,7 +141,7 @@ impl Pool {
     fn new(mut outpoints: Vec<OutPoint>, random: Random<'_>) -> Pool {
         let coinbases: Vec<_> =
             (0..3_u8).map(|byte| tx(vec![OutPoint::NULL], vec![byte, byte, 1], 2, random)).collect();
-        // The last vout is one that the transaction may not have.
+        // The last vout may not exist.
         let of = |tx: &MutTx| (0..3).map(|vout| OutPoint { txid: tx.txid(), vout }).collect::<Vec<_>>();
         coinbases.iter().for_each(|coinbase| outpoints.extend(of(coinbase)));
         let mut txs = Vec::new();
@@ -159,7 +161,7 @@ impl Pool {
         made.chain(self.txs.iter().flat_map(|tx| tx.inputs.iter().map(|input| input.prevout))).collect()
     }
 
-    /// A block, mostly of transactions whose coins are there.
+    /// A block, mostly of transactions whose coins exist.
     fn block(
         &self,
         before: &Map,
@@ -189,8 +191,8 @@ impl Pool {
                 0 => continue,
                 count => good[random(count)],
             };
-            // Next to itself it would be a malleated block. Over an unspent one without the check of BIP-0030 only coinbases
-            // ever came, and those are not mature in their own block.
+            // Next to itself it would make a malleated block. Without the BIP-0030 check only coinbases ever repeated
+            // an unspent transaction, and those are not mature in their own block.
             let is_repeat = has_any(&after, chosen) && (!is_bip30_checked || !has_any(before, chosen));
             let is_immature = is_overwrite && chosen.inputs.iter().any(|input| input.prevout.txid == coinbase.txid());
             if txs.last() == Some(chosen) || is_repeat || is_immature {
@@ -212,7 +214,7 @@ impl Pool {
         (txs, Expected { coins, repeated_tx, after })
     }
 
-    /// One that spends what the block has made and spent.
+    /// A transaction that spends an output that the block has created and spent.
     fn double_spend(&self, txs: &[MutTx], after: &Map) -> Option<&MutTx> {
         let made = |input: &&MutInput| {
             let maker = txs.iter().find(|tx| tx.txid() == input.prevout.txid);
@@ -223,7 +225,7 @@ impl Pool {
         self.txs.iter().find(|tx| !txs.contains(tx) && tx.inputs.iter().filter(made).any(is_gone))
     }
 
-    /// A block one of whose transactions misses a coin; others may follow it.
+    /// A block in which one transaction misses a coin; others may follow it.
     fn bad(
         &self,
         mut txs: Vec<MutTx>,
@@ -283,7 +285,7 @@ fn any_node() -> NodeId {
     HeaderTree::new(&Params::new(Chain::Regtest)).tip()
 }
 
-/// The run of a story by one thread, which does the tasks of the partitions in a random order and in random portions.
+/// Runs a story on one thread, with the tasks of the partitions in a random order and in random portions.
 fn run(story: &Story, random: Random<'_>) {
     let mut windows: Vec<_> = (0..PARTITIONS).map(Window::new).collect();
     let (mut funded, mut applied) = ([0; PARTITIONS], [0; PARTITIONS]);
@@ -296,7 +298,7 @@ fn run(story: &Story, random: Random<'_>) {
             window.apply(count, &story.coins).unwrap();
             applied[partition] += count;
         }
-        // Blocks above the end may have been funded before anybody knew.
+        // Blocks above the end may have been funded before the failure was known.
         let to = funded[partition] + random(3).min(story.jobs.len() - funded[partition]);
         window.fund(&story.jobs[funded[partition]..to], &story.coins).unwrap();
         funded[partition] = to;
@@ -315,13 +317,13 @@ fn run(story: &Story, random: Random<'_>) {
     assert!(!is_left, "an entry goes with the block that made it");
 }
 
-/// Whether a block leaves nothing in a window.
+/// Whether a block makes no entries in a window.
 fn is_mute(job: &Job, window: &Window) -> bool {
     let kept = job.links.creates(window.partition).iter().filter(|create| create.is_kept);
     job.links.spends(window.partition).is_empty() && kept.count() == 0
 }
 
-/// Random numbers from a seed.
+/// A random number generator with a seed.
 fn generator(mut seed: u64) -> impl FnMut(usize) -> usize {
     move |below| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -340,7 +342,7 @@ proptest! {
     }
 }
 
-/// What the stories above are about does come about in them.
+/// The random stories contain every interesting case.
 #[test]
 fn stories_have_everything() {
     let (mut own, mut repeats, mut missing, mut overwrites, mut again, mut good) = (0, 0, 0, 0, 0, 0);

@@ -1,4 +1,4 @@
-//! Blocks come one at a time through the one door, in every order: the same answer to each as the plain validator's.
+//! Blocks are submitted one at a time in various orders: the engine answers each as the plain validator does.
 
 use crate::expected::{Expected, Fed, Order, parse};
 use crate::lydian::{How, Lydian, Place};
@@ -10,7 +10,7 @@ use lydian_primitives::{BlockHash, Height};
 
 pub fn assert_fed(fed: &Fed, lydian: &Lydian, when: &str) {
     match &fed.answer {
-        // The plain validator has no other way to learn of a header alone than by bytes that are not its block's.
+        // The plain validator accepts a header alone only if the block's bytes do not match the header.
         Err(Rejected::Violation(violation)) if is_header_alone(fed, violation) => {
             let header = *parse(&fed.block).header();
             let answer = lydian.engine.accept_header(&header, i64::from(fed.now)).unwrap();
@@ -28,7 +28,7 @@ pub fn assert_fed(fed: &Fed, lydian: &Lydian, when: &str) {
     }
 }
 
-/// Half of the headers that come alone come by the door for headers.
+/// Half of the headers without their block are submitted with `accept_header`.
 fn is_header_alone(fed: &Fed, violation: &Violation) -> bool {
     let is_late = violation.rule.info().step == Step::BlockInChain && violation.rule.is_of_the_bytes();
     is_late && fed.note.starts_with("header of") && fed.block.len().is_multiple_of(2)
@@ -56,8 +56,8 @@ fn every_block_gets_the_same_answer() {
     });
 }
 
-/// The process ends anywhere, without a word, and the next one goes on: nothing that was answered is forgotten. Followers
-/// are durable at other blocks than the coins.
+/// A process ends anywhere without a clean shutdown, and the next one continues: no answered block is forgotten. The
+/// followers are durable at other blocks than the coins.
 /// checklist: 33, 86
 #[test]
 fn a_new_process_goes_on() {
@@ -73,7 +73,7 @@ fn a_new_process_goes_on() {
         for (index, fed) in expected.fed.iter().enumerate() {
             let when = format!("{index} of {order:?} under {how:?}");
             assert_fed(fed, &lydian, &when);
-            // Before that a header or a verdict may wait to be written.
+            // After other answers a header or a verdict may not be written yet.
             if fed.answer.is_ok() && random.chance(25) {
                 if random.chance(200) {
                     lydian.engine.checkpoint(&lydian_engine::Unobserved).unwrap();

@@ -1,8 +1,9 @@
-//! Crashes on a simulated disk: the process or the power ends at the n-th operation of the disk, or an operation fails. Whoever
-//! opens the files then finds the chain and the coins of a checkpoint, brings the followers there, goes on, and ends where an
-//! undisturbed run ends.
+//! Crashes on a simulated disk: the process or the power ends at the n-th disk operation, or an operation fails. The
+//! engine, opened again, has the chain and the coins of a checkpoint, brings the followers there, continues, and ends
+//! where an undisturbed run ends.
 //!
-//! `LYDIAN_CRASH_RUNS`: so many crashes in each test here in place of a few seconds of them (`make crash`).
+//! `LYDIAN_CRASH_RUNS`: the number of crashes in each test, instead of as many as fit into a few seconds (`make
+//! crash`).
 
 use crate::expected::{Answer, Expected, Order, State, parse, state_of};
 use crate::lydian::{How, Lydian, Place};
@@ -17,7 +18,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// One thing to do with an engine.
+/// A step of a run.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Accept(usize),
@@ -26,7 +27,7 @@ enum Step {
     Checkpoint,
 }
 
-/// What a run has told.
+/// The events of a run.
 #[derive(Debug, Default)]
 struct Told {
     tip: Option<BlockHash>,
@@ -57,7 +58,7 @@ impl Observer for Listener {
     }
 }
 
-/// A small story on a disk where its trunk is validated and durable, and what to do from there.
+/// A small story, a disk on which its trunk is validated and durable, and the steps from there.
 struct World {
     story: Story,
     expected: Expected,
@@ -103,7 +104,7 @@ impl World {
         World { base: place.sim.unwrap().kill(), story, expected, how, steps, decider, end, bytes }
     }
 
-    /// Does the steps; gives how many were done, and the error that ended them.
+    /// Runs the steps; returns the number of steps done, and the error that ended them.
     fn run(&self, disk: &SimDisk, how: &How, listener: &Listener) -> (usize, Option<EngineError>) {
         let place = Place::on(disk.clone());
         let lydian = match Lydian::open(&place, &self.story.params, how) {
@@ -129,7 +130,7 @@ impl World {
         (self.steps.len(), None)
     }
 
-    /// What the plain validator says to a block of the tree, and its state then, when it knows nothing but that branch.
+    /// The plain validator's answer to a block of the tree, and its state then, if it gets that branch alone.
     fn alone(&self, hash: BlockHash) -> (Answer, State) {
         let mut path = Vec::new();
         let mut at = hash;
@@ -143,14 +144,15 @@ impl World {
         (answers.last().unwrap(), state_of(&plain))
     }
 
-    /// The state at a block all of whose ancestors are valid.
+    /// The state at a block that is valid with all its ancestors.
     fn state_at(&self, hash: BlockHash) -> State {
         let (answer, state) = self.alone(hash);
         assert!(answer.is_ok() && state.hash == hash, "{answer:?}");
         state
     }
 
-    /// Blocks are invalid for the plain validator's reason. It may never have tried one that had to be tried after a loss.
+    /// Asserts that blocks are invalid for the plain validator's reason. It may not have tried a block that was tried
+    /// after a loss of data.
     fn assert_reasons(&self, invalid: &[(BlockHash, Violation)], when: &str) {
         for (hash, violation) in invalid {
             let known = self.expected.violations.get(hash).copied();
@@ -159,7 +161,7 @@ impl World {
         }
     }
 
-    /// Opens what a crash left, and looks at it.
+    /// Opens the files after a crash and checks the state.
     fn reopen(&self, place: &Place, how: &How, listener: &Listener, when: &str) -> Lydian {
         let lydian = Lydian::open(place, &self.story.params, how);
         let lydian = lydian.unwrap_or_else(|error| panic!("{when}: not opened: {error}"));
@@ -173,7 +175,7 @@ impl World {
         lydian
     }
 
-    /// Brings every block again and ends where the undisturbed run ends.
+    /// Submits every block again and ends where the undisturbed run ends.
     fn go_on(&self, lydian: &Lydian, when: &str) {
         let advance = lydian.advance().unwrap();
         self.assert_reasons(&advance.invalid, when);
@@ -190,7 +192,7 @@ impl World {
     }
 }
 
-/// Blocks one at a time or stored for a while, and a checkpoint now and then.
+/// Submits blocks one at a time, or stores several before an advance, with occasional checkpoints.
 fn steps(blocks: std::ops::Range<usize>, random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     for index in blocks {
@@ -210,8 +212,8 @@ fn steps(blocks: std::ops::Range<usize>, random: &mut Random) -> Vec<Step> {
     steps
 }
 
-/// Runs `test` with a world and a place for the fault, for a share of the time or as often as the environment says. A world
-/// is used for several faults.
+/// Runs `test` with a world and the operation of the fault, for a share of the time or as often as the environment
+/// variable says. A world is used for several faults.
 fn for_faults(name: &str, share: u64, mut test: impl FnMut(&World, u64, &mut Random)) {
     let mut left = setting("LYDIAN_CRASH_RUNS").unwrap_or(u64::MAX);
     let is_timed = left == u64::MAX;
@@ -245,7 +247,7 @@ fn random_crash(random: &mut Random) -> Fault {
     [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter][random.index(3)]
 }
 
-/// The process is killed: the system keeps what was written. Every block that was taken in is still there.
+/// The process is killed: the system keeps what was written. Every accepted block is still stored.
 /// checklist: 86, 88
 #[test]
 fn killed_at_any_operation() {
@@ -261,7 +263,7 @@ fn killed_at_any_operation() {
         let lydian = world.reopen(&place, &how, &listener, &when);
         let advance = lydian.advance().unwrap();
         assert!(advance.unreadable.is_empty(), "{when}: {advance:?}");
-        // Either the block that was being taken in is there, or not.
+        // The block in progress is either stored or not.
         let fed = |count: usize| {
             let index = world.steps[..count].iter().rev().find_map(|step| match step {
                 Step::Accept(index) | Step::Store(index) => Some(*index),
@@ -276,7 +278,7 @@ fn killed_at_any_operation() {
     });
 }
 
-/// The power is lost: any part of what was not synced is gone or torn. And lost again while the first loss is mended.
+/// The power is lost: any part of the unsynced data is gone or torn. It may be lost again while the engine recovers.
 /// checklist: 86
 #[test]
 fn power_lost_at_any_operation() {
@@ -303,8 +305,8 @@ fn power_lost_at_any_operation() {
     });
 }
 
-/// An operation fails, once: no space, or an error of the device. The engine stops with an error that names a file; no block is
-/// invalid for it; opened again it goes on.
+/// One operation fails: no space, or an I/O error. The engine stops with an error that names a file; no block is
+/// invalid because of it; opened again, the engine continues.
 /// checklist: 93
 #[test]
 fn every_operation_may_fail() {
@@ -336,7 +338,7 @@ fn after_an_error(world: &World, disk: &SimDisk, fault: &str, random: &mut Rando
     world.go_on(&lydian, &when);
 }
 
-/// The disk fills up, anywhere, and stays full until somebody makes room.
+/// The disk fills up at any point and stays full until space is freed.
 /// checklist: 93
 #[test]
 fn a_full_disk() {
@@ -349,7 +351,7 @@ fn a_full_disk() {
     });
 }
 
-/// Rot in a file at rest: it is found and named, or mended; what the engine then says is right, or an error.
+/// Bit rot in a file: it is found and named, or repaired; the engine's answers are right, or an error.
 /// checklist: 94
 #[test]
 fn a_flipped_bit_is_never_believed() {
@@ -378,7 +380,7 @@ fn a_flipped_bit_is_never_believed() {
     });
 }
 
-/// Goes on after rot as long as there is no error.
+/// Continues after bit rot until there is an error.
 fn believe(world: &World, disk: SimDisk, when: &str) -> Result<(), EngineError> {
     let how = How { followers: 0, ..world.how };
     let lydian = Lydian::open(&Place::on(disk), &world.story.params, &how)?;

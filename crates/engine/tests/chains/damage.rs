@@ -1,4 +1,4 @@
-//! Damage to files at rest, each as a story: what is found, how it is said, and what mends it.
+//! Damage to stored files, one regression test for each case: it is detected, reported and repaired.
 
 use crate::expected::parse;
 use crate::lydian::{How, Lydian, Place};
@@ -13,7 +13,7 @@ use std::path::Path;
 
 const BLOCKS: &str = "node/blocks/blk00000.dat";
 
-/// A chain of 101 empty blocks and one that spends the first coinbase to an output that is no coin.
+/// A chain of 101 empty blocks and one that spends the first coinbase to an unspendable output.
 struct Burnt {
     params: Params,
     how: How,
@@ -39,7 +39,7 @@ impl Burnt {
         Lydian::open(&self.place, &self.params, &self.how).unwrap()
     }
 
-    /// Two blocks beside the last one.
+    /// Two blocks that compete with the last one.
     fn branch(&self) -> [MutBlock; 2] {
         let first = sealed(self.tip(100), 101, b"other", Vec::new());
         let second = sealed(first.header.hash(), 102, b"other", Vec::new());
@@ -50,7 +50,7 @@ impl Burnt {
         self.blocks[index].header.hash()
     }
 
-    /// Inverts a bit of the first place in the block file where these bytes lie.
+    /// Inverts a bit in the block file, at an offset from the last occurrence of these bytes.
     fn flip(&self, bytes: &[u8], offset: usize) {
         let sim = self.place.sim.as_ref().unwrap();
         let file = sim.open(Path::new(BLOCKS)).unwrap();
@@ -70,9 +70,9 @@ fn burn(coinbase: &MutTx) -> MutTx {
     MutTx { version: 2, inputs: vec![input], outputs: vec![output], lock_time: 0 }
 }
 
-/// A bit of a prevout flipped in a stored block after it was connected. When the chain left it, the coin it had spent was given
-/// back under the wrong outpoint, and nobody noticed: only the header was compared with the hash, and the transaction had no
-/// output that would have been missed.
+/// Regression: a bit of a prevout was flipped in a stored block after it was connected. When the block was
+/// disconnected, the coin it had spent was restored under the wrong outpoint, without an error: only the header was
+/// compared with the hash, and the transaction had no output that would have been missed.
 /// checklist: 94
 #[test]
 fn a_damaged_block_is_not_disconnected() {
@@ -92,7 +92,8 @@ fn a_damaged_block_is_not_disconnected() {
     assert_eq!(*hash, burnt.tip(101), "{error}");
 }
 
-/// A stored block that was not connected yet is damaged: it is no verdict, it counts as not here, and comes again.
+/// A stored block that was not connected yet is damaged: that is not a verdict; the block counts as missing and can be
+/// submitted again.
 /// checklist: 91, 94
 #[test]
 fn a_damaged_block_comes_again() {

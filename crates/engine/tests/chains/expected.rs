@@ -1,5 +1,5 @@
-//! What the plain validator says to a story: the specification. Input: a story and the order in which its blocks come.
-//! Output: the answer to each block, and the state after some of them. Nothing here knows the engine.
+//! The plain validator's answers to a story: the specification. Input: a story and the order of its blocks. Output: the
+//! answer to each block, and the state after some of them. Nothing here depends on the engine.
 
 use crate::story::{NOW, Story, header_only};
 use lydian_consensus::{Accepted, Params, PlainValidator, Rejected, Rule, Violation, is_block_mutated};
@@ -8,7 +8,7 @@ use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Block, BlockHash, Height, RawBlock};
 use std::collections::HashMap;
 
-/// What becomes of a block.
+/// The verdict on a block.
 pub type Answer = Result<Accepted, Rejected>;
 
 /// The state of a validator.
@@ -19,12 +19,12 @@ pub struct State {
     pub hash_serialized_3: [u8; 32],
 }
 
-/// In which order the blocks come.
+/// The order in which blocks are submitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// As they were made.
     File,
-    /// In any order; those whose parent had not come are brought again. Some come twice.
+    /// In any order; a block without its parent is submitted again later. Some are submitted twice.
     Shuffled,
     /// All headers first, then the blocks in any order.
     HeadersFirst,
@@ -34,20 +34,20 @@ impl Order {
     pub const ALL: [Order; 3] = [Order::File, Order::Shuffled, Order::HeadersFirst];
 }
 
-/// One block brought, and what was said.
+/// A submitted block, with the answer to it.
 #[derive(Clone, Debug)]
 pub struct Fed {
     pub block: Vec<u8>,
     pub note: String,
-    /// The clock when it came.
+    /// The time when it was submitted.
     pub now: u32,
     pub answer: Answer,
     pub tip: (Height, BlockHash),
-    /// After some blocks only.
+    /// The state, after some blocks only.
     pub state: Option<State>,
 }
 
-/// A story told to the plain validator.
+/// The plain validator's results for a story.
 #[derive(Debug)]
 pub struct Expected {
     pub fed: Vec<Fed>,
@@ -55,14 +55,14 @@ pub struct Expected {
     pub muhash: [u8; 32],
     /// Every block that broke a rule in the chain, and the rule.
     pub violations: HashMap<BlockHash, Violation>,
-    /// Hashes that came with bytes they do not commit to, and what was wrong with those.
+    /// Hashes that came with bytes they do not commit to, and the violation found in those bytes.
     pub mutated: HashMap<BlockHash, Violation>,
     params: Params,
 }
 
 impl Expected {
-    /// Why a block is invalid for the plain validator. It may never have tried one that others try, who got the blocks at other
-    /// times: then one is asked that knows nothing but this branch.
+    /// The reason why a block is invalid for the plain validator. It may not have tried a block that others try because
+    /// they got the blocks at other times. In that case, a plain validator that gets only this branch is asked.
     pub fn violation_of(&self, hash: &BlockHash) -> Option<Violation> {
         if let Some(violation) = self.violations.get(hash) {
             return Some(*violation);
@@ -84,7 +84,7 @@ impl Expected {
     }
 }
 
-/// Blocks after which the coins are compared.
+/// The number of blocks after which the coins are compared.
 const STATE_INTERVAL: usize = 11;
 
 impl Expected {
@@ -104,7 +104,7 @@ impl Expected {
         teller.finish()
     }
 
-    /// What the plain validator says to these blocks: bytes, a note and the clock of each.
+    /// The plain validator's results for these blocks: bytes, a note and the time of each.
     pub fn of(params: &Params, blocks: impl IntoIterator<Item = (Vec<u8>, String, u32)>) -> Expected {
         let mut teller = Telling::new(params.clone());
         for (bytes, note, now) in blocks {
@@ -142,7 +142,7 @@ impl Telling {
 
     fn finish(self) -> Expected {
         let (end, muhash) = (state_of(&self.plain), self.plain.muhash());
-        // Also those that were found when another block was refused.
+        // Also those that were found while another block was refused.
         let mut violations = self.violations;
         violations.extend(self.plain.failed().iter().copied());
         let params = self.plain.params().clone();
@@ -160,7 +160,7 @@ impl Telling {
         let answer = self.plain.accept_block(block, now);
         match &answer {
             Ok(accepted) => self.violations.extend(accepted.invalid.iter().copied()),
-            // What is wrong with these bytes says nothing of others with the same hash.
+            // A fault in these bytes says nothing about other bytes with the same hash.
             Err(Rejected::Violation(violation)) => {
                 let of = if violation.rule.is_of_the_bytes() { &mut self.mutated } else { &mut self.violations };
                 of.insert(hash, *violation);
@@ -173,8 +173,8 @@ impl Telling {
         answer
     }
 
-    /// Every block until it has found its parent; the trunk is left in order, half of the time, since little happens before it
-    /// is there.
+    /// Submits every block until its parent is known. Most of the time the trunk stays in order, since little happens
+    /// before it is complete.
     fn shuffled(&mut self, story: &Story, random: &mut Random) {
         let first = if random.chance(700) { story.trunk } else { 0 };
         (0..first).for_each(|index| drop(self.feed_made(story, index)));
@@ -214,7 +214,7 @@ mod tests {
     use lydian_consensus::Step;
     use std::collections::BTreeMap;
 
-    /// The stories are worth telling: blocks of every fate, and most of them accepted.
+    /// The stories cover every outcome, and most blocks are accepted.
     #[test]
     fn stories_have_everything() {
         let (mut steps, mut rules, mut notes) =

@@ -1,5 +1,5 @@
-//! Chains that others made: the lab's presets, btcd's full-block tests, the real chains from genesis. The engine says what the
-//! plain validator says, under every number of workers.
+//! Chains from other sources: the lab's presets, btcd's full-block tests, the real chains from genesis. The engine
+//! agrees with the plain validator under every number of workers.
 
 #[allow(dead_code, reason = "each test file uses its part")]
 #[path = "../../../../testdata/locate.rs"]
@@ -23,7 +23,7 @@ fn how(workers: usize, seed: u64) -> How {
     How { workers, is_real: workers == 2, followers: 1, ..How::random(&mut random) }
 }
 
-/// Blocks one at a time.
+/// Submits blocks one at a time.
 fn one_at_a_time(name: &str, params: &Params, expected: &Expected, workers: usize) {
     for seed in 0..2 {
         let how = how(workers, seed);
@@ -36,7 +36,7 @@ fn one_at_a_time(name: &str, params: &Params, expected: &Expected, workers: usiz
     }
 }
 
-/// All stored, then one run; a new process in the middle of it.
+/// Stores all blocks, then validates them in one run; afterwards a new process.
 fn all_at_once(name: &str, params: &Params, expected: &Expected, workers: usize) {
     for seed in 2..4 {
         let how = how(workers, seed);
@@ -90,8 +90,8 @@ fn preset_reorg() {
     compare("reorg", &with_settings(&[]), cases(folder.path()));
 }
 
-/// Blocks of the largest kinds, through a window that is smaller than one of them. What the plain validator says to them is
-/// tested with the lab; its end stands in the statistics.
+/// Blocks of the largest kinds, through a window that is smaller than one of them. The plain validator's answers to
+/// them are tested in the lab; the expected tip is in the statistics.
 /// checklist: 92
 #[test]
 #[allow(clippy::disallowed_methods, reason = "tests read their data themselves")]
@@ -131,12 +131,12 @@ fn btcds_full_blocks() {
     });
     let blocks: Vec<_> = blocks.collect();
     assert!(blocks.len() > 180, "{}", blocks.len());
-    // The dump brings children before their parents, once: what waited is brought again.
+    // In the dump some children come before their parents: all blocks are submitted a second time.
     let again = blocks.clone();
     compare("btcd", &with_settings(&settings), blocks.into_iter().chain(again).collect());
 }
 
-/// The dump that `make fullblocktests` writes.
+/// The dump written by `make fullblocktests`.
 #[allow(clippy::disallowed_methods, reason = "tests read their data themselves")]
 fn dump() -> Option<Vec<serde_json::Value>> {
     let cache = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -180,7 +180,7 @@ fn real_chains_from_genesis() {
     }
 }
 
-/// Core's files: magic, length, block.
+/// Splits Core's file format: magic, length, block.
 fn records(bytes: &[u8]) -> Vec<&[u8]> {
     let mut reader = Reader::new(bytes);
     let mut blocks = Vec::new();

@@ -1,4 +1,4 @@
-//! Headers that come many at a time: while blocks are validated, and where a chain ends or breaks a rule.
+//! Headers in large batches: while blocks are validated, and at a chain that ends or breaks a rule.
 
 use crate::lydian::{How, Lydian, Place};
 use crate::seeds::for_seeds;
@@ -11,7 +11,7 @@ use lydian_lab::rng::Random;
 use lydian_primitives::{Header, Height};
 use std::sync::Mutex;
 
-/// A chain of headers on one that is there.
+/// A chain of headers on top of a known one.
 fn chain_on(mut last: Header, count: usize, params: &Params) -> Vec<Header> {
     let next = |_| {
         last = Header { prev_block: last.hash(), time: last.time + 1, version: 4, nonce: 0, ..last };
@@ -23,8 +23,8 @@ fn chain_on(mut last: Header, count: usize, params: &Params) -> Vec<Header> {
     (0..count).map(next).collect()
 }
 
-/// Brings headers from within an event, while the thread that validates holds the writer's lock: were that lock needed, nothing would
-/// ever go on.
+/// Submits headers from within an event, while the validating thread holds the writer's lock: if that lock were needed,
+/// the test would deadlock.
 struct Bringer<'a> {
     engine: &'a Engine,
     headers: Mutex<Vec<Vec<Header>>>,
@@ -87,7 +87,7 @@ fn many_headers_are_entered_part_by_part() {
         let place = Place::new(&how, &format!("header-parts-{count}"));
         let lydian = Lydian::open(&place, &params, &how).unwrap();
         let mut headers = chain_on(genesis, count + 2, &params);
-        // The last but one is not the child of the one before.
+        // The last but one does not extend the one before it.
         headers[count].prev_block = genesis.hash();
         headers[count].time = genesis.time;
         while !is_proof_of_work(&headers[count].hash(), headers[count].bits, &params) {

@@ -1,5 +1,5 @@
-//! Blocks in files of Core's framing, in any order and over several files, with rubbish between them: read where they lie or
-//! copied. The same end as the plain validator's when blocks come in the order of the files, parents first.
+//! Blocks in files of Core's framing, in any order and over several files, with garbage between them: read in place or
+//! copied. The result is the plain validator's for the blocks in file order, parents first.
 
 use crate::expected::{Expected, parse, shuffle, state_of};
 use crate::lydian::{How, Lydian, Place, layout};
@@ -14,7 +14,7 @@ use lydian_primitives::BlockHash;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// Writes blocks to one to three files; gives them.
+/// Writes blocks to one to three files; returns the files.
 fn write_files(disk: &dyn Disk, blocks: &[&Vec<u8>], magic: [u8; 4], random: &mut Random) -> Vec<BlockFile> {
     let folder = Path::new("elsewhere");
     disk.create_dir(folder).unwrap();
@@ -38,7 +38,7 @@ fn write_files(disk: &dyn Disk, blocks: &[&Vec<u8>], magic: [u8; 4], random: &mu
     files.collect()
 }
 
-/// The order in which blocks of files are taken: one whose parent has not come waits for it.
+/// The order in which blocks of files are accepted: a block without its parent waits for it.
 fn parents_first(story: &Story, blocks: &[&Vec<u8>]) -> Vec<Vec<u8>> {
     let mut known = HashSet::from([story.params.genesis_hash]);
     let mut waiting: HashMap<BlockHash, Vec<&Vec<u8>>> = HashMap::new();
@@ -64,7 +64,7 @@ fn files_in_any_order() {
     for_seeds("import::files_in_any_order", 40, |seed| {
         let mut random = Random::new(seed, "import");
         let story = Story::new(seed);
-        // Under one hash a file has the bytes that come first; Core's files hold no others.
+        // For one hash, a file has the bytes that come first; Core's files hold no others.
         let mut seen = HashSet::new();
         let made = story.blocks.iter().rev().filter(|made| seen.insert(parse(&made.bytes).hash()));
         let mut blocks: Vec<&Vec<u8>> = made.map(|made| &made.bytes).collect();
@@ -106,7 +106,7 @@ fn content(disk: &dyn Disk, path: &Path) -> Vec<u8> {
     lydian_disk::read_whole(disk, path, 1 << 30).unwrap()
 }
 
-/// An import ends anywhere, by a kill or a loss of power, and is begun again.
+/// An import is interrupted anywhere, by a kill or a loss of power, and started again.
 /// checklist: 86
 #[test]
 fn an_import_that_is_interrupted() {
@@ -155,7 +155,7 @@ fn an_import_that_is_interrupted() {
     });
 }
 
-/// A reindex throws the undo data away by which a follower could go back. It is told so, by name.
+/// A reindex deletes the undo data that a follower needs to rewind. The error names the follower.
 #[test]
 fn a_follower_of_a_wiped_index_is_named() {
     let story = Story::new(1);
@@ -173,8 +173,8 @@ fn a_follower_of_a_wiped_index_is_named() {
     assert!(error.to_string().ends_with("delete it to build it anew"), "{error}");
 }
 
-/// What can be made again is thrown away, and the process or the power ends at any moment of that and of what follows. The
-/// block files are not touched, and in the end everything is there again.
+/// A wipe, or the rebuild after it, is interrupted at any moment by a kill or a loss of power. The block files are not
+/// touched, and in the end everything is rebuilt.
 /// checklist: 86, 91
 #[test]
 fn a_wipe_that_is_interrupted() {
@@ -184,7 +184,7 @@ fn a_wipe_that_is_interrupted() {
         let expected =
             Expected::of(&story.params, story.blocks.iter().map(|made| (made.bytes.clone(), String::new(), NOW)));
         let what = [Wipe::Coins, Wipe::Index][random.index(2)];
-        // A follower goes back by undo data, which goes with the index.
+        // A follower rewinds with undo data, which is deleted with the index.
         let followers = if what == Wipe::Coins { random.index(3) } else { 0 };
         let how = How { is_real: false, followers, ..How::random(&mut random) };
         let place = Place::new(&how, "");
@@ -220,7 +220,7 @@ fn a_wipe_that_is_interrupted() {
             lydian.assert_state(&end, &when);
             let checked = lydian.engine.check_last_blocks(end.height.0, 3);
             assert_eq!(checked.unwrap_or_else(|error| panic!("{when}: {error}")), end.height.0);
-            // What was not known to be safe may have been copied to another file.
+            // Data not known to be safe may have been copied to another file.
             let after = content(&disk, blocks);
             assert!(before.starts_with(&after), "block files are not touched: {when}");
         }
@@ -233,7 +233,7 @@ fn wipe_and_open(disk: &SimDisk, story: &Story, how: &How, what: Wipe) -> Result
     Ok(())
 }
 
-/// The next process is told to wipe again, or just starts.
+/// The next process wipes again, or just starts.
 fn wipe_or_not(disk: &SimDisk, story: &Story, how: &How, what: Wipe, is_again: bool) -> Lydian {
     if is_again {
         wipe(disk, &layout(Path::new("node")), what).unwrap();

@@ -1,5 +1,5 @@
-//! Bitcoin Core at the end of random stories: the same tip, the same coins. It is handed the same blocks, or the engine's own
-//! block files.
+//! Bitcoin Core at the end of random stories: the same tip, the same coins. Core gets the same blocks, or the engine's
+//! own block files.
 
 use crate::expected::{Expected, Order};
 use crate::lydian::{How, Lydian, Place};
@@ -57,7 +57,7 @@ fn the_judge_agrees_on_the_end() {
     }
 }
 
-/// The engine's block files are Core's: it reads them with `-reindex` and comes to the same end.
+/// The engine's block files are in Core's format: Core reads them with `-reindex` and reaches the same tip and coins.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a test copies files")]
 fn the_judge_reads_our_block_files() {

@@ -1,5 +1,5 @@
-//! The engine under test: how it is set, opened, fed, killed and opened again. Input: a story's parameters and a seed of
-//! settings. Output: an engine whose state can be compared.
+//! The engine under test: random settings, opening, feeding, killing and reopening it. Input: a story's parameters and
+//! a seed of settings. Output: an engine whose state can be compared.
 
 use crate::expected::{Answer, State, parse};
 use crate::recorder::{Recorder, Shared};
@@ -26,11 +26,11 @@ pub struct How {
     pub pending_bytes_max: u64,
     pub stop_at: Option<u32>,
     pub followers: usize,
-    /// A follower makes itself durable after so many blocks; 0: at checkpoints only.
+    /// A follower makes itself durable after this number of blocks; 0: at checkpoints only.
     pub follower_interval: usize,
     pub is_real: bool,
     pub seed: u8,
-    /// Signatures are verified in lanes, and watched.
+    /// Signatures are verified in lanes, and sampled by the referee.
     pub has_lanes: bool,
 }
 
@@ -73,14 +73,14 @@ impl How {
 }
 
 impl How {
-    /// What `auto` chooses on this machine, watched more closely than by default.
+    /// The kernel that `auto` chooses on this machine, sampled more often than by default.
     fn lanes(&self) -> Refereed {
         let kernel = lydian_curve::choose("auto").unwrap().engine;
         let sampling = Sampling { interval: NonZeroU64::new(5).unwrap(), seed: [self.seed; 32] };
         Refereed::new(
             kernel,
             sampling,
-            Box::new(|disagreement| panic!("an honest kernel is accused: {disagreement:?}")),
+            Box::new(|disagreement| panic!("disagreement with an honest kernel: {disagreement:?}")),
         )
     }
 }
@@ -89,7 +89,7 @@ pub fn layout(root: &Path) -> Layout {
     Layout { blocks: root.join("blocks"), index: root.join("blocks").join("index"), coins: root.join("chainstate") }
 }
 
-/// Where the files of an engine lie; a real folder goes with the value.
+/// The disk and directory of an engine's files; a real directory is deleted with the value.
 #[derive(Debug)]
 pub struct Place {
     pub disk: Arc<dyn Disk>,
@@ -113,13 +113,13 @@ impl Place {
     }
 }
 
-/// An engine at work.
+/// A running engine.
 #[derive(Debug)]
 pub struct Lydian {
     pub engine: Engine,
-    /// The kernel may lie.
+    /// Whether the kernel may give wrong verdicts.
     pub has_liar: bool,
-    /// What each follower has seen.
+    /// The blocks each follower has seen.
     pub followers: Vec<Shared>,
 }
 
@@ -128,7 +128,7 @@ impl Lydian {
         Lydian::open_with(place, params, how, how.settings())
     }
 
-    /// With settings that `how` says nothing of.
+    /// Opens with settings that `how` does not cover.
     pub fn open_with(place: &Place, params: &Params, how: &How, settings: Settings) -> Result<Lydian, EngineError> {
         let mut shared = Vec::new();
         let mut followers: Vec<Box<dyn Follower>> = Vec::new();
@@ -175,12 +175,12 @@ impl Lydian {
         State { height: tip.height, hash: tip.hash, hash_serialized_3 }
     }
 
-    /// Everything as the plain validator has it, the followers included.
+    /// Asserts that everything, including the followers, is as the plain validator has it.
     pub fn assert_state(&self, expected: &State, when: &str) {
         let state = self.state();
         assert_eq!((state.height, state.hash), (expected.height, expected.hash), "the tip {when}");
         assert_eq!(state.hash_serialized_3, expected.hash_serialized_3, "the coins {when}");
-        assert!(self.engine.signatures().is_trusted() || self.has_liar, "an honest kernel is accused {when}");
+        assert!(self.engine.signatures().is_trusted() || self.has_liar, "disagreement with an honest kernel {when}");
         for follower in &self.followers {
             assert_eq!(follower.state(), *expected, "what a follower has seen {when}");
         }

@@ -1,5 +1,5 @@
-//! The engine before its specification, the plain validator: small random chains, fed in every order, under every setting,
-//! stopped and killed anywhere; the same verdicts, the same tip, the same coins.
+//! The engine against its specification, the plain validator: small random chains, fed in every order, under every
+//! setting, stopped and killed anywhere; the same verdicts, the same tip, the same coins.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says what it did")]
 #![allow(unreachable_pub, reason = "the modules of one test")]
 

@@ -1,5 +1,5 @@
-//! A panic somewhere in a run: every worker returns, it goes on in the caller, and the engine takes nothing more, for its coins
-//! may be those of half a block. Whoever opens the files again finds all that was durable.
+//! A panic somewhere in a run: every worker returns, the panic continues in the caller, and the engine refuses further
+//! work, since its coins may contain half a block. Opened again, it has all that was durable.
 
 use crate::expected::{Expected, Order, parse};
 use crate::lydian::{How, Lydian, Place};
@@ -16,7 +16,7 @@ struct PanicAt(AtomicU64);
 impl Observer for PanicAt {
     fn event(&self, _: &Event<'_>) {
         if self.0.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // Without the hook that would print it.
+            // `resume_unwind` does not run the panic hook, which would print the message.
             resume_unwind(Box::new("a mistake"));
         }
     }

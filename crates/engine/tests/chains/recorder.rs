@@ -1,5 +1,5 @@
-//! A follower that keeps the whole chain and its coins by what it is told alone, and refuses what does not fit. Input: blocks
-//! connected and disconnected. Output: a state to compare; a file of its own, written whole.
+//! A follower that keeps the whole chain and its coins only from the calls it gets, and refuses inconsistent ones.
+//! Input: blocks connected and disconnected. Output: a state to compare; a file of its own, written as a whole.
 
 use crate::expected::State;
 use lydian_consensus::{Coin, Params, utxo_hash};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The chain so far, the genesis block first, and its coins.
+/// The chain so far, with the genesis block first, and its coins.
 #[derive(Clone, Debug)]
 struct Seen {
     chain: Vec<BlockHash>,
@@ -20,7 +20,7 @@ struct Seen {
     calls: usize,
 }
 
-/// What a recorder has seen, for the test to look at.
+/// The state of a recorder, for the test.
 #[derive(Clone, Debug)]
 pub struct Shared(Arc<Mutex<Seen>>);
 
@@ -48,7 +48,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// As its file has it, or at the genesis block.
+    /// Opens with the state of its file, or at the genesis block.
     pub fn open(
         disk: Arc<dyn Disk>,
         path: PathBuf,
@@ -133,15 +133,15 @@ impl Seen {
         let mut spent = connected.spent.iter();
         for tx in block.txs() {
             for input in tx.inputs().filter(|_| !tx.is_coinbase()) {
-                let coin = self.coins.remove(&input.prevout).ok_or("spends a coin that is not there")?;
-                ensure(spent.next() == Some(&coin), "is told to have spent another coin")?;
+                let coin = self.coins.remove(&input.prevout).ok_or("spends a coin that does not exist")?;
+                ensure(spent.next() == Some(&coin), "comes with another spent coin")?;
             }
             for (vout, output) in (0..).zip(tx.outputs()).filter(|(_, output)| !is_unspendable(output.script_pubkey)) {
                 let coin = Coin::new(output, connected.height, tx.is_coinbase());
                 self.coins.insert(OutPoint { txid: tx.txid(), vout }, coin);
             }
         }
-        ensure(spent.next().is_none(), "is told to have spent too many coins")?;
+        ensure(spent.next().is_none(), "comes with too many spent coins")?;
         self.chain.push(block.hash());
         self.calls += 1;
         Ok(())
@@ -157,16 +157,16 @@ impl Seen {
             for (vout, output) in (0..).zip(tx.outputs()).filter(|(_, output)| !is_unspendable(output.script_pubkey)) {
                 let coin = Coin::new(output, connected.height, tx.is_coinbase());
                 let removed = self.coins.remove(&OutPoint { txid: tx.txid(), vout });
-                ensure(removed == Some(coin), "has an output that is not there")?;
+                ensure(removed == Some(coin), "has an output that does not exist")?;
             }
             for input in (0..tx.input_count()).rev().filter(|_| !tx.is_coinbase()) {
-                let coin = spent.next().ok_or("is told to have spent too few coins")?;
+                let coin = spent.next().ok_or("comes with too few spent coins")?;
                 let there = self.coins.insert(tx.input(input).prevout, coin.clone());
-                ensure(there.is_none(), "gives back a coin that is there")?;
+                ensure(there.is_none(), "restores a coin that exists")?;
             }
         }
         self.calls += 1;
-        ensure(spent.next().is_none(), "is told to have spent too many coins")
+        ensure(spent.next().is_none(), "comes with too many spent coins")
     }
 }
 

@@ -1,5 +1,5 @@
-//! Kernels that lie, in both directions: in deep sync the sample finds them, at the tip the review does; what was accepted on a lie is
-//! taken off the chain, and everything ends as with the plain validator.
+//! Kernels with wrong verdicts, in both directions: in deep sync the sample finds them, at the tip the review does.
+//! Blocks accepted on a wrong verdict are disconnected, and the result is the plain validator's.
 
 use crate::expected::{Answer, Expected, Order, parse};
 use crate::lydian::{How, Lydian, Place, layout};
@@ -19,10 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A kernel that lies about some checks, always the same: by a hash of what is signed.
+/// A kernel that gives wrong verdicts on some checks, always the same ones: chosen by a hash of what is signed.
 #[derive(Clone, Copy, Debug)]
 struct Liar {
-    /// Of 256 checks that hold, and that do not.
+    /// Out of 256 checks that hold. `about_false`: out of 256 that do not.
     about_true: u16,
     about_false: u16,
     salt: u8,
@@ -54,7 +54,7 @@ impl Liar {
     }
 }
 
-/// What the alarm was told.
+/// The disagreements reported to the alarm.
 type Told = Arc<Mutex<Vec<Disagreement>>>;
 
 fn watched(kernel: Box<dyn Engine + Send>, interval: u64, settings: Settings) -> (Settings, Told) {
@@ -66,7 +66,7 @@ fn watched(kernel: Box<dyn Engine + Send>, interval: u64, settings: Settings) ->
     (Settings { signatures, ..settings }, told)
 }
 
-/// Every kept case is a lie.
+/// Asserts that every recorded disagreement is a wrong verdict of the kernel.
 fn assert_lies(told: &Told, when: &str) {
     for disagreement in told.lock().unwrap().iter() {
         match &disagreement.evidence {
@@ -78,17 +78,17 @@ fn assert_lies(told: &Told, when: &str) {
     }
 }
 
-/// A story of signatures, some of them false.
+/// A story with signatures, some of them false.
 fn story_of_keys(seed: u64) -> Story {
     Story::with_shape(seed, Shape { blocks: 14, faults_per_mille: 400, keys_per_mille: 600, ..SIGNED })
 }
 
-/// Valid blocks, nearly all coins want signatures.
+/// Valid blocks in which nearly all coins need signatures.
 const SIGNED: Shape =
     Shape { blocks: 30, repeats: false, faults_per_mille: 0, keys_per_mille: 900, txs: 6, is_rotten: false };
 
-/// Nobody samples; each block is accepted with whatever the kernel says, and reviewed. However it lied, the chain is the plain
-/// validator's after each block.
+/// Without sampling, each block is accepted with whatever the kernel answers, and then reviewed. After each review, the
+/// chain is the plain validator's.
 #[test]
 fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
     let mut taken_off = 0;
@@ -108,10 +108,10 @@ fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
         lydian.has_liar = true;
         for (index, fed) in expected.fed.iter().enumerate() {
             let answer = lydian.accept_at(&fed.block, fed.now).unwrap();
-            // With more than one thing wrong a lie changes the reason alone.
+            // If a block has more than one fault, a wrong verdict changes only the reason.
             let is_refused = |answer: &Answer| matches!(answer, Err(Rejected::Violation(violation)) if violation.rule == Rule::ScriptVerify);
             if answer != fed.answer && !(is_refused(&answer) && is_refused(&fed.answer)) {
-                // Beyond the answer to the block itself, it may tell of others that it connects.
+                // Besides the answer to the block itself, the answer may list other blocks that got connected.
                 assert!(answer.is_ok(), "block {index} {when}: {answer:?}, not {:?} ({})", fed.answer, fed.note);
                 lydian.engine.finish_reviews().unwrap();
                 let invalid = seen.invalid.lock().unwrap().clone();
@@ -128,7 +128,7 @@ fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
         }
         lydian.assert_state(&expected.end, &when);
         assert_lies(&told, &when);
-        // And the next process does not find it again.
+        // The next process does not review it again.
         drop(lydian);
         let lydian = Lydian::open(&place, &story.params, &how).unwrap();
         lydian.advance().unwrap();
@@ -137,7 +137,7 @@ fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
     assert!(count < 5 || taken_off > 0, "{taken_off} taken off in {count} stories");
 }
 
-/// The blocks of a story in their order, before some of them one that differs in a signature that is false.
+/// The blocks of a story in order, some of them preceded by a copy with one false signature.
 fn with_false_twins(story: &Story, random: &mut Random) -> Expected {
     let mut brought = Vec::new();
     for made in &story.blocks {
@@ -162,7 +162,7 @@ fn false_twin(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(block.encode())
 }
 
-/// What the background told.
+/// The background events.
 #[derive(Debug, Default)]
 struct Seen {
     invalid: Mutex<Vec<BlockHash>>,
@@ -179,7 +179,7 @@ impl Observer for Seen {
     }
 }
 
-/// With every check sampled no lie has a consequence: the same verdicts, reasons and coins.
+/// With every check sampled, a wrong verdict has no effect: the same verdicts, reasons and coins.
 #[test]
 fn in_deep_sync_the_batch_is_decided_again() {
     let mut lied = 0;
@@ -206,7 +206,7 @@ fn in_deep_sync_the_batch_is_decided_again() {
     assert!(count == 1 || lied > 0, "{lied} of {count} seeds had something to lie about");
 }
 
-/// A kernel that is wrong about everything, and one that is right about everything with every false pair of a multisig sampled.
+/// An honest kernel with every check sampled, including the false pairs of multisigs: no disagreement is reported.
 #[test]
 fn false_pairs_are_no_lies_and_threads_end() {
     let story = Story::with_shape(4, SIGNED);
@@ -228,9 +228,9 @@ fn false_pairs_are_no_lies_and_threads_end() {
     assert!(counts.sampled > 100 && counts.reviewed > 100 && reviews.blocks > 0, "{counts:?} {reviews:?}");
     assert!(honest.false_checks.load(Ordering::Relaxed) > 0, "some pairs of some multisig are false");
     drop(lydian);
-    assert_eq!(Arc::strong_count(&honest), 1, "nobody holds the kernel: the thread of the reviews has ended");
+    assert_eq!(Arc::strong_count(&honest), 1, "the kernel is no longer in use: the review thread has ended");
 
-    // What a user is told to do after a disagreement: a reindex takes nothing of what was verified before on trust.
+    // After a disagreement the user is told to reindex, which trusts no earlier verification.
     wipe(place.disk.as_ref(), &layout(&place.root), Wipe::Index).unwrap();
     let how = How { has_lanes: false, ..how };
     let lydian = Lydian::open(&place, &story.params, &how).unwrap();
@@ -239,7 +239,7 @@ fn false_pairs_are_no_lies_and_threads_end() {
     lydian.assert_state(&expected.end, "after a reindex");
 }
 
-/// The reference under another name, which counts what does not hold.
+/// The reference under another name; counts checks that fail.
 #[derive(Debug, Default)]
 struct Counted {
     false_checks: AtomicU64,
@@ -259,7 +259,7 @@ impl Engine for Shared {
     }
 }
 
-/// A kernel that waits in reviews while it is held.
+/// A kernel that blocks in reviews while it is held.
 #[derive(Debug, Default)]
 struct Gate {
     is_held: AtomicBool,
@@ -286,7 +286,8 @@ impl Engine for Slow {
     }
 }
 
-/// Blocks go on being accepted while the first review hangs; who waits too long has the sample. A close waits for the part in hand.
+/// Blocks are accepted while the first review hangs; a block pushed out of the queue is covered by the sample. Closing
+/// waits for the part in progress.
 /// limit: REVIEW_QUEUE_BLOCKS_MAX at
 /// limit: REVIEW_QUEUE_BLOCKS_MAX above
 #[test]
@@ -337,7 +338,7 @@ fn acceptance_never_waits_for_a_review() {
     assert_eq!(Arc::strong_count(&gate), 1, "the thread has ended");
 }
 
-/// What is reviewed: the end of a short run near the best header.
+/// The end of a short run near the best header is reviewed.
 /// limit: REVIEW_DEPTH_MAX at
 /// limit: REVIEW_DEPTH_MAX above
 /// limit: REVIEW_RUN_BLOCKS_MAX at

@@ -1,23 +1,24 @@
-//! Many seeds within a time. Input: settings of the environment. Output: each seed to a test; when one fails, or hangs, how to
-//! see it again.
+//! Tests over many seeds within a time limit. Input: settings from the environment. Output: calls of a test with each
+//! seed; if one fails or hangs, the command that reproduces it.
 //!
-//! * `LYDIAN_ENGINE_SECONDS`: how long each test goes on with new seeds (default [`SECONDS`]);
-//! * `LYDIAN_ENGINE_SEED`: this seed alone; `LYDIAN_ENGINE_FIRST_SEED`: the first one.
+//! * `LYDIAN_ENGINE_SECONDS`: how long each test runs with new seeds (default [`SECONDS`]);
+//! * `LYDIAN_ENGINE_SEED`: only this seed; `LYDIAN_ENGINE_FIRST_SEED`: the first one.
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// Seconds of a test where nothing else is said.
+/// Default running time of a test, in seconds.
 const SECONDS: u64 = 10;
 
-/// A seed that takes longer hangs.
+/// The time after which a seed counts as hanging.
 const HANG: Duration = Duration::from_secs(120);
 
 pub fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
 }
 
-/// Runs `test` with seed after seed; gives how many. `share` is the percentage of the usual time that this test takes.
+/// Runs `test` with seed after seed; returns their number. `share` is the percentage of the usual time that this test
+/// takes.
 #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
 pub fn for_seeds(name: &str, share: u64, mut test: impl FnMut(u64)) -> u64 {
     let (first, last) = match setting("LYDIAN_ENGINE_SEED") {
@@ -39,7 +40,7 @@ pub fn for_seeds(name: &str, share: u64, mut test: impl FnMut(u64)) -> u64 {
     count
 }
 
-/// Says the label if the work fails, and ends everything if it hangs.
+/// Prints the label if the work fails, and aborts the process if it hangs.
 fn watched(label: &str, work: impl FnOnce()) {
     let (done, is_done) = sync_channel::<()>(1);
     let text = label.to_owned();

@@ -1,4 +1,4 @@
-//! Sizes at and above the engine's limits: none of them decides a verdict (checklist 92).
+//! Sizes at and above the engine's limits: they affect no verdict (checklist 92).
 
 use crate::expected::{Expected, parse};
 use crate::lydian::{How, Lydian, Place};
@@ -11,7 +11,7 @@ use lydian_lab::rng::Random;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint};
 
-/// Blocks that follow on each other, from nothing, as a plain validator and an engine take them.
+/// A chain of blocks from genesis, to feed to a plain validator and an engine.
 struct Line {
     params: Params,
     blocks: Vec<Vec<u8>>,
@@ -33,7 +33,7 @@ impl Line {
         self.blocks.push(block.encode());
     }
 
-    /// Compares everything: stored first, then one run, for one worker and for two.
+    /// Compares everything: blocks stored first, then one run, with one worker and with two.
     fn compare(&self, how: impl Fn(usize) -> How, name: &str) {
         let brought = self.blocks.iter().map(|bytes| (bytes.clone(), String::new(), NOW));
         let expected = Expected::of(&self.params, brought);
@@ -69,7 +69,7 @@ fn usual(workers: usize) -> How {
     }
 }
 
-/// Spends outputs of a transaction; the one at `closed` cannot be spent.
+/// Spends outputs of a transaction; the input at `closed` fails its script.
 fn spend(from: &MutTx, count: usize, closed: Option<usize>) -> MutTx {
     let input = |vout: usize| MutInput {
         prevout: OutPoint { txid: from.txid(), vout: u32::try_from(vout).unwrap() },
@@ -81,7 +81,7 @@ fn spend(from: &MutTx, count: usize, closed: Option<usize>) -> MutTx {
     MutTx { version: 2, inputs: (0..count).map(input).collect(), outputs: vec![output], lock_time: 0 }
 }
 
-/// As many inputs as one batch takes, and one more; the last of them false or not.
+/// As many inputs as one batch takes, and one more; with no, the last or the first one failing.
 /// checklist: 92
 /// limit: BATCH_INPUTS at
 /// limit: BATCH_INPUTS above
@@ -101,10 +101,10 @@ fn a_batch_and_one_more() {
     }
 }
 
-/// What a block costs the window for each of its bytes.
+/// The cost of a block in the window, as a multiple of its size.
 const COST_FACTOR: usize = 3;
 
-/// Large blocks that fill the usual window to the last byte, and blocks that do not all find room in it.
+/// Large blocks that fill the default window to the last byte, and blocks that exceed it by one.
 /// checklist: 92
 /// limit: WINDOW_BYTES_BASE at
 /// limit: WINDOW_BYTES_BASE above
@@ -137,12 +137,12 @@ fn a_window_and_one_byte_more() {
     }
 }
 
-/// The same block with a coinbase output that makes it this large.
+/// The same block, padded to this size with a coinbase output.
 fn padded(block: &[u8], size: usize) -> Vec<u8> {
     let mut block = lydian_primitives::build::MutBlock::from(&parse(block));
     block.txs[0].outputs.push(MutOutput { value: Amount(0), script_pubkey: vec![0x6a; 1_000] });
     let more = size - block.encode().len();
-    // Lengths from 65,536 on take two bytes more than those below.
+    // Lengths from 65,536 on take two bytes more than smaller ones.
     let wide = if more > 64_536 { 2 } else { 0 };
     block.txs[0].outputs[1].script_pubkey.resize(1_000 + more - wide, 0x6a);
     crate::story::seal(&mut block);

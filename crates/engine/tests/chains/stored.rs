@@ -1,5 +1,5 @@
-//! Blocks are stored first and the engine goes through them at its own pace: in one run or many, cancelled anywhere, stopped at
-//! heights. The same end as the plain validator's, and no block invalid for another reason.
+//! Blocks are stored first and the engine validates them at its own pace: in one run or many, cancelled anywhere,
+//! stopped at heights. The result is the plain validator's, and no block is invalid for another reason.
 
 use crate::expected::{Answer, Expected, Order, parse};
 use crate::lydian::{How, Lydian, Place};
@@ -11,22 +11,22 @@ use lydian_lab::rng::Random;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What storing may say where the plain validator, who connects at once, said this. A block that only coins and scripts refuse
-/// is stored, and so are its children.
+/// Whether the answer to storing a block fits the plain validator's, which connects at once. A block that only coins or
+/// scripts make invalid is stored, and so are its children.
 fn is_fitting(stored: &Result<(), Rejected>, plain: &Answer) -> bool {
     let is_late = |rule: Rule| matches!(rule.info().step, Step::Coins | Step::Scripts);
     let is_for_its_parent = |rule: Rule| matches!(rule, Rule::PrevBlkNotFound | Rule::BadPrevblk);
     match (stored, plain) {
         (Ok(()), Ok(_)) => true,
         (Ok(()), Err(Rejected::Violation(violation))) => is_late(violation.rule) || is_for_its_parent(violation.rule),
-        // Its header stands on a block that was refused for its coins.
+        // Its header extends a block that was refused for its coins.
         (Ok(()), Err(Rejected::DuplicateInvalid)) => true,
         (Err(Rejected::Violation(found)), Err(Rejected::DuplicateInvalid)) => {
             found.rule.info().step == Step::BlockInChain
         }
         (Ok(()), Err(Rejected::Duplicate)) => false,
         (Err(Rejected::Duplicate), Err(Rejected::DuplicateInvalid)) => true,
-        // The parent is here, so that the block is looked at.
+        // The parent is stored, so the block itself is checked.
         (Err(Rejected::Violation(found)), Err(Rejected::Violation(violation))) if is_for_its_parent(violation.rule) => {
             found.rule >= violation.rule
         }
@@ -38,7 +38,7 @@ fn is_fitting(stored: &Result<(), Rejected>, plain: &Answer) -> bool {
     }
 }
 
-/// Every block that the engine found invalid is so for the plain validator's reason.
+/// Asserts that every block the engine found invalid is so for the plain validator's reason.
 pub fn assert_reasons(advance: &Advance, expected: &Expected, when: &str) {
     for (hash, violation) in &advance.invalid {
         assert_eq!(expected.violation_of(hash), Some(*violation), "{hash} {when}");
@@ -46,7 +46,7 @@ pub fn assert_reasons(advance: &Advance, expected: &Expected, when: &str) {
     assert!(advance.unreadable.is_empty(), "{when}: {advance:?}");
 }
 
-/// Cancels after so many events.
+/// Cancels after a number of events.
 struct CancelAfter {
     cancel: Cancel,
     events: AtomicU64,
@@ -60,7 +60,7 @@ impl Observer for CancelAfter {
     }
 }
 
-/// Runs to the end; cancelled on the way a few times.
+/// Runs to the end, with a few cancelled runs before.
 fn advance_with_cancels(lydian: &Lydian, expected: &Expected, random: &mut Random, when: &str) {
     for _ in 0..random.below(4) {
         let observer = CancelAfter { cancel: Cancel::new(), events: AtomicU64::new(random.below(40)) };
@@ -93,8 +93,8 @@ pub fn store(lydian: &Lydian, expected: &Expected, range: std::ops::Range<usize>
     }
 }
 
-/// One run over everything: many blocks in flight behind one that fails, reorganisations out of failures, checkpoints in the
-/// middle (checklist 58: with 8 workers, verified parts of blocks behind the failing one are under way).
+/// One run over everything: many blocks in flight above one that fails, reorganisations caused by failures, checkpoints
+/// in the middle (checklist 58: with 8 workers, parts of blocks above the failing one are being verified).
 /// checklist: 34, 58, 92
 #[test]
 fn one_run_over_all_blocks() {
@@ -120,7 +120,7 @@ fn one_run_over_all_blocks() {
     });
 }
 
-/// Many runs, each cut short at random, by hand or by a height to stop at; sometimes by the end of the process.
+/// Many runs, each cut short at random, by a cancel or a height to stop at; sometimes by the end of the process.
 /// checklist: 86
 #[test]
 fn cancelled_and_stopped_anywhere() {
@@ -146,7 +146,7 @@ fn cancelled_and_stopped_anywhere() {
             advance_with_cancels(&lydian, &expected, &mut random, &when);
             let (tip, fed) = (lydian.engine.tip(), &expected.fed[to - 1]);
             assert_eq!((tip.height, tip.hash), fed.tip, "{when}");
-            // Headers and verdicts that are not written yet go with the process.
+            // Headers and verdicts that are not written yet are lost with the process.
             if fed.answer.is_err() || random.chance(300) {
                 lydian.engine.checkpoint(&Unobserved).unwrap();
             }
@@ -169,7 +169,7 @@ fn stop_at_a_height(place: &Place, story: &Story, how: &How, random: &mut Random
     assert!(after <= height.max(before), "stopped at {after}, not at {height}, from {before}");
 }
 
-/// With everything stored, the first run of a fresh engine stops exactly at the height, and the next one goes on.
+/// With everything stored, the first run of a new engine stops exactly at the height, and the next one continues.
 #[test]
 fn a_height_to_stop_at_is_kept() {
     for_seeds("stored::a_height_to_stop_at_is_kept", 10, |seed| {

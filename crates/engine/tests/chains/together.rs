@@ -1,5 +1,5 @@
-//! Many callers at once, and a cancel from another thread. Whatever the order in which they come in, the engine is never in
-//! between, and it ends where the blocks lead.
+//! Many callers at once, and a cancel from another thread. Whatever the order of the calls, the engine is never in an
+//! intermediate state, and it ends where the blocks lead.
 
 use crate::expected::{Expected, Order, parse, shuffle, state_of};
 use crate::lydian::{How, Lydian, Place};
@@ -10,8 +10,8 @@ use lydian_engine::{Cancel, Unobserved};
 use lydian_lab::rng::Random;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Several threads submit the same blocks and competing ones, in file order but for those that another was quicker with: each
-/// block is taken in once, and everybody else is told that it is here.
+/// Several threads submit the same and competing blocks in file order: each block is accepted at most once, and the
+/// other threads get a duplicate.
 /// checklist: 90
 #[test]
 fn writers_wait_for_each_other() {
@@ -40,7 +40,8 @@ fn writers_wait_for_each_other() {
         for (index, fed) in expected.fed.iter().enumerate() {
             let _ = plain.accept_block(parse(&fed.block), NOW);
             let count = accepted[index].load(Ordering::Relaxed);
-            // A block that was taken on trust and turned out to be invalid may have been found so before its answer was given.
+            // A block that was accepted on a wrong assumption and turned out to be invalid may have been found so
+            // before its answer was given.
             let is_good = expected.violation_of(&parse(&fed.block).hash()).is_none();
             let wanted = usize::from(fed.answer.is_ok() && is_good);
             assert!(count <= 1 && count >= wanted, "block {index} was accepted {count} times under {how:?}");
@@ -51,7 +52,7 @@ fn writers_wait_for_each_other() {
     });
 }
 
-/// One thread stores blocks in any order, another advances again and again, a third cancels it at any moment.
+/// One thread stores blocks in any order, another advances repeatedly, a third cancels it at any moment.
 /// checklist: 90
 #[test]
 fn a_cancel_from_outside() {

@@ -1,5 +1,6 @@
-//! Coins of a story: what locks them and what opens them. Most are free for anybody; some want signatures. Input: a choice.
-//! Output: scripts, satisfied inputs. Keys are few and made once, since a key costs more than everything else of a coin.
+//! Coins of a story: their scripts and how to spend them. Most can be spent by anyone; some need signatures. Input: a
+//! choice. Output: scripts, satisfied inputs. Keys are few and made once, since a key costs more than everything else
+//! about a coin.
 
 use lydian_hash::{hash160, sha256};
 use lydian_lab::rng::Random;
@@ -22,15 +23,15 @@ pub(super) struct Own {
     pub(super) is_coinbase: bool,
 }
 
-/// What opens a coin.
+/// The way to spend a coin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Opener {
     Nothing,
     P2sh,
     P2wsh,
-    /// A lock of the pool.
+    /// An entry of the pool of locks.
     Key(usize),
-    /// Nobody: the script is false.
+    /// Unspendable: the script is false.
     Nobody,
     /// A witness script with more signature operations than a block may have.
     ManySigops,
@@ -52,13 +53,13 @@ static BY_SCRIPT: LazyLock<HashMap<Vec<u8>, Opener>> = LazyLock::new(|| {
     keys.chain(fixed.map(|opener| (opener.script_pubkey(random), opener))).collect()
 });
 
-/// `OP_CHECKMULTISIG` without a number before it counts for 20.
+/// `OP_CHECKMULTISIG` without a number before it counts as 20 signature operations.
 pub(super) const OP_CHECKMULTISIG: u8 = 0xae;
 
 static MANY_SIGOPS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![OP_CHECKMULTISIG; 4_001]);
 
 impl Opener {
-    /// Whatever else there is opens by itself.
+    /// Every other script is satisfied by an empty input.
     pub(super) fn of(script_pubkey: &[u8]) -> Opener {
         BY_SCRIPT.get(script_pubkey).copied().unwrap_or(Opener::Nothing)
     }
@@ -91,7 +92,7 @@ impl Opener {
     }
 }
 
-/// Something of random size that is thrown away, in pushes of at most 520 bytes, then true.
+/// Data of random size, pushed in pieces of at most 520 bytes and dropped, then true.
 fn junk(random: &mut Random, low: u64, high: u64) -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(random.between(low, high)).unwrap()];
     random.fill(&mut bytes);
@@ -99,7 +100,7 @@ fn junk(random: &mut Random, low: u64, high: u64) -> Vec<u8> {
     script.op(OP_1).build()
 }
 
-/// Fills scripts and witnesses of all inputs of a transaction that spends these coins.
+/// Fills in scripts and witnesses of all inputs of a transaction that spends these coins.
 pub(super) fn open_all(tx: &mut MutTx, spent: &[Own]) {
     let outputs: Vec<(i64, Vec<u8>)> = spent.iter().map(|coin| (coin.value, coin.script_pubkey.to_vec())).collect();
     let mut spending = Spending::new(&outputs);

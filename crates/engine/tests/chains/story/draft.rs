@@ -1,5 +1,5 @@
-//! A block being made: its transactions spend what is there, of its own, of the last blocks or old. Input: the node it stands
-//! on. Output: the sealed block, and the coins as they are after it if it is valid.
+//! A block under construction: its transactions spend coins of the block itself, of the last blocks, or old ones.
+//! Input: the parent node. Output: the sealed block, and the coins after it if it is valid.
 
 use super::coin::{Opener, Own, open_all};
 use super::faults::Fault;
@@ -18,20 +18,20 @@ pub(super) const TARGET: [u8; 32] = {
 
 pub(super) const REGTEST_BITS: u32 = 0x207f_ffff;
 
-/// Blocks a coinbase's outputs wait.
+/// Blocks until a coinbase's outputs are mature.
 const MATURITY: u32 = 100;
 
-/// A block being made.
+/// A block under construction.
 pub(super) struct Draft {
     pub(super) parent: usize,
     pub(super) height: u32,
     pub(super) header: Header,
     pub(super) txs: Vec<MutTx>,
-    /// Coins that are there now, the oldest first.
+    /// The coins that exist now, the oldest first.
     pub(super) coins: Vec<Own>,
-    /// What was spent, in order.
+    /// The coins spent, in order.
     pub(super) spent: Vec<Own>,
-    /// Outputs that are no coins.
+    /// Unspendable outputs, which are not coins.
     pub(super) dead: Vec<OutPoint>,
     pub(super) fees: i64,
     pub(super) note: String,
@@ -50,7 +50,7 @@ impl Draft {
         let median = teller.median_time_past(parent);
         let above = &teller.nodes[parent];
         let step = match teller.random.below(12) {
-            // The least that is allowed.
+            // The earliest time allowed.
             0 => 0,
             1 => teller.random.between(1, 20),
             _ => teller.random.between(100, 1_100),
@@ -82,7 +82,7 @@ impl Draft {
         !coin.is_coinbase || coin.height + MATURITY <= self.height
     }
 
-    /// Takes a coin that may be spent and satisfies `wanted`: an own one, a recent one or any.
+    /// Takes a mature coin that satisfies `wanted`: from this block, a recent one or any.
     pub(super) fn take(&mut self, random: &mut Random, wanted: impl Fn(&Own) -> bool) -> Option<Own> {
         let (own, recent) = (self.height, self.height.saturating_sub(4));
         let lowest = match random.below(10) {
@@ -101,7 +101,7 @@ impl Draft {
         None
     }
 
-    /// A valid transaction, if there is anything to spend.
+    /// Adds a valid transaction, if there is a coin to spend.
     pub(super) fn add_random_tx(&mut self, teller: &mut Teller) {
         let count = [1, 1, 2, 3, 5][teller.random.index(5)];
         let spent: Vec<Own> = (0..count).filter_map(|_| self.take_open(&mut teller.random)).collect();
@@ -120,7 +120,7 @@ impl Draft {
         self.take(random, |coin| !matches!(coin.opener, Opener::Nobody | Opener::ManySigops))
     }
 
-    /// Relative locks that have passed just now, or a lock time that has.
+    /// Sets relative lock times that have just passed, or a lock time that has.
     fn lock(&self, tx: &mut MutTx, spent: &[Own], teller: &mut Teller) {
         tx.version = 2;
         for (input, coin) in tx.inputs.iter_mut().zip(spent) {
@@ -135,7 +135,7 @@ impl Draft {
         }
     }
 
-    /// Seconds of a relative lock that have passed for a coin.
+    /// Seconds of a relative lock time that have passed for a coin.
     pub(super) fn passed_seconds(&self, coin: &Own, teller: &Teller) -> u32 {
         let since = if coin.height == self.height {
             self.parent
@@ -145,7 +145,7 @@ impl Draft {
         teller.median_time_past(self.parent).saturating_sub(teller.median_time_past(since)).min(0xffff << 9)
     }
 
-    /// Outputs for what the coins are worth, less a fee.
+    /// Adds outputs with the value of the coins, less a fee.
     pub(super) fn pay(&mut self, tx: &mut MutTx, spent: &[Own], teller: &mut Teller) {
         let random = &mut teller.random;
         let total: i64 = spent.iter().map(|coin| coin.value).sum();
@@ -166,7 +166,7 @@ impl Draft {
         self.fees += fee;
     }
 
-    /// Opens the inputs and puts the transaction at the end.
+    /// Satisfies the inputs and appends the transaction.
     pub(super) fn push(&mut self, mut tx: MutTx, spent: Vec<Own>) {
         open_all(&mut tx, &spent);
         self.push_opened(tx, spent);
@@ -178,7 +178,7 @@ impl Draft {
         self.txs.push(tx);
     }
 
-    /// Enters the outputs of a transaction.
+    /// Adds the outputs of a transaction to the coins.
     fn create(&mut self, tx: &MutTx, is_coinbase: bool) {
         let txid = tx.txid();
         for (vout, output) in (0..).zip(&tx.outputs) {
@@ -198,7 +198,7 @@ impl Draft {
         }
     }
 
-    /// A transaction of an ancestor once more, if its inputs are there again.
+    /// Repeats a transaction of an ancestor, if its inputs exist again.
     pub(super) fn repeat_tx(&mut self, teller: &mut Teller) {
         let mut at = self.parent;
         let mut found = Vec::new();
@@ -227,7 +227,7 @@ impl Draft {
         Some(self.coins.remove(index))
     }
 
-    /// Puts the coinbase in front and seals everything.
+    /// Inserts the coinbase and seals the block.
     pub(super) fn finish(mut self, teller: &mut Teller, faults: &[Fault]) -> Finished {
         let mut coinbase = self.coinbase(teller);
         let has_witness = self.txs.iter().any(MutTx::has_witness);
@@ -280,7 +280,7 @@ impl Draft {
         MutTx { version: 2, inputs: vec![input], outputs: outputs.collect(), lock_time: 0 }
     }
 
-    /// The coinbase of an ancestor, of one whose outputs are spent if there is one.
+    /// The coinbase of an ancestor, if possible one with all outputs spent.
     fn coinbase_of_an_ancestor(&self, teller: &mut Teller) -> Option<MutTx> {
         let mut at = self.parent;
         let (mut spent, mut all) = (Vec::new(), Vec::new());
@@ -296,13 +296,13 @@ impl Draft {
         }
         let from = if spent.is_empty() || teller.random.chance(100) { all } else { spent };
         let chosen = from.get(teller.random.index(from.len()))?.clone();
-        // The commitment is another block's.
+        // The commitment belongs to another block.
         let is_commitment = |output: &MutOutput| output.script_pubkey.starts_with(&[0x6a, 0x24, 0xaa]);
         (!chosen.outputs.iter().any(is_commitment)).then_some(chosen)
     }
 }
 
-/// A transaction that spends coins; its inputs are not open yet.
+/// A transaction that spends coins; its inputs are not satisfied yet.
 pub(super) fn spend(coins: &[Own]) -> MutTx {
     let input = |coin: &Own| MutInput {
         prevout: coin.outpoint,
@@ -313,7 +313,7 @@ pub(super) fn spend(coins: &[Own]) -> MutTx {
     MutTx { version: 2, inputs: coins.iter().map(input).collect(), outputs: Vec::new(), lock_time: 0 }
 }
 
-/// Makes a coinbase carry a commitment to witnesses.
+/// Adds a witness commitment to a coinbase.
 pub(super) fn commit(coinbase: &mut MutTx) {
     let mut script_pubkey = vec![0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed];
     script_pubkey.extend_from_slice(&[0; 32]);
@@ -321,7 +321,7 @@ pub(super) fn commit(coinbase: &mut MutTx) {
     coinbase.inputs[0].witness = vec![vec![0; 32]];
 }
 
-/// Commitment, merkle root, proof of work.
+/// Sets the witness commitment, the merkle root and the proof of work.
 pub fn seal(block: &mut MutBlock) {
     block.seal_witness_commitment();
     block.seal_merkle_root();

@@ -1,5 +1,5 @@
-//! What may be wrong with a block, at every stage: header, bytes, block, place in the chain, coins, scripts. Input: a draft.
-//! Output: the draft broken. That it is, and how it is refused, only the validator says.
+//! Faults of a block at every stage: header, bytes, block, place in the chain, coins, scripts. Input: a draft. Output:
+//! the broken draft. Only the validator decides whether and how it is refused.
 
 use super::coin::{OP_CHECKMULTISIG, Opener, Own, open_all};
 use super::draft::{Draft, commit, seal_work, spend};
@@ -31,7 +31,7 @@ faults! {
 }
 
 impl Fault {
-    /// Any of them; those that only the coins or scripts tell are more interesting.
+    /// A random fault; those that only the coins or scripts reveal are more frequent.
     pub(super) fn random(teller: &mut Teller) -> Fault {
         let first_late = Fault::ALL.iter().position(|fault| *fault == Fault::MissingInput).unwrap_or(0);
         if teller.random.chance(if teller.shape.is_rotten { 500 } else { 100 }) {
@@ -77,7 +77,7 @@ impl Fault {
         }
     }
 
-    /// Changes the block after it was sealed; what the header commits to is sealed again where the fault wants that.
+    /// Changes the block after it was sealed; reseals what the header commits to if the fault requires it.
     pub(super) fn change_sealed(self, block: &mut MutBlock, teller: &mut Teller, parent: usize) {
         match self {
             Fault::BadBits => block.header.bits = 0x207f_fffe,
@@ -118,7 +118,7 @@ impl Fault {
     }
 }
 
-/// Other bytes under the same header.
+/// Other bytes with the same header.
 pub(super) fn twin(block: &MutBlock, random: &mut Random) -> MutBlock {
     let mut twin = block.clone();
     match random.below(4) {
@@ -134,7 +134,7 @@ pub(super) fn twin(block: &MutBlock, random: &mut Random) -> MutBlock {
     twin
 }
 
-/// The same block with another witness of the coinbase, so that only its header can be accepted.
+/// The same block with another coinbase witness, so that only its header can be accepted.
 pub fn header_only(block: &MutBlock) -> MutBlock {
     let mut twin = block.clone();
     change_coinbase_witness(&mut twin);
@@ -164,7 +164,7 @@ fn flip_witness(block: &mut MutBlock, random: &mut Random) {
     }
 }
 
-/// CVE-2012-2459: the last transactions once more, under the same merkle root where their number allows.
+/// CVE-2012-2459: repeats the last transaction, which keeps the merkle root if the number of transactions is odd.
 fn twin_txs(block: &mut MutBlock) {
     if block.txs.len() % 2 == 1
         && let Some(last) = block.txs.last().cloned()
@@ -174,7 +174,7 @@ fn twin_txs(block: &mut MutBlock) {
 }
 
 impl Draft {
-    /// Breaks the draft in its transactions, where the fault is there. False if it cannot be.
+    /// Breaks the transactions of the draft, for faults of that kind. Returns false if that is impossible.
     pub(super) fn apply(&mut self, fault: Fault, teller: &mut Teller) -> bool {
         self.note.push_str(&format!("{fault:?} "));
         match fault {
@@ -206,7 +206,7 @@ impl Draft {
         }
     }
 
-    /// A usual transaction, changed before its inputs are opened; at a random place among the others.
+    /// Adds an ordinary transaction, changed after its inputs are satisfied.
     fn with_tx(&mut self, teller: &mut Teller, change: impl FnOnce(&mut MutTx, &[Own])) -> bool {
         let count = [1, 2, 3][teller.random.index(3)];
         let spent: Vec<Own> = (0..count).filter_map(|_| self.take_open(&mut teller.random)).collect();
@@ -273,7 +273,7 @@ impl Draft {
                 let back = [0, 0, 0, 1, 1, 2, 5][teller.random.index(7)];
                 let node = (0..back).fold(self.parent, |node, _| teller.nodes[node].parent);
                 let spent = std::rc::Rc::clone(&teller.nodes[node].spent);
-                // Mostly one that was not there for long: the window knows its beginning and its end.
+                // Mostly a coin that existed for only a short time: the window sees it created and spent.
                 let last = teller.nodes[node].height;
                 let young: Vec<Own> =
                     spent.iter().filter(|coin| coin.height < last && coin.height + 3 > last).cloned().collect();
@@ -285,7 +285,7 @@ impl Draft {
                 nobodys(*self.dead.get(at)?)
             }
             _ => {
-                // The one that lacks a single block, or any.
+                // A coinbase that lacks a single block of maturity, or any immature one.
                 let edge = (self.height + 1).checked_sub(100)?;
                 let is_edge = teller.random.chance(500);
                 let young = |coin: &Own| {
@@ -312,7 +312,7 @@ impl Draft {
         Some(())
     }
 
-    /// A child before its parent.
+    /// Puts a child before its parent.
     fn spend_later(&mut self, teller: &mut Teller) -> bool {
         if !self.with_tx(teller, |_, _| ()) {
             return false;
@@ -328,7 +328,7 @@ impl Draft {
         true
     }
 
-    /// More signature operations in a witness than a block may cost.
+    /// Puts more signature operations into a witness than a block may have.
     fn cost_sigops(&mut self, teller: &mut Teller) -> Option<()> {
         let spent = vec![self.take_open(&mut teller.random)?];
         let mut tx = spend(&spent);
@@ -342,7 +342,7 @@ impl Draft {
         Some(())
     }
 
-    /// Several inputs that want signatures, and one of these is false.
+    /// Several inputs that need signatures, one of which is false.
     fn sign_falsely(&mut self, fault: Fault, teller: &mut Teller) -> bool {
         let is_key = |coin: &Own| matches!(coin.opener, Opener::Key(_));
         let count = 1 + teller.random.index(6);
@@ -370,7 +370,7 @@ impl Draft {
         true
     }
 
-    /// Spends a coin that nobody can open.
+    /// Spends an unspendable coin.
     fn fail_script(&mut self, teller: &mut Teller) -> Option<()> {
         let coin = match self.take(&mut teller.random, |coin| coin.opener == Opener::Nobody) {
             Some(coin) => coin,
@@ -397,7 +397,7 @@ fn pick(coins: &[Own], random: &mut Random) -> Option<Own> {
     coins.get(random.index(coins.len())).cloned()
 }
 
-/// A coin that is not there.
+/// A coin that does not exist.
 fn nobodys(outpoint: OutPoint) -> Own {
     Own {
         outpoint,

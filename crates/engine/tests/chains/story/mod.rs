@@ -1,8 +1,8 @@
-//! Small random chains of regtest from a seed: a tree of blocks with forks, ties and reorganisations of any depth, valid
-//! blocks and blocks that break a rule at every stage.
+//! Small random regtest chains from a seed: a tree of blocks with forks, ties and reorganisations of any depth, of
+//! valid blocks and blocks that break a rule at every stage.
 //!
-//! Input: a seed. Output: blocks in the order in which they were made, parents first. Invariants: the same seed gives the same
-//! bytes everywhere; what a block is worth is not decided here (the plain validator does). Cost: about 5 ms a chain.
+//! Input: a seed. Output: blocks in the order in which they were made, parents first. Invariants: the same seed gives
+//! the same bytes everywhere; validity is not decided here (the plain validator does that). Cost: about 5 ms per chain.
 
 mod coin;
 mod draft;
@@ -19,7 +19,7 @@ use lydian_primitives::{Amount, BlockHash, Header, OutPoint, RawBlock};
 use lydian_script::ScriptBuilder;
 use std::rc::Rc;
 
-/// The clock of all stories: later than all blocks but those from the future.
+/// The clock of all stories: later than all blocks except those from the future.
 pub const NOW: u32 = 1_700_000_000;
 const START: u32 = NOW - 1_000_000;
 
@@ -27,7 +27,7 @@ const START: u32 = NOW - 1_000_000;
 #[derive(Clone, Debug)]
 pub struct Made {
     pub bytes: Vec<u8>,
-    /// What is wrong with it, if anything.
+    /// The faults of the block, if any.
     pub note: String,
 }
 
@@ -36,30 +36,30 @@ pub struct Made {
 pub struct Story {
     pub params: Params,
     pub blocks: Vec<Made>,
-    /// Blocks of the trunk that all branches stand on.
+    /// The number of blocks of the trunk, below all branches.
     pub trunk: usize,
 }
 
-/// How a story is made.
+/// The parameters of a story.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Blocks beyond the trunk.
     pub blocks: usize,
-    /// Coinbases carry no height, so that transactions may come again (BIP-0030).
+    /// Coinbases carry no height, so that transactions may repeat (BIP-0030).
     pub repeats: bool,
-    /// Blocks of a thousand that break a rule.
+    /// Blocks per thousand that break a rule.
     pub faults_per_mille: u64,
-    /// Coins of a thousand that want real signatures.
+    /// Coins per thousand that need real signatures.
     pub keys_per_mille: u64,
-    /// Transactions in a block at most.
+    /// The most transactions in a block.
     pub txs: u64,
-    /// Faults are of coins and scripts alone, and what stands on a faulty block is as faulty as it: many blocks of one branch
-    /// fail, and the lowest is the one that counts.
+    /// Faults are of coins and scripts only, and the branch continues on a faulty block: many blocks of one branch
+    /// fail, and the lowest one counts.
     pub is_rotten: bool,
 }
 
 impl Shape {
-    /// A shape that follows from the seed: mostly small, some large, some of each kind.
+    /// A random shape: mostly small, some large, some of each kind.
     pub fn random(random: &mut Random) -> Shape {
         let repeats = random.chance(100);
         let blocks = match random.below(10) {
@@ -95,7 +95,7 @@ impl Story {
     }
 }
 
-/// A block of the tree, as its maker sees it.
+/// A block of the tree, with the data needed to extend it.
 #[derive(Clone, Debug)]
 struct Node {
     hash: BlockHash,
@@ -164,7 +164,7 @@ impl Teller {
         }
     }
 
-    /// Goes on where the last block was, or elsewhere: on a branch given up, beside the best, deep in the chain.
+    /// Continues on the last block or elsewhere: on an abandoned branch, next to the best tip, deep in the chain.
     fn choose_parent(&mut self, current: usize) -> usize {
         let last = self.nodes.len() - 1;
         let first = self.trunk.saturating_sub(4);
@@ -183,7 +183,7 @@ impl Teller {
         }
     }
 
-    /// Makes a block on `parent`; gives its node.
+    /// Makes a block on `parent`; returns its node.
     fn step(&mut self, parent: usize) -> usize {
         let mut draft = Draft::new(self, parent);
         let count = self.random.below(self.shape.txs + 1);
@@ -206,7 +206,7 @@ impl Teller {
         self.enter(parent, block, faults.is_empty())
     }
 
-    /// Enters a finished block, after a twin with other bytes now and then.
+    /// Adds a finished block, sometimes preceded by a twin with other bytes.
     fn enter(&mut self, parent: usize, finished: draft::Finished, is_sound: bool) -> usize {
         let draft::Finished { block, coins, spent, note } = finished;
         if self.trunk > 0 && self.random.chance(30) {
@@ -228,7 +228,7 @@ impl Teller {
         self.nodes.len() - 1
     }
 
-    /// Blocks that do not parse never come to a validator.
+    /// Adds the bytes of a block; blocks that do not parse never reach a validator.
     fn push(&mut self, block: &MutBlock, note: String) {
         let bytes = block.encode();
         if RawBlock::new(bytes.clone()).parse().is_ok() {
@@ -237,7 +237,7 @@ impl Teller {
     }
 
     fn finish(mut self) -> Story {
-        // With the right hash at BIP-0034's height, BIP-0030 is not checked any more.
+        // With the matching hash at BIP-0034's height, BIP-0030 is no longer checked.
         if !self.shape.repeats && self.random.chance(500) {
             self.params.bip34_hash = self.nodes[1].hash;
         }
