@@ -1,8 +1,8 @@
-//! From a planned block to bytes: scripts, signatures, ids, witness commitment, merkle root, proof of work.
+//! Makes the bytes of a planned block: scripts, signatures, ids, witness commitment, merkle root, proof of work.
 //!
-//! Input: planned blocks in order. Output: encoded blocks. Invariants: the bytes follow from the plan and the seed; the number
-//! of threads changes nothing. Cost: nearly all of it signatures and public keys, spread over all cores level by level; 32
-//! bytes are kept for each transaction ever made. Must never: decide who spends what.
+//! Input: planned blocks in order. Output: encoded blocks. Invariants: the bytes depend only on the plan and the seed,
+//! not on the number of threads. Cost: nearly all of it is signatures and public keys, spread over all cores level by
+//! level; 32 bytes are kept for each transaction ever made. It must never decide which coins a transaction spends.
 
 use crate::parallel;
 use crate::plan::{PlannedBlock, PlannedOutput, PlannedTx};
@@ -16,7 +16,7 @@ use lydian_primitives::{Amount, BlockHash, Header, OutPoint, Txid, write_compact
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Block version with which older nodes count votes for BIP9 deployments on all bits the lab cares for.
+/// Block version that signals, in older nodes, for BIP9 deployments on all bits relevant to the lab.
 pub const BLOCK_VERSION: i32 = 0x2000_0007;
 
 /// The target of regtest in compact form.
@@ -50,7 +50,7 @@ pub fn regtest_genesis() -> Vec<u8> {
     encode_block(&header, &[coinbase.encode()])
 }
 
-/// Header, count and transactions one behind the other.
+/// Serializes a block: header, number of transactions, transactions.
 pub fn encode_block(header: &Header, txs: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = header.to_bytes().to_vec();
     write_compact_size(&mut bytes, txs.len());
@@ -58,7 +58,7 @@ pub fn encode_block(header: &Header, txs: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// A block made, and what the statistics want to know of it.
+/// A block, with the data needed for the statistics.
 #[derive(Clone, Debug)]
 pub struct MadeBlock {
     pub bytes: Vec<u8>,
@@ -87,9 +87,9 @@ pub struct Assembler {
     wallet: Wallet,
     threads: usize,
     tip: BlockHash,
-    /// By the number of the transaction in the chain.
+    /// By the index of the transaction in the chain.
     txids: Vec<Txid>,
-    /// Locks that come again and again, opened once.
+    /// Frequently used locks, opened once.
     known: HashMap<Lock, Opened>,
 }
 
@@ -98,7 +98,7 @@ impl Assembler {
         Assembler { wallet, threads, tip: genesis, txids: Vec::new(), known: HashMap::new() }
     }
 
-    /// Opens these locks now, since they will be used many times: saves the public keys, changes no byte.
+    /// Opens these locks now, since they will be used many times: saves computing public keys, changes no bytes.
     pub fn remember(&mut self, locks: impl Iterator<Item = Lock>) {
         self.known.extend(locks.map(|lock| (lock, self.wallet.open(lock))));
     }
@@ -204,7 +204,7 @@ impl Assembler {
     }
 }
 
-/// A coinbase: the height first (BIP-0034), then a number so that no script is too short.
+/// A coinbase: the height first (BIP-0034), then fixed text, so that no script is too short.
 pub fn coinbase(height: u32, outputs: Vec<MutOutput>) -> MutTx {
     let script_sig = Script::new().number(i64::from(height)).push(b"lydian-lab").build();
     MutTx {

@@ -1,18 +1,20 @@
-//! What a check costs with each engine of this machine, in batches, and what a chain's checks cost at these prices.
+//! Measures the cost of a check with each engine of this machine, in batches, and computes the cost of a chain's
+//! checks.
 //!
-//! Input: checks that hold, rounds. Output: CPU time of one thread for a check of each kind, in batches of 1,024 and of 16, for every kernel
-//! this CPU has and for the reference; medians with least and largest. Asserted: every check holds, and a kernel decided each
-//! itself. Cost: for each engine some rounds of the checks. Must never: take the reference's time for a kernel's.
+//! Input: valid checks, number of rounds. Output: CPU time of one thread per check of each kind, in batches of 1,024
+//! and of 16, for every kernel this CPU supports and for the reference; medians with minimum and maximum. Asserted:
+//! every check is valid, and a kernel decided each itself. Cost: some rounds of the checks for each engine. It must
+//! never report the reference's time as a kernel's.
 
 use crate::limits_cmd::{Measure, as_f64, cpu_seconds_of};
 use lydian_curve::{Check, Engine, LaneEngine, Reference};
 use serde::Serialize;
 
-/// The batches that are measured: a full one, and that of a small block.
+/// The batch sizes measured: a full batch, and that of a small block.
 pub const LARGE_BATCH: usize = 1_024;
 pub const SMALL_BATCH: usize = 16;
 
-/// Nanoseconds a check, on one core.
+/// Nanoseconds per check, on one core.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct KindTimes {
     pub ecdsa_ns: Measure,
@@ -26,11 +28,11 @@ pub struct EngineTimes {
     pub engine: &'static str,
     pub batch_1024: KindTimes,
     pub batch_16: KindTimes,
-    /// What a chain's checks cost on one core at the prices of the large batch; where a chain was named.
+    /// The core seconds for a chain's checks at the times of the large batch, if a chain was given.
     pub floor_core_seconds: Option<f64>,
 }
 
-/// A chain's checks, as Bitcoin Core makes them.
+/// The numbers of a chain's checks, as Bitcoin Core makes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckCounts {
     pub ecdsa: u64,
@@ -38,7 +40,7 @@ pub struct CheckCounts {
     pub tweaks: u64,
 }
 
-/// Checks that hold, of each kind.
+/// Valid checks of each kind.
 #[derive(Debug)]
 pub(crate) struct Samples {
     pub(crate) ecdsa: Vec<Check>,
@@ -46,14 +48,14 @@ pub(crate) struct Samples {
     pub(crate) tweak: Vec<Check>,
 }
 
-/// Every kernel this CPU has, the fastest first, then the reference.
+/// Measures every kernel this CPU supports, the fastest first, then the reference.
 pub(crate) fn measure_engines(samples: &Samples, rounds: usize, chain: Option<CheckCounts>) -> Vec<EngineTimes> {
     let mut times: Vec<EngineTimes> = LaneEngine::available()
         .iter()
         .map(|engine| {
             let times = measure(engine, samples, rounds, chain);
             let tally = engine.tally();
-            assert_eq!(tally.reference, 0, "{}: the reference decided in its stead", engine.name());
+            assert_eq!(tally.reference, 0, "{}: the reference decided a check for it", engine.name());
             times
         })
         .collect();
@@ -77,8 +79,8 @@ fn floor_seconds(times: &KindTimes, counts: CheckCounts) -> f64 {
     of(counts.ecdsa, &times.ecdsa_ns) + of(counts.schnorr, &times.schnorr_ns) + of(counts.tweaks, &times.tweak_ns)
 }
 
-/// Full batches only, and at least one: the checks again from their beginning where they are too few. The first round warms up
-/// and is thrown away.
+/// Uses full batches only, at least one: if there are too few checks, they repeat. The first round is a warm-up and is
+/// discarded.
 fn check_ns(engine: &dyn Engine, checks: &[Check], batch: usize, rounds: usize) -> Measure {
     let count = (checks.len() / batch).max(1) * batch;
     let checks: Vec<Check> = checks.iter().copied().cycle().take(count).collect();
@@ -88,7 +90,7 @@ fn check_ns(engine: &dyn Engine, checks: &[Check], batch: usize, rounds: usize) 
             for checks in checks.chunks_exact(batch) {
                 verdicts.fill(false);
                 engine.verify(checks, &mut verdicts);
-                assert!(verdicts.iter().all(|&verdict| verdict), "{}: a true check was found false", engine.name());
+                assert!(verdicts.iter().all(|&verdict| verdict), "{}: a valid check was rejected", engine.name());
             }
         })
     };
@@ -97,7 +99,7 @@ fn check_ns(engine: &dyn Engine, checks: &[Check], batch: usize, rounds: usize) 
 }
 
 impl EngineTimes {
-    /// Two lines for people; the last figure is how many times the reference's speed.
+    /// Two lines of text; the last figure is the speed relative to the reference.
     pub(crate) fn lines(&self, reference: &EngineTimes) -> Vec<String> {
         let batches = [
             (LARGE_BATCH, &self.batch_1024, &reference.batch_1024),

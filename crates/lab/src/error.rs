@@ -1,4 +1,4 @@
-//! What can go wrong in the lab: wrong use, files, other programs.
+//! Errors of the lab: wrong usage, files, other programs.
 
 use crate::runs::{Difference, ResultsFault};
 use lydian_disk::DiskError;
@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub enum LabError {
-    /// The command asks for something that cannot be.
+    /// The command line asks for something impossible.
     Usage(String),
     /// A file cannot be read or written.
     Disk(DiskError),
-    /// The same, of the files around a node that runs.
+    /// The same, for the files of a running node.
     Io { action: &'static str, path: PathBuf, reason: String },
-    /// Another program cannot be started, fails, or says what nobody understands.
+    /// Another program cannot be started, fails, or gives an unexpected answer.
     Program { program: String, reason: String },
-    /// A node that could be measured is not here; the sentence names what brings it.
+    /// A node that could be measured is not installed; the text names the command that installs it.
     NotInstalled(String),
-    /// A file of results that cannot be used.
+    /// A results file that cannot be used.
     Results { path: PathBuf, fault: ResultsFault },
-    /// A comparison cannot go on with earlier results.
+    /// A comparison cannot continue earlier results.
     Resume(Difference),
     /// Another lab is measuring on this machine.
     Busy { lock: PathBuf },

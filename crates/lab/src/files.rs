@@ -1,7 +1,7 @@
-//! Block files in Core's framing: magic, length, block; a new file before 128 MiB are passed.
+//! Block files in Core's framing: magic, length, block; a new file is started before one exceeds 128 MiB.
 //!
-//! Input: blocks in the order in which they are to lie. Output: `blk00000.dat` and so on in one folder. Invariants: files
-//! are never overwritten; a record never spans two files. Cost: one write per block. Format: `docs/formats/blk.md`.
+//! Input: blocks in file order. Output: `blk00000.dat` and so on in one directory. Invariants: files are never
+//! overwritten; a record never spans two files. Cost: one write per block. Format: `docs/formats/blk.md`.
 
 use crate::error::LabError;
 use crate::limits::BLOCK_FILE_SIZE_MAX;
@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 /// Magic of regtest (`pchMessageStart`).
 pub const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
 
-/// Where a block lies.
+/// The position of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     pub file: String,
-    /// Of the block's first byte, behind magic and length.
+    /// Offset of the block's first byte, after magic and length.
     pub offset: u64,
     pub size: usize,
 }
 
-/// Writes block files into a folder.
+/// Writes block files into a directory.
 #[derive(Debug)]
 pub struct BlockWriter {
     folder: PathBuf,
@@ -33,7 +33,7 @@ pub struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// Makes the folder if need be; refuses one in which the first file lies already.
+    /// Creates the directory if needed; fails if the first file exists already.
     pub fn new(folder: &Path, prefix: &'static str) -> Result<BlockWriter, LabError> {
         RealDisk.create_dir(folder)?;
         let file = create(&folder.join(name_of(prefix, 0)))?;
@@ -58,13 +58,13 @@ impl BlockWriter {
         Ok(position)
     }
 
-    /// Bytes written so far, framing included.
+    /// Bytes written so far, including framing.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// Writes a small text file, which must not be there yet.
+/// Writes a small text file, which must not exist yet.
 pub fn write_text(path: &Path, text: &str) -> Result<(), LabError> {
     Ok(create(path)?.write(text.as_bytes())?)
 }
@@ -77,7 +77,7 @@ fn create(path: &Path) -> Result<Box<dyn AppendFile>, LabError> {
     match RealDisk.kind(path) {
         Err(error) if error.kind == DiskErrorKind::NotFound => Ok(RealDisk.append_file(path)?),
         Err(error) => Err(error.into()),
-        Ok(_) => Err(LabError::Usage(format!("{} is there already; choose another folder", path.display()))),
+        Ok(_) => Err(LabError::Usage(format!("{} exists already; choose another folder", path.display()))),
     }
 }
 

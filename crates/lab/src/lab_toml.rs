@@ -1,8 +1,10 @@
-//! `lab.toml`: where programs lie that no package registry holds, what each is started with beside the lab's own settings, and forks of a node.
+//! `lab.toml`: the paths of programs that are in no package registry, additional arguments for programs, and forks of a
+//! node.
 //!
-//! Input: the file given by `--config`, else `lab.toml` in the current folder, else `~/.config/lydian/lab.toml`; without any of them everything is empty.
-//! Output: paths and arguments by name, and one more node for each `[[fork]]`. Invariants: what is accepted names known systems, files that are there, and no name
-//! twice; an error names file and line. Must never: be looked for by the library itself, so that tests do not depend on a user's file.
+//! Input: the file given by `--config`, else `lab.toml` in the current directory, else `~/.config/lydian/lab.toml`;
+//! without any of them everything is empty. Output: paths and arguments by name, and an additional node for each
+//! `[[fork]]`. Invariants: accepted entries name known systems, files that exist, and no name twice; an error names
+//! file and line. The library itself must never search for the file, so that tests do not depend on a user's file.
 
 use crate::error::LabError;
 use crate::limits::LAB_TOML_BYTES_MAX;
@@ -15,26 +17,26 @@ use std::sync::OnceLock;
 use toml::Spanned;
 
 const FILE: &str = "lab.toml";
-/// What people call the base of a fork of Bitcoin Core.
+/// The usual name for the base of a fork of Bitcoin Core.
 const CORE: &str = "core";
 const BITCOIND: &str = "bitcoind";
 
-/// One node more, made from one that the lab knows.
+/// An additional node, based on one that the lab knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fork {
     /// Its name in `--nodes`, in results and in tables.
     pub name: String,
-    /// The kind whose options it takes.
+    /// The kind that determines its options.
     pub base: &'static str,
     pub path: PathBuf,
-    /// For every start.
+    /// Arguments for every start.
     pub args: Vec<String>,
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabFile {
-    /// `None` where there is no file.
+    /// `None` if there is no file.
     pub path: Option<PathBuf>,
     paths: BTreeMap<String, PathBuf>,
     args: BTreeMap<String, Vec<String>>,
@@ -44,18 +46,18 @@ pub struct LabFile {
 static ACTIVE: OnceLock<LabFile> = OnceLock::new();
 static EMPTY: LabFile = LabFile { path: None, paths: BTreeMap::new(), args: BTreeMap::new(), forks: Vec::new() };
 
-/// The file that this process goes by: nothing, until a program has called [`activate`].
+/// The file of this process: empty until [`activate`] was called.
 pub fn active() -> &'static LabFile {
     ACTIVE.get().unwrap_or(&EMPTY)
 }
 
-/// Once, by the program, before any adapter is made; a second file is not taken.
+/// Sets the file of this process, before any adapter is created; a second call has no effect.
 pub fn activate(file: LabFile) {
     let _ = ACTIVE.set(file);
 }
 
 impl LabFile {
-    /// The file given, which must be there, or the first of the usual places.
+    /// Loads the given file, which must exist, or the first one of the usual places.
     pub fn load(given: Option<&Path>) -> Result<LabFile, LabError> {
         let path = match given {
             Some(path) if !path.is_file() => {
@@ -73,7 +75,7 @@ impl LabFile {
         LabFile::parse(&text, &path)
     }
 
-    /// Of a program, and where its programs lie: relative paths are from the folder of the file.
+    /// Parses the text of a file; relative paths are relative to the file's directory.
     pub fn parse(text: &str, path: &Path) -> Result<LabFile, LabError> {
         let at = |offset: usize, what: &str| {
             let line = text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1;
@@ -99,12 +101,12 @@ impl LabFile {
         Ok(file)
     }
 
-    /// Where the program of this kind lies.
+    /// The path of the program of this kind.
     pub fn path_of(&self, kind: &str) -> Option<&Path> {
         self.paths.get(kind).map(PathBuf::as_path)
     }
 
-    /// What every start of this kind gets.
+    /// The additional arguments of this kind.
     pub fn args_of(&self, kind: &str) -> &[String] {
         self.args.get(kind).map_or(&[], Vec::as_slice)
     }
@@ -118,7 +120,7 @@ impl LabFile {
     }
 }
 
-/// Where the file is looked for.
+/// The places searched for the file.
 fn places() -> Vec<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
@@ -147,13 +149,13 @@ struct ForkForm {
 }
 
 struct Reader<'a> {
-    /// An error at this byte.
+    /// Makes an error for a byte offset.
     at: &'a dyn Fn(usize, &str) -> LabError,
     folder: &'a Path,
 }
 
 impl Reader<'_> {
-    /// A name of the table that a program belongs to.
+    /// Checks that a name is a system with a program.
     fn known(&self, name: &Spanned<String>) -> Result<(), LabError> {
         let has_program = |system: &&systems::System| !matches!(system.how, How::Nothing(_));
         if SYSTEMS.iter().filter(has_program).any(|system| system.kind == name.get_ref()) {
@@ -163,7 +165,7 @@ impl Reader<'_> {
         Err((self.at)(name.span().start, &format!("{} is none of {}", name.get_ref(), known.join(", "))))
     }
 
-    /// A name of the table that the lab starts as a node.
+    /// Checks that a name is a system that the lab starts as a node.
     fn startable(&self, name: &Spanned<String>) -> Result<(), LabError> {
         let kinds = systems::kinds(Role::Node);
         if kinds.contains(&name.get_ref().as_str()) {
@@ -184,7 +186,7 @@ impl Reader<'_> {
     fn fork(&self, form: ForkForm, file: &LabFile) -> Result<Fork, LabError> {
         let name = form.name.get_ref();
         let wrong = |what: String| Err((self.at)(form.name.span().start, &what));
-        // It stands in `KIND:LABEL`, in `NAME=VALUE`, in lists and in file names.
+        // The name is used in `KIND:LABEL`, in `NAME=VALUE`, in lists and in file names.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if name.is_empty() || !name.bytes().all(is_plain) {
             return wrong(format!("fork {name:?}: a name is made of letters, digits, - and _"));
@@ -193,7 +195,7 @@ impl Reader<'_> {
             return wrong(format!("fork {name}: the lab has a system of that name; choose another"));
         }
         if file.fork(name).is_some() {
-            return wrong(format!("fork {name}: a fork of that name stands above"));
+            return wrong(format!("fork {name}: an earlier fork has that name"));
         }
         let base = if form.base.get_ref() == CORE { BITCOIND } else { form.base.get_ref().as_str() };
         let Some(base) = systems::kinds(Role::Node).into_iter().find(|kind| *kind == base) else {
@@ -219,7 +221,7 @@ mod tests {
         assert!(error.starts_with(&format!("dir/lab.toml:{line}: ")) && error.contains(word), "{text}\n{error}");
     }
 
-    /// A file that is there on every machine that runs the tests.
+    /// A file that exists on every machine that runs the tests.
     fn program() -> String {
         std::env::current_exe().unwrap().display().to_string()
     }
@@ -260,7 +262,7 @@ mod tests {
         refused(&fork("core", core), 2, "the lab has a system of that name");
         refused(&fork("a:b", core), 2, "letters, digits");
         refused(&fork("", core), 2, "letters, digits");
-        refused(&(fork("twice", core) + &fork("twice", core)), 6, "stands above");
+        refused(&(fork("twice", core) + &fork("twice", core)), 6, "an earlier fork has that name");
         refused(&fork("x", "base = \"electrs\""), 4, "none of core, bitcoind");
         refused(&fork("x", "base = \"core\"\narg = []"), 5, "unknown field `arg`");
         refused(&fork("x", ""), 1, "missing field `base`");

@@ -1,7 +1,8 @@
-//! The lab: chains made to measure and to test nodes with, what this machine can do, and nodes against each other as processes.
+//! The lab: makes chains for testing and measuring nodes, measures this machine, and compares nodes as processes.
 //!
-//! Input: a preset, a seed, a folder. Output: block files, expectations, statistics. Invariants: the same seed gives the same
-//! bytes on every machine and with any number of threads. Must never: hold a rule of consensus that a node could lean on.
+//! Input: a preset, a seed, a directory. Output: block files, expectations, statistics. Invariants: the same seed gives
+//! the same bytes on every machine and with any number of threads. It must never contain a consensus rule that a node
+//! could rely on.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! `lydian-lab limits`: what this machine can do, so that a figure of a node can be held against it.
+//! `lydian-lab limits`: measures this machine, to put the figures of a node in relation to it.
 //!
-//! Input: how long and how large. Output: medians of several rounds with their spread. Measured: checks of each engine
-//! (keys parsed, every key fresh), SHA-256 by kernel, disk and loopback (`limits_io.rs`). One core, but for the line of all cores.
-//! Must never: be quoted without the spread; machines are shared.
+//! Input: number of checks and rounds, size of the file. Output: medians of several rounds with their spread. Measured:
+//! checks of each engine (keys parsed, every key new), SHA-256 by kernel, disk and loopback (`limits_io.rs`). One core,
+//! except for the line of all cores. The figures must never be quoted without the spread; machines are shared.
 
 use crate::engine_times::{CheckCounts, EngineTimes, Samples, measure_engines};
 use crate::error::LabError;
@@ -25,15 +25,15 @@ pub struct LimitsSettings {
     /// Checks of each kind in a round.
     pub checks: u64,
     pub rounds: usize,
-    /// Bytes of the temporary file; 0 leaves the disk out.
+    /// Bytes of the temporary file; 0 skips the disk.
     pub disk_bytes: u64,
-    /// Where the temporary file lies.
+    /// The directory of the temporary file.
     pub folder: PathBuf,
-    /// The checks of a chain whose floor is told for each engine.
+    /// The checks of a chain, to report its floor for each engine.
     pub chain: Option<CheckCounts>,
 }
 
-/// A median with its least and largest.
+/// A median with minimum and maximum.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Measure {
     pub median: f64,
@@ -61,7 +61,7 @@ pub struct Limits {
     pub ecdsa_ns: Measure,
     pub schnorr_ns: Measure,
     pub tweak_ns: Measure,
-    /// Wall time per ECDSA check with every core at work.
+    /// Wall time per ECDSA check with all cores working.
     pub ecdsa_all_cores_ns: Measure,
     /// Each engine in batches, the fastest first, the reference last.
     pub engines: Vec<EngineTimes>,
@@ -69,12 +69,12 @@ pub struct Limits {
     pub hashes: Vec<HashMeasure>,
     pub disk_bytes: u64,
     pub disk_write_gigabytes_per_second: Option<Measure>,
-    /// The file was just written: the system's memory may answer.
+    /// The file was just written, so it may be read from the page cache.
     pub disk_read_gigabytes_per_second: Option<Measure>,
-    /// One page after the other, anywhere in the file, which the system's memory was told to forget.
+    /// Single pages at scattered positions of the file, after its pages were dropped from the page cache.
     pub disk_random_read_us: Option<Measure>,
     pub loopback_gigabytes_per_second: Measure,
-    /// One byte there and one back.
+    /// One byte in each direction.
     pub loopback_round_trip_us: Measure,
 }
 
@@ -109,13 +109,13 @@ pub fn measure(settings: &LimitsSettings) -> Result<Limits, LabError> {
     })
 }
 
-/// Nanoseconds a check, with the reference engine.
+/// Nanoseconds per check, with the reference engine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckTimes {
     pub(crate) ecdsa: Measure,
     pub(crate) schnorr: Measure,
     pub(crate) tweak: Measure,
-    /// Wall time with every core at work.
+    /// Wall time with all cores working.
     pub(crate) ecdsa_all_cores: Measure,
 }
 
@@ -140,13 +140,13 @@ fn times_of(settings: &LimitsSettings, samples: &Samples) -> CheckTimes {
         repeat_cpu(settings.rounds, || {
             let mut verdicts = vec![false; checks.len()];
             engine.verify(checks, &mut verdicts);
-            assert!(verdicts.iter().all(|&verdict| verdict), "a true check was found false");
+            assert!(verdicts.iter().all(|&verdict| verdict), "a valid check was rejected");
         })
         .map(|seconds| seconds * 1e9 / count)
     };
     let ecdsa_all_cores = repeat(settings.rounds, || {
         let verdicts = parallel::map(parallel::default_threads(), &samples.ecdsa, |check| engine.check(check));
-        assert!(verdicts.iter().all(|&verdict| verdict), "a true check was found false");
+        assert!(verdicts.iter().all(|&verdict| verdict), "a valid check was rejected");
     })
     .map(|seconds| seconds * 1e9 / count);
     CheckTimes {
@@ -164,7 +164,7 @@ impl Measure {
         Measure { median: at(values.len() / 2), min: at(0), max: at(values.len().saturating_sub(1)) }
     }
 
-    /// The same in another unit; one that falls when the time grows swaps least and largest.
+    /// Converts to another unit; a conversion that decreases swaps minimum and maximum.
     fn map(self, convert: impl Fn(f64) -> f64) -> Measure {
         Measure::of(vec![convert(self.min), convert(self.median), convert(self.max)])
     }
@@ -175,7 +175,7 @@ impl Limits {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// For people.
+    /// The text output.
     pub fn to_text(&self) -> String {
         let mut lines =
             vec![format!("{}, {} cores; median of {} rounds [least - largest]", self.cpu, self.cores, self.rounds)];
@@ -224,7 +224,7 @@ pub(crate) fn seconds_of(work: impl FnOnce()) -> f64 {
     start.elapsed().max(Duration::from_nanos(1)).as_secs_f64()
 }
 
-/// CPU time of this thread: others on the machine hardly touch it, and a floor must not rise because somebody else works.
+/// CPU time of this thread: other processes hardly affect it, and a floor must not rise because of them.
 pub(crate) fn cpu_seconds_of(work: impl FnOnce()) -> f64 {
     let now = || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime));
     let start = now();
@@ -235,12 +235,12 @@ pub(crate) fn cpu_seconds_of(work: impl FnOnce()) -> f64 {
     }
 }
 
-/// The same in CPU time, for work of one thread.
+/// Like [`repeat`] in CPU time, for single-threaded work.
 fn repeat_cpu(rounds: usize, mut work: impl FnMut()) -> Measure {
     Measure::of((0..=rounds).map(|_| cpu_seconds_of(&mut work)).skip(1).collect())
 }
 
-/// Seconds of each round; the first, which warms up, is thrown away.
+/// Seconds of each round; the first is a warm-up and is discarded.
 fn repeat(rounds: usize, mut work: impl FnMut()) -> Measure {
     Measure::of((0..=rounds).map(|_| seconds_of(&mut work)).skip(1).collect())
 }
@@ -275,10 +275,10 @@ fn tweak_check(number: u64) -> Check {
     Check::Tweak { output, is_odd, internal: internal.to_byte_array(), tweak: tweak.to_be_bytes() }
 }
 
-/// Bytes of the long message, and messages of the batches: a few milliseconds a round.
+/// Bytes of the long message. `BATCH_MESSAGES`: messages of a batch. A few milliseconds per round.
 const STREAM_BYTES: usize = 1 << 22;
 const BATCH_MESSAGES: usize = 1 << 15;
-/// A transaction of one input and two outputs without its witness, about.
+/// The approximate size of a transaction of one input and two outputs without its witness.
 const MESSAGE_BYTES: usize = 222;
 
 fn hashes(rounds: usize) -> Vec<HashMeasure> {
@@ -320,7 +320,7 @@ fn hashes(rounds: usize) -> Vec<HashMeasure> {
     found
 }
 
-/// The first model name the system gives, where it gives one.
+/// The first model name that the system reports, if any.
 fn cpu_model() -> String {
     let mut text = String::new();
     let read = OpenOptions::new().read(true).open("/proc/cpuinfo").and_then(|mut file| file.read_to_string(&mut text));
@@ -367,7 +367,7 @@ mod tests {
                     assert!(100.0 < of("min") && of("min") <= of("median") && of("median") <= of("max"), "{engine}");
                 }
             }
-            // A million ECDSA checks of x ns are x / 1,000 seconds.
+            // A million ECDSA checks of x ns take x / 1,000 seconds.
             let (floor, price) = (&engine["floor_core_seconds"], &engine["batch_1024"]["ecdsa_ns"]["median"]);
             assert!((floor.as_f64().unwrap() - price.as_f64().unwrap() / 1e3).abs() < 1e-6, "{engine}");
             assert!(limits.to_text().contains(&format!("{:9} floor", engine["engine"].as_str().unwrap())));

@@ -1,7 +1,8 @@
-//! What the disk and loopback of this machine can do.
+//! Measures the disk and loopback of this machine.
 //!
-//! Input: a folder and a size; rounds. Output: medians with their spread. Cost: the file is written, read and read at random once a round; 128 MiB go
-//! through loopback once a round. Must never: leave the file behind, or talk to anything but loopback.
+//! Input: a directory and a size; rounds. Output: medians with their spread. Cost: the file is written, read
+//! sequentially and read at random once per round; 128 MiB go through loopback once per round. It must never leave the
+//! file behind, or connect to anything but loopback.
 
 use crate::error::LabError;
 use crate::limits_cmd::{Measure, as_f64, seconds_of};
@@ -17,7 +18,7 @@ use std::thread;
 
 const BLOCK_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4_096;
-/// A round of them takes a tenth of a second on a disk that needs 100 us.
+/// A round of them takes a tenth of a second on a disk with 100 us per read.
 const RANDOM_READS: u64 = 1_000;
 const LOOPBACK_BYTES: u64 = 128 << 20;
 const LOOPBACK_CHUNK_BYTES: usize = 64 << 10;
@@ -25,14 +26,14 @@ const ROUND_TRIPS: u32 = 2_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiskTimes {
-    /// Gigabytes a second, with the sync.
+    /// Gigabytes per second, including the sync.
     pub(crate) write: Measure,
     pub(crate) read: Measure,
     pub(crate) random_read_us: Measure,
 }
 
 impl DiskTimes {
-    /// With a temporary file of this size.
+    /// Measures with a temporary file of this size.
     pub(crate) fn measure(folder: &Path, bytes: u64, rounds: usize) -> Result<DiskTimes, LabError> {
         let path = folder.join(format!("lydian-lab-limits-{}.tmp", std::process::id()));
         let mut buffer = vec![0xc3; BLOCK_BYTES];
@@ -46,7 +47,7 @@ impl DiskTimes {
                 read.push(gigabytes / seconds_of(|| outcome = read_file(&path, &mut buffer, blocks)));
             }
             let at_random = random_read_seconds(&path, blocks);
-            // Should it stay, the next round would append to it; the measurement stands all the same.
+            // If it remains, the next round appends to it; this measurement is valid all the same.
             let _ = std::fs::remove_file(&path);
             outcome?;
             let seconds = at_random.map_err(|error| LabError::io("read", &path, error))?;
@@ -68,7 +69,7 @@ fn read_file(path: &Path, buffer: &mut [u8], blocks: u64) -> Result<(), DiskErro
     (0..blocks).try_for_each(|block| file.read_at(block * size, black_box(&mut *buffer)))
 }
 
-/// The file's pages leave the system's memory first, and nothing is read ahead.
+/// Drops the file's pages from the page cache first and disables read-ahead.
 fn random_read_seconds(path: &Path, blocks: u64) -> io::Result<f64> {
     let file = OpenOptions::new().read(true).open(path)?;
     fadvise(&file, 0, None, Advice::DontNeed)?;
@@ -78,7 +79,7 @@ fn random_read_seconds(path: &Path, blocks: u64) -> io::Result<f64> {
     let mut outcome = Ok(());
     let seconds = seconds_of(|| {
         outcome = (1..=RANDOM_READS).try_for_each(|number| {
-            // The golden ratio of 2^64 spreads neighbours evenly.
+            // Multiples of 2^64 over the golden ratio are spread evenly.
             let place = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % pages;
             file.read_exact_at(black_box(&mut page), place * PAGE_BYTES as u64)
         });
@@ -101,7 +102,7 @@ impl LoopbackTimes {
     }
 }
 
-/// Gigabytes a second that one side reads while the other writes.
+/// Gigabytes per second from one side to the other.
 fn throughput() -> io::Result<f64> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut stream = TcpStream::connect(listener.local_addr()?)?;
@@ -126,7 +127,7 @@ fn throughput() -> io::Result<f64> {
     if bytes == LOOPBACK_BYTES { Ok(as_f64(bytes) / 1e9 / seconds) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Microseconds.
+/// Microseconds of a round trip.
 fn round_trip() -> io::Result<f64> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut stream = TcpStream::connect(listener.local_addr()?)?;

@@ -1,4 +1,4 @@
-//! Results that nobody measured, for tests: a node's times on a chain with known counts.
+//! Invented results for tests: a node's times on a chain with known counts.
 //!
 //! Made from JSON, as a file would be, so that a new optional field of the results needs no change here.
 
@@ -22,7 +22,7 @@ impl Took {
     }
 }
 
-/// `counts`: ECDSA, Schnorr, tweaks, inputs, outputs, bytes. The chain `empty` tells none but its bytes, as in the lab.
+/// `counts`: ECDSA, Schnorr, tweaks, inputs, outputs, bytes. The chain `empty` has only its bytes, as in the lab.
 pub(crate) fn results(preset: &str, height: u32, counts: [u64; 6], took: &[Took]) -> Results {
     let [ecdsa, schnorr, tweaks, inputs, outputs, bytes] = counts;
     let known = |count: u64| if preset == "empty" { Value::Null } else { json!(count) };

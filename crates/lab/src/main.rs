@@ -1,5 +1,5 @@
-//! `lydian-lab`: the command line of the lab. Exit code 2 for anything that goes wrong with the lab itself, 1 when a node that was measured
-//! failed or disagreed, 130 after a Ctrl-C.
+//! `lydian-lab`: the command line of the lab. Exit code 2 for errors of the lab itself, 1 if a measured node failed or
+//! disagreed, 130 after a Ctrl-C.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::from(2),
         },
         Err(error) => {
-            // Nobody is left to tell if this fails too.
+            // If this fails too, there is nowhere to report it.
             let _ = writeln!(std::io::stderr(), "lydian-lab: {error}");
             ExitCode::from(2)
         }

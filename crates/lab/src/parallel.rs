@@ -1,7 +1,7 @@
-//! The same work on many items, on all cores.
+//! Runs the same function on many items, on all cores.
 //!
-//! Input: a slice and a function. Output: its answers in the order of the slice, whatever the number of threads. Cost: one
-//! thread start per core and call; items are handed out in small batches. Must never: let the schedule reach an answer.
+//! Input: a slice and a function. Output: its results in the order of the slice, whatever the number of threads. Cost:
+//! one thread start per core and call; items are handed out in small batches. The schedule must never affect a result.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Items handed out at once.
 const BATCH: usize = 16;
 
-/// Cores to use when nobody says otherwise.
+/// The default number of threads: all cores.
 pub fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

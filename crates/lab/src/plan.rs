@@ -1,9 +1,10 @@
-//! Who spends what: the whole chain decided on one thread, from the seed alone, before anything is signed.
+//! Plans the whole chain: which transactions spend which coins, decided on one thread, from the seed alone, before
+//! anything is signed.
 //!
-//! Input: [`MixSettings`]. Output: one [`PlannedBlock`] after the other, in which coins are named by the number of the
-//! transaction that makes them, since txids are not known yet. Invariants: nothing here depends on signatures, threads or
-//! clock; transactions of a block spend only what stands before them; weights are expected ones, summed in half units.
-//! Cost: under a microsecond an input, 40 bytes a coin. Must never: sign.
+//! Input: [`MixSettings`]. Output: a sequence of [`PlannedBlock`]s, in which coins are identified by the number of the
+//! transaction that creates them, since txids are not known yet. Invariants: nothing here depends on signatures,
+//! threads or the clock; the transactions of a block spend only earlier outputs; weights are expected values, summed in
+//! half units. Cost: under a microsecond per input, 40 bytes per coin. It must never sign.
 
 use crate::error::LabError;
 use crate::limits::{CHAIN_BLOCKS_MAX, FULL_BLOCK_HEIGHT_MIN};
@@ -12,19 +13,19 @@ use crate::rng::Random;
 use crate::wallet::{Kind, Lock};
 use std::collections::VecDeque;
 
-/// What a chain of the preset `mainnet-mix` is made of.
+/// The parameters of a chain of the preset `mainnet-mix`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MixSettings {
     /// Blocks above the genesis block.
     pub blocks: u32,
-    /// The last of them that are near the weight limit.
+    /// The number of blocks, at the end, that are near the weight limit.
     pub full: u32,
     pub seed: u64,
-    /// Outputs of a thousand that pay a key that was paid before.
+    /// Outputs per thousand that pay a key used before.
     pub reuse_per_mille: u64,
 }
 
-/// An output somebody can spend.
+/// A spendable output.
 #[derive(Clone, Copy, Debug)]
 pub struct Coin {
     /// Number of the transaction in the chain, counted from the first coinbase.
@@ -38,7 +39,7 @@ pub struct Coin {
 pub struct PlannedBlock {
     pub height: u32,
     pub time: u32,
-    /// Number of the coinbase in the chain; the others follow.
+    /// Number of the coinbase in the chain; the other transactions follow.
     pub first_tx: usize,
     pub coinbase: PlannedOutput,
     pub txs: Vec<PlannedTx>,
@@ -49,7 +50,7 @@ pub struct PlannedTx {
     pub inputs: Vec<PlannedInput>,
     pub outputs: Vec<PlannedOutput>,
     pub lock_time: u32,
-    /// Steps from the transactions that spend only earlier blocks: those of one level can be signed side by side.
+    /// Distance from the transactions that spend only earlier blocks: those of one level can be signed in parallel.
     pub level: usize,
 }
 
@@ -57,7 +58,7 @@ pub struct PlannedTx {
 pub struct PlannedInput {
     pub coin: Coin,
     pub sequence: u32,
-    /// Blocks between the coin's and this one.
+    /// Blocks between the coin's block and this one.
     pub age: u32,
 }
 
@@ -67,22 +68,22 @@ pub enum PlannedOutput {
         lock: Lock,
         value: i64,
     },
-    /// OP_RETURN with so many bytes, which follow from the number.
+    /// OP_RETURN with `size` bytes, generated from the number.
     Data {
         size: u8,
         number: u64,
     },
 }
 
-/// Seconds since 1970 of height 0 in the lab's clock; a block is made every 600 seconds.
+/// Time of height 0, in seconds since 1970; blocks are 600 seconds apart.
 pub const FIRST_TIME: u32 = 1_735_689_600;
 
-/// Age in blocks of a spent coin: 6 % in the same block, 35 % within 10 blocks; the rest is drawn between 11 and the age
-/// of the chain with equal shares for each doubling.
+/// Age in blocks of a spent coin: 6 % in the same block, 35 % within 10 blocks; the rest is drawn between 11 and the
+/// age of the chain, with equal shares for each doubling.
 const YOUNG_AGES: [(u64, u64, u64); 5] = [(60, 0, 0), (90, 1, 1), (90, 2, 3), (90, 4, 6), (80, 7, 10)];
 const YOUNG_PER_MILLE: u64 = 410;
 const OLD_AGE_MIN: u32 = 11;
-/// Doublings of the least old age up to the age of a chain of some 500 blocks.
+/// Doublings from the minimum old age to the age of a chain of some 500 blocks.
 const OLD_AGE_DOUBLINGS: u64 = 5;
 
 const INPUT_COUNTS: [(u64, u64, u64); 6] =
@@ -95,32 +96,32 @@ const DATA_SIZES: [(u64, u64, u64); 3] = [(50, 20, 20), (30, 32, 40), (20, 41, 7
 /// Half weight units of a transaction without inputs and outputs: version, lock time, two counts, marker and flag.
 const TX_WEIGHT_X2: u64 = 2 * (4 * 10 + 2);
 
-/// Weight left for header, transaction count, coinbase, and for signatures that come out longer than expected.
+/// Weight left for the header, the transaction count, the coinbase, and for signatures that are longer than expected.
 const RESERVED_WEIGHT: u64 = 3_500;
 
-/// A block is called full when less than this is left and the next transaction does not fit.
+/// A block is full when less than this weight is left and the next transaction does not fit.
 const LEFTOVER_WEIGHT: u64 = 3_000;
 
 const SEQUENCE_FINAL: u32 = 0xffff_ffff;
 const SEQUENCE_LAST_BUT_ONE: u32 = 0xffff_fffe;
 /// Opts in to replacement (BIP-0125).
 const SEQUENCE_REPLACEABLE: u32 = 0xffff_fffd;
-/// A relative lock of so many blocks at most (BIP-0068).
+/// The longest relative lock in blocks (BIP-0068).
 const SEQUENCE_LOCKTIME_MASK: u32 = 0xffff;
 
-/// Parts of a surplus. All coins of regtest times this stay below 2^63.
+/// Units of a share of the surplus. All coins of regtest times this stay below 2^63.
 const MILLION: i64 = 1_000_000;
 
 /// Keys remembered for reuse.
 const REUSE_WINDOW: usize = 4_096;
 
-/// Inputs of a full block, about: sizes the stock of coins.
+/// Approximate number of inputs of a full block; determines the number of coins prepared.
 const FULL_BLOCK_INPUTS: u64 = 5_500;
 
 /// Outputs of a transaction that spreads a coinbase.
 const FAN_OUT_MIN: u64 = 40;
 const FAN_OUT_MAX: u64 = 4_000;
-/// Full blocks that count when coins are laid in; later ones live on the earlier ones.
+/// Full blocks considered when coins are prepared; later ones spend coins of earlier ones.
 const FAN_OUT_BLOCKS_MAX: u32 = 1_000;
 
 /// The state of the plan between two blocks.
@@ -128,12 +129,12 @@ const FAN_OUT_BLOCKS_MAX: u32 = 1_000;
 pub struct Planner {
     settings: MixSettings,
     random: Random,
-    /// Coins not spent, by height.
+    /// Unspent coins, by height.
     pools: Vec<Vec<Coin>>,
     next_tx: usize,
     next_key: u64,
     recent: Vec<Lock>,
-    /// Coinbase coins that may not be spent yet, with their heights.
+    /// Coinbase coins that are not mature yet, with their heights.
     immature: VecDeque<(u32, Coin)>,
     /// Fees of the block being planned.
     fees: i64,
@@ -141,7 +142,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Refuses settings that no chain can keep.
+    /// Refuses settings that are impossible for a chain.
     pub fn new(settings: MixSettings) -> Result<Planner, LabError> {
         let growing = settings.blocks.saturating_sub(settings.full);
         if settings.blocks == 0 || settings.blocks > CHAIN_BLOCKS_MAX {
@@ -149,7 +150,7 @@ impl Planner {
         }
         if settings.full > 0 && growing + 1 < FULL_BLOCK_HEIGHT_MIN {
             return Err(LabError::Usage(format!(
-                "full blocks must lie above height {VOTED_ACTIVATION_HEIGHT}: --blocks must be at least --full + {VOTED_ACTIVATION_HEIGHT}"
+                "full blocks must be above height {VOTED_ACTIVATION_HEIGHT}: --blocks must be at least --full + {VOTED_ACTIVATION_HEIGHT}"
             )));
         }
         if settings.reuse_per_mille > 1000 {
@@ -168,7 +169,7 @@ impl Planner {
         })
     }
 
-    /// The next block, until all are planned.
+    /// The next block; `None` after the last one.
     pub fn next_block(&mut self) -> Option<PlannedBlock> {
         if self.height == self.settings.blocks {
             return None;
@@ -194,12 +195,12 @@ impl Planner {
         })
     }
 
-    /// Outputs that nobody has spent: the size of the UTXO set.
+    /// Unspent outputs: the size of the UTXO set.
     pub fn coin_count(&self) -> usize {
         self.pools.iter().map(Vec::len).sum::<usize>() + self.immature.len()
     }
 
-    /// Subsidy and fees to one key; the coin waits until it is mature.
+    /// Pays subsidy and fees to one key; the coin waits until it is mature.
     fn coinbase(&mut self, tx: usize) -> PlannedOutput {
         let kind = if self.height < VOTED_ACTIVATION_HEIGHT { Kind::P2pkh } else { Kind::P2wpkh };
         let lock = self.fresh_lock(kind);
@@ -217,7 +218,7 @@ impl Planner {
         self.immature.pop_front()
     }
 
-    /// Before the full blocks: one transaction spreads a coinbase over many coins.
+    /// A block before the full ones: one transaction spreads a coinbase over many coins.
     fn growing_block(&mut self) -> Vec<PlannedTx> {
         let Some((height, coin)) = self.next_mature() else { return Vec::new() };
         let input = PlannedInput { coin, sequence: SEQUENCE_FINAL, age: self.height - height };
@@ -229,7 +230,7 @@ impl Planner {
         vec![tx]
     }
 
-    /// Transactions until none fits any more.
+    /// Draws transactions until none fits any more.
     fn full_block(&mut self, first_tx: usize) -> Vec<PlannedTx> {
         while let Some((height, coin)) = self.next_mature() {
             self.pools[height as usize].push(coin);
@@ -253,7 +254,7 @@ impl Planner {
         txs
     }
 
-    /// A transaction whose outputs have no values yet. `None` when there are no coins left.
+    /// A transaction whose outputs have no values yet; `None` if there are no coins left.
     fn draw_tx(&mut self, first_tx: usize, before: &[PlannedTx]) -> Option<PlannedTx> {
         let inputs: Vec<PlannedInput> =
             (0..self.random.from_table(&INPUT_COUNTS)).map_while(|_| self.draw_input()).collect();
@@ -291,7 +292,7 @@ impl Planner {
         if self.random.below(1000) < YOUNG_PER_MILLE {
             return u32::try_from(self.random.from_table(&YOUNG_AGES)).unwrap_or_default();
         }
-        // Nothing below this height pays anybody but coinbases, which have been spread.
+        // Below this height only coinbases pay anyone, and those have been spread.
         let oldest = self.height.saturating_sub(COINBASE_MATURITY + 1).max(OLD_AGE_MIN);
         let doublings = (oldest / OLD_AGE_MIN).ilog2() + 1;
         let low = OLD_AGE_MIN << self.random.below(u64::from(doublings));
@@ -299,7 +300,7 @@ impl Planner {
         u32::try_from(self.random.between(u64::from(low), u64::from(high))).unwrap_or_default()
     }
 
-    /// A coin of this age, or of the nearest age at which there is one.
+    /// A coin of this age, or of the nearest age that has one.
     fn take_coin(&mut self, age: u32) -> Option<(Coin, u32)> {
         let target = self.height - age;
         let newer = (target..=self.height).filter(|&height| height < self.height || age == 0);
@@ -315,7 +316,7 @@ impl Planner {
         Lock { kind, key: self.next_key }
     }
 
-    /// A lock for a payment: the kind by its share, the key fresh or, at the ratio set, used before.
+    /// A lock for a payment: the kind by its share, the key new or, with the configured probability, used before.
     fn any_lock(&mut self) -> Lock {
         if self.random.chance(self.settings.reuse_per_mille) && !self.recent.is_empty() {
             return self.recent[self.random.index(self.recent.len())];
@@ -331,7 +332,7 @@ impl Planner {
         lock
     }
 
-    /// Decides fee and values, drops outputs that cannot be paid for, and puts the new coins into the pool.
+    /// Decides fee and values, drops outputs that cannot be paid for, and adds the new coins to the pool.
     fn settle(&mut self, tx: &mut PlannedTx, value: i64, weight_x2: u64) {
         let size = i64::try_from(weight_x2 / 8).unwrap_or(i64::MAX);
         let rate = i64::try_from(self.random.between(1, 15)).unwrap_or(1);
@@ -359,7 +360,7 @@ impl Planner {
         self.next_tx += 1;
     }
 
-    /// Millionths of the surplus for one of `unpaid` outputs: between a half and three halves of their fair share.
+    /// Millionths of the surplus for one of `unpaid` outputs: between a half and three halves of a fair share.
     fn part_of(&mut self, unpaid: i64) -> i64 {
         (MILLION / 2 + i64::try_from(self.random.below(1_000_000)).unwrap_or(0)) / unpaid.max(2)
     }
@@ -381,14 +382,15 @@ impl PlannedTx {
     }
 }
 
-/// Coins to lay in `distance` blocks before the last growing one: as many as the full blocks will look for at this age.
+/// The number of coins to prepare `distance` blocks before the last growing one: as many as the full blocks will spend
+/// at this age.
 fn fan_out(distance: u32, full: u32) -> u64 {
     let at_age = |age: u32| match age {
         0..OLD_AGE_MIN => FULL_BLOCK_INPUTS * 35 / u64::from(OLD_AGE_MIN - 1),
         _ => FULL_BLOCK_INPUTS * (100 - 41) / OLD_AGE_DOUBLINGS / u64::from(OLD_AGE_MIN << (age / OLD_AGE_MIN).ilog2()),
     };
     let wanted: u64 = (1..=full.min(FAN_OUT_BLOCKS_MAX)).map(|block| at_age(distance + block)).sum();
-    // A quarter more, since pools that run dry change the ages.
+    // A quarter more, since empty pools shift the ages.
     (wanted / 80).clamp(FAN_OUT_MIN, FAN_OUT_MAX)
 }
 
@@ -404,7 +406,8 @@ mod tests {
     use lydian_primitives::build::{MutInput, MutOutput, MutTx};
     use lydian_primitives::{Amount, OutPoint, Txid};
 
-    /// Weighs a signed transaction of one input of each kind; the expectation lies within a signature's spread.
+    /// The weight of a signed transaction with one input of each kind is within a signature's spread of the expected
+    /// weight.
     #[test]
     fn weights_are_foretold() {
         let wallet = Wallet::new(9);

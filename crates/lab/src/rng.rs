@@ -1,7 +1,7 @@
-//! Randomness from a seed: the same numbers on every machine.
+//! Random numbers from a seed: the same on every machine.
 //!
-//! Input: a seed and a label (each use has a stream of its own). Output: integers. Invariant: integer arithmetic only, so
-//! that no libm decides what a chain looks like. Must never: read the machine's entropy.
+//! Input: a seed and a label (each use has a stream of its own). Output: integers. Invariant: integer arithmetic only,
+//! so that a chain does not depend on a libm. It must never read the machine's entropy.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -11,7 +11,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct Random(ChaCha8Rng);
 
 impl Random {
-    /// The stream that belongs to this seed and this label.
+    /// The stream for a seed and a label.
     pub fn new(seed: u64, label: &str) -> Random {
         let mut bytes = b"lydian-lab random".to_vec();
         bytes.extend_from_slice(&seed.to_le_bytes());
@@ -30,12 +30,12 @@ impl Random {
         usize::try_from(self.below(len as u64)).unwrap_or_default()
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below((high + 1).saturating_sub(low))
     }
 
-    /// True `per_mille` times of a thousand.
+    /// True with a probability of `per_mille` / 1000.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }

@@ -1,7 +1,7 @@
-//! What a chain contains, counted while it is planned; written beside it as `stats.json`.
+//! The contents of a chain, counted while it is planned, and written next to it as `stats.json`.
 //!
-//! Input: planned and made blocks. Output: counts. Invariant: verifications are those a node makes that tries keys in Core's
-//! order; they define the floor. Format: `docs/lab.md`.
+//! Input: planned and made blocks. Output: counts. Invariant: verifications are those of a node that tries keys in
+//! Core's order; they define the floor. Format: `docs/lab.md`.
 
 use crate::assemble::MadeBlock;
 use crate::plan::{PlannedBlock, PlannedInput, PlannedOutput};
@@ -26,7 +26,7 @@ pub struct Stats {
     pub block_bytes: u64,
     pub weight: u64,
     pub weight_max: u64,
-    /// Coinbases included, the genesis block not; so everywhere below.
+    /// Including coinbases, but not the genesis block; the same for all counts below.
     pub transactions: u64,
     pub inputs: u64,
     pub outputs: u64,
@@ -42,7 +42,7 @@ pub struct Stats {
     pub schnorr_verifications: u64,
     pub verifications: u64,
     pub tweak_checks: u64,
-    /// Pairs of signature and key that may belong together: m (n - m + 1) for m of n.
+    /// Pairs of signature and key that may match: m (n - m + 1) for m of n.
     pub candidate_pairs: u64,
     pub same_block_spends: u64,
     pub spends_within_10_blocks: u64,

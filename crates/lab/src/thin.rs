@@ -1,15 +1,16 @@
-//! Results made small enough to be kept with the project.
+//! Makes results small enough to be kept with the project.
 //!
-//! Input: results; output: the same with fewer samples and without this machine's folders, and a sentence that says so. Invariant: no figure, answer, verdict or
-//! reason changes; the first and the last sample of a run stay. Must never: thin a file in silence.
+//! Input: results. Output: the same with fewer samples and without this machine's directories, and a sentence that says
+//! so. Invariant: no figure, answer, verdict or reason changes, except for paths; the first and the last sample of a
+//! run are kept. A file must never be thinned without that sentence.
 
 use crate::electrum::results::ElectrumResults;
 use crate::runs::results::{LeftOut, NodeFacts, Results, Sample};
 
-/// Samples of a run that stay unless told otherwise: enough for a chart.
+/// Default number of samples to keep of a run: enough for a chart.
 pub const SAMPLES_DEFAULT: usize = 40;
 
-/// Keeps at most `samples` of each run, evenly spread.
+/// Keeps at most `samples` samples of each run, evenly spread.
 pub fn thin(results: &Results, samples: usize) -> Results {
     let mut small = results.clone();
     let (mut before, mut after) = (0, 0);
@@ -27,7 +28,7 @@ pub fn thin(results: &Results, samples: usize) -> Results {
     small
 }
 
-/// The same for Electrum servers: the samples are those of the builds; columns stay whole.
+/// The same for Electrum servers: the samples are those of the index builds; columns stay complete.
 pub fn thin_electrum(results: &ElectrumResults, samples: usize) -> ElectrumResults {
     let mut small = results.clone();
     let (mut before, mut after) = (0, 0);
@@ -70,13 +71,13 @@ fn said(earlier: Option<&str>, before: usize, after: usize) -> String {
     earlier.map_or(text.clone(), |earlier| format!("{earlier}; then {text}"))
 }
 
-/// Places of `wanted` out of `all`, the first and the last among them.
+/// The indices of `wanted` out of `all` items, including the first and the last.
 fn kept(all: usize, wanted: usize) -> impl Iterator<Item = usize> {
     let count = wanted.min(all);
     (0..count).map(move |index| if count > 1 { index * (all - 1) / (count - 1) } else { all.saturating_sub(1) })
 }
 
-/// Absolute paths by their last part: where they lay says nothing to others.
+/// Replaces absolute paths by their last component: the directories mean nothing to others.
 fn without_folders(text: &str) -> String {
     let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '~');
     let mut out = String::new();

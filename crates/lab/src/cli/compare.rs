@@ -1,5 +1,5 @@
-//! The command line of `lydian-lab compare`. Input: two files of results. Output: a table or JSON; exit code 0 without a regression, 1 with one, 2 when
-//! the two cannot be compared.
+//! The command line of `lydian-lab compare`. Input: two results files. Output: a table or JSON; exit code 0 without a
+//! regression, 1 with one, 2 if the two cannot be compared.
 
 use crate::cli::Report;
 use lydian_lab::LabError;
@@ -9,11 +9,11 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompareArgs {
-    /// Results of `reindex` or `sync`, as --out wrote them.
+    /// Results file of `reindex` or `sync`, as written by --out.
     old: PathBuf,
-    /// The same experiment on the same chain and machine, later.
+    /// Results file of a later run of the same experiment on the same chain and machine.
     new: PathBuf,
-    /// A change up to this is none.
+    /// Changes up to this percentage do not count as a difference.
     #[arg(long, default_value = "5%", value_parser = share)]
     threshold: f64,
     /// Print JSON.
@@ -27,7 +27,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Report, LabError> {
     Ok(Report { text, exit_code: comparison.exit_code() })
 }
 
-/// `5%` as 0.05.
+/// Parses `5%` as 0.05.
 fn share(text: &str) -> Result<f64, String> {
     let per_cent = text.strip_suffix('%').ok_or("a percentage, for instance 5%")?;
     let share = per_cent.trim().parse::<f64>().map_err(|error| error.to_string())? / 100.0;

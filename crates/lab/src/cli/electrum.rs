@@ -1,7 +1,7 @@
 //! The command line of `lydian-lab electrum`: the chain, the servers, the passes.
 //!
-//! Input: arguments. Output: the Markdown tables, the JSON file after each server. Exit code 0 when every server that can run here gave every answer and all were right, 1
-//! when not, 130 after a Ctrl-C, which keeps what has ended.
+//! Input: arguments. Output: the Markdown tables, and the JSON file after each server. Exit code 0 if every server that
+//! can run here gave every answer and all were right, 1 if not, 130 after a Ctrl-C, which keeps the finished results.
 
 use crate::cli::interrupt::interrupted;
 use crate::cli::reuse::ReuseArgs;
@@ -26,80 +26,80 @@ use std::time::Duration;
 
 const EXIT_NOT_RIGHT: u8 = 1;
 const EXIT_INTERRUPTED: u8 = 130;
-/// Of one load; more would be a test of the lab's own threads.
+/// The most connections of one load; more would test the lab's own threads.
 const CONNECTIONS_MAX: u32 = 4_096;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ElectrumArgs {
-    /// Folder with a chain of the lab.
+    /// Directory of a chain made by the lab.
     #[arg(long, conflicts_with = "preset", required_unless_present = "preset")]
     chain: Option<PathBuf>,
-    /// A chain of the lab, made once and kept in the cache folder.
+    /// Chain preset, made once and kept in the cache directory.
     #[arg(long, value_enum)]
     preset: Option<Preset>,
-    /// Of mainnet-mix: blocks above the genesis block.
+    /// For mainnet-mix: number of blocks above the genesis block.
     #[arg(long, default_value_t = 550)]
     blocks: u32,
-    /// Of mainnet-mix: the last of them that are near the weight limit.
+    /// For mainnet-mix: number of blocks, at the end, that are near the weight limit.
     #[arg(long, default_value_t = 100)]
     full: u32,
-    /// Of the chain, and of the order of the scripts.
+    /// Seed of the chain and of the order of the scripts.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Of mainnet-mix: share of the outputs that pay a key used before, 0 to 1.
+    /// For mainnet-mix: share of the outputs that pay a key used before, 0 to 1.
     #[arg(long, default_value_t = 0.2)]
     reuse: f64,
     #[command(flatten)]
     reused: ReuseArgs,
-    /// electrs, electrumx, fulcrum, esplora or lydian; `KIND:LABEL` for a second build of one kind.
+    /// Servers to compare: electrs, electrumx, fulcrum, esplora or lydian; `KIND:LABEL` for a second build of one kind.
     #[arg(long, value_delimiter = ',', default_value = "electrs,electrumx,fulcrum,esplora,lydian")]
     servers: Vec<String>,
-    /// NAME=PATH: the program of a server.
+    /// Path of a server's program: NAME=PATH.
     #[arg(long)]
     server_path: Vec<String>,
-    /// NAME=ARGUMENT: one more argument for a server; for electrumx NAME=VARIABLE=VALUE of its environment.
+    /// Additional argument for a server: NAME=ARGUMENT; for electrumx, an environment variable: NAME=VARIABLE=VALUE.
     #[arg(long, allow_hyphen_values = true)]
     server_arg: Vec<String>,
-    /// The node below the servers: a `bitcoind` [default: the build that the tests use].
+    /// Path of the node that the servers use: a `bitcoind` [default: the build that the tests use].
     #[arg(long)]
     node_path: Option<PathBuf>,
-    /// Ask for this many of the chain's scripts only, evenly spread.
+    /// Query only this many of the chain's scripts, evenly spread.
     #[arg(long)]
     ask: Option<usize>,
-    /// Passes after the first, cold one.
+    /// Number of passes after the first, cold one.
     #[arg(long, default_value_t = 9)]
     passes: u32,
-    /// Loads of that many connections.
+    /// Numbers of connections of the load tests.
     #[arg(long, value_delimiter = ',', default_value = "1,8,64,512")]
     connections: Vec<u32>,
-    /// How long each load lasts; 0 leaves loads out.
+    /// Duration of each load test in seconds; 0 disables them.
     #[arg(long, default_value_t = 10)]
     load_seconds: u32,
-    /// Scripts in one message of the wallet.
+    /// Number of scripts in one batch request of the wallet.
     #[arg(long, default_value_t = 100)]
     batch: u32,
-    /// Of one answer, or one batch.
+    /// Timeout for one answer, or one batch, in seconds.
     #[arg(long, default_value_t = 120)]
     timeout_seconds: u64,
-    /// All passes of one query of one server take about this long at most; the results say what was left out.
+    /// Time limit in seconds for all passes of one query of one server; the results list what was skipped.
     #[arg(long, default_value_t = 300)]
     query_seconds: u64,
-    /// Until an index is built.
+    /// Time limit in seconds for building an index.
     #[arg(long, default_value_t = 3_600)]
     build_seconds: u64,
-    /// The newest version of the protocol to ask for, 1.4 to 1.7. From 1.7 on scripts have no hash, and methods other names.
+    /// Newest protocol version to request, 1.4 to 1.7; from 1.7 on, scripts have no hash and methods have other names.
     #[arg(long, default_value = "1.6")]
     protocol_max: String,
-    /// Before a cold pass only the files of the server and the node leave the system's cache, nobody else's.
+    /// Before a cold pass, drop only the files of the server and the node from the system's page cache, not all of it.
     #[arg(long)]
     keep_system_cache: bool,
-    /// The results as JSON, written anew after every server.
+    /// Write the results as JSON to this file, again after every server.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Go on with the file of --out: servers that came to their end in it are not measured again.
+    /// Continue with the results file of --out: servers that finished in it are not measured again.
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Folder in which node and servers work [default: in the cache folder].
+    /// Directory in which node and servers run [default: in the cache directory].
     #[arg(long)]
     work: Option<PathBuf>,
 }
@@ -152,7 +152,7 @@ fn report(contenders: &[Contender], results: &ElectrumResults, is_interrupted: b
         text.push_str("Interrupted: what had ended before is above.\n");
         return Report { text, exit_code: EXIT_INTERRUPTED };
     }
-    // Of a server that cannot take part by what it is, or that is not here, nobody expects figures: the default names all that there are.
+    // No figures are expected of a server that cannot take part or is not installed: the default lists all servers.
     let is_here = |name: &str| {
         let found = contenders.iter().find(|contender| contender.name == name);
         found.is_some_and(|contender| contender.server.cannot().is_none() && contender.server.absent().is_none())
@@ -235,7 +235,7 @@ fn chain(args: &ElectrumArgs, cache: &Path) -> Result<(PathBuf, ChainFiles), Lab
     ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut say)
 }
 
-/// Those written beside the chain, else its most used scripts.
+/// The targets written next to the chain, otherwise the chain's most used scripts.
 fn targets(args: &ElectrumArgs, folder: &Path) -> Result<Targets, LabError> {
     const SAMPLED: usize = 3_000;
     let mut targets = match RealDisk.kind(&folder.join(TARGETS_FILE)) {
@@ -248,7 +248,8 @@ fn targets(args: &ElectrumArgs, folder: &Path) -> Result<Targets, LabError> {
     Ok(targets)
 }
 
-/// Evenly spread over those that there are, by their number of transactions, so that each class keeps its share and the largest stays.
+/// Keeps `count` scripts, evenly spread by their number of transactions, so that each class keeps its share and the
+/// largest stays.
 fn thin(targets: &mut Targets, count: usize) {
     let all = targets.scripts.len();
     if count == 0 || count >= all {

@@ -1,7 +1,8 @@
-//! The signals that end a comparison: Ctrl-C, a polite end, a terminal that closes, Ctrl-\.
+//! The signals that end a comparison: SIGINT (Ctrl-C), SIGTERM, SIGHUP, SIGQUIT (Ctrl-\).
 //!
-//! Input: nothing. Output: a flag that such a signal sets; whoever measures looks at it, ends the nodes and keeps what has ended. A SIGKILL cannot be
-//! seen: nodes that run then go on. Must never: listen to a signal that the lab was told to ignore (`nohup`).
+//! Output: a flag that such a signal sets. The measuring code checks it, stops the nodes and keeps the finished
+//! results. After a SIGKILL, running nodes continue. It must never listen to a SIGHUP that the lab was started to
+//! ignore (`nohup`).
 
 use lydian_lab::LabError;
 use lydian_lab::runs::system::read_proc;
@@ -9,12 +10,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// From here on such a signal is a wish that is looked at.
+/// Installs handlers that set the returned flag instead of ending the process.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, LabError> {
     let ignored = ignored(&read_proc("/proc/self/status").unwrap_or_default());
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-        // A shell without job control starts what runs behind it with SIGINT and SIGQUIT ignored; a wish to end is meant all the same.
+        // A shell without job control starts background commands with SIGINT and SIGQUIT ignored; these are handled all
+        // the same.
         if signal == SIGHUP && ignored >> (signal - 1) & 1 == 1 {
             continue;
         }
@@ -24,7 +26,7 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>, LabError> {
     Ok(interrupted)
 }
 
-/// A bit a signal, from the lowest, as `/proc/self/status` has them.
+/// The mask of ignored signals in `/proc/self/status`, the lowest bit for signal 1.
 fn ignored(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)

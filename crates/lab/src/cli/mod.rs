@@ -1,4 +1,4 @@
-//! The command line of `lydian-lab`: one file a command, or two that share much.
+//! The command line of `lydian-lab`: one file per command, and files for what several share.
 
 mod compare;
 mod electrum;
@@ -35,11 +35,12 @@ use lydian_lab::runs::chain_files::check_counts;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Makes chains to test and measure Bitcoin nodes with, and measures them.
+/// Makes chains for testing and measuring Bitcoin nodes, and measures the nodes.
 #[derive(Debug, Parser)]
 #[command(name = "lydian-lab", version)]
 pub(crate) struct Cli {
-    /// Paths of programs, their arguments, and forks [default: ./lab.toml, then ~/.config/lydian/lab.toml].
+    /// Configuration file with paths and arguments of programs, and forks [default: ./lab.toml, then
+    /// ~/.config/lydian/lab.toml].
     #[arg(long, global = true, value_name = "LAB.TOML")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -48,27 +49,29 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Writes a deterministic regtest chain as block files, with statistics beside it.
+    /// Write a deterministic regtest chain as block files, with statistics.
     Chain(ChainArgs),
-    /// Measures this machine: signature checks, SHA-256, disk. Medians with least and largest.
+    /// Measure this machine: signature checks, SHA-256, disk; medians with minimum and maximum.
     Limits(LimitsArgs),
-    /// Lets nodes validate the same block files in turn, each a whole process, and compares them.
+    /// Compare nodes that validate the same block files in turn, each as a whole process.
     Reindex(ReindexArgs),
-    /// Lets nodes take the same chain from the same peer in turn, every script checked, each a whole process, and compares them.
+    /// Compare nodes that download the same chain from the same peer in turn, each as a whole process, with every
+    /// script checked.
     Sync(SyncArgs),
-    /// Compares two results of the same experiment: what became slower or larger, noise taken into account.
+    /// Compare two results of the same experiment: what became slower or larger, with noise taken into account.
     Compare(CompareArgs),
-    /// Makes files of results small enough to be kept: fewer samples, no paths of this machine; the figures stay.
+    /// Make results files small enough to keep: fewer samples, no paths of this machine, the same figures.
     Thin(ThinArgs),
-    /// Projects measured costs to mainnet at a height, with bounds and the formula; never a measurement.
+    /// Project measured costs to mainnet at a height, with bounds and the formula; never a measurement.
     Project(ProjectArgs),
-    /// Makes one self-contained page of results, with charts; beside it the same as Markdown.
+    /// Make one self-contained HTML page of results with charts, and the same as Markdown.
     Report(ReportArgs),
-    /// Asks Electrum servers on the same chain the same questions in turn, compares their answers, and measures them.
+    /// Compare and measure Electrum servers: the same queries on the same chain in turn, with the answers checked
+    /// against each other.
     Electrum(ElectrumArgs),
-    /// Gives nodes blocks that break one rule each, and tells which they accept.
+    /// Give nodes blocks that break one rule each, and report which they accept.
     Validity(ValidityArgs),
-    /// Brings other nodes into the cache folder.
+    /// List and install other nodes and servers.
     Peers(PeersArgs),
 }
 
@@ -77,34 +80,34 @@ struct LimitsArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Checks of each kind in a round.
+    /// Number of checks of each kind in a round.
     #[arg(long, default_value_t = 2_000)]
     checks: u64,
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Size of the temporary file in MiB; 0 leaves the disk out.
+    /// Size of the temporary file in MiB; 0 skips the disk.
     #[arg(long, default_value_t = 1_024)]
     disk_mib: u64,
-    /// Folder of the temporary file [default: the current one].
+    /// Directory of the temporary file [default: the current one].
     #[arg(long, default_value = ".")]
     folder: PathBuf,
-    /// A chain of the lab: what its checks cost with each engine.
+    /// Chain of the lab for which to report the cost of its checks with each engine.
     #[arg(long)]
     chain: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 struct ChainArgs {
-    /// What the chain is made of.
+    /// Kind of chain.
     #[arg(long, value_enum, default_value_t = Preset::MainnetMix)]
     preset: Preset,
-    /// Blocks above the genesis block.
+    /// Number of blocks above the genesis block.
     #[arg(long, default_value_t = 550)]
     blocks: u32,
-    /// The last of them that are near the weight limit; they lie above height 432.
+    /// Number of blocks, at the end, that are near the weight limit; they are above height 432.
     #[arg(long, default_value_t = 100)]
     full: u32,
-    /// The same seed gives the same bytes, whatever the machine and the number of threads.
+    /// Seed; the same seed gives the same bytes on every machine and with any number of threads.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Share of the outputs that pay a key used before, 0 to 1.
@@ -112,10 +115,10 @@ struct ChainArgs {
     reuse: f64,
     #[command(flatten)]
     reused: ReuseArgs,
-    /// Folder to write; it must not hold a chain yet.
+    /// Directory to write to; it must not contain a chain yet.
     #[arg(long)]
     out: PathBuf,
-    /// Threads that sign [default: all cores].
+    /// Number of signing threads [default: all cores].
     #[arg(long)]
     threads: Option<usize>,
 }
@@ -124,22 +127,22 @@ struct ChainArgs {
 pub(crate) enum Preset {
     /// Full blocks with mainnet's mix of inputs, coin ages and outputs.
     MainnetMix,
-    /// Every rule broken in turn, with the reject reason Core gives; --blocks, --full and --reuse do not apply.
+    /// Every rule broken in turn, with Core's reject reason; --blocks, --full and --reuse do not apply.
     Invalid,
     /// Valid blocks that cost a node as much as the rules allow; only --seed applies.
     Worst,
-    /// Branches that compete, some of them invalid; expectations and the tip to end on beside them.
+    /// Competing branches, some of them invalid, with expectations and the final tip.
     Reorg,
-    /// Blocks with nothing but a coinbase; only --blocks applies.
+    /// Blocks with only a coinbase; only --blocks applies.
     Empty,
-    /// Scripts that are paid and spent again and again, for Electrum servers; --scripts, --fat and --seed apply.
+    /// Scripts that are paid and spent repeatedly, for Electrum servers; --scripts, --fat and --seed apply.
     Reuse,
 }
 
-/// What a command ends with.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// For stdout.
+    /// The text for stdout.
     pub(crate) text: String,
     pub(crate) exit_code: u8,
 }
@@ -168,9 +171,9 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
     }
 }
 
-/// Progress, for people: stdout is for results.
+/// Prints progress to stderr: stdout is for results.
 pub(crate) fn say(text: &str) {
-    // Nobody is left to tell if this fails.
+    // If stderr is closed, there is nowhere to report it.
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 

@@ -1,6 +1,7 @@
-//! The command line of `lydian-lab peers`: what can be measured here, and bringing what is missing.
+//! The command line of `lydian-lab peers`: lists what can be measured here, and installs what is missing.
 //!
-//! Input: names. Output: the list, or versions, one a line. Exit code 1 when one of several could not be installed; the others are there then.
+//! Input: names. Output: the list, or versions, one per line. Exit code 1 if one of several could not be installed; the
+//! others are installed then.
 
 use crate::cli::{Report, say};
 use clap::Subcommand;
@@ -19,19 +20,20 @@ pub(crate) struct PeersArgs {
 
 #[derive(Debug, Subcommand)]
 enum PeersCommand {
-    /// Lists every system of the published benchmarks and every fork of lab.toml: version, what measures it, how to get it, what it cannot.
+    /// List every system of the published benchmarks and every fork of lab.toml: version, which command measures it,
+    /// how to get it, its limitations.
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
-        /// Only what is not measured here, or not with everything, and why.
+        /// List only what is not measured here, or not with every command, and why.
         #[arg(long, conflicts_with = "json")]
         left_out: bool,
-        /// The table of systems as it stands in docs/lab.md, whatever is here.
+        /// Print the table of systems of docs/lab.md, independent of this machine.
         #[arg(long, conflicts_with_all = ["json", "left_out"])]
         markdown: bool,
     },
-    /// Installs systems that are not there yet into the cache folder.
+    /// Install systems that are missing into the cache directory.
     Install {
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
@@ -54,7 +56,7 @@ pub(crate) fn peers(args: &PeersArgs) -> Result<Report, LabError> {
     }
 }
 
-/// Versions alone where one was asked for, for scripts.
+/// Prints only the version if a single name was given, for scripts.
 fn report(installed: &[Installed]) -> Report {
     let mut report = Report::from(String::new());
     for one in installed {

@@ -1,6 +1,7 @@
-//! Progress of the runs on stderr: on a terminal one line that changes, otherwise a plain line when a run begins; its end has a line in either case.
+//! Progress of the runs on stderr: on a terminal one line that changes, otherwise a line when a run starts; its end has
+//! a line in either case.
 //!
-//! Input: moments. Output: text. Cost: a line four times a second, on a terminal only.
+//! Input: moments. Output: text. Cost: four updates of the line per second, on a terminal only.
 
 use crate::cli::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,7 +9,7 @@ use lydian_lab::runs::progress::{Moment, Progress};
 use lydian_lab::runs::results::Cache;
 use std::io::IsTerminal;
 
-/// Draws a second: as often as moments come.
+/// Draws per second: as often as moments arrive.
 const DRAWS_PER_SECOND: u8 = 4;
 
 /// The line on a terminal; `None` without one.
@@ -40,7 +41,7 @@ impl Progress for Shown {
 
     fn goes(&self, at: &Moment<'_>) {
         if let Some(bar) = &self.0 {
-            // Draws by itself, but not after an end.
+            // Draws by itself, but not after it was finished.
             bar.set_message(goes(at));
             if bar.is_finished() {
                 bar.reset();
@@ -50,18 +51,18 @@ impl Progress for Shown {
 
     fn ends(&self) {
         if let Some(bar) = &self.0 {
-            // Gone from the screen, so that others can write there; the next moment draws it again.
+            // Clears the line, so that others can write there; the next moment draws it again.
             bar.finish_and_clear();
         }
     }
 }
 
-/// `knots cold run 2 of 3 begins (5 of 6 to be made), 12 s left of all`
+/// For example `knots cold run 2 of 3 begins (5 of 6 to be made), 12 s left of all`.
 fn begins(at: &Moment<'_>) -> String {
     format!("{} begins ({} of {} to be made){}", name(at), at.position, at.steps, all_left(at))
 }
 
-/// `knots run 2 of 3, 12 s, height 431 of 550, 15 %, 3 s left; 12 s left of all`
+/// For example `knots run 2 of 3, 12 s, height 431 of 550, 15 %, 3 s left; 12 s left of all`.
 fn goes(at: &Moment<'_>) -> String {
     let mut text = format!("{}, {}", name(at), clock(at.elapsed_seconds));
     if let Some(height) = at.height {
@@ -84,9 +85,9 @@ fn all_left(at: &Moment<'_>) -> String {
     at.all_left_seconds.map_or(String::new(), |left| format!("; {} left of all", clock(left)))
 }
 
-/// `47 s`, `3:05 min`, `2:07 h`.
+/// For example `47 s`, `3:05 min`, `2:07 h`.
 fn clock(seconds: f64) -> String {
-    // A float that is cast stays within the integers.
+    // A float that is cast saturates.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time of some days at most")]
     let seconds = seconds.max(0.0).round() as u64;
     match seconds {

@@ -1,6 +1,6 @@
-//! The command line of `lydian-lab project`. Input: files of results and a target. Output: the projection as Markdown or JSON, to stdout: it is never
-//! written into a file of results. Exit code 1 when no node could be projected, 2 for results of two builds
-//! of one node.
+//! The command line of `lydian-lab project`. Input: results files and a target. Output: the projection as Markdown or
+//! JSON, to stdout only: it is never written into a results file. Exit code 1 if no node could be projected, 2 for
+//! results of two builds of one node.
 
 use crate::cli::Report;
 use lydian_lab::LabError;
@@ -10,13 +10,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProjectArgs {
-    /// Results of `reindex` or `sync` on this machine; several chains of different mix tell the costs apart.
+    /// Results files of `reindex` or `sync` on this machine; several chains with different mixes separate the costs.
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// NETWORK@HEIGHT.
+    /// Target: NETWORK@HEIGHT.
     #[arg(long, default_value = "mainnet@928000")]
     to: String,
-    /// Cores of the machine that is asked about, an assumption where they are not those of the runs.
+    /// Number of cores of the target machine; an assumption if it differs from that of the runs.
     #[arg(long)]
     cores: Option<usize>,
     /// Print JSON.

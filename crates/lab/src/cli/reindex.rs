@@ -1,4 +1,5 @@
-//! The command line of `lydian-lab reindex`. Input: arguments. Output: the table; what it shares with `sync` is in `cli_runs.rs`.
+//! The command line of `lydian-lab reindex`. Input: arguments. Output: the table. The part shared with `sync` is in
+//! `runs.rs`.
 
 use crate::cli::Report;
 use crate::cli::runs::{Bench, Plan, RunArgs, contenders};
@@ -10,10 +11,11 @@ use lydian_lab::runs::results::{Cache, Experiment};
 pub(crate) struct ReindexArgs {
     #[command(flatten)]
     runs: RunArgs,
-    /// Whether the system's cache holds the block files when a run starts.
+    /// Whether the system's page cache holds the block files when a run starts.
     #[arg(long, value_enum, default_value_t = CacheArg::Warm)]
     cache: CacheArg,
-    /// Before a cold run only the files of the run leave the system's cache, though we might empty it: others need it.
+    /// Before a cold run, drop only the files of the run from the system's page cache, even if all of it could be
+    /// dropped.
     #[arg(long)]
     keep_system_cache: bool,
 }

@@ -1,4 +1,4 @@
-//! The command line of `lydian-lab report`. Input: files of results. Output: the paths of what was written.
+//! The command line of `lydian-lab report`. Input: results files. Output: the paths of the files written.
 
 use crate::cli::Report;
 use lydian_lab::LabError;
@@ -7,10 +7,11 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReportArgs {
-    /// Files that --out of reindex, sync or electrum named; one page for all of them.
+    /// Results files written by --out of reindex, sync or electrum; one page for all of them.
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// Folder for index.html, report.md and the charts; made if need be, files of these names in it are replaced.
+    /// Directory for index.html, report.md and the charts; created if missing, existing files of these names are
+    /// replaced.
     #[arg(long)]
     out: PathBuf,
 }

@@ -1,13 +1,14 @@
-//! The settings of the preset `reuse` on the command line, of every command that takes a preset.
+//! The settings of the preset `reuse`, for every command that takes a preset.
 
 use lydian_lab::presets::reuse::ReuseSettings;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReuseArgs {
-    /// Preset reuse: scripts with 10 to 999 transactions each.
+    /// For reuse: number of scripts with 10 to 999 transactions each.
     #[arg(long, default_value_t = 3_000)]
     scripts: u32,
-    /// Preset reuse: transactions of a script of which one coin is left, and of one that keeps its coins; 0 leaves one out.
+    /// For reuse: number of transactions of a script that keeps a single coin, and of one that keeps its coins; 0
+    /// leaves that script out.
     #[arg(long, num_args = 1, value_parser = fat, default_value = "20000,47000")]
     fat: (u32, u32),
 }

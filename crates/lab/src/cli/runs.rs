@@ -1,7 +1,7 @@
-//! What `reindex` and `sync` have in common on the command line: the chain, the nodes, their settings, the results.
+//! The common part of `reindex` and `sync` on the command line: the chain, the nodes, their settings, the results.
 //!
-//! Input: arguments. Output: a comparison that runs, the Markdown table, the JSON file as runs end. Exit code 0 when every run counts, 1 when one does not,
-//! 130 after a Ctrl-C, which ends the run that is on and keeps those before it.
+//! Input: arguments. Output: a comparison, the Markdown table, and the JSON file after each run. Exit code 0 if every
+//! run counts, 1 if one does not, 130 after a Ctrl-C, which ends the current run and keeps those before it.
 
 use crate::cli::interrupt::interrupted;
 use crate::cli::progress::Shown;
@@ -24,29 +24,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Of the chain of broken blocks.
+/// Seed of the chain of broken blocks.
 pub(crate) const VALIDITY_SEED: u64 = 1;
-/// Of the machine's memory; a node that wants more would end in swapping or in the kernel's hands.
+/// Share of the machine's memory; a node that takes more would swap or be killed by the kernel.
 const MEMORY_SHARE_PER_CENT: u64 = 90;
-/// Where the system does not tell how much there is.
+/// The limit if the system does not report its memory.
 const MEMORY_MAX_BYTES: u64 = 1 << 40;
-/// Unless the user says otherwise.
+/// The default of --disk-free-min-mib.
 const DISK_FREE_MIN_MIB: u64 = 1_024;
 const EXIT_NOT_COUNTED: u8 = 1;
 const EXIT_INTERRUPTED: u8 = 130;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// Folder with block files; its network is told by their magic.
+    /// Directory with block files; their magic determines the network.
     #[arg(long, conflicts_with = "preset", required_unless_present = "preset")]
     chain: Option<PathBuf>,
-    /// A chain of the lab, made once and kept in the cache folder: mainnet-mix, worst, empty or reuse.
+    /// Chain preset, made once and kept in the cache directory: mainnet-mix, worst, empty or reuse.
     #[arg(long, value_enum)]
     preset: Option<Preset>,
-    /// Blocks above the genesis block.
+    /// Number of blocks above the genesis block.
     #[arg(long, default_value_t = 550)]
     blocks: u32,
-    /// The last of them that are near the weight limit.
+    /// Number of blocks, at the end, that are near the weight limit.
     #[arg(long, default_value_t = 100)]
     full: u32,
     #[arg(long, default_value_t = 1)]
@@ -58,47 +58,48 @@ pub(crate) struct RunArgs {
     reused: ReuseArgs,
     #[arg(long, value_delimiter = ',', default_value = "lydian,bitcoind", help = nodes_help())]
     pub(crate) nodes: Vec<String>,
-    /// NAME=PATH: the program of a node.
+    /// Path of a node's program: NAME=PATH.
     #[arg(long)]
     node_path: Vec<String>,
-    /// NAME=ARGUMENT: one more argument for a node.
+    /// Additional argument for a node: NAME=ARGUMENT.
     #[arg(long, allow_hyphen_values = true)]
     node_arg: Vec<String>,
-    /// Runs of each node, in turn.
+    /// Number of runs of each node, in turn.
     #[arg(long, default_value_t = 3)]
     runs: u32,
-    /// Script threads of each node, the main one included (`-par`) [default: all cores].
+    /// Script threads of each node, including the main one (`-par`) [default: all cores].
     #[arg(long)]
     par: Option<usize>,
     /// Cache of each node in MiB (`-dbcache`).
     #[arg(long, default_value_t = 4_000)]
     dbcache: u64,
-    /// A run that takes longer is ended and does not count.
+    /// Time limit of a run in seconds; a run that takes longer is stopped and does not count.
     #[arg(long, default_value_t = 3_600)]
     timeout_seconds: u64,
-    /// A node that uses more memory is ended; its run does not count [default: 90 % of the machine's].
+    /// Memory limit of a node in MiB; a node that uses more is stopped and its run does not count [default: 90 % of the
+    /// machine's].
     #[arg(long)]
     memory_max_mib: Option<u64>,
-    /// A node that leaves less of the disk free on which it works is ended; its run does not count.
+    /// Free space to keep on the disk of --work, in MiB; a node that leaves less is stopped and its run does not count.
     #[arg(long, default_value_t = DISK_FREE_MIN_MIB)]
     disk_free_min_mib: u64,
-    /// The results as JSON, written anew after every run.
+    /// Write the results as JSON to this file, again after every run.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Goes on with this file of results, by default that of --out: runs in it that count are kept, the missing ones are made, and those that failed
-    /// are made again. Everything else must be as it was.
+    /// Continue with this results file, by default that of --out: runs in it that count are kept, missing and failed
+    /// ones are made. All other arguments must be the same.
     #[arg(long, value_name = "FILE")]
     #[allow(clippy::option_option, reason = "absent, alone, or with a file")]
     resume: Option<Option<PathBuf>>,
-    /// Do not ask the nodes, after all runs, which broken blocks they take.
+    /// Do not ask the nodes, after all runs, which broken blocks they accept.
     #[arg(long)]
     no_validity: bool,
-    /// Folder in which the nodes work [default: in the cache folder].
+    /// Directory in which the nodes run [default: in the cache directory].
     #[arg(long)]
     work: Option<PathBuf>,
 }
 
-/// The lab's lock, the chain and everything around the runs.
+/// The lab's lock, the chain and everything else that the runs need.
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) chain: ChainFiles,
@@ -109,7 +110,7 @@ pub(crate) struct Bench {
     _lock: Lock,
 }
 
-/// What an experiment adds.
+/// The parts of a comparison that depend on the experiment.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) experiment: Experiment,
@@ -120,7 +121,7 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Bench {
-    /// From here on a Ctrl-C is a wish that is looked at.
+    /// From here on a Ctrl-C only sets a flag.
     pub(crate) fn new(args: &RunArgs) -> Result<Bench, LabError> {
         let cache = cache_folder();
         let lock = lock(&cache)?;
@@ -226,12 +227,12 @@ fn save(args: &RunArgs, results: &Results) -> Result<(), LabError> {
     }
 }
 
-/// The nodes by their names, each with what the user gave for it.
+/// The nodes by name, each with the path and arguments given for it.
 pub(crate) fn contenders(args: &RunArgs) -> Result<Vec<Contender>, LabError> {
     named(&args.nodes, &args.node_path, &args.node_arg)
 }
 
-/// The same from the values of the three options.
+/// Like [`contenders`], from the values of the three options.
 pub(crate) fn named(nodes: &[String], paths: &[String], arguments: &[String]) -> Result<Vec<Contender>, LabError> {
     let paths = pairs("--node-path", paths, nodes)?;
     let arguments = pairs("--node-arg", arguments, nodes)?;
@@ -250,13 +251,13 @@ pub(crate) fn named(nodes: &[String], paths: &[String], arguments: &[String]) ->
     Ok(found)
 }
 
-/// From the table of systems; forks of lab.toml are not known yet when help is written.
+/// Built from the table of systems; lab.toml is not loaded yet when the help text is made.
 fn nodes_help() -> String {
     let kinds = systems::kinds(systems::Role::Node).join(", ");
     format!("{kinds}, or a fork of lab.toml; KIND:LABEL for a second build of one kind. Ratios are to the first")
 }
 
-/// NAME=VALUE, of names that take part.
+/// Splits NAME=VALUE, for names of nodes that take part.
 pub(crate) fn pairs(option: &str, values: &[String], nodes: &[String]) -> Result<Vec<(String, String)>, LabError> {
     let split = |text: &String| {
         let pair = text.split_once('=').filter(|(name, _)| nodes.iter().any(|node| node == name));
@@ -308,7 +309,7 @@ fn settings(args: &RunArgs) -> Result<Settings, LabError> {
     })
 }
 
-/// For people who wait.
+/// A progress line for a finished run.
 fn line_of(run: &Run) -> String {
     let what = match run.outcome {
         Outcome::Counted => String::new(),

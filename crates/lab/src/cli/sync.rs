@@ -1,7 +1,7 @@
-//! The command line of `lydian-lab sync`: servers and the ways to them, beside what it shares with `reindex` (`cli_runs.rs`).
+//! The command line of `lydian-lab sync`: servers and connections, besides the part shared with `reindex` (`runs.rs`).
 //!
-//! Input: arguments. Output: the table. The servers are started before the first run, one of each kind that is asked for, and all contenders take
-//! the chain from the same one unless told otherwise.
+//! Input: arguments. Output: the table. The servers are started before the first run, one of each kind in use, and all
+//! contenders download the chain from the same one unless specified otherwise.
 
 use crate::cli::runs::{Bench, Plan, RunArgs, contenders, pairs};
 use crate::cli::{Report, say};
@@ -13,7 +13,7 @@ use lydian_lab::sync::server::Recipe;
 use lydian_lab::sync::{Proxy, Server, Shape};
 use std::path::PathBuf;
 
-/// Peers of one contender.
+/// The most peers of one contender.
 const PEERS_MAX: usize = 64;
 const EXIT_INTERRUPTED: u8 = 130;
 
@@ -21,23 +21,23 @@ const EXIT_INTERRUPTED: u8 = 130;
 pub(crate) struct SyncArgs {
     #[command(flatten)]
     runs: RunArgs,
-    /// Who holds the chain and gives it to all: bitcoind, lydian or knots.
+    /// Node that serves the chain to all others: bitcoind, lydian or knots.
     #[arg(long, default_value = "bitcoind")]
     server: String,
-    /// KIND=PATH: the program of a server.
+    /// Path of a server's program: KIND=PATH.
     #[arg(long)]
     server_path: Vec<String>,
-    /// NAME=KIND: a node has the chain from another server than the rest.
+    /// Server of a single node, instead of --server: NAME=KIND.
     #[arg(long)]
     node_server: Vec<String>,
-    /// How the connections to the server are, one peer for each: good, stall (after 256 KiB; stall@BYTES), 1MBps, 500kBps, 200ms (there and back). Without
-    /// it: one peer, and nothing between.
+    /// Quality of the connections to the server, one peer for each: good, stall (after 256 KiB; stall@BYTES), 1MBps,
+    /// 500kBps, 200ms (round trip) [default: one direct connection].
     #[arg(long, value_delimiter = ',')]
     shape: Vec<Shape>,
-    /// NAME=SHAPE,SHAPE,...: the same for one node, as in lydian:four=stall,1MBps,200ms,good.
+    /// The same for one node: NAME=SHAPE,SHAPE,..., as in lydian:four=stall,1MBps,200ms,good.
     #[arg(long)]
     node_shape: Vec<String>,
-    /// How many peers, without --shape all good.
+    /// Number of peers; without --shape all are good.
     #[arg(long)]
     peers: Option<usize>,
 }
@@ -75,7 +75,7 @@ pub(crate) fn sync(args: &SyncArgs) -> Result<Report, LabError> {
     bench.compare(&args.runs, plan)
 }
 
-/// Of each contender.
+/// The shapes of each contender's connections.
 fn shapes(args: &SyncArgs, contenders: &[Contender]) -> Result<Vec<Vec<Shape>>, LabError> {
     let own = pairs("--node-shape", &args.node_shape, &args.runs.nodes)?;
     let count = args.peers.unwrap_or(args.shape.len());
@@ -122,7 +122,7 @@ fn start(args: &SyncArgs, bench: &Bench, kind: &str, number: usize) -> Result<Op
     Server::start(&recipe)
 }
 
-/// Straight to the server where no shapes are wanted.
+/// A direct connection to the server if there are no shapes.
 fn source(kind: &str, server: &Server, shapes: &[Shape], proxies: &mut Vec<Proxy>) -> Result<Source, LabError> {
     let (address, counter) = (server.address(), server.counter());
     if shapes.is_empty() {

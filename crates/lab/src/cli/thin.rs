@@ -1,4 +1,5 @@
-//! The command line of `lydian-lab thin`. Input: files of results, a folder. Output: a smaller file of the same name for each, and what was left out.
+//! The command line of `lydian-lab thin`. Input: results files, a directory. Output: a smaller file of the same name
+//! for each, and a list of what was left out.
 
 use crate::cli::Report;
 use lydian_disk::{Disk, RealDisk};
@@ -9,13 +10,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ThinArgs {
-    /// Results of `reindex`, `sync` or `electrum`.
+    /// Results files of `reindex`, `sync` or `electrum`.
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// Where the small files go; files of the same names there are replaced.
+    /// Directory for the small files; existing files of the same names are replaced.
     #[arg(long)]
     out: PathBuf,
-    /// Samples of each run that stay.
+    /// Number of samples of each run to keep.
     #[arg(long, default_value_t = SAMPLES_DEFAULT)]
     samples: usize,
 }

@@ -1,7 +1,7 @@
-//! The command line of `lydian-lab validity`: which broken rules each node accepts, without any measurement.
+//! The command line of `lydian-lab validity`: reports which broken rules each node accepts, without measuring anything.
 //!
-//! Input: names of nodes. Output: a table, and a JSON file. Exit code 0 when every node refuses every block it was asked for, 1 when one does not or cannot be
-//! asked, 130 after a Ctrl-C.
+//! Input: names of nodes. Output: a table, and a JSON file. Exit code 0 if every node refuses every broken block, 1 if
+//! one does not or cannot be asked, 130 after a Ctrl-C.
 
 use crate::cli::interrupt::interrupted;
 use crate::cli::runs::{VALIDITY_SEED, named};
@@ -22,25 +22,25 @@ const EXIT_INTERRUPTED: u8 = 130;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ValidityArgs {
-    /// Kinds as in `reindex`; `KIND:LABEL` for a second build of one kind.
+    /// Nodes, named as in `reindex`; `KIND:LABEL` for a second build of one kind.
     #[arg(long, value_delimiter = ',', default_value = "lydian,bitcoind")]
     nodes: Vec<String>,
-    /// NAME=PATH: the program of a node.
+    /// Path of a node's program: NAME=PATH.
     #[arg(long)]
     node_path: Vec<String>,
-    /// NAME=ARGUMENT: one more argument for a node.
+    /// Additional argument for a node: NAME=ARGUMENT.
     #[arg(long, allow_hyphen_values = true)]
     node_arg: Vec<String>,
-    /// Script threads of each node [default: all cores].
+    /// Number of script threads of each node [default: all cores].
     #[arg(long)]
     par: Option<usize>,
-    /// A node that takes longer for all blocks is ended.
+    /// Time limit in seconds for all blocks; a node that takes longer is stopped.
     #[arg(long, default_value_t = 600)]
     timeout_seconds: u64,
-    /// What each node did as JSON.
+    /// Write the answers of each node as JSON to this file.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Folder in which the nodes work [default: in the cache folder].
+    /// Directory in which the nodes run [default: in the cache directory].
     #[arg(long)]
     work: Option<PathBuf>,
 }

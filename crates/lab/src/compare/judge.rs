@@ -1,18 +1,19 @@
-//! Whether two series of runs differ, noise taken into account.
+//! Decides whether two series of runs differ, with noise taken into account.
 //!
-//! Input: the values of one figure, old and new, less being better; output: a verdict with its reason. With five runs or more on both sides the rank-sum
-//! test decides (its exact permutation distribution, ties included); with fewer, whether the ranges from least to largest are apart; a
-//! single run has no range, and `ONE_RUN_SPREAD` is taken for it. Cost: the square of the runs times their number.
+//! Input: the values of one figure, old and new, where less is better. Output: a verdict with its reason. With five
+//! runs or more on both sides, the rank-sum test decides (its exact permutation distribution, ties included); with
+//! fewer, whether the ranges from minimum to maximum are disjoint. A single run has no range; `ONE_RUN_SPREAD` is
+//! assumed for it. Cost: the square of the number of runs times their rank sum.
 
 use crate::runs::results::{Outcome, Run, Spread, rounded};
 use serde::Serialize;
 
-/// From so many runs on both sides the test of ranks says something at `SIGNIFICANCE`.
+/// With this number of runs on both sides the rank-sum test can reach `SIGNIFICANCE`.
 const RUNS_FOR_TEST: usize = 5;
 const SIGNIFICANCE: f64 = 0.05;
-/// What one run may lie away from the next, in time and memory: whole processes on a shared machine.
+/// The assumed deviation of a single run, in time and memory: whole processes on a shared machine.
 pub(super) const ONE_RUN_SPREAD: f64 = 0.10;
-/// The same of bytes written and sent.
+/// The same for bytes written and sent.
 pub(super) const ONE_RUN_SPREAD_BYTES: f64 = 0.02;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -20,7 +21,7 @@ pub(super) const ONE_RUN_SPREAD_BYTES: f64 = 0.02;
 pub enum Verdict {
     /// Faster, or less.
     Better,
-    /// Slower, or more, or it does not end well any more.
+    /// Slower, or more, or more runs fail.
     Worse,
     NoDifference,
     CannotTell,
@@ -33,7 +34,7 @@ pub struct Judgement {
     pub reason: String,
 }
 
-/// A node of which no run counts, before, now, or both.
+/// The judgement on a node without counted runs, old, new, or both.
 pub(super) fn without_runs(is_old_empty: bool, is_new_empty: bool) -> Judgement {
     let (verdict, reason) = match (is_old_empty, is_new_empty) {
         (false, true) => (Verdict::Worse, "no run counts any more"),
@@ -43,7 +44,7 @@ pub(super) fn without_runs(is_old_empty: bool, is_new_empty: bool) -> Judgement 
     Judgement { change: None, verdict, reason: reason.to_owned() }
 }
 
-/// Whether a node's runs end well as often as before; `None`: they do. A wrong answer is never as good as before.
+/// Judges whether a node's runs succeed as often as before; `None` if they do. A wrong answer always counts as worse.
 pub(super) fn endings((counted, of): (usize, usize), new: &[Run]) -> Option<Judgement> {
     let ended = |outcome| new.iter().filter(|run| run.outcome == outcome).count();
     let (wrong, now, all) = (ended(Outcome::WrongAnswer), ended(Outcome::Counted), new.len());
@@ -59,16 +60,16 @@ pub(super) fn endings((counted, of): (usize, usize), new: &[Run]) -> Option<Judg
     Some(Judgement { change: None, verdict: Verdict::Worse, reason })
 }
 
-/// What is known of a figure's noise beforehand.
+/// The noise to expect in a figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
-    /// The difference that says nothing, in the figure's unit.
+    /// Differences up to this are meaningless, in the figure's unit.
     pub(super) nothing: f64,
-    /// The share that a single run may lie off.
+    /// The relative deviation to expect of a single run.
     pub(super) one_run: f64,
 }
 
-/// Judges one figure; a change of `threshold` or less is none.
+/// Judges one figure; a change of `threshold` or less counts as no difference.
 pub(super) fn judge(old: &[f64], new: &[f64], threshold: f64, Noise { nothing, one_run }: Noise) -> Judgement {
     let (Some(before), Some(now)) = (Spread::of(old.to_vec()), Spread::of(new.to_vec())) else {
         let reason = "every run on one side was disturbed: read the CPU time".to_owned();
@@ -95,7 +96,7 @@ pub(super) fn judge(old: &[f64], new: &[f64], threshold: f64, Noise { nothing, o
     Judgement { change, verdict, reason }
 }
 
-/// Whether the two series are of different things, and how that was decided.
+/// Whether the two series differ, and how that was decided.
 fn apart(old: &[f64], new: &[f64], (before, now): (&Spread, &Spread), one_run: f64) -> (bool, String) {
     if old.len().min(new.len()) >= RUNS_FOR_TEST {
         let p = rank_sum_p(old, new);
@@ -114,11 +115,12 @@ fn apart(old: &[f64], new: &[f64], (before, now): (&Spread, &Spread), one_run: f
     (is_apart, format!("the ranges of the runs {}{one}", if is_apart { "are apart" } else { "overlap" }))
 }
 
-/// Two-sided p of the rank sum, exact: the share of all ways to divide the values that are as far from the middle as this one.
+/// Two-sided p of the rank sum, exact: the share of all ways to divide the values whose rank sum is at least as far
+/// from the middle.
 fn rank_sum_p(old: &[f64], new: &[f64]) -> f64 {
     let mut all: Vec<f64> = old.iter().chain(new).copied().collect();
     all.sort_by(f64::total_cmp);
-    // Twice the mean rank of equals: a whole number.
+    // Twice the mean rank of equal values: an integer.
     let rank = |value: f64| {
         let below = all.iter().filter(|&&other| other < value).count();
         let up_to = all.iter().filter(|&&other| other <= value).count();
@@ -127,7 +129,7 @@ fn rank_sum_p(old: &[f64], new: &[f64]) -> f64 {
     let ranks: Vec<usize> = all.iter().map(|&value| rank(value)).collect();
     let observed: usize = old.iter().map(|&value| rank(value)).sum();
     let total: usize = ranks.iter().sum();
-    // ways[chosen][sum]: how many choices of `chosen` values have this sum of ranks.
+    // ways[chosen][sum]: the number of choices of `chosen` values with this sum of ranks.
     let mut ways = vec![vec![0.0f64; total + 1]; old.len() + 1];
     if let Some(none) = ways.first_mut().and_then(|sums| sums.first_mut()) {
         *none = 1.0;
@@ -142,7 +144,7 @@ fn rank_sum_p(old: &[f64], new: &[f64]) -> f64 {
         }
     }
     let Some(sums) = ways.last() else { return 1.0 };
-    // The middle is old.len() / all.len() of the total; distances are compared as whole numbers.
+    // The middle is old.len() / all.len() of the total; distances are compared as integers.
     let distance = |sum: usize| (sum * all.len()).abs_diff(total * old.len());
     let far: f64 =
         sums.iter().enumerate().filter(|(sum, _)| distance(*sum) >= distance(observed)).map(|(_, n)| n).sum();
@@ -180,11 +182,11 @@ mod tests {
         assert_eq!(verdict(&old, &[11.0, 11.1, 11.2, 11.3, 11.4]), Verdict::Worse);
         assert_eq!(verdict(&old, &[9.0, 9.1, 9.2, 9.3, 9.4]), Verdict::Better);
         assert_eq!(verdict(&old, &[10.1, 10.2, 10.2, 10.3, 10.5]), Verdict::NoDifference);
-        // The median is 10 % more, but the runs lie among each other.
+        // The median is 10 % higher, but the runs overlap.
         assert_eq!(verdict(&[8.0, 9.0, 10.0, 13.0, 14.0], &[8.5, 9.5, 11.0, 13.5, 14.5]), Verdict::CannotTell);
-        // One slow run among five hides nothing: the medians and ranks say so.
+        // One slow run among five does not hide the difference in medians and ranks.
         assert_eq!(verdict(&old, &[11.0, 11.1, 11.2, 11.3, 30.0]), Verdict::Worse);
-        // Apart by ranks, and still less than the threshold.
+        // Separated by ranks, but by less than the threshold.
         assert_eq!(verdict(&old, &[10.45, 10.46, 10.47, 10.48, 10.49]), Verdict::NoDifference);
     }
 

@@ -1,6 +1,6 @@
 //! A comparison as Markdown.
 //!
-//! Input: a comparison; output: the table and, above and below it, what a reader must know before believing it.
+//! Input: a comparison. Output: the table, followed by the totals and warnings.
 
 use super::{Comparison, Figure, Line, Verdict};
 use crate::runs::results::{Cache, Spread};

@@ -1,8 +1,9 @@
-//! Two results of the same comparison, an old one and a new one: what became slower, larger, or neither.
+//! Compares two results of the same experiment, an old one and a new one: what became slower or larger.
 //!
-//! Input: two results; output: one verdict a node and figure, with the reason. Invariants: only results of the same experiment on the same block files
-//! and the same kind of machine are compared; a difference is one only when it passes the threshold and the noise of the runs; runs that others
-//! disturbed count for CPU time, memory and bytes, never for wall time. Must never: call noise a regression, or silence "cannot tell".
+//! Input: two results. Output: one verdict per node and figure, with the reason. Invariants: only results of the same
+//! experiment on the same block files and the same kind of machine are compared; a difference counts only if it exceeds
+//! the threshold and the noise of the runs; disturbed runs count for CPU time, memory and bytes, never for wall time.
+//! It must never call noise a regression, or hide a "cannot tell".
 
 mod judge;
 mod markdown;
@@ -14,11 +15,11 @@ use self::judge::Noise;
 use crate::runs::results::{Cache, NodeFacts, Outcome, Results, Run, Spread};
 use serde::Serialize;
 
-/// Changes when a field changes its meaning or goes.
+/// Incremented when a field is removed or changes its meaning.
 pub const FORMAT: u32 = 1;
 pub const THRESHOLD_DEFAULT: f64 = 0.05;
 const EXIT_REGRESSION: u8 = 1;
-/// Also that of a file that cannot be read.
+/// Also the exit code for a file that cannot be read.
 pub const EXIT_NOT_COMPARABLE: u8 = 2;
 
 /// A whole comparison.
@@ -26,9 +27,9 @@ pub const EXIT_NOT_COMPARABLE: u8 = 2;
 pub struct Comparison {
     pub format: u32,
     pub kind: &'static str,
-    /// A change of this share or less is none.
+    /// A change of this share or less counts as no difference.
     pub threshold: f64,
-    /// Why the two say nothing about each other; then there are no lines.
+    /// Why the two cannot be compared; if there is a reason, there are no lines.
     pub refusals: Vec<String>,
     pub warnings: Vec<String>,
     pub lines: Vec<Line>,
@@ -44,22 +45,22 @@ pub struct Line {
     pub new: Option<Spread>,
     pub runs_old: usize,
     pub runs_new: usize,
-    /// 0.1 is a tenth more, of the medians.
+    /// Relative change of the medians: 0.1 is a tenth more.
     pub change: Option<f64>,
     pub verdict: Verdict,
     pub reason: String,
 }
 
-/// What is compared. Less is better, of all of them.
+/// A figure that is compared. Less is better, except for `Runs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// Those that count, of all: here more is better.
+    /// The share of runs that count: more is better.
     Runs,
     WallSeconds,
     CpuSeconds,
     PeakRssBytes,
-    /// In cold runs; in warm ones it is the state of the system's cache.
+    /// In cold runs only; in warm runs it depends on the page cache.
     ReadBytes,
     WriteBytes,
     DiskBytes,
@@ -90,7 +91,7 @@ impl Figure {
         }
     }
 
-    /// Differences up to `nothing` are those of clocks and pages.
+    /// Differences up to `nothing` come from the resolution of clocks and pages.
     fn noise(self) -> Noise {
         match self {
             Figure::WallSeconds | Figure::CpuSeconds => Noise { nothing: 0.02, one_run: judge::ONE_RUN_SPREAD },
@@ -120,7 +121,7 @@ impl Comparison {
     }
 }
 
-/// Compares node by node. `threshold` is a share: 0.05.
+/// Compares node by node. `threshold` is a share, such as 0.05.
 pub fn compare(old: &Results, new: &Results, threshold: f64) -> Comparison {
     let refusals = refusals(old, new);
     let mut comparison =
@@ -153,7 +154,7 @@ fn of_node(old: &Results, new: &Results, name: &str, cache: Cache, threshold: f6
         results.runs.iter().filter(|run| run.node == name && run.cache == cache).cloned().collect()
     };
     let (old, new) = (of(old), of(new));
-    // What was not measured before cannot have become worse.
+    // Something not measured before cannot have become worse.
     if old.is_empty() {
         return Vec::new();
     }
@@ -195,7 +196,7 @@ fn of_node(old: &Results, new: &Results, name: &str, cache: Cache, threshold: f6
     lines
 }
 
-/// What makes two results say nothing about each other.
+/// The reasons why two results cannot be compared.
 fn refusals(old: &Results, new: &Results) -> Vec<String> {
     let mut found = Vec::new();
     let mut differ = |what: &str, old: &dyn std::fmt::Display, new: &dyn std::fmt::Display| {
@@ -275,7 +276,7 @@ fn node_warnings(old: &NodeFacts, new: &NodeFacts) -> Vec<String> {
     found
 }
 
-/// Ports are given by the system, anew in every run.
+/// Replaces a port with 0: the system assigns ports anew in every run.
 fn without_port(argument: &str) -> String {
     match argument.rsplit_once(':') {
         Some((head, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => format!("{head}:0"),

@@ -7,7 +7,7 @@ fn results(took: &[Took]) -> Results {
     made_up::results("mainnet-mix", 550, CHAIN, took)
 }
 
-/// Three runs that differ by a hundredth.
+/// Three runs that differ by one percent.
 fn around(node: &'static str, wall: f64, cpu: f64) -> Vec<Took> {
     [1.0, 0.99, 1.01].map(|factor| Took::new(node, wall * factor, cpu * factor)).to_vec()
 }
@@ -50,7 +50,7 @@ fn disturbed_runs_count_for_cpu_time_alone() {
     assert_eq!(comparison.exit_code(), 0);
     assert_eq!(verdict(&comparison, Figure::WallSeconds), Verdict::CannotTell);
     assert_eq!(verdict(&comparison, Figure::CpuSeconds), Verdict::NoDifference);
-    // One quiet run is left, and it is as fast as ever; a slow CPU shows through the disturbance.
+    // One undisturbed run is left, as fast as before; higher CPU time shows in spite of the disturbance.
     took[0] = Took::new("lydian", 2.0, 4.0);
     took[1].cpu_seconds = 5.0;
     took[2].cpu_seconds = 5.1;
@@ -74,7 +74,7 @@ fn a_node_whose_runs_do_not_count_any_more_is_a_regression() {
     assert_eq!((back.exit_code(), back.lines[0].verdict), (0, Verdict::CannotTell));
 }
 
-/// A new file without runs, or with those of another state of the cache, once gave an empty table and exit code 0.
+/// Regression: a new file without runs, or with runs of another cache state, gave an empty table and exit code 0.
 #[test]
 fn runs_that_are_not_there_any_more_are_a_regression() {
     let old = results(&around("lydian", 2.0, 4.0));
@@ -91,7 +91,7 @@ fn runs_that_are_not_there_any_more_are_a_regression() {
     assert!(nothing.to_markdown().starts_with("NOT COMPARABLE"));
 }
 
-/// As fast as ever, and wrong once: the two runs that count hid it.
+/// As fast as before, but wrong once: the two runs that count hid it.
 #[test]
 fn a_wrong_answer_or_fewer_runs_that_count_are_a_regression() {
     let old = results(&around("lydian", 2.0, 4.0));

@@ -1,7 +1,9 @@
-//! "Delta to last year": how each system's time changed from one edition to another, beside what the article printed.
+//! "Delta to last year": how each system's time changed from one edition to another, next to the change printed in the
+//! article.
 //!
-//! Input: the figures of two years; output: one line a subject, the chain's size first. A change is `value / previous - 1`, the arithmetic of the
-//! articles. Where the printed change differs from that of the printed figures, both stand there: neither is corrected.
+//! Input: the figures of two years. Output: one line per subject, the chain's size first. A change is `value / previous
+//! - 1`, as in the articles. If the printed change differs from that of the printed figures, both are given: neither is
+//! corrected.
 
 use super::{Entry, Figure, History, Outcome};
 
@@ -10,7 +12,7 @@ const HALF: f64 = 0.5;
 /// Printed changes are whole percents.
 const ROUNDING: f64 = 0.005 + 1e-9;
 
-/// A subject in both years.
+/// A subject that has figures in both years.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delta {
     /// A system, or `chain`: the size of the chain's data.
@@ -19,34 +21,36 @@ pub struct Delta {
     pub unit: &'static str,
     pub value: f64,
     pub previous: f64,
-    /// 0.40 is 40 % more, from the two figures.
+    /// Relative change, computed from the two figures: 0.40 is 40 % more.
     pub change: f64,
-    /// What the article prints, where that was found.
+    /// The change printed in the article, if one was found.
     pub printed: Option<Figure>,
-    /// A figure of one of the years is not a measured one.
+    /// Whether the figure of either year is a projection.
     pub is_projected: bool,
 }
 
 impl Delta {
-    /// Whether the printed change may be that of the figures, all of them rounded to a whole; `None` where none was found.
+    /// Whether the printed change is consistent with the figures, with all of them rounded to integers; `None` if no
+    /// printed change was found.
     pub fn agrees(&self) -> Option<bool> {
         let (low, high) = self.change_bounds();
         self.printed.as_ref().map(|printed| (low - ROUNDING..=high + ROUNDING).contains(&printed.value))
     }
 
-    /// What the change may be where both figures were rounded to a whole: 707 GB to 530 GB is 33.2 % to 33.6 %.
+    /// The range of the change if both figures were rounded to integers: 707 GB after 530 GB is 33.2 % to 33.6 %.
     fn change_bounds(&self) -> (f64, f64) {
         let low = (self.value - HALF) / (self.previous + HALF) - 1.0;
         (low, (self.value + HALF) / (self.previous - HALF).max(HALF) - 1.0)
     }
 
-    /// Slower or faster than the chain grew, as the articles rank: the system's factor over the chain's.
+    /// The system's factor over the chain's, by which the articles rank: above 1, it became slower than the chain grew.
     pub fn beside(&self, chain: &Delta) -> f64 {
         (1.0 + self.change) / (1.0 + chain.change)
     }
 }
 
-/// The table of `year` beside `previous`: the chain, then the systems in both, the fastest of `year` first. Empty when a year is unknown.
+/// The table of `year` compared with `previous`: the chain, then the systems in both, the fastest of `year` first.
+/// Empty if a year is unknown.
 pub fn deltas(history: &History, year: u32, previous: u32) -> Vec<Delta> {
     let (Some(new), Some(old)) = (history.edition(year), history.edition(previous)) else { return Vec::new() };
     let printed = |subject: &str| {
@@ -99,7 +103,7 @@ mod tests {
         deltas(History::load(), year, previous).iter().map(whole).collect()
     }
 
-    /// From the figures alone, by hand: 727 / 518 = 1.403, 1251 / 9636 = 0.130 and so on, in thousandths.
+    /// Computed by hand from the figures: 727 / 518 = 1.403, 1251 / 9636 = 0.130 and so on, in thousandths.
     #[test]
     fn the_tables_follow_from_the_figures() {
         let expect = |pairs: &[(&str, i64)]| pairs.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect::<Vec<_>>();
@@ -123,7 +127,7 @@ mod tests {
     fn printed_changes_stand_beside_ours_whether_they_agree_or_not() {
         let lines = deltas(History::load(), 2025, 2023);
         let chain = lines.first().unwrap();
-        // 707 GB are 33.4 % more than 530 GB, and 34 % is printed: of 707.5 and 529.5 it is 33.6 %.
+        // 707 GB are 33.4 % more than 530 GB, but 34 % is printed: 707.5 over 529.5 is 33.6 %.
         assert_eq!((chain.agrees(), chain.printed.as_ref().unwrap().value), (Some(true), 0.34));
         let wrong = |change: f64| {
             let mut delta = chain.clone();

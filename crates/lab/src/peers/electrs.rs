@@ -1,6 +1,7 @@
-//! electrs: built from its crate, whose sums cargo checks, with the dependencies that its authors locked.
+//! electrs: built from its crate, with sums checked by cargo, and with the dependencies locked by its authors.
 //!
-//! Input: nothing. Output: the program in the cache folder. Cost: twenty minutes of one core, most of it RocksDB. It needs cargo, clang and libclang.
+//! Output: the program in the cache directory. Cost: twenty minutes of one core, most of it RocksDB. It needs cargo,
+//! clang and libclang.
 
 use super::{Unfinished, needs};
 use crate::error::LabError;
@@ -14,7 +15,7 @@ const VERSION: &str = "0.12.0";
 const FOLDER: &str = "electrs-0.12.0";
 const PROGRAM: &str = "bin/electrs";
 
-/// Whether it is there or not.
+/// The path of the program, installed or not.
 pub fn program() -> PathBuf {
     cache_folder().join(FOLDER).join(PROGRAM)
 }
@@ -26,7 +27,7 @@ pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     say(&format!("building electrs {VERSION} with cargo: some ten minutes"));
     let mut command = Command::new("cargo");
     command.args(["install", "electrs", "--version", VERSION, "--locked", "--root"]).arg(unfinished.path());
-    // Built among its own, whatever the caller's cargo is at work on; no older compiler of the checkout.
+    // Separate from the caller's target directory, and without the checkout's older toolchain.
     command.arg("--target-dir").arg(unfinished.path().join("target")).current_dir(unfinished.path());
     ask(command)?;
     unfinished.must_hold("cargo install", PROGRAM)?;
@@ -34,7 +35,7 @@ pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     unfinished.finish()
 }
 
-/// As it says itself.
+/// The version printed by the program.
 pub(super) fn version() -> Result<String, LabError> {
     let program = program();
     if !program.is_file() {

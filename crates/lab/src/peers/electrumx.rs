@@ -1,8 +1,8 @@
 //! ElectrumX: its PyPI package `e-x` in a virtual environment of its own.
 //!
-//! Input: nothing. Output: the environment in the cache folder. The scripts that pip writes name their interpreter by its whole path, so they are
-//! written again for the final place. LevelDB, because its binding of RocksDB wants a version that Debian has not. Cost: half a minute, 50 MB. It needs
-//! Python 3.10 with venv and pip.
+//! Output: the environment in the cache directory. The scripts written by pip contain the absolute path of their
+//! interpreter, so they are rewritten for the final path. LevelDB, because the RocksDB binding needs a version that
+//! Debian does not have. Cost: half a minute, 50 MB. It needs Python 3.10 with venv and pip.
 
 use super::{Unfinished, needs};
 use crate::error::LabError;
@@ -17,10 +17,10 @@ const PACKAGE: &str = "e-x[leveldb]==2.0.0";
 const FOLDER: &str = "electrumx-2.0.0";
 const PYTHON: &str = "bin/python3";
 const PROGRAM: &str = "bin/electrumx_server";
-/// A script of Python; starting it tells nothing but what it lacks.
+/// Python code; the server itself has no option that prints its version.
 const VERSION: &str = "import electrumx; print(electrumx.version)";
 
-/// Whether it is there or not; it takes its settings from the environment.
+/// The path of the program, installed or not; it reads its settings from the environment.
 pub fn program() -> PathBuf {
     cache_folder().join(FOLDER).join(PROGRAM)
 }
@@ -51,7 +51,7 @@ pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     unfinished.finish()
 }
 
-/// As its package says.
+/// The version reported by its package.
 pub(super) fn version() -> Result<String, LabError> {
     let python = cache_folder().join(FOLDER).join(PYTHON);
     if !python.is_file() || !program().is_file() {

@@ -1,7 +1,9 @@
-//! Bitcoin Knots: Debian's package of the unstable release with the C library of that release, so that it runs on an older system.
+//! Bitcoin Knots: Debian's package of the unstable release with the C library of that release, so that it runs on an
+//! older system.
 //!
-//! Input: nothing. Output: the package and its libraries, unpacked in the cache folder. apt works in a folder of its own with an empty list of installed
-//! packages. Must never: change anything of the system's own apt or dpkg. Cost: about 27 MB of download.
+//! Output: the package and its libraries, unpacked in the cache directory. apt runs in a directory of its own with an
+//! empty list of installed packages. It must never change anything of the system's own apt or dpkg. Cost: about 27 MB
+//! of download.
 
 use super::Unfinished;
 use crate::error::LabError;
@@ -35,7 +37,7 @@ pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     unfinished.finish()
 }
 
-/// Lets apt choose and fetch what the package needs, as if nothing were installed.
+/// Lets apt choose and download what the package needs, as if nothing were installed.
 fn download(unfinished: &Path, mirror: &str) -> Result<Vec<PathBuf>, LabError> {
     let apt = unfinished.join("apt");
     for part in ["etc", "state/lists/partial", "cache/archives/partial"] {
@@ -57,7 +59,7 @@ fn download(unfinished: &Path, mirror: &str) -> Result<Vec<PathBuf>, LabError> {
     Ok(entries.into_iter().map(|(path, _)| path).filter(|path| path.extension().is_some_and(|e| e == "deb")).collect())
 }
 
-/// Only the folder's own lists and sources; of the system's settings those about the network (a proxy) stay.
+/// Uses only the directory's own lists and sources; the system's network settings (a proxy) still apply.
 fn configuration_of(apt: &str) -> String {
     format!(
         "Dir \"{apt}\";\nDir::State \"{apt}/state\";\nDir::State::status \"{apt}/status\";\nDir::Cache \"{apt}/cache\";\n\
@@ -75,7 +77,7 @@ fn source_texts() -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The first address in the sources that ends as Debian's main archive does, in the one-line form or in deb822.
+/// The first address in the sources that ends like Debian's main archive, in one-line or deb822 format.
 fn debian_mirror(sources: &str) -> Option<String> {
     let lines = sources.lines().map(str::trim).filter(|line| line.starts_with("deb ") || line.starts_with("URIs:"));
     let mut words = lines.flat_map(str::split_ascii_whitespace);

@@ -1,7 +1,9 @@
-//! `lydian-lab peers list`: what can be measured on this machine, in which version, with what, and why the rest cannot.
+//! `lydian-lab peers list`: which systems can be measured on this machine, in which version, by which command, and why
+//! the others cannot.
 //!
-//! Input: the table of systems, the forks of `lab.toml`, what lies on this machine. Output: entries, as text for a terminal of any width, as JSON, or only
-//! what is left out. Cost: each program that is here is asked for its version. Must never: install or start a node.
+//! Input: the table of systems, the forks of `lab.toml`, the programs on this machine. Output: entries, as text for a
+//! terminal of any width, as JSON, or only what is left out. Cost: each installed program is asked for its version. It
+//! must never install or start a node.
 
 use super::INSTALLERS;
 use crate::error::LabError;
@@ -18,11 +20,11 @@ pub struct Entry {
     pub title: String,
     /// `node` or `electrum`.
     pub role: &'static str,
-    /// As the program tells it; `null` when it is not here.
+    /// The version reported by the program; `null` if it is not installed.
     pub version: Option<String>,
-    /// Experiments it can take part in, here or where it is installed.
+    /// Experiments it can take part in, on this machine or where it is installed.
     pub measured_by: Vec<&'static str>,
-    /// What brings it, for one that is not here.
+    /// How to install it, if it is not installed.
     pub get: Option<String>,
     pub cannot: Vec<Reason>,
     /// Settings with which it validates everything.
@@ -31,13 +33,13 @@ pub struct Entry {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// The experiments it is kept from; none: it runs, and its figures mean something else.
+    /// The experiments it cannot take part in; if empty, it runs, but its figures have another meaning.
     pub from: Vec<&'static str>,
     pub reason: String,
     pub source: String,
 }
 
-/// Every system of the table and every fork of the file.
+/// Lists every system of the table and every fork of the file.
 pub fn list(file: &LabFile) -> Vec<Entry> {
     let known = SYSTEMS.iter().map(|system| entry(system, system.kind, system.title, file));
     let forks = file.forks().iter().filter_map(|fork| {
@@ -56,7 +58,7 @@ fn entry(system: &System, name: &str, title: &str, file: &LabFile) -> Entry {
         Role::Node => adapter_with(name, None, file).and_then(|node| match node.absent() {
             Some(reason) => Err(LabError::NotInstalled(reason.to_owned())),
             None => match node.version() {
-                // One that takes part in nothing needs no program.
+                // A system that takes part in nothing needs no program.
                 Err(LabError::NotInstalled(reason)) => Err(LabError::NotInstalled(reason)),
                 told => Ok(told.unwrap_or_else(|error| format!("of a version that it does not tell: {error}"))),
             },
@@ -75,7 +77,7 @@ fn entry(system: &System, name: &str, title: &str, file: &LabFile) -> Entry {
     }
 }
 
-/// A program by path is not started to be asked: servers have no common way to tell.
+/// A program given by path is not started: servers have no common option for the version.
 fn server_version(system: &System, file: &LabFile) -> Result<String, LabError> {
     if let Some(path) = file.path_of(system.kind) {
         return Ok(path.display().to_string());
@@ -84,7 +86,7 @@ fn server_version(system: &System, file: &LabFile) -> Result<String, LabError> {
     installer.map_or_else(|| Err(LabError::NotInstalled(system.how.text(system.kind))), |found| (found.version)())
 }
 
-/// One reason that keeps it from several experiments is one entry.
+/// One reason for several experiments becomes one entry.
 fn reasons(cannot: &[Cannot], bars: &[(Bar, &'static str)]) -> Vec<Reason> {
     let mut found: Vec<Reason> = Vec::new();
     for one in cannot {
@@ -98,11 +100,11 @@ fn reasons(cannot: &[Cannot], bars: &[(Bar, &'static str)]) -> Vec<Reason> {
 }
 
 pub fn to_json(entries: &[Entry]) -> String {
-    // Strings and lists: nothing in it can fail.
+    // Strings and lists: serialization cannot fail.
     serde_json::to_string_pretty(entries).unwrap_or_default() + "\n"
 }
 
-/// One line a system that is not measured here, or not with everything, with the reason.
+/// One line for each reason why a system is not measured here, or not by every command.
 pub fn left_out(entries: &[Entry]) -> String {
     let mut text = String::new();
     for entry in entries {
@@ -130,7 +132,7 @@ const TITLE_WIDTH: usize = 21;
 const MEASURED_WIDTH: usize = 14;
 const WIDTH_MIN: usize = 60;
 
-/// For a terminal of this many columns; `None`: lines are as long as they are.
+/// Text for a terminal of this many columns; with `None` lines are not wrapped.
 pub fn to_text(entries: &[Entry], columns: Option<usize>) -> String {
     let width = columns.map_or(usize::MAX, |columns| columns.max(WIDTH_MIN));
     let mut text = String::new();
@@ -157,7 +159,7 @@ fn block(entry: &Entry, width: usize) -> String {
     let measured = if entry.measured_by.is_empty() { "nothing".to_owned() } else { entry.measured_by.join(", ") };
     let first = row(&entry.name, &entry.title, &measured, entry.version.as_deref().unwrap_or("not here"));
     let mut text = wrapped(&first, "", width, NAME_WIDTH + TITLE_WIDTH + MEASURED_WIDTH);
-    // There is nothing to get where the reason below says that there is nothing to measure.
+    // There is nothing to install if the reason below says that there is nothing to measure.
     let get = entry.get.as_ref().filter(|get| !entry.cannot.iter().any(|reason| reason.reason == **get));
     let sentences = get.into_iter().cloned().chain(entry.cannot.iter().map(Reason::sentence));
     for sentence in sentences {
@@ -166,7 +168,7 @@ fn block(entry: &Entry, width: usize) -> String {
     text
 }
 
-/// Breaks between words; what follows the first line stands `hanging` columns to the right.
+/// Wraps between words; further lines are indented by `hanging` columns.
 fn wrapped(text: &str, indent: &str, width: usize, hanging: usize) -> String {
     let (mut lines, mut line) = (String::new(), indent.to_owned());
     // The columns of the first line keep their spaces: a piece is a word and the spaces before it.
@@ -222,7 +224,7 @@ mod tests {
         let entries = list(&file());
         for columns in [60, 80, 120] {
             let text = to_text(&entries, Some(columns));
-            // A word that is longer than a line is not broken: addresses and paths stay whole.
+            // A word longer than a line is not broken: addresses and paths stay whole.
             let is_long = |line: &&str| line.chars().count() > columns && line.trim().contains(' ');
             let long: Vec<&str> = text.lines().filter(is_long).collect();
             assert_eq!(long, Vec::<&str>::new(), "{columns}");

@@ -1,7 +1,9 @@
-//! `lydian-lab peers install NAME...`: other systems, brought from the package sources that this machine already uses; one small file each.
+//! `lydian-lab peers install NAME...`: installs other systems from the package sources that this machine already uses;
+//! one small file for each.
 //!
-//! Input: names. Output: programs in the cache folder, and their versions. What is made is made beside its final place and moved there whole. Must
-//! never: change anything of the system's own packages, or leave half an installation where a whole one is expected.
+//! Input: names. Output: programs in the cache directory, and their versions. An installation is made next to its final
+//! path and moved there when it is complete. It must never change the system's own packages, or leave an incomplete
+//! installation at the final path.
 
 mod bcoin;
 mod btcd;
@@ -18,20 +20,20 @@ use crate::runs::systems;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Brings a system into the cache folder, whatever is there already.
+/// Installs a system into the cache directory, even if it is installed already.
 pub type Install = fn(say: &mut dyn FnMut(&str)) -> Result<(), LabError>;
 
-/// How one system comes here.
+/// How one system is installed.
 #[derive(Clone, Copy, Debug)]
 pub struct Installer {
     /// As in the table of systems.
     pub kind: &'static str,
     pub install: Install,
-    /// What the installed program says of itself; [`LabError::NotInstalled`] when it is not here.
+    /// The version reported by the installed program; [`LabError::NotInstalled`] if there is none.
     pub version: fn() -> Result<String, LabError>,
 }
 
-/// One line a system.
+/// One line per system.
 pub const INSTALLERS: &[Installer] = &[
     Installer { kind: "knots", install: knots::fetch, version: || of_node("knots") },
     Installer { kind: "btcd", install: btcd::fetch, version: || of_node("btcd") },
@@ -40,7 +42,7 @@ pub const INSTALLERS: &[Installer] = &[
     Installer { kind: "electrumx", install: electrumx::fetch, version: electrumx::version },
 ];
 
-/// Installs a system if it is not there yet, and returns its version.
+/// Installs a system if it is missing, and returns its version.
 pub fn install(name: &str, say: &mut dyn FnMut(&str)) -> Result<String, LabError> {
     let installer = installer(name)?;
     if let Ok(version) = (installer.version)() {
@@ -50,7 +52,8 @@ pub fn install(name: &str, say: &mut dyn FnMut(&str)) -> Result<String, LabError
     (installer.version)()
 }
 
-/// The same for several. An unknown name is an error before anything is fetched; one that fails does not keep the others from coming.
+/// Installs several systems. An unknown name is an error before anything is downloaded; a failure does not affect the
+/// others.
 pub fn install_all(names: &[String], say: &mut dyn FnMut(&str)) -> Result<Vec<Installed>, LabError> {
     for name in names {
         installer(name)?;
@@ -58,7 +61,7 @@ pub fn install_all(names: &[String], say: &mut dyn FnMut(&str)) -> Result<Vec<In
     Ok(names.iter().map(|name| Installed { name: name.clone(), version: install(name, say) }).collect())
 }
 
-/// What came of one name.
+/// The result for one name.
 #[derive(Debug)]
 pub struct Installed {
     pub name: String,
@@ -80,7 +83,7 @@ fn of_node(kind: &str) -> Result<String, LabError> {
     adapter(kind, None)?.version()
 }
 
-/// A tool without which an installation would fail in a way that does not say so.
+/// Checks for a tool without which an installation would fail with an unclear error.
 fn needs(tool: &str, argument: &str, from: &str) -> Result<(), LabError> {
     let mut command = Command::new(tool);
     command.arg(argument);
@@ -89,7 +92,7 @@ fn needs(tool: &str, argument: &str, from: &str) -> Result<(), LabError> {
     ask(command).map(|_| ()).map_err(missing)
 }
 
-/// A folder beside the final one, which it replaces when it is whole.
+/// A directory next to the final one, which it replaces when it is complete.
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     path: PathBuf,
@@ -97,7 +100,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Empty, for what will be `name` below the cache folder.
+    /// Creates an empty directory for what will be `name` in the cache directory.
     pub(crate) fn new(name: &str) -> Result<Unfinished, LabError> {
         let (path, last) = (cache_folder().join(format!("{name}.new")), cache_folder().join(name));
         remove_dir(&path)?;
@@ -109,7 +112,7 @@ impl Unfinished {
         &self.path
     }
 
-    /// What the installing program, which said that all is well, must have brought.
+    /// Checks for a file that a successful installation must have created.
     pub(crate) fn must_hold(&self, program: &str, file: &str) -> Result<(), LabError> {
         match self.path.join(file).is_file() {
             true => Ok(()),

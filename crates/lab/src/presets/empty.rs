@@ -1,6 +1,6 @@
-//! Preset `empty`: blocks with nothing but a coinbase.
+//! Preset `empty`: blocks with only a coinbase.
 //!
-//! Input: a number of blocks. Output: block files and `stats.json`. Cost: two hashes a block, about.
+//! Input: a number of blocks. Output: block files and `stats.json`. Cost: about two hashes per block.
 
 use super::ledger::write_summary;
 use super::maker::Maker;
@@ -10,7 +10,7 @@ use crate::files::BlockWriter;
 use crate::limits::CHAIN_BLOCKS_MAX;
 use std::path::Path;
 
-/// Writes the chain into a folder and returns its statistics.
+/// Writes the chain into a directory and returns its statistics.
 pub fn write(blocks: u32, folder: &Path) -> Result<String, LabError> {
     if blocks > CHAIN_BLOCKS_MAX {
         return Err(LabError::Usage(format!("--blocks must be at most {CHAIN_BLOCKS_MAX}")));

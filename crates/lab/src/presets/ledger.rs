@@ -1,7 +1,7 @@
-//! Blocks with what Core says of each: `cases00000.dat` in the order of submission, one line for each block in
-//! `expectations.jsonl`, and the accepted ones alone in `blk00000.dat`.
+//! Blocks with Core's expected answer to each: `cases00000.dat` in the order of submission, one line for each block in
+//! `expectations.jsonl`, and only the accepted ones in `blk00000.dat`.
 //!
-//! Invariant: the line of a block is all a reader needs beside the file. Format: `docs/lab.md`.
+//! Invariant: the line of a block is all a reader needs besides the file. Format: `docs/lab.md`.
 
 use super::maker::Maker;
 use crate::assemble::regtest_genesis;
@@ -14,26 +14,27 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What Core answers to `submitblock` for an accepted block.
+/// Stands for Core's answer to `submitblock` for an accepted block.
 pub const ACCEPT: &str = "accept";
-/// For a block that is stored and not connected.
+/// The answer for a block that is stored but not connected.
 pub const INCONCLUSIVE: &str = "inconclusive";
 
 /// One line of `expectations.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expectation {
-    /// Unique among the lines that break a rule; `chain` for the blocks they stand on.
+    /// Unique among the lines that break a rule; `chain` for the blocks below them.
     pub name: String,
-    /// Name of the rule in question, as `lydian explain` lists it.
+    /// Name of the rule, as listed by `lydian explain`.
     pub rule: String,
     pub height: u32,
     pub hash: String,
-    /// `accept`, `inconclusive` (stored, not on the best chain), `duplicate`, `duplicate-invalid`, or Core's reject reason.
+    /// `accept`, `inconclusive` (stored, but not on the best chain), `duplicate`, `duplicate-invalid`, or Core's reject
+    /// reason.
     pub expect: String,
-    /// Clock of the node, seconds since 1970.
+    /// Time of the node, in seconds since 1970.
     pub now: u32,
     pub file: String,
-    /// Of the block's first byte.
+    /// Offset of the block's first byte.
     pub offset: u64,
     pub size: usize,
 }
@@ -93,7 +94,7 @@ impl Ledger {
     }
 }
 
-/// The blocks of a folder with their expectations, in the order of submission.
+/// The blocks of a directory with their expectations, in the order of submission.
 pub fn read_cases(folder: &Path) -> Result<Vec<(Expectation, Vec<u8>)>, LabError> {
     let read = |name: &str| read_whole(&RealDisk, &folder.join(name), WHOLE_FILE_SIZE_MAX);
     let text = String::from_utf8_lossy(&read("expectations.jsonl")?).into_owned();
@@ -115,12 +116,12 @@ pub fn read_cases(folder: &Path) -> Result<Vec<(Expectation, Vec<u8>)>, LabError
     Ok(cases)
 }
 
-/// What a folder of cases holds: `stats.json`.
+/// The contents of `stats.json` for a directory of cases.
 #[derive(Clone, Debug, Serialize)]
 struct Summary<'a> {
     preset: &'a str,
     seed: u64,
-    /// The tip a node ends on.
+    /// The final tip of a node.
     tip: String,
     height: u32,
     /// Entries of the UTXO set at the tip.

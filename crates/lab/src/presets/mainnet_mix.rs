@@ -1,6 +1,7 @@
 //! Preset `mainnet-mix`: a regtest chain whose last blocks are as full and as mixed as those of mainnet.
 //!
-//! Input: settings and a folder. Output: block files and `stats.json`. Cost: about 100 us of CPU an input (its two outputs included), all cores.
+//! Input: settings and a directory. Output: block files and `stats.json`. Cost: about 100 us of CPU per input
+//! (including its two outputs), on all cores.
 
 use crate::assemble::{Assembler, regtest_genesis};
 use crate::error::LabError;
@@ -12,7 +13,7 @@ use lydian_hash::sha256d;
 use lydian_primitives::BlockHash;
 use std::path::Path;
 
-/// Hands each block of the chain to `sink`, the genesis block first, and returns the counts.
+/// Passes each block of the chain to `sink`, starting with the genesis block, and returns the counts.
 pub fn generate(
     settings: MixSettings,
     threads: usize,
@@ -34,9 +35,9 @@ pub fn generate(
     Ok(stats)
 }
 
-/// Writes the chain into a folder.
+/// Writes the chain into a directory.
 pub fn write(settings: MixSettings, threads: usize, folder: &Path) -> Result<Stats, LabError> {
-    // Refused settings leave no folder behind.
+    // Fail before the directory is created if the settings are refused.
     Planner::new(settings)?;
     let mut writer = BlockWriter::new(folder, "blk")?;
     let mut stats = generate(settings, threads, |block| writer.write(block).map(|_| ()))?;

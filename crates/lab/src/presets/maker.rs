@@ -1,8 +1,8 @@
-//! A chain being made block by block, for the presets in which every block is a case of its own.
+//! Builds a chain block by block, for the presets in which every block is a case of its own.
 //!
-//! Input: transactions. Output: blocks on top of the tip, sealed. Invariants: coinbases pay the subsidy to `OP_TRUE`, so
-//! that ordinary transactions need no signatures and have the size one wants; only a block that is accepted moves the tip
-//! and takes its coins. Must never: decide whether a block is valid.
+//! Input: transactions. Output: sealed blocks on top of the tip. Invariants: coinbases pay the subsidy to `OP_TRUE`, so
+//! that ordinary transactions need no signatures and can have any size; only an accepted block moves the tip and spends
+//! its coins. It must never decide whether a block is valid.
 
 use crate::assemble::{BLOCK_VERSION, REGTEST_BITS, coinbase, commit, regtest_genesis};
 use crate::plan::{FIRST_TIME, subsidy};
@@ -13,10 +13,10 @@ use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, Header, OutPoint};
 use std::collections::HashSet;
 
-/// The script that anybody may spend.
+/// The script that anyone can spend.
 pub const TRUE_SCRIPT: [u8; 1] = [OP_1];
 
-/// Output scripts above this cannot be spent: Core's `MAX_SCRIPT_SIZE`.
+/// Larger output scripts are unspendable: Core's `MAX_SCRIPT_SIZE`.
 const SCRIPT_SIZE_MAX: usize = 10_000;
 
 /// Half of all hashes meet regtest's target: those whose last byte is at most this.
@@ -27,37 +27,37 @@ const TARGET_TOP_BYTE: u8 = 0x7f;
 pub struct FreeCoin {
     pub outpoint: OutPoint,
     pub value: i64,
-    /// Height of the block that made it, if it is a coinbase's.
+    /// Height of the block that created it, if it is a coinbase output.
     pub coinbase_height: Option<u32>,
 }
 
-/// The tip and what can be spent on it.
+/// The tip and the coins that can be spent on top of it.
 #[derive(Clone, Debug)]
 pub struct Maker {
     pub tip: BlockHash,
     pub height: u32,
     /// Times of the blocks by height.
     pub times: Vec<u32>,
-    /// Entries of the UTXO set: outputs that somebody may spend (`CScript::IsUnspendable` for the others).
+    /// Entries of the UTXO set: outputs for which `CScript::IsUnspendable` is false.
     pub coin_count: usize,
-    /// Free coins, coinbases included, the oldest first.
+    /// Free coins, including those of coinbases, the oldest first.
     coins: Vec<FreeCoin>,
 }
 
 impl Maker {
-    /// The genesis block of regtest is the tip.
+    /// Starts with the genesis block of regtest as the tip.
     pub fn new() -> Maker {
         let genesis = regtest_genesis();
         let tip = BlockHash(sha256d(&genesis[..80]));
         Maker { tip, height: 0, times: vec![1_296_688_602], coin_count: 0, coins: Vec::new() }
     }
 
-    /// Time of the next block if nobody wants another: ten minutes a block.
+    /// Default time of the next block: ten minutes per block.
     pub fn next_time(&self) -> u32 {
         FIRST_TIME + 600 * (self.height + 1)
     }
 
-    /// Median of the last 11 times: what a lock time of the next block is compared with (BIP-0113).
+    /// Median of the last 11 times, which a lock time of the next block is compared with (BIP-0113).
     pub fn median_time_past(&self) -> u32 {
         self.median_time_past_at(self.height)
     }
@@ -69,7 +69,7 @@ impl Maker {
         last[last.len() / 2]
     }
 
-    /// A block on the tip, with the commitment's place where witnesses want it; to be sealed after the last change.
+    /// A block on the tip, with a place for the commitment if it has witnesses; to be sealed after the last change.
     pub fn template(&self, txs: Vec<MutTx>) -> MutBlock {
         let height = self.height + 1;
         let value = Amount(subsidy(height));
@@ -97,7 +97,7 @@ impl Maker {
         block
     }
 
-    /// Takes a valid block for the new tip.
+    /// Makes a valid block the new tip.
     pub fn advance(&mut self, block: &MutBlock) {
         self.tip = block.header.hash();
         self.height += 1;
@@ -119,7 +119,7 @@ impl Maker {
         self.coins.retain(|coin| !spent.contains(&coin.outpoint));
     }
 
-    /// Makes `count` empty blocks and hands each to `sink`.
+    /// Makes `count` empty blocks and passes each to `sink`.
     pub fn grow<E>(&mut self, count: u32, mut sink: impl FnMut(&Maker, &MutBlock) -> Result<(), E>) -> Result<(), E> {
         (0..count).try_for_each(|_| {
             let block = self.block(Vec::new());
@@ -129,7 +129,7 @@ impl Maker {
         })
     }
 
-    /// Free coins that the next block may spend, coinbases last.
+    /// Free coins that the next block may spend, those of coinbases last.
     pub fn spendable(&self) -> Vec<FreeCoin> {
         let matures =
             |coin: &&FreeCoin| coin.coinbase_height.is_none_or(|height| height + COINBASE_MATURITY <= self.height + 1);
@@ -138,12 +138,12 @@ impl Maker {
         coins
     }
 
-    /// All free coins, immature ones too.
+    /// All free coins, including immature ones.
     pub fn coins(&self) -> &[FreeCoin] {
         &self.coins
     }
 
-    /// The richest coinbase that the next block may spend: stock for many outputs.
+    /// The coinbase coin with the highest value that the next block may spend: enough for many outputs.
     pub fn rich_coin(&self) -> Option<FreeCoin> {
         self.spendable().into_iter().filter(|coin| coin.coinbase_height.is_some()).max_by_key(|coin| coin.value)
     }
@@ -171,14 +171,14 @@ pub fn free_tx(coins: &[FreeCoin], outputs: Vec<MutOutput>) -> MutTx {
     MutTx { version: 2, inputs, outputs, lock_time: 0 }
 }
 
-/// Witness commitment, merkle root and proof of work after a change.
+/// Updates witness commitment, merkle root and proof of work after a change.
 pub fn seal(block: &mut MutBlock) {
     block.seal_witness_commitment();
     block.seal_merkle_root();
     seal_work(block, true);
 }
 
-/// Tries nonces until the hash meets regtest's target, or fails it.
+/// Tries nonces until the hash meets regtest's target, or misses it.
 pub fn seal_work(block: &mut MutBlock, meets: bool) {
     while (block.header.hash().0[31] <= TARGET_TOP_BYTE) != meets {
         block.header.nonce = block.header.nonce.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! The presets: what kinds of chains there are.
+//! The presets: the kinds of chains.
 
 pub mod empty;
 pub mod invalid;

@@ -1,9 +1,9 @@
-//! Preset `reorg`: branches that compete: a short one, a long one, one whose last block is invalid and one with an invalid
-//! block in its middle, so that the node has to come back.
+//! Preset `reorg`: competing branches: a short one, a long one, one whose last block is invalid and one with an invalid
+//! block in the middle, from which the node must return.
 //!
-//! Input: a folder. Output: `cases00000.dat`, `expectations.jsonl`, `blk00000.dat` (every block that is stored) and
-//! `stats.json` with the tip a node must end on. Invariant: branches spend the same coins in different ways, so that undoing
-//! wrongly shows in the coins. Cost: under a second.
+//! Input: a directory. Output: `cases00000.dat`, `expectations.jsonl`, `blk00000.dat` (every stored block) and
+//! `stats.json` with the tip on which a node must end. Invariant: branches spend the same coins in different ways, so
+//! that errors in disconnecting show in the coins. Cost: under a second.
 
 use super::ledger::{ACCEPT, Expectation, INCONCLUSIVE, Ledger, write_summary};
 use super::maker::{Maker, TRUE_SCRIPT, free_tx, output, seal};
@@ -14,21 +14,21 @@ use std::path::Path;
 
 /// Blocks before the first fork.
 const TRUNK: u32 = 140;
-/// Blocks taken off by the long branch: more than any that a node may keep undone in memory by accident.
+/// Blocks disconnected for the long branch: more than a node keeps in memory by accident.
 const LONG: u32 = 40;
 
-/// What an invalid coinbase pays itself beyond the subsidy: more than the fees of its block.
+/// The amount by which an invalid coinbase exceeds the subsidy: more than the fees of its block.
 const TOO_MUCH: i64 = 1_000;
 
-/// The clock of the node.
+/// The time of the node.
 pub const REORG_NOW: u32 = FIRST_TIME + 600 * 1_000;
 
-/// Writes the branches into a folder.
+/// Writes the branches into a directory.
 pub fn write(folder: &Path) -> Result<Vec<Expectation>, LabError> {
     let mut ledger = Ledger::new(folder, REORG_NOW)?;
     let mut trunk = Maker::new();
     for height in 0..TRUNK {
-        // Coins for the branches to quarrel over.
+        // Coins that several branches will spend.
         let txs = if height + 10 > TRUNK { spread(&trunk) } else { Vec::new() };
         extend(&mut ledger, &mut trunk, "trunk", txs, ACCEPT)?;
     }
@@ -40,7 +40,7 @@ pub fn write(folder: &Path) -> Result<Vec<Expectation>, LabError> {
         makers.push(active.clone());
     }
 
-    // Two blocks back: equal work does not win, one block more does.
+    // Forks two blocks back: equal work does not win, one more block does.
     let mut short = makers[makers.len() - 3].clone();
     for _ in 0..2 {
         let txs = quarrel(&short, 2);
@@ -49,7 +49,7 @@ pub fn write(folder: &Path) -> Result<Vec<Expectation>, LabError> {
     let txs = quarrel(&short, 2);
     extend(&mut ledger, &mut short, "short", txs, ACCEPT)?;
 
-    // From the trunk past both.
+    // From the trunk past both branches.
     let mut long = trunk.clone();
     for _ in 0..=LONG {
         let txs = quarrel(&long, 3);
@@ -69,7 +69,7 @@ pub fn write(folder: &Path) -> Result<Vec<Expectation>, LabError> {
     Ok(lines)
 }
 
-/// The short branch, now behind by one, goes on to win; its last block pays itself too much.
+/// The short branch, now one block behind, grows until it would win; its last block pays itself too much.
 fn last_block_invalid(ledger: &mut Ledger, short: &Maker) -> Result<(), LabError> {
     let mut branch = short.clone();
     extend(ledger, &mut branch, "invalid-last", quarrel(short, 5), INCONCLUSIVE)?;
@@ -77,20 +77,21 @@ fn last_block_invalid(ledger: &mut Ledger, short: &Maker) -> Result<(), LabError
     block.txs[0].outputs[0].value.0 += TOO_MUCH;
     seal(&mut block);
     record(ledger, &branch, "invalid-last-block", "bad-cb-amount", &block, "bad-cb-amount")?;
-    // Its child is refused for its parent.
+    // Its child is refused because of its parent.
     branch.advance(&block);
     let child = branch.block(Vec::new());
     record(ledger, &branch, "child-of-invalid-last", "bad-prevblk", &child, "bad-prevblk")
 }
 
-/// A branch from the trunk with a false block before its work is enough: it falls when the node turns to it.
+/// A branch from the trunk with an invalid block before it has the most work: it fails when the node tries to activate
+/// it.
 fn middle_block_invalid(ledger: &mut Ledger, trunk: &Maker) -> Result<(), LabError> {
     let mut branch = trunk.clone();
     for index in 0..LONG + 3 {
         let mut block = branch.template(quarrel(&branch, 6));
         block.txs[0].outputs[0].value.0 += if index == LONG / 2 { TOO_MUCH } else { 0 };
         seal(&mut block);
-        // Even the last, which made the node look, is merely not connected.
+        // Even the last block, which triggers the reorganisation, is reported as not connected.
         record(ledger, &branch, "invalid-middle", "", &block, INCONCLUSIVE)?;
         branch.advance(&block);
     }
@@ -116,13 +117,13 @@ fn extend(ledger: &mut Ledger, maker: &mut Maker, name: &str, txs: Vec<MutTx>, e
     Ok(())
 }
 
-/// Many coins from one.
+/// A transaction that splits a coin.
 fn spread(maker: &Maker) -> Vec<MutTx> {
     let coin = maker.rich_coin();
     coin.map(|coin| free_tx(&[coin], vec![output(coin.value / 20, &TRUE_SCRIPT); 20])).into_iter().collect()
 }
 
-/// Two spends, the second of an output of the first; `branch` makes the transactions of each branch its own.
+/// Two transactions, the second of which spends an output of the first; `branch` makes them differ between branches.
 fn quarrel(maker: &Maker, branch: i64) -> Vec<MutTx> {
     let Some(coin) = maker.spendable().first().copied() else { return Vec::new() };
     let half = coin.value / 2;

@@ -1,8 +1,9 @@
-//! Preset `worst`: valid blocks that cost a node as much as the rules allow, each kind of cost in a block of its own.
+//! Preset `worst`: valid blocks that cost a node as much as the rules allow, with each kind of cost in a block of its
+//! own.
 //!
-//! Input: a seed and a folder. Output: `cases00000.dat`, `expectations.jsonl`, `blk00000.dat`, `stats.json`, and `worst.json`
-//! with the work in each block. Invariant: every block is valid and near the limit it is named for. Cost: some seconds, all
-//! cores sign.
+//! Input: a seed and a directory. Output: `cases00000.dat`, `expectations.jsonl`, `blk00000.dat`, `stats.json`, and
+//! `worst.json` with the work in each block. Invariant: every block is valid and near the limit it is named after.
+//! Cost: some seconds, with all cores signing.
 
 use super::invalid::idle_checks;
 use super::ledger::{ACCEPT, Expectation, Ledger, write_summary};
@@ -27,13 +28,13 @@ use secp256k1::Keypair;
 use serde::Serialize;
 use std::path::Path;
 
-/// The clock of the node.
+/// The time of the node.
 pub const WORST_NOW: u32 = FIRST_TIME + 600 * 1_000;
 
 const QUADRATIC_INPUTS: u64 = 3_000;
-/// Room in the block for inputs with the longest signatures, header and coinbase; the rest is one output.
+/// Leaves room in the block for inputs with the longest signatures, header and coinbase; the rest is one output.
 const QUADRATIC_OUTPUT: usize = 1_000_000 - 115 * 3_000 - 600;
-/// Each counts 20, together the whole limit of 80,000.
+/// Each counts as 20, together the whole limit of 80,000.
 const MULTISIG_INPUTS: u64 = 4_000;
 const MULTISIG_KEYS: u8 = 20;
 const DEEP_INPUTS: u64 = 260;
@@ -45,7 +46,7 @@ const LARGE_SCRIPT_PUSHES: usize = 7_600;
 const OUTPUTS: u64 = 99_000;
 const INPUTS: usize = 24_000;
 
-/// Unspent value of each coin.
+/// Value of each coin.
 const VALUE: i64 = 1_000;
 
 /// The work in one block.
@@ -55,10 +56,10 @@ pub struct Work {
     pub height: u32,
     pub weight: usize,
     pub inputs: usize,
-    /// Signatures against keys, in Core's order.
+    /// Checks of a signature against a key, in Core's order.
     pub signature_checks: u64,
     pub tweak_checks: u64,
-    /// Bytes that signature hashes of the legacy kind run over.
+    /// Bytes hashed for signature hashes of the legacy kind.
     pub legacy_sighash_bytes: u64,
     pub sigops_cost: u64,
 }
@@ -71,7 +72,7 @@ struct Bench {
     works: Vec<Work>,
 }
 
-/// Writes the blocks into a folder.
+/// Writes the blocks into a directory.
 pub fn write(seed: u64, threads: usize, folder: &Path) -> Result<Vec<Expectation>, LabError> {
     let ledger = Ledger::new(folder, WORST_NOW)?;
     let mut bench = Bench { maker: Maker::new(), ledger, wallet: Wallet::new(seed), threads, works: Vec::new() };
@@ -92,7 +93,7 @@ pub fn write(seed: u64, threads: usize, folder: &Path) -> Result<Vec<Expectation
 }
 
 impl Bench {
-    /// A valid block; returns its weight.
+    /// Adds a valid block; returns its weight.
     fn block(&mut self, name: &str, txs: Vec<MutTx>) -> Result<usize, LabError> {
         let block = self.maker.block(txs);
         let bytes = block.encode();
@@ -103,7 +104,7 @@ impl Bench {
         Ok(3 * (stripped + framing) + bytes.len())
     }
 
-    /// A block that is there for its cost.
+    /// Adds a block that is measured for its cost.
     fn worst(&mut self, tx: MutTx, work: Work) -> Result<(), LabError> {
         let inputs = tx.inputs.len();
         let weight = self.block(work.name, vec![tx])?;
@@ -122,7 +123,7 @@ impl Bench {
         Ok((0..).zip(scripts).map(|(vout, _)| coin_of(txid, vout)).collect())
     }
 
-    /// Signs every input on all cores; `sign` gives scriptSig and witness.
+    /// Signs every input on all cores; `sign` returns scriptSig and witness.
     fn signed(
         &self,
         mut tx: MutTx,
@@ -139,7 +140,7 @@ impl Bench {
         tx
     }
 
-    /// Every input hashes the whole transaction anew.
+    /// Every input hashes the whole transaction again.
     fn quadratic_sighash(&mut self) -> Result<(), LabError> {
         let keys: Vec<Keypair> = (0..QUADRATIC_INPUTS).map(|number| self.wallet.keypair(number, 100)).collect();
         let script = |key: &Keypair| Script::new().push(&key.public_key().serialize()).op(OP_CHECKSIG).build();
@@ -158,7 +159,7 @@ impl Bench {
         self.worst(tx, Work { legacy_sighash_bytes, ..work })
     }
 
-    /// 80,000 counted in outputs, and in redeem scripts; none of them is run.
+    /// 80,000 operations counted in outputs, and in redeem scripts; none of them is run.
     fn sigops(&mut self) -> Result<(), LabError> {
         let coins = self.fund(&[TRUE_SCRIPT.to_vec()])?;
         let tx = free_tx(&coins, vec![output(VALUE, &[OP_CHECKSIG; 20_000])]);
@@ -172,7 +173,8 @@ impl Bench {
         self.worst(tx, Work { name: "sigops-in-redeem-scripts", sigops_cost: 80_000, ..Work::default() })
     }
 
-    /// One signature against 20 keys, the right one last in Core's order: the limit of signature operations, all run.
+    /// One signature against 20 keys, with the matching one last in Core's order: the limit of signature operations,
+    /// all run.
     fn multisig(&mut self) -> Result<(), LabError> {
         let numbers: Vec<u64> = (0..MULTISIG_INPUTS).collect();
         let wallet = self.wallet;
@@ -196,7 +198,7 @@ impl Bench {
         )
     }
 
-    /// 128 hashes to the root, then as many checks as the witness pays for.
+    /// 128 hashes to the root, then as many checks as the witness allows.
     fn deep_tapscript(&mut self) -> Result<(), LabError> {
         let numbers: Vec<u64> = (0..DEEP_INPUTS).collect();
         let wallet = self.wallet;
@@ -221,7 +223,7 @@ impl Bench {
     fn large_witnesses(&mut self) -> Result<(), LabError> {
         let key = self.wallet.keypair(3_000_000, 0);
         let success = open_leaf(&key, key, vec![0x50]);
-        // Pushes and drops over nearly the whole block, in one script that is hashed and run.
+        // Pushes and drops for nearly the whole block, in one script that is hashed and run.
         let pushes = Script::new().push(&[7; 520]).op(OP_DROP).build().repeat(LARGE_SCRIPT_PUSHES);
         let large = open_leaf(&key, key, Script::new().raw(&pushes).op(OP_1).build());
         let cases = [
@@ -239,7 +241,7 @@ impl Bench {
         Ok(())
     }
 
-    /// As many coins made, and spent, as a block has room for.
+    /// As many coins created, and spent, as a block has room for.
     fn many_coins(&mut self) -> Result<(), LabError> {
         let Some(coin) = self.maker.rich_coin() else { return Ok(()) };
         let outputs: Vec<MutOutput> = (0..OUTPUTS).map(|_| output(VALUE, &TRUE_SCRIPT)).collect();
@@ -262,7 +264,7 @@ struct DeepLeaf {
     control_block: Vec<u8>,
 }
 
-/// `OP_0 (OP_OVER OP_SWAP key OP_CHECKSIGADD)* checks OP_NUMEQUAL OP_NIP`: the one signature is checked again and again.
+/// `OP_0 (OP_OVER OP_SWAP key OP_CHECKSIGADD)* checks OP_NUMEQUAL OP_NIP`: the one signature is checked repeatedly.
 fn deep_script(key: &[u8; 32], checks: i64) -> Vec<u8> {
     const OP_OVER: u8 = 0x78;
     const OP_NIP: u8 = 0x77;
@@ -271,7 +273,7 @@ fn deep_script(key: &[u8; 32], checks: i64) -> Vec<u8> {
     all.number(checks).op(OP_NUMEQUAL).op(OP_NIP).build()
 }
 
-/// Checks that the witness pays for, 50 units each: 50 and its size (BIP-0342).
+/// Number of checks that the witness allows, at 50 units each: 50 plus its size (BIP-0342).
 fn deep_checks() -> i64 {
     let witness = |checks: i64| {
         let script = deep_script(&[0; 32], checks).len();

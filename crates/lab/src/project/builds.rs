@@ -1,21 +1,22 @@
-//! Whether results are of one build of each node: costs of two builds must not be put into one formula.
+//! Checks that results come from one build of each node: costs of two builds must not be combined in one formula.
 //!
-//! Input: results; output: each node that is not the same program in all of them, with the first two files that differ. The SHA-256 of the programs
-//! decides; where one is unknown, the version, and for our own node, whose builds all tell the same one, the commit of the lab.
+//! Input: results. Output: each node that is not the same program in all of them, with the first two files that differ.
+//! The SHA-256 of the programs decides; if one is unknown, the version, and for our own node, whose builds all report
+//! the same version, the commit of the lab.
 
 use crate::runs::results::{NodeFacts, Results};
 
-/// A node of two builds.
+/// A node with two builds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mixed {
     pub node: String,
-    /// Places in the list of results.
+    /// Indices in the list of results.
     pub first: usize,
     pub other: usize,
     pub reason: String,
 }
 
-/// In the order in which the nodes come; at most one a node.
+/// In the order of the nodes; at most one entry per node.
 pub fn mixed_builds(results: &[Results]) -> Vec<Mixed> {
     let mut found: Vec<Mixed> = Vec::new();
     for (other, result) in results.iter().enumerate() {
@@ -76,7 +77,7 @@ mod tests {
                 second.nodes[1].version = "2".into();
             })
         };
-        assert_eq!(hashes("aa", "aa"), [], "the program decides, whatever it tells");
+        assert_eq!(hashes("aa", "aa"), [], "the program decides, whatever version it reports");
         assert_eq!(hashes("aa", "bb"), [("bitcoind".into(), "programs with the SHA-256 aa and bb".into())]);
         let versions = mixed(|first, second| {
             first.nodes[1].program_sha256 = Some("aa".into());

@@ -1,42 +1,44 @@
-//! Costs that explain measured times: least squares in which no cost is negative.
+//! Fits costs to measured times: least squares without negative costs.
 //!
-//! Input: chains with their counts and a node's CPU seconds on each; output: every way to explain the times by some of the counts, each with the cost
-//! of one and what it leaves unexplained. Columns are few, so all subsets are solved, and the best of those without a negative cost is the
-//! non-negative least-squares solution. Relative errors count, so that short runs weigh as much as long ones. Cost: 2^6 systems of six.
+//! Input: chains with their counts and a node's CPU seconds on each. Output: all models that explain the times with
+//! some of the counts, each with the unit costs and the unexplained remainder. There are few columns, so all subsets
+//! are solved, and the best of those without a negative cost is the non-negative least-squares solution. Relative
+//! errors count, so that short runs weigh as much as long ones. Cost: 2^6 systems of at most six columns.
 
 /// Counts that can cost time: start of the process, blocks, checks, inputs, outputs, bytes.
 pub(super) const COLUMNS: usize = 6;
 pub(super) const NAMES: [&str; COLUMNS] = ["start", "block", "check", "input", "output", "byte"];
-/// The columns from here on are work that grows with the use of a chain; a model without any of them would project nothing.
+/// The columns from this one on are work that grows with the use of a chain; a model without any of them would project
+/// nothing.
 const WORK: usize = 2;
 pub(super) const CHECK: usize = 2;
 pub(super) const INPUT: usize = 3;
 pub(super) const OUTPUT: usize = 4;
 pub(super) const BYTE: usize = 5;
-/// Columns that differ by less than this part of their length cannot be told apart.
+/// Columns that differ by less than this share of their length cannot be separated.
 const PIVOT_MIN: f64 = 1e-6;
 
-/// A chain and a node's time on it. A count that nobody knows takes its column out of every model.
+/// A chain and a node's time on it. An unknown count excludes its column from every model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) counts: [Option<f64>; COLUMNS],
     pub(super) seconds: f64,
-    /// How much its relative error counts: 1, less where the runs spread.
+    /// The weight of its relative error: 1, or less if the runs spread.
     pub(super) weight: f64,
 }
 
-/// Seconds of one of each; 0 for columns that a model does without.
+/// Seconds per unit of each count; 0 for columns that a model does not use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fit {
     pub(super) each: [f64; COLUMNS],
-    /// Root of the mean square of what is unexplained, as a share of the time, by the rows' weights.
-    /// Models of the same chains are told apart by it: rows whose runs spread make it less.
+    /// Root mean square of the unexplained share of the time, weighted by the rows' weights. Models of the same chains
+    /// are compared by it: rows whose runs spread reduce it.
     pub(super) residual: f64,
-    /// The same by the sum of the weights: what is unexplained, for people and bounds.
+    /// The same, normalised by the weights: the unexplained share, for output and bounds.
     pub(super) unexplained: f64,
 }
 
-/// Every model without a negative cost, that with the least unexplained first.
+/// All models without a negative cost, the one with the smallest residual first.
 pub(super) fn fits(rows: &[Row]) -> Vec<Fit> {
     let mut found: Vec<Fit> = (1u32..1 << COLUMNS).filter_map(|set| fit(rows, set)).collect();
     found.sort_by(|a, b| a.residual.total_cmp(&b.residual));
@@ -48,7 +50,7 @@ fn fit(rows: &[Row], set: u32) -> Option<Fit> {
     if columns.len() > rows.len() || columns.iter().all(|&column| column < WORK) {
         return None;
     }
-    // Each row over its time: the right side becomes its weight.
+    // Each row divided by its time: the right side becomes its weight.
     let matrix: Option<Vec<Vec<f64>>> = rows
         .iter()
         .map(|row| {
@@ -88,7 +90,7 @@ fn length(values: impl Iterator<Item = f64>) -> f64 {
     values.map(|value| value * value).sum::<f64>().sqrt()
 }
 
-/// The normal equations, the right side as last column.
+/// The normal equations, with the right side as last column.
 fn normal(matrix: &[Vec<f64>], rights: &[f64]) -> Vec<Vec<f64>> {
     let columns = matrix.first().map_or(0, Vec::len);
     let product = |a: usize, b: usize| matrix.iter().map(|row| value(row, a) * value(row, b)).sum::<f64>();
@@ -99,7 +101,7 @@ fn normal(matrix: &[Vec<f64>], rights: &[f64]) -> Vec<Vec<f64>> {
     (0..columns).map(line).collect()
 }
 
-/// Gauss and Jordan with the largest pivot of the column; `None` when one is too small to be told from nothing.
+/// Gauss-Jordan elimination with the largest pivot of the column; `None` if a pivot is too close to zero.
 fn solve(mut system: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     let size = system.len();
     for at in 0..size {
@@ -158,7 +160,7 @@ mod tests {
     fn a_cost_that_is_not_there_is_none_and_never_negative() {
         let costs = [0.0, 0.0, 30e-6, 0.0, 0.0, 5e-9];
         let mut rows: Vec<Row> = CHAINS.iter().skip(1).map(|counts| row(*counts, &costs)).collect();
-        // Noise of a hundredth, up and down in turn.
+        // Noise of one percent, alternately up and down.
         for (index, row) in rows.iter_mut().enumerate() {
             row.seconds *= if index % 2 == 0 { 1.01 } else { 0.99 };
         }
@@ -168,7 +170,7 @@ mod tests {
         assert!(found[0].residual < 0.011);
     }
 
-    /// Two chains whose times contradict each other by a tenth; runs that spread much do not make that less.
+    /// Two chains whose times contradict each other by a tenth; a large spread of the runs does not reduce that.
     #[test]
     fn what_is_unexplained_is_a_share_of_the_time_whatever_the_weights() {
         let mut rows: Vec<Row> = [0, 1].map(|_| row(CHAINS[1], &[0.0, 0.0, 20e-6, 5e-6, 0.0, 0.0])).to_vec();

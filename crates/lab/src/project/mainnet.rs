@@ -1,8 +1,8 @@
-//! What a target chain holds: counts with bounds and sources.
+//! The counts of a target chain, with bounds and sources.
 //!
-//! Input: `mainnet@928000`; output: transactions, inputs, outputs, bytes, checks and coins up to that height. Between two heights of the table a
-//! count is interpolated, beside a single one it grows as the transactions do; then its bounds widen by `SCALING_ERROR`. Must never: give a
-//! count without its bounds and source.
+//! Input: a target such as `mainnet@928000`. Output: transactions, inputs, outputs, bytes, checks and coins up to that
+//! height. Between two heights of the table a count is interpolated; from a single one it is scaled with the number of
+//! transactions, and its bounds widen by `SCALING_ERROR`. It must never return a count without bounds and source.
 
 use crate::LabError;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 const MAINNET: &str = include_str!("mainnet.json");
-/// Of a count that is scaled to another height, a thousand blocks away.
+/// The error of a count scaled to another height, per thousand blocks.
 const SCALING_ERROR: f64 = 0.002;
 
 /// A chain up to a height.
@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads `mainnet@928000`.
+    /// Parses `mainnet@928000`.
     pub fn parse(text: &str) -> Result<Target, LabError> {
         let usage = |why: &str| LabError::Usage(format!("--to {text}: {why}; for instance mainnet@928000"));
         let (network, height) =
@@ -52,13 +52,13 @@ impl Range {
         Range { low: value, middle: value, high: value }
     }
 
-    /// Every bound times `factor`.
+    /// Every value times `factor`.
     #[must_use]
     pub fn times(self, factor: f64) -> Range {
         Range { low: self.low * factor, middle: self.middle * factor, high: self.high * factor }
     }
 
-    /// The bounds moved apart by this share.
+    /// The bounds widened by this share.
     #[must_use]
     pub fn widened(self, share: f64) -> Range {
         Range { low: self.low * (1.0 - share), middle: self.middle, high: self.high * (1.0 + share) }
@@ -144,7 +144,7 @@ fn table() -> &'static Table {
     TABLE.get_or_init(|| serde_json::from_str(MAINNET).unwrap_or_default())
 }
 
-/// Between the anchors around `height`, or the nearest one times its growth up to there.
+/// Interpolates between the anchors around `height`, or scales the nearest one by its growth up to there.
 fn interpolated(anchors: &[Anchor], height: u32, growth: impl Fn(u32) -> f64) -> Range {
     if let Some(anchor) = anchors.iter().find(|anchor| anchor.height == height) {
         return anchor.range();
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn counts_at_the_height_of_the_published_benchmark() {
         let counts = counts(928_000);
-        // 1,226,586,151 + 18 of 25 thousand blocks to 1,305,397,408: the 1.283 bn of the notes.
+        // 1,226,586,151 plus 18/25 of the difference to 1,305,397,408: the 1.283 bn of the notes.
         assert!((counts.range("transactions").middle - 1_283_330_256.0).abs() < 1.0);
         assert_eq!(counts.range("bytes").middle, 7.07e11);
         assert_eq!(counts.range("verifications"), Range { low: 3.238e9, middle: 3.238e9, high: 3.465e9 });

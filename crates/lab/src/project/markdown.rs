@@ -1,11 +1,11 @@
-//! A projection as Markdown, for people.
+//! A projection as Markdown.
 //!
-//! Input: a projection; output: text whose first words say that nothing in it was measured.
+//! Input: a projection. Output: text whose first words state that nothing in it was measured.
 
 use super::{NodeProjection, Projection, Range};
 use std::fmt::Write;
 
-/// Models shown of each node.
+/// The most models shown for each node.
 const MODELS_SHOWN: usize = 8;
 
 pub(super) fn to_markdown(projection: &Projection) -> String {

@@ -1,10 +1,13 @@
-//! From what a node cost here to what it would cost on mainnet: a projection, never a measurement.
+//! Projects a node's measured costs to mainnet: a projection, never a measurement.
 //!
-//! Input: results of `reindex` or `sync` on one or more chains, a target; output: CPU and wall seconds with bounds, and the formula. Where several chains
-//! of different mix were measured, costs come from non-negative least squares over them (`fit`); with a single one each kind of work alone explains
-//! the time, and the bounds are what these disagree by. A node that tells its CPU by stage is projected stage by stage. Invariants: bounds
-//! hold what the models, what they leave unexplained, the counts of the target and the spread of the runs leave open; what is not in the formula is listed. Must
-//! never: write into a document of measured figures.
+//! Input: results of `reindex` or `sync` on one or more chains, a target. Output: CPU and wall seconds with bounds, and
+//! the formula. If several chains of different mixes were measured, the costs come from non-negative least squares over
+//! them (`fit`); with a single chain, each kind of work alone explains the time, and the bounds are the range of these
+//! models. A node that reports its CPU time by stage is projected stage by stage.
+//!
+//! Invariants: the bounds cover the differences between models, their unexplained remainder, the uncertainty of the
+//! target's counts and the spread of the runs; what the formula leaves out is listed. It must never write into a
+//! document of measured figures.
 
 mod builds;
 mod fit;
@@ -20,10 +23,10 @@ use crate::LabError;
 use crate::runs::results::{Cache, Experiment, Figures, Outcome, Results, Stage};
 use serde::Serialize;
 
-/// Changes when a field changes its meaning or goes.
+/// Incremented when a field is removed or changes its meaning.
 pub const FORMAT: u32 = 1;
 
-/// What no formula here knows.
+/// Costs that are not part of any formula.
 pub const NOT_INCLUDED: &[&str] = &[
     "a UTXO set larger than the cache: mainnet's has about 173 million coins, those of the measured chains fit into memory",
     "the network, and a disk slower than the one of the runs",
@@ -33,15 +36,15 @@ pub const NOT_INCLUDED: &[&str] = &[
     "indexes, pruning, flushes of a full cache",
 ];
 
-/// A best model that leaves more than this share of the measured times unexplained is warned of.
+/// If the best model leaves more than this share of the measured times unexplained, a warning is given.
 const UNEXPLAINED_WARNED: f64 = 0.2;
-/// And with more than this, nothing is projected from it.
+/// With more than this share, nothing is projected from it.
 const UNEXPLAINED_MAX: f64 = 0.5;
 
-/// How to project.
+/// Options of a projection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Cores of the machine that is asked about; those of the runs if `None`.
+    /// Cores of the target machine; those of the runs if `None`.
     pub cores: Option<usize>,
 }
 
@@ -49,10 +52,10 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Projection {
     pub format: u32,
-    /// Always `projection`: nobody shall take this for a result.
+    /// Always `projection`, so that it is never mistaken for a result.
     pub kind: &'static str,
     pub counts: TargetCounts,
-    /// The processor of the runs: its costs are the ones projected.
+    /// The processor of the runs, for which the costs hold.
     pub cpu: String,
     pub nodes: Vec<NodeProjection>,
     /// Nodes that could not be projected, with the reason.
@@ -73,16 +76,17 @@ pub struct NodeProjection {
     pub version: String,
     pub experiment: Experiment,
     pub measured: Vec<Measured>,
-    /// Those that the bounds are made of, the best first.
+    /// The models that determine the bounds, the best first.
     pub models: Vec<Model>,
     pub cpu_seconds: Range,
-    /// With `cores`: the low bound as busy as the measured cores were, the high one with the serial share that their idleness shows (Amdahl).
+    /// With `cores`: the low bound as busy as the measured cores were, the high one with the serial share that their
+    /// idleness suggests (Amdahl), or the other way round.
     pub wall_seconds: Range,
     pub cores: usize,
     pub notes: Vec<String>,
 }
 
-/// What a projection rests on.
+/// The measurements behind a projection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
     pub chain: String,
@@ -90,14 +94,14 @@ pub struct Measured {
     pub runs: usize,
     pub cpu_seconds: f64,
     pub wall_seconds: f64,
-    /// Half of the distance between the least and the largest CPU time, as a share.
+    /// Half of the distance between the minimum and maximum CPU time, as a share.
     pub noise: f64,
     pub threads: usize,
     #[serde(skip)]
     counts: Counts,
     #[serde(skip)]
     stages: Vec<Stage>,
-    /// Schnorr and tweak checks in ECDSA checks, and seconds of one.
+    /// Schnorr and tweak checks in units of ECDSA checks, and seconds of an ECDSA check.
     #[serde(skip)]
     prices: Option<Prices>,
 }
@@ -120,7 +124,7 @@ struct Prices {
     tweak: f64,
 }
 
-/// Projects every node of the results. Refused as a whole: no results, or results of different machines.
+/// Projects every node of the results. Fails if there are no results, or if they are from different machines.
 pub fn project(results: &[Results], target: &Target, options: &Options) -> Result<Projection, LabError> {
     let first = results.first().ok_or_else(|| LabError::Usage("project: no results".into()))?;
     for other in results {
@@ -163,7 +167,7 @@ impl Projection {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// Headline, table, formulas, counts, what is not in it.
+    /// Headline, table, formulas, counts, and a list of what is left out.
     pub fn to_markdown(&self) -> String {
         markdown::to_markdown(self)
     }
@@ -194,7 +198,7 @@ fn version(results: &[Results], name: &str) -> String {
     versions.join(", ")
 }
 
-/// The node's chains, and what was left out of them.
+/// The node's measurements by chain, and notes on those left out.
 fn measured(results: &[Results], name: &str, experiment: Experiment) -> (Vec<Measured>, Vec<String>) {
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
     for result in results.iter().filter(|result| result.experiment == experiment) {
@@ -242,7 +246,7 @@ fn row(result: &Results, name: &str, chain: String, runs: usize, figures: &Figur
     }
 }
 
-/// A chain of coinbases alone has no counts in its statistics: they are known without.
+/// The statistics of a chain of only coinbases have no counts: they are known anyway.
 fn counts_of(result: &Results) -> Result<Counts, String> {
     let chain = &result.chain;
     let blocks = f64::from(chain.height);
@@ -262,7 +266,7 @@ fn counts_of(result: &Results) -> Result<Counts, String> {
 }
 
 fn of_node(measured: &[Measured], counts: &TargetCounts, options: &Options) -> Result<NodeProjection, String> {
-    // The chain with the most work says how busy the cores are.
+    // The chain with the most work determines how busy the cores are.
     let largest = measured
         .iter()
         .max_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds))
@@ -282,7 +286,7 @@ fn of_node(measured: &[Measured], counts: &TargetCounts, options: &Options) -> R
     if unexplained > UNEXPLAINED_WARNED {
         notes.push(format!("WARNING: the best model leaves {percent:.0} % of the measured times unexplained"));
     }
-    // By seconds: a short chain's runs may spread by much and say little.
+    // Weighted by seconds: a short chain's runs may spread widely and mean little.
     let seconds: f64 = measured.iter().map(|row| row.cpu_seconds).sum();
     let noise = measured.iter().map(|row| row.noise * row.cpu_seconds).sum::<f64>() / seconds;
     let low = models.iter().map(|model| model.cpu_seconds.low).fold(f64::INFINITY, f64::min);
@@ -311,7 +315,7 @@ fn of_node(measured: &[Measured], counts: &TargetCounts, options: &Options) -> R
     })
 }
 
-/// The median of the models' middles.
+/// The median of the models' middle values.
 fn middle(models: &[Model]) -> f64 {
     let mut middles: Vec<f64> = models.iter().map(|model| model.cpu_seconds.middle).collect();
     middles.sort_by(f64::total_cmp);
@@ -320,7 +324,8 @@ fn middle(models: &[Model]) -> f64 {
     if middles.len().is_multiple_of(2) { f64::midpoint(at(half.saturating_sub(1)), at(half)) } else { at(half) }
 }
 
-/// How long `cpu` takes on `cores`: as busy as the measured ones, and with the serial share that their idleness shows.
+/// The time that `cpu` takes on `cores`: as busy as the measured ones, and with the serial share that their idleness
+/// suggests.
 fn wall(cpu: Range, measured: &Measured, cores: usize) -> Range {
     let (threads, cores) = (as_f64(measured.threads.max(1) as u64), as_f64(cores as u64));
     let taken = (measured.wall_seconds / measured.cpu_seconds).max(1.0 / threads);

@@ -1,8 +1,9 @@
-//! The models of one node: what explains its times, and what each says of the target.
+//! The models of one node: explanations of its times, and their projections to the target.
 //!
-//! Input: its chains, the target's counts; output: models with their projection. Kept are those that leave no more unexplained than the best one half
-//! as much again, or than the runs spread (a chain whose runs spread weighs less). With one chain: each kind of work alone; the checks at libsecp256k1's measured price with the rest by one
-//! kind of work, where the node took at least that price; stages, where the node tells them.
+//! Input: its chains, the target's counts. Output: models with their projections. A model is kept if its residual is at
+//! most 1.5 times the best one, or within the noise of the runs (a chain whose runs spread weighs less). With one
+//! chain: each kind of work alone; the checks at libsecp256k1's measured price with the rest by one kind of work, if
+//! the node took at least that price; stages, if the node reports them.
 
 use super::fit::{BYTE, CHECK, COLUMNS, Fit, INPUT, NAMES, OUTPUT, Row, fits};
 use super::mainnet::{Range, TargetCounts};
@@ -12,20 +13,20 @@ use serde::Serialize;
 /// Unexplained shares below this are noise of the clock.
 const RESIDUAL_NOISE: f64 = 0.005;
 const RESIDUAL_FACTOR: f64 = 1.5;
-/// Beginnings of the names of stages whose work is the checks.
+/// Prefixes of the names of stages that do the checks.
 const CHECK_STAGES: [&str; 5] = ["signature", "verify", "lane", "referee", "rerun"];
-/// Those whose work is the bytes.
+/// Prefixes of the names of stages that process the bytes.
 const BYTE_STAGES: [&str; 3] = ["read", "parse", "hash"];
 
-/// One explanation.
+/// One explanation of the times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Model {
     /// How it was found: `least squares`, `one kind of work`, `checks at the reference's price`, `stages`.
     pub kind: &'static str,
     pub terms: Vec<Term>,
-    /// What the model leaves unexplained of the measured times, as a share.
+    /// The share of the measured times that the model leaves unexplained.
     pub residual: f64,
-    /// Its bounds are those of the counts, widened by what is unexplained.
+    /// The bounds come from the counts, widened by the unexplained share.
     pub cpu_seconds: Range,
 }
 
@@ -38,7 +39,7 @@ pub struct Term {
 }
 
 impl Model {
-    /// `24,100 ns x checks + 7,000 ns x inputs`.
+    /// For example `24,100 ns x checks + 7,000 ns x inputs`.
     pub fn formula(&self) -> String {
         let term = |term: &Term| match term.of {
             "start" => format!("{:.2} s", term.nanoseconds / 1e9),
@@ -49,7 +50,7 @@ impl Model {
     }
 }
 
-/// The kept models, that with the least unexplained first, and remarks on how they were found.
+/// The kept models, the one with the smallest residual first, and notes on how they were found.
 pub(super) fn models(measured: &[Measured], counts: &TargetCounts) -> (Vec<Model>, Vec<String>) {
     let mut notes = Vec::new();
     let unknown = Prices { ecdsa_seconds: 0.0, schnorr: 1.0, tweak: 1.0 };
@@ -134,7 +135,8 @@ fn model(kind: &'static str, fit: &Fit, target: &[Range; COLUMNS]) -> Model {
     Model { kind, terms, residual: fit.unexplained, cpu_seconds: cpu_seconds.widened(fit.unexplained.min(1.0)) }
 }
 
-/// Checks at the price of one at a time, and what is left by one kind of work: of a node that took at least that price.
+/// Checks at the measured price of a single check, and the rest by one kind of work: for a node that took at least that
+/// price.
 fn at_price(row: &Measured, prices: Prices, target: &[Range; COLUMNS], chains: usize) -> Vec<Model> {
     let seconds = row_of(row, prices).counts.get(CHECK).copied().flatten().unwrap_or(0.0) * prices.ecdsa_seconds;
     if chains > 1 || seconds <= 0.0 || row.cpu_seconds < seconds {
@@ -143,7 +145,7 @@ fn at_price(row: &Measured, prices: Prices, target: &[Range; COLUMNS], chains: u
     split("checks at the reference's price", row, prices, target, (seconds, 0.0))
 }
 
-/// Stages that check signatures by the checks, those that read by the bytes, all else by one kind of work.
+/// Stages that check signatures by the checks, those that read by the bytes, all others by one kind of work.
 fn stages(row: &Measured, prices: Prices, target: &[Range; COLUMNS]) -> Vec<Model> {
     let of = |starts: &[&str]| -> f64 {
         let is_it = |name: &str| starts.iter().any(|start| name.to_lowercase().starts_with(start));
@@ -156,7 +158,7 @@ fn stages(row: &Measured, prices: Prices, target: &[Range; COLUMNS]) -> Vec<Mode
     split("stages", row, prices, target, (checks, bytes))
 }
 
-/// So many seconds by the checks and by the bytes; the rest by inputs, outputs or bytes, one model each.
+/// Fixed seconds for the checks and for the bytes; the rest by inputs, outputs or bytes, in one model each.
 fn split(
     kind: &'static str,
     row: &Measured,

@@ -5,7 +5,7 @@ const ECDSA_NS: f64 = 25_000.0;
 const SCHNORR_NS: f64 = 25_500.0;
 const TWEAK_NS: f64 = 18_000.0;
 
-/// Blocks, ECDSA, Schnorr, tweaks, inputs, outputs, bytes.
+/// Name, height, and counts: ECDSA, Schnorr, tweaks, inputs, outputs, bytes.
 type Chain = (&'static str, u32, [u64; 6]);
 
 const CHAINS: [Chain; 7] = [
@@ -18,7 +18,7 @@ const CHAINS: [Chain; 7] = [
     ("three", 100, [300_000, 0, 0, 900_000, 100_000, 400_000_000]),
 ];
 
-/// What a made-up node takes for a chain.
+/// The costs of a made-up node.
 #[derive(Clone, Copy)]
 struct Node {
     start: f64,
@@ -37,7 +37,7 @@ impl Node {
 
 const NODE: Node = Node { start: 0.05, check: 26e-6, input: 6e-6, output: 2e-6, byte: 4e-9 };
 
-/// CPU to the microsecond, as in a file of results.
+/// CPU time to the microsecond, as in a results file.
 fn results((preset, height, counts): Chain, node: &Node) -> Results {
     let seconds = node.seconds(counts.map(as_f64));
     made_up::results(preset, height, counts, &[Took::new("made-up", seconds * 0.55, seconds)])
@@ -47,7 +47,7 @@ fn target() -> Target {
     Target::parse("mainnet@928000").unwrap()
 }
 
-/// What the node truly takes at the middle counts of the target.
+/// The time that the node really takes at the middle counts of the target.
 fn truth(node: &Node) -> f64 {
     let counts = TargetCounts::of(&target());
     let all = counts.range("verifications").middle;
@@ -84,7 +84,7 @@ fn one_chain_gives_bounds_instead_of_precision() {
     assert!(node.models.iter().any(|model| model.kind == "one kind of work"));
     assert!(node.models.iter().any(|model| model.kind == "checks at the reference's price"));
     assert!(node.notes.iter().any(|note| note.contains("one chain alone")));
-    // A node in lanes took less than the reference's price: that model is not for it.
+    // A node with lanes took less than the reference's price: that model does not apply.
     let lanes = projected(&CHAINS[1..2], &Node { check: 4e-6, ..NODE }, None);
     assert!(lanes.models.iter().all(|model| model.kind == "one kind of work"));
 }
@@ -120,7 +120,7 @@ fn cores_are_an_assumption_and_said_to_be_one() {
     assert!((measured.wall_seconds.middle / measured.cpu_seconds.middle - 0.55).abs() < 1e-9);
     let many = projected(&CHAINS, &NODE, Some(16));
     assert!(many.notes.iter().any(|note| note.contains("assumed") && note.contains("2 cores to 16")));
-    // 0.55 of the CPU time on two cores: a tenth is serial. On 16 as busy as those: 0.06875; by Amdahl 0.15625.
+    // 0.55 of the CPU time on two cores: a tenth is serial. On 16 cores as busy as those: 0.06875; by Amdahl 0.15625.
     assert!((many.wall_seconds.low / many.cpu_seconds.low - 0.06875).abs() < 1e-9);
     assert!((many.wall_seconds.high / many.cpu_seconds.high - 0.15625).abs() < 1e-9);
 }
@@ -167,7 +167,8 @@ fn the_text_says_that_nothing_in_it_was_measured() {
     assert!(json["nodes"][0]["cpu_seconds"]["low"].as_f64().unwrap() > 0.0);
 }
 
-/// Runs of the empty chain take hundredths of a second and spread by a quarter: that must not spread to the projection.
+/// Runs of the empty chain take hundredths of a second and spread by a quarter, which must not spread to the
+/// projection.
 #[test]
 fn a_short_chain_whose_runs_spread_hardly_widens_the_bounds() {
     let quiet: Vec<Results> = CHAINS.iter().map(|chain| results(*chain, &NODE)).collect();
@@ -180,7 +181,7 @@ fn a_short_chain_whose_runs_spread_hardly_widens_the_bounds() {
     assert!((noisy.low / quiet.low - 1.0).abs() < 0.02, "{quiet:?} {noisy:?}");
 }
 
-/// Times that no sum of costs explains: one chain takes `factor` of what the others foretell.
+/// Times that no sum of costs explains: every second chain takes `factor` times what the others predict.
 fn contradicted(factor: f64) -> Projection {
     let mut all: Vec<Results> = CHAINS.iter().map(|chain| results(*chain, &NODE)).collect();
     for result in all.iter_mut().step_by(2) {

@@ -1,26 +1,27 @@
-//! What a report says, before it is HTML or Markdown: sections of sentences, charts and tables.
+//! The content of a report before it is HTML or Markdown: sections of sentences, charts and tables.
 //!
-//! Input: none. Output: the types that the parts of the report fill and the two writers walk. Invariant: whatever one writer shows, the other does.
+//! Output: the types that the parts of the report fill in and the two writers traverse. Invariant: both writers show
+//! the same content.
 
 use super::charts::Chart;
 
 /// The whole report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Document {
-    /// The answer, in one line.
+    /// The result, in one line.
     pub(super) headline: String,
-    /// What it is about.
+    /// Where and when it was measured.
     pub(super) lead: Vec<String>,
     pub(super) sections: Vec<Section>,
 }
 
-/// One experiment, or a part beside them.
+/// One experiment, or another part.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Section {
-    /// For links and the names of files: `reindex-1`.
+    /// For links and file names, such as `reindex-1`.
     pub(super) id: String,
     pub(super) title: String,
-    /// Its answer, in one line; also stands in the list at the top.
+    /// Its result, in one line; also shown in the list at the top.
     pub(super) answer: Option<String>,
     pub(super) blocks: Vec<Block>,
 }
@@ -29,17 +30,17 @@ pub(super) struct Section {
 pub(super) enum Block {
     Heading(String),
     Text(String),
-    /// What a reader must know before the figures.
+    /// Something to know before reading the figures.
     Warning(String),
     Chart(Chart),
-    /// Small ones, side by side where there is room.
+    /// Small charts, side by side if there is room.
     Grid(Vec<Chart>),
     Table(Table),
     /// Names and values.
     Facts(Vec<(String, String)>),
-    /// The output of a program, as it was.
+    /// The unchanged output of a program.
     Output(String),
-    /// Closed until somebody wants to know.
+    /// Collapsed until the reader opens it.
     Details {
         summary: String,
         blocks: Vec<Block>,
@@ -63,7 +64,7 @@ pub(super) struct Column {
 #[derive(Clone, Debug)]
 pub(super) enum Row {
     Cells(Vec<Cell>),
-    /// One that has no figures: its name, why, and where that is written.
+    /// A system without figures: its name, the reason, and the source of the reason.
     Reason {
         name: String,
         reason: String,
@@ -74,10 +75,10 @@ pub(super) enum Row {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
     pub(super) text: String,
-    /// Smaller, behind or below the text: a spread.
+    /// In small type, after or below the text: a spread, for example.
     pub(super) note: Option<String>,
     pub(super) mark: Mark,
-    /// Where it is from, for readers who want to look.
+    /// The source of the figure.
     pub(super) link: Option<String>,
 }
 
@@ -90,7 +91,7 @@ pub(super) enum Mark {
 }
 
 impl Table {
-    /// `#` before a column's title: it holds numbers.
+    /// A column title that starts with `#` is one of numbers.
     pub(super) fn new(caption: impl Into<String>, columns: &[&str]) -> Table {
         let column = |title: &&str| Column {
             title: title.trim_start_matches('#').to_owned(),
@@ -109,7 +110,7 @@ impl Cell {
         Cell { text: text.into(), ..Cell::default() }
     }
 
-    /// Nothing is known.
+    /// A cell without a value.
     pub(super) fn none() -> Cell {
         Cell::new("–")
     }
@@ -130,7 +131,7 @@ impl Cell {
 }
 
 impl Document {
-    /// Every chart, in the order of the page.
+    /// All charts, in the order of the page.
     pub(super) fn charts(&self) -> Vec<&Chart> {
         self.sections.iter().flat_map(|section| charts_in(&section.blocks)).collect()
     }

@@ -1,6 +1,6 @@
-//! What a report says of an `electrum` comparison: how the indexes were built, Casa's charts, load, differences.
+//! The part of a report on an `electrum` comparison: building of the indexes, Casa's charts, load, differences.
 //!
-//! Input: results. Output: blocks. Invariant: a dot is an answer; questions without one are counted in the table.
+//! Input: results. Output: blocks. Invariant: a dot is an answer; queries without one are counted in the table.
 
 use super::Colors;
 use super::charts::lines::{self, Axes, Line};
@@ -11,10 +11,10 @@ use super::words::{self, title_of};
 use crate::electrum::results::{ElectrumResults, Query, ScriptFacts, ServerResults};
 use crate::runs::results::NodeFacts;
 
-/// A server that answered fewer has no place in the headline.
+/// Servers that answered a smaller share are not in the headline.
 const ANSWERED_SHARE_MIN: f64 = 0.5;
 
-/// Title, answer, blocks.
+/// Returns title, answer, blocks.
 pub(super) fn part(results: &ElectrumResults, id: &str, colors: &Colors) -> (String, Option<String>, Vec<Block>) {
     let title = format!("Electrum servers: {}", tables::chain(&results.chain));
     let mut blocks = vec![Block::Text(method(results))];
@@ -33,7 +33,8 @@ pub(super) fn part(results: &ElectrumResults, id: &str, colors: &Colors) -> (Str
     (title, answer(results), blocks)
 }
 
-/// The history of a script as the median takes it, of each server whose answers are right, over the scripts that all of these answered.
+/// The median time for the history of a script, of each server whose answers are right, over the scripts that all of
+/// these servers answered.
 fn answer(results: &ElectrumResults) -> Option<String> {
     let asked = |server| query(server, "history").filter(|query| query.warm_ms.iter().any(Option::is_some));
     let is_ranked = |query: &Query| query.wrong == 0 && answered_share(query) >= ANSWERED_SHARE_MIN;
@@ -67,7 +68,7 @@ fn answer(results: &ElectrumResults) -> Option<String> {
     })
 }
 
-/// Of the scripts that it was asked for or should have been.
+/// The share of answered scripts among those that it was or should have been asked for.
 fn answered_share(query: &Query) -> f64 {
     let answered = query.warm_ms.iter().filter(|time| time.is_some()).count();
     words::as_f64(count(answered)) / words::as_f64(count(query.warm_ms.len().max(1)))
@@ -123,7 +124,7 @@ fn title(name: &str) -> String {
     }
 }
 
-/// Two charts and a table.
+/// Two charts and a table for one query.
 fn question(results: &ElectrumResults, id: &str, name: &str, colors: &Colors) -> Vec<Block> {
     let title = title(name);
     let is_of_scripts = |query: &Query| query.heights.is_empty();
@@ -198,7 +199,7 @@ fn times_table(results: &ElectrumResults, name: &str, title: String) -> Table {
     table
 }
 
-/// Questions without an answer; those that were left out because time was short are told apart.
+/// The number of queries without an answer; those skipped for lack of time are counted separately.
 fn unanswered(query: &Query) -> Cell {
     let missing = count(query.warm_ms.iter().filter(|time| time.is_none()).count());
     let failed = missing.saturating_sub(query.not_asked.into());
@@ -364,7 +365,7 @@ fn sorted(times: &[Option<f64>]) -> Vec<f64> {
     known
 }
 
-/// The smallest value that is at least as large as the share of all.
+/// The smallest value with at least this share of all values at or below it.
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     (0..=last)

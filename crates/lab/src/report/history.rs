@@ -1,7 +1,9 @@
-//! The published yearly benchmarks, their deltas done again, and what our figures would come to on mainnet, set apart.
+//! The published yearly benchmarks with their deltas computed again, and, set apart, the projection of our figures to
+//! mainnet.
 //!
-//! Input: the data file of the lab, and results. Output: two sections. Invariant: a figure of an article has its source beside it; a projection is in a
-//! section of its own, is drawn hollow, and names its bounds. Must never: put a projected and a measured figure into one chart.
+//! Input: the data file of the lab, and results. Output: two sections. Invariant: a figure of an article has its source
+//! next to it; a projection is in a section of its own, is drawn hollow, and has bounds. It must never put a projected
+//! and a measured figure into one chart.
 
 use super::Colors;
 use super::charts::hours::{self, Hours};
@@ -13,12 +15,12 @@ use crate::project::{NodeProjection, Options, Projection, Range, Target, mixed_b
 use crate::runs::results::Results;
 use crate::runs::systems::SYSTEMS;
 
-/// The editions drawn, each beside the one before it, the newest first.
+/// The editions shown, each compared with an earlier one, the newest first.
 const YEARS: [(u32, u32); 3] = [(2025, 2023), (2023, 2020), (2020, 2019)];
 /// The height of the newest edition.
 const TARGET: &str = "mainnet@928000";
 
-/// The articles' figures.
+/// The section with the articles' figures.
 pub(super) fn published(colors: &Colors) -> Section {
     let history = History::load();
     let mut blocks = vec![Block::Text(
@@ -168,7 +170,7 @@ fn percent(share: f64) -> String {
     format!("{:+.1}\u{a0}%", share * 100.0)
 }
 
-/// What the runs of one machine come to on mainnet; `None` without runs.
+/// The section with the projection of one machine's runs to mainnet; `None` without runs.
 pub(super) fn projection(results: &[Results], colors: &Colors) -> Option<Section> {
     if results.is_empty() {
         return None;
@@ -194,7 +196,7 @@ pub(super) fn projection(results: &[Results], colors: &Colors) -> Option<Section
     Some(section)
 }
 
-/// The fastest of ours and of Core's.
+/// The fastest build of ours and that of Core.
 fn projected_answer(projection: &Projection) -> Option<String> {
     let best = |kind: &str| {
         let of_kind = projection.nodes.iter().filter(|node| node.node.split(':').next() == Some(kind));

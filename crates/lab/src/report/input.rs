@@ -1,7 +1,7 @@
-//! The files a report is made of, told apart by their field `experiment`.
+//! The files of a report, distinguished by their field `experiment`.
 //!
-//! Input: a path. Output: the results in it, or one sentence that names the file and says what to do. Must never: take a file of another format, or of
-//! another program, for results.
+//! Input: a path. Output: the results in it, or one sentence that names the file and what to do. It must never accept a
+//! file of another format, or of another program, as results.
 
 use crate::electrum::results::ElectrumResults;
 use crate::error::LabError;
@@ -9,12 +9,12 @@ use crate::runs::ResultsFault;
 use crate::runs::results::Results;
 use std::path::Path;
 
-/// One file of results.
+/// One results file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// Of `lydian-lab reindex` and `lydian-lab sync`.
+    /// Results of `lydian-lab reindex` or `lydian-lab sync`.
     Runs(Box<Results>),
-    /// Of `lydian-lab electrum`.
+    /// Results of `lydian-lab electrum`.
     Electrum(Box<ElectrumResults>),
 }
 

@@ -1,6 +1,7 @@
-//! The report as Markdown, with the charts as files beside it.
+//! The report as Markdown, with the charts as separate files.
 //!
-//! Input: a document. Output: the text. Invariant: everything that the page says, this says. Must never: let a figure's text break a table.
+//! Input: a document. Output: the text. Invariant: it has the same content as the page. The text of a figure must never
+//! break a table.
 
 use super::charts::Chart;
 use super::document::{Block, Cell, Document, Mark, Row, Table};
@@ -100,7 +101,7 @@ fn source_of(source: &str) -> String {
     if is_link(source) { format!(" ([source]({source}))") } else { format!(" ({})", plain(source)) }
 }
 
-/// On one line, with nothing that Markdown or HTML would take for its own.
+/// The text on one line, with the special characters of Markdown and HTML escaped.
 fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -115,7 +116,7 @@ fn plain(text: &str) -> String {
     safe
 }
 
-/// Between backticks.
+/// The text between backticks.
 fn code(text: &str) -> String {
     text.replace('`', "'").replace(['\n', '\r'], " ")
 }

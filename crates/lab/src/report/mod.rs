@@ -1,8 +1,9 @@
-//! The report: one self-contained page of HTML, the same as Markdown, and each chart as a file of its own.
+//! The report: one self-contained HTML page, the same as Markdown, and each chart as a file of its own.
 //!
-//! Input: files of results. Output: `index.html`, `report.md` and `*.svg` in a folder. Invariants: a run that does not count has no bar, no line and no
-//! dot, but its reason; who took no part stands in every table with the reason; the same results give the same bytes. Cost: memory and time grow with the
-//! files, about a second for 3,000 scripts. Must never: name anything outside the page but sources to follow, or write outside the folder.
+//! Input: results files. Output: `index.html`, `report.md` and `*.svg` in a directory. Invariants: a run that does not
+//! count has no bar, line or dot, only its reason; systems that took no part are in every table with the reason; the
+//! same results give the same bytes. Cost: memory and time grow with the files, about a second for 3,000 scripts. The
+//! page must never refer to anything outside it except sources to follow, and no file is written outside the directory.
 
 mod charts;
 mod document;
@@ -26,10 +27,10 @@ use lydian_disk::{Disk, RealDisk};
 use std::path::{Path, PathBuf};
 use style::{NODE_TONES, Tone};
 
-/// Writes the report of the inputs into a folder, which is made if need be; returns the files, the page first.
+/// Writes the report of the inputs into a directory, which is created if needed; returns the files, the page first.
 pub fn write(inputs: &[Input], out: &Path) -> Result<Vec<PathBuf>, LabError> {
     if inputs.is_empty() || inputs.len() > REPORT_FILES_MAX {
-        return Err(LabError::Usage(format!("a report is made of 1 to {REPORT_FILES_MAX} files of results")));
+        return Err(LabError::Usage(format!("a report takes 1 to {REPORT_FILES_MAX} results files")));
     }
     let document = document(inputs);
     RealDisk.create_dir(out)?;
@@ -48,7 +49,7 @@ pub fn write(inputs: &[Input], out: &Path) -> Result<Vec<PathBuf>, LabError> {
     Ok(written)
 }
 
-/// One chain under one experiment: what may stand side by side.
+/// One chain under one experiment: results that may be shown together.
 #[derive(Debug)]
 struct Group<'a> {
     id: String,
@@ -84,7 +85,7 @@ fn groups(inputs: &[Input]) -> Vec<Group<'_>> {
     groups
 }
 
-/// Files of one group stay apart within it: figures of different minutes are not to be compared.
+/// Files of one group stay separate within it: figures measured at different times must not be compared.
 fn section(group: &Group<'_>, colors: &Colors) -> Section {
     let mut section = Section { id: group.id.clone(), ..Section::default() };
     for (input, number) in group.inputs.iter().zip(1..) {
@@ -104,7 +105,7 @@ fn section(group: &Group<'_>, colors: &Colors) -> Section {
     section
 }
 
-/// Machines and days.
+/// The machines and the time of the measurements.
 fn lead(inputs: &[Input]) -> Vec<String> {
     let mut machines: Vec<String> = inputs.iter().map(|input| tables::machine(input.machine())).collect();
     machines.dedup();
@@ -154,7 +155,7 @@ impl Input {
         }
     }
 
-    /// Those that are drawn.
+    /// The names of the systems that are drawn.
     fn names(&self) -> Vec<&str> {
         match self {
             Input::Runs(results) => {
@@ -169,7 +170,7 @@ impl Input {
     }
 }
 
-/// Which node has which colour, over the whole page: ours first, then in the order in which they come.
+/// The assignment of colours to nodes, over the whole page: ours first, then in order of appearance.
 #[derive(Clone, Debug)]
 struct Colors(Vec<String>);
 

@@ -1,7 +1,8 @@
-//! The report as one page of HTML.
+//! The report as one HTML page.
 //!
-//! Input: a document. Output: the page, with its style sheet and charts inside. Invariants: no script; its policy forbids every request, so that the page
-//! shows the same wherever it lies; the scheme follows the reader's system and can be switched; nothing is wider than a phone but what scrolls in a box of its own.
+//! Input: a document. Output: the page, including its style sheet and charts. Invariants: no script; its policy forbids
+//! every request, so that the page looks the same wherever it is stored; the colour scheme follows the reader's system
+//! and can be switched; nothing is wider than a phone, except what scrolls in a box of its own.
 
 use super::charts::Chart;
 use super::document::{Block, Cell, Document, Mark, Row, Section, Table};
@@ -39,7 +40,7 @@ pub(super) fn to_html(document: &Document) -> String {
     html
 }
 
-/// Works without scripts: the style sheet looks at what is checked.
+/// Works without scripts: the style sheet depends on which input is checked.
 const SCHEME: &str = "<fieldset class=\"scheme\"><legend>Colours</legend>\
 <label><input type=\"radio\" name=\"scheme\" id=\"scheme-auto\" checked><span>Auto</span></label>\
 <label><input type=\"radio\" name=\"scheme\" id=\"scheme-light\"><span>Light</span></label>\
@@ -161,7 +162,7 @@ fn number_class(is_number: bool) -> &'static str {
     if is_number { " class=\"number\"" } else { "" }
 }
 
-/// A link only where it is one.
+/// A link only if the source is one.
 fn source_of(source: &str) -> String {
     let text = escape(source);
     if is_link(source) { format!(" (<a href=\"{text}\" rel=\"noreferrer\">source</a>)") } else { format!(" ({text})") }

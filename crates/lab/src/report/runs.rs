@@ -1,6 +1,7 @@
-//! What a report says of a `reindex` or a `sync`: the answer, the ranking, stages, lines over time, validity, and how it was measured.
+//! The part of a report on a `reindex` or a `sync`: the result, the ranking, stages, lines over time, validity, and how
+//! it was measured.
 //!
-//! Input: results. Output: blocks. Invariant: figures are of runs that count; each table of contenders names everybody.
+//! Input: results. Output: blocks. Invariant: figures are of runs that count; each table lists all contenders.
 
 use super::Colors;
 use super::charts::lines::{self, Axes, Line};
@@ -11,7 +12,7 @@ use super::tables;
 use super::words::{self, is_ours, title_of, version_of};
 use crate::runs::results::{Cache, Experiment, Figures, NodeFacts, Outcome, Results, Run, Summary};
 
-/// Title, answer, blocks.
+/// Returns title, answer, blocks.
 pub(super) fn part(results: &Results, id: &str, colors: &Colors) -> (String, Option<String>, Vec<Block>) {
     let title = match results.experiment {
         Experiment::Reindex => format!("Reindex: {}", tables::chain(&results.chain)),
@@ -35,7 +36,7 @@ pub(super) fn part(results: &Results, id: &str, colors: &Colors) -> (String, Opt
     (title, answer(results), blocks)
 }
 
-/// Everything that ran in one state of the cache, the fastest first, those without figures last.
+/// The summaries for one cache state, the fastest first, those without figures last.
 fn ranked(results: &Results, cache: Cache) -> Vec<&Summary> {
     let mut of_cache: Vec<&Summary> = results.summary.iter().filter(|summary| summary.cache == cache).collect();
     let wall =
@@ -44,7 +45,7 @@ fn ranked(results: &Results, cache: Cache) -> Vec<&Summary> {
     of_cache
 }
 
-/// `Lydian 2.05 s, Bitcoin Core 14.03 s: 6.8 times as fast; floor 8.41 s`
+/// For example `Lydian 2.05 s, Bitcoin Core 14.03 s: 6.8 times as fast; floor 8.41 s`.
 fn answer(results: &Results) -> Option<String> {
     let cache = results.summary.first()?.cache;
     let ranked: Vec<(&str, &Figures)> = ranked(results, cache)
@@ -93,7 +94,9 @@ fn warnings(results: &Results) -> Vec<Block> {
         texts.push("The nodes do not agree on the tip or the UTXO set: see the runs that do not count.".to_owned());
     }
     if results.expected.is_none() {
-        texts.push("Nobody foretold the right answer and no two nodes agreed on one, so no run counts.".to_owned());
+        texts.push(
+            "The right answer was not known in advance and no two nodes agreed on one, so no run counts.".to_owned(),
+        );
     }
     let disturbed: Vec<String> = results
         .summary
@@ -231,12 +234,12 @@ fn cells(results: &Results, summary: &Summary, is_sync: bool, count: usize) -> V
     cells
 }
 
-/// Runs of milliseconds need finer figures.
+/// Runs of milliseconds need more digits.
 fn digits(figures: &Figures) -> usize {
     if figures.wall_seconds.median < 1.0 { 3 } else { 2 }
 }
 
-/// What a reader of the figures must know about nodes.
+/// Notes on nodes that a reader of the figures must know.
 fn notes(results: &Results) -> Vec<Block> {
     let notes = results.nodes.iter().flat_map(|node| {
         let tells_no_set = results
@@ -258,7 +261,7 @@ fn counted<'a>(results: &'a Results, name: &str, cache: Cache) -> Option<&'a Run
     runs.get(runs.len().saturating_sub(1) / 2).copied()
 }
 
-/// The median run of each node that has one, in the order of the nodes; of warm runs where there are any.
+/// The median run of each node that has one, in the order of the nodes; of warm runs if there are any.
 fn median_runs(results: &Results) -> Vec<&Run> {
     let of = |node: &NodeFacts| {
         counted(results, &node.name, Cache::Warm).or_else(|| counted(results, &node.name, Cache::Cold))
@@ -351,7 +354,7 @@ fn disk(run: &Run, _: u32) -> Vec<(f64, f64)> {
     known.chain([(run.wall_seconds, words::as_f64(run.disk_bytes) / 1e6)]).collect()
 }
 
-/// CPU time of steps of at least half a second: the kernel counts in hundredths.
+/// CPU time over steps of at least 0.4 seconds: the kernel counts in hundredths.
 fn cores(run: &Run, _: u32) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let (mut time, mut cpu) = (0.0, 0.0);

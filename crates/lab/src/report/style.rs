@@ -1,17 +1,18 @@
 //! Colours and the style sheet of the report.
 //!
-//! Input: nothing. Output: the rules for the page, and those that a chart in a file of its own carries. Invariants: every colour is a [`Tone`] with one value
-//! for light and one for dark surfaces; the colours of nodes are told apart by people who are colour-blind, each 3:1 or better against its surface or labelled
-//! in words beside it. Must never: name a font, picture or sheet that is not on the reader's machine already.
+//! Output: the rules for the page, and those included in a chart's own file. Invariants: every colour is a [`Tone`]
+//! with one value for light and one for dark surfaces; colour-blind readers can distinguish the colours of nodes, each
+//! of which has a contrast of at least 3:1 to its surface or a label next to it. It must never refer to a font, picture
+//! or sheet that is not on the reader's machine already.
 
 use std::fmt::Write;
 
-/// Nodes with a colour of their own on one page.
+/// Number of nodes with a colour of their own on one page.
 pub(super) const NODE_TONES: u8 = 8;
-/// Stages with a shade of their own.
+/// Number of stages with a shade of their own.
 pub(super) const STAGE_TONES: u8 = 7;
 
-/// What a mark means; how it looks follows from the scheme.
+/// The meaning of a mark; its colour depends on the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Tone {
     Ink,
@@ -20,13 +21,13 @@ pub(super) enum Tone {
     Surface,
     Floor,
     Bad,
-    /// The same over the whole page; from [`NODE_TONES`] on all are grey.
+    /// The same over the whole page; from [`NODE_TONES`] on, all are grey.
     Node(u8),
     /// From the largest stage to the smallest.
     Stage(u8),
 }
 
-/// Class, on light, on dark.
+/// Tone, class, colour on light, colour on dark.
 const FIXED: [(Tone, &str, &str, &str); 6] = [
     (Tone::Ink, "ink", "#17181c", "#f2f3f5"),
     (Tone::Muted, "muted", "#5b606b", "#a9afba"),
@@ -57,7 +58,7 @@ const STAGES: [(&str, &str); STAGE_TONES as usize] = [
 const GREY: (&str, &str) = ("#737a87", "#959ba6");
 
 impl Tone {
-    /// As it travels through plotters.
+    /// The number that represents the tone within plotters.
     pub(super) fn number(self) -> u8 {
         match self {
             Tone::Ink => 0,
@@ -98,7 +99,7 @@ fn tones() -> Vec<(String, &'static str, &'static str)> {
     all
 }
 
-/// Variables for the page: light, and dark where the reader's system or the switch says so.
+/// Variables for the page: light, or dark if the reader's system or the switch says so.
 fn variables() -> String {
     let of = |dark: bool| {
         let pages = if dark {
@@ -118,7 +119,7 @@ fn variables() -> String {
     )
 }
 
-/// The whole sheet of the page.
+/// The whole style sheet of the page.
 pub(super) fn page_sheet() -> String {
     let mut text = variables();
     for (class, _, _) in tones() {
@@ -130,7 +131,7 @@ pub(super) fn page_sheet() -> String {
     text
 }
 
-/// For a chart in a file of its own: colours in plain words, since some viewers know no variables.
+/// The style sheet of a chart's own file: literal colours, since some viewers do not support variables.
 pub(super) fn chart_sheet() -> String {
     let of = |pick: fn(&(String, &'static str, &'static str)) -> &'static str| {
         tones().iter().fold(String::new(), |mut text, tone| {

@@ -1,6 +1,7 @@
-//! Tables and facts that several parts of the report share.
+//! Tables and facts shared by several parts of the report.
 //!
-//! Input: results. Output: tables, facts and sentences. Invariant: a table of contenders names everybody who took no part, with reason and source.
+//! Input: results. Output: tables, facts and sentences. Invariant: a table of contenders lists all systems that took no
+//! part, with reason and source.
 
 use super::document::{Block, Cell, Mark, Row, Table};
 use super::words::{self, title_of, version_of};
@@ -15,26 +16,26 @@ pub(super) fn experiment(experiment: Experiment) -> &'static str {
     }
 }
 
-/// `AMD EPYC, 2 cores, 25.3 GB of memory`
+/// For example `AMD EPYC, 2 cores, 25.3 GB of memory`.
 pub(super) fn machine(facts: &MachineFacts) -> String {
     let memory = facts.memory_bytes.map(|bytes| format!(", {:.0} GB of memory", words::as_f64(bytes) / 1e9));
     format!("{}, {} cores{}", facts.cpu, facts.cores, memory.unwrap_or_default())
 }
 
-/// `550 blocks like mainnet's`
+/// For example `550 blocks with mainnet's mix`.
 pub(super) fn chain(facts: &ChainFacts) -> String {
     let blocks = words::count(facts.height.into());
     match facts.preset.as_deref() {
         Some("mainnet-mix") => format!("{blocks} blocks with mainnet's mix"),
         Some("empty") => format!("{blocks} empty blocks"),
-        Some("worst") => format!("{blocks} blocks, the dearest that the rules allow"),
+        Some("worst") => format!("{blocks} blocks, the most expensive that the rules allow"),
         Some("reuse") => format!("{blocks} blocks with addresses used again"),
         Some(preset) => format!("{blocks} blocks of the preset {preset}"),
         None => format!("{blocks} blocks of {}", facts.network),
     }
 }
 
-/// The rows of those who have no figures.
+/// The rows of systems without figures.
 pub(super) fn absent(nodes: &[NodeFacts], left_out: &[LeftOut]) -> Vec<Row> {
     let cannot = nodes.iter().filter_map(|node| {
         let reason = format!("takes no part: {}", node.cannot.as_ref()?);
@@ -48,13 +49,13 @@ pub(super) fn absent(nodes: &[NodeFacts], left_out: &[LeftOut]) -> Vec<Row> {
     cannot.chain(left_out).collect()
 }
 
-/// `[2.01–2.06]` below a median.
+/// A median with its range, such as `2.01–2.06`, below.
 pub(super) fn spread(spread: &Spread, digits: usize) -> Cell {
     let cell = Cell::new(format!("{:.digits$}", spread.median));
     if spread.max > spread.min { cell.note(format!("{:.digits$}–{:.digits$}", spread.min, spread.max)) } else { cell }
 }
 
-/// Bytes as MB, in a column of its own.
+/// A median of bytes in MB, without its range.
 pub(super) fn megabytes(spread: &Spread) -> Cell {
     Cell::new(words::whole(spread.median / 1e6))
 }
@@ -70,7 +71,7 @@ pub(super) fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Every run, with what is wrong with it.
+/// All runs, with the reasons of those that do not count.
 pub(super) fn all_runs(results: &Results) -> Table {
     let columns = [
         "node",
@@ -143,7 +144,7 @@ pub(super) fn failures(results: &Results) -> Vec<Block> {
     results.runs.iter().filter(|run| run.outcome != Outcome::Counted).map(of).collect()
 }
 
-/// Which broken blocks each node takes. `None` where nobody was asked.
+/// Which broken blocks each node accepts; `None` if no node was asked.
 pub(super) fn validity(nodes: &[NodeFacts], left_out: &[LeftOut]) -> Option<Table> {
     let asked: Vec<&NodeFacts> = nodes.iter().filter(|node| node.cannot.is_none()).collect();
     let mut rules: Vec<&str> = Vec::new();
@@ -165,7 +166,7 @@ pub(super) fn validity(nodes: &[NodeFacts], left_out: &[LeftOut]) -> Option<Tabl
     }
     for (node, name) in asked.iter().zip(&names) {
         let reason = match &node.validity {
-            None => Some("nobody asked it".to_owned()),
+            None => Some("it was not asked".to_owned()),
             Some(validity) if validity.unasked > 0 && !validity.cases.is_empty() => {
                 let reason = validity.reason.as_deref().unwrap_or("no reason is known");
                 Some(format!("{} rules not asked: {reason}", validity.unasked))
@@ -190,7 +191,7 @@ fn verdict(node: &NodeFacts, rule: &str) -> Cell {
     }
 }
 
-/// Which lab measured what, and how to do it again.
+/// The lab and the command of a measurement, to repeat it.
 pub(super) fn provenance(lab: &Lab, machine: &MachineFacts, chain: &ChainFacts, started: f64) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
     vec![
@@ -210,7 +211,7 @@ pub(super) fn provenance(lab: &Lab, machine: &MachineFacts, chain: &ChainFacts, 
     ]
 }
 
-/// What was counted of a chain.
+/// The counts of a chain.
 fn contents(chain: &ChainFacts) -> String {
     let counts = [
         (chain.transactions, "transactions"),

@@ -1,10 +1,11 @@
-//! Numbers, names and dates as people read them, and text made safe for HTML.
+//! Numbers, names and dates in readable form, and text escaped for HTML.
 //!
-//! Input: values of results. Output: short texts. Must never: let foreign text into a page unescaped, or round a figure to fewer than three digits.
+//! Input: values of results. Output: short texts. It must never put external text into a page unescaped, or round a
+//! figure to fewer than three digits.
 
 use crate::runs::systems;
 
-/// `KIND` or `KIND:LABEL` of a result as people call it: `Bitcoin Core`, `Lydian (reference)`.
+/// The usual name for `KIND` or `KIND:LABEL` of a result: `Bitcoin Core`, `Lydian (reference)`.
 pub(super) fn title_of(name: &str) -> String {
     let (kind, label) = name.split_once(':').map_or((name, None), |(kind, label)| (kind, Some(label)));
     let title = systems::of(kind).map_or(kind, |system| system.title);
@@ -16,7 +17,7 @@ pub(super) fn is_ours(name: &str) -> bool {
     name.split(':').next() == Some("lydian")
 }
 
-/// The number in what a program tells about itself: `31.99.0` of `Bitcoin Core daemon version v31.99.0-unk bitcoind`.
+/// The version number in a program's version line: `31.99.0` of `Bitcoin Core daemon version v31.99.0-unk bitcoind`.
 pub(super) fn version_of(told: &str) -> String {
     let is_version = |word: &&str| {
         let word = word.trim_start_matches('v');
@@ -26,7 +27,7 @@ pub(super) fn version_of(told: &str) -> String {
     word.split(['-', '+']).next().unwrap_or(word).trim_end_matches(',').to_owned()
 }
 
-/// `0.052 s`, `2.05 s`, `14.03 s`, `123.4 s`, `2 h 46 min`; a line never breaks between number and unit.
+/// For example `0.052 s`, `2.05 s`, `14.03 s`, `123.4 s`, `2 h 46 min`; with a no-break space between number and unit.
 pub(super) fn seconds(value: f64) -> String {
     match value {
         value if value < 0.1 => format!("{value:.3}\u{a0}s"),
@@ -41,7 +42,7 @@ pub(super) fn seconds(value: f64) -> String {
     }
 }
 
-/// Milliseconds of a query: three digits.
+/// Milliseconds of a query, with three digits.
 pub(super) fn milliseconds(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2}"),
@@ -50,7 +51,7 @@ pub(super) fn milliseconds(value: f64) -> String {
     }
 }
 
-/// `6.8`, `13`, `1.02`.
+/// For example `6.8`, `13`, `1.02`.
 pub(super) fn times(value: f64) -> String {
     match value {
         value if value < 2.0 => format!("{value:.2}"),
@@ -59,7 +60,7 @@ pub(super) fn times(value: f64) -> String {
     }
 }
 
-/// `1,598 MB`, `12.4 GB`.
+/// For example `1,598 MB`, `12.4 GB`.
 pub(super) fn bytes(value: f64) -> String {
     match value {
         value if value < 1e6 => format!("{}\u{a0}kB", whole(value / 1e3)),
@@ -68,7 +69,7 @@ pub(super) fn bytes(value: f64) -> String {
     }
 }
 
-/// With commas between thousands, rounded: `586,370`.
+/// A rounded number with commas between thousands: `586,370`.
 pub(super) fn whole(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::new();
@@ -90,7 +91,7 @@ pub(super) fn count(value: u64) -> String {
     whole(as_f64(value))
 }
 
-/// Of seconds since 1970, in UTC: `2026-11-21 14:07 UTC`. Howard Hinnant's algorithm for civil dates.
+/// The UTC date of seconds since 1970: `2026-11-21 14:07 UTC`. Howard Hinnant's algorithm for civil dates.
 pub(super) fn date(unix_seconds: f64) -> String {
     let minutes = (unix_seconds / 60.0).floor();
     let (day, minute) = ((minutes / 1_440.0).floor(), minutes.rem_euclid(1_440.0));
@@ -108,7 +109,7 @@ pub(super) fn date(unix_seconds: f64) -> String {
     format!("{year:04.0}-{month:02.0}-{of_month:02.0} {:02.0}:{:02.0} UTC", (minute / 60.0).floor(), minute % 60.0)
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// For example `a`, `a and b`, `a, b and c`.
 pub(super) fn list(words: &[String]) -> String {
     match words {
         [] => String::new(),
@@ -117,7 +118,7 @@ pub(super) fn list(words: &[String]) -> String {
     }
 }
 
-/// For text and attributes of HTML and SVG; characters that no XML may hold go.
+/// Escapes text for content and attributes of HTML and SVG; replaces characters that are not allowed in XML.
 pub(super) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -134,7 +135,7 @@ pub(super) fn escape(text: &str) -> String {
     safe
 }
 
-/// Only what a reader may follow.
+/// Whether a source is a link that may be followed.
 pub(super) fn is_link(source: &str) -> bool {
     ["https://", "http://"].iter().any(|start| source.starts_with(start)) && !source.contains(char::is_whitespace)
 }

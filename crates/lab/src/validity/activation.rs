@@ -1,34 +1,35 @@
-//! From which height the regtest of each implementation enforces which rules: a rule that is not active is not one that is missing.
+//! The heights from which the regtest of each implementation enforces its rules: an inactive rule is not a missing one.
 //!
-//! Input: the kind of a node. Output: the height, or that it never comes. Invariant: what comes at all comes before the groups of the chain. A kind that is
-//! not in the table has Core's heights: forks of Core that `lab.toml` names. Must never: hold a guess; each line names the source it was read in.
+//! Input: the kind of a node. Output: the height, or that the rule is never active. Invariant: every rule that becomes
+//! active does so before the groups of the chain. A kind that is not in the table has Core's heights: forks of Core
+//! named in `lab.toml`. The table must never contain a guess; each line names its source.
 
 use crate::presets::validity::Deployment;
 use crate::regtest::VOTED_ACTIVATION_HEIGHT;
 
-/// What one implementation does.
+/// The regtest of one implementation.
 #[derive(Debug)]
 pub struct Regtest {
     /// As in `--nodes`.
     pub kind: &'static str,
     pub heights: &'static [(Deployment, From)],
-    /// Where it is written.
+    /// The source of the heights.
     pub source: &'static str,
 }
 
-/// When a rule begins.
+/// The start of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     Height(u32),
     /// Three periods of 144 blocks that all signal.
     Vote,
     Never,
-    /// The implementation does not know it: its blocks are given, and what it takes is told.
+    /// The implementation does not know the rule: its blocks are sent, and the result is reported.
     Unknown,
 }
 
 impl From {
-    /// `None`: never.
+    /// The height; `None` if never.
     pub fn height(self) -> Option<u32> {
         match self {
             From::Height(height) => Some(height),
@@ -50,7 +51,7 @@ const AT_ONCE: &[(Deployment, From)] = &[
     (Taproot, From::Height(0)),
 ];
 
-/// Heights that Core had until 2021, and that others took from it.
+/// Heights that Core had until 2021, and that other implementations copied.
 const LATE_AND_NO_TAPROOT: &[(Deployment, From)] = &[
     (Bip34, From::Never),
     (Bip65, From::Height(1_351)),
@@ -104,15 +105,16 @@ pub const REGTESTS: &[Regtest] = &[
     },
 ];
 
-/// The height from which a node of this kind enforces it; `None`: its regtest never does, which `source_of` tells.
+/// The height from which a node of this kind enforces the deployment; `None` if its regtest never does, according to
+/// `source_of`.
 pub fn active_from(kind: &str, deployment: Deployment) -> Option<u32> {
     let heights = REGTESTS.iter().find(|regtest| regtest.kind == kind).map_or(AT_ONCE, |regtest| regtest.heights);
     heights.iter().find(|(one, _)| *one == deployment).and_then(|(_, from)| from.height())
 }
 
-/// Where the heights of this kind are written.
+/// The source of the heights of this kind.
 pub fn source_of(kind: &str) -> &'static str {
-    REGTESTS.iter().find(|regtest| regtest.kind == kind).map_or("taken for a fork of Bitcoin Core", |one| one.source)
+    REGTESTS.iter().find(|regtest| regtest.kind == kind).map_or("treated as a fork of Bitcoin Core", |one| one.source)
 }
 
 #[cfg(test)]

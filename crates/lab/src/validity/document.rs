@@ -1,4 +1,5 @@
-//! What `lydian-lab validity` writes: the rules, and for each node which broken blocks it took. Format: `docs/formats/lab-results.md`.
+//! The document of `lydian-lab validity`: the rules, and for each node the broken blocks it accepted. Format:
+//! `docs/formats/lab-results.md`.
 
 use super::{Terms, examine};
 use crate::presets::validity::Suite;
@@ -7,7 +8,7 @@ use crate::runs::{Contender, ProgramFile, arguments_of, machine, system};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 
-/// Changes when a field changes its meaning or goes.
+/// Incremented when a field is removed or changes its meaning.
 const FORMAT: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,10 +20,10 @@ pub struct Document {
     /// Seconds since 1970.
     pub started: f64,
     pub machine: MachineFacts,
-    /// Over the blocks in the order in which they were given.
+    /// Over the blocks in the order in which they are sent.
     pub sha256: String,
     pub rules: Vec<Question>,
-    /// `validity` of each is there.
+    /// Each with its `validity`.
     pub nodes: Vec<NodeFacts>,
 }
 
@@ -32,14 +33,14 @@ pub struct Question {
     pub name: String,
     pub rule: String,
     pub height: u32,
-    /// The change of the rules that made it one; `None`: it was always there.
+    /// The deployment that introduced the rule; `None` if it always existed.
     pub since: Option<String>,
-    /// What Bitcoin Core says of the block.
+    /// Bitcoin Core's answer to the block.
     pub core_says: String,
 }
 
 impl Document {
-    /// Asks one node after the other; `done` hears of each. An interruption keeps those before it.
+    /// Asks the nodes in order; `done` is called after each. An interruption keeps those before it.
     pub fn make(
         contenders: &[Contender],
         terms: &Terms<'_>,
@@ -67,7 +68,7 @@ impl Document {
         document
     }
 
-    /// Every node was asked for every rule that its regtest enforces, and took nothing.
+    /// Whether every node was asked for every rule that its regtest enforces, and accepted no broken block.
     pub fn is_all_refused(&self) -> bool {
         let refuses = |validity: &Validity| validity.is_whole() && validity.not_validated().is_empty();
         !self.nodes.is_empty() && self.nodes.iter().all(|node| node.validity.as_ref().is_some_and(refuses))
@@ -125,7 +126,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// What the exit code follows from: a node that died after the first case once passed.
+    /// Regression: a node that died after the first case passed. The exit code depends on this result.
     #[test]
     fn only_nodes_that_refuse_every_rule_pass() {
         let validity = |is_accepted: bool, unasked: usize| {

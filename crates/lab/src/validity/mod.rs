@@ -1,8 +1,11 @@
-//! Which broken rules a node accepts: it gets the chain of the preset `validity` block by block, and is asked for its tip after each broken one.
+//! Determines which broken blocks a node accepts: it gets the chain of the preset `validity` block by block, and is
+//! asked for its tip after each broken one.
 //!
-//! Input: an adapter, the chain. Output: a case a rule, with what the node said. The node is a process of its own on an empty directory, without peers, its
-//! RPC on loopback. Cost: some seconds, most of them 1,400 small blocks. A node that does not start, dies, hangs or cannot find back to the valid branch is
-//! told with the reason, and nothing fails for it. Must never: outlive its process, wait without bound, or call a rule missing that is not active.
+//! Input: an adapter, the chain. Output: one case per rule, with the node's answer. The node is a process of its own on
+//! an empty directory, without peers, with its RPC on loopback. Cost: some seconds, most of them for 1,400 small
+//! blocks. If a node does not start, dies, hangs or does not return to the valid branch, the reason is recorded, and
+//! nothing else fails. The process must never outlive the check, no wait is unbounded, and an inactive rule is never
+//! called missing.
 
 pub mod activation;
 mod document;
@@ -29,22 +32,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Memory that a node may use for its coins; the chain is small.
+/// Cache size of a node; the chain is small.
 const CACHE_MIB: u64 = 300;
 const POLL: Duration = Duration::from_millis(50);
-/// For a process that may be about to end.
+/// The most polls for the end of a process that may be about to end.
 const ENDS_POLLS_MAX: u32 = 40;
 
-/// How long a node is waited for.
+/// The time limits for a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// From the start of the process to its first answer.
     pub start: Duration,
-    /// One question.
+    /// For one request.
     pub answer: Duration,
-    /// From its answer to a block to the tip that follows from it, for nodes that answer first.
+    /// From its answer to a block to the resulting tip, for nodes that answer first.
     pub settle: Duration,
-    /// Everything.
+    /// For all blocks together.
     pub total: Duration,
 }
 
@@ -55,18 +58,18 @@ impl Default for Patience {
     }
 }
 
-/// What all nodes have in common.
+/// The parameters common to all nodes.
 #[derive(Debug)]
 pub struct Terms<'a> {
     pub suite: &'a Suite,
-    /// Made for each node, and removed with all that it wrote.
+    /// Created for each node, and removed with everything in it.
     pub folder: &'a Path,
     pub threads: usize,
     pub patience: Patience,
     pub interrupted: &'a AtomicBool,
 }
 
-/// Lets one node judge the blocks.
+/// Sends the blocks to one node and records its verdicts.
 pub fn examine(contender: &Contender, terms: &Terms<'_>) -> Validity {
     let mut cases = Vec::new();
     let reason = examined(contender, terms, &mut cases).err().map(|stop| match stop {
@@ -128,13 +131,13 @@ fn job(contender: &Contender, terms: &Terms<'_>, data: &Path, rpc_port: u16) -> 
     })
 }
 
-/// A fork has the heights of its base.
+/// The kind of a node; a fork has the heights of its base.
 fn kind_of(contender: &Contender) -> &str {
     let kind = contender.name.split(':').next().unwrap_or(&contender.name);
     lab_toml::active().fork(kind).map_or(kind, |fork| fork.base)
 }
 
-/// The rules that the node's regtest never enforces.
+/// A sentence on the rules that the node's regtest never enforces.
 fn not_asked(contender: &Contender, suite: &Suite) -> Option<String> {
     let kind = kind_of(contender);
     let never: Vec<&str> =
@@ -148,7 +151,7 @@ fn is_active(kind: &str, group: &Group) -> bool {
     from.is_some_and(|from| from <= group.height)
 }
 
-/// Killed with whatever it started.
+/// A process that is killed with its process group when dropped.
 struct Process(Child);
 
 impl Process {
@@ -165,7 +168,7 @@ impl Drop for Process {
     }
 }
 
-/// A node that runs.
+/// A running node.
 struct Session<'a> {
     adapter: &'a dyn Adapter,
     job: &'a Job,
@@ -176,7 +179,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Waits until it answers, on the genesis block, and gives it the trunk.
+    /// Waits until it answers, on the genesis block, and sends it the trunk.
     fn begin(&mut self) -> Result<(), Stop> {
         while self.server.is_none() {
             self.check()?;
@@ -203,7 +206,7 @@ impl Session<'_> {
         self.ends_on(last, "the valid blocks before the cases")
     }
 
-    /// The groups.
+    /// Sends the groups.
     fn give(&mut self, kind: &str, cases: &mut Vec<Case>) -> Result<(), Stop> {
         for group in &self.terms.suite.groups {
             let name = group.case.rule.name;
@@ -226,7 +229,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What it says of a block; an error it tells is an answer, too.
+    /// The node's answer to a block; an RPC error is an answer, too.
     fn submit(&self, block: &Encoded) -> Result<String, Stop> {
         self.check()?;
         let Some(server) = &self.server else { return Err(because("it does not answer".to_owned())) };
@@ -263,9 +266,7 @@ impl Session<'_> {
                 return Ok(());
             }
             if start.elapsed() > self.terms.patience.settle {
-                return Err(because(format!(
-                    "after {name} its tip is {tip}, not {wanted}: no case behind that was given"
-                )));
+                return Err(because(format!("after {name} its tip is {tip}, not {wanted}: no later case was sent")));
             }
             sleep(POLL);
         }
@@ -287,13 +288,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// With the end of the process, where it has ended, and of its log.
+    /// Adds the end of the process, if it has ended, and of its log.
     fn explained(&self, stop: Stop, output: &Path) -> Stop {
         let text = match stop {
             Stop::Because(text) => text,
             Stop::Failed(error) => return Stop::Failed(error),
         };
-        // A process closes its connections a moment before it is gone.
+        // A process closes its connections a moment before it ends.
         let has_ended = (0..ENDS_POLLS_MAX).any(|_| {
             let has_ended = system::has_ended(self.process.0.id());
             if !has_ended {
@@ -310,7 +311,7 @@ impl Session<'_> {
     }
 }
 
-/// What `submitblock` says with `null`.
+/// The text for `submitblock`'s result `null`.
 const ACCEPTED: &str = "accepted";
 
 fn best(server: &Server, patience: Patience) -> Result<String, LabError> {

@@ -1,12 +1,13 @@
-//! Validity for people: a line a node, a line a rule, and the mark beside a node's time.
+//! The validity of nodes as text: one line per node, one line per rule, and the remark next to a node's time.
 //!
-//! Input: what nodes did. Output: Markdown. Invariant: a node is said to refuse everything only when it was asked for every rule that it has.
+//! Input: the results of the nodes. Output: Markdown. Invariant: a node is said to refuse everything only if it was
+//! asked for every rule that it has.
 
 use crate::presets::validity::{RULES, rule_of};
 use crate::runs::results::{Case, NodeFacts, Validity};
 use std::fmt::Write;
 
-/// A table of all rules, what each node does with them, and a line a node below it.
+/// A table of all rules with the result of each node, and below it one line per node.
 pub fn to_markdown(nodes: &[NodeFacts]) -> String {
     let mut text = String::from("| broken rule |");
     let known: Vec<(&NodeFacts, &Validity)> =
@@ -35,7 +36,7 @@ pub fn to_markdown(nodes: &[NodeFacts]) -> String {
     text
 }
 
-/// What is to be said of a node; `None` where nobody asked it.
+/// The line on a node; `None` if it was not asked.
 pub fn line_of(node: &NodeFacts) -> Option<String> {
     let validity = node.validity.as_ref()?;
     let (name, asked) = (&node.name, validity.cases.len());
@@ -57,7 +58,8 @@ pub fn line_of(node: &NodeFacts) -> Option<String> {
     })
 }
 
-/// What stands beside a node's time: `not validating taproot`, `36 of 49 rules not asked`, `validity not asked`. `None` where it refuses everything.
+/// The remark next to a node's time: `not validating taproot`, `36 of 49 rules not asked`, `validity not asked`. `None`
+/// if it refuses everything.
 pub fn remark(validity: Option<&Validity>) -> Option<String> {
     let Some(validity) = validity.filter(|validity| !validity.cases.is_empty()) else {
         return Some("validity not asked".to_owned());
@@ -69,8 +71,8 @@ pub fn remark(validity: Option<&Validity>) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// What it does not validate, `taproot, MINIMALIF in tapscript`: a deployment where it takes every block that breaks it, else rule by rule. `None` where it
-/// took nothing.
+/// The rules that it does not validate, such as `taproot, MINIMALIF in tapscript`: a whole deployment if it accepts
+/// every block that breaks it, else rule by rule. `None` if it accepted nothing.
 pub fn missing(validity: &Validity) -> Option<String> {
     let since = |case: &Case| rule_of(&case.name).and_then(|rule| rule.since);
     let mut words: Vec<String> = Vec::new();
@@ -133,7 +135,7 @@ mod tests {
         assert!(line.ends_with(&format!("2 of {all} broken blocks: MINIMALIF in tapscript, block weight.")), "{line}");
     }
 
-    /// A node died after 13 of 49 blocks, and the table said that it refuses all of them.
+    /// Regression: a node died after 13 of 49 blocks, and the table said that it refuses all of them.
     #[test]
     fn a_node_that_stops_half_way_refuses_not_all() {
         let mut part = node(|_| false, Some("it died"));

@@ -1,6 +1,6 @@
-//! The kinds of coins of the chain, their shares and what they cost: one table.
+//! The kinds of coins of the chain, their shares and their costs, in one table.
 
-/// What locks a coin.
+/// The kind of script that locks a coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -31,7 +31,7 @@ impl Kind {
         Kind::P2trScript,
     ];
 
-    /// Name for people and for the statistics.
+    /// The name in output and in the statistics.
     pub fn name(self) -> &'static str {
         match self {
             Kind::P2pkh => "p2pkh",
@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// The kind at this point of the shares laid end to end; `point` is below 1000.
+    /// The kind at a point of the concatenated shares; `point` is below 1000.
     pub fn at(point: u64) -> Kind {
         let mut rest = point;
         for kind in Kind::ALL {
@@ -73,7 +73,7 @@ impl Kind {
         Kind::P2wpkh
     }
 
-    /// Whether an input that spends it carries a witness.
+    /// Whether an input that spends it has a witness.
     pub fn has_witness(self) -> bool {
         !matches!(self, Kind::P2pkh | Kind::P2pkhUncompressed | Kind::P2sh2of3 | Kind::Bare2of3)
     }
@@ -97,7 +97,7 @@ impl Kind {
             Kind::P2wpkh => (2 * 41, 2 * (3 + 33) + SIGNATURE_SIZE_EXPECTED_X2),
             Kind::P2shP2wpkh => (2 * (41 + 23), 2 * (3 + 33) + SIGNATURE_SIZE_EXPECTED_X2),
             Kind::P2wsh2of3 => (2 * 41, 2 * (2 + 2 + 1 + 105) + 2 * SIGNATURE_SIZE_EXPECTED_X2),
-            // The length takes three bytes where both signatures are not short: three times of four.
+            // The length takes three bytes unless both signatures are short: in three of four cases.
             Kind::P2sh2of3 => (2 * (40 + 1 + 2 + 2 + 105) + 5 + 2 * SIGNATURE_SIZE_EXPECTED_X2, 0),
             Kind::Bare2of3 => (2 * (41 + 1 + 2) + 2 * SIGNATURE_SIZE_EXPECTED_X2, 0),
             Kind::P2trKey => (2 * 41, 2 * 66),
@@ -109,7 +109,7 @@ impl Kind {
         4 * base + witness
     }
 
-    /// ECDSA signatures an input carries.
+    /// Number of ECDSA signatures in an input.
     pub fn ecdsa_signatures(self) -> u64 {
         match self {
             Kind::P2pkh | Kind::P2pkhUncompressed | Kind::P2shP2wpkh | Kind::P2wpkh => 1,
@@ -118,7 +118,7 @@ impl Kind {
         }
     }
 
-    /// Pairs of signature and key a verifier may have to look at: m signatures times n - m + 1 keys each.
+    /// Pairs of signature and key that a verifier may have to check: m signatures times n - m + 1 keys each.
     pub fn candidate_pairs(self) -> u64 {
         match self.ecdsa_signatures() {
             2 => 4,

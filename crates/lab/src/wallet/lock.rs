@@ -1,4 +1,4 @@
-//! From the number of a key to scripts and secrets.
+//! Derives scripts and secret keys from the number of a key.
 
 use super::Kind;
 use super::script::{self, OP_0, OP_CHECKSIG, OP_ENDIF, OP_IF, Script, multisig, p2pkh, p2sh, p2tr, p2wpkh, p2wsh};
@@ -7,24 +7,24 @@ use lydian_hash::{TAP_LEAF, TAP_TWEAK, hash160, sha256};
 use lydian_primitives::write_compact_size;
 use secp256k1::{Keypair, Parity, Scalar, SecretKey, XOnlyPublicKey};
 
-/// What locks a coin: its kind and the number of its key.
+/// The lock of a coin: its kind and the number of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lock {
     pub kind: Kind,
     pub key: u64,
 }
 
-/// All keys there are: they follow from the seed.
+/// All keys, derived from the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Wallet {
     seed: u64,
 }
 
-/// A lock with what opens it.
+/// A lock with the data needed to spend.
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub script_pubkey: Vec<u8>,
-    /// The keys, in the order in which the script names them; the tweaked key of a key path.
+    /// The keys, in the order of the script; for a key path the tweaked key.
     pub keys: Vec<Keypair>,
     /// Redeem script, witness script or leaf script, if there is one.
     pub script: Vec<u8>,
@@ -35,14 +35,14 @@ pub struct Opened {
 /// Leaf version of tapscript (BIP-0342).
 pub const LEAF_VERSION_TAPSCRIPT: u8 = 0xc0;
 
-/// Shares and sizes of inscriptions: many tokens of one line, some pages, few pictures.
+/// Shares and sizes of inscriptions: mostly one-line tokens, some pages, few pictures.
 const PAYLOAD_SIZES: [(u64, u64, u64); 4] = [(80, 60, 200), (15, 201, 1_000), (4, 1_001, 4_000), (1, 4_001, 20_000)];
 
-/// Bytes of one push of an inscription.
+/// The most bytes of one push of an inscription.
 const PAYLOAD_CHUNK: usize = 520;
 
 impl Lock {
-    /// Bytes of the leaf script; 0 for other kinds than the script path.
+    /// Bytes of the leaf script; 0 for kinds other than the script path.
     pub fn leaf_size(self) -> u64 {
         if self.kind != Kind::P2trScript {
             return 0;
@@ -59,13 +59,13 @@ impl Lock {
         (frame + whole * (PAYLOAD_CHUNK + 3) + rest_size) as u64
     }
 
-    /// Which two of three keys sign, in the order of the script.
+    /// The two of three keys that sign, in the order of the script.
     pub fn signers(self) -> [usize; 2] {
         [[0, 1], [0, 2], [1, 2]][usize::try_from(mix(self.key, b"signers") % 3).unwrap_or_default()]
     }
 
-    /// Checks of a signature against a key that Core makes: its CHECKMULTISIG starts with the last signature and the last
-    /// key, so two of three take three checks unless the first key is the one left over.
+    /// The number of checks of a signature against a key in Core: CHECKMULTISIG starts with the last signature and the
+    /// last key, so two of three take three checks unless the first key is the unused one.
     pub fn ecdsa_checks(self) -> u64 {
         match self.kind.ecdsa_signatures() {
             2 if self.signers() == [1, 2] => 2,
@@ -81,7 +81,7 @@ fn payload_size(key: u64) -> usize {
     usize::try_from(Random::new(key, "payload size").from_table(&PAYLOAD_SIZES)).unwrap_or_default()
 }
 
-/// A number that follows from a key and a label.
+/// A number derived from a key and a label.
 fn mix(key: u64, label: &[u8]) -> u64 {
     let digest = sha256(&[&key.to_le_bytes(), label].concat());
     digest.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)).unwrap_or_default()
@@ -92,7 +92,7 @@ impl Wallet {
         Wallet { seed }
     }
 
-    /// The secret of a key; `part` tells the keys of one lock apart.
+    /// The secret of a key; `part` distinguishes the keys of one lock.
     pub fn keypair(&self, key: u64, part: u8) -> Keypair {
         for attempt in 0..=u8::MAX {
             let label: [&[u8]; 4] = [b"lydian-lab key", &self.seed.to_le_bytes(), &key.to_le_bytes(), &[part, attempt]];
@@ -108,7 +108,7 @@ impl Wallet {
         self.open(lock).script_pubkey
     }
 
-    /// Everything that is needed to spend.
+    /// Everything needed to spend.
     pub fn open(&self, lock: Lock) -> Opened {
         let key = self.keypair(lock.key, 0);
         let compressed = key.public_key().serialize();
@@ -152,7 +152,7 @@ impl Wallet {
     }
 }
 
-/// A tree of one leaf: the output, and the control block that shows the leaf.
+/// A tree of one leaf: the output, and the control block for the leaf.
 pub fn open_leaf(internal: &Keypair, key: Keypair, leaf: Vec<u8>) -> Opened {
     let internal = internal.x_only_public_key().0;
     let (_, output, parity) = taproot_output(&internal, Some(leaf_hash(LEAF_VERSION_TAPSCRIPT, &leaf)));

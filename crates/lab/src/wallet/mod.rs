@@ -1,8 +1,9 @@
-//! Keys and locks: which script a coin carries and what opens it.
+//! Keys and locks: the script of a coin and the data to spend it.
 //!
-//! Input: the seed and the number of a key. Output: secret keys, scripts, satisfied inputs. Invariants: everything follows
-//! from the seed and the numbers, nonces included (RFC 6979; BIP-0340 without auxiliary randomness), so that whoever signs
-//! first changes nothing. Cost: about 10 us per public key, 20 us per signature. Must never: be used for money.
+//! Input: the seed and the number of a key. Output: secret keys, scripts, satisfied inputs. Invariants: everything
+//! depends only on the seed and the numbers, including nonces (RFC 6979; BIP-0340 without auxiliary randomness), so
+//! that the order of signing does not matter. Cost: about 10 us per public key, 20 us per signature. It must never be
+//! used for money.
 
 mod kind;
 mod lock;

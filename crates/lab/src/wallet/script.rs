@@ -1,4 +1,4 @@
-//! Making scripts: pushes as Core's `CScript` makes them, and the few opcodes the lab uses.
+//! Script construction: pushes as in Core's `CScript`, and the opcodes that the lab uses.
 
 pub const OP_0: u8 = 0x00;
 pub const OP_1NEGATE: u8 = 0x4f;
@@ -31,7 +31,7 @@ pub const OP_CHECKLOCKTIMEVERIFY: u8 = 0xb1;
 pub const OP_CHECKSEQUENCEVERIFY: u8 = 0xb2;
 pub const OP_CHECKSIGADD: u8 = 0xba;
 
-/// A script being made.
+/// A script under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Script(Vec<u8>);
 
@@ -71,7 +71,7 @@ impl Script {
         }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     pub fn raw(mut self, bytes: &[u8]) -> Script {
         self.0.extend_from_slice(bytes);
         self
@@ -82,7 +82,7 @@ impl Script {
     }
 }
 
-/// A number as scripts hold it: little-endian, the sign in the top bit, no superfluous byte (`CScriptNum::serialize`).
+/// A number in script encoding: little-endian, the sign in the top bit, no superfluous byte (`CScriptNum::serialize`).
 pub fn number_bytes(value: i64) -> Vec<u8> {
     let mut bytes = value.unsigned_abs().to_le_bytes().to_vec();
     while bytes.last() == Some(&0) {

@@ -1,7 +1,7 @@
 //! Signature messages and signing.
 //!
-//! The messages are written here a second time, from the BIPs and for structures being made, with SIGHASH_ALL and
-//! SIGHASH_DEFAULT only: the signer shares no code with the verifier it makes work for.
+//! The messages are implemented here a second time, from the BIPs and for structures under construction, with
+//! SIGHASH_ALL and SIGHASH_DEFAULT only: the signer shares no code with the verifier that it is used to test.
 
 use super::lock::{Lock, Opened, leaf_hash};
 use super::script::{OP_0, Script, p2pkh};
@@ -13,15 +13,15 @@ use secp256k1::{Keypair, Message, ecdsa, schnorr};
 
 const SIGHASH_ALL: u8 = 1;
 
-/// A transaction together with the outputs it spends, and the parts of messages that all inputs share (filled at need).
+/// A transaction's spent outputs, and the parts of messages that all inputs share (computed when needed).
 #[derive(Clone, Debug)]
 pub struct Spending<'a> {
-    /// Value in satoshi and script of each output spent.
+    /// Value in satoshis and script of each output spent.
     spent: &'a [(i64, Vec<u8>)],
     shared: Option<Shared>,
 }
 
-/// SHA-256 of each list of the transaction (BIP-0341); BIP-0143 hashes them once more.
+/// SHA-256 of each list of the transaction (BIP-0341); BIP-0143 hashes them a second time.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
     prevouts: [u8; 32],
@@ -36,7 +36,7 @@ impl<'a> Spending<'a> {
         Spending { spent, shared: None }
     }
 
-    /// Hashes what all inputs share now, so that clones need not.
+    /// Computes the shared parts now, so that clones need not.
     pub fn fill(&mut self, tx: &MutTx) {
         self.shared(tx);
     }
@@ -98,7 +98,7 @@ impl<'a> Spending<'a> {
     }
 }
 
-/// The original message with SIGHASH_ALL: every script but this input's is empty.
+/// The original message with SIGHASH_ALL: all scripts except this input's are empty.
 pub fn legacy_message(tx: &MutTx, index: usize, script_code: &[u8]) -> [u8; 32] {
     let mut bytes = tx.version.to_le_bytes().to_vec();
     write_compact_size(&mut bytes, tx.inputs.len());
@@ -117,7 +117,7 @@ pub fn legacy_message(tx: &MutTx, index: usize, script_code: &[u8]) -> [u8; 32] 
     sha256d(&bytes)
 }
 
-/// DER signature with low s, and SIGHASH_ALL behind it.
+/// DER signature with low s, followed by SIGHASH_ALL.
 pub fn ecdsa_signature(key: &Keypair, message: [u8; 32]) -> Vec<u8> {
     let mut bytes = ecdsa::sign(Message::from_digest(message), &key.secret_key()).serialize_der().to_vec();
     bytes.push(SIGHASH_ALL);
@@ -129,7 +129,7 @@ pub fn schnorr_signature(key: &Keypair, message: [u8; 32]) -> Vec<u8> {
     schnorr::sign_no_aux_rand(&message, key).to_byte_array().to_vec()
 }
 
-/// Fills script and witness of the input at `index`, which spends a coin with this lock.
+/// Sets script and witness of the input at `index`, which spends a coin with this lock.
 pub fn sign_input(tx: &mut MutTx, index: usize, lock: Lock, opened: &Opened, spending: &mut Spending<'_>) {
     let key = &opened.keys[0];
     let compressed = key.public_key().serialize();

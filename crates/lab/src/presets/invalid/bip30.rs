@@ -1,4 +1,4 @@
-//! The chain on which BIP-0034 comes late: there two coinbases can be the same transaction (BIP-0030).
+//! The chain on which BIP-0034 activates late, so that two coinbases can be the same transaction (BIP-0030).
 
 use super::{BIP30_OPTION, Bench, CASES_NOW};
 use crate::error::LabError;
@@ -21,10 +21,10 @@ pub(super) fn write(folder: &Path) -> Result<Vec<Expectation>, LabError> {
     bench.grow(COINBASE_MATURITY)?;
     bench.broken("coinbase-of-an-old-block", rule, rule, Vec::new(), |block| block.txs[0] = first.clone())?;
     let Some(coin) = bench.maker.spendable().into_iter().find(|coin| coin.outpoint.txid == first.txid()) else {
-        return Err(LabError::Usage("the coinbase to repeat is not there".into()));
+        return Err(LabError::Usage("the coinbase to repeat is missing".into()));
     };
     let spend = free_tx(&[coin], vec![output(coin.value, &TRUE_SCRIPT)]);
-    // Spent in the same block it does not come free: the rule looks before any transaction of the block.
+    // A spend in the same block does not help: the rule is checked before any transaction of the block.
     bench.broken("spent-in-the-block-that-repeats-it", rule, rule, vec![spend.clone()], |block| {
         block.txs[0] = first.clone();
     })?;

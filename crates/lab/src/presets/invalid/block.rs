@@ -1,4 +1,4 @@
-//! Blocks alone and at their place: merkle tree, sizes, coinbase, commitments.
+//! Faults of blocks, alone and in their context: merkle tree, sizes, coinbase, commitments.
 
 use super::Bench;
 use crate::error::LabError;
@@ -6,7 +6,7 @@ use crate::presets::maker::{FreeCoin, TRUE_SCRIPT, free_tx, output, seal, seal_w
 use crate::wallet::script::{OP_1, OP_RETURN, Script};
 use lydian_primitives::build::{MutBlock, MutTx};
 
-/// A coinbase of one byte holds its height below 17, so that its length is all that is wrong.
+/// A coinbase script of one byte can hold heights below 17, so that its length is the only fault.
 pub(super) fn short_coinbase(bench: &mut Bench) -> Result<(), LabError> {
     let height = u8::try_from(bench.maker.height + 1).unwrap_or(16);
     let rule = "bad-cb-length";
@@ -33,7 +33,7 @@ fn merkle(bench: &mut Bench) -> Result<(), LabError> {
     seal_work(&mut block, true);
     bench.refused("merkle-root-of-another-block", rule, rule, &block)?;
 
-    // Three transactions, the last twice: the same root.
+    // Three transactions, the last one twice: the same root.
     let coins = bench.maker.spendable();
     let pay = |coin: &FreeCoin| free_tx(&[*coin], vec![output(coin.value, &TRUE_SCRIPT)]);
     let mut block = bench.maker.template(vec![pay(&coins[0]), pay(&coins[1])]);
@@ -42,7 +42,7 @@ fn merkle(bench: &mut Bench) -> Result<(), LabError> {
     block.txs.push(block.txs[2].clone());
     let rule = "bad-txns-duplicate";
     bench.refused("last-transaction-twice", rule, rule, &block)?;
-    // The bytes were refused, not the hash: the block itself still comes through.
+    // The bytes were refused, not the hash: the block itself is still accepted.
     bench.accepted("last-transaction-once", rule, &twin)?;
 
     let mut empty = bench.maker.template(Vec::new());
@@ -74,7 +74,7 @@ fn coinbases(bench: &mut Bench) -> Result<(), LabError> {
     bench.broken("coinbase-pays-a-satoshi-too-much", rule, rule, Vec::new(), |block| {
         block.txs[0].outputs[0].value.0 += 1;
     })?;
-    // The fee of 5 is the coinbase's, the sixth satoshi is not.
+    // The coinbase may claim the fee of 5 satoshis, but not a sixth.
     let mut tx = bench.plain_tx();
     tx.outputs[0].value.0 -= 5;
     let pay_more = |more: i64| move |block: &mut MutBlock| block.txs[0].outputs[0].value.0 += more;
@@ -106,7 +106,7 @@ fn heights(bench: &mut Bench) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Grows a script of one output by what is missing; the lengths of lengths make a second step needed.
+/// Pads a script until the block has the target size; lengths of lengths may need a second step.
 pub(in crate::presets) fn fit(
     block: &mut MutBlock,
     target: usize,
@@ -148,7 +148,7 @@ fn sizes(bench: &mut Bench) -> Result<(), LabError> {
     bench.broken("base-size-1000001", rule, reason, vec![tx.clone()], |block| without_commitment(block, 1_000_001))?;
     bench.twin("base-size-1000000", rule, vec![tx], |block| without_commitment(block, 1_000_000))?;
 
-    // A witness of any size: an OP_SUCCESS in a tapscript, and a byte string beside it (BIP-0342).
+    // A witness of any size: an OP_SUCCESS in a tapscript, next to a byte string (BIP-0342).
     let key = bench.wallet.keypair(1, 200);
     let leaf = super::taproot::leaf_of(&key, vec![0x50]);
     let coin = bench.maker.spendable()[0];

@@ -1,4 +1,4 @@
-//! Blocks against the coins they spend: existence, maturity, values, lock times.
+//! Faults of spent coins: existence, maturity, values, lock times.
 
 use super::Bench;
 use crate::error::LabError;
@@ -8,7 +8,7 @@ use crate::wallet::script::OP_RETURN;
 use lydian_primitives::build::MutTx;
 use lydian_primitives::{OutPoint, Txid};
 
-/// Below this a lock time is a height: Core's `LOCKTIME_THRESHOLD`.
+/// The sequence counts units of 512 seconds: Core's `SEQUENCE_LOCKTIME_TYPE_FLAG`.
 const SEQUENCE_TYPE_TIME: u32 = 1 << 22;
 const SEQUENCE_DISABLE: u32 = 1 << 31;
 
@@ -48,7 +48,7 @@ fn missing(bench: &mut Bench) -> Result<(), LabError> {
     bench.twin("child-behind-its-parent", rule, vec![first, child], |_| ())?;
     bench.broken("spent-in-an-earlier-block", rule, rule, vec![second], |_| ())?;
 
-    // An output that nobody can spend is no coin.
+    // An unspendable output is not a coin.
     let coin = bench.maker.spendable()[0];
     let data = free_tx(&[coin], vec![output(500, &[OP_RETURN]), output(coin.value - 500, &TRUE_SCRIPT)]);
     let outpoint = OutPoint { txid: data.txid(), vout: 0 };
@@ -92,7 +92,7 @@ fn lock_times(bench: &mut Bench) -> Result<(), LabError> {
     bench.broken("locked-to-this-height", rule, reason, locked(bench, height, 0xffff_fffe), |_| ())?;
     bench.twin("locked-to-the-height-before", rule, locked(bench, height - 1, 0xffff_fffe), |_| ())?;
     bench.twin("locked-for-ever-but-final", rule, locked(bench, u32::MAX, u32::MAX), |_| ())?;
-    // The block's own time is later than the median by an hour (BIP-0113).
+    // The block's own time is an hour later than the median (BIP-0113).
     let median = bench.maker.median_time_past();
     bench.broken("locked-to-the-median-time", rule, reason, locked(bench, median, 0), |_| ())?;
     bench.twin("locked-to-a-second-before-it", rule, locked(bench, median - 1, 0), |_| ())
@@ -100,7 +100,7 @@ fn lock_times(bench: &mut Bench) -> Result<(), LabError> {
 
 fn relative_locks(bench: &mut Bench) -> Result<(), LabError> {
     let (rule, reason) = ("tx-sequence-locks", "bad-txns-nonfinal");
-    // A coinbase coin: the height it was made at is known.
+    // A coinbase coin: the height of its block is known.
     let spend = |bench: &Bench, version: u32, sequence: &dyn Fn(u32) -> u32| -> Vec<MutTx> {
         let Some(coin) = bench.maker.rich_coin() else { return Vec::new() };
         let mut input = free_input(coin.outpoint);

@@ -1,4 +1,4 @@
-//! Headers: proof of work, place in the chain, time, version.
+//! Faults of headers: proof of work, place in the chain, time, version.
 
 use super::Bench;
 use crate::error::LabError;
@@ -25,7 +25,7 @@ fn work(bench: &mut Bench) -> Result<(), LabError> {
     ] {
         bench.broken(name, "high-hash", "high-hash", Vec::new(), |block| block.header.bits = bits)?;
     }
-    // A target half a percent lower than the one asked for: the hash meets both.
+    // A target slightly lower than the required one: the hash meets both.
     bench.broken("bits-not-the-ones-asked-for", "bad-diffbits", "bad-diffbits", Vec::new(), |block| {
         block.header.bits = 0x207f_fffe;
     })?;
@@ -46,7 +46,7 @@ fn parents(bench: &mut Bench) -> Result<(), LabError> {
     again = maker.block(Vec::new());
     bench.refused("parent-invalid", "bad-prevblk", "bad-prevblk", &again)?;
 
-    // A sibling of the tip is stored, and not connected.
+    // A sibling of the tip is stored but not connected.
     let mut sibling = bench.maker.template(Vec::new());
     bench.twin("chain", "", Vec::new(), |_| ())?;
     sibling.header.time += 1;

@@ -14,7 +14,7 @@ pub(super) const EVAL_FALSE: &str = "Script evaluated without error but finished
 const SIG_DER: &str = "Non-canonical DER signature";
 const LOCKTIME: &str = "Locktime requirement not satisfied";
 
-/// Lock times from which the lock time opcodes are judged: the height is long past.
+/// The lock time of the spending transactions: that height is long past.
 const LOCK_HEIGHT: i64 = 300;
 const NOT_FINAL: u32 = 0xffff_fffe;
 
@@ -204,7 +204,7 @@ fn lock_times() -> Vec<ScriptCase> {
             .locked(0, 1),
         ScriptCase::new("csv-sequence-disabled", LOCKTIME, relative(1), none).locked(0, 1 << 31),
         ScriptCase::new("csv-negative", "Negative locktime", relative_by.clone(), pushed(-1))
-            // The disable bit of the operand makes it nothing.
+            // An operand with the disable bit is ignored.
             .twin(pushed(1 << 31))
             .locked(0, 1),
         ScriptCase::new("csv-empty-stack", "Operation not valid with the current stack size", relative_by, none)
@@ -212,7 +212,7 @@ fn lock_times() -> Vec<ScriptCase> {
     ]
 }
 
-/// A script of so many bytes that is true: data pushed and dropped.
+/// A true script of `size` bytes: data pushed and dropped.
 fn script_of_size(size: usize) -> Vec<u8> {
     let mut script = Script::new();
     let mut left = size - 1;
@@ -220,7 +220,7 @@ fn script_of_size(size: usize) -> Vec<u8> {
         script = script.push(&[7; 520]).op(OP_DROP);
         left -= 524;
     }
-    // Small constants are no operations, so that only the size is near its limit.
+    // Small constants do not count as operations, so that only the size is near its limit.
     script.raw(&vec![OP_0; left]).op(OP_1).build()
 }
 

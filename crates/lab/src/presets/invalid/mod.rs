@@ -1,8 +1,8 @@
-//! Preset `invalid`: every rule of consensus that regtest can break, broken in turn, one violation a block, re-sealed; with
-//! Core's reject reason beside each, and a valid twin exactly at the limit where the rule is a limit.
+//! Preset `invalid`: every consensus rule that can be broken on regtest, one violation per block, re-sealed; with
+//! Core's reject reason for each, and for limits a valid twin exactly at the limit.
 //!
-//! Input: a seed and a folder. Output: `cases00000.dat`, `expectations.jsonl`, `blk00000.dat` (the valid chain), and the same
-//! for a second chain in `bip30/`, which wants the option written in `options.txt`. Cost: seconds.
+//! Input: a seed and a directory. Output: `cases00000.dat`, `expectations.jsonl`, `blk00000.dat` (the valid chain), and
+//! the same for a second chain in `bip30/`, which needs the option given in `options.txt`. Cost: seconds.
 
 mod bip30;
 mod block;
@@ -28,25 +28,25 @@ use crate::wallet::Wallet;
 use lydian_primitives::build::{MutBlock, MutTx};
 use std::path::Path;
 
-/// A script that is true and counts signature operations it never runs.
+/// A true script with signature operations that are counted but never run.
 pub(super) fn idle_checks(multi: usize, single: usize) -> Vec<u8> {
     sigops::counting(multi, single)
 }
 
-/// Folder of the chain on which BIP-0034 comes late.
+/// Directory of the chain on which BIP-0034 activates late.
 pub const BIP30_FOLDER: &str = "bip30";
 
 /// Core's option for that chain.
 pub const BIP30_OPTION: &str = "-testactivationheight=bip34@10000";
 
-/// The clock of the node: later than all blocks, earlier than the block that is too new.
+/// The time of the node: later than all blocks, earlier than the block that is too new.
 pub const CASES_NOW: u32 = FIRST_TIME + 600 * 1_000;
 
-/// Coins spread for the cases.
+/// Number of coins spread for the cases.
 const FREE_COINS: u32 = 60;
 const FREE_COIN_VALUE: i64 = 10_000_000;
 
-/// Rules of consensus that no block of regtest can break alone, with the reason.
+/// Consensus rules that no block on regtest can break alone, with the explanation.
 pub const UNREACHABLE: &[(&str, &str)] = &[
     ("bad-signet-blksig", "regtest has no challenge"),
     ("block-tx-count", "a million transactions are larger than the limit of the base size, whose reason is the same"),
@@ -56,7 +56,7 @@ pub const UNREACHABLE: &[(&str, &str)] = &[
     ("bad-txns-accumulated-fee-outofrange", "all coins of regtest together are 15,000"),
 ];
 
-/// The chain being built and what is said of its blocks.
+/// The chain under construction and the expectations for its blocks.
 #[derive(Debug)]
 struct Bench {
     maker: Maker,
@@ -65,7 +65,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A block on the tip with one thing changed, which Core refuses.
+    /// Records a block on the tip with one change, which Core refuses.
     fn broken(
         &mut self,
         name: &str,
@@ -81,12 +81,12 @@ impl Bench {
         Ok(block)
     }
 
-    /// A block as it is, which Core refuses.
+    /// Records a block unchanged, which Core refuses.
     fn refused(&mut self, name: &str, rule: &str, reason: &str, block: &MutBlock) -> Result<(), LabError> {
         self.ledger.record(name, rule, self.maker.height + 1, &block.encode(), reason)
     }
 
-    /// The valid twin: it becomes the tip.
+    /// Records the valid twin, which becomes the tip.
     fn twin(
         &mut self,
         name: &str,
@@ -106,12 +106,12 @@ impl Bench {
         Ok(())
     }
 
-    /// Valid blocks without transactions.
+    /// Adds valid blocks without transactions.
     fn grow(&mut self, count: u32) -> Result<(), LabError> {
         (0..count).try_for_each(|_| self.twin("chain", "", Vec::new(), |_| ()))
     }
 
-    /// Free coins for the cases, in a block of its own.
+    /// Creates free coins for the cases, in a block of their own.
     fn stock(&mut self) -> Result<(), LabError> {
         let Some(coin) = self.maker.rich_coin() else { return Ok(()) };
         let outputs = (0..FREE_COINS).map(|_| output(FREE_COIN_VALUE, &TRUE_SCRIPT)).collect();
@@ -119,19 +119,19 @@ impl Bench {
         self.twin("chain", "", vec![tx], |_| ())
     }
 
-    /// A transaction that spends one free coin and pays it to a free coin again.
+    /// A transaction that spends one free coin to a new free coin.
     fn plain_tx(&self) -> MutTx {
         let coin = self.maker.spendable()[0];
         free_tx(&[coin], vec![output(coin.value, &TRUE_SCRIPT)])
     }
 }
 
-/// Every way in which a script fails.
+/// All ways in which a script can fail.
 pub(super) fn script_cases(wallet: &Wallet) -> Vec<ScriptCase> {
     [legacy::cases, witness::cases, taproot::cases].map(|cases| cases(wallet)).concat()
 }
 
-/// Writes the cases into a folder.
+/// Writes the cases into a directory.
 pub fn write(seed: u64, folder: &Path) -> Result<Vec<Expectation>, LabError> {
     let ledger = Ledger::new(folder, CASES_NOW)?;
     let mut bench = Bench { maker: Maker::new(), ledger, wallet: Wallet::new(seed) };

@@ -1,6 +1,7 @@
-//! Script failures: one coin, one transaction that spends it wrongly and one that does so rightly.
+//! Script failures: one coin, one transaction that spends it incorrectly and one that spends it correctly.
 //!
-//! Input: cases. Output: a block that funds them all, one refused block for each, and one valid block with every right spend.
+//! Input: cases. Output: a block that funds them all, one refused block for each, and one valid block with all correct
+//! spends.
 
 use super::Bench;
 use crate::error::LabError;
@@ -46,7 +47,7 @@ impl Signing<'_> {
 #[derive(Clone)]
 pub(in crate::presets) struct ScriptCase {
     name: String,
-    /// Core's words for the script error.
+    /// Core's text for the script error.
     error: &'static str,
     script_pubkey: Vec<u8>,
     lock_time: u32,
@@ -73,7 +74,7 @@ impl ScriptCase {
         }
     }
 
-    /// How the same coin is spent rightly.
+    /// Adds the correct spend of the same coin.
     pub(in crate::presets) fn twin(mut self, good: impl Fn(&Signing<'_>) -> Unlocked + 'static) -> ScriptCase {
         self.good = Some(Rc::new(good));
         self
@@ -88,12 +89,12 @@ impl ScriptCase {
         &self.name
     }
 
-    /// What Core's `submitblock` says of a block with the wrong spend.
+    /// The answer of Core's `submitblock` to a block with the incorrect spend.
     pub(in crate::presets) fn reason(&self) -> String {
         format!("block-script-verify-flag-failed ({})", self.error)
     }
 
-    /// The coin.
+    /// The output to be spent.
     pub(in crate::presets) fn coin(&self) -> MutOutput {
         output(VALUE, &self.script_pubkey)
     }

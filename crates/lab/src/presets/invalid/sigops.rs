@@ -1,4 +1,4 @@
-//! Signature operations: exactly at the limit and one above it, counted each way (BIP-0141).
+//! Signature operations: exactly at the limit and one above it, counted in each way (BIP-0141).
 
 use super::Bench;
 use crate::error::LabError;
@@ -42,19 +42,19 @@ fn in_outputs(bench: &mut Bench) -> Result<(), LabError> {
     bench.twin("checksig-50-of-20000-in-the-coinbase", RULE_LEGACY, paying(bench, &checks(19_950, 0)), |b| {
         b.txs[0].inputs[0].script_sig.extend_from_slice(&[OP_CHECKSIG; 50]);
     })?;
-    // Counting ends at a push that reaches beyond the script.
+    // Counting ends at a push that extends beyond the script.
     let cut = [checks(20_000, 0), vec![0x4c, 200], checks(100, 0)].concat();
     bench.twin("checksig-behind-a-cut-push", RULE_LEGACY, paying(bench, &cut), |_| ())
 }
 
-/// A script that is true and counts operations it never runs: 20 for each CHECKMULTISIG, 1 for each CHECKSIG.
+/// A true script with operations that are counted but never run: 20 for each CHECKMULTISIG, 1 for each CHECKSIG.
 pub(super) fn counting(multi: usize, single: usize) -> Vec<u8> {
     let idle = [vec![OP_CHECKMULTISIG; multi], vec![OP_CHECKSIG; single]].concat();
     Script::new().op(OP_0).op(OP_IF).raw(&idle).op(OP_ENDIF).op(OP_1).build()
 }
 
-/// Funds these scripts in a block of their own and returns a transaction that spends them; witnesses and scriptSigs come
-/// from `unlock`.
+/// Funds these scripts in a block of their own and returns a transaction that spends them, with scriptSigs and
+/// witnesses from `unlock`.
 fn spending(
     bench: &mut Bench,
     scripts: &[Vec<u8>],

@@ -24,7 +24,7 @@ pub(super) fn cases(wallet: &Wallet) -> Vec<ScriptCase> {
     cases
 }
 
-/// A tree of one leaf.
+/// A tree with a single leaf.
 pub(in crate::presets) fn leaf_of(internal: &Keypair, script: Vec<u8>) -> Opened {
     open_leaf(internal, *internal, script)
 }
@@ -58,7 +58,7 @@ fn key_paths(key: &Keypair) -> Vec<ScriptCase> {
         ScriptCase::new("key-path-key-not-tweaked", SIGNATURE, script.clone(), move |signing| {
             only(vec![signing.key_path(&untweaked)])
         }),
-        // With two items the last begins the annex: the message changes.
+        // With two items, the last one starts with the annex prefix, which changes the message.
         ScriptCase::new("key-path-annex-not-signed", SIGNATURE, script.clone(), move |signing| {
             only(vec![signing.key_path(&tweaked), vec![0x50]])
         }),
@@ -116,7 +116,7 @@ fn signed_leaves(key: &Keypair) -> Vec<ScriptCase> {
     };
     let adding =
         leaf_of(&key, Script::new().op(OP_0).push(&public).op(OP_CHECKSIGADD).op(OP_1).op(OP_NUMEQUAL).build());
-    // 50 and the witness's size pay for checks of 50 each: one check more than that.
+    // 50 plus the witness's size pays for checks at 50 each: one check more than that.
     let budget = |checks: usize| {
         let check = Script::new().op(OP_DUP).push(&public).op(OP_CHECKSIGVERIFY).build();
         leaf_of(&key, Script::new().raw(&check.repeat(checks)).op(OP_DROP).op(OP_1).build())

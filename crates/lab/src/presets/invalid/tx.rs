@@ -1,4 +1,4 @@
-//! Transactions alone: Core's `CheckTransaction`.
+//! Faults of transactions alone: Core's `CheckTransaction`.
 
 use super::Bench;
 use crate::error::LabError;
@@ -27,7 +27,7 @@ pub(super) fn cases(bench: &mut Bench) -> Result<(), LabError> {
             with(&|tx| tx.outputs = vec![output(max, &TRUE_SCRIPT), output(1, &TRUE_SCRIPT)]),
         ),
         (
-            // The sum of 2010: two outputs whose sum passes 2^63.
+            // The overflow of 2010: two outputs whose sum exceeds 2^63.
             "outputs-together-overflow",
             "bad-txns-vout-toolarge",
             with(&|tx| {

@@ -1,4 +1,4 @@
-//! Failures of version 0 witness programs (BIP-0141, BIP-0143) and of what surrounds them.
+//! Failures of version 0 witness programs (BIP-0141, BIP-0143) and related rules.
 
 use super::legacy::EVAL_FALSE;
 use super::script_case::{ScriptCase, Signing, Unlocked};
@@ -28,7 +28,7 @@ fn bytes(key: &Keypair) -> Vec<u8> {
     key.public_key().serialize().to_vec()
 }
 
-/// Signature and key of a version 0 key hash.
+/// Signature and key for a version 0 key hash.
 fn key_items(signing: &Signing<'_>, key: &Keypair) -> Vec<Vec<u8>> {
     vec![signing.segwit_v0(key, &p2pkh(&hash160(&bytes(key)))), bytes(key)]
 }
@@ -71,7 +71,7 @@ fn key_hashes(key: &Keypair, other: &Keypair) -> Vec<ScriptCase> {
         ScriptCase::new("p2wpkh-legacy-message", EVAL_FALSE, script.clone(), move |signing| {
             only(vec![signing.legacy(&key, &p2pkh(&hash160(&bytes(&key)))), bytes(&key)])
         }),
-        // Uncompressed keys are policy, not consensus: the twin shows it.
+        // Rejecting uncompressed keys is policy, not consensus, as the twin shows.
         ScriptCase::new("p2wpkh-uncompressed-false", EVAL_FALSE, p2wpkh(&hash160(&uncompressed)), move |_| {
             only(vec![Vec::new(), uncompressed.to_vec()])
         })
@@ -168,7 +168,7 @@ fn script_hashes() -> Vec<ScriptCase> {
     ]
 }
 
-/// A witness script of so many bytes that leaves one true item.
+/// A witness script of `size` bytes that leaves one true item.
 fn padded(size: usize) -> Vec<u8> {
     let mut script = Script::new();
     let mut left = size - 1;
@@ -176,7 +176,7 @@ fn padded(size: usize) -> Vec<u8> {
         script = script.push(&[7; 520]).op(OP_DROP);
         left -= 524;
     }
-    // A push of `left` bytes, prefix and OP_DROP included.
+    // A push of `left` bytes, including prefix and OP_DROP.
     let prefix = if left > 258 {
         4
     } else if left > 77 {
@@ -210,7 +210,7 @@ fn signed_scripts(key: &Keypair, other: &Keypair) -> Vec<ScriptCase> {
         .twin(move |s| good_dummy(s, &[], false)),
         ScriptCase::new("p2wsh-multisig-signatures-swapped", EVAL_FALSE, output, move |s| bad_order(s, &[], true))
             .twin(move |s| good_order(s, &[], false)),
-        // Unknown witness versions are anybody's: only what stands in the scriptSig can be wrong.
+        // Anyone can spend unknown witness versions: only the scriptSig can be wrong.
         ScriptCase::new(
             "program-of-version-2-with-script-sig",
             "Witness requires empty scriptSig",

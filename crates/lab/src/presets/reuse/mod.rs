@@ -1,8 +1,10 @@
-//! Preset `reuse`: a chain in which some thousand scripts are paid and spent again and again, for whoever answers questions about scripts.
+//! Preset `reuse`: a chain in which some thousand scripts are paid and spent repeatedly, for servers that answer
+//! queries about scripts.
 //!
-//! Input: [`ReuseSettings`] and a folder. Output: block files, `stats.json`, and `targets.json` with the scripts and what the chain holds of each.
-//! Invariants: as for every preset the bytes follow from the settings alone; each script is touched by exactly as many transactions as it was drawn with, and
-//! ends with exactly so many coins. Cost: about 100 us of CPU an input, all cores; 40 bytes a coin and 32 a transaction of memory.
+//! Input: [`ReuseSettings`] and a directory. Output: block files, `stats.json`, and `targets.json` with the scripts and
+//! their numbers of transactions and coins. Invariants: as for every preset, the bytes depend only on the settings;
+//! each script is touched by exactly the number of transactions drawn for it, and ends with exactly the drawn number of
+//! coins. Cost: about 100 us of CPU per input, on all cores; 40 bytes of memory per coin and 32 per transaction.
 
 mod planner;
 mod story;
@@ -22,19 +24,19 @@ use lydian_hash::sha256d;
 use lydian_primitives::BlockHash;
 use std::path::Path;
 
-/// What a chain of the preset `reuse` is made of.
+/// The parameters of a chain of the preset `reuse`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReuseSettings {
     pub seed: u64,
-    /// With 10 to 999 transactions each.
+    /// Number of scripts with 10 to 999 transactions each.
     pub scripts: u32,
-    /// Transactions of one more script, of which a single coin is left; 0 leaves it out.
+    /// Transactions of a further script that keeps a single coin; 0 leaves it out.
     pub fat_spent: u32,
-    /// Transactions of one more script, which ends with some more coins than it has transactions; 0 leaves it out.
+    /// Transactions of a further script that ends with slightly more coins than transactions; 0 leaves it out.
     pub fat_kept: u32,
 }
 
-/// Active blocks of a thousand scripts: 3,000 scripts end at height 2,190.
+/// Active blocks per thousand scripts: 3,000 scripts end at height 2,190.
 const ACTIVE_BLOCKS_PER_MILLE: u32 = 586;
 const ACTIVE_BLOCKS_MIN: u32 = 20;
 
@@ -45,7 +47,7 @@ impl Default for ReuseSettings {
 }
 
 impl ReuseSettings {
-    /// Refuses what no chain can keep.
+    /// Refuses settings that are impossible for a chain.
     pub fn check(&self) -> Result<(), LabError> {
         if self.scripts == 0 || self.scripts > REUSE_SCRIPTS_MAX {
             return Err(LabError::Usage(format!("--scripts must lie between 1 and {REUSE_SCRIPTS_MAX}")));
@@ -58,13 +60,13 @@ impl ReuseSettings {
         Err(LabError::Usage(text))
     }
 
-    /// The height at which it ends, unless full blocks push transactions beyond it.
+    /// The height of the last block, unless full blocks defer transactions beyond it.
     pub fn blocks(&self) -> u32 {
         VOTED_ACTIVATION_HEIGHT + (self.scripts * ACTIVE_BLOCKS_PER_MILLE / 1000).max(ACTIVE_BLOCKS_MIN)
     }
 }
 
-/// Hands each block of the chain to `sink`, the genesis block first, and returns the counts and the scripts.
+/// Passes each block of the chain to `sink`, starting with the genesis block, and returns the counts and the scripts.
 pub fn generate(
     settings: ReuseSettings,
     threads: usize,
@@ -81,7 +83,7 @@ pub fn generate(
     while let Some(planned) = planner.next_block()? {
         let made = assembler.make(&planned);
         if made.weight > BLOCK_WEIGHT_MAX {
-            return Err(LabError::Usage(format!("block {} came out too heavy; take another --seed", planned.height)));
+            return Err(LabError::Usage(format!("block {} is too heavy; try another --seed", planned.height)));
         }
         stats.add(&planned, &made);
         sink(&made.bytes)?;
@@ -95,9 +97,9 @@ pub fn generate(
     Ok((stats, targets))
 }
 
-/// Writes the chain into a folder.
+/// Writes the chain into a directory.
 pub fn write(settings: ReuseSettings, threads: usize, folder: &Path) -> Result<Stats, LabError> {
-    // Refused settings leave no folder behind.
+    // Refused settings leave no directory behind.
     settings.check()?;
     let mut writer = BlockWriter::new(folder, "blk")?;
     let (mut stats, targets) = generate(settings, threads, |block| writer.write(block).map(|_| ()))?;

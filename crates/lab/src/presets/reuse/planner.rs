@@ -1,9 +1,10 @@
-//! Who pays and spends which script in which block, decided on one thread from the seed alone.
+//! Plans which scripts are paid and spent in which block, on one thread, from the seed alone.
 //!
-//! Input: [`ReuseSettings`]. Output: one [`PlannedBlock`] after the other. First each script's transactions are thrown onto blocks, in shares of very different
-//! size; then each block joins one to four scripts to a transaction. What the scripts do not bring along comes from funds: coins of fresh keys, laid in from
-//! coinbases below the activation height, and change. Invariants: a script is touched at most once by a transaction; what finds no room moves to the next
-//! block. Cost: some us a transaction. Must never: sign.
+//! Input: [`ReuseSettings`]. Output: a sequence of [`PlannedBlock`]s. First, the transactions of each script are
+//! assigned to random blocks, in shares of very different size; then each block combines one to four scripts in a
+//! transaction. The remaining value comes from funds: coins of new keys, prepared from coinbases below the activation
+//! height, and change. Invariants: a transaction touches a script at most once; what does not fit moves to the next
+//! block. Cost: a few us per transaction. It must never sign.
 
 use super::ReuseSettings;
 use super::story::{Held, Step, Story};
@@ -14,32 +15,33 @@ use crate::rng::Random;
 use crate::wallet::{Kind, Lock};
 use std::collections::VecDeque;
 
-/// Scripts a transaction touches.
+/// Number of scripts that a transaction touches.
 const GROUPS: [(u64, u64, u64); 4] = [(250, 1, 1), (400, 2, 2), (200, 3, 3), (150, 4, 4)];
 const GROUPS_MEAN_X100: u64 = 225;
 
 /// Shares of blocks: most are small, few are large.
 const BLOCK_SHARES: [(u64, u64, u64); 5] = [(60, 1, 10), (25, 11, 40), (10, 41, 100), (4, 101, 250), (1, 251, 400)];
 
-/// Transactions of one block, coinbase included: as many as a full block of mainnet has. At most the eighth part of all.
+/// Transactions of the large block, including the coinbase: as many as in a full block of mainnet. At most an eighth of
+/// all.
 const LARGE_BLOCK_TRANSACTIONS: u64 = 2_900;
-/// Of these, those that touch scripts; the others make the number come out.
+/// Of these, the transactions that touch scripts; the others fill up the number.
 const LARGE_BLOCK_TOUCHING: u64 = 2_700;
 
-/// Nothing is added to a block above this: room for the heaviest transaction there is.
+/// Nothing is added to a block above this weight: room for the heaviest possible transaction.
 const BLOCK_WEIGHT_STOP: u64 = BLOCK_WEIGHT_MAX - 400_000;
 
-/// Coins a coinbase below the activation height is spread over.
+/// The number of coins into which a coinbase below the activation height is split.
 const FAN_OUT: usize = 40;
 /// A block ends when there are fewer funds.
 const FUNDS_MIN: usize = 16;
-/// Blocks beyond the last planned one until the rest must have found room.
+/// The most blocks after the last planned one for the remaining transactions.
 const OVERTIME_BLOCKS_MAX: u32 = 1_000;
 
-/// A payment is between this and 256 times as much, each doubling as likely as the next.
+/// A payment is between this and 256 times as much, each doubling equally likely.
 const PAYMENT_MIN: i64 = 5_000;
 const PAYMENT_DOUBLINGS: u64 = 8;
-/// Kept back for the fee until the size is known: in general, and for each input.
+/// Reserved for the fee until the size is known. `FEE_RESERVE_INPUT` is added for each input.
 const FEE_RESERVE: i64 = 5_000;
 const FEE_RESERVE_INPUT: i64 = 3_000;
 
@@ -55,14 +57,14 @@ pub struct Planner {
     settings: ReuseSettings,
     random: Random,
     stories: Vec<Story>,
-    /// Scripts that are to be touched, by block above the activation height.
+    /// Scripts to be touched, by block above the activation height.
     slots: VecDeque<Vec<u32>>,
-    /// What found no room in its block.
+    /// Scripts that did not fit in their block.
     carried: Vec<u32>,
     large_height: u32,
     large_transactions: usize,
     funds: Vec<Held>,
-    /// Funds made in the block being planned: spent in later ones only.
+    /// Funds created in the block being planned: spent only in later ones.
     new_funds: Vec<Held>,
     immature: VecDeque<Held>,
     next_tx: usize,
@@ -78,7 +80,7 @@ struct Draft {
     weight_x2: u64,
 }
 
-/// A transaction being planned: outputs with the script they pay, if it is one of ours.
+/// A transaction being planned: outputs with the script they pay, if it is one of the reused ones.
 #[derive(Default)]
 struct Parts {
     inputs: Vec<Held>,
@@ -114,20 +116,20 @@ impl Planner {
         &self.stories
     }
 
-    /// Outputs that nobody has spent: the size of the UTXO set.
+    /// Unspent outputs: the size of the UTXO set.
     pub fn coin_count(&self) -> usize {
         let of_scripts: usize = self.stories.iter().map(|story| story.coin_count() as usize).sum();
         of_scripts + self.funds.len() + self.immature.len()
     }
 
-    /// The next block, until every script has had its transactions.
+    /// The next block; `None` once every script has had its transactions.
     pub fn next_block(&mut self) -> Result<Option<PlannedBlock>, LabError> {
         let overtime = self.height.saturating_sub(self.settings.blocks());
         if self.height >= self.settings.blocks() && self.slots.is_empty() && self.carried.is_empty() {
             return Ok(None);
         }
         if overtime > OVERTIME_BLOCKS_MAX {
-            return Err(LabError::Usage("the transactions of the scripts find no room in the chain".into()));
+            return Err(LabError::Usage("the transactions of the scripts do not fit in the chain".into()));
         }
         self.height += 1;
         self.fees = 0;
@@ -161,8 +163,8 @@ impl Planner {
         }
     }
 
-    /// Throws the transactions of each script onto the blocks above the activation height: half of the scripts live as long as the chain, the others for a
-    /// fifth of it or more.
+    /// Assigns the transactions of each script to random blocks above the activation height: half of the scripts are
+    /// used over the whole chain, the others over a fifth of it or more.
     fn throw_slots(&mut self) {
         let count = self.settings.blocks() - VOTED_ACTIVATION_HEIGHT;
         let mut shares: Vec<u64> = (0..count).map(|_| self.random.from_table(&BLOCK_SHARES)).collect();
@@ -198,7 +200,7 @@ impl Planner {
         self.slots = slots.into();
     }
 
-    /// Subsidy and fees to a fresh key; the coin waits until it is mature.
+    /// Pays subsidy and fees to a new key; the coin waits until it is mature.
     fn coinbase(&mut self, tx: usize) -> PlannedOutput {
         let kind = if self.height < VOTED_ACTIVATION_HEIGHT { Kind::P2pkh } else { Kind::P2wpkh };
         let lock = self.fresh_lock(kind);
@@ -213,7 +215,7 @@ impl Planner {
         if is_mature { self.immature.pop_front() } else { None }
     }
 
-    /// Spreads a coinbase over fresh keys.
+    /// Splits a coinbase between new keys.
     fn fan_out(&mut self, draft: &mut Draft, coin: Held) -> Result<(), LabError> {
         let part = coin.coin.value / i64::try_from(FAN_OUT + 1).unwrap_or(1);
         let mut parts = Parts { inputs: vec![coin], outputs: Vec::new() };
@@ -222,7 +224,7 @@ impl Planner {
         self.settle(draft, parts)
     }
 
-    /// A block above the activation height: its slots, and whatever was carried over.
+    /// Fills a block above the activation height with its own slots and those carried over.
     fn fill(&mut self, draft: &mut Draft) -> Result<(), LabError> {
         while let Some(held) = self.next_mature() {
             self.funds.push(held);
@@ -251,7 +253,7 @@ impl Planner {
         Ok(())
     }
 
-    /// One to four different scripts from the end of the queue.
+    /// Takes one to four different scripts from the end of the queue.
     fn draw_group(&mut self, queue: &mut Vec<u32>) -> Vec<u32> {
         let wanted = usize::try_from(self.random.from_table(&GROUPS)).unwrap_or(1);
         let mut group: Vec<u32> = Vec::with_capacity(wanted);
@@ -265,7 +267,7 @@ impl Planner {
         group
     }
 
-    /// What a transaction spends and pays that touches these scripts.
+    /// The inputs and outputs of a transaction that touches these scripts.
     fn touch(&mut self, group: &[u32]) -> Parts {
         let mut parts = Parts::default();
         for &script in group {
@@ -289,7 +291,7 @@ impl Planner {
         parts
     }
 
-    /// Adds funds, fee and change, and hands the coins to those they belong to.
+    /// Adds funds, fee and change, and assigns the new coins to their owners.
     fn settle(&mut self, draft: &mut Draft, mut parts: Parts) -> Result<(), LabError> {
         let paid: i64 = parts.outputs.iter().map(|(_, output)| value_of(output)).sum();
         let mut value: i64 = parts.inputs.iter().map(|held| held.coin.value).sum();
@@ -299,7 +301,7 @@ impl Planner {
         };
         while !is_enough(value, parts.inputs.len()) {
             if self.funds.is_empty() {
-                return Err(LabError::Usage("the coins of the chain do not pay for so many scripts".into()));
+                return Err(LabError::Usage("the coins of the chain do not pay for this number of scripts".into()));
             }
             let held = self.funds.swap_remove(self.random.index(self.funds.len()));
             value += held.coin.value;
@@ -360,7 +362,7 @@ impl Planner {
         self.fresh_lock(kind)
     }
 
-    /// A key not used before, and none with a large leaf: it would come again with every spend.
+    /// A new key, without a large leaf, which would be repeated in every spend.
     fn fresh_lock(&mut self, kind: Kind) -> Lock {
         loop {
             self.next_key += 1;

@@ -1,38 +1,40 @@
-//! One script: how many transactions touch it, how many coins it ends with, and what each of them does.
+//! One script: the number of transactions that touch it, the number of coins it ends with, and the effect of each
+//! transaction.
 //!
-//! Input: the seed's randomness, and a call for each transaction. Output: pay it, or spend so many of its coins. Invariant, kept by every step: coins at hand
-//! and to come are `to_spend` more than those to be left, and at least one for each spend that remains; so the last step ends on the numbers drawn.
+//! Input: the seed's randomness, and a call for each transaction. Output: a payment to the script, or a spend of some
+//! of its coins. Invariant, kept by every step: the coins held and still to come exceed those to be left by `to_spend`,
+//! with at least one for each remaining spend; so the last step reaches the drawn numbers.
 
 use crate::plan::Coin;
 use crate::rng::Random;
 use crate::wallet::Lock;
 
-/// A coin, and the height of the block that makes it.
+/// A coin, and the height of the block that creates it.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     pub coin: Coin,
     pub height: u32,
 }
 
-/// What a transaction does with the script.
+/// The effect of a transaction on the script.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Pays it with so many outputs.
+    /// Pays the script with this number of outputs.
     Pay { outputs: u32 },
-    /// Spends these coins, and pays the script one back if wanted.
+    /// Spends these coins, and pays one back to the script if `is_paid_back`.
     Spend { coins: Vec<Held>, is_paid_back: bool },
 }
 
-/// A script that is used again and again.
+/// A script that is used repeatedly.
 #[derive(Clone, Debug)]
 pub struct Story {
     pub lock: Lock,
-    /// Transactions to come that pay it, and that spend from it.
+    /// Remaining transactions that pay it. `spends`: those that spend from it.
     pays: u32,
     spends: u32,
-    /// Coins to come beside one a payment.
+    /// Remaining coins in addition to one per payment.
     extra: u32,
-    /// Coins to be left.
+    /// Coins to be left at the end.
     left: u32,
     touched: u32,
     coins: Vec<Held>,
@@ -41,18 +43,18 @@ pub struct Story {
 const TRANSACTIONS_MIN: u64 = 10;
 const TRANSACTIONS_MAX: u64 = 999;
 
-/// Of a thousand scripts: never spent from, and spent from until nothing is left.
+/// Per thousand scripts: those never spent from. `EMPTY_PER_MILLE`: those spent until no coin is left.
 const KEPT_PER_MILLE: u64 = 150;
 const EMPTY_PER_MILLE: u64 = 150;
-/// Of a thousand: some transactions pay them twice, or pay them their own change.
+/// Per thousand scripts: those that some transactions pay twice, or pay their own change.
 const EXTRA_PER_MILLE: u64 = 120;
 const PAID_BACK_PER_MILLE: u64 = 250;
 
-/// Coins a spend takes on average, at most.
+/// The most coins that a spend takes on average.
 const SPEND_COINS_MEAN_MAX: u32 = 20;
 
 impl Story {
-    /// 10 to 999 transactions log-uniformly; coins from none to all.
+    /// 10 to 999 transactions, log-uniformly; from no coins to one per transaction or more.
     pub fn drawn(lock: Lock, random: &mut Random) -> Story {
         let transactions = log_uniform(random, TRANSACTIONS_MIN, TRANSACTIONS_MAX);
         let extra = if random.chance(EXTRA_PER_MILLE) { transactions / 8 } else { 0 };
@@ -73,12 +75,12 @@ impl Story {
         Story::new(lock, transactions, spends, extra, left)
     }
 
-    /// A fat one of which a single coin is left: two of five transactions spend.
+    /// A fat script that keeps a single coin: two of five transactions spend.
     pub fn spent(lock: Lock, transactions: u32) -> Story {
         Story::new(lock, transactions, transactions * 2 / 5, 0, 1)
     }
 
-    /// A fat one with about 3 % more coins than transactions, of which one in sixteen spends.
+    /// A fat script with about 3 % more coins than transactions, of which one in sixteen spends.
     pub fn kept(lock: Lock, transactions: u32) -> Story {
         let spends = transactions / 16;
         let left = transactions + transactions * 3 / 100;
@@ -89,7 +91,7 @@ impl Story {
         Story { lock, pays: transactions - spends, spends, extra, left, touched: 0, coins: Vec::new() }
     }
 
-    /// Transactions that have touched it.
+    /// Transactions that have touched it so far.
     pub fn transactions(&self) -> u32 {
         self.touched
     }
@@ -99,20 +101,21 @@ impl Story {
         u32::try_from(self.coins.len()).unwrap_or(u32::MAX)
     }
 
-    /// Transactions still to come.
+    /// Remaining transactions.
     pub fn remaining(&self) -> u32 {
         self.pays + self.spends
     }
 
-    /// Takes a coin that the last step made.
+    /// Adds a coin that the last step created.
     pub fn receive(&mut self, coin: Held) {
         self.coins.push(coin);
     }
 
-    /// What the next transaction does. Its coins must be received before the one after it; not to be called when none remains.
+    /// The effect of the next transaction. Its coins must be received before the next call; must not be called when
+    /// none remains.
     pub fn step(&mut self, random: &mut Random) -> Step {
         self.touched += 1;
-        // The last spend takes all that has to go: everything that comes later must be kept.
+        // The last spend takes all surplus coins, so everything that comes later must be kept.
         let can_spend = match self.spends {
             0 => false,
             1 => self.pays + self.extra <= self.left,
@@ -147,7 +150,7 @@ impl Story {
     }
 }
 
-/// A number of which each doubling is as likely as the next: a number is kept with a chance of `low` to itself.
+/// A log-uniform number: a uniform draw is kept with probability `low` over the number.
 fn log_uniform(random: &mut Random, low: u64, high: u64) -> u32 {
     loop {
         let drawn = random.between(low, high);
@@ -169,7 +172,7 @@ mod tests {
     const LOCK: Lock = Lock { kind: Kind::P2wpkh, key: 1 };
     const COIN: Coin = Coin { tx: 0, vout: 0, lock: LOCK, value: 1_000 };
 
-    /// Plays a story to its end; the largest number of coins one step spends.
+    /// Plays a story to its end; returns the largest number of coins that one step spends.
     fn play(story: &mut Story, random: &mut Random) -> usize {
         let mut most = 0;
         while story.remaining() > 0 {

@@ -1,4 +1,4 @@
-//! Blocks broken in themselves: header, merkle tree, coinbase, sizes, signature operations, witness commitment.
+//! Blocks with faults of their own: header, merkle tree, coinbase, sizes, signature operations, witness commitment.
 
 use super::{Bench, broken};
 use crate::presets::invalid::{fit, idle_checks, leaf_of, weight};
@@ -10,10 +10,10 @@ use lydian_primitives::{OutPoint, Txid};
 
 /// Value of each funded coin.
 const VALUE: i64 = 1_000;
-/// Most of the weight lies outside the witness, so that the block is a megabyte.
+/// Most of the weight is outside the witness, so that the block has a megabyte.
 const DATA_BYTES: usize = 960_000;
 const WEIGHT_MAX: usize = 4_000_000;
-/// In the year 2096: no clock is near it.
+/// In the year 2096: later than any real clock.
 const FAR_TIME: u32 = 4_000_000_000;
 
 pub(super) fn groups(bench: &mut Bench, funded: &Funded) {
@@ -24,7 +24,8 @@ pub(super) fn groups(bench: &mut Bench, funded: &Funded) {
     commitments(bench);
 }
 
-/// Coins of witness scripts: twenty of 3,960 signature operations, one of 800 and one of 801, and one that takes any witness.
+/// Coins of witness scripts: twenty with 3,960 signature operations, one with 800 and one with 801, and one that
+/// accepts any witness.
 pub(super) struct Funded {
     txid: Txid,
     scripts: Vec<Vec<u8>>,
@@ -51,7 +52,7 @@ impl Funded {
         FreeCoin { outpoint: OutPoint { txid: self.txid, vout }, value: VALUE, coinbase_height: None }
     }
 
-    /// All but one of the scripts of signature operations.
+    /// Spends all scripts of signature operations except one.
     fn spend_without(&self, index: usize) -> MutTx {
         let used: Vec<usize> = (0..self.scripts.len()).filter(|&at| at != index).collect();
         let coins: Vec<FreeCoin> = used.iter().map(|&at| self.coin(at)).collect();
@@ -67,7 +68,7 @@ fn headers(bench: &mut Bench) {
     let mut block = bench.maker.block(Vec::new());
     seal_work(&mut block, false);
     bench.block(broken("hash-above-target", "high-hash"), &block);
-    // A target half a percent lower than the one asked for: the hash meets both.
+    // A target slightly lower than the required one: the hash meets both.
     let block = bench.changed(Vec::new(), |block| block.header.bits = 0x207f_fffe);
     bench.block(broken("bits-not-the-ones-asked-for", "bad-diffbits"), &block);
     let median = bench.maker.median_time_past();
@@ -87,7 +88,7 @@ fn headers(bench: &mut Bench) {
 fn coinbases(bench: &mut Bench) {
     let mut tx = bench.plain_tx();
     tx.outputs[0].value.0 -= 5;
-    // The fee of 5 is the coinbase's, the sixth satoshi is not.
+    // The coinbase may claim the fee of 5 satoshis, but not a sixth.
     let paying = |more: i64| bench.changed(vec![tx.clone()], |block| block.txs[0].outputs[0].value.0 += more);
     let (bad, good) = (paying(6), paying(5));
     bench.group(broken("coinbase-pays-fees-and-a-satoshi", "bad-cb-amount"), &bad, &good);

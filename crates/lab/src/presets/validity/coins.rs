@@ -1,4 +1,4 @@
-//! Broken transactions: coins that are not there, values, lock times.
+//! Faults of transactions: missing coins, values, lock times.
 
 use super::{Bench, broken};
 use crate::presets::maker::{FreeCoin, TRUE_SCRIPT, free_input, free_tx, output};
@@ -25,7 +25,7 @@ fn values(bench: &mut Bench) {
     let case = broken("outputs-a-satoshi-above-inputs", "bad-txns-in-belowout");
     bench.txs(case, vec![pay(&coin, coin.value + 1)], vec![pay(&coin, coin.value)]);
 
-    // The sum of 2010: two outputs whose sum passes 2^63.
+    // The overflow of 2010: two outputs whose sum exceeds 2^63.
     let coin = bench.coin();
     let mut overflow = pay(&coin, i64::MAX / 2 + 1);
     overflow.outputs.push(overflow.outputs[0].clone());
@@ -88,7 +88,7 @@ fn lock_times(bench: &mut Bench) {
     let height = bench.maker.height + 1;
     let (bad, good) = (locked(bench, height), locked(bench, height - 1));
     bench.txs(broken("locked-to-this-height", NONFINAL), bad, good);
-    // The block's own time is later than the median by an hour.
+    // The block's own time is an hour later than the median.
     let median = bench.maker.median_time_past();
     let (bad, good) = (locked(bench, median), locked(bench, median - 1));
     let case = broken("locked-to-the-median-time", NONFINAL);

@@ -1,9 +1,10 @@
-//! Preset `validity`: which rules a node checks at all. One broken rule a group, above the heights at which the regtests of all implementations enforce
-//! them, with a way back for a node that took the broken block.
+//! Preset `validity`: tests which rules a node checks at all. Each group breaks one rule, above the heights at which
+//! the regtests of all implementations enforce them, and lets a node recover that accepted the broken block.
 //!
-//! Input: a seed. Output: the blocks in the order in which a node gets them, in memory. Invariants: a group begins on the same tip for everybody: at
-//! height h the broken block, then its valid twin, then at h + 1 a valid block on the twin, which outweighs the broken one. One rule is broken a block, the
-//! rest is sealed anew. Cost: under a second, 3 MB. Must never: lean on what a node said before.
+//! Input: a seed. Output: the blocks in the order in which a node gets them, in memory. Invariants: a group starts on
+//! the same tip for every node: at height h the broken block, then its valid twin, then at h + 1 a valid block on the
+//! twin, which has more work than the broken one. One rule is broken per block, everything else is sealed again. Cost:
+//! under a second, 3 MB. It must never depend on a node's earlier answers.
 
 mod blocks;
 mod coins;
@@ -19,22 +20,22 @@ use lydian_hash::sha256d;
 use lydian_primitives::BlockHash;
 use lydian_primitives::build::{MutBlock, MutTx};
 
-/// The last block before the groups: above 1,351, from which several implementations enforce BIP-0065 on regtest, and above 432, where votes end. A
-/// retarget of implementations that have one on regtest would come at 2,016.
+/// The last block before the groups: above 1,351, from which several implementations enforce BIP-0065 on regtest, and
+/// above 432, where votes end. Implementations with a retarget on regtest would retarget at 2,016.
 pub const TRUNK_HEIGHT: u32 = 1_400;
 
-/// Coins for the cases.
+/// Number of coins for the cases.
 const FREE_COINS: u32 = 80;
 const FREE_COIN_VALUE: i64 = 10_000_000;
 
-/// What a group breaks, and what Core's `submitblock` says of it.
+/// The rule that a group breaks, and the answer of Core's `submitblock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     pub rule: &'static Rule,
     pub reason: String,
 }
 
-/// A block as a node gets it.
+/// A block as sent to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
     pub bytes: Vec<u8>,
@@ -47,19 +48,19 @@ impl From<&MutBlock> for Encoded {
     }
 }
 
-/// One broken block and the way on.
+/// A broken block and the blocks that follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub case: Broken,
     pub height: u32,
     pub broken: Encoded,
-    /// Valid, at the same height: the same thing done rightly where that can be.
+    /// A valid block at the same height: the same content without the fault, if possible.
     pub twin: Encoded,
-    /// Valid, on the twin.
+    /// A valid block on the twin.
     pub next: Encoded,
 }
 
-/// All of it.
+/// All blocks of the preset.
 #[derive(Clone, Debug)]
 pub struct Suite {
     /// Valid blocks from height 1.
@@ -69,7 +70,7 @@ pub struct Suite {
     pub sha256: String,
 }
 
-/// The blocks of this seed.
+/// Makes the blocks for a seed.
 pub fn make(seed: u64) -> Suite {
     let mut bench = Bench { maker: Maker::new(), wallet: Wallet::new(seed), trunk: Vec::new(), groups: Vec::new() };
     bench.grow_to(TRUNK_HEIGHT - 4);
@@ -89,7 +90,7 @@ pub fn make(seed: u64) -> Suite {
     Suite { trunk: bench.trunk, groups: bench.groups, sha256 }
 }
 
-/// The hash of the tip before the first block.
+/// The hash of the genesis block, the tip before the first block.
 pub fn genesis_hash() -> BlockHash {
     BlockHash(sha256d(&regtest_genesis()[..80]))
 }
@@ -106,7 +107,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A valid block before the groups.
+    /// Adds a valid block before the groups.
     fn trunk(&mut self, txs: Vec<MutTx>) {
         let block = self.maker.block(txs);
         self.trunk.push(Encoded::from(&block));
@@ -119,25 +120,25 @@ impl Bench {
         }
     }
 
-    /// Free coins, in a block of their own.
+    /// Creates free coins, in a block of their own.
     fn stock(&mut self) {
         let Some(coin) = self.maker.rich_coin() else { unreachable!("coinbases are mature by now") };
         let outputs = (0..FREE_COINS).map(|_| output(FREE_COIN_VALUE, &TRUE_SCRIPT)).collect();
         self.trunk(vec![free_tx(&[coin], outputs)]);
     }
 
-    /// A free coin that the next block may spend, no coinbase.
+    /// A free coin that the next block may spend, not from a coinbase.
     fn coin(&self) -> FreeCoin {
         self.maker.spendable()[0]
     }
 
-    /// A transaction that spends one free coin and pays it to a free coin again.
+    /// A transaction that spends one free coin to a new free coin.
     fn plain_tx(&self) -> MutTx {
         let coin = self.coin();
         free_tx(&[coin], vec![output(coin.value, &TRUE_SCRIPT)])
     }
 
-    /// A sealed block on the tip with one thing changed before.
+    /// A sealed block on the tip with one change.
     fn changed(&self, txs: Vec<MutTx>, change: impl FnOnce(&mut MutBlock)) -> MutBlock {
         let mut block = self.maker.template(txs);
         change(&mut block);
@@ -145,7 +146,7 @@ impl Bench {
         block
     }
 
-    /// Ends a group; the twin and the block behind it are the chain from now on.
+    /// Adds a group; its twin and the block after it extend the chain.
     fn group(&mut self, case: Broken, broken: &MutBlock, twin: &MutBlock) {
         let height = self.maker.height + 1;
         self.maker.advance(twin);
@@ -155,20 +156,20 @@ impl Bench {
         self.groups.push(Group { case, height, broken, twin, next });
     }
 
-    /// Transactions that are wrong, and the right ones.
+    /// Adds a group with faulty transactions and correct ones.
     fn txs(&mut self, case: Broken, bad: Vec<MutTx>, good: Vec<MutTx>) {
         let (broken, twin) = (self.maker.block(bad), self.maker.block(good));
         self.group(case, &broken, &twin);
     }
 
-    /// A block that is wrong in itself, and one without transactions.
+    /// Adds a group with a faulty block and one without transactions.
     fn block(&mut self, case: Broken, broken: &MutBlock) {
         let twin = self.maker.block(Vec::new());
         self.group(case, broken, &twin);
     }
 }
 
-/// What the table says of this name.
+/// The case of a rule of the table.
 fn broken(name: &str, reason: &str) -> Broken {
     let Some(rule) = rule_of(name) else { unreachable!("a test walks all groups") };
     Broken { rule, reason: reason.into() }
@@ -185,7 +186,7 @@ mod tests {
         assert_ne!(make(2).sha256, make(1).sha256);
     }
 
-    /// A node that took a broken block finds a heavier branch, and nobody can mistake one block of a group for another.
+    /// A node that accepted a broken block finds a heavier branch, and all blocks have different hashes.
     #[test]
     fn every_group_begins_on_the_same_tip_and_is_in_the_table() {
         let suite = make(1);

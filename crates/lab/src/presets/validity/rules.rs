@@ -1,10 +1,11 @@
-//! The rules that the groups break: one table.
+//! The rules that the groups break, in one table.
 //!
-//! Output: name, words for people, and since when a block that breaks it is invalid. A test holds it against the groups.
+//! Output: name, title, and the deployment since which a block that breaks the rule is invalid. A test compares it with
+//! the groups.
 
 use std::fmt;
 
-/// A change of the rules that a regtest may enforce late or never.
+/// A change of the rules that a regtest implementation may enforce late or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Deployment {
     /// Height in the coinbase.
@@ -34,14 +35,14 @@ impl fmt::Display for Deployment {
     }
 }
 
-/// What a group breaks.
+/// The rule that a group breaks.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Unique; of a script also the name of the case in the preset `invalid`.
+    /// Unique; for a script also the name of the case in the preset `invalid`.
     pub name: &'static str,
-    /// For people: the line of a table.
+    /// The text of a table row.
     pub title: &'static str,
-    /// What must be active for the block to be invalid; `None`: it was always there.
+    /// The deployment that makes the block invalid; `None` if it always was.
     pub since: Option<Deployment>,
 }
 

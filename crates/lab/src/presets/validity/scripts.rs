@@ -1,6 +1,7 @@
-//! Broken spends: cases of the preset `invalid`, chosen by name, and two of multisig.
+//! Faulty spends: cases of the preset `invalid`, chosen by name, and two with multisig.
 //!
-//! Input: the bench. Output: a block that funds the coins, then a group a case whose twin spends the same coin rightly.
+//! Input: the bench. Output: a block that funds the coins, then a group for each case; its twin spends the same coin
+//! correctly.
 
 use super::rules::{RULES, Rule};
 use super::{Bench, Broken};
@@ -13,7 +14,7 @@ use secp256k1::Keypair;
 
 const EVAL_FALSE: &str = "Script evaluated without error but finished with a false/empty top stack element";
 
-/// The cases, each with a coin in one transaction.
+/// The cases; one transaction has a coin for each.
 pub(super) struct Funded {
     txid: Txid,
     cases: Vec<(ScriptCase, Broken)>,
@@ -45,7 +46,7 @@ impl Funded {
     }
 }
 
-/// Two of two keys, the second signature false in its last bit but the hash type.
+/// 2-of-2 multisigs; in the second signature one bit of the byte before the hash type is flipped.
 fn multisigs(wallet: &Wallet) -> [ScriptCase; 2] {
     let keys = [wallet.keypair(50, 0), wallet.keypair(50, 1)];
     let script = multisig(2, &keys.map(|key| key.public_key().serialize().to_vec()));

@@ -1,6 +1,8 @@
-//! Hours of a whole sync: a bar a system, with bounds where there are any, and the stated floor as a line.
+//! Chart of the hours of a whole sync: one bar per system, with bounds if there are any, and the stated floor as a
+//! line.
 //!
-//! Input: rows, the fastest first. Output: one chart, small enough for a phone. Invariant: what was not measured is hollow, and its words say so.
+//! Input: rows, the fastest first. Output: one chart, small enough for a phone. Invariant: bars of figures that were
+//! not measured are hollow, and their labels say so.
 
 use super::super::style::Tone;
 use super::{Axis, Canvas, Chart, Picture, SMALL, STRONG, Side, TEXT, fitted, width_of};
@@ -11,14 +13,14 @@ pub(in super::super) struct Hours {
     pub(in super::super) name: String,
     pub(in super::super) tone: Tone,
     pub(in super::super) hours: f64,
-    /// From the least to the largest.
+    /// Minimum and maximum.
     pub(in super::super) bounds: Option<(f64, f64)>,
     pub(in super::super) is_measured: bool,
-    /// Behind the hours.
+    /// Shown after the hours.
     pub(in super::super) remark: String,
 }
 
-/// `floor` in hours.
+/// `floor` is in hours.
 pub(in super::super) fn chart(id: String, title: String, floor: Option<f64>, rows: &[Hours]) -> Chart {
     let parts: Vec<String> = rows.iter().map(|row| format!("{}: {}", row.name, words_of(row))).collect();
     let floor_words = floor.map(|hours| format!(" Floor: {hours} h.")).unwrap_or_default();
@@ -27,10 +29,10 @@ pub(in super::super) fn chart(id: String, title: String, floor: Option<f64>, row
 }
 
 const ROW: u32 = 46;
-/// With and without a floor's words.
+/// Heights with and without a label for the floor.
 const HEADS: (u32, u32) = (30, 6);
 const FOOT: u32 = 30;
-/// Kept free for the words behind the longest bar.
+/// Space for the label after the longest bar.
 const RIGHT: f64 = 150.0;
 
 fn words_of(row: &Hours) -> String {

@@ -1,7 +1,8 @@
-//! Lines over time, or over any other number: one a node.
+//! Line charts over time or another number: one line per node.
 //!
-//! Input: points in the order of x. Output: one chart, small enough for a phone. Invariant: x and y begin at 0, or at a power of ten where the axis is
-//! logarithmic. Cost: at most [`POINTS_MAX`] points a line are drawn, of which the highest of each step is kept.
+//! Input: points in the order of x. Output: one chart, small enough for a phone. Invariant: x and y start at 0, or at a
+//! power of ten if the axis is logarithmic. Cost: about [`POINTS_MAX`] points per line are drawn, the highest of each
+//! step.
 
 use super::super::style::Tone;
 use super::{Axis, Canvas, Chart, Picture, SMALL, Side, TEXT, legend_height, pixels_of, width_of};
@@ -9,7 +10,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::Color;
 use plotters::prelude::{Cartesian2d, CoordTranslate, IntoLogRange, LogCoord, PathElement};
 
-/// Of one line: more than there are pixels help nobody.
+/// The most points of one line: more than there are pixels would not be visible.
 const POINTS_MAX: usize = 400;
 
 #[derive(Clone, Debug)]
@@ -19,18 +20,18 @@ pub(in super::super) struct Line {
     pub(in super::super) points: Vec<(f64, f64)>,
 }
 
-/// What the axes are.
+/// The axes of a chart.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Axes {
-    /// `seconds`
+    /// The unit, such as `seconds`.
     pub(in super::super) x: &'static str,
-    /// `MB`
+    /// The unit, such as `MB`.
     pub(in super::super) y: &'static str,
     pub(in super::super) is_x_log: bool,
     pub(in super::super) are_dots: bool,
 }
 
-/// `None` where no line has two points.
+/// `None` if no line has two points.
 pub(in super::super) fn chart(id: String, title: String, axes: Axes, lines: &[Line]) -> Option<Chart> {
     let lines: Vec<&Line> = lines.iter().filter(|line| line.points.len() > 1).collect();
     if lines.is_empty() {
@@ -88,7 +89,7 @@ fn draw(axes: Axes, lines: &[&Line]) -> Picture {
     })
 }
 
-/// The pixels between which data are drawn.
+/// The area for the data, in pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) left: f64,
@@ -98,14 +99,14 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// For plotters: y grows downwards on the surface.
+    /// The area in the units of plotters: y grows downwards on the surface.
     pub(super) fn units(&self) -> (std::ops::Range<i32>, std::ops::Range<i32>) {
         let of = |pixels: f64| (0..20_000).find(|units| f64::from(*units) >= pixels * 10.0 - 0.001).unwrap_or(0);
         (of(self.left)..of(self.right), of(self.bottom)..of(self.top))
     }
 }
 
-/// Grid, marks and names of the axes.
+/// Draws the grid, and the ticks and names of the axes.
 pub(super) fn grid<C>(canvas: &Canvas<'_>, frame: &Frame, name: &str, axes: (&Axis, &Axis), system: &C)
 where
     C: CoordTranslate<From = (f64, f64)>,
@@ -142,7 +143,7 @@ where
     }
 }
 
-/// The highest point of each step, and the last of all.
+/// The highest point of each step, and the last point.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let step = points.len().div_ceil(POINTS_MAX).max(1);
     let highest = |chunk: &[(f64, f64)]| chunk.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1));

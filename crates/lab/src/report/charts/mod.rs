@@ -1,9 +1,9 @@
 //! The charts of the report, drawn by `plotters` onto [`svg::Svg`].
 //!
-//! Input: figures. Output: [`Chart`]s with a title and a description in words, in one shape or in two (wide screens and phones). Invariants: every text
-//! lies within its picture with the widest font that a reader is likely to have; text is at least 9 pixels high in a picture as wide as a phone, which
-//! `tests/report_browser.rs` measures.
-//! Must never: tell nodes apart by colour alone where words fit.
+//! Input: figures. Output: [`Chart`]s with a title and a description in words, in one shape or in two (wide screens and
+//! phones). Invariants: every text is inside its picture with the widest font that a reader is likely to have; text is
+//! at least 9 pixels high in a picture as wide as a phone, which `tests/report_browser.rs` measures. It must never
+//! distinguish nodes only by colour if there is room for words.
 
 pub(super) mod hours;
 pub(super) mod lines;
@@ -25,29 +25,29 @@ use plotters::style::{FontDesc, FontFamily};
 use plotters_backend::BackendCoord;
 use svg::{Svg, UNITS, color_of};
 
-/// Of text in every chart.
+/// Size of text in every chart, in pixels.
 pub(super) const TEXT: f64 = 12.0;
 pub(super) const STRONG: f64 = 13.0;
-/// As wide as a phone's screen without its margins.
+/// The width of a phone's screen without its margins.
 pub(super) const NARROW: u32 = 340;
 pub(super) const WIDE: u32 = 880;
-/// Of those that stand beside each other.
+/// The width of charts shown side by side.
 pub(super) const SMALL: u32 = 420;
 
 /// One chart of the report.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
-    /// For references within the page, and the name of its file.
+    /// The anchor within the page, and the name of its file.
     pub(super) id: String,
     pub(super) title: String,
-    /// What it shows, for those who cannot see it.
+    /// A description of the content, for readers who cannot see it.
     pub(super) description: String,
     pub(super) picture: Picture,
-    /// For phones; `None`: the other one is small enough.
+    /// The picture for phones; `None` if the other one is small enough.
     pub(super) narrow: Option<Picture>,
 }
 
-/// Elements of an SVG and the size of their surface.
+/// The elements of an SVG and the size of their surface.
 #[derive(Clone, Debug)]
 pub(super) struct Picture {
     pub(super) width: u32,
@@ -56,14 +56,14 @@ pub(super) struct Picture {
 }
 
 impl Chart {
-    /// For a page that has the style sheet.
+    /// The SVG for a page that has the style sheet.
     pub(super) fn inline(&self) -> String {
         let narrow = self.narrow.as_ref().map(|picture| self.element(picture, "narrow", "-n"));
         let class = if narrow.is_some() { "wide" } else { "any" };
         self.element(&self.picture, class, "") + &narrow.unwrap_or_default()
     }
 
-    /// For a file of its own.
+    /// The SVG for a file of its own.
     pub(super) fn file(&self) -> String {
         let Picture { width, height, body } = &self.picture;
         format!(
@@ -94,7 +94,7 @@ impl Chart {
     }
 }
 
-/// Where a text stands to its point.
+/// The side of a text on which its point is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side {
     Left,
@@ -102,7 +102,7 @@ pub(super) enum Side {
     Right,
 }
 
-/// A surface with pixels for coordinates.
+/// A surface with pixels as coordinates.
 pub(super) struct Canvas<'a> {
     root: DrawingArea<Svg<'a>, Shift>,
     area: DrawingArea<Svg<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
@@ -131,7 +131,7 @@ impl<'a> Canvas<'a> {
         self.label(at, side, tone, STRONG, FontStyle::Bold, text);
     }
 
-    /// Its middle stands at the height given.
+    /// Draws a text centred vertically on the point.
     fn label(&self, at: (f64, f64), side: Side, tone: Tone, size: f64, style: FontStyle, text: &str) {
         let h_pos = match side {
             Side::Left => HPos::Left,
@@ -159,7 +159,8 @@ impl<'a> Canvas<'a> {
         put(&self.area, &Circle::new(at, tenths(radius), color_of(tone).mix(opacity).filled()));
     }
 
-    /// Names with their colour in rows from `top` on; returns where they end. [`legend_height`] is told before.
+    /// Draws names with their colours in rows from `top` on; returns where they end. See [`legend_height`] for the
+    /// height in advance.
     pub(super) fn legend(&self, left: f64, top: f64, width: f64, entries: &[(String, Tone)]) -> f64 {
         let mut y = top + LEGEND_ROW / 2.0;
         for row in legend_rows(width, entries) {
@@ -174,13 +175,13 @@ impl<'a> Canvas<'a> {
         y - LEGEND_ROW / 2.0
     }
 
-    /// A coordinate system of plotters for the data, between the pixels given.
+    /// A coordinate system of plotters for the data, within the given pixels.
     fn system<C: CoordTranslate>(&self, coordinates: C) -> DrawingArea<Svg<'a>, C> {
         self.root.apply_coord_spec(coordinates)
     }
 }
 
-/// Drawing into a string cannot fail.
+/// Draws an element; drawing into a string cannot fail.
 fn put<'b, 'a, C, E>(area: &DrawingArea<Svg<'b>, C>, element: &'a E)
 where
     C: CoordTranslate,
@@ -213,12 +214,12 @@ pub(super) fn legend_height(width: f64, entries: &[(String, Tone)]) -> f64 {
     legend_rows(width, entries).iter().fold(0.0, |sum, _| sum + LEGEND_ROW)
 }
 
-/// Of a stroke or a radius.
+/// Width of a stroke or radius in tenths of a pixel.
 fn tenths(pixels: f64) -> u32 {
     (1..=400).find(|step| f64::from(*step) >= pixels * f64::from(UNITS) - 0.001).unwrap_or(400)
 }
 
-/// Upper bound of a text's width in pixels: DejaVu Sans, the widest of the fonts in the style sheet.
+/// Upper bound of a text's width in pixels: that in DejaVu Sans, the widest font of the style sheet.
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -245,7 +246,7 @@ pub(super) fn fitted(text: &str, size: f64, width: f64) -> String {
     format!("{}…", short.trim_end())
 }
 
-/// An axis: where its marks stand, and what they say.
+/// An axis: the positions and labels of its ticks.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub(super) from: f64,
@@ -254,7 +255,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// From 0 to a round number at or above `most`, with about `count` steps of 1, 2 or 5.
+    /// An axis from 0 to a round number at or above `most`, with about `count` steps of 1, 2 or 5.
     pub(super) fn linear(most: f64, count: f64) -> Axis {
         let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
         let rough = most / count;
@@ -273,7 +274,7 @@ impl Axis {
         Axis { from: 0.0, to: at, ticks }
     }
 
-    /// The powers of ten around the values, all above 0.
+    /// An axis of the powers of ten around the values, all above 0.
     pub(super) fn logarithmic(least: f64, most: f64) -> Axis {
         let power = |value: f64| value.max(1e-9).log10();
         let from = (power(least) + 1e-9).floor();
@@ -289,7 +290,7 @@ impl Axis {
     }
 }
 
-/// As exact as a step needs.
+/// Formats a number with the precision of a step.
 fn number(value: f64, step: f64) -> String {
     match step {
         step if step >= 1.0 => super::words::whole(value),
@@ -299,7 +300,7 @@ fn number(value: f64, step: f64) -> String {
     }
 }
 
-/// Where plotters puts a point, in pixels.
+/// The pixels of a point of plotters.
 fn pixels_of((x, y): BackendCoord) -> (f64, f64) {
     (f64::from(x) / f64::from(UNITS), f64::from(y) / f64::from(UNITS))
 }

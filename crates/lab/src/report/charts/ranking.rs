@@ -1,7 +1,7 @@
-//! The ranking: a bar of wall time a node, its CPU time below, the floor as a line across all.
+//! The ranking: for each node a bar of wall time with its CPU time below, and the floor as a line across all.
 //!
-//! Input: rows, the fastest first. Output: the chart, wide and for phones; every figure stands beside its bar. Must never: give a bar to a run that
-//! does not count.
+//! Input: rows, the fastest first. Output: the chart, wide and for phones; every figure is next to its bar. It must
+//! never draw a bar for a run that does not count.
 
 use super::super::style::Tone;
 use super::super::words;
@@ -16,7 +16,7 @@ pub(in super::super) struct Bar {
     /// Its version, below the name.
     pub(in super::super) version: String,
     pub(in super::super) figures: Result<BarFigures, String>,
-    /// `busy machine`, below the figures.
+    /// A remark such as `busy machine`, next to the figures.
     pub(in super::super) remark: Option<String>,
 }
 
@@ -24,11 +24,11 @@ pub(in super::super) struct Bar {
 pub(in super::super) struct BarFigures {
     pub(in super::super) wall: Spread,
     pub(in super::super) cpu: Spread,
-    /// Wall time against the floor.
+    /// Wall time relative to the floor.
     pub(in super::super) floor_ratio: Option<f64>,
 }
 
-/// The chart; `floor` in seconds.
+/// The chart; `floor` is in seconds.
 pub(in super::super) fn chart(id: String, title: String, floor: Option<f64>, bars: &[Bar]) -> Chart {
     let description = describe(floor, bars);
     let picture = draw(&WIDE_SHAPE, floor, bars);
@@ -36,18 +36,18 @@ pub(in super::super) fn chart(id: String, title: String, floor: Option<f64>, bar
     Chart { id, title, description, picture, narrow }
 }
 
-/// What differs between screens.
+/// The differences between screens.
 #[derive(Debug)]
 struct Shape {
     width: u32,
-    /// Where bars begin.
+    /// Where bars start.
     left: f64,
-    /// Kept free for the figures behind the longest bar.
+    /// Space for the figures after the longest bar.
     right: f64,
     row: f64,
     /// From the top of a row to its bars.
     bar_top: f64,
-    /// The name stands above the bars.
+    /// Whether the name is above the bars.
     is_stacked: bool,
     ticks: f64,
 }
@@ -83,7 +83,7 @@ fn draw(shape: &Shape, floor: Option<f64>, bars: &[Bar]) -> Picture {
                 bars_of(canvas, top + shape.bar_top, bar.tone, figures, &x_of);
             }
         }
-        // Above the bars and below all words.
+        // Above the bars and below all text.
         if let Some(seconds) = floor {
             floor_line(canvas, shape, x_of(seconds), rows, seconds);
         }
@@ -113,7 +113,7 @@ fn name(canvas: &Canvas<'_>, shape: &Shape, top: f64, bar: &Bar) {
     }
 }
 
-/// Both bars and their whiskers.
+/// Draws both bars and their whiskers.
 fn bars_of(canvas: &Canvas<'_>, top: f64, tone: Tone, figures: &BarFigures, x_of: &impl Fn(f64) -> f64) {
     let (wall, cpu) = (&figures.wall, &figures.cpu);
     canvas.bar((x_of(0.0), top), (x_of(wall.median).max(x_of(0.0) + 1.0), top + 18.0), tone, 1.0);
@@ -164,7 +164,7 @@ fn floor_line(canvas: &Canvas<'_>, shape: &Shape, x: f64, bottom: f64, seconds: 
     canvas.strong((x, HEAD - 18.0), Side::Middle, Tone::Floor, &text);
 }
 
-/// What the two bars are, in the colour of no node.
+/// Explains the two bars, in a neutral colour.
 fn legend(canvas: &Canvas<'_>, left: f64, y: f64) {
     canvas.bar((left, y - 6.0), (left + 16.0, y + 6.0), Tone::Muted, 1.0);
     canvas.text((left + 22.0, y), Side::Left, Tone::Muted, "wall time");

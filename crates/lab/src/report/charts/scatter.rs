@@ -1,13 +1,14 @@
-//! Casa's charts: the time of a question against what it is about, a dot a script, both axes logarithmic.
+//! Casa's charts: the time of a query against the size of its script, one dot per script, both axes logarithmic.
 //!
-//! Input: dots of each server. Output: one chart, small enough for a phone. A script with none of a thing stands left of 1, at a mark of its own.
+//! Input: dots of each server. Output: one chart, small enough for a phone. A script with a count of 0 is drawn left of
+//! 1, at a tick of its own.
 
 use super::super::style::Tone;
 use super::lines::{Frame, grid};
 use super::{Axis, Canvas, Chart, Picture, SMALL, Side, TEXT, legend_height, width_of};
 use plotters::prelude::{Cartesian2d, Circle, Color, IntoLogRange, LogCoord};
 
-/// Stands for 0 on a logarithmic axis.
+/// Represents 0 on a logarithmic axis.
 const NOTHING: f64 = 0.5;
 
 #[derive(Clone, Debug)]
@@ -18,7 +19,7 @@ pub(in super::super) struct Dots {
     pub(in super::super) points: Vec<(f64, f64)>,
 }
 
-/// `None` where there is no dot. `x` says what is counted: `transactions`.
+/// `None` if there are no dots. `x` is the name of the count, such as `transactions`.
 pub(in super::super) fn chart(id: String, title: String, x: &str, servers: &[Dots]) -> Option<Chart> {
     let servers: Vec<&Dots> = servers.iter().filter(|dots| !dots.points.is_empty()).collect();
     if servers.is_empty() {

@@ -1,7 +1,7 @@
-//! Where a node's CPU time goes: one bar a build, cut into its stages.
+//! The CPU time of a node by stage: one bar per build, divided into its stages.
 //!
-//! Input: stages with their CPU seconds. Output: the chart, wide and for phones; the largest stage first and darkest. A table with the same
-//! figures stands below it.
+//! Input: stages with their CPU seconds. Output: the chart, wide and for phones; the largest stage first and darkest.
+//! The page has a table with the same figures below it.
 
 use super::super::style::{STAGE_TONES, Tone};
 use super::super::words;
@@ -11,11 +11,11 @@ use super::{Axis, Canvas, Chart, NARROW, Picture, STRONG, Side, TEXT, WIDE, fitt
 #[derive(Clone, Debug)]
 pub(in super::super) struct Stack {
     pub(in super::super) name: String,
-    /// In the order of all stacks; 0 where it has no such stage.
+    /// In the order of `stages`; 0 for a stage that it does not have.
     pub(in super::super) seconds: Vec<f64>,
 }
 
-/// `stages`: names, the largest of the first stack first.
+/// `stages` are the names, with the largest stage of the first stack first.
 pub(in super::super) fn chart(id: String, title: String, stages: &[String], stacks: &[Stack]) -> Chart {
     let of = |stack: &Stack| {
         let parts =
@@ -60,7 +60,7 @@ fn draw(width: u32, ticks: f64, stages: &[String], stacks: &[Stack]) -> Picture 
             for (index, seconds) in stack.seconds.iter().enumerate() {
                 let (left, right) = (x_of(begin), x_of(begin + seconds));
                 begin += seconds;
-                // A gap of the surface's colour between neighbours.
+                // Leaves a gap in the surface's colour between neighbours.
                 if right - left > 1.5 {
                     canvas.bar((left, top + 27.0), (right - 1.5, top + 53.0), tone(index), 1.0);
                 }

@@ -1,8 +1,10 @@
-//! A backend for `plotters` that writes SVG with classes in place of colours, so that one drawing serves light and dark pages.
+//! A backend for `plotters` that writes SVG with classes instead of colours, so that one drawing serves light and dark
+//! pages.
 //!
-//! Input: plotters' drawing calls, in tenths of a pixel, with colours that are [`Tone`]s. Output: the elements of an SVG, without the `svg` element
-//! around them. Invariants: no text reaches the output unescaped; dots of one tone that follow each other become one path, those at the same place one dot.
-//! Cost: about 10 bytes a dot. Must never: fail, since it writes into a string.
+//! Input: plotters' drawing calls, in tenths of a pixel, with colours that are [`Tone`]s. Output: the elements of an
+//! SVG, without the enclosing `svg` element. Invariants: all text in the output is escaped; consecutive dots of one
+//! tone become one path, those at the same place one dot. Cost: about 10 bytes per dot. It must never fail, since it
+//! writes into a string.
 
 use super::super::style::Tone;
 use super::super::words::escape;
@@ -13,12 +15,12 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt::Write;
 
-/// Of a pixel: plotters' coordinates are whole numbers, and lines need finer ones.
+/// Units per pixel: plotters' coordinates are integers, and lines need finer ones.
 pub(super) const UNITS: i32 = 10;
 
 type Drawn = Result<(), DrawingErrorKind<Infallible>>;
 
-/// The backend; it ends when it is dropped.
+/// The backend; pending output is written when it is dropped.
 #[derive(Debug)]
 pub(super) struct Svg<'a> {
     size: (u32, u32),
@@ -26,7 +28,7 @@ pub(super) struct Svg<'a> {
     dots: Option<Dots>,
 }
 
-/// Dots not yet written.
+/// Dots not written yet.
 #[derive(Debug)]
 struct Dots {
     tone: Tone,
@@ -180,13 +182,13 @@ impl DrawingBackend for Svg<'_> {
         text: &str,
         style: &S,
     ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
-        // Nothing is laid out by it: the charts measure their texts themselves.
+        // Unused: the charts measure their texts themselves.
         let _ = (text, style.size());
         Ok((0, 0))
     }
 }
 
-/// The colour that stands for a tone on its way through plotters.
+/// The colour that represents a tone within plotters.
 pub(super) fn color_of(tone: Tone) -> RGBColor {
     RGBColor(tone.number(), 0, 0)
 }
@@ -199,7 +201,7 @@ fn px(units: i32) -> String {
     pixels(i64::from(units))
 }
 
-/// Tenths as pixels, without a point where none is needed.
+/// Formats tenths as pixels, without a decimal point if it is not needed.
 fn pixels(units: i64) -> String {
     let (whole, rest) = (units / i64::from(UNITS), (units % i64::from(UNITS)).abs());
     let sign = if units < 0 && whole == 0 { "-" } else { "" };
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!([pixels(0), pixels(120), pixels(125), pixels(-5), pixels(-25)], ["0", "12", "12.5", "-0.5", "-2.5"]);
     }
 
-    /// Three dots of which two share a place, then one of another tone: two paths, and no dot twice.
+    /// Three dots, two of them at the same place, then one of another tone: two paths, and no dot twice.
     #[test]
     fn dots_of_a_tone_are_one_path() {
         let mut out = String::new();
