@@ -1,6 +1,8 @@
-//! `-capturemessages`: every message to files, for Bitcoin Core's `message-capture-parser.py`. Input: messages, as they are sent and dealt with. Output:
-//! `message_capture/ADDRESS/msgs_recv.dat` and `msgs_sent.dat`, in which each message is its time (8 bytes, microseconds), its type (12 bytes), its size (4
-//! bytes) and its payload; numbers are little endian. A disk that fails is logged once and changes nothing else.
+//! Writes every message to files for Bitcoin Core's `message-capture-parser.py` (`-capturemessages`).
+//!
+//! Input: messages, as they are sent and processed. Output: `message_capture/ADDRESS/msgs_recv.dat` and
+//! `msgs_sent.dat`. A message is stored as its time (8 bytes, microseconds), type (12 bytes), size (4 bytes) and
+//! payload; numbers are little endian. A disk failure is logged once and has no other effect.
 
 use crate::Host;
 use crate::files::DataFolder;
@@ -15,22 +17,23 @@ const FOLDER: &str = "message_capture";
 const RECEIVED_FILE: &str = "msgs_recv.dat";
 const SENT_FILE: &str = "msgs_sent.dat";
 
-/// The files of one peer, in `message_capture/ADDRESS`.
+/// The capture files of one peer, in `message_capture/ADDRESS`.
 pub const CAPTURE_FILES: &[OwnFile] =
     &[OwnFile { name: RECEIVED_FILE, proof: Proof::Directory }, OwnFile { name: SENT_FILE, proof: Proof::Directory }];
 
-/// Which way a message goes.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Received,
     Sent,
 }
 
-/// The files.
+/// The capture files of all peers.
 #[derive(Debug)]
 pub(crate) struct Capture {
     data: DataFolder,
-    /// A failure was logged. Held while a message is written, so that messages of threads do not mix.
+    /// Whether a failure was logged. Locked while a message is written, so that messages of different threads do not
+    /// mix.
     has_failed: Mutex<bool>,
 }
 
@@ -54,7 +57,7 @@ impl Capture {
         if let Err(error) = self.append(&folder, direction, &record)
             && !std::mem::replace(&mut *has_failed, true)
         {
-            host.log(LogLevel::Error, format!("Messages cannot be captured: {error}"));
+            host.log(LogLevel::Error, format!("Cannot write captured messages: {error}"));
         }
     }
 
@@ -100,7 +103,7 @@ mod tests {
         fn fill_random(&self, _: &mut [u8]) {}
     }
 
-    /// The bytes that Core's parser expects: `TIME_SIZE` 8, `MSGTYPE_SIZE` 12, `LENGTH_SIZE` 4, then the message.
+    /// The format that Core's parser expects: `TIME_SIZE` 8, `MSGTYPE_SIZE` 12, `LENGTH_SIZE` 4, then the payload.
     #[test]
     fn messages_are_appended_in_cores_form() {
         let disk = SimDisk::new(0);

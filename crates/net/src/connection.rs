@@ -1,12 +1,15 @@
-//! One connection: bytes of a socket to messages and back. Messages are handed on only while what was read is dealt with and what has to be sent goes out, so
-//! that a peer that asks for much and takes little holds up nobody but itself: what it asks for next waits until the answer to what it asked before is
-//! on its way. It is read from until as much waits as one may send at once, so that two who both wait for the other to read do not wait for ever.
+//! One connection: turns the bytes of a socket into messages and messages into bytes.
 //!
-//! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]): a peer above its share is not read
-//! from while memory is short, and a block is read from the disk for it when there is room for the block. Two kinds of
-//! peers are disconnected for that: one that was not read from for
-//! [`MEMORY_WAIT_MAX`] since it sent more than its share at once, and one that does not take the blocks it asked for
-//! while others wait for that memory.
+//! A request is handed on only after the previous messages are processed and while the send queue has room. A peer that
+//! requests much and reads little therefore only delays itself: its next request waits until the previous answer is on
+//! its way. Bytes are read from the socket until the receive buffer is full, so that two nodes that both wait for the
+//! other to read do not wait forever.
+//!
+//! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]). A peer above its share is not read
+//! from while memory is short, and a block is read from disk for it only when there is room for the block. Two kinds of
+//! peers are disconnected for their memory: one that has not been read from for [`MEMORY_WAIT_MAX`] because it sent
+//! more than its share at once, and one that does not take the blocks it requested while other peers wait for that
+//! memory.
 
 use crate::capture::{Capture, Direction};
 use crate::ending::{Ending, rejected};
@@ -29,36 +32,36 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-/// Bytes read from a socket at once.
+/// Maximum bytes per read from a socket.
 const READ_BYTES: usize = 64 << 10;
 
-/// Fewer bytes of a message that is coming are not told, and none more often.
+/// Progress of an incomplete message is reported for at least this many new bytes, and at most once per interval.
 const PROGRESS_BYTES: usize = 4 << 10;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What is left to be sent to a peer that is sent away may take so long.
+/// Time allowed to send the remaining output to a peer that is being disconnected.
 const FAREWELL_TIME: Duration = Duration::from_secs(5);
 
-/// Bytes that a message takes beside its payload while it waits.
+/// Memory that a waiting message takes in addition to its payload.
 const MESSAGE_BYTES: usize = 128;
 
-/// An empty output keeps no more than this.
+/// Maximum capacity that an empty output buffer keeps.
 const OUTPUT_KEPT_BYTES: usize = 64 << 10;
 
-/// Until memory is asked for again, and until a slow peer is looked at again.
+/// Time until memory is requested again, and until a slow peer is checked again.
 const MEMORY_PAUSE: Duration = Duration::from_millis(20);
 const SLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// A peer that is not read from for so long, since it holds more than its share, is disconnected: others wait for that
-/// memory.
+/// A peer that holds more than its share and has not been read from for this long is disconnected, since others wait
+/// for that memory.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// While others wait for memory to be sent blocks, a peer must take what it asked for at this rate, after a time to
-/// begin.
+/// While others wait for memory for blocks, a peer must take the blocks it requested at this rate, after a grace
+/// period.
 const SLOW_BYTES_PER_SECOND: u64 = 50_000;
 const SLOW_TIME: Duration = Duration::from_secs(10);
 
-/// The connection.
+/// One connection and its buffers.
 #[derive(Debug)]
 pub(crate) struct Connection {
     new: NewPeer,
@@ -67,35 +70,35 @@ pub(crate) struct Connection {
     host: Arc<dyn Host>,
     engine: Arc<Engine>,
     outbox: Arc<Outbox>,
-    /// Bytes of messages that the manager has not dealt with.
+    /// Permits for bytes of messages that the manager has not processed yet.
     room: Arc<Semaphore>,
     receive_buffer: u32,
-    /// Bytes that wait to be sent, above which nothing is read.
+    /// Maximum bytes that wait to be sent. Above it, nothing is read.
     send_buffer: usize,
     /// Bytes that wait for the socket.
     output: Vec<u8>,
-    /// Messages among them.
+    /// The messages in `output`.
     framed: VecDeque<Framed>,
-    /// Bytes that the socket took.
+    /// Bytes that the socket has taken.
     sent_bytes: u64,
     rejected_bytes: u64,
-    /// Bytes of the message that is coming that the manager was told of, and when.
+    /// Bytes of the incomplete message that were reported to the manager, and the time of the report.
     progress_bytes: usize,
     progress_told: Duration,
     traffic: Arc<Traffic>,
     memory: PeerMemory,
-    /// What was received and is not delivered, and what waits for the socket.
+    /// Charge for bytes received and not delivered, and charge for bytes that wait for the socket.
     receiving: Charge,
     sending: Charge,
-    /// Places for blocks that are read from the disk, of all connections.
+    /// Permits for reading blocks from disk, shared by all connections.
     reads: Arc<Semaphore>,
-    /// What a block that is being read will take.
+    /// Reservation for a block that is being read.
     block: Option<Charge>,
-    /// A block is to be sent, and there is no room for it.
+    /// Set while a block is next in the queue and there is no memory for it.
     waiting: Option<Waiting>,
-    /// Since when a block waits for the socket, and what the socket had taken then.
+    /// Start of the current measurement of block sending, and `sent_bytes` at that time.
     block_since: Option<(Duration, u64)>,
-    /// Since when nothing is read for want of memory.
+    /// Time since which the peer has not been read from because memory is short.
     unread_since: Option<Duration>,
     capture: Option<Arc<Capture>>,
 }
@@ -140,12 +143,12 @@ impl Connection {
         }
     }
 
-    /// Writes what is sent to files: `-capturemessages`.
+    /// Writes sent messages to files: `-capturemessages`.
     pub(crate) fn capture_to(self, capture: Option<Arc<Capture>>) -> Connection {
         Connection { capture, ..self }
     }
 
-    /// Until it ends.
+    /// Runs the connection until it ends.
     pub(crate) async fn run(mut self, reader: Reader, writer: Writer) {
         let peer = self.new.id;
         let connected = Event::Connected { new: self.new.clone(), outbox: Arc::clone(&self.outbox) };
@@ -158,7 +161,7 @@ impl Connection {
         let _ = self.events.send(Event::Disconnected { peer, wants_v1 }).await;
     }
 
-    /// The reason why it ended.
+    /// Returns the reason why the connection ended.
     async fn converse(&mut self, mut reader: Reader, mut writer: Writer) -> Ending {
         let mut buffer = vec![0; READ_BYTES];
         let mut sent = 0;
@@ -173,7 +176,7 @@ impl Connection {
             if sent == self.output.len() || sent >= self.send_buffer {
                 self.drop_sent(&mut sent);
             }
-            // Also if nothing goes out: who takes nothing must not keep its place for that.
+            // Checked even if no byte can be written: a peer that takes nothing must not keep its slot that way.
             if self.outbox.is_ending() {
                 return self.end(&mut writer, sent, None).await;
             }
@@ -197,7 +200,7 @@ impl Connection {
                         let received = self.transport.receive(&buffer[..count]);
                         self.count_received(count);
                         self.take_output();
-                        // Messages before an error count.
+                        // Messages before an error are processed.
                         self.deliver().await;
                         self.count_memory();
                         self.tell_progress();
@@ -223,7 +226,7 @@ impl Connection {
         }
     }
 
-    /// Drops what the socket has taken; an empty buffer gives its memory back.
+    /// Drops the bytes that the socket has taken. An empty buffer returns its memory.
     fn drop_sent(&mut self, sent: &mut usize) {
         self.output.drain(..*sent);
         *sent = 0;
@@ -244,7 +247,7 @@ impl Connection {
         self.sending.set(self.output.capacity() + self.framed.len() * size_of::<Framed>());
     }
 
-    /// Whether what is to be sent next may be: a block needs memory.
+    /// Returns whether the next item may be sent. A block needs memory.
     fn may_send_next(&mut self) -> bool {
         let Some(hash) = self.outbox.next_block() else {
             self.waiting = None;
@@ -260,11 +263,11 @@ impl Connection {
         self.block.is_some()
     }
 
-    /// The reason to end the connection for the memory that it holds.
+    /// Returns the reason to end the connection for its use of memory, if there is one.
     fn judge_memory(&mut self, has_memory: bool) -> Option<Ending> {
         let now = self.host.now().elapsed;
         let is_trusted = self.new.permissions.contains(Permissions::NO_BAN);
-        // What is held of blocks that it takes is no reason: those are judged by how fast it takes them.
+        // Blocks held for sending do not count: for those, the rate at which the peer takes them is judged.
         let holds_more = self.receiving.bytes() > self.memory.budget().plan().share;
         if has_memory || !holds_more {
             self.unread_since = None;
@@ -288,7 +291,7 @@ impl Connection {
         })
     }
 
-    /// Until the loop must look again though nothing happened.
+    /// Time until the loop must check again even if nothing happens.
     fn pause(&self, has_memory: bool) -> Option<Duration> {
         match (has_memory && self.waiting.is_none(), self.block_since) {
             (false, _) => Some(MEMORY_PAUSE),
@@ -297,7 +300,8 @@ impl Connection {
         }
     }
 
-    /// Sends what waits before the end, as far as the peer takes it in time; or, where the end came from here, what waits for the socket. The reason of the end.
+    /// Sends what is queued before the end as far as the peer takes it in time. If `reason` is already set, only the
+    /// bytes that wait for the socket are sent. Returns the reason.
     async fn end(&mut self, writer: &mut Writer, sent: usize, reason: Option<Ending>) -> Ending {
         self.output.drain(..sent);
         let mut reason = reason;
@@ -316,7 +320,7 @@ impl Connection {
         };
         let _ = timeout(FAREWELL_TIME, farewell).await;
         reason.unwrap_or_else(|| {
-            // What waits is dropped.
+            // The rest of the queue is dropped.
             let _ = self.outbox.take_end();
             Ending::Asked
         })
@@ -408,7 +412,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads a block, a few at a time for all connections, and makes something of it.
+    /// Reads a block and converts it. Only a few blocks are read at a time for all connections.
     async fn read<T: Send + 'static>(
         &self,
         hash: BlockHash,
@@ -425,7 +429,7 @@ impl Connection {
         made.ok().flatten().ok_or(Ending::BlockUnreadable)
     }
 
-    /// Puts a message into the output: Core's `PushMessage`.
+    /// Adds a message to the output: Core's `PushMessage`.
     fn frame(&mut self, command: Command, payload: &[u8]) {
         let id = self.new.id;
         self.host.debug(|| format!("sending {} ({} bytes) peer={id}", command.as_str(), payload.len()));
@@ -435,7 +439,7 @@ impl Connection {
         self.transport.send(command, payload);
     }
 
-    /// Tells the manager, now and then, how much of a long message has come.
+    /// Reports the progress of a long incomplete message to the manager, at intervals.
     fn tell_progress(&mut self) {
         let (buffered, now) = (self.transport.buffered_size(), self.host.now().elapsed);
         if buffered < self.progress_bytes {
@@ -446,13 +450,13 @@ impl Connection {
             return;
         }
         let event = Event::Progress { from: self.new.id, bytes: fresh as u64 };
-        // If there is no room for it, the manager has more important things to do.
+        // If the queue is full, the manager has more important work; the next report covers it.
         if self.events.try_send(event).is_ok() {
             (self.progress_bytes, self.progress_told) = (buffered, now);
         }
     }
 
-    /// Hands complete messages to the manager, as it has room for them and the answers have.
+    /// Hands complete messages to the manager while it and the send queue have room.
     async fn deliver(&mut self) {
         while self.has_room_for_answers() {
             let Some(received) = self.transport.next_message() else { return };
@@ -467,7 +471,8 @@ impl Connection {
                 return;
             }
             if is_request(command) {
-                // All permits are back when the manager has dealt with everything; then the answer counts among what waits to be sent.
+                // All permits are back once the manager has processed everything; the answer then counts as bytes that
+                // wait to be sent.
                 let _ = self.room.acquire_many(self.receive_buffer).await;
             }
         }
@@ -484,7 +489,7 @@ fn parse(raw: RawBlock) -> Option<Block> {
     raw.parse().ok()
 }
 
-/// Messages whose answers may be much larger than they are.
+/// Messages that may have answers much larger than themselves.
 fn is_request(command: Command) -> bool {
     matches!(command, Command::GETDATA | Command::GETBLOCKTXN | Command::GETHEADERS | Command::GETBLOCKS)
 }
@@ -525,7 +530,7 @@ mod tests {
         Arc::new(Engine::open(disk, &layout, params, Settings::new(1), Vec::new()).unwrap().engine)
     }
 
-    /// Who takes nothing of what it is sent, and so much of that waits that no more is framed, is sent away all the same.
+    /// A peer that reads nothing, with so much queued that no more messages are framed, is still disconnected.
     #[test]
     fn who_takes_nothing_is_sent_away() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

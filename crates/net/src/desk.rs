@@ -1,4 +1,7 @@
-//! The thread of the manager: takes events one after the other, carries out what the manager wants. Never waits for a socket, a disk or a validation.
+//! The manager's thread: processes events in order and carries out the manager's actions.
+//!
+//! It never waits for a socket or for validation. It waits for the disk only if the queue of files is full, or to write
+//! captured messages.
 
 use crate::Host;
 use crate::capture::{Capture, Direction};
@@ -20,30 +23,30 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
-/// Calls of the allocator after a peak of memory.
+/// Number of times that the allocator is called after a peak of memory.
 const TRIMS_AFTER_PEAK: u32 = 5;
 
-/// Between two of them.
+/// Time between two of these calls.
 const TRIM_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Who sits there.
+/// State of the manager's thread.
 #[derive(Debug)]
 pub(crate) struct Desk {
     manager: PeerManager,
     host: Arc<dyn Host>,
     blocks: SyncSender<Delivery>,
     saves: SyncSender<Save>,
-    /// Who opens connections, and where that happens.
+    /// Opens connections, on the runtime `sockets`.
     dialer: Arc<Dialer>,
     sockets: Handle,
     peers: HashMap<PeerId, (Arc<Outbox>, PeerMemory)>,
     is_ending: Arc<AtomicBool>,
     figures: Arc<Figures>,
-    /// How often freed memory is still to be given back, and when next: what a closed connection held is freed over
-    /// some seconds.
+    /// How many times freed memory is still to be returned to the system, and the time of the next: the memory of a
+    /// closed connection is freed over some seconds.
     trims: (u32, Duration),
     capture: Option<Arc<Capture>>,
-    /// Where peers are, while messages are captured.
+    /// Addresses of the peers, while messages are captured.
     endpoints: HashMap<PeerId, Endpoint>,
 }
 
@@ -74,7 +77,7 @@ impl Desk {
         }
     }
 
-    /// Writes what is received to files: `-capturemessages`.
+    /// Writes received messages to files: `-capturemessages`.
     pub(crate) fn capture_to(self, capture: Option<Arc<Capture>>) -> Desk {
         Desk { capture, ..self }
     }
@@ -85,7 +88,7 @@ impl Desk {
         }
     }
 
-    /// Until nobody sends events any more, or the end is wanted. Then what has to outlast it is written.
+    /// Processes events until all senders are gone or the network is ending. Then saves what must outlast the run.
     pub(crate) fn work(mut self, mut events: Receiver<Event>) {
         while let Some(event) = events.blocking_recv() {
             if self.is_ending.load(Ordering::Acquire) {
@@ -142,7 +145,7 @@ impl Desk {
         }
     }
 
-    /// Gives freed memory back to the system after a peak, and some more times until all of it is freed.
+    /// Returns freed memory to the system after a peak, and a few times later, until all of it is freed.
     fn release_memory(&mut self, now: Duration) {
         if self.dialer.memory().should_trim() {
             self.trims = (TRIMS_AFTER_PEAK, now);
@@ -155,7 +158,7 @@ impl Desk {
     }
 
     fn act(&mut self) {
-        // What an action leads to at once is in the next round.
+        // Actions that an action causes directly are carried out in the next round.
         loop {
             let actions = self.manager.take_actions();
             if actions.is_empty() {
@@ -179,7 +182,8 @@ impl Desk {
                 self.sockets.spawn(Arc::clone(&self.dialer).resolve(lookup, host, count_max));
             }
             Action::Save { file, bytes } => {
-                // Waits only if the disk has not taken the files of hours. Nobody to take it: the network could not begin.
+                // Blocks only if the disk has not taken the files of hours. If there is no receiver, the network failed
+                // to start.
                 let _ = self.saves.send((file, bytes));
             }
             Action::Log(line) => self.host.log_line(&line),
@@ -193,12 +197,12 @@ impl Desk {
         }
     }
 
-    /// Hands a block on to be stored; its bytes count as the peer's until that is done.
+    /// Queues a block to be stored. Its bytes count as the peer's until then.
     fn store(&mut self, from: PeerId, hash: BlockHash, bytes: Vec<u8>) {
         let charge = self.peers.get(&from).map(|(_, memory)| memory.charge(bytes.capacity()));
         match self.blocks.try_send(Delivery { from, hash, bytes, _charge: charge }) {
             Ok(()) => {}
-            // More than the window of the download holds were sent without being asked for: the block may come again.
+            // The peers sent more unrequested blocks than the download window holds. The block may be sent again.
             Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) => {
                 let now = self.host.now();
                 self.manager.block_stored(lost.from, &lost.hash, &BlockFate::TooEarly, now);

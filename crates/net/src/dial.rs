@@ -1,5 +1,7 @@
-//! Opens connections and resolves names, as the manager wants it, and takes those of others. Input: a target. Output: a connection that converses until it ends, or why there is
-//! none. Decides nothing: whom to connect to, when, and by which transport is the manager's.
+//! Opens connections and resolves names for the manager, and accepts incoming connections.
+//!
+//! Input: a target. Output: a connection that runs until it ends, or the reason for the failure. Decides nothing: the
+//! manager chooses the targets, the time and the transport.
 
 use crate::capture::Capture;
 use crate::connection::Connection;
@@ -22,22 +24,22 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Connections beyond those that may stay: to be refused, or in the place of one that is being ended.
+/// Connections beyond the maximum: those to be refused, and those that replace one that is being closed.
 const ACCEPTED_SPARE: usize = 64;
 
-/// Connections that this node opens, beside those accepted: 11 that it chooses, 8 of `-addnode`, and some by `-connect`
-/// and by hand.
+/// Connections that this node opens, in addition to those it accepts: 11 automatic ones, 8 for `-addnode`, and some for
+/// `-connect` and the `addnode` RPC.
 const OPENED_MAX: usize = 35;
 
-/// Between two looks at what time brings.
+/// Interval of timer events.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Who makes connections.
+/// Makes connections.
 #[derive(Debug)]
 pub(crate) struct Dialer {
     magic: [u8; 4],
     v2: bool,
-    /// CJDNS can be reached: its addresses are not taken for IPv6 ones.
+    /// Whether CJDNS is reachable: its addresses are then not treated as IPv6.
     has_cjdns: bool,
     ways: Ways,
     buffers: Buffers,
@@ -47,7 +49,7 @@ pub(crate) struct Dialer {
     engine: Arc<Engine>,
     next_id: AtomicU64,
     inbound: Arc<Semaphore>,
-    /// The memory of all connections, and places for blocks that are read for them.
+    /// The memory of all connections, and the permits for reading blocks for them.
     memory: Arc<MemoryBudget>,
     reads: Arc<Semaphore>,
     totals: Arc<TrafficTotals>,
@@ -93,28 +95,28 @@ impl Dialer {
         &self.memory
     }
 
-    /// Where messages are written, if they are.
+    /// Where messages are captured, if they are.
     pub(crate) fn capture(&self) -> Option<&Arc<Capture>> {
         self.capture.as_ref()
     }
 
-    /// An attempt, and the connection that comes of it.
+    /// Makes a connection attempt and runs the resulting connection.
     pub(crate) async fn connect(self: Arc<Self>, attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool) {
         let endpoint = match &target {
             Target::Endpoint(endpoint) => *endpoint,
-            // The proxy alone knows it.
+            // Only the proxy knows the address.
             Target::Name { .. } => Endpoint::default(),
         };
         match self.ways.find(&target).await {
             Ok(stream) => self.converse(stream, endpoint, Origin::Dialled { attempt, kind }, v2).await,
             Err(failure) => {
-                // Nobody to listen: the network is ending.
+                // If there is no receiver, the network is ending.
                 let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
             }
         }
     }
 
-    /// Somebody connected. Forgotten at once if there are far too many.
+    /// Accepts an incoming connection. Drops it immediately if there are far too many.
     pub(crate) fn accept(self: &Arc<Self>, stream: TcpStream, from: SocketAddr, place: Listen) {
         let Ok(room) = Arc::clone(&self.inbound).try_acquire_owned() else { return };
         let dialer = Arc::clone(self);
@@ -125,12 +127,12 @@ impl Dialer {
         });
     }
 
-    /// Core's `MaybeFlipIPv6toCJDNS`, for addresses that the system names.
+    /// Core's `MaybeFlipIPv6toCJDNS`, for addresses that the system reports.
     fn classified(&self, endpoint: Endpoint) -> Endpoint {
         Endpoint { addr: if self.has_cjdns { endpoint.addr.maybe_cjdns() } else { endpoint.addr }, ..endpoint }
     }
 
-    /// The addresses of a name; none if it has none.
+    /// Resolves a name. If that fails, the result is empty.
     pub(crate) async fn resolve(self: Arc<Self>, lookup: LookupId, host: String, count_max: usize) {
         let addresses = match lookup_host((host.as_str(), 0)).await {
             Ok(found) => found.take(count_max).map(|address| NetAddr::from(address.ip())).collect(),
@@ -142,7 +144,7 @@ impl Dialer {
         let _ = self.events.send(Event::Resolved { lookup, addresses }).await;
     }
 
-    /// One connection from its beginning to its end.
+    /// Runs one connection from start to end.
     async fn converse(&self, stream: Stream, endpoint: Endpoint, origin: Origin, v2: bool) {
         let memory = PeerMemory::open(&self.memory).ok_or_else(|| "too many connections".to_owned());
         let opened = memory.and_then(|memory| Ok((stream.local().map_err(|error| error.to_string())?, memory)));
@@ -197,19 +199,19 @@ impl Dialer {
     }
 }
 
-/// How the memory of peers is divided.
+/// How the memory for peers is divided.
 pub(crate) fn plan(connect: &ConnectSettings) -> MemoryPlan {
     MemoryPlan::new(connect.automatic_max.saturating_add(ACCEPTED_SPARE + OPENED_MAX))
 }
 
-/// Where a connection comes from.
+/// Origin of a connection.
 #[derive(Clone, Copy, Debug)]
 enum Origin {
     Dialled { attempt: AttemptId, kind: ConnectionKind },
     Accepted(Listen),
 }
 
-/// Time passes.
+/// Sends a timer event every [`TICK`].
 pub(crate) async fn tick(events: Events) {
     let mut interval = interval(TICK);
     interval.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -1,4 +1,6 @@
-//! Why a connection ended, in Bitcoin Core's words. Input: what a socket or a transport reports. Output: lines for the log.
+//! Why a connection ended, in Bitcoin Core's words.
+//!
+//! Input: errors of a socket or a transport. Output: log lines.
 
 use crate::Host;
 use lydian_engine::LogLevel;
@@ -11,20 +13,20 @@ use std::io;
 /// Why a connection ended.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// The manager wanted it, and has logged why.
+    /// The manager asked for it and has logged the reason.
     Asked,
     SocketClosed,
     ReceiveError(io::Error),
     SendError(io::Error),
     Transport(TransportError),
-    /// A block that the peer asked for cannot be read.
+    /// A block that the peer requested cannot be read.
     BlockUnreadable,
-    /// What it holds of the memory for peers, which Core does not limit.
+    /// The peer's use of the memory for peers, which Core does not limit.
     Memory(String),
 }
 
 impl Ending {
-    /// Logs it.
+    /// Logs the reason.
     pub(crate) fn tell(&self, host: &dyn Host, id: PeerId, endpoint: &Endpoint) {
         let switches = host.log_switches();
         let peer = if switches.has_ips() { format!("peer={id}, peeraddr={endpoint}") } else { format!("peer={id}") };
@@ -49,7 +51,7 @@ impl Ending {
     }
 }
 
-/// Core's `NetworkErrorString`: the system's words and its number.
+/// Core's `NetworkErrorString`: the system's error text and number.
 pub(crate) fn network_error(error: &io::Error) -> String {
     let text = error.to_string();
     match (error.raw_os_error(), text.split_once(" (os error")) {
@@ -83,7 +85,7 @@ fn transport_error(error: &TransportError, id: PeerId) -> String {
     }
 }
 
-/// A message that was dropped alone.
+/// Returns the log line for a message that was dropped without ending the connection.
 pub(crate) fn rejected(message: &RejectedMessage, id: PeerId) -> String {
     match message {
         RejectedMessage::WrongChecksum { command, size, expected, found } => format!(

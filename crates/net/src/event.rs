@@ -1,4 +1,4 @@
-//! What the threads and tasks tell the thread of the manager. Data only.
+//! Events for the manager's thread, sent by the other threads and by tasks. Data only.
 
 use crate::handle::Asked;
 use crate::outbox::Outbox;
@@ -9,14 +9,14 @@ use lydian_wire::{Command, NetAddr};
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Something happened.
+/// Something that happened.
 #[derive(Debug)]
 pub(crate) enum Event {
     Connected {
         new: NewPeer,
         outbox: Arc<Outbox>,
     },
-    /// The permit is given back when the message is dealt with.
+    /// The permit is released when the message has been processed.
     Message {
         from: PeerId,
         command: Command,
@@ -25,16 +25,16 @@ pub(crate) enum Event {
         /// The bytes count as the peer's until then.
         _charge: Charge,
     },
-    /// It asked for transactions that a block does not have.
+    /// The peer requested transactions that are not in the block.
     BadTransactionsRequest {
         from: PeerId,
     },
-    /// So many bytes came of a message that is not complete.
+    /// `bytes` more bytes of an incomplete message have arrived.
     Progress {
         from: PeerId,
         bytes: u64,
     },
-    /// `wants_v1`: it ended before v2 was spoken, and v1 may do.
+    /// `wants_v1`: the connection ended before v2 was established, and v1 may work.
     Disconnected {
         peer: PeerId,
         wants_v1: bool,

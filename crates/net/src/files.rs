@@ -1,5 +1,8 @@
-//! The files of the network: read at the start, written by a thread of their own, so that nobody who talks to peers waits for the disk. Input: a folder, and
-//! what is to be written. Output: addresses, bans and anchors of the last run. What is wrong with a file is [`lydian_p2p::files`]'s to say.
+//! The files of the network: read at startup, and written by a separate thread, so that the manager does not wait for
+//! the disk.
+//!
+//! Input: a folder, and the data to write. Output: addresses, bans and anchors of the last run. [`lydian_p2p::files`]
+//! defines which file contents are errors.
 
 use crate::Host;
 use lydian_disk::{Disk, OwnDir};
@@ -12,17 +15,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// Where the files lie.
+/// Where the files are stored.
 #[derive(Clone, Debug)]
 pub struct DataFolder {
     pub disk: Arc<dyn Disk>,
     pub folder: PathBuf,
 }
 
-/// A file to be replaced, and by what.
+/// A file to replace, and its new contents.
 pub(crate) type Save = (SavedFile, Vec<u8>);
 
-/// What the last run left, anchors in the settings. Without a folder everything begins anew.
+/// Loads the data of the last run; anchors go into the settings. Without a folder, starts with empty data.
 pub(crate) fn load(
     data: Option<&DataFolder>,
     settings: &mut ManagerSettings,
@@ -91,13 +94,13 @@ fn load_bans(files: &Files<'_>, bans: &mut Bans, host: &dyn Host) -> Result<(), 
     Ok(())
 }
 
-/// Writes until nobody has anything to be written. A failure is the log's: what is lost is known again after the next time.
+/// Writes files until all senders are gone. A failure is only logged: the next write replaces the file as a whole.
 pub(crate) fn write(data: Option<&DataFolder>, saves: &Receiver<Save>, host: &dyn Host) {
     for (file, bytes) in saves {
         let Some(DataFolder { disk, folder }) = data else { continue };
         match OwnDir::new(folder, NETWORK_FILES).replace(disk.as_ref(), &folder.join(file.name()), &bytes) {
-            Ok(()) => host.debug(|| format!("{} bytes were written to {}", bytes.len(), file.name())),
-            Err(error) => host.log(LogLevel::Error, format!("{} was not written: {error}", file.name())),
+            Ok(()) => host.debug(|| format!("Wrote {} bytes to {}", bytes.len(), file.name())),
+            Err(error) => host.log(LogLevel::Error, format!("Cannot write {}: {error}", file.name())),
         }
     }
 }

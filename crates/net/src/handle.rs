@@ -1,18 +1,19 @@
-//! Questions of others to the thread of the manager, and orders: what RPC does to peers. Input: a closure. Output: whether it will be called. Whoever
-//! wants an answer gives the closure a channel.
+//! Questions and commands to the manager's thread, which RPC uses.
+//!
+//! Input: a closure. Output: whether it will be called. A caller that needs an answer gives the closure a channel.
 
 use crate::Events;
 use crate::event::Event;
 use lydian_p2p::manager::Question;
 use std::fmt;
 
-/// A way to the manager that everybody may hold, beyond the end of the network too.
+/// A handle to the manager. It can be shared freely, and can be kept after the network has ended.
 #[derive(Clone, Debug)]
 pub struct Handle {
     events: Events,
 }
 
-/// A question on its way.
+/// A question that waits for the manager.
 pub(crate) struct Asked(pub(crate) Question);
 
 impl fmt::Debug for Asked {
@@ -26,8 +27,10 @@ impl Handle {
         Handle { events }
     }
 
-    /// Has the closure called by the thread of the manager, soon; false if the network has ended. One that waits when it ends is dropped. Blocks while many
-    /// events wait, so it must not be called by a thread that drives sockets.
+    /// Has the manager's thread call the closure soon. Returns false if the network has ended.
+    ///
+    /// A closure that still waits when the network ends is dropped. Blocks while the event queue is full, so a thread
+    /// that drives sockets must not call it.
     pub fn ask(&self, question: Question) -> bool {
         self.events.blocking_send(Event::Ask(Asked(question))).is_ok()
     }

@@ -1,10 +1,15 @@
-//! The sockets of peers: what [`lydian_p2p::manager`] decides is carried out here. Input: an engine, addresses to listen on and to connect to. Output: a
-//! chain that grows, told by the engine's events.
+//! The sockets of peers: carries out what [`lydian_p2p::manager`] decides.
 //!
-//! Sockets are tokio's, one task a connection; everything else is plain threads: one that holds the manager and takes messages one after the other, one
-//! that stores blocks, one that validates what is stored. None of them waits for another but through bounded queues. Invariants: a peer whose answers
-//! do not go out is not read from; memory for a connection grows with bytes received and is bounded ([`limits`]); when the [`Network`] is dropped, all
-//! threads have ended. No rule, no choice of peers or blocks.
+//! Input: an engine, addresses to listen on and to connect to. Output: a growing chain, reported by the engine's
+//! events.
+//!
+//! Sockets are tokio's, with one task per connection. Everything else runs on plain threads: one holds the manager and
+//! processes events in order, one stores blocks, one validates what is stored and one writes files. They wait for each
+//! other only through bounded queues.
+//!
+//! Invariants: a peer is not read from while the answers to it cannot be sent; the memory of a connection grows with
+//! the bytes received and is bounded ([`limits`]); all threads have ended when the [`Network`] is dropped. Contains no
+//! consensus rule, and no choice of peers or blocks.
 
 #![forbid(unsafe_code)]
 
@@ -54,33 +59,33 @@ use tokio::sync::mpsc;
 /// Threads that read and write sockets.
 const SOCKET_THREADS: usize = 2;
 
-/// For sockets to close at the end.
+/// Time allowed for sockets to close at shutdown.
 const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
 
-/// What reads the clocks, writes the log and makes keys for us.
+/// The environment of the network: clocks, log, and random bytes for keys.
 pub trait Host: Send + Sync + std::fmt::Debug + 'static {
     fn now(&self) -> Moment;
     fn log_line(&self, line: &LogLine);
-    /// Microseconds since 1970, as [`Host::now`] has seconds.
+    /// Microseconds since 1970. By default the seconds of [`Host::now`], converted.
     fn unix_micros(&self) -> u64 {
         self.now().unix.0.saturating_mul(1_000_000)
     }
-    /// What is logged now. By default everything.
+    /// Returns which categories are logged now. By default all.
     fn log_switches(&self) -> LogSwitches {
         LogSwitches::default()
     }
-    /// Bytes fit for keys.
+    /// Fills `bytes` with random bytes that are good enough for keys.
     fn fill_random(&self, bytes: &mut [u8]);
 }
 
 impl dyn Host + '_ {
-    /// Logs a line; its place is the caller's.
+    /// Logs a line with the source location of the caller.
     #[track_caller]
     pub(crate) fn log(&self, level: LogLevel, text: String) {
         self.log_line(&LogLine::new(level, text));
     }
 
-    /// Logs a line of the category `net`, which is made only if it is logged.
+    /// Logs a line of the category `net`. The text is only built if it is logged.
     #[track_caller]
     pub(crate) fn debug(&self, text: impl FnOnce() -> String) {
         if self.log_switches().is_on("net") {
@@ -89,25 +94,25 @@ impl dyn Host + '_ {
     }
 }
 
-/// Where to listen and whom to connect to.
+/// Settings of a [`Network`].
 #[derive(Clone, Debug)]
 pub struct NetworkSettings {
     pub manager: ManagerSettings,
     pub listen: Vec<Listen>,
-    /// Who is permitted more than others.
+    /// Extra permissions by address range.
     pub whitelist: Whitelist,
-    /// To open a connection: `-timeout`.
+    /// Timeout for opening a connection: `-timeout`.
     pub connect_timeout: Duration,
     pub buffers: Buffers,
-    /// Where addresses, bans and anchors are kept from run to run; without it, they are not.
+    /// Where addresses, bans and anchors are kept between runs. If `None`, they are not kept.
     pub data: Option<DataFolder>,
-    /// Seconds: `-bantime`.
+    /// Default ban time in seconds: `-bantime`.
     pub ban_time: u64,
-    /// Write all messages to files in the folder of `data`: `-capturemessages`.
+    /// Whether to write all messages to files in the folder of `data`: `-capturemessages`.
     pub captures_messages: bool,
 }
 
-/// Bytes of one connection that wait at most: `-maxreceivebuffer` and `-maxsendbuffer`.
+/// Maximum bytes that wait in the buffers of one connection: `-maxreceivebuffer` and `-maxsendbuffer`.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffers {
     pub receive: usize,
@@ -120,7 +125,7 @@ impl Default for Buffers {
     }
 }
 
-/// Why there is no network.
+/// Why the network could not be started.
 #[derive(Debug)]
 pub enum NetworkError {
     Runtime {
@@ -130,15 +135,15 @@ pub enum NetworkError {
         address: SocketAddr,
         error: BindFault,
     },
-    /// A file of the last run.
+    /// A file of the last run is unusable.
     Files(FilesError),
 }
 
-/// Why an address cannot be listened on.
+/// Why an address could not be bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindFault {
     InUse,
-    /// The system's words and number, as Core writes them.
+    /// The system's error text and number, in Core's format.
     Other {
         reason: String,
     },
@@ -147,7 +152,7 @@ pub enum BindFault {
 impl std::fmt::Display for NetworkError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NetworkError::Runtime { reason } => write!(f, "The threads of the network could not be started: {reason}"),
+            NetworkError::Runtime { reason } => write!(f, "Unable to start the network threads: {reason}"),
             NetworkError::Files(error) => error.fmt(f),
             NetworkError::Bind { address, error: BindFault::InUse } => {
                 write!(f, "Unable to bind to {address} on this computer. Lydian is probably already running.")
@@ -161,7 +166,7 @@ impl std::fmt::Display for NetworkError {
 
 impl std::error::Error for NetworkError {}
 
-/// A network that works until it is dropped.
+/// A running network. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Network {
     is_ending: Arc<AtomicBool>,
@@ -176,7 +181,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Listens, connects, and begins to validate what comes, as soon as no blocks of the disk are being loaded.
+    /// Listens, connects, and validates the blocks that arrive; validation starts once no blocks from disk are being
+    /// loaded.
     pub fn start(
         engine: &Arc<Engine>,
         settings: &NetworkSettings,
@@ -186,7 +192,7 @@ impl Network {
         let mut random = ChaCha20Rng::from_seed(settings.manager.seed);
         random.set_stream(1);
         let mut wishes = settings.manager.clone();
-        // Addresses are grouped by their first bits; there is no map of autonomous systems.
+        // Addresses are grouped by their first bits; there is no ASMap.
         host.log(LogLevel::Info, "Using /16 prefix for IP bucketing".to_owned());
         let (addrman, bans) =
             files::load(settings.data.as_ref(), &mut wishes, settings.ban_time, host.as_ref(), &mut random)
@@ -226,7 +232,7 @@ impl Network {
         let capture = dialer.capture().cloned();
         let sockets = (dialer, runtime.handle().clone());
         let told = Arc::clone(&host);
-        // The threads of the sockets are one thing to who reads the log.
+        // In the log, all socket threads together are one thread.
         told.log(LogLevel::Info, format!("{} thread start", "net"));
         let desk = Desk::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));
         let desk = desk.capture_to(capture);
@@ -243,27 +249,27 @@ impl Network {
         Ok(Network { is_ending, events, validator, figures, memory, addresses, threads, runtime, host: told })
     }
 
-    /// Where it listens: ports that were left to the system are those it chose.
+    /// The addresses it listens on. Where the system chose the port, that port is in the address.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// A way to ask and tell the manager of peers.
+    /// Returns a handle for questions and commands to the peer manager.
     pub fn handle(&self) -> Handle {
         Handle::new(self.events.clone())
     }
 
-    /// Where the sync stands, for a display.
+    /// The progress of the sync, for a display.
     pub fn figures(&self) -> &Arc<Figures> {
         &self.figures
     }
 
-    /// The memory of all peers together.
+    /// The memory budget shared by all peers.
     pub fn memory(&self) -> &Arc<MemoryBudget> {
         &self.memory
     }
 
-    /// Who validates; whoever changes the chain otherwise wakes it.
+    /// The validator. Code that changes the chain in another way must wake it.
     pub fn validator(&self) -> &Arc<Validator> {
         &self.validator
     }
@@ -273,21 +279,21 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.is_ending.store(true, Ordering::Release);
         self.validator.stop();
-        // Wakes the thread of the manager; if there is no room, something else does.
+        // Wakes the manager's thread. If the queue is full, another event wakes it.
         let _ = self.events.try_send(Event::Tick);
-        // Connections and the ticking end with it, and with them the last sender of events.
+        // Ends the connections and the ticks, and drops the last senders of events.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(SHUTDOWN_TIME);
             self.host.log(LogLevel::Info, format!("{} thread exit", "net"));
         }
         for thread in self.threads.drain(..) {
-            // One that panicked has said so.
+            // A panic has already been reported.
             let _ = thread.join();
         }
     }
 }
 
-/// A thread whose start and end are logged: Core's `TraceThread`.
+/// Starts a thread and logs its start and end: Core's `TraceThread`.
 fn spawn(
     name: &'static str,
     host: &Arc<dyn Host>,

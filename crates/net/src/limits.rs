@@ -1,16 +1,18 @@
-//! Limits of what peers may make this node hold. Constants only.
+//! Limits on what peers may make this node hold. Constants only.
 
-/// Bytes that wait to be sent to a peer, above which nothing more is read from it: Core's `-maxsendbuffer`.
+/// Maximum bytes that wait to be sent to a peer; above it, nothing is read from the peer: Core's `-maxsendbuffer`.
 pub const SEND_BUFFER_BYTES: usize = 1_000_000;
 
-/// Bytes of messages of one peer that wait for the manager; more is not read: Core's default of `-maxreceivebuffer`.
+/// Maximum bytes of one peer's messages that wait for the manager; more is not read: Core's default of
+/// `-maxreceivebuffer`.
 pub const RECEIVE_BUFFER_BYTES: usize = 5_000_000;
 
-/// Events that wait for the thread of the manager: who has more to tell waits.
+/// Maximum events that wait for the manager's thread; further senders wait.
 pub const EVENTS_QUEUED: usize = 1024;
 
-/// Blocks that wait to be stored. The download's window keeps them fewer; what is sent unasked beyond it is forgotten.
+/// Maximum blocks that wait to be stored. The download window keeps them fewer; unrequested blocks beyond it are
+/// dropped.
 pub const BLOCKS_QUEUED: usize = 16_384;
 
-/// Files that wait to be written.
+/// Maximum files that wait to be written.
 pub const SAVES_QUEUED: usize = 64;

@@ -1,6 +1,8 @@
-//! Places to listen. Input: an address, and what whoever comes in there is permitted. Output: connections, handed to the [`Dialer`] one by one.
+//! Listening sockets.
 //!
-//! An IPv6 address stands for IPv6 alone, so that `::` and `0.0.0.0` may both be listened on with one port, as Core does it by default.
+//! Input: an address, and the permissions of peers that connect to it. Output: connections, handed to the [`Dialer`].
+//!
+//! An IPv6 socket accepts IPv6 only, so that `::` and `0.0.0.0` can both be bound to one port, as Core does by default.
 
 use crate::dial::Dialer;
 use crate::{BindFault, NetworkError};
@@ -13,32 +15,32 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 
-/// Until connections are taken again when the system has no room for one.
+/// Time until connections are accepted again after the system had no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// Connections that the system may hold for us: Core's `SOMAXCONN`.
+/// Connections that the system may queue for us: Core's `SOMAXCONN`.
 const BACKLOG: i32 = 4096;
 
-/// A place to listen.
+/// A listening address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listen {
     pub address: SocketAddr,
-    /// Of whoever comes in there: `-whitebind`.
+    /// Permissions of peers that connect to it: `-whitebind`.
     pub permissions: Permissions,
-    /// Who comes in there comes from the onion service, and has no address that we know.
+    /// Connections come from the onion service; the address of the peer is unknown.
     pub is_onion: bool,
-    /// The system may not have this kind of address, and nobody asked for it: no error then.
+    /// The address was not configured explicitly, so it is no error if the system lacks this kind of address.
     pub is_optional: bool,
 }
 
 impl Listen {
-    /// A place like any other.
+    /// An address without special properties.
     pub fn at(address: SocketAddr) -> Listen {
         Listen { address, permissions: Permissions::NONE, is_onion: false, is_optional: false }
     }
 }
 
-/// Core's `NetworkErrorString`: "Permission denied (13)".
+/// Core's `NetworkErrorString`, for example "Permission denied (13)".
 fn fault(error: &io::Error) -> BindFault {
     if error.kind() == io::ErrorKind::AddrInUse {
         return BindFault::InUse;
@@ -46,7 +48,7 @@ fn fault(error: &io::Error) -> BindFault {
     BindFault::Other { reason: error.to_string().replace("(os error ", "(") }
 }
 
-/// Takes connections at a place from now on; gives the address, where the system chose the port.
+/// Accepts connections at an address from now on. Returns the bound address, with the port if the system chose it.
 pub(crate) fn listen(place: Listen, dialer: &Arc<Dialer>) -> Result<Option<SocketAddr>, NetworkError> {
     let bound = open(place.address).and_then(|listener| {
         let address = listener.local_addr()?;
@@ -62,7 +64,7 @@ pub(crate) fn listen(place: Listen, dialer: &Arc<Dialer>) -> Result<Option<Socke
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => dialer.accept(stream, from, place),
-                // No file descriptors, for instance.
+                // For example, no file descriptor is free.
                 Err(_) => sleep(ACCEPT_PAUSE).await,
             }
         }
@@ -87,13 +89,13 @@ mod tests {
     use super::*;
     use std::net::{Ipv4Addr, Ipv6Addr};
 
-    /// Both at once, with one port: what a node does that is told nothing.
+    /// Both wildcard addresses can be bound to one port: the default of a node.
     #[test]
     fn all_addresses_of_both_kinds() {
         let four = open((Ipv4Addr::UNSPECIFIED, 0).into()).unwrap();
         let port = four.local_addr().unwrap().port();
         let six = open((Ipv6Addr::UNSPECIFIED, port).into());
-        // A system without IPv6 says so; that the port is taken, none does.
+        // A system without IPv6 reports that; no system reports that the port is in use.
         assert!(six.map_err(|error| error.kind()).map_or_else(|kind| kind != io::ErrorKind::AddrInUse, |_| true));
         assert_eq!(open((Ipv4Addr::UNSPECIFIED, port).into()).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }

@@ -1,6 +1,8 @@
-//! What waits to be sent to one peer. Input: messages of the manager, stored blocks. Output: items for the connection's task, in order. The bytes that wait
-//! are counted, so that whoever reads from the peer can wait until they are fewer; what they take of memory is charged
-//! to the peer's account. Blocks are read when their turn comes, not before.
+//! The send queue of one peer.
+//!
+//! Input: messages of the manager, stored blocks. Output: items for the connection's task, in order. The queued bytes
+//! are counted, so that the connection can stop reading from the peer until there are fewer; the memory they take is
+//! charged to the peer's account. Blocks are read when they are next, not before.
 
 use lydian_p2p::PeerMemory;
 use lydian_p2p::memory::Charge;
@@ -10,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Something to send.
+/// An item to send.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     Message(Message),
@@ -24,18 +26,18 @@ pub(crate) enum Outgoing {
     },
     /// Transactions of a stored block.
     Transactions(BlockTransactionsRequest),
-    /// Nothing more: the connection ends once everything before is sent.
+    /// No more items: the connection ends once everything before this is sent.
     End {
         reason: String,
     },
 }
 
-/// The queue.
+/// The send queue.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     bytes_max: usize,
     queue: Mutex<Queue>,
-    /// Something was put in, or taken out.
+    /// Notified when an item is added.
     pub(crate) changed: Notify,
 }
 
@@ -44,24 +46,24 @@ struct Queue {
     items: VecDeque<Item>,
     bytes: usize,
     is_ending: bool,
-    /// What the queue takes of the memory of all peers.
+    /// The queue's share of the memory for peers.
     charge: Charge,
     memory_bytes: usize,
 }
 
-/// An item, or a run of blocks: a peer may ask for fifty thousand in one message, and what it asked for should not take
-/// more memory than the message.
+/// An item, or a run of blocks. A peer may request fifty thousand blocks in one message; the run should not take more
+/// memory than the message.
 #[derive(Debug)]
 enum Item {
     One(Box<Outgoing>),
-    /// The nonce is that of its compact ones, if there are any.
+    /// `nonce` is for the compact blocks of the run, if it has any.
     Blocks {
         nonce: Option<u64>,
         blocks: VecDeque<Wanted>,
     },
 }
 
-/// A block that was asked for, and in what form.
+/// A requested block and its form.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     hash: BlockHash,
@@ -75,14 +77,15 @@ enum Form {
     Compact,
 }
 
-/// What a queued item counts for beside its bytes: most are small, and a block is read only when its turn comes.
+/// Bytes that a queued item counts in addition to its contents: most items are small, and a block is only read when it
+/// is next.
 const ITEM_BYTES: usize = 1_000;
 
-/// Bytes of memory that an item takes beside what it refers to.
+/// Memory that an item takes in addition to what it refers to.
 const ITEM_MEMORY_BYTES: usize = size_of::<Item>() + size_of::<Outgoing>();
 
 impl Outbox {
-    /// Nothing waits; above so many bytes it is full.
+    /// An empty queue, which is full above `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize, memory: &PeerMemory) -> Outbox {
         let (items, charge) = (VecDeque::new(), memory.charge(0));
         let queue = Queue { items, bytes: 0, is_ending: false, charge, memory_bytes: 0 };
@@ -112,7 +115,7 @@ impl Outbox {
         Some(item)
     }
 
-    /// The block that is to be sent next, if a block is next.
+    /// Returns the next item's block, if the next item needs a block.
     pub(crate) fn next_block(&self) -> Option<BlockHash> {
         match self.lock().items.front()? {
             Item::Blocks { blocks, .. } => blocks.front().map(|wanted| wanted.hash),
@@ -123,12 +126,12 @@ impl Outbox {
         }
     }
 
-    /// Whether the connection is to end, however much waits before that.
+    /// Returns whether the connection is to end after the queued items.
     pub(crate) fn is_ending(&self) -> bool {
         self.lock().is_ending
     }
 
-    /// Why it ends; what waits before that is dropped.
+    /// Returns the reason of the end and drops all queued items.
     pub(crate) fn take_end(&self) -> Option<String> {
         let mut queue = self.lock();
         let items = std::mem::take(&mut queue.items);
@@ -143,12 +146,12 @@ impl Outbox {
         })
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory that the queue takes, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.lock().memory_bytes
     }
 
-    /// Whether so much waits that nothing more should be read.
+    /// Returns whether so much is queued that nothing more should be read.
     pub(crate) fn is_full(&self) -> bool {
         self.lock().bytes > self.bytes_max
     }
@@ -207,7 +210,7 @@ impl Queue {
     }
 }
 
-/// What an item takes while it waits, by and large. The same whenever it is asked.
+/// Approximate bytes of an item while it waits. Always the same for an item.
 fn weight(item: &Outgoing) -> usize {
     let bytes = match item {
         Outgoing::Message(Message::Headers(headers)) => headers.len() * 81,
@@ -239,7 +242,7 @@ mod tests {
         outbox.push(Outgoing::Message(Message::Verack));
         assert!(outbox.is_full());
         assert!(outbox.pop().is_some() && !outbox.is_full());
-        // A message of a megabyte alone fills it.
+        // One message of a megabyte fills it.
         while outbox.pop().is_some() {}
         let txs = vec![vec![0; SEND_BUFFER_BYTES]];
         let answer = BlockTransactions { block_hash: BlockHash([0; 32]), txs };
@@ -248,8 +251,9 @@ mod tests {
         assert!(outbox.pop().is_some() && !outbox.is_full());
     }
 
-    /// The largest `getdata` names fifty thousand blocks, 1.8 MB. Each was an item of its own in the queue, which took
-    /// ten times that for each of a hundred peers. Now they take what the message took, and come out as they went in.
+    /// The largest `getdata` requests fifty thousand blocks in 1.8 MB. Each block used to be a separate item in the
+    /// queue, which took ten times that for each of a hundred peers. Now they take as much as the message, and keep
+    /// their order.
     #[test]
     fn fifty_thousand_blocks_take_no_more_than_their_question() {
         let memory = PeerMemory::default();

@@ -1,7 +1,10 @@
-//! The way to a peer: straight, or through a proxy. Input: a target and the proxies there are. Output: a connection, or whose fault it is that there is none.
+//! Connects to a peer directly or through a proxy.
 //!
-//! Core's `ConnectDirectly` and `ConnectThroughProxy`. A proxy that cannot be reached is told in the log once, and once more when it is there again: what
-//! goes through it is tried all the time. Names go to the proxy as they are and are resolved by nobody else.
+//! Input: a target and the configured proxies. Output: a connection, or a failure of either the target or the proxy.
+//!
+//! Core's `ConnectDirectly` and `ConnectThroughProxy`. A proxy that cannot be reached is logged once, and again when it
+//! is back; connections through it are still attempted all the time. Names are sent to the proxy unchanged and are not
+//! resolved anywhere else.
 
 use crate::socks::SocksError;
 use crate::{Host, socks};
@@ -21,10 +24,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-/// Random bytes that begin all credentials of one run: Core's `PREFIX_BYTE_LENGTH`.
+/// Random bytes at the start of all credentials of one run: Core's `PREFIX_BYTE_LENGTH`.
 const PREFIX_BYTES: usize = 8;
 
-/// A connection to a peer, one way or the other.
+/// A connection to a peer, direct or through a proxy.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
@@ -35,7 +38,7 @@ pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 impl Stream {
-    /// Our side; nothing for a socket in the file system.
+    /// The local address; the default for a Unix socket.
     pub(crate) fn local(&self) -> io::Result<Endpoint> {
         match self {
             Stream::Tcp(stream) => stream.local_addr().map(Endpoint::from),
@@ -59,15 +62,15 @@ impl Stream {
     }
 }
 
-/// Who finds ways.
+/// Opens connections to targets.
 #[derive(Debug)]
 pub(crate) struct Ways {
     proxies: Proxies,
     connect_timeout: Duration,
-    /// Begins all credentials, so that no other run shares its circuits.
+    /// Starts all credentials, so that no other run shares its circuits.
     prefix: String,
     next_credentials: AtomicU64,
-    /// Proxies that could not be reached when they were needed last.
+    /// Proxies that could not be reached at the last attempt.
     lost: Mutex<HashSet<String>>,
     host: Arc<dyn Host>,
 }
@@ -78,13 +81,13 @@ impl Ways {
         host.fill_random(&mut bytes);
         let mut prefix = String::new();
         for byte in bytes {
-            // Into memory.
+            // Writing to memory does not fail.
             let _ = write!(prefix, "{byte:02x}");
         }
         Ways { proxies, connect_timeout, prefix, next_credentials: AtomicU64::new(0), lost: Mutex::default(), host }
     }
 
-    /// A connection to the target.
+    /// Connects to the target.
     pub(crate) async fn find(&self, target: &Target) -> Result<Stream, AttemptFailure> {
         match (self.proxies.way(target), target) {
             (Way::Proxy(proxy), Target::Name { host, port }) => self.through(proxy, host, *port).await,
@@ -115,7 +118,7 @@ impl Ways {
         let opened = match &proxy.address {
             ProxyAddress::Tcp(endpoint) => match endpoint.socket_addr() {
                 Some(address) => self.direct(address).await.map(Stream::Tcp),
-                None => Err("it is on no network that can be connected to".to_owned()),
+                None => Err("its address is not an IP address".to_owned()),
             },
             ProxyAddress::Unix(path) => self.in_time(UnixStream::connect::<&Path>(path)).await.map(Stream::Unix),
         };
@@ -142,7 +145,7 @@ impl Ways {
         }
     }
 
-    /// Core's `Socks5`, as far as it is the log's.
+    /// Logs an error as Core's `Socks5` does.
     fn tell_of_socks(&self, error: &SocksError, host: &str, port: u16) {
         match error {
             SocksError::Refused(_) => {
@@ -156,14 +159,14 @@ impl Ways {
         }
     }
 
-    /// Tells of a proxy that went, or came back.
+    /// Logs that a proxy became unreachable or reachable again.
     fn note(&self, proxy: &Proxy, failure: Option<&String>) {
         let name = proxy.address.to_string();
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         match failure {
             Some(reason) => {
                 if lost.insert(name.clone()) {
-                    let text = format!("Proxy {name} cannot be reached ({reason}): nobody is connected to through it");
+                    let text = format!("Proxy {name} cannot be reached ({reason}): connections through it fail");
                     self.host.log(LogLevel::Info, text);
                 }
             }

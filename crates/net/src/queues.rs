@@ -1,5 +1,7 @@
-//! The bounded queues between connections, the manager and those who write: how much each holds stands in [`crate::limits`]. Who brings more waits, or is refused
-//! and told so. Cost: memory for what waits.
+//! The bounded queues between connections, the manager, and the threads that write to disk.
+//!
+//! The capacities are defined in [`crate::limits`]. A sender to a full queue waits, or gets the item back. Cost: memory
+//! for the queued items.
 
 use crate::event::Event;
 use crate::files::Save;
@@ -15,27 +17,27 @@ pub(crate) fn events() -> (mpsc::Sender<Event>, mpsc::Receiver<Event>) {
     mpsc::channel(EVENTS_QUEUED)
 }
 
-/// From the manager to who stores blocks.
+/// From the manager to the thread that stores blocks.
 pub(crate) fn blocks() -> (SyncSender<Delivery>, Receiver<Delivery>) {
     sync_channel(BLOCKS_QUEUED)
 }
 
-/// From the manager to who writes files.
+/// From the manager to the thread that writes files.
 pub(crate) fn saves() -> (SyncSender<Save>, Receiver<Save>) {
     sync_channel(SAVES_QUEUED)
 }
 
-/// Room for one peer's messages until the manager has dealt with them, one permit a byte.
+/// Room for the unprocessed messages of one peer, one permit per byte.
 pub(crate) fn room(bytes: u32) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(bytes as usize))
 }
 
-/// Places for blocks that are read from the disk to be sent: the memory that they take meanwhile belongs to no share.
+/// Permits for reading blocks from disk to send them: their memory meanwhile belongs to no peer's share.
 pub(crate) fn reads() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(BLOCK_READS_MAX))
 }
 
-/// What a message takes of that room. One that is larger than the room has it to itself.
+/// The permits that a message takes. A message that is larger than the room takes all of it.
 pub(crate) fn permits(message_bytes: usize, room_bytes: u32) -> u32 {
     u32::try_from(message_bytes).unwrap_or(u32::MAX).min(room_bytes)
 }
@@ -104,7 +106,7 @@ mod tests {
         let (most, rest) = (take(limit - 1).unwrap(), take(1).unwrap());
         assert!(take(1).is_err());
         drop(rest);
-        // The largest message waits until everything before it is dealt with, and is not refused.
+        // The largest message waits until everything before it is processed, and is not refused.
         assert!(take(2 * limit).is_err());
         drop(most);
         assert!(take(2 * limit).is_ok() && take(limit).is_ok());

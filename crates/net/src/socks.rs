@@ -1,13 +1,16 @@
-//! SOCKS5, the client's side (RFC 1928 and 1929). Input: a connection to a proxy, the name or address to reach. Output: a connection to there, or why there is
-//! none. Core's `Socks5` (netbase.cpp): the destination always goes as a name, so that the proxy resolves it and nobody else learns it; one time-out for
-//! each answer. Total on any bytes. Cost: 300 bytes, two or three round trips.
+//! The client side of SOCKS5 (RFC 1928 and 1929).
+//!
+//! Input: a connection to a proxy, and the name or address to reach. Output: a connection to that target, or the reason
+//! for the failure. Core's `Socks5` (netbase.cpp): the target is always sent as a name, so that only the proxy resolves
+//! it; each answer has its own timeout. Never panics, whatever the proxy sends. Cost: 300 bytes, two or three round
+//! trips.
 
 use std::fmt;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// Core's `g_socks5_recv_timeout`: for each answer. Tor takes its time.
+/// Timeout for each answer: Core's `g_socks5_recv_timeout`. Tor is slow.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
 
 const VERSION: u8 = 5;
@@ -18,17 +21,17 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// Why a proxy gives no connection. The words are Core's.
+/// Why a proxy did not open the connection. The texts are Core's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SocksError {
     LongName,
     LongCredentials,
-    /// It speaks something else.
+    /// The proxy speaks another protocol.
     NotSocks5,
     WrongMethod(u8),
     RefusedCredentials,
     NotAccepted,
-    /// The number that it gave; the target cannot be reached, most likely.
+    /// The proxy's reply code. Most likely the target cannot be reached.
     Refused(u8),
     Malformed,
     Timeout,
@@ -54,7 +57,7 @@ impl fmt::Display for SocksError {
 
 impl std::error::Error for SocksError {}
 
-/// Core's `Socks5ErrorString`; those from 0xf0 on are Tor's.
+/// Core's `Socks5ErrorString`; codes from 0xf0 on are Tor's.
 fn refusal(reply: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(match reply {
         0x01 => "general failure",
@@ -77,7 +80,8 @@ fn refusal(reply: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     })
 }
 
-/// Asks the proxy at the other side of `stream` for a connection; afterwards `stream` is that. `credentials` serve as name and as password.
+/// Asks the proxy at the other end of `stream` to connect to the target. Afterwards `stream` is that connection.
+/// `credentials` are used as both user name and password.
 pub(crate) async fn connect(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     host: &str,
@@ -107,7 +111,7 @@ pub(crate) async fn connect(
         (VERSION, _, _) => return Err(SocksError::Refused(reply)),
         _ => return Err(SocksError::NotAccepted),
     }
-    // Where the proxy connects from, which nobody needs, and its port.
+    // The address that the proxy connects from, which is not used, and its port.
     let size = match kind {
         IPV4 => 4,
         IPV6 => 16,
@@ -156,14 +160,14 @@ mod tests {
     use super::*;
     use tokio::runtime::Builder;
 
-    /// What comes of it with these answers of a proxy, and what the proxy was sent.
+    /// Connects through a proxy that gives these answers. Returns the result and what was sent to the proxy.
     fn ask(host: &str, credentials: Option<&str>, answers: &[u8]) -> (Result<(), SocksError>, Vec<u8>) {
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let (mut ours, mut proxy) = tokio::io::duplex(4096);
             proxy.write_all(answers).await.unwrap();
             let (mut reader, mut writer) = tokio::io::split(proxy);
-            // Everything that was sent is there when our side is dropped; an answer that is missing is an end.
+            // All sent bytes can be read once our side is dropped; a missing answer reads as end of file.
             writer.shutdown().await.unwrap();
             let result = connect(&mut ours, host, 8333, credentials).await;
             drop(ours);
@@ -186,7 +190,8 @@ mod tests {
         assert_eq!(ask("a.example", Some("me-0"), &six).0, Ok(()), "a proxy that wants no credentials");
     }
 
-    /// Answers of every length, the longest name of 255 bytes among them: lengths are without sign and inside the buffer (CVE-2017-18350).
+    /// Answers of every length, including the longest name of 255 bytes: lengths are unsigned and within the buffer
+    /// (CVE-2017-18350).
     /// checklist: 75
     #[test]
     fn every_answer_that_is_none_is_an_error() {

@@ -1,5 +1,7 @@
-//! The thread that stores blocks: parses them, has the engine check what can be checked without coins, and wakes the validation. Input: bytes as peers sent
-//! them. Output: what became of each, told to the manager.
+//! The thread that stores blocks.
+//!
+//! It parses them, has the engine check what can be checked without coins, and wakes the validator. Input: bytes as
+//! peers sent them. Output: the result for each block, reported to the manager.
 
 use crate::event::Event;
 use crate::validate::Validator;
@@ -13,7 +15,7 @@ use lydian_wire::message::block_size;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// A block on its way to the disk.
+/// A block that waits to be stored.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) from: PeerId,
@@ -23,7 +25,7 @@ pub(crate) struct Delivery {
     pub(crate) _charge: Option<Charge>,
 }
 
-/// Who does it.
+/// State of the thread that stores blocks.
 #[derive(Debug)]
 pub(crate) struct Storer {
     engine: Arc<Engine>,
@@ -37,7 +39,7 @@ impl Storer {
         Storer { engine, validator, host, events }
     }
 
-    /// Until nobody brings blocks any more.
+    /// Stores blocks until all senders are gone.
     pub(crate) fn work(&self, deliveries: &Receiver<Delivery>) {
         for Delivery { from, hash, bytes, _charge } in deliveries {
             match self.store(bytes) {
@@ -55,7 +57,7 @@ impl Storer {
     }
 
     fn store(&self, mut bytes: Vec<u8>) -> Result<BlockFate, EngineError> {
-        // Core reads a block from the beginning of the message, whatever follows it.
+        // Core reads a block from the start of the message and ignores what follows it.
         match block_size(&bytes) {
             Ok(size) => bytes.truncate(size),
             Err(error) => return Ok(BlockFate::Malformed { reason: error.to_string() }),

@@ -1,6 +1,8 @@
-//! The thread that validates what is stored, whenever something is; it begins when the blocks that were on disk at the
-//! start have been loaded. Input: being woken. Output: a longer chain; verdicts for the manager; the end of the
-//! node if the disk fails. One run of the engine takes along what comes while it works.
+//! The thread that validates stored blocks.
+//!
+//! It starts when the blocks that were on disk at startup have been loaded. Input: wake-ups. Output: a longer chain;
+//! invalid blocks reported to the manager; the end of the node if the disk fails. One run of the engine also processes
+//! blocks that arrive meanwhile.
 
 use crate::Events;
 use crate::event::Event;
@@ -8,19 +10,19 @@ use lydian_engine::{Cancel, Engine, EngineError, InitialDownload, Observer};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A part of the wait for blocks.
+/// One slice of the wait for blocks.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Why validation ended before the node was told to.
+/// Why validation ended before shutdown was requested.
 #[derive(Debug)]
 pub enum ValidationEnd {
-    /// The height of `-stopatheight` is reached.
+    /// The height of `-stopatheight` was reached.
     Stopped,
     /// The disk failed.
     Failed(EngineError),
 }
 
-/// Who validates.
+/// Validates stored blocks.
 pub struct Validator {
     engine: Arc<Engine>,
     observer: Arc<dyn Observer + Send>,
@@ -56,18 +58,18 @@ impl Validator {
         Validator { engine, observer, events, initial_download, cancel, state, changed }
     }
 
-    /// Something may be there to validate.
+    /// Signals that there may be blocks to validate.
     pub fn wake(&self) {
         self.lock().has_work = true;
         self.changed.notify_all();
     }
 
-    /// Why validation ended, if it did: the node should too.
+    /// Returns why validation ended, if it did. The node should then stop too.
     pub fn end(&self) -> Option<ValidationEnd> {
         self.lock().end.take()
     }
 
-    /// It ends after the tasks that go on.
+    /// Cancels validation. The thread ends once its current tasks are done.
     pub(crate) fn stop(&self) {
         self.cancel.cancel();
         self.lock().is_ending = true;
@@ -102,17 +104,17 @@ impl Validator {
         }
     }
 
-    /// Waits for work. Whether there is any.
+    /// Waits for work. Returns false if the validator must stop.
     fn wait(&self) -> bool {
         let mut state = self.lock();
         while (!state.has_work || self.initial_download.is_loading()) && !state.is_ending {
             if self.initial_download.is_loading() {
-                // The engine works for the thread that loads the blocks: that is no time spent waiting for blocks of
+                // The engine works for the thread that loads the blocks; this does not count as waiting for blocks of
                 // peers.
                 state = self.changed.wait_timeout(state, SLICE).unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            // In slices, so that the time is told while it passes.
+            // In slices, so that the waiting time is reported while it passes.
             let waited = self.engine.await_blocks(|| self.changed.wait_timeout(state, SLICE));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -121,7 +123,7 @@ impl Validator {
     }
 
     fn send(&self, event: Event) {
-        // Nobody to listen: the network is ending.
+        // If there is no receiver, the network is ending.
         let _ = self.events.blocking_send(event);
     }
 }

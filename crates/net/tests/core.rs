@@ -1,4 +1,5 @@
-//! Bitcoin Core on the other side of the wire: each syncs from the other, by v1 and by v2, through reorganisations, and each takes what the other finds.
+//! Connects to Bitcoin Core: each node syncs from the other over v1 and v2, also through reorganisations, and each
+//! accepts the blocks that the other finds.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -18,11 +19,11 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Whoever owns these coins has lost them.
+/// An address without a known private key.
 const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 const OTHER_ADDRESS: &str = "bcrt1qqyqszqgpqyqszqgpqyqszqgpqyqszqgpvxat9t";
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl Host for TestHost {
     }
 }
 
-/// A node of ours, as far as it has one here.
+/// A Lydian node: an engine and a network.
 struct Node {
     engine: Arc<Engine>,
     network: lydian_net::Network,
@@ -78,7 +79,7 @@ impl Node {
         self.network.addresses()[0].to_string()
     }
 
-    /// The port belongs to the network, which ends before the engine.
+    /// The hash of the UTXO set, as Core prints it.
     fn utxo_hash(&self) -> String {
         lydian_primitives::BlockHash(self.engine.utxo_hashes().unwrap().hash_serialized_3).to_string()
     }
@@ -92,7 +93,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A daemon that listens.
+/// Starts a daemon that listens.
 fn core(v2: bool) -> Option<(Daemon, String)> {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let options = [
@@ -153,7 +154,7 @@ fn core_syncs_from_lydian_and_follows_it() {
         wait_until("Core syncs from Lydian", || second.best_block_hash().unwrap() == node.tip());
         let connection = |value: &Value| value[0]["transport_protocol_type"].clone();
         assert_eq!(connection(&second.call("getpeerinfo", &json!([])).unwrap()), if v2 { "v2" } else { "v1" });
-        // From one to the other through us, in both directions.
+        // From one Core node to the other through this node, in both directions.
         mine(&mut first, 1, ADDRESS);
         wait_until("a block goes through", || second.best_block_hash().unwrap() == first.best_block_hash().unwrap());
         mine(&mut second, 1, ADDRESS);
@@ -169,13 +170,13 @@ fn core_syncs_from_lydian_and_follows_it() {
     }
 }
 
-/// Bytes of one message that a peer of Core sent or was sent, `bytesrecv_per_msg` or `bytessent_per_msg`.
+/// Bytes of one message type that Core's first peer received or sent, from `bytesrecv_per_msg` or `bytessent_per_msg`.
 fn bytes_of(core: &mut Daemon, direction: &str, message: &str) -> u64 {
     let peers = core.call("getpeerinfo", &json!([])).unwrap();
     peers[0][direction][message].as_u64().unwrap_or(0)
 }
 
-/// An output that anybody may spend, of a block that is old enough.
+/// A transaction that spends the anyone-can-spend coinbase output of an old enough block.
 fn spend_old_coins(core: &mut Daemon, height: u32) -> String {
     let hash = core.call("getblockhash", &json!([height])).unwrap();
     let block = core.call("getblock", &json!([hash, 1])).unwrap();
@@ -184,7 +185,8 @@ fn spend_old_coins(core: &mut Daemon, height: u32) -> String {
     tx.as_str().unwrap().to_owned()
 }
 
-/// A block of one Core with transactions that nobody else has reaches another through us as a compact block each time, and one goes the way back.
+/// Blocks with transactions that only their miner has are relayed through this node as compact blocks, three times in
+/// one direction and once in the other.
 /// checklist: 71, 82
 #[test]
 fn blocks_go_from_core_to_core_as_compact_ones() {
@@ -196,7 +198,8 @@ fn blocks_go_from_core_to_core_as_compact_ones() {
     let Some((mut second, _)) = core(true) else { return };
     second.call("addnode", &json!([node.address(), "onetry", true])).unwrap();
     wait_until("Core syncs from Lydian", || second.best_block_hash().unwrap() == node.tip());
-    // The first block is announced by its header and asked for as a compact one; from then on Core may send them unasked.
+    // The first block is announced by its header and requested as a compact block. After that, Core may send them
+    // unrequested.
     mine(&mut first, 1, ADDRESS);
     wait_until("a block comes", || node.tip() == first.best_block_hash().unwrap());
     wait_until("compact blocks are wanted", || {
@@ -218,7 +221,7 @@ fn blocks_go_from_core_to_core_as_compact_ones() {
         second.call("getpeerinfo", &json!([])).unwrap()[0]["bip152_hb_to"] == json!(true)
     });
     assert!(bytes_of(&mut second, "bytesrecv_per_msg", "blocktxn") > 0);
-    // And back.
+    // And in the other direction.
     let tx = spend_old_coins(&mut second, 4);
     second.call("generateblock", &json!([ADDRESS, [tx]])).unwrap();
     wait_until("a block goes back", || first.best_block_hash().unwrap() == second.best_block_hash().unwrap());

@@ -1,5 +1,7 @@
-//! Nodes of ours that choose their peers and find each other by what they are told. Their addresses are of the internet, since no others are told on; a proxy
-//! of the test knows where on this machine each of them is, and refuses all others. The nodes' clock runs faster than the test's.
+//! Nodes that choose their peers and find each other by gossiped addresses.
+//!
+//! They have routable addresses, since no others are relayed. The test's proxy maps each of them to a port on this
+//! machine and refuses all other targets. The nodes' clock runs faster than the test's.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -27,10 +29,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Addresses are told on after half a minute, on average.
+/// Factor of the clock: addresses are relayed after half a minute on average.
 const HASTE: u32 = 20;
 
 const SERVICES: Services = Services(1 | 1 << 3 | 1 << 10 | 1 << 11);
@@ -54,10 +56,10 @@ impl Host for FastHost {
     }
 }
 
-/// Where on this machine who listens at an address of the internet.
+/// Where the node with a routable address listens on this machine.
 type Map = Arc<Mutex<BTreeMap<String, SocketAddr>>>;
 
-/// What was asked for that is nowhere.
+/// Requested targets that do not exist.
 type Refused = Arc<Mutex<BTreeSet<String>>>;
 
 /// A SOCKS5 proxy without credentials.
@@ -100,7 +102,7 @@ struct Node {
     _scratch: Scratch,
 }
 
-/// A node whose address is that of others, as they are told, and which knows `known`.
+/// A node that announces `address` as its own and knows the addresses `known`.
 fn node(address: &str, proxy: SocketAddr, map: &Map, known: &[&str]) -> Node {
     let scratch = Scratch::new(&format!("gossip-{address}"));
     let engine = support::engine(scratch.path(), 1);
@@ -116,7 +118,7 @@ fn node(address: &str, proxy: SocketAddr, map: &Map, known: &[&str]) -> Node {
         ..ConnectSettings::default()
     });
     let manager = &mut settings.manager;
-    // Who catches up tells nobody of itself: the genesis block is new enough here.
+    // A node that is catching up does not announce itself. With this setting the genesis block is recent enough.
     manager.initial_download = Arc::new(InitialDownload::new(U256::ZERO, i64::from(u32::MAX)));
     manager.local.peer_timeout = Duration::from_secs(600);
     manager.local.own = LocalAddresses::new(&own, &reachable);
@@ -143,7 +145,7 @@ impl Node {
         answers.recv().unwrap().into_iter().filter(|peer| peer.version != 0).collect()
     }
 
-    /// Whether it chose a peer at this address, to stay.
+    /// Whether it chose a peer at this address for a lasting connection.
     fn chose(&self, address: &str) -> bool {
         let name = format!("{address}:18444");
         let stays = [ConnectionKind::OutboundFullRelay, ConnectionKind::BlockRelayOnly];
@@ -159,7 +161,8 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// One is known to both others. They tell it of themselves, it tells each of the other, and all are connected with all; nobody else is dialled.
+/// Both other nodes know the first. They announce themselves to it, it relays each address to the other, and all get
+/// connected. No other address is dialled.
 ///
 /// checklist: 84
 #[test]
@@ -174,5 +177,5 @@ fn three_nodes_find_each_other() {
     let three = node(third, proxy, &map, &[first]);
     wait_until("the third finds the first", || three.chose(first));
     wait_until("the other two find each other", || two.chose(third) || three.chose(second));
-    assert_eq!(*refused.lock().unwrap(), BTreeSet::new(), "nobody is dialled who is not there");
+    assert_eq!(*refused.lock().unwrap(), BTreeSet::new(), "only existing nodes are dialled");
 }

@@ -1,4 +1,4 @@
-//! What a network keeps from run to run, and how it comes back to a peer that was away.
+//! What a network keeps between runs, and how it reconnects to a peer that was away.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
@@ -43,14 +43,14 @@ impl Host for TestHost {
 fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Network, NetworkError> {
     let engine = support::engine(folder, 1);
     let mut settings = support::settings(connect);
-    // Nobody is chosen here, and none of the addresses below could be dialled by chance.
+    // No peer is chosen here, and none of the addresses below can be dialled by chance.
     settings.manager.reachable.clear();
     settings.listen = vec![Listen::at(listen.parse().unwrap())];
     settings.data = Some(DataFolder { disk: Arc::new(RealDisk), folder: folder.to_owned() });
     Network::start(&engine, &settings, Arc::new(TestHost { began: Instant::now() }), Arc::new(Unobserved))
 }
 
-/// The answer of the manager.
+/// Returns the manager's answer.
 fn ask<T: Send + 'static>(
     network: &Network,
     question: impl FnOnce(&mut PeerManager, Moment) -> T + Send + 'static,
@@ -91,7 +91,7 @@ fn addresses_and_bans_last_from_run_to_run() {
     let known = ask(&network, |manager, _| manager.addrman().size(None, None));
     assert!(known > 80, "{known}");
     drop(network);
-    assert!(!folder.join("anchors.dat").exists(), "nobody was chosen");
+    assert!(!folder.join("anchors.dat").exists(), "no peer was chosen");
 
     let network = start(folder, "127.0.0.1:0", ConnectSettings::default()).unwrap();
     assert_eq!(ask(&network, |manager, _| manager.addrman().size(None, None)), known);
@@ -121,7 +121,7 @@ fn a_peer_that_was_away_is_found_again() {
     wait_until("the end is seen", || ready_peers(&network) == 0);
     let back = start(first.path(), &address.to_string(), ConnectSettings::default()).unwrap();
     wait_until("they are connected again", || ready_peers(&network) == 1 && ready_peers(&back) == 1);
-    // Off, and on again.
+    // Off and on again.
     ask(&network, |manager, _| manager.set_network_active(false));
     wait_until("the network is off", || ready_peers(&network) == 0 && ready_peers(&back) == 0);
     ask(&network, |manager, _| manager.set_network_active(true));

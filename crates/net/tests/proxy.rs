@@ -1,4 +1,5 @@
-//! Ways to peers: through a SOCKS5 proxy that is here, one that is not, places to listen that permit more than others. Two nodes of ours on loopback.
+//! Connections through a SOCKS5 proxy that runs, through one that does not, and listening addresses with permissions.
+//! Uses two nodes on loopback.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const ONION: &str = "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.onion";
@@ -32,7 +33,7 @@ const ONION: &str = "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.on
 #[derive(Debug)]
 struct TestHost {
     began: Instant,
-    /// Lines that everybody sees.
+    /// Log lines without the debug categories.
     told: Mutex<Vec<String>>,
 }
 
@@ -78,7 +79,7 @@ impl Node {
         answers.recv().unwrap()
     }
 
-    /// Peers whose handshake is complete, once there are so many.
+    /// Returns the peers with a complete handshake, once there are at least `count`.
     fn wait_for_peers(&self, count: usize) -> Vec<PeerInfo> {
         let began = Instant::now();
         loop {
@@ -105,10 +106,10 @@ fn through(address: SocketAddr, isolates_streams: bool) -> Proxies {
     Proxies { ipv4: proxy.clone(), ipv6: proxy.clone(), onion: proxy.clone(), cjdns: None, name: proxy }
 }
 
-/// What a proxy was asked for: a name, a port, credentials.
+/// A request to the proxy: name, port, credentials.
 type Asked = (String, u16, Option<String>);
 
-/// A SOCKS5 proxy by the letter of RFC 1928 and 1929, which connects everybody to `target`.
+/// A SOCKS5 proxy that follows RFC 1928 and 1929 to the letter and connects every client to `target`.
 fn proxy(target: SocketAddr, wants_credentials: bool) -> (SocketAddr, Receiver<Asked>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -118,7 +119,7 @@ fn proxy(target: SocketAddr, wants_credentials: bool) -> (SocketAddr, Receiver<A
             let (mut client, tell) = (client.unwrap(), tell.clone());
             thread::spawn(move || {
                 let request = negotiate(&mut client, wants_credentials)?;
-                // Nobody waits any more: the test is over.
+                // If there is no receiver, the test is over.
                 tell.send(request).ok()?;
                 let server = TcpStream::connect(target).ok()?;
                 support::join(client, server)
@@ -159,7 +160,8 @@ fn negotiate(client: &mut TcpStream, wants_credentials: bool) -> Option<Asked> {
     Some((name, u16::from_be_bytes([port[0], port[1]]), credentials))
 }
 
-/// Names, addresses and onion services go to the proxy as names, each connection with credentials of its own, and peers are peers through it.
+/// Names, addresses and onion services are sent to the proxy as names, each connection with its own credentials, and
+/// the nodes become peers through it.
 ///
 /// checklist: 84
 #[test]
@@ -205,7 +207,7 @@ fn without_isolation_there_are_no_credentials() {
     assert_eq!(asked.recv().unwrap(), ("peer.example".to_owned(), 5, None));
 }
 
-/// A proxy that is not there is told once, harms nothing, and is used as soon as it is there.
+/// An unreachable proxy is logged once, does no harm, and is used as soon as it is reachable.
 #[test]
 fn a_proxy_that_cannot_be_reached() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -223,10 +225,11 @@ fn a_proxy_that_cannot_be_reached() {
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(client.told(&line), 1, "{:?}", client.host.told.lock().unwrap());
-    assert!(client.peers().is_empty(), "the node lives");
+    assert!(client.peers().is_empty(), "the node still runs");
 }
 
-/// A peer has what the place and the ranges that it lies in give, and only as the direction says.
+/// A peer gets the permissions of the listening address and of the ranges that contain its address, if their direction
+/// matches.
 #[test]
 fn permissions_by_place_and_by_address() {
     let noban = Listen { permissions: Permissions::NO_BAN, ..anywhere() };

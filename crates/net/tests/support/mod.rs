@@ -1,4 +1,5 @@
-//! What the tests of the network share: an engine of regtest in a folder, settings to start from, clock and random numbers, two streams joined.
+//! Shared by the network tests: a regtest engine in a folder, default settings, clock, random numbers, and joining of
+//! two streams.
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::RealDisk;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// An engine in an empty folder, or in one that was used before.
+/// Opens an engine in an empty or previously used folder.
 pub(crate) fn engine(folder: &Path, workers: usize) -> Arc<Engine> {
     let layout =
         Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
@@ -26,7 +27,7 @@ pub(crate) fn engine(folder: &Path, workers: usize) -> Arc<Engine> {
     Arc::new(opened.engine)
 }
 
-/// A node that serves everything, listens on a port of the system's choice, and connects as it is told.
+/// Settings of a node that serves everything, listens on a port of the system's choice, and connects as `connect` says.
 pub(crate) fn settings(connect: ConnectSettings) -> NetworkSettings {
     NetworkSettings {
         manager: ManagerSettings {
@@ -60,7 +61,7 @@ pub(crate) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// The true time, of a node that began then.
+/// The real time, for a node that started at `began`.
 pub(crate) fn moment(began: Instant) -> Moment {
     Moment { elapsed: began.elapsed(), mockable: began.elapsed(), unix: UnixTime(unix_seconds()) }
 }
@@ -69,7 +70,7 @@ pub(crate) fn fill_random(bytes: &mut [u8]) {
     std::fs::File::open("/dev/urandom").unwrap().read_exact(bytes).unwrap();
 }
 
-/// What one says the other hears, until one of them ends.
+/// Forwards bytes in both directions until one side closes.
 pub(crate) fn join(mut client: TcpStream, server: TcpStream) -> Option<()> {
     let (mut back, mut up) = (client.try_clone().ok()?, server.try_clone().ok()?);
     thread::spawn(move || {
