@@ -1,4 +1,7 @@
-//! `-rpcallowip`: subnets. Input: Core's texts (an address, one with a mask, one with a number of bits). Output: whether an address is inside.
+//! `-rpcallowip`: subnets.
+//!
+//! Input: Core's formats (an address, optionally with a netmask or a prefix length). Output: whether an address is in
+//! the subnet.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,13 +9,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subnet {
-    /// The bits that count, IPv4 mapped into IPv6.
+    /// The network bits, with IPv4 mapped into IPv6.
     network: u128,
     mask: u128,
     is_v4: bool,
 }
 
-/// A text that is no subnet.
+/// A string that is not a subnet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadSubnet(pub String);
 
@@ -30,7 +33,7 @@ impl fmt::Display for BadSubnet {
 
 impl std::error::Error for BadSubnet {}
 
-/// IPv4 addresses are the last 32 bits of these.
+/// IPv4 addresses are the low 32 bits of this prefix.
 const MAPPED: u128 = 0xffff << 32;
 
 fn bits(address: IpAddr) -> (u128, bool) {
@@ -40,14 +43,14 @@ fn bits(address: IpAddr) -> (u128, bool) {
     }
 }
 
-/// Every CJDNS address starts with it.
+/// First byte of every CJDNS address.
 const CJDNS_PREFIX: u128 = 0xfc;
 
 impl Subnet {
     /// Core's `LookupSubNet`.
     ///
-    /// `with_cjdns`: CJDNS can be reached, so that `fc00::/8` are its addresses and not IPv6's. One such address is a
-    /// subnet of its own, which no client comes from, since clients come over IP; a mask makes it none.
+    /// `with_cjdns`: CJDNS is reachable, so `fc00::/8` are CJDNS addresses, not IPv6. A single CJDNS address is its own
+    /// subnet, which contains no client, since clients connect over IP. With a mask it is invalid.
     pub fn parse(text: &str, with_cjdns: bool) -> Result<Subnet, BadSubnet> {
         let bad = || BadSubnet(text.to_owned());
         let (address, mask) = match text.split_once('/') {
@@ -57,7 +60,7 @@ impl Subnet {
         let address: IpAddr = address.trim_start_matches('[').trim_end_matches(']').parse().map_err(|_| bad())?;
         let (network, is_v4) = bits(address);
         if with_cjdns && !is_v4 && network >> 120 == CJDNS_PREFIX {
-            // No client has this address: an address that is not within its mask is in no subnet.
+            // No client has this address: an address with bits outside its mask is in no subnet.
             return if mask.is_none() { Ok(Subnet { network, mask: 0, is_v4 }) } else { Err(bad()) };
         }
         let size = if is_v4 { 32 } else { 128 };
@@ -77,7 +80,7 @@ impl Subnet {
         is_v4 == self.is_v4 && address & self.mask == self.network
     }
 
-    /// Those that may always call: this machine.
+    /// The addresses that are always allowed: this machine.
     pub fn loopback() -> [Subnet; 2] {
         let v4 = u128::from(u32::from(Ipv4Addr::new(127, 0, 0, 0)));
         [
@@ -87,7 +90,7 @@ impl Subnet {
     }
 }
 
-/// Core's `CSubNet::ToString`: the address, and the number of bits unless it is a CJDNS address.
+/// Core's `CSubNet::ToString`: the address, and the prefix length unless it is a CJDNS address.
 impl fmt::Display for Subnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = Ipv6Addr::from(self.network);
@@ -100,7 +103,7 @@ impl fmt::Display for Subnet {
     }
 }
 
-/// `255.255.0.0`: ones before zeros.
+/// `255.255.0.0`: ones followed by zeros.
 fn netmask(text: &str, is_v4: bool) -> Option<u128> {
     let (mask, mask_is_v4) = bits(text.parse().ok()?);
     if mask_is_v4 != is_v4 {
@@ -148,8 +151,8 @@ mod tests {
         {
             assert_eq!(Subnet::parse(text, false), Err(BadSubnet(text.to_owned())));
         }
-        // Where CJDNS is reached its addresses are no IPv6 ones: Core's sentence ends so. A subnet of them was taken
-        // all the same.
+        // If CJDNS is reachable, its addresses are not IPv6: Core's message ends with that. A subnet of them used to be
+        // accepted anyway.
         let ours = "fc00::1".parse().unwrap();
         assert!(Subnet::parse("fc00::/80", false).unwrap().contains(ours));
         assert_eq!(Subnet::parse("fc00::/80", true), Err(BadSubnet("fc00::/80".to_owned())));

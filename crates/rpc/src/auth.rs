@@ -1,6 +1,8 @@
-//! Who may call what: Core's httprpc.cpp. Input: the `Authorization` of a request; the settings `-rpcuser`, `-rpcpassword`, `-rpcauth`,
-//! `-rpcwhitelist`. Output: the user, or nothing. Passwords are kept as HMAC-SHA256 with a salt and compared in a time that does not
-//! depend on where they differ.
+//! Users and their permissions: Core's httprpc.cpp.
+//!
+//! Input: the `Authorization` header of a request; the settings `-rpcuser`, `-rpcpassword`, `-rpcauth`,
+//! `-rpcwhitelist`. Output: the user, or nothing. Passwords are stored as salted HMAC-SHA256 and compared in constant
+//! time.
 
 use crate::cookie::{CookieError, random};
 use lydian_hash::{Sha256, sha256};
@@ -12,7 +14,7 @@ use std::hint::black_box;
 /// Core's `COOKIEAUTH_USER`.
 pub const COOKIE_USER: &str = "__cookie__";
 
-/// A user and what his password must hash to.
+/// A user and the expected hash of the password.
 #[derive(Clone)]
 struct User {
     name: String,
@@ -22,7 +24,7 @@ struct User {
     is_random: bool,
 }
 
-/// Those who may call.
+/// The users that may call methods.
 #[derive(Clone, Default)]
 pub struct Users(Vec<User>);
 
@@ -32,7 +34,7 @@ impl fmt::Debug for Users {
     }
 }
 
-/// A text of `-rpcauth` that is none.
+/// An invalid value of `-rpcauth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRpcAuth;
 
@@ -45,7 +47,7 @@ impl fmt::Display for BadRpcAuth {
 impl std::error::Error for BadRpcAuth {}
 
 impl Users {
-    /// Adds a user by his password, which is not kept.
+    /// Adds a user with a password. The password itself is not stored.
     pub fn add(&mut self, name: &str, password: &str) -> Result<(), CookieError> {
         let salt = to_hex(&random::<16>()?);
         let hash = to_hex(&hmac_sha256(salt.as_bytes(), password.as_bytes()));
@@ -53,7 +55,7 @@ impl Users {
         Ok(())
     }
 
-    /// Adds the user of the cookie by its password.
+    /// Adds the cookie user with its password.
     pub fn add_cookie(&mut self, password: &str) -> Result<(), CookieError> {
         self.add(COOKIE_USER, password)?;
         if let Some(user) = self.0.last_mut() {
@@ -72,14 +74,14 @@ impl Users {
         Ok(())
     }
 
-    /// Whether a header names a user whose password cannot be guessed.
+    /// Returns whether a header names a user with a password that cannot be guessed.
     pub(crate) fn is_unguessable(&self, header: &[u8]) -> bool {
         let Some((plain, colon)) = credentials(header) else { return false };
         let mut users = self.0.iter().filter(|user| user.name.as_bytes() == &plain[..colon]).peekable();
         users.peek().is_some() && users.all(|user| user.is_random)
     }
 
-    /// The user of a header `Basic ...`, if the password is his.
+    /// Returns the user of a `Basic ...` header if the password is correct.
     pub fn authorize(&self, header: &[u8]) -> Option<String> {
         let (plain, colon) = credentials(header)?;
         let (name, password) = (&plain[..colon], &plain[colon + 1..]);
@@ -94,23 +96,23 @@ impl Users {
     }
 }
 
-/// `name:password` in a header `Basic ...`, and the place of the colon.
+/// `name:password` from a `Basic ...` header, and the position of the colon.
 fn credentials(header: &[u8]) -> Option<(Vec<u8>, usize)> {
     let plain = decode_base64(header.strip_prefix(b"Basic ")?.trim_ascii())?;
     let colon = plain.iter().position(|byte| *byte == b':')?;
     Some((plain, colon))
 }
 
-/// What users may call: `-rpcwhitelist` and `-rpcwhitelistdefault`.
+/// The methods that users may call: `-rpcwhitelist` and `-rpcwhitelistdefault`.
 #[derive(Clone, Debug, Default)]
 pub struct Whitelist {
     by_user: BTreeMap<String, BTreeSet<String>>,
-    /// Who has no list may call nothing.
+    /// A user without a list may call nothing.
     is_default: bool,
 }
 
 impl Whitelist {
-    /// `lists` are texts `USER:METHOD,METHOD`; several for one user leave what is in all of them.
+    /// `lists` are strings `USER:METHOD,METHOD`. Several lists for one user are intersected.
     pub fn new(lists: &[String], default: Option<bool>) -> Whitelist {
         let mut by_user: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for list in lists {
@@ -133,12 +135,12 @@ impl Whitelist {
         Whitelist { by_user, is_default: default.unwrap_or(!lists.is_empty()) }
     }
 
-    /// Whether there is a list for him.
+    /// Returns whether the user has a list.
     pub fn has(&self, user: &str) -> bool {
         self.by_user.contains_key(user)
     }
 
-    /// Whether he may call nothing at all.
+    /// Returns whether the user may call no method at all.
     pub fn is_shut_out(&self, user: &str) -> bool {
         self.is_default && !self.has(user)
     }
@@ -160,7 +162,7 @@ fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
     Sha256::new().update(&block.map(|byte| byte ^ 0x5c)).update(&inner).finalize()
 }
 
-/// In a time that depends on the first length alone: Core's `TimingResistantEqual`.
+/// Takes a time that depends only on the length of `a`: Core's `TimingResistantEqual`.
 fn is_equal(a: &[u8], b: &[u8]) -> bool {
     if b.is_empty() {
         return a.is_empty();
@@ -172,7 +174,7 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
     black_box(difference) == 0
 }
 
-/// RFC 4648 with its padding and nothing else: Core's `DecodeBase64`.
+/// RFC 4648 with strict padding: Core's `DecodeBase64`.
 fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;
@@ -196,7 +198,7 @@ fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
             out.push(u8::try_from(held >> bits & 0xff).ok()?);
         }
     }
-    // What is left over must be nothing.
+    // The remaining bits must be zero.
     (held & ((1 << bits) - 1) == 0).then_some(out)
 }
 
@@ -204,7 +206,7 @@ fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// The second of RFC 4231, and the line that Core's share/rpcauth/rpcauth.py makes.
+    /// The second test case of RFC 4231, and a line made by Core's share/rpcauth/rpcauth.py.
     #[test]
     fn passwords_are_hashed_as_core_hashes_them() {
         let mac = to_hex(&hmac_sha256(b"Jefe", b"what do ya want for nothing?"));
@@ -225,7 +227,7 @@ mod tests {
             assert_eq!(users.authorize(header(&wrong).as_bytes()), None, "{wrong}");
         }
         let cookie = header("__cookie__:x");
-        assert!(!users.is_unguessable(cookie.as_bytes()), "there is no cookie");
+        assert!(!users.is_unguessable(cookie.as_bytes()), "no cookie was added");
         users.add_cookie("y").unwrap();
         assert!(users.is_unguessable(cookie.as_bytes()) && !users.is_unguessable(header("rt:x").as_bytes()));
         users.add(COOKIE_USER, "z").unwrap();

@@ -1,27 +1,27 @@
-//! [`Budget`]: bytes that several threads share. Input: how many bytes a thread wants. Output: [`Room`] for them, until
-//! it is dropped.
+//! [`Budget`]: a number of bytes that several threads share.
 //!
-//! A thread waits until others give room back, at most for [`WAIT_MAX`]; meanwhile the server is asked to free
-//! some. Amounts up to [`FREE_BYTES`] are not counted. An amount above the whole budget gets the whole budget. Must never be waited for on
-//! a thread that serves sockets.
+//! Input: the number of bytes that a thread needs. Output: [`Room`] for them until it is dropped. A thread waits until
+//! others return room, for at most [`WAIT_MAX`]; meanwhile the server is asked to free some. Amounts up to
+//! [`FREE_BYTES`] are not counted. An amount above the whole budget gets the whole budget. Threads that serve sockets
+//! must never wait for it.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of a room that are not counted: the number of connections and threads bounds their sum.
+/// Amounts up to this are not counted: the number of connections and threads limits their sum.
 pub(crate) const FREE_BYTES: usize = 16 << 10;
 
-/// How long a thread waits for room.
+/// Maximum time that a thread waits for room.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// How often it asks again for bytes to be freed.
+/// Interval at which it asks again for bytes to be freed.
 const WAIT_STEP: Duration = Duration::from_millis(100);
 
-/// Frees so many bytes if it can, given how long a thread has waited for them.
+/// Frees this number of bytes if possible, given how long a thread has waited for them.
 type Relief = Box<dyn Fn(usize, Duration) + Send + Sync>;
 
-/// Bytes that are shared.
+/// The shared bytes.
 pub(crate) struct Budget {
     size: usize,
     free: Mutex<usize>,
@@ -40,12 +40,12 @@ impl Budget {
         Arc::new(Budget { size, free: Mutex::new(size), freed: Condvar::new(), relief: OnceLock::new() })
     }
 
-    /// Sets who frees bytes when a thread waits for them. The first call counts.
+    /// Sets the function that frees bytes while a thread waits for them. Only the first call has an effect.
     pub(crate) fn set_relief(&self, relief: impl Fn(usize, Duration) + Send + Sync + 'static) {
         let _ = self.relief.set(Box::new(relief));
     }
 
-    /// Room for nothing yet.
+    /// An empty room.
     pub(crate) fn room(self: &Arc<Budget>) -> Room {
         Room { budget: Arc::clone(self), counted: 0 }
     }
@@ -65,7 +65,7 @@ impl Budget {
     }
 }
 
-/// Bytes of a budget; given back when dropped.
+/// Bytes of a budget, returned when dropped.
 pub(crate) struct Room {
     budget: Arc<Budget>,
     counted: usize,
@@ -78,7 +78,7 @@ impl fmt::Debug for Room {
 }
 
 impl Room {
-    /// Grows to so many bytes, if they are free now. Never shrinks.
+    /// Grows to `bytes` if they are free now. Never shrinks.
     pub(crate) fn try_grow(&mut self, bytes: usize) -> bool {
         let wanted = self.budget.counted(bytes).saturating_sub(self.counted);
         let mut free = self.budget.lock();
@@ -90,7 +90,7 @@ impl Room {
         is_there
     }
 
-    /// Grows to so many bytes, and waits until they are free; false if that takes too long. Never shrinks.
+    /// Grows to `bytes`, waiting until they are free. Returns false if that takes too long. Never shrinks.
     #[allow(clippy::disallowed_methods, reason = "how long a thread waits for other threads; no answer depends on it")]
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let began = Instant::now();
@@ -108,13 +108,13 @@ impl Room {
             let wanted = self.budget.counted(bytes).saturating_sub(self.counted);
             let free = self.budget.lock();
             if *free < wanted {
-                // Woken or not, it is looked at again.
+                // The condition is checked again in either case.
                 let _ = self.budget.freed.wait_timeout(free, WAIT_STEP);
             }
         }
     }
 
-    /// Gives back what is beyond so many bytes.
+    /// Returns everything above `bytes` to the budget.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let left = self.budget.counted(bytes).min(self.counted);
         let given_back = self.counted - left;
@@ -125,7 +125,7 @@ impl Room {
         }
     }
 
-    /// All of it, as a room of its own; nothing is left here.
+    /// Moves all of it into a new room; this one is empty afterwards.
     pub(crate) fn take(&mut self) -> Room {
         Room { budget: Arc::clone(&self.budget), counted: std::mem::take(&mut self.counted) }
     }
@@ -159,11 +159,10 @@ mod tests {
         drop(whole);
         assert_eq!(budget.free(), 4 * MB);
         let mut all = budget.room();
-        assert!(all.grow(100 * MB) && budget.free() == 0, "more than there is: all of it");
+        assert!(all.grow(100 * MB) && budget.free() == 0, "more than the budget gets all of it");
     }
 
-    /// A thread that waits is let in as soon as another gives its bytes back, and the server is asked to free
-    /// some.
+    /// A waiting thread continues as soon as another one returns its bytes, and the server is asked to free some.
     #[test]
     fn a_thread_waits_for_bytes() {
         let budget = Budget::new(4 * MB);

@@ -1,7 +1,7 @@
-//! [`Context`]: what the methods work on. [`Host`]: what only the program knows, as questions that it answers: clock, log, the wish to stop.
+//! [`Context`]: the state that the methods work on. [`Host`]: what only the program can provide: clock, log, shutdown.
 //!
-//! Invariants: until the engine is there every call is answered with Core's warm-up error; the clock is read through the host alone, and a
-//! mocked time counts in its place. Waits end with the node.
+//! Invariants: until the engine is ready, every call fails with Core's warm-up error; the clock is only read through
+//! the host, and a mock time replaces it. Waits end when the node stops.
 
 use crate::budget::Budget;
 use crate::error::{RpcError, code};
@@ -19,48 +19,48 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// What the program answers.
+/// Services of the program.
 pub trait Host: fmt::Debug + Send + Sync {
     /// Microseconds since 1970.
     fn unix_micros(&self) -> u64;
 
-    /// Microseconds since some moment; never goes back.
+    /// Microseconds since an arbitrary start; never goes backwards.
     fn steady_micros(&self) -> u64;
 
-    /// The time that everything else in the program shall go by, in seconds since 1970; 0: the clock's.
+    /// Sets the time that the rest of the program uses, in seconds since 1970. 0 selects the system clock.
     fn set_mock_time(&self, seconds: i64);
 
-    /// Stops the node, soon.
+    /// Requests shutdown of the node.
     fn request_stop(&self);
 
-    /// Where the log is written; empty if nowhere.
+    /// Path of the log file; empty without a log file.
     fn log_path(&self) -> String;
 
-    /// Categories of the log by name, and whether they are on.
+    /// The logging categories, and whether each is on.
     fn log_categories(&self) -> Vec<(&'static str, bool)>;
 
-    /// Switches a category; false if there is none of this name.
+    /// Switches a category on or off. Returns false if the name is unknown.
     fn set_log_category(&self, name: &str, is_on: bool) -> bool;
 
     fn log_line(&self, line: &LogLine);
 
-    /// Debug categories that are logged now. By default all of them.
+    /// The debug categories that are logged now. By default all.
     fn log_switches(&self) -> LogSwitches {
         LogSwitches::default()
     }
 
-    /// Share of the chain's transactions that are validated, by guess: Core's `GuessVerificationProgress`.
+    /// Estimated share of the chain's transactions that are validated: Core's `GuessVerificationProgress`.
     fn verification_progress(&self, tip: &ProgressOf, now: i64) -> f64;
 }
 
 impl dyn Host + '_ {
-    /// Logs a line; its place is the caller's.
+    /// Logs a line with the source location of the caller.
     #[track_caller]
     pub fn log(&self, level: LogLevel, message: &str) {
         self.log_line(&LogLine::new(level, message.to_owned()));
     }
 
-    /// Logs a debug line; the text is only made if the category is logged.
+    /// Logs a debug line. The text is only built if the category is logged.
     #[track_caller]
     pub(crate) fn debug(&self, category: &'static str, message: impl FnOnce() -> String) {
         if self.log_switches().is_on(category) {
@@ -69,33 +69,33 @@ impl dyn Host + '_ {
     }
 }
 
-/// Where the manager of peers is asked.
+/// Access to the peer manager.
 pub trait Peers: fmt::Debug + Send + Sync {
-    /// Has the question put, soon; false if there is nobody to answer any more.
+    /// Queues the question. Returns false if the network has ended.
     fn ask(&self, question: Question) -> bool;
 }
 
-/// A block, as its place on the way is guessed.
+/// The position of a block, for estimating the progress.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressOf {
     pub height: u32,
     pub time: u32,
-    /// Of its chain; zero if unknown.
+    /// Transactions in the chain up to the block; zero if unknown.
     pub transactions: u64,
     pub headers_height: u32,
 }
 
-/// What the node was told that answers depend on.
+/// Settings of the node that answers depend on.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
     pub params: Params,
     pub minimum_chain_work: U256,
-    /// The node's only one.
+    /// Shared by the whole node.
     pub initial_download: Arc<InitialDownload>,
-    /// The node's only one.
+    /// Shared by the whole node.
     pub warnings: Arc<Warnings>,
     pub prune: PruneMode,
-    /// `-fastprune`: regtest may be pruned earlier.
+    /// `-fastprune`: pruning on regtest may start earlier.
     pub is_fast_prune: bool,
     pub cache_bytes: u64,
     /// `-checkblocks` and `-checklevel`.
@@ -103,9 +103,9 @@ pub struct NodeSettings {
     pub check_level: i32,
     /// `-deprecatedrpc`.
     pub deprecated: Vec<String>,
-    /// `-rpcdoccheck`: an answer with a field that the method's help lacks is an error.
+    /// `-rpcdoccheck`: it is an error if an answer has a field that is missing in the method's help.
     pub checks_help: bool,
-    /// `-blockversion`, of blocks that methods make.
+    /// `-blockversion`, for blocks that methods create.
     pub block_version: Option<i32>,
 }
 
@@ -132,31 +132,31 @@ pub struct Active {
     pub since_micros: u64,
 }
 
-/// What the methods work on.
+/// The state that the methods work on.
 #[derive(Debug)]
 pub struct Context {
     pub host: Arc<dyn Host>,
     pub settings: NodeSettings,
-    /// Told when the tip moves.
+    /// Notified when the tip changes.
     pub tips: TipWatch,
-    /// The search for coins that goes on.
+    /// State of a running `scantxoutset`.
     pub(crate) scan: ScanState,
-    /// The engine holds this context, to tell it what its own threads do.
+    /// Weak, since the engine holds this context to report what its own threads do.
     engine: OnceLock<Weak<Engine>>,
-    /// There once the network has begun.
+    /// Set once the network has started.
     peers: OnceLock<Arc<dyn Peers>>,
-    /// Why calls are not answered yet.
+    /// The warm-up status, until calls are answered.
     warmup: Mutex<Option<String>>,
-    /// Seconds since 1970; 0: the clock counts.
+    /// Seconds since 1970; 0: the system clock is used.
     mock_time: AtomicI64,
     started_micros: u64,
     active: Arc<Mutex<Vec<Active>>>,
     next_active: AtomicU64,
     is_stopping: AtomicBool,
-    /// Memory for requests that are parsed, and for answers that are not read yet.
+    /// Memory for requests that are parsed, and for answers that have not been read yet.
     pub(crate) parsed: Arc<Budget>,
     pub(crate) answers: Arc<Budget>,
-    /// Who else is told of what the engine does.
+    /// Also receives the engine's events.
     observer: Arc<dyn Witness>,
 }
 
@@ -166,7 +166,7 @@ pub trait Witness: Observer + fmt::Debug + Send {}
 impl<T: Observer + fmt::Debug + Send> Witness for T {}
 
 impl Context {
-    /// A context in warm-up. `observer` is told of everything that calls change.
+    /// A context in warm-up. `observer` receives the events of all changes that calls make.
     pub fn new(host: Arc<dyn Host>, settings: NodeSettings, observer: Arc<dyn Witness>) -> Context {
         let started_micros = host.steady_micros();
         Context {
@@ -188,42 +188,42 @@ impl Context {
         }
     }
 
-    /// Says what the node is at before it can answer.
+    /// Sets the warm-up status.
     pub fn set_warmup(&self, words: &str) {
         if let Some(status) = lock(&self.warmup).as_mut() {
             words.clone_into(status);
         }
     }
 
-    /// From here on calls are answered.
+    /// Ends the warm-up: calls are answered from now on.
     pub fn set_ready(&self, engine: &Arc<Engine>) {
         self.note_tip(&engine.tip_update());
-        // It was set before only if this is called twice, for the same engine.
+        // It can only be set already if this is called twice, for the same engine.
         let _ = self.engine.set(Arc::downgrade(engine));
         *lock(&self.warmup) = None;
     }
 
-    /// From here on there are peers to ask.
+    /// Makes the peer manager available.
     pub fn set_peers(&self, peers: Arc<dyn Peers>) {
-        // There is one network in the life of a node.
+        // A node has only one network.
         let _ = self.peers.set(peers);
     }
 
-    /// The answer of the manager of peers; `None` if there is no network.
+    /// Returns the peer manager's answer; `None` if there is no network.
     pub fn ask_peers<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut PeerManager, Moment) -> T + Send + 'static,
     ) -> Option<T> {
         let (sender, answer) = sync_channel(1);
         let is_asked = self.peers.get()?.ask(Box::new(move |manager, now| {
-            // Whoever asked is waiting.
+            // The caller is waiting.
             let _ = sender.send(question(manager, now));
         }));
-        // An error: the network ended before it came to this question.
+        // An error means that the network ended before the question was processed.
         if is_asked { answer.recv().ok() } else { None }
     }
 
-    /// Core's `RPC_IN_WARMUP`, as long as that is so.
+    /// Returns Core's `RPC_IN_WARMUP` during warm-up.
     pub fn check_ready(&self) -> Result<(), RpcError> {
         match lock(&self.warmup).as_ref() {
             Some(status) => Err(RpcError::new(code::IN_WARMUP, status.clone())),
@@ -238,7 +238,7 @@ impl Context {
         }
     }
 
-    /// The node stops: waits end, and no call begins one.
+    /// Starts shutdown: waits end, and no call starts a new one.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::SeqCst);
         self.tips.wake();
@@ -248,7 +248,7 @@ impl Context {
         self.is_stopping.load(Ordering::SeqCst)
     }
 
-    /// Seconds since 1970, mocked or not.
+    /// Seconds since 1970, from the mock time if it is set.
     pub fn now(&self) -> i64 {
         match self.mock_time.load(Ordering::Relaxed) {
             0 => i64::try_from(self.host.unix_micros() / 1_000_000).unwrap_or(i64::MAX),
@@ -256,7 +256,7 @@ impl Context {
         }
     }
 
-    /// 0 lets the clock count again, for the whole node.
+    /// Sets the mock time for the whole node; 0 selects the system clock.
     pub fn set_mock_time(&self, seconds: i64) {
         self.host.set_mock_time(seconds);
         self.mock_time.store(seconds, Ordering::Relaxed);
@@ -271,7 +271,7 @@ impl Context {
         self.settings.initial_download.is_on()
     }
 
-    /// Notes that a call is being answered, until the guard is dropped.
+    /// Registers a call as active until the guard is dropped.
     pub fn begin(&self, method: &'static str) -> ActiveGuard {
         let id = self.next_active.fetch_add(1, Ordering::Relaxed);
         lock(&self.active).push(Active { id, method, since_micros: self.host.steady_micros() });
@@ -289,7 +289,7 @@ impl Context {
     }
 }
 
-/// Told by the engine, whoever brought the block.
+/// Receives the engine's events, whatever the source of a block.
 impl Observer for Context {
     fn event(&self, event: &Event<'_>) {
         if let Event::UpdateTip(tip) = event {
@@ -302,7 +302,7 @@ impl Observer for Context {
     }
 }
 
-/// A call that is being answered, for as long as this lives.
+/// Keeps a call registered as active until it is dropped.
 #[derive(Debug)]
 pub struct ActiveGuard {
     active: Arc<Mutex<Vec<Active>>>,
@@ -315,7 +315,7 @@ impl Drop for ActiveGuard {
     }
 }
 
-/// What is guarded here is whole at every moment.
+/// Ignores poisoning: the guarded values are consistent at all times.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

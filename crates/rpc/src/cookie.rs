@@ -1,5 +1,8 @@
-//! The cookie: a password made anew at each start, in a file that its owner alone may read (Core's rpc/request.cpp). Input: a path. Output: the
-//! file `__cookie__:<64 digits>`, and the password. The file goes when [`Cookie`] is dropped.
+//! The cookie: a new password for each start, in a file that by default only its owner may read (Core's
+//! rpc/request.cpp).
+//!
+//! Input: a path. Output: the file `__cookie__:<64 digits>`, and the password. The file is deleted when [`Cookie`] is
+//! dropped.
 
 use crate::auth::COOKIE_USER;
 use lydian_disk::{Disk, DiskError, OwnDir, OwnFile, Proof};
@@ -11,10 +14,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The file.
+/// The cookie file.
 pub const COOKIE_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Option }];
 
-/// Who may read it: `-rpccookieperms`.
+/// Who may read the file: `-rpccookieperms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CookiePermissions {
     Owner,
@@ -22,14 +25,14 @@ pub enum CookiePermissions {
     All,
 }
 
-/// The file, as long as the server is there.
+/// The file, which exists as long as this value.
 #[derive(Debug)]
 pub struct Cookie {
     disk: Arc<dyn Disk>,
     path: PathBuf,
 }
 
-/// Why there is no cookie.
+/// Why the cookie could not be created.
 #[derive(Debug)]
 pub enum CookieError {
     Disk(DiskError),
@@ -44,20 +47,20 @@ impl fmt::Display for CookieError {
             CookieError::Permissions { path, error } => {
                 write!(f, "Unable to set permissions on cookie authentication file {}: {error}", path.display())
             }
-            CookieError::Random(error) => write!(f, "the system gives no random numbers: {error}"),
+            CookieError::Random(error) => write!(f, "the system provides no random numbers: {error}"),
         }
     }
 }
 
 impl std::error::Error for CookieError {}
 
-/// `-rpccookiefile`, by default in a data directory that is ours.
+/// The folder of `-rpccookiefile`, by default our data directory.
 fn own(path: &Path) -> OwnDir {
     OwnDir::of(path, COOKIE_FILES)
 }
 
 impl Cookie {
-    /// Writes the file; gives its password too.
+    /// Writes the file. Also returns its password.
     pub fn write(
         disk: Arc<dyn Disk>,
         path: &Path,
@@ -83,7 +86,7 @@ impl Cookie {
 
 impl Drop for Cookie {
     fn drop(&mut self) {
-        // A file that is gone already is what was wanted; one that stays holds a password that no longer opens anything.
+        // It does not matter if the file is already gone; if it stays, its password is no longer valid.
         let _ = own(&self.path).remove(self.disk.as_ref(), &self.path);
     }
 }

@@ -1,9 +1,9 @@
-//! [`RpcError`]: what a call fails with, by Core's number and in Core's words. [`code`]: the numbers (rpc/protocol.h).
+//! [`RpcError`]: the error of a call, with Core's number and text. [`code`]: the numbers (rpc/protocol.h).
 
 use lydian_engine::EngineError;
 use std::fmt;
 
-/// A call failed.
+/// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcError {
     pub code: i32,
@@ -38,7 +38,7 @@ impl fmt::Display for RpcError {
 
 impl std::error::Error for RpcError {}
 
-/// A disk that fails, or an engine that has stopped after one that did.
+/// A failed disk, or an engine that has stopped because of one.
 impl From<EngineError> for RpcError {
     fn from(error: EngineError) -> RpcError {
         RpcError::new(code::DATABASE_ERROR, error.to_string())

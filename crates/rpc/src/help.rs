@@ -1,10 +1,12 @@
-//! `help`, and `docs/rpc.md`. Input: the table of methods. Output: text; the first line of a method's help is Core's to the letter, since
-//! programs read it, the sentences are our own.
+//! `help`, and `docs/rpc.md`.
+//!
+//! Input: the table of methods. Output: text. The first line of a method's help is exactly Core's, since programs read
+//! it; the rest is our own.
 
 use crate::method::{Arg, Category, Kind, Method, Need};
 use crate::table::{METHODS, REFUSED};
 
-/// Help on one method: Core's `RPCMethod::ToString`.
+/// The help of one method: Core's `RPCMethod::ToString`.
 pub(crate) fn of_method(method: &Method) -> String {
     let mut text = format!("{}\n\n{}\n", signature(method), method.help.trim());
     let shown: Vec<&Arg> = method.args.iter().take_while(|arg| !arg.is_hidden).collect();
@@ -32,7 +34,7 @@ pub(crate) fn of_method(method: &Method) -> String {
     text
 }
 
-/// All methods but the hidden ones: Core's `CRPCTable::help`.
+/// All methods except hidden ones: Core's `CRPCTable::help`.
 pub(crate) fn overview() -> String {
     let mut methods: Vec<&Method> =
         METHODS.iter().copied().flatten().filter(|method| method.category != Category::Hidden).collect();
@@ -74,7 +76,7 @@ pub(crate) fn signature(method: &Method) -> String {
     text
 }
 
-/// An argument as it is written.
+/// The form of an argument on the first line.
 fn form(arg: &Arg) -> String {
     if !arg.oneline.is_empty() {
         return arg.oneline.to_owned();
@@ -95,7 +97,7 @@ fn form(arg: &Arg) -> String {
     }
 }
 
-/// The value of a key of an object.
+/// The form of a value in an object.
 fn value_form(arg: &Arg) -> String {
     match arg.kind {
         Kind::Text => "\"str\"".to_owned(),
@@ -148,7 +150,7 @@ fn table(rows: &[(String, String)]) -> String {
     text
 }
 
-/// `(numeric, optional, default=1) what it means`.
+/// `(numeric, optional, default=1) description`.
 fn describe(arg: &Arg, is_named: bool) -> String {
     let words = match arg.kind {
         _ if !arg.type_words.is_empty() => arg.type_words,
@@ -173,8 +175,8 @@ fn describe(arg: &Arg, is_named: bool) -> String {
 /// `docs/rpc.md`.
 pub fn document() -> String {
     let mut text = "<!-- Generated from the table of methods in crates/rpc by `make generate`. -->\n# RPC methods\n\n\
-        JSON-RPC over HTTP as Bitcoin Core speaks it: names, arguments, fields and errors are Core's. What differs is said with each method; the \
-        rest of the differences stands in [known-differences.md](known-differences.md).\n"
+        JSON-RPC over HTTP as Bitcoin Core speaks it: names, arguments, fields and errors are Core's. Differences are listed with each method; the \
+        others are in [known-differences.md](known-differences.md).\n"
         .to_owned();
     for category in Category::ALL {
         let mut methods: Vec<&Method> =

@@ -1,10 +1,13 @@
-//! JSON-RPC over HTTP, as Bitcoin Core's: the same methods, fields, numbers, errors and words. Input: requests on sockets; an engine to ask and to
-//! hand blocks to; a [`Host`] that knows the clock and the log. Output: answers.
+//! JSON-RPC over HTTP like Bitcoin Core's: the same methods, fields, numbers, errors and error texts.
 //!
-//! [`Server`] takes connections and finds who calls; [`exec`] reads a request and calls methods of [`table::METHODS`], whose entries also give
-//! `help`, the checks of arguments and `docs/rpc.md`. Invariants: nothing is answered before the engine is there; a block comes in
-//! through [`lydian_engine::Engine::accept_block`] alone; total on any bytes. Reads do not wait for validation, but for single locks of
-//! the header tree. No clock is read here but through the host.
+//! Input: requests on sockets; an engine to query and to submit blocks to; a [`Host`] with the clock and the log.
+//! Output: answers.
+//!
+//! [`Server`] accepts connections and authenticates clients; [`exec`] parses a request and calls methods of
+//! [`table::METHODS`]. The entries of that table also define `help`, the argument checks and `docs/rpc.md`. Invariants:
+//! every call fails with the warm-up error until the engine is ready; blocks are only added through
+//! [`lydian_engine::Engine::accept_block`]; no input causes a panic. Reads wait for single locks of the header tree,
+//! not for validation. The clock is only read through the host.
 
 #![forbid(unsafe_code)]
 

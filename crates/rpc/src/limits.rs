@@ -1,54 +1,56 @@
-//! Limits of the server. Each has a test at it and above it.
+//! Limits of the server. Each has a test at the limit and above it.
 
-/// Bytes of a request's body: Core's `MAX_BODY_SIZE` (httpserver.h).
+/// Maximum bytes of a request body: Core's `MAX_BODY_SIZE` (httpserver.h).
 pub const BODY_SIZE_MAX: usize = 32 << 20;
 
-/// Bytes of a request's line and headers: Core's `MAX_HEADERS_SIZE`.
+/// Maximum bytes of the request line and headers: Core's `MAX_HEADERS_SIZE`.
 pub const HEADERS_SIZE_MAX: usize = 8192;
 
-/// Header lines of a request; more are refused as headers that are too long are.
+/// Maximum header lines of a request. More are refused like headers that are too long.
 pub const HEADER_LINES_MAX: usize = 256;
 
-/// Arrays and objects inside each other: Core's `MAX_JSON_DEPTH` (univalue_read.cpp).
+/// Maximum nesting of arrays and objects: Core's `MAX_JSON_DEPTH` (univalue_read.cpp).
 pub const JSON_DEPTH_MAX: usize = 512;
 
-/// Values in a request, or in a member of a batch. Core has no such limit: 32 MB of parameters take more than a
-/// gigabyte there.
+/// Maximum values in a request or in a member of a batch. Core has no such limit: there, 32 MB of parameters take more
+/// than a gigabyte.
 pub const JSON_VALUES_MAX: usize = 1 << 18;
 
-/// Open connections. Core has no such limit and ends at that of its file descriptors.
+/// Maximum open connections. Core's only limit is its number of file descriptors.
 pub const CONNECTIONS_MAX: usize = 2048;
 
-/// Of these, connections that only loopback addresses may have.
+/// The part of these that is reserved for loopback addresses.
 pub const CONNECTIONS_FOR_LOOPBACK: usize = 256;
 
-/// Connections of one address that is not loopback, or of one IPv6 network of 64 bits.
+/// Maximum connections of one non-loopback IPv4 address or one IPv6 /64 network.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 512;
 
-/// Connections, beside the others, of addresses that `-rpcallowip` does not allow: they are answered with 403.
+/// Maximum connections, in addition to the others, of addresses that `-rpcallowip` does not allow. They are answered
+/// with 403.
 pub const CONNECTIONS_NOT_ALLOWED_MAX: usize = 16;
 
-/// Passwords of one address under examination, each for 250 ms if it is wrong: 64 a second, as with Core's 16 threads.
+/// Passwords of one address that are checked at once. A wrong one takes 250 ms, so this is 64 per second, as with
+/// Core's 16 threads.
 pub const GUESSES_AT_ONCE_MAX: usize = 16;
 
-/// Passwords of one address that wait to be examined; the oldest beyond is refused.
+/// Passwords of one address that wait to be checked. Above it, the oldest is refused.
 pub const GUESSES_WAITING_MAX: usize = 64;
 
-/// Bytes of all request bodies above [`BODY_SIZE_SMALL`] that are held at once, until their answers are made.
+/// Maximum bytes of all request bodies above [`BODY_SIZE_SMALL`] that are held at once, until their answers are ready.
 pub const BODIES_SIZE_MAX: usize = 64 << 20;
 
-/// A body that is not counted in [`BODIES_SIZE_MAX`].
+/// Maximum bytes of a body that is not counted in [`BODIES_SIZE_MAX`].
 pub const BODY_SIZE_SMALL: usize = 16 << 10;
 
-/// Bytes of all requests that are parsed at once, those of small ones apart.
+/// Maximum bytes of all requests that are parsed at once, not counting small ones.
 pub const PARSED_SIZE_MAX: usize = 64 << 20;
 
-/// Bytes of all answers, from when they are made until the client has read them, those of small ones apart.
+/// Maximum bytes of all answers until the clients have read them, not counting small ones.
 pub const ANSWERS_SIZE_MAX: usize = 128 << 20;
 
-/// A batch's answer above this size is sent while it is made, in chunks and without `Content-Length`.
+/// The answer to a batch is sent in chunks while it is produced, without `Content-Length`, once it exceeds this size.
 pub const ANSWER_BUFFERED_SIZE_MAX: usize = 32 << 20;
 
-/// Expressions of miniscript inside each other, letters before a colon counted too. Core has no such limit but that of a script's size; no wallet
-/// comes near it.
+/// Maximum nesting of miniscript expressions; each letter before a colon counts. Core is only limited by the script
+/// size; no wallet comes near this.
 pub const MINISCRIPT_DEPTH_MAX: usize = 250;

@@ -1,7 +1,7 @@
-//! One method of the interface: [`Method`], an entry of [`crate::table::METHODS`]; its arguments, and how they are checked. Input: the parameters
-//! of a request. Output: Core's error where they do not fit; the arguments, typed.
+//! A method of the interface: [`Method`], an entry of [`crate::table::METHODS`], and its arguments.
 //!
-//! Dispatch, argument checks, `help` and `docs/rpc.md` read the same entry.
+//! Input: the parameters of a request. Output: the typed arguments, or Core's error if they do not match. Dispatch,
+//! argument checks, `help` and `docs/rpc.md` use the same entry.
 
 use crate::budget::Room;
 use crate::context::Context;
@@ -12,7 +12,7 @@ use lydian_primitives::{BlockHash, hex};
 use std::cell::RefCell;
 use std::fmt;
 
-/// What a call does: reads its arguments, writes its result.
+/// The function of a method: reads the arguments and writes the result.
 pub type Handler = fn(&Call<'_>, &mut Vec<u8>) -> Result<(), RpcError>;
 
 /// A method.
@@ -20,14 +20,14 @@ pub type Handler = fn(&Call<'_>, &mut Vec<u8>) -> Result<(), RpcError>;
 pub struct Method {
     pub name: &'static str,
     pub category: Category,
-    /// Sentences, one a line.
+    /// The help text, one sentence per line.
     pub help: &'static str,
     pub args: &'static [Arg],
-    /// What it answers, in words.
+    /// Description of the result.
     pub result: &'static str,
-    /// Arguments of calls, as `bitcoin-cli` takes them.
+    /// Example arguments, as `bitcoin-cli` takes them.
     pub examples: &'static [&'static str],
-    /// How it differs from Core's, for the document; empty if it does not.
+    /// How it differs from Core's method, for the document; empty if it does not.
     pub remark: &'static str,
     pub call: Handler,
 }
@@ -43,7 +43,7 @@ impl fmt::Debug for Method {
 pub enum Category {
     Blockchain,
     Control,
-    /// In no list of `help`.
+    /// Not listed by `help`.
     Hidden,
     Mining,
     Network,
@@ -81,19 +81,19 @@ pub enum Kind {
     Text,
     Hex,
     Number,
-    /// A number or a text.
+    /// A number or a string.
     Amount,
-    /// A number or an array of two.
+    /// A number or an array of two numbers.
     Range,
     Bool,
     Object,
-    /// An object whose keys may be given as named arguments.
+    /// An object with keys that may also be given as named arguments.
     Options,
     Array,
 }
 
 impl Kind {
-    /// The JSON type it must have; `None` where the method itself looks.
+    /// The JSON type it must have; `None` if the method itself checks it.
     fn expected(self) -> Option<&'static str> {
         match self {
             Kind::Text | Kind::Hex => Some("string"),
@@ -110,34 +110,34 @@ impl Kind {
     }
 }
 
-/// Whether an argument must be given.
+/// Whether an argument is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     Required,
     Omitted,
-    /// The value that counts where none is given, as JSON.
+    /// The default value, as JSON.
     Default(&'static str),
-    /// The same, in words.
+    /// The default value, in words.
     Hint(&'static str),
 }
 
 /// An argument.
 #[derive(Clone, Copy, Debug)]
 pub struct Arg {
-    /// The name; others by which it is known follow, with `|` between them.
+    /// The name, followed by its aliases, separated by `|`.
     pub names: &'static str,
     pub kind: Kind,
     pub need: Need,
     pub help: &'static str,
-    /// What is in an object or an array.
+    /// The elements of an object or array.
     pub inner: &'static [Arg],
-    /// The method itself looks at the type.
+    /// The method itself checks the type.
     pub is_unchecked: bool,
-    /// In no help.
+    /// Not shown in the help.
     pub is_hidden: bool,
-    /// What the first line of help shows in place of its form.
+    /// Replaces the form of the argument on the first line of the help.
     pub oneline: &'static str,
-    /// The type in words, where it is not that of `kind`.
+    /// Replaces the name of the type that follows from `kind`.
     pub type_words: &'static str,
 }
 
@@ -184,7 +184,7 @@ impl Arg {
 }
 
 impl Method {
-    /// Counts and types of arguments: Core's `RPCMethod::HandleRequest`.
+    /// Checks number and types of the arguments: Core's `RPCMethod::HandleRequest`.
     pub fn check(&self, params: &[Json]) -> Result<(), RpcError> {
         let required = self.args.iter().rposition(|arg| !arg.is_optional()).map_or(0, |last| last + 1);
         if !(required..=self.args.len()).contains(&params.len()) {
@@ -210,7 +210,7 @@ impl Method {
     }
 }
 
-/// A call under way.
+/// A call in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     pub context: &'a Context,
@@ -218,14 +218,14 @@ pub struct Call<'a> {
     pub(crate) state: &'a CallState,
 }
 
-/// What a call leaves behind, beside its answer.
+/// What a call returns in addition to its answer.
 #[derive(Debug)]
 pub(crate) struct CallState {
-    /// The answer is written when this is over.
+    /// The answer is written when this wait is over.
     pub(crate) wait: RefCell<Option<Wait>>,
     /// Room for the answer.
     pub(crate) room: RefCell<Room>,
-    /// Bytes of other answers before it.
+    /// Bytes of other answers before this one.
     before: usize,
 }
 
@@ -236,13 +236,13 @@ impl CallState {
 }
 
 impl<'a> Call<'a> {
-    /// Has the answer written when this is over; until then the call holds no thread. Nothing else may be written.
+    /// Has the answer written when the wait is over; the call holds no thread until then. Nothing else may be written.
     pub(crate) fn wait(&self, wait: Wait) {
         *self.state.wait.borrow_mut() = Some(wait);
     }
 
-    /// Waits until there is room for an answer of about so many bytes. A method whose answer may have more than a
-    /// megabyte calls it before it makes the answer.
+    /// Waits until there is room for an answer of about `bytes` bytes. A method with an answer that may exceed a
+    /// megabyte calls it before producing the answer.
     pub(crate) fn expect_bytes(&self, bytes: usize) -> Result<(), RpcError> {
         match self.state.room.borrow_mut().grow(self.state.before.saturating_add(bytes)) {
             true => Ok(()),
@@ -250,7 +250,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The argument; null where none was given.
+    /// The argument; null if it was not given.
     pub fn arg(&self, index: usize) -> &'a Json {
         self.params.get(index).unwrap_or(&Json::Null)
     }
@@ -277,7 +277,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A hash as it is shown: Core's `ParseHashV`. The bytes are in internal order.
+/// Parses a hash in its displayed form: Core's `ParseHashV`. The result is in internal byte order.
 pub fn parse_hash(value: &Json, name: &str) -> Result<[u8; 32], RpcError> {
     let text = value.as_text()?;
     if let Some(mut bytes) = hex(text).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()) {
@@ -290,13 +290,13 @@ pub fn parse_hash(value: &Json, name: &str) -> Result<[u8; 32], RpcError> {
     }))
 }
 
-/// The result as JSON, fields in their order.
+/// Writes the result as JSON, with the fields in order.
 pub fn answer<T: serde::Serialize>(out: &mut Vec<u8>, value: &T) -> Result<(), RpcError> {
     serde_json::to_writer(out, value).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
 }
 
-/// Core has no limit to run into.
-pub(crate) const NO_ROOM: &str = "Answers that clients have not read yet take all the memory there is for answers";
+/// The error for an exhausted budget of answers. Core has no such limit.
+pub(crate) const NO_ROOM: &str = "Answers that clients have not read yet use all the memory for answers";
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,13 @@
-//! Named arguments to positional ones: Core's `transformNamedArguments` (rpc/server.cpp). Input: an object and the names of a method. Output: an
-//! array, with nulls for what was left out between, or Core's error. Its special name `args` gives the first ones by position.
+//! Converts named arguments to positional ones: Core's `transformNamedArguments` (rpc/server.cpp).
+//!
+//! Input: an object and the argument names of a method. Output: an array, with null for each omitted argument before
+//! the last, or Core's error. The special name `args` holds the first arguments by position.
 
 use crate::error::RpcError;
 use crate::json::Json;
 use crate::method::{Arg, Kind};
 
-/// The arguments in their places.
+/// Returns the arguments by position.
 pub(crate) fn positional(named: &[(String, Json)], args: &[Arg]) -> Result<Vec<Json>, RpcError> {
     let mut left: Vec<&(String, Json)> = named.iter().collect();
     for (index, (name, _)) in named.iter().enumerate() {

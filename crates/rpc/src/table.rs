@@ -1,4 +1,4 @@
-//! The table of methods. Dispatch, `help` and `docs/rpc.md` walk it. A method is added to the list of its module.
+//! The table of methods, used for dispatch, `help` and `docs/rpc.md`. A new method is added to the list of its module.
 
 use crate::method::Method;
 use crate::methods;
@@ -25,9 +25,9 @@ pub const METHODS: &[&[Method]] = &[
 ];
 
 const NO_MEMPOOL: &str = "Lydian has no mempool yet";
-const NO_WALLET: &str = "Lydian has no wallet; Core without one refuses it too";
-const NO_INDEX: &str = "Lydian has no block filters and no index of transactions yet";
-const NO_TRANSACTION_TOOLS: &str = "Lydian does not make, sign or decode transactions and PSBTs yet";
+const NO_WALLET: &str = "Lydian has no wallet; Core without a wallet refuses it too";
+const NO_INDEX: &str = "Lydian has no block filters and no transaction index yet";
+const NO_TRANSACTION_TOOLS: &str = "Lydian does not create, sign or decode transactions and PSBTs yet";
 
 /// Methods of Core that Lydian answers with "Method not found", and why.
 pub const REFUSED: &[(&str, &str)] = &[
@@ -46,12 +46,12 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("decodepsbt", NO_TRANSACTION_TOOLS),
     ("decoderawtransaction", NO_TRANSACTION_TOOLS),
     ("descriptorprocesspsbt", NO_TRANSACTION_TOOLS),
-    ("dumptxoutset", "Lydian does not write or load snapshots of the coins yet"),
+    ("dumptxoutset", "Lydian does not write or load UTXO snapshots yet"),
     ("encryptwallet", NO_WALLET),
     ("enumeratesigners", NO_WALLET),
     ("estimaterawfee", NO_MEMPOOL),
     ("estimatesmartfee", NO_MEMPOOL),
-    ("exportasmap", "Lydian reads no map of autonomous systems (-asmap)"),
+    ("exportasmap", "Lydian does not support ASMap (-asmap)"),
     ("finalizepsbt", NO_TRANSACTION_TOOLS),
     ("fundrawtransaction", NO_WALLET),
     ("getaddressesbylabel", NO_WALLET),
@@ -85,7 +85,7 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("listsinceblock", NO_WALLET),
     ("listtransactions", NO_WALLET),
     ("listunspent", NO_WALLET),
-    ("loadtxoutset", "Lydian does not write or load snapshots of the coins yet"),
+    ("loadtxoutset", "Lydian does not write or load UTXO snapshots yet"),
     ("loadwallet", NO_WALLET),
     ("lockunspent", NO_WALLET),
     ("migratewallet", NO_WALLET),
@@ -119,7 +119,7 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("walletprocesspsbt", NO_WALLET),
 ];
 
-/// The method of a name.
+/// Returns the method with this name.
 pub fn find(name: &str) -> Option<&'static Method> {
     static BY_NAME: OnceLock<HashMap<&'static str, &'static Method>> = OnceLock::new();
     let by_name =
@@ -143,12 +143,11 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
         assert!(REFUSED.is_sorted() && REFUSED.iter().all(|(_, reason)| !reason.is_empty()));
-        assert!(find("getinfo").is_none(), "programs ask for it to see that it is gone");
+        assert!(find("getinfo").is_none(), "programs call it to check that it was removed");
     }
 
-    /// Adds the names that Core registers in the files below a folder: those of its tables `CRPCCommand`, and the
-    /// methods of wallets from the table of
-    /// `bitcoin-cli`, since the source that the judge is made from has no wallet.
+    /// Collects the names that Core registers in the files below a folder: those of its `CRPCCommand` tables, and the
+    /// wallet methods from the table of `bitcoin-cli`, since the source that the judge is built from has no wallet.
     fn collect(folder: &Path, names: &mut BTreeSet<String>) {
         #[allow(clippy::disallowed_methods, reason = "a test reads the judge's source")]
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -174,8 +173,8 @@ mod tests {
         }
     }
 
-    /// Every method of the source that the judge was made from is here, or refused for a reason; and what is refused is
-    /// a method of Core.
+    /// Every method in the source that the judge was built from is implemented or refused for a reason, and every
+    /// refused method exists in Core.
     #[test]
     fn every_method_of_core_is_in_a_table() {
         let name = "every_method_of_core_is_in_a_table";

@@ -1,6 +1,8 @@
-//! Deployments by the bits of versions (BIP-0009): Core's versionbits.cpp. Input: the header tree, a block and the
-//! deployment. Output: its state for the block and for the next one. Core has one deployment, for tests; every real one
-//! is buried. Cost: one look at every header of the block's chain where the deployment can be active at all.
+//! Version bits deployments (BIP-0009): Core's versionbits.cpp.
+//!
+//! Input: the header tree, a block and the deployment. Output: its state for the block and for the next one. Core has
+//! one deployment, for tests; all real ones are buried. Cost: reads every header of the block's chain if the deployment
+//! is enabled.
 
 mod unknown;
 
@@ -12,7 +14,7 @@ use lydian_engine::NodeId;
 use lydian_primitives::Height;
 use serde::Serialize;
 
-/// What `getdeploymentinfo` tells of a deployment.
+/// A deployment in the answer of `getdeploymentinfo`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Bip9 {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,9 +63,9 @@ impl State {
     }
 }
 
-/// What the states follow from: the headers of a chain, by height.
+/// The inputs of the state machine: the headers of a chain, by height.
 struct Signals {
-    /// Whether the block signals.
+    /// Whether each block signals.
     flags: Vec<bool>,
     /// Median time past of the last block of each period.
     times: Vec<i64>,
@@ -81,7 +83,7 @@ impl Signals {
         }
     }
 
-    /// The state for the block of a height, and the height from which on it is that.
+    /// The state for the block at a height, and the height since which it has been in that state.
     fn state(&self, deployment: &VersionBits, height: u32) -> (State, u32) {
         let VersionBits { start_time, timeout, min_activation_height, threshold, period, .. } = *deployment;
         match start_time {
@@ -90,7 +92,7 @@ impl Signals {
             _ => {}
         }
         let (mut state, mut since) = (State::Defined, 0);
-        // Decided at the end of each period, for the next.
+        // Decided at the end of each period, for the next one.
         let ends = (period..=height).step_by(period as usize);
         for (end, time) in ends.zip(&self.times) {
             let signals = &self.flags[(end - period) as usize..end as usize];
@@ -110,8 +112,8 @@ impl Signals {
     }
 }
 
-/// Its state for the block, and the height from which on it is active, if that is known. `None` if it can never be
-/// active.
+/// The state of the test deployment for the block, and the height from which it is active, if known. `None` if it can
+/// never be active.
 pub(crate) fn testdummy(tree: &HeaderTree, id: NodeId, deployment: &VersionBits) -> Option<(Bip9, Option<u32>)> {
     if !deployment.is_enabled() {
         return None;
@@ -151,7 +153,7 @@ pub(crate) fn testdummy(tree: &HeaderTree, id: NodeId, deployment: &VersionBits)
     Some((bip9, active_since))
 }
 
-/// The version of the block after this one: Core's `ComputeBlockVersion`.
+/// The version of the next block: Core's `ComputeBlockVersion`.
 pub(crate) fn next_version(tree: &HeaderTree, id: NodeId, deployment: &VersionBits) -> i32 {
     const TOP_BITS: i32 = 0x2000_0000;
     if !deployment.is_enabled() {
@@ -163,7 +165,7 @@ pub(crate) fn next_version(tree: &HeaderTree, id: NodeId, deployment: &VersionBi
     }
 }
 
-/// The three top bits are 001, and the deployment's is set.
+/// Whether the top three bits are 001 and the deployment's bit is set.
 fn is_signal(version: i32, bit: u32) -> bool {
     let bits = version.cast_unsigned();
     bits >> 29 == 1 && bits >> bit & 1 == 1

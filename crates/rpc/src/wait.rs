@@ -1,8 +1,10 @@
-//! [`Wait`]: what a call waits for, and [`TipWatch`], which reports that the tip moved. Input: wakes, from every thread
-//! that moves the tip. Output: the end of a wait, at the latest at its time or when the node stops.
+//! [`Wait`]: the condition that a call waits for, and [`TipWatch`], which reports changes of the tip.
 //!
-//! A call that waits holds no thread: its handler leaves a [`Wait`] with the call, the server polls it, and the answer
-//! is written after.
+//! Input: notifications from every thread that changes the tip. Output: the end of a wait, at the latest after its
+//! timeout or when the node stops.
+//!
+//! A waiting call holds no thread: its handler stores a [`Wait`] with the call, the server polls it, and the answer is
+//! written afterwards.
 
 use crate::context::Context;
 use crate::error::RpcError;
@@ -10,7 +12,7 @@ use lydian_primitives::BlockHash;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Counts the moves of the tip.
+/// Counts the changes of the tip.
 #[derive(Debug)]
 pub struct TipWatch(watch::Sender<u64>);
 
@@ -21,42 +23,42 @@ impl Default for TipWatch {
 }
 
 impl TipWatch {
-    /// The tip moved, or waits shall end.
+    /// Signals that the tip changed or that waits should end.
     pub fn wake(&self) {
         self.0.send_modify(|moves| *moves += 1);
     }
 
-    /// Resolves with every move after this call.
+    /// Resolves at every change after this call.
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.0.subscribe()
     }
 }
 
-/// What ends a wait before its time.
+/// The condition that ends a wait before its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
     /// This block is the tip.
     Block(BlockHash),
-    /// The tip has this height at least.
+    /// The tip has at least this height.
     Height(i32),
     /// The tip is not this block.
     OtherThan(BlockHash),
-    /// Nothing, not even the node's stop.
+    /// Nothing: the wait takes its whole time, even if the node stops.
     Time,
 }
 
-/// A call that waits.
+/// A waiting call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) until: Until,
-    /// By the steady clock; `None` for no end.
+    /// By the steady clock; `None`: no timeout.
     pub(crate) end_micros: Option<u64>,
     /// Writes the answer.
     pub(crate) finish: fn(&Context, &mut Vec<u8>) -> Result<(), RpcError>,
 }
 
 impl Wait {
-    /// Whether the answer may be written.
+    /// Returns whether the answer may be written.
     pub(crate) fn is_over(&self, context: &Context) -> bool {
         if self.left(context).is_some_and(|left| left.is_zero()) {
             return true;
@@ -67,7 +69,7 @@ impl Wait {
         if context.is_stopping() {
             return true;
         }
-        // An engine that is gone ends the wait too; the answer reports it.
+        // The wait also ends if the engine is gone; the answer reports that.
         let Ok(engine) = context.engine() else { return true };
         let tip = engine.tip();
         match self.until {
@@ -78,7 +80,7 @@ impl Wait {
         }
     }
 
-    /// Resolves when it is over.
+    /// Resolves when the wait is over.
     pub(crate) async fn over(&self, context: &Context) {
         let mut moves = context.tips.subscribe();
         while !self.is_over(context) {
@@ -90,7 +92,7 @@ impl Wait {
         }
     }
 
-    /// Sleeps until it is over, for callers that have no server.
+    /// Blocks until the wait is over, for callers without a server.
     pub(crate) fn block(&self, context: &Context) {
         while !self.is_over(context) {
             std::thread::park_timeout(BLOCKED_STEP);
@@ -102,7 +104,7 @@ impl Wait {
     }
 }
 
-/// After so long a wait without end is looked at again.
+/// A wait without timeout is checked again after this time.
 const WITHOUT_END: Duration = Duration::from_secs(3_600);
 
 const BLOCKED_STEP: Duration = Duration::from_millis(10);

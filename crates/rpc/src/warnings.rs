@@ -1,25 +1,26 @@
-//! [`Warnings`]: what the node warns of as long as it lasts: Core's `node::Warnings`. Input: conditions that begin and
-//! end. Output: sentences, as `getblockchaininfo` and others return them; whether one is new, for `-alertnotify`. One
-//! value for the whole node.
+//! [`Warnings`]: the current warnings of the node: Core's `node::Warnings`.
+//!
+//! Input: conditions that start and end. Output: messages, as `getblockchaininfo` and others return them; whether one
+//! is new, for `-alertnotify`. One value for the whole node.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What may be warned of, in the order of Core's answers: its `kernel::Warning`.
+/// Possible warnings, in the order of Core's answers: its `kernel::Warning`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warning {
     UnknownNewRulesActivated,
     LargeWorkInvalidChain,
-    /// Of the node: Core's `node::Warning`.
+    /// One of Core's `node::Warning`.
     ClockOutOfSync,
 }
 
-/// The warnings that hold now.
+/// The active warnings.
 #[derive(Debug, Default)]
 pub struct Warnings(Mutex<BTreeMap<Warning, String>>);
 
 impl Warnings {
-    /// Begins a warning; false if it had begun before, and then its words stay.
+    /// Sets a warning. Returns false if it was already set; then its message stays unchanged.
     pub fn set(&self, id: Warning, message: &str) -> bool {
         let mut warnings = self.lock();
         let is_new = !warnings.contains_key(&id);
@@ -29,12 +30,12 @@ impl Warnings {
         is_new
     }
 
-    /// Ends a warning; false if there was none.
+    /// Clears a warning. Returns false if it was not set.
     pub fn unset(&self, id: Warning) -> bool {
         self.lock().remove(&id).is_some()
     }
 
-    /// The sentences.
+    /// Returns the messages.
     pub fn messages(&self) -> Vec<String> {
         self.lock().values().cloned().collect()
     }
@@ -48,7 +49,7 @@ impl Warnings {
 mod tests {
     use super::*;
 
-    /// As in Core, a warning begins once, whatever words come later, and is new again after it ended.
+    /// As in Core, a warning is new only once, whatever its later messages, and is new again after it was cleared.
     #[test]
     fn a_warning_begins_once() {
         let warnings = Warnings::default();

@@ -1,5 +1,7 @@
-//! Any bytes as a request: an answer, never a panic. Every method is asked with arguments of every kind and form, and the bytes of such requests are cut,
-//! doubled and flipped. The node stops already, so that nothing waits and no block is looked for.
+//! Arbitrary bytes as a request get an answer and never cause a panic.
+//!
+//! Every method is called with arguments of every type and form, and the bytes of such requests are truncated,
+//! duplicated and flipped. The node is already stopping, so that no call waits or mines.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -31,7 +33,7 @@ fn ask(context: &Context, body: &[u8]) -> Reply {
     reply
 }
 
-/// Every method with every list of up to three of these.
+/// Every method with every list of up to three of these values.
 #[test]
 fn every_method_answers_whatever_it_is_asked() {
     let (context, engine) = (context(), engine());
@@ -49,7 +51,7 @@ fn every_method_answers_whatever_it_is_asked() {
         }
     }
     let mut answers = 0;
-    // `stop` sleeps for as long as it is told.
+    // `stop` sleeps for as long as its argument says.
     for method in table::METHODS.iter().copied().flatten().filter(|method| method.name != "stop") {
         for list in &lists {
             let body = format!("{{\"method\":\"{}\",\"params\":[{list}],\"id\":1}}", method.name);
@@ -59,7 +61,7 @@ fn every_method_answers_whatever_it_is_asked() {
     assert!(answers > 100, "{answers} calls succeeded");
 }
 
-/// Requests as they are not written.
+/// Malformed requests.
 #[test]
 fn mangled_requests_are_answered() {
     let (context, engine) = (context(), engine());
@@ -74,7 +76,7 @@ fn mangled_requests_are_answered() {
             .to_owned(),
         "{\"method\":\"submitheader\",\"params\":[\"00\"],\"id\":{\"a\":[1,{\"b\":null}]}}".to_owned(),
     ];
-    // A generator of Knuth's; any would do.
+    // A linear congruential generator by Knuth; any generator would do.
     let mut state: u64 = 1;
     let mut next = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,4 @@
-//! Before the engine is there every call is put off.
+//! Every call fails with the warm-up error until the engine is ready.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -11,7 +11,7 @@ fn ask(context: &Context, body: &str) -> Reply {
     execute(context, table::find, &Whitelist::default(), "user", body.as_bytes())
 }
 
-/// Every client tries again on -28, whatever it asked for, and goes by the number.
+/// Every client retries after -28, whatever it called, and relies on the number.
 #[test]
 fn every_call_is_put_off() {
     let context = context();

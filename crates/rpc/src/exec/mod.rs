@@ -1,14 +1,16 @@
-//! From the body of a request to that of its answer: Core's `ExecuteHTTPRPC` (httprpc.cpp), `JSONRPCRequest::parse`
-//! (rpc/request.cpp) and
-//! `CRPCTable::execute` (rpc/server.cpp). Input: bytes, and who sent them. Output: an HTTP status and bytes.
+//! Turns the body of a request into the body of its answer: Core's `ExecuteHTTPRPC` (httprpc.cpp),
+//! `JSONRPCRequest::parse` (rpc/request.cpp) and `CRPCTable::execute` (rpc/server.cpp).
 //!
-//! Versions 1.0, 1.1 and none get `result` and `error`, and an error is a status of HTTP; 2.0 gets one of the two and
-//! 200; without an id it gets 204. Batches get 200 whatever is in them. What a bad member of a batch inherits from the
-//! one before it is Core's too.
+//! Input: bytes and the user. Output: an HTTP status and bytes.
 //!
-//! An [`Execution`] runs on a thread that may block, and leaves it while a call waits. Memory: the whole body is
-//! checked first, then the members of a batch are parsed one at a time; a batch's answer above a size is handed to a
-//! [`Sink`] while it is made; see [`crate::limits`].
+//! Requests with version 1.0, 1.1 or none are answered with `result` and `error`, and an error sets the HTTP status.
+//! Requests with version 2.0 are answered with one of the two and status 200, or 204 if they have no id. Batches are
+//! answered with 200 whatever their members return, or with 204 if all members are notifications. A bad member of a
+//! batch inherits fields from the one before it, as in Core.
+//!
+//! An [`Execution`] runs on a thread that may block, and leaves that thread while a call waits. Memory: the whole body
+//! is checked first, then the members of a batch are parsed one at a time; once the answer to a batch exceeds a size,
+//! it is passed to a [`Sink`] while it is produced; see [`crate::limits`].
 
 mod request;
 
@@ -29,14 +31,14 @@ use request::{Request, Version};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     pub status: u16,
-    /// None: a status alone.
+    /// `None`: only a status.
     pub body: Option<Vec<u8>>,
 }
 
-/// Who finds a method by its name.
+/// Finds a method by name.
 pub type Find = fn(&str) -> Option<&'static Method>;
 
-/// What all executions share.
+/// Shared by all executions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Calls<'a> {
     pub(crate) context: &'a Context,
@@ -44,33 +46,33 @@ pub(crate) struct Calls<'a> {
     pub(crate) whitelist: &'a Whitelist,
 }
 
-/// Takes parts of an answer whose length is not known yet.
+/// Receives parts of an answer of unknown length.
 pub(crate) trait Sink {
-    /// Waits until the part is taken; false if the receiver is gone. `room` is for its bytes.
+    /// Blocks until the part is accepted. Returns false if the receiver is gone. `room` is for its bytes.
     fn send(&mut self, part: Vec<u8>, room: Room) -> bool;
 }
 
-/// Where an execution is.
+/// The state of an execution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// It goes on when this is over.
+    /// It continues when this wait is over.
     Wait(Wait),
-    /// A status, and whether [`Execution::take_body`] has a body for it.
+    /// A status, and whether [`Execution::take_body`] returns a body for it.
     Done { status: u16, has_body: bool },
-    /// All of the answer was sent to the sink, or the receiver is gone.
+    /// The whole answer was sent to the sink, or the receiver is gone.
     Sent,
 }
 
-/// A request on its way to its answer.
+/// A request that is being executed.
 #[derive(Debug)]
 pub(crate) struct Execution {
     user: String,
     body: Bytes,
     request: Request,
-    /// What is written of the answer, and the room it takes.
+    /// The answer written so far, and the room it takes.
     out: Vec<u8>,
     room: Room,
-    /// Where the answer of the current call begins.
+    /// Start of the answer to the current call.
     start: usize,
     batch: Option<Batch>,
     waiting: Option<Waiting>,
@@ -78,14 +80,14 @@ pub(crate) struct Execution {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
-    /// Behind the last member that was read.
+    /// Position after the last member that was read.
     at: usize,
     members: usize,
     answers: usize,
     is_sent: bool,
 }
 
-/// A call that waits, with the room of its parameters.
+/// A waiting call, with the room for its parameters.
 #[derive(Debug)]
 struct Waiting {
     wait: Wait,
@@ -93,7 +95,7 @@ struct Waiting {
     _parsed: Room,
 }
 
-/// Answers the body of a request on this thread, waits included.
+/// Executes the body of a request on this thread, including waits.
 pub fn execute(context: &Context, find: Find, whitelist: &Whitelist, user: &str, body: &[u8]) -> Reply {
     let calls = Calls { context, find, whitelist };
     let mut execution = Execution::new(context, user.to_owned(), Bytes::copy_from_slice(body));
@@ -109,7 +111,7 @@ pub fn execute(context: &Context, find: Find, whitelist: &Whitelist, user: &str,
     }
 }
 
-/// Parts put together again.
+/// Collects the parts of an answer.
 struct Parts(Vec<u8>);
 
 impl Sink for Parts {
@@ -119,7 +121,7 @@ impl Sink for Parts {
     }
 }
 
-/// Bytes that a parsed value takes, about.
+/// Approximate bytes that a parsed value takes.
 const VALUE_BYTES: usize = 72;
 
 impl Execution {
@@ -128,7 +130,7 @@ impl Execution {
         Execution { user, body, request, out: Vec::new(), room, start: 0, batch: None, waiting: None }
     }
 
-    /// Goes on until the answer is there or a call waits.
+    /// Runs until the answer is complete or a call waits.
     pub(crate) fn run(&mut self, calls: &Calls<'_>, sink: &mut dyn Sink) -> Step {
         if let Some(waiting) = self.waiting.take() {
             let result = (waiting.wait.finish)(calls.context, &mut self.out);
@@ -165,12 +167,12 @@ impl Execution {
         }
     }
 
-    /// The answer, and the room for it.
+    /// Takes the answer and its room.
     pub(crate) fn take_body(&mut self) -> (Vec<u8>, Room) {
         (std::mem::take(&mut self.out), self.room.take())
     }
 
-    /// A request that is one call.
+    /// Executes a request with a single call.
     fn object(&mut self, calls: &Calls<'_>, whole: Member) -> Step {
         let mut parsed = calls.context.parsed.room();
         let read = self.parsed(whole, &mut parsed).and_then(|value| self.request.read(value));
@@ -186,7 +188,7 @@ impl Execution {
         }
     }
 
-    /// Ends the answer to a request that is one call.
+    /// Finishes the answer to a request with a single call.
     fn single(&mut self, result: Result<(), RpcError>) -> Step {
         match result {
             Err(error) if self.request.version == Version::Legacy => return self.refuse(&error),
@@ -234,20 +236,20 @@ impl Execution {
         is_allowed
     }
 
-    /// A member of the body as a value. `parsed` grows for it.
+    /// Parses a member of the body. `parsed` grows for it.
     fn parsed(&self, member: Member, parsed: &mut Room) -> Result<Json, RpcError> {
         if member.values > JSON_VALUES_MAX {
             let message = format!("Request has more than {JSON_VALUES_MAX} JSON values");
             return Err(RpcError::new(code::INVALID_REQUEST, message));
         }
         if !parsed.grow(parsed_bytes(member)) {
-            return Err(RpcError::misc("Other requests take all the memory there is for parameters"));
+            return Err(RpcError::misc("Other requests use all the memory for parameters"));
         }
         let value = self.body.get(member.start..member.end).and_then(parse);
         value.ok_or_else(|| RpcError::new(code::PARSE_ERROR, "Parse error"))
     }
 
-    /// Whether a user with a whitelist may call all of a batch.
+    /// Checks that a user with a whitelist may call all methods of a batch.
     fn check_batch(&mut self, calls: &Calls<'_>) -> Result<(), Step> {
         let mut at = 0;
         while calls.whitelist.has(&self.user)
@@ -268,13 +270,13 @@ impl Execution {
         Ok(())
     }
 
-    /// The members of a batch behind a place, one after the other.
+    /// Executes the members of a batch after a position, in order.
     fn batch(&mut self, calls: &Calls<'_>, mut batch: Batch, sink: &mut dyn Sink) -> Step {
         while let Some(member) = member_after(&self.body, batch.at) {
             batch.at = member.end;
             batch.members += 1;
             let mut parsed = calls.context.parsed.room();
-            // A thread that holds room for its answer does not wait for room for parameters.
+            // A thread that holds room for its answer must not wait for room for parameters.
             let must_wait = !parsed.try_grow(parsed_bytes(member));
             if must_wait && self.out.len() > FREE_BYTES && !self.send(&mut batch, sink) {
                 return Step::Sent;
@@ -308,7 +310,8 @@ impl Execution {
         Step::Sent
     }
 
-    /// Ends the answer to a member, and sends what has become too long; `None` if the receiver is gone.
+    /// Finishes the answer to a member, and sends the output if it has become too long. Returns `None` if the receiver
+    /// is gone.
     fn end_member(&mut self, mut batch: Batch, result: Result<(), RpcError>, sink: &mut dyn Sink) -> Option<Batch> {
         if let Err(error) = result {
             self.request.write_error(&error, &mut self.out);
@@ -329,7 +332,7 @@ impl Execution {
         room.grow(part.len()) && sink.send(part, room)
     }
 
-    /// Calls, and writes the whole answer, or leaves a wait; after an error nothing is written.
+    /// Calls the method and writes the whole answer, or stores a wait. After an error, nothing has been written.
     fn call(&mut self, calls: &Calls<'_>, parsed: Room) -> Result<Option<Wait>, RpcError> {
         calls.context.host.debug("rpc", || self.request.log_line(&self.user));
         let start = self.out.len();
@@ -355,7 +358,7 @@ impl Execution {
         }
     }
 
-    /// Ends the answer to a call that has waited.
+    /// Finishes the answer to a call that has waited.
     fn end_call(&mut self, result: Result<(), RpcError>) -> Result<(), RpcError> {
         match result {
             Ok(()) => self.request.write_tail(&mut self.out),
@@ -394,8 +397,8 @@ impl Execution {
     }
 }
 
-/// Whether the method's help names every field of the answer's object: `-rpcdoccheck`. An answer with keys of its own
-/// kind is described by `...`.
+/// Checks that the method's help names every field of the answer's object: `-rpcdoccheck`. An answer with data as keys
+/// is described by `...`.
 fn check_help(method: &Method, answer: &[u8]) -> Result<(), RpcError> {
     let is_word = |name: &str| {
         let mut words = method.result.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
@@ -415,7 +418,7 @@ fn check_help(method: &Method, answer: &[u8]) -> Result<(), RpcError> {
     }
 }
 
-/// Parts of a batch's answer that is being sent already.
+/// Size of the parts in which a batch's answer is sent.
 const PART_SIZE: usize = 1 << 20;
 
 fn parsed_bytes(member: Member) -> usize {

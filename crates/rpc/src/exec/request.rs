@@ -1,5 +1,7 @@
-//! [`Request`]: Core's `JSONRPCRequest` and the envelope of its answer (rpc/request.cpp). Input: a parsed value.
-//! Output: id, version, method and parameters, or Core's error; the text around a result or an error.
+//! [`Request`]: Core's `JSONRPCRequest` and the envelope of its answer (rpc/request.cpp).
+//!
+//! Input: a parsed value. Output: id, version, method and parameters, or Core's error; the text around a result or an
+//! error.
 
 use crate::error::{RpcError, code};
 use crate::json::{Json, write_text, write_value};
@@ -15,10 +17,10 @@ fn sanitized(text: &str) -> String {
     text.chars().filter(|letter| letter.is_ascii_alphanumeric() || " .,;-_/:?@()".contains(*letter)).collect()
 }
 
-/// Core's `JSONRPCRequest`, which is one for a whole batch.
+/// Core's `JSONRPCRequest`. A batch uses a single one for all its members.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// `None`: there was none. Before anything was read it is null.
+    /// `None`: the request has no id. Null until a request is read.
     id: Option<Json>,
     pub(super) version: Version,
     pub(super) method: String,
@@ -30,7 +32,7 @@ impl Request {
         Request { id: Some(Json::Null), version: Version::Legacy, method: String::new(), params: Json::Null }
     }
 
-    /// What the log says of a call, with nothing in it that could be mistaken for more.
+    /// The log line of a call, sanitized so that it cannot be mistaken for another line.
     pub(super) fn log_line(&self, user: &str) -> String {
         let id = match &self.id {
             Some(Json::Number(text) | Json::Text(text)) => sanitized(text),
@@ -39,7 +41,7 @@ impl Request {
         format!("ThreadRPCServer method={} user={user} id={id}", sanitized(&self.method))
     }
 
-    /// Core's `JSONRPCRequest::parse`. After an error what was read before it stays.
+    /// Core's `JSONRPCRequest::parse`. After an error, the fields that were read before it keep their values.
     pub(super) fn read(&mut self, value: Json) -> Result<(), RpcError> {
         let invalid = |message: &str| RpcError::new(code::INVALID_REQUEST, message);
         let Json::Object(entries) = value else { return Err(invalid("Invalid Request object")) };
@@ -52,7 +54,7 @@ impl Request {
                 "params" => &mut params,
                 _ => continue,
             };
-            // The first counts.
+            // The first of several equal keys counts.
             place.get_or_insert(value);
         }
         self.id = id;
@@ -77,12 +79,12 @@ impl Request {
         Ok(())
     }
 
-    /// Core's `IsNotification`: it gets no answer.
+    /// Core's `IsNotification`: the request gets no answer.
     pub(super) fn is_notification(&self) -> bool {
         self.id.is_none() && self.version == Version::V2
     }
 
-    /// What stands before a result.
+    /// Writes the text before a result.
     pub(super) fn write_head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(match self.version {
             Version::Legacy => b"{\"result\":",
@@ -90,7 +92,7 @@ impl Request {
         });
     }
 
-    /// What stands behind it.
+    /// Writes the text after a result.
     pub(super) fn write_tail(&self, out: &mut Vec<u8>) {
         if self.version == Version::Legacy {
             out.extend_from_slice(b",\"error\":null");

@@ -1,11 +1,13 @@
-//! Where the server listens: Core's `GetBindAddresses`. Input: the texts of `-rpcbind` and the port. Output: addresses; listening sockets.
+//! The addresses that the server listens on: Core's `GetBindAddresses`.
+//!
+//! Input: the values of `-rpcbind` and the port. Output: addresses; listening sockets.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
-/// A text of `-rpcbind` that names no place.
+/// An invalid value of `-rpcbind`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindError {
     Port { text: String },
@@ -23,7 +25,7 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// This machine alone, or the places that are named.
+/// Returns the loopback addresses if `texts` is empty, otherwise the addresses given.
 pub fn bind_addresses(texts: &[String], port: u16) -> Result<Vec<SocketAddr>, BindError> {
     if texts.is_empty() {
         let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
@@ -38,7 +40,7 @@ pub fn bind_addresses(texts: &[String], port: u16) -> Result<Vec<SocketAddr>, Bi
     Ok(addresses)
 }
 
-/// `host`, `host:port`, `[host]:port`, and an IPv6 address alone: Core's `SplitHostPort`.
+/// `host`, `host:port`, `[host]:port`, or a bare IPv6 address: Core's `SplitHostPort`.
 fn split_host_port(text: &str, default: u16) -> Option<(&str, u16)> {
     let colon = text.rfind(':');
     let is_port = colon.is_some_and(|colon| {
@@ -55,7 +57,7 @@ fn split_host_port(text: &str, default: u16) -> Option<(&str, u16)> {
     Some((host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host), port))
 }
 
-/// A socket that listens, and does not wait.
+/// Opens a non-blocking listening socket.
 pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;

@@ -1,6 +1,7 @@
-//! [`Connection`]: what the parts of the server know about one connection, and [`WatchedStream`], its bytes. Input: a
-//! socket, and how long nothing may happen on it (`-rpcservertimeout`). Output: the same bytes; reads and writes fail
-//! when that time is over. While a call is being answered the time does not count, as in Core.
+//! [`Connection`]: the shared state of one connection, and [`WatchedStream`], its bytes.
+//!
+//! Input: a socket, and the idle timeout (`-rpcservertimeout`). Output: the same bytes; reads and writes fail after the
+//! timeout. As in Core, the time does not count while a call is being answered.
 
 use crate::auth::Users;
 use crate::context::Context as RpcContext;
@@ -26,11 +27,11 @@ pub(super) struct Connection {
     began: Instant,
     /// Calls that are being answered.
     calls: AtomicUsize,
-    /// Milliseconds from `began` to the last byte that was read or written.
+    /// Milliseconds from `began` to the last byte read or written.
     last: AtomicU64,
     /// Bytes of answers that the client has not read yet.
     unread: AtomicUsize,
-    /// The last header `Authorization` that was right, and its user.
+    /// The last `Authorization` header that was accepted, and its user.
     known: Mutex<Option<(Vec<u8>, String)>>,
     has_user: AtomicBool,
     close: Notify,
@@ -58,17 +59,17 @@ impl Connection {
         CallGuard(Arc::clone(self))
     }
 
-    /// Ends the connection soon, whatever it does.
+    /// Closes the connection soon, whatever its state.
     pub(super) fn close(&self) {
         self.close.notify_one();
     }
 
-    /// Resolves when the connection shall end.
+    /// Resolves when the connection should close.
     pub(super) async fn closed(&self) {
         self.close.notified().await;
     }
 
-    /// Counts bytes of an answer until the guard is dropped.
+    /// Counts bytes of an answer as unread until the guard is dropped.
     pub(super) fn count_unread(self: &Arc<Connection>, bytes: usize) -> UnreadGuard {
         self.unread.fetch_add(bytes, Ordering::SeqCst);
         UnreadGuard { connection: Arc::clone(self), bytes }
@@ -78,7 +79,7 @@ impl Connection {
         self.unread.load(Ordering::SeqCst)
     }
 
-    /// How long ago the last byte was read or written.
+    /// Time since the last byte was read or written.
     pub(super) fn still_for(&self) -> Duration {
         let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
         self.began.elapsed().saturating_sub(last)
@@ -89,18 +90,18 @@ impl Connection {
         self.last.store(millis, Ordering::Relaxed);
     }
 
-    /// Whether a password was right on this connection.
+    /// Returns whether a correct password was sent on this connection.
     pub(super) fn has_user(&self) -> bool {
         self.has_user.load(Ordering::SeqCst)
     }
 
-    /// The user of a header that was right here before.
+    /// Returns the user of a header that was accepted on this connection before.
     pub(super) fn known_user(&self, header: &[u8]) -> Option<String> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.as_ref().filter(|(known, _)| known == header).map(|(_, user)| user.clone())
     }
 
-    /// The user of a header, remembered if it is right.
+    /// Returns the user of a header, and remembers the header if it is valid.
     pub(super) fn authorize(&self, users: &Users, header: &[u8]) -> Option<String> {
         let user = users.authorize(header)?;
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((header.to_vec(), user.clone()));
@@ -109,7 +110,7 @@ impl Connection {
     }
 }
 
-/// A call that is being answered, until this is dropped.
+/// Counts a call as being answered until it is dropped.
 #[derive(Debug)]
 pub(super) struct CallGuard(Arc<Connection>);
 
@@ -120,7 +121,7 @@ impl Drop for CallGuard {
     }
 }
 
-/// Bytes of an answer that is not read yet, until this is dropped.
+/// Counts bytes of an answer as unread until it is dropped.
 #[derive(Debug)]
 pub(super) struct UnreadGuard {
     connection: Arc<Connection>,
@@ -137,9 +138,9 @@ impl Drop for UnreadGuard {
 pub(super) struct WatchedStream {
     stream: TcpStream,
     connection: Arc<Connection>,
-    /// `None`: it may be idle for ever.
+    /// `None`: no idle timeout.
     timer: Option<Timer>,
-    /// Logs what happens on the socket.
+    /// For logging events of the socket.
     context: Arc<RpcContext>,
 }
 
@@ -160,12 +161,12 @@ impl WatchedStream {
         WatchedStream { stream, connection, timer, context }
     }
 
-    /// Logs a line of Core's category `http`; the text is made with the client's address and number.
+    /// Logs a line of Core's category `http`. The text is built with the client's address and id.
     fn debug(&self, words: impl FnOnce(SocketAddr, u64) -> String) {
         self.context.host.debug("http", || words(self.connection.address, self.connection.id));
     }
 
-    /// Logs what a write to the socket led to.
+    /// Logs the result of a write to the socket.
     fn log_sent(&self, result: &Poll<io::Result<usize>>) {
         match result {
             Poll::Ready(Ok(bytes)) => {
@@ -178,7 +179,8 @@ impl WatchedStream {
         }
     }
 
-    /// Fails when nothing happened for too long; otherwise has the task woken when that may be so.
+    /// Fails if the connection was idle for too long; otherwise schedules the task to be woken when that may be the
+    /// case.
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         let Some(timer) = &mut self.timer else { return Poll::Pending };
         while timer.sleep.as_mut().poll(context).is_ready() {

@@ -1,11 +1,11 @@
-//! [`Guesses`]: passwords of one address are examined few at once, and a wrong one keeps its turn for 250 ms. Input:
-//! addresses. Output: a
-//! [`Turn`], or a refusal.
+//! [`Guesses`]: limits how many passwords of one address are checked at once. A wrong one keeps its turn for 250 ms.
 //!
-//! Core sleeps in a thread after a wrong password, so that all addresses together have 64 guesses a second. Here each
-//! address has so many and no thread sleeps: clients of other addresses do not wait. The newest guess has the next
-//! turn, so that an attacker's queue does not keep a client of the same address out. A client that leaves gives its
-//! turn back no earlier. Cost: an entry for each address with a guess under way.
+//! Input: addresses. Output: a [`Turn`], or a refusal.
+//!
+//! Core sleeps in a thread after a wrong password, so all addresses together have 64 guesses a second. Here each
+//! address has that number and no thread sleeps: clients of other addresses do not wait. The newest guess gets the next
+//! turn, so that an attacker's queue does not lock out a client of the same address. A client that disconnects does not
+//! free its turn earlier. Cost: one entry per address with a guess in progress.
 
 use super::places::Group;
 use crate::limits::{GUESSES_AT_ONCE_MAX, GUESSES_WAITING_MAX};
@@ -23,12 +23,12 @@ struct Lane {
     waiting: VecDeque<oneshot::Sender<Turn>>,
 }
 
-/// A turn to examine a password, until this is dropped.
+/// The right to check a password, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     guesses: Arc<Guesses>,
     group: Group,
-    /// False once it was handed on.
+    /// False once it was passed on.
     is_held: bool,
 }
 
@@ -37,7 +37,7 @@ impl Guesses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn; `None` if too many wait.
+    /// Waits for a turn. Returns `None` if too many wait.
     pub(super) async fn turn(self: &Arc<Guesses>, group: Group) -> Option<Turn> {
         let turn = {
             let mut lanes = self.lock();
@@ -76,7 +76,7 @@ impl Drop for Turn {
             let Some(next) = next else { return };
             let turn = Turn { guesses: Arc::clone(&self.guesses), group: self.group, is_held: true };
             if let Err(mut turn) = next.send(turn) {
-                // The client has left: the turn is this one's again.
+                // The client has disconnected, so this turn is still ours.
                 turn.is_held = false;
                 self.is_held = true;
             }
@@ -92,7 +92,7 @@ mod tests {
         Group::of([192, 0, 2, last].into())
     }
 
-    /// The turn, if it is there at once.
+    /// Returns the turn if it is available immediately.
     async fn at_once(guesses: &Arc<Guesses>, group: Group) -> Option<Turn> {
         tokio::select! {
             biased;
@@ -101,8 +101,8 @@ mod tests {
         }
     }
 
-    /// 800 connections had 3,200 guesses a second: each waited for itself. Now an address has 16 turns of 250 ms,
-    /// however many connections it has, and another address does not wait.
+    /// 800 connections had 3,200 guesses a second, since each waited on its own. Now an address has 16 turns of 250 ms,
+    /// however many connections it has, and other addresses do not wait.
     ///
     /// limit: GUESSES_AT_ONCE_MAX at
     /// limit: GUESSES_AT_ONCE_MAX above
@@ -116,12 +116,12 @@ mod tests {
         assert_eq!(held.len(), GUESSES_AT_ONCE_MAX);
         assert!(at_once(&guesses, group(1)).await.is_none());
         assert!(at_once(&guesses, group(2)).await.is_some(), "another address");
-        // The clients that left while they waited have no turn, and none is lost.
+        // Clients that disconnected while they waited have no turn, and no turn is lost.
         held.pop();
         held.extend(at_once(&guesses, group(1)).await);
         assert_eq!(held.len(), GUESSES_AT_ONCE_MAX);
         held.clear();
-        assert!(guesses.lock().is_empty(), "nothing is kept");
+        assert!(guesses.lock().is_empty(), "no entry is left");
     }
 
     /// limit: GUESSES_WAITING_MAX at
@@ -144,7 +144,7 @@ mod tests {
             }));
             tokio::task::yield_now().await;
         }
-        // The oldest was refused when the last came; the others follow from the newest on.
+        // The oldest was refused when the last arrived; the others get their turns starting with the newest.
         held.pop();
         for (index, waiting) in waiting.into_iter().enumerate() {
             assert_eq!(waiting.await.unwrap(), index == 0);

@@ -1,9 +1,11 @@
-//! [`Places`]: how many connections may be open. Input: addresses of new connections. Output: a [`Place`], or none.
+//! [`Places`]: limits the number of open connections.
 //!
-//! An address that may not call gets one of few places beside the others, so that it gets its 403. Some places are kept
-//! for loopback, and one address has only a part of the rest. If its places are taken, a new connection gets that of
-//! the oldest connection on which no password was right yet: half-open connections lock no client out. Cost: a walk
-//! over the connections when places are taken, otherwise a look into two maps.
+//! Input: addresses of new connections. Output: a [`Place`], or a refusal.
+//!
+//! An address that is not allowed gets one of a few separate places, so that it receives its 403. Some places are
+//! reserved for loopback, and one address may only use a part of the rest. If no place is free, a new connection
+//! replaces the oldest connection that has not sent a correct password yet, so half-open connections cannot lock
+//! clients out. Cost: a walk over the connections if no place is free, otherwise two map lookups.
 
 use super::connection::Connection;
 use crate::limits::{
@@ -14,7 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Addresses that are counted together: one IPv4 address, or an IPv6 network of 64 bits.
+/// Addresses that are counted together: one IPv4 address, or an IPv6 /64 network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group(IpAddr);
 
@@ -39,7 +41,7 @@ pub(super) struct Places(Mutex<Open>);
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    /// By number: the oldest first.
+    /// By id, so the oldest is first.
     connections: BTreeMap<u64, Arc<Connection>>,
     of_group: HashMap<Group, usize>,
     not_allowed: usize,
@@ -63,12 +65,12 @@ impl Places {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connections that are open.
+    /// Number of open connections.
     pub(super) fn count(&self) -> usize {
         self.lock().connections.len()
     }
 
-    /// A place for a new connection.
+    /// Takes a place for a new connection.
     pub(super) fn take(self: &Arc<Places>, address: SocketAddr, is_allowed: bool) -> Option<Place> {
         let mut open = self.lock();
         open.make_room(Group::of(address.ip()), is_allowed)?;
@@ -76,8 +78,8 @@ impl Places {
         Some(Place { places: Arc::clone(self), connection })
     }
 
-    /// Closes connections whose clients do not read, so that so many bytes are freed; `waited`: for so long they have
-    /// been wanted.
+    /// Closes connections that do not read their answers, to free `bytes` bytes. `waited`: how long those bytes have
+    /// been needed.
     pub(super) fn close_unread(&self, bytes: usize, waited: Duration) {
         let open = self.lock();
         let unread: Vec<_> = open.connections.values().filter(|connection| connection.unread() > 0).collect();
@@ -88,9 +90,9 @@ impl Places {
     }
 }
 
-/// Which answers are given up, of those that are not read yet (no byte for how long, how many bytes): those that have
-/// been still longest first, until enough is freed. If none is still, but bytes have been wanted for [`PATIENCE`], it
-/// is the one with most of them.
+/// Selects unread answers to drop, given as (time since the last byte was read or written, bytes): the longest stalled
+/// first, until enough is freed. If no client is stalled, but bytes have been needed for [`PATIENCE`], selects the
+/// largest answer.
 fn to_close(answers: &[(Duration, usize)], bytes: usize, waited: Duration) -> Vec<usize> {
     let mut still: Vec<usize> = (0..answers.len()).filter(|index| answers[*index].0 >= STILL_MAX).collect();
     still.sort_by_key(|index| std::cmp::Reverse(answers[*index].0));
@@ -106,14 +108,14 @@ fn to_close(answers: &[(Duration, usize)], bytes: usize, waited: Duration) -> Ve
     still
 }
 
-/// A client that takes no byte of its answer for so long may be cut off when others need the memory.
+/// A client that has read nothing of its answer for this long may be disconnected when others need the memory.
 const STILL_MAX: Duration = Duration::from_secs(1);
 
-/// So long bytes are wanted before a client is cut off that does read.
+/// Time for which bytes must have been needed before a client that does read is disconnected.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Open {
-    /// Makes sure that there is a place; `None` if there cannot be.
+    /// Ensures that a place is free. Returns `None` if that is impossible.
     fn make_room(&mut self, group: Group, is_allowed: bool) -> Option<()> {
         if !is_allowed {
             if self.not_allowed < CONNECTIONS_NOT_ALLOWED_MAX {
@@ -140,7 +142,7 @@ impl Open {
         self.close_oldest(|connection| connection.is_allowed && !Group::of(connection.address.ip()).is_loopback())
     }
 
-    /// Closes the oldest connection of those on which no password was right.
+    /// Closes the oldest matching connection that has not sent a correct password.
     fn close_oldest(&mut self, is_one: impl Fn(&Connection) -> bool) -> Option<()> {
         let connection = self.connections.values().find(|connection| !connection.has_user() && is_one(connection))?;
         connection.close();
@@ -160,7 +162,7 @@ impl Open {
         connection
     }
 
-    /// Its place may have been given to another already.
+    /// Does nothing if the place has already been given to another connection.
     fn remove(&mut self, id: u64) {
         let Some(connection) = self.connections.remove(&id) else { return };
         if !connection.is_allowed {
@@ -192,15 +194,16 @@ mod tests {
         places.take(address.parse().unwrap(), is_allowed)
     }
 
-    /// A right password on the connection.
+    /// Sends a correct password on the connection.
     fn log_in(place: &Place) {
         let mut users = Users::default();
         users.add("a", "b").unwrap();
         assert!(place.connection.authorize(&users, b"Basic YTpi").is_some());
     }
 
-    /// 2,048 half-open connections locked every client out, also those of addresses that may not call. Now a new
-    /// connection takes the place of the oldest one without a user, and only connections with a user keep theirs.
+    /// 2,048 half-open connections used to lock every client out, including half-open ones of addresses that are not
+    /// allowed. Now a new connection replaces the oldest one without a user, and only connections with a user keep
+    /// their places.
     ///
     /// limit: CONNECTIONS_MAX at
     /// limit: CONNECTIONS_MAX above
@@ -218,7 +221,7 @@ mod tests {
         assert_eq!(places.lock().connections.len(), CONNECTIONS_MAX);
         assert!(take(&places, "127.0.0.1:7", true).is_none(), "connections with a user stay");
         half_open.clear();
-        assert_eq!(places.lock().connections.len(), CONNECTIONS_MAX, "places are given back once");
+        assert_eq!(places.lock().connections.len(), CONNECTIONS_MAX, "places are returned only once");
         users.pop();
         assert!(take(&places, "127.0.0.1:7", true).is_some());
     }
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!(allowed.len(), CONNECTIONS_MAX);
     }
 
-    /// The clients that have not read for longest are cut off first, and no more clients than needed.
+    /// The clients that have been stalled longest are disconnected first, and no more clients than needed.
     #[test]
     fn clients_that_do_not_read_are_cut_off() {
         let seconds = Duration::from_secs;

@@ -1,8 +1,9 @@
-//! Answers of HTTP. Input: a status, words or the bytes of an answer. Output: responses with Core's headers.
+//! HTTP responses.
 //!
-//! An answer's bytes keep their room in the budget until the client has read them. A body that grows while it is sent
-//! is a [`Parts`], fed by
-//! [`Feeder`].
+//! Input: a status, a text or the bytes of an answer. Output: responses with Core's headers.
+//!
+//! The bytes of an answer keep their room in the budget until the client has read them. A body that grows while it is
+//! sent is a [`Parts`], filled by [`Feeder`].
 
 use super::connection::{Connection, UnreadGuard};
 use crate::budget::Room;
@@ -26,7 +27,7 @@ const CORES_DEFAULT_TYPE: &str = "text/html; charset=ISO-8859-1";
 
 const JSON_TYPE: &str = "application/json";
 
-/// How long a client may take for a part of an answer that is made while it reads.
+/// Time that a client may take for one part of an answer that is produced while it reads.
 const PART_WAIT_MAX: Duration = Duration::from_secs(30);
 
 pub(super) fn status(code: StatusCode) -> Response {
@@ -41,7 +42,7 @@ pub(super) fn no_content() -> Response {
     reply(StatusCode::NO_CONTENT, None, Body::empty())
 }
 
-/// With Core's words for it.
+/// With Core's reason phrase.
 pub(super) fn too_large() -> Response {
     let mut response = status(StatusCode::PAYLOAD_TOO_LARGE);
     response.extensions_mut().insert(hyper::ext::ReasonPhrase::from_static(b"Content too large"));
@@ -68,7 +69,7 @@ fn reply(code: StatusCode, kind: Option<&'static str>, body: Body) -> Response {
     response
 }
 
-/// Bytes that give their room back when the last of them was sent.
+/// Bytes that release their room once the last of them was sent.
 #[derive(Debug)]
 struct Answer {
     bytes: Vec<u8>,
@@ -89,7 +90,7 @@ impl Answer {
     }
 }
 
-/// A body in parts, as they come.
+/// A body that arrives in parts.
 #[derive(Debug)]
 struct Parts(mpsc::Receiver<Bytes>);
 
@@ -105,11 +106,11 @@ impl hyper::body::Body for Parts {
     }
 }
 
-/// Where the answer to one request goes: as a whole at the end, or in parts from some time on.
+/// Receives the answer to one request: as a whole at the end, or in parts once it is large.
 #[derive(Debug)]
 pub(super) struct Feeder {
     connection: Arc<Connection>,
-    /// Until the response was begun.
+    /// `None` once the response was started.
     response: Option<oneshot::Sender<Response>>,
     parts: Option<mpsc::Sender<Bytes>>,
     runtime: Handle,
@@ -120,7 +121,7 @@ impl Feeder {
         Feeder { connection, response: Some(response), parts: None, runtime }
     }
 
-    /// Resolves when the client has gone or the connection is cut.
+    /// Resolves when the client has disconnected or the connection is closed.
     pub(super) async fn closed(&mut self) {
         match (&mut self.response, &self.parts) {
             (Some(response), _) => response.closed().await,
@@ -129,7 +130,7 @@ impl Feeder {
         }
     }
 
-    /// The whole answer; false if the receiver is gone.
+    /// Sends the whole answer. Returns false if the receiver is gone.
     pub(super) fn finish(mut self, response: Response) -> bool {
         self.response.take().is_some_and(|sender| sender.send(response).is_ok())
     }

@@ -1,5 +1,6 @@
-//! One request: who sends it, what it is, and its answer. Input: a request of HTTP on a connection. Output: a response.
-//! The order of refusals is Core's, see [`super`].
+//! Handles one request: authentication, parsing and the answer.
+//!
+//! Input: an HTTP request on a connection. Output: a response. For the order of refusals see [`super`].
 
 use super::connection::{CallGuard, Connection};
 use super::guesses::Turn;
@@ -26,19 +27,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-/// Core's, to deter guessing.
+/// Core's delay to deter guessing.
 const WRONG_PASSWORD_DELAY: Duration = Duration::from_millis(250);
 
-/// Core's word for a thread pool that is stopping.
+/// Core's error text for a thread pool that is stopping.
 const INTERRUPTED: &str = "Interrupted";
 
-/// Bodies are counted in units of so many bytes.
+/// Bodies are counted in units of this many bytes.
 const BODY_UNIT: usize = 1 << 10;
 
-/// Above this size a call is not looked at before it has a thread.
+/// Calls above this size are not inspected before they have a thread.
 const STOP_SIZE_MAX: usize = 1 << 10;
 
-/// A semaphore for bodies.
+/// The semaphore for bodies.
 pub(super) fn bodies() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(BODIES_SIZE_MAX / BODY_UNIT))
 }
@@ -48,7 +49,7 @@ pub(super) fn bodies() -> Arc<Semaphore> {
 struct Queued(Arc<Shared>);
 
 impl Queued {
-    /// `None` if the queue is full.
+    /// Returns `None` if the queue is full.
     fn new(shared: &Arc<Shared>) -> Option<Queued> {
         let count = shared.waiting.fetch_add(1, Ordering::SeqCst);
         let queued = Queued(Arc::clone(shared));
@@ -80,7 +81,7 @@ pub(super) async fn respond(State(shared): State<Arc<Shared>>, request: Request)
     response
 }
 
-/// Whether Core knows the method.
+/// Returns whether Core knows the method.
 fn is_known(method: &Method) -> bool {
     [Method::GET, Method::POST, Method::HEAD, Method::PUT].contains(method)
 }
@@ -133,7 +134,8 @@ async fn answer(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Req
         _body: room,
     };
     tokio::spawn(drive(Arc::clone(shared), lane, queued, call));
-    // An error: it panicked, and the log has it. A client that leaves drops this future, which ends the call's waits.
+    // An error means a panic, which is in the log. If the client disconnects, this future is dropped, which ends the
+    // call's waits.
     answered.await.unwrap_or_else(|_| {
         let words = format!("Unknown error while processing request for '{}'", parts.uri);
         shared.context.host.log(LogLevel::Warning, &words);
@@ -141,7 +143,7 @@ async fn answer(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Req
     })
 }
 
-/// The answer to a body above the limit.
+/// The response to a body above the limit.
 fn refuse_large(shared: &Shared, connection: &Connection, why: &str) -> Response {
     let (address, id) = (connection.address, connection.id);
     shared.debug(|| format!("HTTP request body too large from client {address} (id={id}): {why}"));
@@ -155,14 +157,14 @@ fn overloaded(shared: &Shared) -> Response {
     text(StatusCode::SERVICE_UNAVAILABLE, "Work queue depth exceeded")
 }
 
-/// Which threads answer: `stop` has one of its own, so that it works when all others are busy.
+/// The threads that answer a call. `stop` has its own thread, so that it works when all others are busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
     Threads,
     Stop,
 }
 
-/// A request with all that lives until its answer is made.
+/// A request with everything that is kept until its answer is ready.
 #[derive(Debug)]
 struct Call {
     execution: Execution,
@@ -171,8 +173,8 @@ struct Call {
     _body: Option<OwnedSemaphorePermit>,
 }
 
-/// Answers: runs the call on a thread that may block, waits without one where the call waits, and so on. Ends early if
-/// the client leaves while the call waits.
+/// Runs the call on a thread that may block, and waits without a thread whenever the call waits. Ends early if the
+/// client disconnects while the call waits.
 async fn drive(shared: Arc<Shared>, lane: Lane, mut queued: Option<Queued>, mut call: Call) {
     loop {
         let threads = if lane == Lane::Stop { &shared.stop_thread } else { &shared.threads };
@@ -188,7 +190,7 @@ async fn drive(shared: Arc<Shared>, lane: Lane, mut queued: Option<Queued>, mut 
             drop(thread);
             (call, step)
         });
-        // An error: it panicked. What it held is dropped already.
+        // An error means a panic. What the call held is already dropped.
         let Ok((returned, step)) = running.await else { return };
         call = returned;
         match step {
@@ -213,15 +215,15 @@ fn finish(mut call: Call, code: u16, has_body: bool) {
         status(code)
     };
     drop(call.guard);
-    // False: the client has left.
+    // False: the client has disconnected.
     call.feeder.finish(response);
 }
 
-/// The user of a request.
+/// Returns the user of a request.
 async fn authorize(shared: &Shared, connection: &Arc<Connection>, headers: &HeaderMap) -> Result<String, Response> {
     let header = headers.get(AUTHORIZATION).ok_or_else(unauthorized)?.as_bytes();
     let users = &shared.users;
-    // The cookie cannot be guessed, and a password that was right here is not guessed.
+    // The cookie cannot be guessed, and a password that was accepted on this connection is not a guess.
     let known = connection.known_user(header);
     let known = known.or_else(|| users.is_unguessable(header).then(|| connection.authorize(users, header)).flatten());
     if let Some(user) = known {
@@ -239,20 +241,20 @@ async fn authorize(shared: &Shared, connection: &Arc<Connection>, headers: &Head
     Err(unauthorized())
 }
 
-/// Keeps a turn for its time, also if the client leaves.
+/// Keeps a turn for its full time, even if the client disconnects.
 async fn hold(turn: Turn) {
     sleep(WRONG_PASSWORD_DELAY).await;
     drop(turn);
 }
 
-/// The body, and its part of what all bodies may have.
+/// Reads the body. Also returns its share of the budget for bodies.
 async fn read(
     shared: &Shared,
     connection: &Connection,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response> {
-    // Without a length the body comes in chunks, or there is none.
+    // Without a length, the body is chunked or empty.
     let expected = content_length(headers).and_then(|length| usize::try_from(length).ok()).unwrap_or(BODY_SIZE_MAX);
     let mut room = None;
     if expected > BODY_SIZE_SMALL && !body_is_empty(&body) {
@@ -277,13 +279,13 @@ fn body_is_empty(body: &Body) -> bool {
     hyper::body::Body::is_end_stream(body)
 }
 
-/// Whether it is a call of `stop`.
+/// Returns whether the body is a call of `stop`.
 fn is_stop(body: &[u8]) -> bool {
     let call = if body.len() <= STOP_SIZE_MAX { Json::read(body) } else { None };
     call.as_ref().and_then(|call| call.get("method")) == Some(&Json::Text("stop".to_owned()))
 }
 
-/// Exactly `/`, as it stands in the first line.
+/// Exactly `/`, as written in the request line.
 fn is_root(uri: &Uri) -> bool {
     uri.authority().is_none() && uri.path_and_query().is_some_and(|path| path.as_str() == "/")
 }

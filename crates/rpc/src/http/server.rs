@@ -1,4 +1,6 @@
-//! [`Server`]: listens, accepts, answers, stops. Input: settings and a context. Output: answers on connections. See [`super`].
+//! [`Server`]: listens, accepts, answers, stops.
+//!
+//! Input: settings and a context. Output: answers on connections. See [`super`].
 
 use super::bind::listen;
 use super::connection::WatchedStream;
@@ -26,11 +28,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 
-/// What the server is told.
+/// Settings of the server.
 #[derive(Debug)]
 pub struct ServerSettings {
     pub addresses: Vec<SocketAddr>,
-    /// `-rpcallowip`, beside this machine.
+    /// `-rpcallowip`, in addition to this machine.
     pub allowed: Vec<Subnet>,
     pub users: Users,
     pub whitelist: Whitelist,
@@ -38,22 +40,22 @@ pub struct ServerSettings {
     pub threads: usize,
     /// `-rpcworkqueue`.
     pub queue: usize,
-    /// `-rpcservertimeout`; `None` for ever.
+    /// `-rpcservertimeout`; `None`: no timeout.
     pub idle: Option<Duration>,
 }
 
-/// Why there is no server.
+/// Why the server could not be started.
 #[derive(Debug)]
 pub enum ServerError {
     Runtime(io::Error),
-    /// None of the addresses could be bound; the sentences say why.
+    /// None of the addresses could be bound. Contains the error messages.
     NoEndpoint(Vec<String>),
 }
 
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ServerError::Runtime(error) => write!(f, "the threads of the RPC server could not be started: {error}"),
+            ServerError::Runtime(error) => write!(f, "cannot start the threads of the RPC server: {error}"),
             ServerError::NoEndpoint(reasons) => {
                 write!(f, "Unable to bind any endpoint for RPC server: {}", reasons.join("; "))
             }
@@ -63,33 +65,33 @@ impl fmt::Display for ServerError {
 
 impl std::error::Error for ServerError {}
 
-/// A server that answers until it is stopped.
+/// A running server. It answers until it is stopped.
 #[derive(Debug)]
 pub struct Server {
     runtime: Option<Runtime>,
     context: Arc<Context>,
     stop: watch::Sender<bool>,
     addresses: Vec<SocketAddr>,
-    /// Connections that are open.
+    /// Open connections.
     open: Arc<Places>,
 }
 
-/// How long connections may take to end: Core waits 30 seconds.
+/// Seconds that connections may take to close: Core waits 30 seconds.
 const STOP_SECONDS_MAX: u64 = 30;
 
-/// The one path that is served, and Core's flag for a path that must match exactly.
+/// The only path that is served, and Core's flag for a path that must match exactly.
 const PATH: &str = "/";
 const IS_EXACT: u8 = 1;
 
-/// Threads that serve sockets; calls run elsewhere.
+/// Threads that serve sockets; calls run on other threads.
 const SOCKET_THREADS: usize = 2;
 
 impl Server {
-    /// Listens. From here on calls are answered, with a warm-up error until the context is ready.
+    /// Starts listening. Calls are answered from now on, with the warm-up error until the context is ready.
     pub fn start(context: Arc<Context>, settings: ServerSettings) -> Result<Server, ServerError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(SOCKET_THREADS)
-            // One more answers `stop`.
+            // One more thread answers `stop`.
             .max_blocking_threads(settings.threads.max(1) + 1)
             .thread_name("rpc")
             .enable_all()
@@ -144,12 +146,12 @@ impl Server {
         Ok(Server { runtime: Some(runtime), context, stop, addresses, open })
     }
 
-    /// Where it listens.
+    /// The addresses it listens on.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Ends waits, lets answers under way go out, and closes everything.
+    /// Ends waits, lets answers in progress finish, and closes everything.
     pub fn stop(mut self) {
         self.end();
     }
@@ -167,7 +169,7 @@ impl Server {
         host.debug("rpc", || "RPC stopped.".to_owned());
         host.debug("http", || "Stopping HTTP server".to_owned());
         host.debug("http", || "Waiting for HTTP clients to disconnect gracefully".to_owned());
-        // The channel has no receiver if all connections have ended.
+        // There is no receiver if all connections have ended.
         let _ = self.stop.send(true);
         let is_late = runtime.block_on(async {
             tokio::select! {
@@ -196,7 +198,7 @@ impl Drop for Server {
     }
 }
 
-/// Core's words for a port that is taken.
+/// Core's message for an address that cannot be bound.
 fn refusal(address: SocketAddr, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -206,7 +208,7 @@ fn refusal(address: SocketAddr, error: &io::Error) -> String {
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) context: Arc<Context>,
@@ -214,11 +216,11 @@ pub(super) struct Shared {
     pub(super) users: Users,
     pub(super) whitelist: Whitelist,
     idle: Option<Duration>,
-    /// Threads that answer.
+    /// Threads that answer calls.
     pub(super) threads: Arc<Semaphore>,
-    /// The one that answers `stop`.
+    /// The thread that answers `stop`.
     pub(super) stop_thread: Arc<Semaphore>,
-    /// Calls that wait for a thread, and how many may.
+    /// The number of calls that wait for a thread, and its maximum.
     pub(super) waiting: AtomicUsize,
     pub(super) queue: usize,
     pub(super) bodies: Arc<Semaphore>,
@@ -281,7 +283,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 tokio::spawn(async move { serve(stream, place, &shared).await });
             }
             Err(error) => {
-                // Out of file descriptors, say: others will be closed.
+                // For example, no file descriptor is free until another connection closes.
                 shared.debug(|| format!("Cannot accept new connection: {error}"));
                 sleep(Duration::from_millis(50)).await;
             }
@@ -290,7 +292,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn asked_to_stop(stopped: &mut watch::Receiver<bool>) {
-    // A sender that is gone has stopped as well.
+    // If the sender is gone, the server has stopped as well.
     let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
 }
 
@@ -312,7 +314,7 @@ async fn serve(stream: TcpStream, place: Place, shared: &Arc<Shared>) {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // For the whole header, however slowly its bytes come.
+        // Applies to the whole header, however slowly its bytes arrive.
         .header_read_timeout(shared.idle)
         .max_buf_size(HEADERS_SIZE_MAX)
         .max_headers(HEADER_LINES_MAX);

@@ -1,8 +1,11 @@
-//! JSON as Core's `UniValue` reads and writes it. Input: bytes of a request. Output: [`Json`], with numbers as the text that stood there and
-//! keys in their order, repeated ones included; typed questions to it with Core's words for what does not fit; text again.
+//! JSON as Core's `UniValue` reads and writes it.
 //!
-//! Invariants: total on any bytes; at most [`crate::limits::JSON_DEPTH_MAX`] levels. A request that Core takes is taken and one that it
-//! refuses is refused, which no general parser promises. Cost: one pass; each value is its own allocation.
+//! Input: bytes of a request. Output: [`Json`], with the original text of numbers and the original order of keys,
+//! including repeated ones; typed access with Core's error messages; text again.
+//!
+//! Invariants: no input causes a panic; at most [`crate::limits::JSON_DEPTH_MAX`] levels. It accepts and refuses
+//! exactly the requests that Core accepts and refuses, which no general parser guarantees. Cost: one pass; each value
+//! is a separate allocation.
 
 mod number;
 mod parse;
@@ -23,7 +26,7 @@ pub enum Json {
     #[default]
     Null,
     Bool(bool),
-    /// As it was written.
+    /// The original text.
     Number(String),
     Text(String),
     Array(Vec<Json>),
@@ -31,19 +34,20 @@ pub enum Json {
 }
 
 impl Json {
-    /// The value that the bytes are, nothing behind it but white space: Core's `UniValue::read`.
+    /// Parses a value, followed by nothing but white space: Core's `UniValue::read`.
     pub fn read(bytes: &[u8]) -> Option<Json> {
         parse(bytes)
     }
 
-    /// On one line, without white space.
+    /// Writes the value on one line without white space.
     pub fn write(&self) -> String {
         let mut out = Vec::new();
         write_value(self, &mut out);
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// On many lines, each level further in by `width` spaces: Core's `UniValue::write` with indentation.
+    /// Writes the value on several lines, with `width` spaces of indentation per level: Core's `UniValue::write` with
+    /// indentation.
     pub fn write_indented(&self, width: usize) -> String {
         let mut out = Vec::new();
         write_indented(self, width, 1, &mut out);
@@ -95,7 +99,7 @@ impl Json {
         }
     }
 
-    /// A whole number of the type asked for: Core's `getInt`. `1.0` and `1e0` are none.
+    /// An integer of type `T`: Core's `getInt`. `1.0` and `1e0` are not integers.
     pub fn as_integer<T: FromStr>(&self) -> Result<T, RpcError> {
         match self {
             Json::Number(text) => {

@@ -1,4 +1,6 @@
-//! Numbers as Core prints them. Input: satoshi, floating-point numbers. Output: text, inside JSON.
+//! Numbers as Core prints them.
+//!
+//! Input: satoshis, floating-point numbers. Output: text, inside JSON.
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -13,7 +15,7 @@ impl Serialize for Amount {
     }
 }
 
-/// A number with sixteen digits: what a C++ stream of that precision prints (`%.16g`).
+/// A number with sixteen digits, as a C++ stream of that precision prints it (`%.16g`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Double(pub f64);
 
@@ -27,7 +29,7 @@ fn raw<S: Serializer>(text: String, serializer: S) -> Result<S::Ok, S::Error> {
     RawValue::from_string(text).map_err(serde::ser::Error::custom)?.serialize(serializer)
 }
 
-/// `%.16g`. What is no number is null, which JSON has in its place.
+/// `%.16g`. A value that is not finite is written as null, since JSON has no text for it.
 pub(crate) fn double_text(value: f64) -> String {
     if !value.is_finite() {
         return "null".to_owned();

@@ -1,5 +1,6 @@
-//! The parser: Core's `UniValue::read`. Input: bytes. Output: the value, or `None`, since Core reports no reason
-//! either.
+//! The parser: Core's `UniValue::read`.
+//!
+//! Input: bytes. Output: the value, or `None`, since Core reports no reason either.
 //!
 //! The same grammar runs in two modes: it builds the value, or it only checks the bytes and counts the values in them.
 //! A request is checked as a whole before anything is built; the members of a batch are then built one at a time.
@@ -7,7 +8,7 @@
 use super::Json;
 use crate::limits::JSON_DEPTH_MAX;
 
-/// The value that the bytes are, nothing behind it but white space.
+/// Parses a value, followed by nothing but white space.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Json> {
     let mut parser = Parser { bytes, at: 0, values: 0 };
     let value = parser.value::<true>(0)?;
@@ -15,7 +16,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Json> {
     (parser.at == bytes.len()).then_some(value)
 }
 
-/// Whether the bytes are a value, and how many values are in it. Nothing is allocated.
+/// Checks that the bytes are a value and counts the values in it. Allocates nothing.
 pub(crate) fn count(bytes: &[u8]) -> Option<usize> {
     let mut parser = Parser { bytes, at: 0, values: 0 };
     parser.value::<false>(0)?;
@@ -23,7 +24,7 @@ pub(crate) fn count(bytes: &[u8]) -> Option<usize> {
     (parser.at == bytes.len()).then_some(parser.values)
 }
 
-/// A member of the outermost array: its bytes, and how many values are in it.
+/// A member of the outermost array: its position, and the number of values in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) start: usize,
@@ -31,11 +32,11 @@ pub(crate) struct Member {
     pub(crate) values: usize,
 }
 
-/// The member behind a place of the outermost array (0: the first); `None` if there is none. The bytes were checked by
-/// [`count`].
+/// Returns the member of the outermost array after a position (0: the first), or `None` at the end. The bytes must have
+/// been checked by [`count`].
 pub(crate) fn member_after(bytes: &[u8], at: usize) -> Option<Member> {
     let mut parser = Parser { bytes, at, values: 0 };
-    // The opening bracket, or the comma behind the last member.
+    // The opening bracket, or the comma after the last member.
     if !matches!(parser.token()?, b'[' | b',') {
         return None;
     }
@@ -71,13 +72,13 @@ impl Parser<'_> {
         Some(byte)
     }
 
-    /// What comes behind white space.
+    /// The next byte after white space.
     fn token(&mut self) -> Option<u8> {
         self.skip_space();
         self.take()
     }
 
-    /// With `KEEP` the value; without it null in place of every value.
+    /// With `KEEP`, the value; otherwise null in place of every value.
     fn value<const KEEP: bool>(&mut self, depth: usize) -> Option<Json> {
         self.skip_space();
         self.values += 1;
@@ -198,7 +199,7 @@ impl Parser<'_> {
         self.at += 1;
         let mut out = String::new();
         loop {
-            // Most of a block in hexadecimal is one run. No escape ends a letter that a run begins.
+            // Most of a block in hex is a single run. A character cannot start in a run and continue after an escape.
             let run = self.bytes[self.at..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
             let letters = std::str::from_utf8(&self.bytes[self.at..self.at + run]).ok()?;
             self.at += run;
@@ -231,7 +232,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Four digits, and four more where they are the first half of a pair.
+    /// Four hex digits, and four more if they are the first half of a surrogate pair.
     fn code_point(&mut self) -> Option<char> {
         let high = self.hex4()?;
         if !(0xd800..0xdc00).contains(&high) {
@@ -317,8 +318,8 @@ mod tests {
             assert_eq!(count(text.as_bytes()), None, "{text}");
         }
         assert_eq!((parse(b"\"\xff\""), count(b"\"\xff\"")), (None, None));
-        assert_eq!(parse(b"\"\xc3\\n\xa4\""), None, "a letter with an escape inside it");
-        assert_eq!(parse(b"\"\xed\xa0\x80\""), None, "half a pair as bytes");
+        assert_eq!(parse(b"\"\xc3\\n\xa4\""), None, "a character with an escape inside it");
+        assert_eq!(parse(b"\"\xed\xa0\x80\""), None, "half a surrogate pair as bytes");
     }
 
     /// limit: JSON_DEPTH_MAX at
@@ -333,7 +334,7 @@ mod tests {
         assert!(parse(nested(JSON_DEPTH_MAX + 1).as_bytes()).is_none());
     }
 
-    /// The members of a batch are found one after the other, each with the number of its values.
+    /// The members of a batch are found in order, each with the number of its values.
     #[test]
     fn members_one_after_the_other() {
         let bytes = b" [ {\"a\":[1,2]} , 5,\"]\" ,[] ] ";

@@ -1,8 +1,10 @@
-//! The writer: Core's `UniValue::write`, without and with indentation. Input: values, text. Output: bytes appended.
+//! The writer: Core's `UniValue::write`, with and without indentation.
+//!
+//! Input: values, text. Output: bytes appended.
 
 use super::Json;
 
-/// A value in Core's form, no white space in it.
+/// Writes a value in Core's format, without white space.
 pub(crate) fn write_value(value: &Json, out: &mut Vec<u8>) {
     match value {
         Json::Null => out.extend_from_slice(b"null"),
@@ -35,7 +37,8 @@ pub(crate) fn write_value(value: &Json, out: &mut Vec<u8>) {
     }
 }
 
-/// A value on many lines, its parts `width` times `level` spaces further in. An empty array or object takes two lines too.
+/// Writes a value on several lines. Its parts are indented by `width` times `level` spaces. An empty array or object
+/// also takes two lines.
 pub(crate) fn write_indented(value: &Json, width: usize, level: usize, out: &mut Vec<u8>) {
     let (brackets, length) = match value {
         Json::Array(values) => (b"[]", values.len()),
@@ -60,7 +63,7 @@ pub(crate) fn write_indented(value: &Json, width: usize, level: usize, out: &mut
     out.push(brackets[1]);
 }
 
-/// Text with quotes, escaped as Core's table of escapes has it.
+/// Writes quoted text, with the escapes of Core's table.
 pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     for &byte in text.as_bytes() {

@@ -1,4 +1,4 @@
-//! Methods about addresses and scripts alone: `validateaddress`, `decodescript`.
+//! Methods that only concern addresses and scripts: `validateaddress`, `decodescript`.
 
 use crate::error::RpcError;
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
@@ -15,18 +15,18 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "decodescript",
         category: Category::Rawtransactions,
-        help: "Tells what a script is, and how outputs would pay it.",
+        help: "Returns the type of a script, and the addresses of outputs that would pay it.",
         args: &[Arg::new("hexstring", Kind::Hex, "the script")],
         result: "{asm, desc, address, type, p2sh, segwit: {asm, desc, hex, address, type, p2sh-segwit}}",
         examples: &["\"hexstring\""],
-        remark: "The descriptor of `segwit` is that of its address; Core tells what is inside, where it is one of few forms.",
+        remark: "The descriptor of `segwit` is that of its address; Core describes the inner script if it has one of a few forms.",
         call: decodescript,
     },
     Method {
         name: "validateaddress",
         category: Category::Util,
-        help: "Tells whether a text is an address, and of what.",
-        args: &[Arg::new("address", Kind::Text, "the text")],
+        help: "Returns whether a string is a valid address, and what it pays to.",
+        args: &[Arg::new("address", Kind::Text, "the string to check")],
         result: "{isvalid, address, scriptPubKey, isscript, iswitness, witness_version, witness_program}, or {isvalid, error_locations, error}",
         examples: &["\"bc1q09vm5lfy0j5reeulh4x5752q25uqqvz34hufdl\""],
         remark: "",
@@ -110,7 +110,7 @@ fn decodescript(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         if let Some(witness) = witness_script(&script, &kind) {
             out.extend_from_slice(b",\"segwit\":");
             write_script(&witness, chain, out);
-            // The object goes on.
+            // The object is continued.
             out.pop();
             push_address(out, ",\"p2sh-segwit\"", &scripts::p2sh(&hash160(&witness)), chain);
             out.push(b'}');
@@ -125,7 +125,7 @@ fn push_address(out: &mut Vec<u8>, key: &str, script: &[u8], chain: Chain) {
     out.extend_from_slice(format!("{key}:\"{address}\"").as_bytes());
 }
 
-/// Whether pay-to-script-hash of it makes sense.
+/// Whether wrapping the script in pay-to-script-hash makes sense.
 fn can_wrap(script: &[u8], kind: &ScriptKind<'_>) -> bool {
     let is_of_kind = matches!(
         kind,
@@ -136,7 +136,7 @@ fn can_wrap(script: &[u8], kind: &ScriptKind<'_>) -> bool {
             | ScriptKind::WitnessV0KeyHash(_)
             | ScriptKind::WitnessV0ScriptHash(_)
     );
-    /// Core's `MAX_OPCODE` and `MAX_SCRIPT_ELEMENT_SIZE`, which `HasValidOps` compares with.
+    /// Core's `MAX_OPCODE` and `MAX_SCRIPT_ELEMENT_SIZE`, which `HasValidOps` checks.
     const OPCODE_MAX: u8 = 0xb9;
     const ELEMENT_SIZE_MAX: usize = 520;
     let is_plain = |op: lydian_script::Op<'_>| {
@@ -148,7 +148,7 @@ fn can_wrap(script: &[u8], kind: &ScriptKind<'_>) -> bool {
     is_of_kind && !is_unspendable(script) && ops(script).all(|op| op.is_ok_and(is_plain))
 }
 
-/// The witness program that pays it, where there may be one.
+/// The witness program that pays the script, if there can be one.
 fn witness_script(script: &[u8], kind: &ScriptKind<'_>) -> Option<Vec<u8>> {
     match kind {
         ScriptKind::Pubkey(key) if key.len() == 33 => Some(scripts::witness_program(0, &hash160(key))),

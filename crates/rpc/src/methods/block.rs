@@ -1,4 +1,5 @@
-//! Methods about single blocks and their outputs: `getblock`, `gettxout`, statistics of blocks, of the chain and of all coins.
+//! Methods about single blocks and their outputs: `getblock`, `gettxout`, and statistics of blocks, of the chain and of
+//! the UTXO set.
 
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Double, Json, write_text};
@@ -12,20 +13,20 @@ use serde::Serialize;
 
 const HASH_OR_HEIGHT: Arg = Arg {
     type_words: "string or numeric",
-    ..Arg::new("hash_or_height", Kind::Number, "the block, by its hash or its height")
+    ..Arg::new("hash_or_height", Kind::Number, "the hash or height of the block")
 };
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getblock",
         category: Category::Blockchain,
-        help: "Tells a block.\nVerbosity 0: its bytes. 1: an object with the ids of its transactions. 2: with its transactions. 3: and with the outputs \
-               that they spend, where undo data is here.",
+        help: "Returns a block.\nVerbosity 0 returns the block in hex, 1 an object with the ids of its transactions, and 2 an object with the transactions. 3 adds \
+               the outputs that they spend, if their undo data is available.",
         args: &[
-            Arg::new("blockhash", Kind::Hex, "the block"),
+            Arg::new("blockhash", Kind::Hex, "the block hash"),
             Arg::new("verbosity|verbose", Kind::Number, "0 to 3").default("1").unchecked(),
         ],
-        result: "the bytes, or {hash, confirmations, height, version, versionHex, merkleroot, time, mediantime, nonce, bits, target, difficulty, \
+        result: "the block in hex, or {hash, confirmations, height, version, versionHex, merkleroot, time, mediantime, nonce, bits, target, difficulty, \
                  chainwork, nTx, previousblockhash, nextblockhash, strippedsize, size, weight, coinbase_tx: {version, locktime, sequence, coinbase, witness}, \
                  tx: [...]}",
         examples: &["\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\""],
@@ -35,14 +36,14 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getblockstats",
         category: Category::Blockchain,
-        help: "Computes statistics of a block. Amounts are in satoshi.",
+        help: "Computes statistics of a block. Amounts are in satoshis.",
         args: &[
             HASH_OR_HEIGHT.unchecked(),
             Arg {
                 oneline: "stats",
-                ..Arg::new("stats", Kind::Array, "the values wanted").hint("all values").of(&[
-                    Arg::new("height", Kind::Text, "a value").omitted(),
-                    Arg::new("time", Kind::Text, "a value").omitted(),
+                ..Arg::new("stats", Kind::Array, "the values to return").hint("all values").of(&[
+                    Arg::new("height", Kind::Text, "the name of a value").omitted(),
+                    Arg::new("time", Kind::Text, "the name of a value").omitted(),
                 ])
             },
         ],
@@ -56,49 +57,49 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getchaintxstats",
         category: Category::Blockchain,
-        help: "Computes how many transactions the chain has and how fast they came in its last blocks.",
+        help: "Computes the number of transactions in the chain, and their rate over a window of blocks.",
         args: &[
-            Arg::new("nblocks", Kind::Number, "so many blocks").hint("one month"),
-            Arg::new("blockhash", Kind::Hex, "the last of them").hint("chain tip"),
+            Arg::new("nblocks", Kind::Number, "the number of blocks in the window").hint("one month"),
+            Arg::new("blockhash", Kind::Hex, "the hash of the last block in the window").hint("chain tip"),
         ],
         result: "{time, txcount, window_final_block_hash, window_final_block_height, window_block_count, window_interval, window_tx_count, txrate}",
         examples: &["", "2016"],
-        remark: "The counts are left out where blocks of the window were pruned.",
+        remark: "The counts are omitted if blocks of the window were pruned.",
         call: getchaintxstats,
     },
     Method {
         name: "gettxout",
         category: Category::Blockchain,
-        help: "Tells of an output that is not spent.",
+        help: "Returns an unspent output.",
         args: &[
-            Arg::new("txid", Kind::Text, "the transaction"),
-            Arg::new("n", Kind::Number, "the place among its outputs"),
-            Arg::new("include_mempool", Kind::Bool, "whether what waits for a block counts").default("true"),
+            Arg::new("txid", Kind::Text, "the transaction id"),
+            Arg::new("n", Kind::Number, "the output index"),
+            Arg::new("include_mempool", Kind::Bool, "whether to take the mempool into account").default("true"),
         ],
         result: "null, or {bestblock, confirmations, value, scriptPubKey: {asm, desc, hex, address, type}, coinbase}",
         examples: &["\"txid\" 1"],
-        remark: "There is no mempool yet: `include_mempool` changes nothing. While blocks are being validated, `bestblock` may lie below the tip: it is the \
-                 block at which the answer holds.",
+        remark: "There is no mempool yet, so `include_mempool` has no effect. While blocks are being validated, `bestblock` may be below the tip: it is the \
+                 block for which the answer is valid.",
         call: gettxout,
     },
     Method {
         name: "gettxoutsetinfo",
         category: Category::Blockchain,
-        help: "Computes sums over all unspent outputs. Reads all of them.",
+        help: "Returns sums over all unspent outputs. Reads the whole UTXO set.",
         args: &[
-            Arg::new("hash_type", Kind::Text, "the hash wanted: hash_serialized_3, muhash or none")
+            Arg::new("hash_type", Kind::Text, "the hash to compute: hash_serialized_3, muhash or none")
                 .default("\"hash_serialized_3\""),
             Arg { need: crate::method::Need::Hint("the current best block"), ..HASH_OR_HEIGHT }.unchecked(),
-            Arg::new("use_index", Kind::Bool, "whether an index may answer").default("true"),
+            Arg::new("use_index", Kind::Bool, "whether an index may be used").default("true"),
         ],
         result: "{height, bestblock, txouts, bogosize, hash_serialized_3 or muhash, total_amount, transactions, disk_size}",
         examples: &["", "\"none\""],
-        remark: "There is no coinstatsindex yet: only the tip can be asked for. `disk_size` is that of our own store.",
+        remark: "There is no coinstatsindex yet, so only the tip can be queried. `disk_size` is the size of Lydian's own coin store.",
         call: gettxoutsetinfo,
     },
 ];
 
-/// The bytes of a block, or Core's words for why they are not here.
+/// Core's error for a block that is not stored.
 fn not_available(info: &HeaderInfo) -> RpcError {
     RpcError::misc(match info.is_pruned() {
         true => "Block not available (pruned data)",
@@ -145,7 +146,7 @@ fn getblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         let read = engine.spent_coins(&info, &block);
         spent = read.map_err(|_| RpcError::new(code::INTERNAL_ERROR, UNREADABLE))?;
     }
-    // About what Core's JSON takes for a byte of a block.
+    // About the size of Core's JSON per byte of the block.
     let size = block.total_size() * if detail.is_some() { 8 } else { 1 };
     call.expect_bytes(size)?;
     out.reserve(size);
@@ -230,7 +231,7 @@ struct ChainTxStats {
     txrate: Option<Double>,
 }
 
-/// A month of blocks.
+/// One month in seconds.
 const MONTH_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 fn getchaintxstats(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
@@ -283,12 +284,12 @@ fn getchaintxstats(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     )
 }
 
-/// The block that `getblockstats` is asked for.
+/// The block that `getblockstats` is called for.
 pub(crate) fn stats_block(call: &Call<'_>) -> Result<HeaderInfo, RpcError> {
     by_hash_or_height(call, 0)
 }
 
-/// A key of an answer.
+/// Writes a key of an object.
 pub(crate) fn push_key(out: &mut Vec<u8>, key: &str) {
     write_text(key, out);
     out.push(b':');

@@ -1,4 +1,4 @@
-//! Methods about the chain as a whole: heights, hashes, tips, what rules are active, how far validation is.
+//! Methods about the chain as a whole: heights, hashes, tips, active rules, progress of validation.
 
 use crate::context::{Context, ProgressOf, PruneMode};
 use crate::error::{RpcError, code};
@@ -16,9 +16,9 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getbestblockhash",
         category: Category::Blockchain,
-        help: "Tells the hash of the tip of the validated chain.",
+        help: "Returns the hash of the tip of the validated chain.",
         args: &[],
-        result: "the hash",
+        result: "the block hash",
         examples: &[""],
         remark: "",
         call: getbestblockhash,
@@ -26,18 +26,18 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getblockchaininfo",
         category: Category::Blockchain,
-        help: "Tells how the chain stands and how far its validation is.",
+        help: "Returns the state of the chain and the progress of its validation.",
         args: &[],
         result: "{chain, blocks, headers, bestblockhash, bits, target, difficulty, time, mediantime, verificationprogress, initialblockdownload, \
                  chainwork, size_on_disk, pruned, pruneheight, automatic_pruning, prune_target_size, signet_challenge, warnings}",
         examples: &[""],
-        remark: "A build of Core that is no release warns of itself; this node does not.",
+        remark: "A pre-release build of Core adds a warning about itself; Lydian does not.",
         call: getblockchaininfo,
     },
     Method {
         name: "getblockcount",
         category: Category::Blockchain,
-        help: "Tells the height of the tip of the validated chain. The genesis block has height 0.",
+        help: "Returns the height of the tip of the validated chain. The genesis block has height 0.",
         args: &[],
         result: "the height",
         examples: &[""],
@@ -47,9 +47,9 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getblockhash",
         category: Category::Blockchain,
-        help: "Tells the hash of the block of a height in the validated chain.",
+        help: "Returns the hash of the block at a height of the validated chain.",
         args: &[Arg::new("height", Kind::Number, "the height")],
-        result: "the hash",
+        result: "the block hash",
         examples: &["1000"],
         remark: "",
         call: getblockhash,
@@ -57,35 +57,36 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getblockheader",
         category: Category::Blockchain,
-        help: "Tells a header, and where it stands.",
+        help: "Returns a block header and its position in the chain.",
         args: &[
-            Arg::new("blockhash", Kind::Hex, "the block"),
-            Arg::new("verbose", Kind::Bool, "true for an object, false for the header's 80 bytes").default("true"),
+            Arg::new("blockhash", Kind::Hex, "the block hash"),
+            Arg::new("verbose", Kind::Bool, "true for an object, false for the 80 bytes of the header in hex")
+                .default("true"),
         ],
         result: "{hash, confirmations, height, version, versionHex, merkleroot, time, mediantime, nonce, bits, target, difficulty, chainwork, nTx, \
-                 previousblockhash, nextblockhash}; confirmations are -1 off the validated chain",
+                 previousblockhash, nextblockhash}; confirmations is -1 for a block outside the validated chain",
         examples: &["\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\""],
-        remark: "`nTx` is 0 for a block that was pruned; Core remembers it.",
+        remark: "`nTx` is 0 for a pruned block; Core keeps the number.",
         call: getblockheader,
     },
     Method {
         name: "getchainstates",
         category: Category::Blockchain,
-        help: "Tells the states of chains that the node keeps: one.",
+        help: "Returns the chainstates of the node. There is always exactly one.",
         args: &[],
         result: "{headers, chainstates: [{blocks, bestblockhash, bits, target, difficulty, verificationprogress, coins_db_cache_bytes, \
                  coins_tip_cache_bytes, validated}]}",
         examples: &[""],
-        remark: "All of `-dbcache` is `coins_tip_cache_bytes`: the coin store has no cache of its own beside it.",
+        remark: "All of `-dbcache` is reported as `coins_tip_cache_bytes`: the coin store has no cache of its own.",
         call: getchainstates,
     },
     Method {
         name: "getchaintips",
         category: Category::Blockchain,
-        help: "Tells the ends of all branches of headers that are known.",
+        help: "Returns the tips of all known branches of headers.",
         args: &[],
-        result: "[{height, hash, branchlen, status}, ...], the highest first; status is active, valid-fork (validated once), valid-headers (all blocks \
-                 here, never validated), headers-only or invalid",
+        result: "[{height, hash, branchlen, status}, ...], highest first; status is active, valid-fork (validated before), valid-headers (all blocks \
+                 stored, never validated), headers-only or invalid",
         examples: &[""],
         remark: "",
         call: getchaintips,
@@ -93,8 +94,8 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getdeploymentinfo",
         category: Category::Blockchain,
-        help: "Tells which changes of consensus are active at a block. Those active from genesis on are not listed.",
-        args: &[Arg::new("blockhash", Kind::Hex, "the block").default("\"hash of current chain tip\"")],
+        help: "Returns which consensus changes are active at a block. Changes that are active from genesis on are not listed.",
+        args: &[Arg::new("blockhash", Kind::Hex, "the block hash").default("\"hash of current chain tip\"")],
         result: "{hash, height, script_flags: [flag, ...], deployments: {name: {type, active, height} or {type, height, active, bip9}}}",
         examples: &[""],
         remark: "",
@@ -103,9 +104,9 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getdifficulty",
         category: Category::Blockchain,
-        help: "Tells how many times harder than the easiest target of mainnet it is to find a block, on every chain.",
+        help: "Returns the difficulty of the tip, relative to the easiest target of mainnet (on every chain).",
         args: &[],
-        result: "the difficulty of the tip",
+        result: "the difficulty",
         examples: &[""],
         remark: "",
         call: getdifficulty,
@@ -113,8 +114,8 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getindexinfo",
         category: Category::Util,
-        help: "Tells how far each index is.",
-        args: &[Arg::new("index_name", Kind::Text, "this index alone").omitted()],
+        help: "Returns the progress of each index.",
+        args: &[Arg::new("index_name", Kind::Text, "return only this index").omitted()],
         result: "{name: {synced, best_block_height}}",
         examples: &["", "txindex"],
         remark: "Lydian has no index yet.",
@@ -123,11 +124,11 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "syncwithvalidationinterfacequeue",
         category: Category::Hidden,
-        help: "Waits until everybody was told of the blocks validated so far.",
+        help: "Waits until all notifications about the blocks validated so far have been delivered.",
         args: &[],
         result: "null",
         examples: &[""],
-        remark: "Lydian has no such queue: whoever is to be told of a block was told when the call that brought it returned.",
+        remark: "Lydian has no such queue: notifications about a block have been delivered when the call that added the block returns.",
         call: syncwithvalidationinterfacequeue,
     },
 ];
@@ -259,7 +260,7 @@ fn progress(call: &Call<'_>, engine: &Engine, tip: &HeaderInfo) -> Result<f64, R
     Ok(call.context.host.verification_progress(&of, call.context.now()))
 }
 
-/// Height of the highest block that is gone: Core's `GetPruneHeight`.
+/// Height of the highest pruned block: Core's `GetPruneHeight`.
 pub(crate) fn prune_height(engine: &Engine) -> Option<u32> {
     engine.with_tree(|tree| {
         let tip = tree.height(tree.tip()).0;
@@ -377,7 +378,7 @@ fn getdeploymentinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
     Ok(())
 }
 
-/// By Core's names and in its order of `getdeploymentinfo`.
+/// With Core's names, in the order of its `getdeploymentinfo`.
 const DEPLOYMENTS: [(&str, Deployment); 5] = [
     ("bip34", Deployment::HeightInCoinbase),
     ("bip66", Deployment::Dersig),
@@ -395,7 +396,7 @@ fn syncwithvalidationinterfacequeue(_: &Call<'_>, out: &mut Vec<u8>) -> Result<(
     answer(out, &())
 }
 
-/// A block by height in the validated chain, or by hash: Core's `ParseHashOrHeight`.
+/// Returns a block by its height in the validated chain or by its hash: Core's `ParseHashOrHeight`.
 pub(crate) fn by_hash_or_height(call: &Call<'_>, index: usize) -> Result<HeaderInfo, RpcError> {
     let engine = call.context.engine()?;
     let value = call.arg(index);

@@ -1,5 +1,6 @@
-//! `getblockstats`: sums, medians and percentiles of one block (Core's rpc/blockchain.cpp). Input: a block and the coins it spent. Output: Core's
-//! figures, with its integer divisions.
+//! `getblockstats`: sums, medians and percentiles of one block (Core's rpc/blockchain.cpp).
+//!
+//! Input: a block and the coins it spent. Output: Core's figures, with its integer divisions.
 
 use crate::error::RpcError;
 use crate::method::{Call, answer};
@@ -69,11 +70,11 @@ pub(crate) fn getblockstats(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), Rp
     Ok(())
 }
 
-/// What is gathered over the transactions.
+/// Sums over the transactions.
 #[derive(Debug)]
 struct Sums {
     fees: Vec<i64>,
-    /// Rates, with the weight that pays them.
+    /// Fee rates, each with the weight that pays it.
     rates: Vec<(i64, i64)>,
     sizes: Vec<i64>,
     total_out: i64,
@@ -82,7 +83,8 @@ struct Sums {
     total_size: i64,
     total_weight: i64,
     segwit: (i64, i64, i64),
-    /// Coins that came to the set, and the bytes that all and that these take.
+    /// Number of outputs added to the UTXO set, change in size counting all outputs, and change in size counting only
+    /// the added ones.
     created: i64,
     size_increase: i64,
     size_increase_actual: i64,
@@ -92,7 +94,7 @@ fn count(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Bytes of an output as serialised, and of what goes with it in a set of coins.
+/// Size of a serialised output plus its overhead in the UTXO set.
 fn coin_size(script: &[u8]) -> i64 {
     8 + count(compact_size_len(script.len()) + script.len()) + COIN_OVERHEAD
 }
@@ -161,7 +163,7 @@ fn figures(info: &HeaderInfo, block: &Block, spent: &[Coin], subsidy: Amount) ->
     let mean = |total: i64| if txs > 1 { total / (txs - 1) } else { 0 };
     let total_fee: i64 = sums.fees.iter().sum();
     let most = |values: &[i64]| values.iter().copied().max().unwrap_or(0).max(0);
-    // A least value that is the bound itself counts as none.
+    // If the minimum equals the bound, 0 is returned.
     let least = |values: &[i64], bound: i64| values.iter().copied().min().filter(|least| *least < bound).unwrap_or(0);
     let rates: Vec<i64> = sums.rates.iter().map(|(rate, _)| *rate).collect();
     let (segwit_txs, segwit_size, segwit_weight) = sums.segwit;
@@ -216,7 +218,7 @@ fn median(mut values: Vec<i64>) -> i64 {
 fn percentiles(mut rates: Vec<(i64, i64)>, total_weight: i64) -> [i64; 5] {
     rates.sort_unstable();
     let Some((highest, _)) = rates.last().copied() else { return [0; 5] };
-    // At least so much of the weight, in twentieths: whole numbers where Core has fractions that are exact.
+    // In twentieths of the weight: integers where Core uses fractions that are exact.
     [2, 5, 10, 15, 18].map(|twentieths: i128| {
         let mut below = 0;
         let reached = rates.iter().find(|(_, weight)| {
@@ -231,7 +233,7 @@ fn percentiles(mut rates: Vec<(i64, i64)>, total_weight: i64) -> [i64; 5] {
 mod tests {
     use super::*;
 
-    /// From Core's test/blockchain... `rpc_tests.cpp`, `rpc_getblockstats_calculate_percentiles_by_weight`.
+    /// From Core's `rpc_tests.cpp`, `rpc_getblockstats_calculate_percentiles_by_weight`.
     #[test]
     fn percentiles_and_medians() {
         let even: Vec<(i64, i64)> = (0..200).map(|_| (1, 1)).chain((0..200).map(|_| (2, 1))).collect();

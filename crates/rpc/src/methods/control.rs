@@ -1,4 +1,5 @@
-//! Methods about the node itself: `help`, `stop`, `uptime`, `getrpcinfo`, `getmemoryinfo`, `logging`, the clock of tests.
+//! Methods about the node itself: `help`, `stop`, `uptime`, `getrpcinfo`, `getmemoryinfo`, `logging`, and the clock for
+//! tests.
 
 use crate::context::Context;
 use crate::error::{RpcError, code};
@@ -15,24 +16,24 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getmemoryinfo",
         category: Category::Control,
-        help: "Tells how memory is used.",
+        help: "Returns statistics of the memory use.",
         args: &[Arg::new(
             "mode",
             Kind::Text,
-            "\"stats\", or \"mallocinfo\", which only a program linked to glibc's allocator has",
+            "\"stats\", or \"mallocinfo\", which only programs linked to glibc's allocator support",
         )
         .default("\"stats\"")],
-        result: "{\"locked\": {used, free, total, locked, chunks_used, chunks_free}}: bytes kept out of swap",
+        result: "{\"locked\": {used, free, total, locked, chunks_used, chunks_free}}: bytes of memory that is never swapped out",
         examples: &[""],
-        remark: "Lydian holds no keys and keeps no memory out of swap: all numbers are 0. `mallocinfo` is refused.",
+        remark: "Lydian holds no keys and locks no memory, so all numbers are 0. `mallocinfo` is refused.",
         call: getmemoryinfo,
     },
     Method {
         name: "getrpcinfo",
         category: Category::Control,
-        help: "Tells of the RPC server.",
+        help: "Returns the state of the RPC server.",
         args: &[],
-        result: "{\"active_commands\": [{\"method\", \"duration\"}, ...], \"logpath\"}: calls under way with their microseconds, and the log",
+        result: "{\"active_commands\": [{\"method\", \"duration\"}, ...], \"logpath\"}: running calls with their duration in microseconds, and the path of the log file",
         examples: &[""],
         remark: "",
         call: getrpcinfo,
@@ -40,17 +41,17 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "help",
         category: Category::Control,
-        help: "Lists all methods, or tells of one.",
+        help: "Lists all methods, or returns the help for one.",
         args: &[Arg::new("command", Kind::Text, "the method").hint("all commands")],
-        result: "the text",
+        result: "the help text",
         examples: &["", "getblock"],
-        remark: "The first line of each text is Core's; the sentences are our own.",
+        remark: "The first line of each text is Core's; the rest is Lydian's own.",
         call: help,
     },
     Method {
         name: "logging",
         category: Category::Control,
-        help: "Tells which categories are logged, and switches them.\nWhat is in both lists is switched off. \"all\" and \"1\" mean every category.",
+        help: "Switches logging categories on and off. Returns which are on.\nA category in both lists is switched off. \"all\" and \"1\" mean every category.",
         args: &[
             Arg::new("include", Kind::Array, "categories to log").omitted().of(&[Arg::new(
                 "include_category",
@@ -77,14 +78,14 @@ pub(crate) const METHODS: &[Method] = &[
         args: &[Arg::new("delta_time", Kind::Number, "seconds, 1 to 3600")],
         result: "null",
         examples: &[],
-        remark: "What is scheduled: saving addresses and bans, the check for a stale tip and for extra peers.",
+        remark: "The scheduled tasks are saving addresses and bans, and the checks for a stale tip and for extra peers.",
         call: mockscheduler,
     },
     Method {
         name: "setmocktime",
         category: Category::Hidden,
-        help: "Sets the time that the node goes by (-regtest only).",
-        args: &[Arg::new("timestamp", Kind::Number, "seconds since 1970; 0 lets the clock count again")],
+        help: "Sets the clock of the node to a fixed time (-regtest only).",
+        args: &[Arg::new("timestamp", Kind::Number, "seconds since 1970; 0 selects the system clock again")],
         result: "null",
         examples: &[],
         remark: "",
@@ -93,19 +94,19 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "stop",
         category: Category::Control,
-        help: "Asks the node to stop.",
+        help: "Requests a shutdown of the node.",
         args: &[Arg { is_hidden: true, ..Arg::new("wait", Kind::Number, "milliseconds before the answer").omitted() }],
         result: "\"Lydian stopping\"",
         examples: &[""],
-        remark: "Core's answer names Core.",
+        remark: "Core's answer contains Core's name.",
         call: stop,
     },
     Method {
         name: "uptime",
         category: Category::Control,
-        help: "Tells for how long the node has been running.",
+        help: "Returns for how long the node has been running.",
         args: &[],
-        result: "seconds",
+        result: "the time in seconds",
         examples: &[""],
         remark: "",
         call: uptime,
@@ -125,7 +126,8 @@ fn help(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// Every argument of every method: name, place, and whether `bitcoin-cli` passes it on as text. For tests, as in Core.
+/// Lists every argument of every method: name, position, and whether `bitcoin-cli` passes it as a string. For tests, as
+/// in Core.
 fn dump_conversions(out: &mut Vec<u8>) -> Result<(), RpcError> {
     let mut methods: Vec<&Method> = ALL.iter().copied().flatten().collect();
     methods.sort_by_key(|method| method.name);
@@ -145,7 +147,7 @@ fn dump_conversions(out: &mut Vec<u8>) -> Result<(), RpcError> {
 }
 
 fn stop(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    // The answer still goes out: the server stops last.
+    // The answer is still sent: the server stops last.
     call.context.host.request_stop();
     if let wait @ Json::Number(_) = call.arg(0) {
         let millis = u64::try_from(wait.as_integer::<i32>()?).unwrap_or(0);
@@ -258,7 +260,7 @@ fn mockscheduler(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let Some(seconds) = u64::try_from(seconds).ok().filter(|seconds| (1..=3600).contains(seconds)) else {
         return Err(RpcError::misc("delta_time must be between 1 and 3600 seconds (1 hr)"));
     };
-    // Everything that waits for its time is the network's; a node without one has nothing to move.
+    // All scheduled tasks belong to the network, so there is nothing to do on a node without one.
     let _ = call.context.ask_peers(move |manager, now| manager.mock_forward(Duration::from_secs(seconds), now));
     answer(out, &())
 }

@@ -1,4 +1,5 @@
-//! Methods about descriptors: `getdescriptorinfo`, `deriveaddresses`; and what others need of them: ranges, the scripts of an object to search for.
+//! Methods about descriptors: `getdescriptorinfo`, `deriveaddresses`. Also descriptor functions for other methods:
+//! ranges, and the scripts of a scan object.
 
 use crate::error::{RpcError, code};
 use crate::json::Json;
@@ -8,19 +9,19 @@ use crate::output::{ScriptKind, address, solve};
 use lydian_consensus::Chain;
 use serde::Serialize;
 
-/// How far descriptors go.
-pub(crate) const UNDERSTOOD: &str = "All of Core's descriptors are understood but musig().";
+/// Which descriptors are supported.
+pub(crate) const UNDERSTOOD: &str = "All of Core's descriptors except musig() are supported.";
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "deriveaddresses",
         category: Category::Util,
-        help: "Tells the addresses of a descriptor.",
+        help: "Derives the addresses of a descriptor.",
         args: &[
-            Arg::new("descriptor", Kind::Text, "the descriptor, with its checksum"),
-            Arg::new("range", Kind::Range, "the end, or [begin,end], of a descriptor that derives").omitted(),
+            Arg::new("descriptor", Kind::Text, "the descriptor with its checksum"),
+            Arg::new("range", Kind::Range, "the end, or [begin,end], for a ranged descriptor").omitted(),
         ],
-        result: "[address, ...]; where paths have alternatives, a list for each",
+        result: "[address, ...]; for a multipath descriptor, one list per path",
         examples: &["\"raw(51)#8lvh9jxk\""],
         remark: UNDERSTOOD,
         call: deriveaddresses,
@@ -28,7 +29,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getdescriptorinfo",
         category: Category::Util,
-        help: "Tells of a descriptor.",
+        help: "Returns the normalized form and the properties of a descriptor.",
         args: &[Arg::new("descriptor", Kind::Text, "the descriptor")],
         result: "{descriptor, multipath_expansion, checksum, isrange, issolvable, hasprivatekeys}",
         examples: &["\"raw(51)\""],
@@ -69,7 +70,7 @@ fn info(text: &str, chain: Chain) -> Result<DescriptorInfo, RpcError> {
     })
 }
 
-/// One list, or one for each alternative.
+/// A single list, or one for each path.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Addresses {
@@ -112,7 +113,7 @@ fn addresses_of(
             let kind = solve(&output.script);
             match address::encode(&kind, chain) {
                 Some(address) => found.push(address),
-                // Of the scripts of combo() this one has none.
+                // This is the script of combo() that has no address.
                 None if outputs.len() > 1 && matches!(kind, ScriptKind::Pubkey(_)) => {}
                 None => return Err(bad_descriptor("Descriptor does not have a corresponding address")),
             }
@@ -121,7 +122,7 @@ fn addresses_of(
     if found.is_empty() { Err(RpcError::misc("Unexpected empty result")) } else { Ok(found) }
 }
 
-/// Core's `ParseDescriptorRange`: begin and end, which counts too.
+/// Core's `ParseDescriptorRange`: begin and end, both inclusive.
 fn parse_range(range: &Json) -> Result<(u32, u32), RpcError> {
     let bad_form = || RpcError::parameter("Range must be specified as end or as [begin,end]");
     let (low, high): (i64, i64) = match range {
@@ -144,13 +145,13 @@ fn parse_range(range: &Json) -> Result<(u32, u32), RpcError> {
     if high >= low + 1_000_000 {
         return Err(RpcError::parameter("Range is too large"));
     }
-    // Both are below 2^31 now.
+    // Both are now known to be below 2^31.
     Ok((u32::try_from(low).unwrap_or(0), u32::try_from(high).unwrap_or(0)))
 }
 
-/// The outputs of an object to search for: Core's `EvalDescriptorStringOrObject`.
+/// Returns the outputs of a scan object: Core's `EvalDescriptorStringOrObject`.
 pub(crate) fn outputs_of(object: &Json, chain: Chain) -> Result<Vec<Output>, RpcError> {
-    /// Core's end of a range where none is given.
+    /// Core's default end of a range.
     const RANGE_END: u32 = 1000;
     let mut ends = (0, RANGE_END);
     let text = match object {
@@ -180,7 +181,8 @@ pub(crate) fn outputs_of(object: &Json, chain: Chain) -> Result<Vec<Output>, Rpc
     Ok(outputs)
 }
 
-/// The script that a new block pays; `Err` within where the text is no descriptor. Core's `getScriptFromDescriptor`.
+/// Returns the script that a new block pays to; an inner `Err` if `text` is not a descriptor. Core's
+/// `getScriptFromDescriptor`.
 pub(crate) fn paid_script(text: &str, chain: Chain) -> Result<Result<Vec<u8>, String>, RpcError> {
     let parsed = match expression::parse(text, chain, false) {
         Ok(parsed) => parsed,
@@ -195,7 +197,7 @@ pub(crate) fn paid_script(text: &str, chain: Chain) -> Result<Result<Vec<u8>, St
     }
     let outputs = parsed.expand(0, 0);
     let mut outputs = outputs.ok_or_else(|| bad_descriptor("Cannot derive script without private keys"))?;
-    // Of several the witness's is paid, or for an uncompressed key that of its hash.
+    // If there are several, the P2WPKH script is paid, or for an uncompressed key the P2PKH script.
     let index = match outputs.len() {
         0 => return Err(RpcError::misc("The descriptor has no script")),
         4 => 2,

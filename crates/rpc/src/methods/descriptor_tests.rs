@@ -1,12 +1,11 @@
-//! Descriptors beside Core's daemon: every text in quotes that Core's own tests of descriptors and of miniscript hold, and
-//! some that they lack. What is told of each,
-//! its addresses and what is wrong with it must be Core's.
+//! Compares descriptors with Core's daemon: every quoted string in Core's own tests of descriptors and of miniscript,
+//! and some that they lack. The properties, addresses and errors of each must be Core's.
 
 use super::*;
 use lydian_oracle::Daemon;
 use serde_json::{Value, json};
 
-/// Core's answer, or number and words of its error.
+/// Core's answer, or its error code and message.
 fn theirs(daemon: &mut Daemon, method: &str, params: &Value) -> Result<Value, (i64, String)> {
     daemon.call(method, params).map_err(|error| match error {
         lydian_oracle::RpcError::Core { code, message } => (code, message),
@@ -19,13 +18,13 @@ fn ours(answer: Result<impl Serialize, RpcError>) -> Result<Value, (i64, String)
     answer.map_err(|error| (i64::from(error.code), error.message))
 }
 
-/// The texts in quotes of a C++ source.
+/// The quoted strings of a C++ source.
 fn quoted(source: &str) -> Vec<String> {
     let texts = source.lines().flat_map(|line| line.split('"').skip(1).step_by(2));
     texts.filter(|text| text.contains('(') && !text.contains('\\')).map(str::to_owned).collect()
 }
 
-/// musig() is not understood; everything else is.
+/// musig() is not supported; everything else is.
 fn is_beyond(text: &str) -> bool {
     text.contains("musig(")
 }
@@ -45,7 +44,7 @@ fn what_is_told_of_descriptors_is_what_core_tells() {
         texts.push(format!("wsh({expression})"));
         texts.push(format!("tr({internal},{expression})"));
         texts.push(format!("sh({expression})"));
-        // Many lack nothing but a signature.
+        // Many only lack a signature.
         texts.push(format!("wsh(and_v(v:pk(02{internal}),{expression}))"));
         texts.push(format!("tr({internal},and_v(v:pk({internal}),{expression}))"));
     }
@@ -70,7 +69,7 @@ fn what_is_told_of_descriptors_is_what_core_tells() {
             continue;
         };
         good += 1;
-        // With the secrets that the text may hold, and without.
+        // With the private keys that the text may contain, and without.
         let payload = text.split('#').next().unwrap();
         let with_secrets = format!("{payload}#{}", told["checksum"].as_str().unwrap());
         for whole in [with_secrets.as_str(), told["descriptor"].as_str().unwrap()] {
@@ -89,7 +88,7 @@ fn what_is_told_of_descriptors_is_what_core_tells() {
     assert!(good > 230 && bad > 500 && beyond < 100, "{good} {bad} {beyond}");
 }
 
-/// What Core's tests lack.
+/// Cases that Core's tests lack.
 const OF_OUR_OWN: &[&str] = &[
     "",
     "pk",

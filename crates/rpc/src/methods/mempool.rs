@@ -1,4 +1,5 @@
-//! Methods about what waits for a block, and who is told of it: nothing and nobody yet. The answers are those of an empty mempool.
+//! Methods about the mempool and ZeroMQ notifications. Neither exists yet: the answers are those of an empty mempool
+//! and of no notifications.
 
 use crate::error::RpcError;
 use crate::json::Amount;
@@ -9,7 +10,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getmempoolinfo",
         category: Category::Blockchain,
-        help: "Tells how the mempool stands.",
+        help: "Returns the state of the mempool.",
         args: &[],
         result: "{loaded, size, bytes, usage, total_fee, maxmempool, mempoolminfee, minrelaytxfee, incrementalrelayfee, unbroadcastcount, \
                  permitbaremultisig, maxdatacarriersize, limitclustercount, limitclustersize, optimal}",
@@ -20,11 +21,10 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getrawmempool",
         category: Category::Blockchain,
-        help: "Tells the transactions of the mempool.",
+        help: "Returns the transactions in the mempool.",
         args: &[
             Arg::new("verbose", Kind::Bool, "true for an object, false for an array of ids").default("false"),
-            Arg::new("mempool_sequence", Kind::Bool, "whether the number of the last change is told too")
-                .default("false"),
+            Arg::new("mempool_sequence", Kind::Bool, "whether to include the mempool sequence number").default("false"),
         ],
         result: "[txid, ...], or {txid: {...}}, or {txids, mempool_sequence}",
         examples: &["true"],
@@ -34,11 +34,11 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getzmqnotifications",
         category: Category::Util,
-        help: "Tells which ZeroMQ notifications are sent.",
+        help: "Lists the ZeroMQ notifications that are sent.",
         args: &[],
         result: "[{type, address, hwm}, ...]",
         examples: &[""],
-        remark: "None are sent yet.",
+        remark: "Lydian does not send any yet.",
         call: getzmqnotifications,
     },
 ];

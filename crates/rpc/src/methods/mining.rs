@@ -1,5 +1,5 @@
-//! Methods that make blocks, for tests: `generatetoaddress` and its kin; and what there is to say of mining. A block of ours is Core's to the
-//! byte where both have the same clock and no transaction waits.
+//! Methods that create blocks for tests, such as `generatetoaddress`, and methods about mining. The blocks are
+//! identical to Core's if both nodes have the same clock and an empty mempool.
 
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Double, Json};
@@ -16,33 +16,33 @@ use lydian_primitives::{Block, Header, Height, OutPoint, RawBlock, Transaction, 
 use lydian_script::ScriptBuilder;
 use serde::Serialize;
 
-const TRIES: Arg = Arg::new("maxtries", Kind::Number, "nonces to try").default("1000000");
+const TRIES: Arg = Arg::new("maxtries", Kind::Number, "the number of nonces to try").default("1000000");
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "generateblock",
         category: Category::Hidden,
-        help: "Makes a block of transactions, in their order. Their fees are not collected.",
+        help: "Mines a block with the given transactions, in their order. Their fees are not collected.",
         args: &[
-            Arg::new("output", Kind::Text, "the address or descriptor that is paid"),
-            Arg::new("transactions", Kind::Array, "transactions in hexadecimal").of(&[Arg::new(
-                "rawtx/txid",
-                Kind::Hex,
-                "",
-            )
-            .omitted()]),
-            Arg::new("submit", Kind::Bool, "whether the block is handed in, or told").default("true"),
+            Arg::new("output", Kind::Text, "the address or descriptor to pay"),
+            Arg::new("transactions", Kind::Array, "transactions in hex")
+                .of(&[Arg::new("rawtx/txid", Kind::Hex, "").omitted()]),
+            Arg::new("submit", Kind::Bool, "whether to submit the block; if not, it is returned").default("true"),
         ],
-        result: "{hash, hex}; the bytes where it is not handed in",
+        result: "{hash, hex}; hex is present if the block is not submitted",
         examples: &["\"myaddress\" '[\"rawtx\"]'"],
-        remark: "There is no mempool yet, so that a transaction cannot be named by its id; a block that is not handed in is not checked.",
+        remark: "There is no mempool yet, so a transaction cannot be given by its id. A block that is not submitted is not checked.",
         call: generateblock,
     },
     Method {
         name: "generatetoaddress",
         category: Category::Hidden,
-        help: "Makes blocks that pay an address.",
-        args: &[Arg::new("nblocks", Kind::Number, "so many"), Arg::new("address", Kind::Text, "the address"), TRIES],
+        help: "Mines blocks that pay an address. Returns their hashes.",
+        args: &[
+            Arg::new("nblocks", Kind::Number, "the number of blocks"),
+            Arg::new("address", Kind::Text, "the address to pay"),
+            TRIES,
+        ],
         result: "[hash, ...]",
         examples: &["11 \"myaddress\""],
         remark: "",
@@ -51,10 +51,10 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "generatetodescriptor",
         category: Category::Hidden,
-        help: "Makes blocks that pay a descriptor.",
+        help: "Mines blocks that pay a descriptor. Returns their hashes.",
         args: &[
-            Arg::new("num_blocks", Kind::Number, "so many"),
-            Arg::new("descriptor", Kind::Text, "the descriptor"),
+            Arg::new("num_blocks", Kind::Number, "the number of blocks"),
+            Arg::new("descriptor", Kind::Text, "the descriptor to pay"),
             TRIES,
         ],
         result: "[hash, ...]",
@@ -65,34 +65,34 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getmininginfo",
         category: Category::Mining,
-        help: "Tells what a miner asks for.",
+        help: "Returns the state of mining: the tip, the next block and the network's hash rate.",
         args: &[],
         result: "{blocks, bits, difficulty, target, networkhashps, pooledtx, blockmintxfee, chain, next: {height, bits, difficulty, target}, \
                  signet_challenge, warnings}",
         examples: &[""],
-        remark: "`currentblockweight` and `currentblocktx` are never there: no block is assembled for others.",
+        remark: "`currentblockweight` and `currentblocktx` are never present, since no block template is assembled.",
         call: getmininginfo,
     },
     Method {
         name: "getnetworkhashps",
         category: Category::Mining,
-        help: "Estimates the hashes a second that were spent on the last blocks.",
+        help: "Estimates the network's hash rate over the last blocks.",
         args: &[
-            Arg::new("nblocks", Kind::Number, "so many blocks; -1 for those since the last change of difficulty")
+            Arg::new("nblocks", Kind::Number, "the number of blocks; -1 for those since the last difficulty change")
                 .default("120"),
-            Arg::new("height", Kind::Number, "as it was at this height").default("-1"),
+            Arg::new("height", Kind::Number, "estimate for the blocks up to this height; -1 for the tip").default("-1"),
         ],
-        result: "hashes a second",
+        result: "hashes per second",
         examples: &[""],
         remark: "",
         call: getnetworkhashps,
     },
 ];
 
-/// The tip's child, without its proof of work: Core's `CreateNewBlock`.
+/// The child of the tip without its proof of work: Core's `CreateNewBlock`.
 fn template(call: &Call<'_>, engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>) -> MutBlock {
     let (params, now) = (engine.params(), call.context.now());
-    // Core: of a chain on which blocks are mined on demand.
+    // Core only allows it on chains where blocks are mined on demand.
     let forced = call.context.settings.block_version.filter(|_| params.no_retargeting);
     engine.with_tree(|tree| {
         let tip = tree.tip();
@@ -125,7 +125,7 @@ fn template(call: &Call<'_>, engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>) 
 fn coinbase(height: Height, script: Vec<u8>, reward: i64, is_segwit: bool) -> MutTx {
     let mut signature = ScriptBuilder::new().push_int(i64::from(height.0));
     if height.0 <= 16 {
-        // One byte would be too short.
+        // A script of one byte would be too short.
         signature = signature.push_int(0);
     }
     let mut commitment = vec![0; 38];
@@ -137,7 +137,7 @@ fn coinbase(height: Height, script: Vec<u8>, reward: i64, is_segwit: bool) -> Mu
             prevout: OutPoint::NULL,
             script_sig: signature.into_bytes(),
             sequence: u32::MAX - 1,
-            // The witness commitment is computed with these zeros either way.
+            // The witness commitment is computed with these zeros in either case.
             witness: if is_segwit { vec![vec![0; 32]] } else { Vec::new() },
         }],
         outputs: vec![
@@ -148,12 +148,12 @@ fn coinbase(height: Height, script: Vec<u8>, reward: i64, is_segwit: bool) -> Mu
     }
 }
 
-/// What became of looking for a nonce.
+/// Result of the search for a nonce.
 enum Mined {
     Block(Box<Block>),
-    /// There is none for this header.
+    /// No nonce is valid for this header.
     NoNonce,
-    /// The tries are used up, or the node stops.
+    /// The tries are used up, or the node is stopping.
     GivenUp,
 }
 
@@ -205,7 +205,7 @@ fn generatetoaddress(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
     let count: i32 = call.arg(0).as_integer()?;
     let tries = match call.given(2) {
         None => TRIES_DEFAULT,
-        // Core reads an int and turns it into an unsigned number.
+        // Core reads an int and converts it to an unsigned number.
         Some(value) => i64::from(value.as_integer::<i32>()?).cast_unsigned(),
     };
     let script = address::decode(call.text(1)?, call.context.settings.params.chain);
@@ -259,7 +259,7 @@ fn generateblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     }
 }
 
-/// A transaction in hexadecimal. One that is named by its id is in no mempool.
+/// Parses a transaction in hex. A transaction id is never found, since there is no mempool.
 fn transaction(text: &str) -> Result<MutTx, RpcError> {
     let bytes = hex(text).unwrap_or_default();
     if bytes.len() == 32 {
@@ -361,7 +361,7 @@ fn hashes_per_second(engine: &Engine, lookup: i32, height: i32) -> Result<f64, R
     Ok(as_double(last.checked_sub(*first).unwrap_or(U256::ZERO)) / f64::from(seconds))
 }
 
-/// Core's `getdouble`: by words of 32 bits, the lowest first.
+/// Core's `getdouble`: adds up 32-bit words, the lowest first.
 fn as_double(value: U256) -> f64 {
     let (mut sum, mut factor) = (0.0, 1.0);
     for word in value.to_le_bytes().as_chunks::<4>().0 {

@@ -1,4 +1,4 @@
-//! The methods, by theme. Each module has its list of [`crate::Method`]s.
+//! The methods, by topic. Each module has a list of [`crate::Method`]s.
 
 pub(crate) mod address;
 pub(crate) mod block;

@@ -1,5 +1,5 @@
-//! Methods about the network as a whole: what it is, what went over it, whether it goes on. Every answer is the manager's of peers, in its turn among the
-//! messages of peers.
+//! Methods about the network as a whole: its state, its traffic, and switching it on and off. All answers come from the
+//! peer manager, which processes the questions in order with the messages of peers.
 
 use crate::context::Context;
 use crate::error::{RpcError, code};
@@ -14,7 +14,7 @@ use lydian_wire::Network;
 use lydian_wire::message::PROTOCOL_VERSION;
 use serde::Serialize;
 
-/// Of Core's release whose rules and interface these are: its `CLIENT_VERSION`.
+/// `CLIENT_VERSION` of the Core release with these rules and this interface.
 const VERSION: u32 = 310_000;
 
 /// Core's `DEFAULT_MIN_RELAY_TX_FEE` and `DEFAULT_INCREMENTAL_RELAY_FEE`.
@@ -24,9 +24,9 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getconnectioncount",
         category: Category::Network,
-        help: "Tells how many peers are connected.",
+        help: "Returns the number of connected peers.",
         args: &[],
-        result: "the count",
+        result: "the number of peers",
         examples: &[""],
         remark: "",
         call: getconnectioncount,
@@ -34,7 +34,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getnettotals",
         category: Category::Network,
-        help: "Tells what went over the network since the node began, and how much of -maxuploadtarget is left.",
+        help: "Returns the traffic since the node started, and what is left of -maxuploadtarget.",
         args: &[],
         result: "{totalbytesrecv, totalbytessent, timemillis, uploadtarget: {timeframe, target, target_reached, serve_historical_blocks, \
                  bytes_left_in_cycle, time_left_in_cycle}}",
@@ -45,20 +45,20 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getnetworkinfo",
         category: Category::Network,
-        help: "Tells how the network stands.",
+        help: "Returns the state of the P2P network.",
         args: &[],
         result: "{version, subversion, protocolversion, localservices, localservicesnames, localrelay, timeoffset, networkactive, connections, \
                  connections_in, connections_out, networks: [{name, limited, reachable, proxy, proxy_randomize_credentials}, ...], relayfee, \
                  incrementalfee, localaddresses: [{address, port, score}, ...], warnings}",
         examples: &[""],
-        remark: "`version` and the first part of `subversion` are those of the release of Core whose interface this is, since programs compare them; \
-                 the second part of `subversion` says who answers. `localrelay` is false until there is a mempool.",
+        remark: "`version` and the first part of `subversion` are those of the Core release with this interface, since programs compare them; \
+                 the second part of `subversion` names Lydian. `localrelay` is false until there is a mempool.",
         call: getnetworkinfo,
     },
     Method {
         name: "ping",
         category: Category::Network,
-        help: "Has a ping sent to every peer. Its time stands in getpeerinfo once the answer is here; it waits its turn among other messages.",
+        help: "Sends a ping to every peer. getpeerinfo reports its time once the pong has arrived. Peers answer it in order with other messages.",
         args: &[],
         result: "null",
         examples: &[""],
@@ -68,16 +68,16 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "setnetworkactive",
         category: Category::Network,
-        help: "Switches everything that goes over the network off, or on again.",
-        args: &[Arg::new("state", Kind::Bool, "whether there shall be peers")],
-        result: "what was said",
+        help: "Switches all P2P network activity on or off.",
+        args: &[Arg::new("state", Kind::Bool, "true for on, false for off")],
+        result: "the new state",
         examples: &[],
         remark: "",
         call: setnetworkactive,
     },
 ];
 
-/// The answer of the manager of peers, or Core's error where there is none.
+/// Returns the peer manager's answer, or Core's error if there is no network.
 pub(super) fn ask<T: Send + 'static>(
     context: &Context,
     question: impl FnOnce(&mut PeerManager, Moment) -> T + Send + 'static,
@@ -218,7 +218,7 @@ fn network_info(manager: &PeerManager, now: Moment, warnings: Warnings) -> Netwo
     }
 }
 
-/// Those that addresses belong to, in Core's order.
+/// The networks of addresses, in Core's order.
 pub(super) const NETWORKS: [Network; 5] = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::I2p, Network::Cjdns];
 
 fn network_state(manager: &PeerManager, network: Network) -> NetworkState {

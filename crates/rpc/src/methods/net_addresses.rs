@@ -1,4 +1,4 @@
-//! Methods about addresses of possible peers: what the address manager knows, and what tests put into it.
+//! Methods about addresses of possible peers: the contents of the address manager, and additions to it for tests.
 
 use super::net::{NETWORKS, ask};
 use crate::error::{RpcError, code};
@@ -12,11 +12,11 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "addpeeraddress",
         category: Category::Hidden,
-        help: "Adds the address of a possible peer, as if it had told of itself. For tests.",
+        help: "Adds the address of a possible peer, as if the peer had announced it. For tests.",
         args: &[
             Arg::new("address", Kind::Text, "the address"),
             Arg::new("port", Kind::Number, "its port"),
-            Arg::new("tried", Kind::Bool, "whether it shall count as reached").default("false"),
+            Arg::new("tried", Kind::Bool, "whether to treat it as connected to before").default("false"),
         ],
         result: "{success, error}",
         examples: &["\"1.2.3.4\" 8333 true"],
@@ -26,7 +26,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getaddrmaninfo",
         category: Category::Network,
-        help: "Tells how many addresses are known: told of (new) and reached (tried).",
+        help: "Returns the number of known addresses: heard of (new) and connected to before (tried).",
         args: &[],
         result: "{network: {new, tried, total}, ..., all_networks: {new, tried, total}}",
         examples: &[""],
@@ -36,10 +36,11 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getnodeaddresses",
         category: Category::Network,
-        help: "Tells addresses of possible peers, at random, those that look dead left out.",
+        help: "Returns random addresses of possible peers. Addresses that seem dead are omitted.",
         args: &[
-            Arg::new("count", Kind::Number, "how many at most; 0 for all").default("1"),
-            Arg::new("network", Kind::Text, "of this network only: ipv4, ipv6, onion, i2p, cjdns").hint("all networks"),
+            Arg::new("count", Kind::Number, "the maximum number; 0 for all").default("1"),
+            Arg::new("network", Kind::Text, "only addresses of this network: ipv4, ipv6, onion, i2p, cjdns")
+                .hint("all networks"),
         ],
         result: "[{time, services, address, port, network}, ...]",
         examples: &["8", "4 \"i2p\""],
@@ -49,9 +50,9 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getrawaddrman",
         category: Category::Hidden,
-        help: "Tells the tables of the address manager, place by place.",
+        help: "Returns the entries of the address manager's tables, by their positions.",
         args: &[],
-        result: "{table: {\"bucket/position\": {address, port, services, time, network, source, source_network}, ...}, ...} for new and tried",
+        result: "{table: {\"bucket/position\": {address, port, services, time, network, source, source_network}, ...}, ...} for the tables new and tried",
         examples: &[""],
         remark: "",
         call: getrawaddrman,
@@ -170,7 +171,7 @@ impl Entry {
     }
 }
 
-/// The entries of a table with their places.
+/// The entries of a table with their positions.
 type Table = Vec<(String, Entry)>;
 
 fn getrawaddrman(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
@@ -188,7 +189,7 @@ fn getrawaddrman(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// An object whose keys are data.
+/// Writes an object with data as keys.
 pub(super) fn write_object<'a, T: Serialize + 'a>(
     out: &mut Vec<u8>,
     entries: impl Iterator<Item = (&'a str, &'a T)>,

@@ -1,4 +1,4 @@
-//! Methods about bans: the operator's, in Core's words. What peers did wrong is no ban and stands in no answer.
+//! Methods about manual bans. Peers discouraged for misbehaving are not banned and appear in no answer.
 
 use super::net::ask;
 use crate::error::{RpcError, code};
@@ -14,7 +14,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "clearbanned",
         category: Category::Network,
-        help: "Lifts all bans.",
+        help: "Removes all bans.",
         args: &[],
         result: "null",
         examples: &[""],
@@ -24,7 +24,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "listbanned",
         category: Category::Network,
-        help: "Tells the bans that setban made and that have not expired.",
+        help: "Lists the bans made with setban that have not expired.",
         args: &[],
         result: "[{address, ban_created, banned_until, ban_duration, time_remaining}, ...]",
         examples: &[""],
@@ -34,17 +34,21 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "setban",
         category: Category::Network,
-        help: "Bans an address or a subnet, or lifts its ban. A ban ends the connections that it covers.",
+        help: "Adds or removes the ban of an address or a subnet. A new ban ends the connections that it covers.",
         args: &[
-            Arg::new("subnet", Kind::Text, "the address, or the subnet with its mask; a mask is /32 if there is none"),
+            Arg::new(
+                "subnet",
+                Kind::Text,
+                "the address, or the subnet with its mask; without a mask, a single address",
+            ),
             Arg::new("command", Kind::Text, "\"add\" or \"remove\""),
             Arg::new(
                 "bantime",
                 Kind::Number,
-                "for how many seconds, or, if absolute, until when; 0 for the time of -bantime",
+                "the duration in seconds, or the end of the ban if absolute is true; 0 for the value of -bantime",
             )
             .default("0"),
-            Arg::new("absolute", Kind::Bool, "whether bantime is counted from 1970").default("false"),
+            Arg::new("absolute", Kind::Bool, "whether bantime is a time in seconds since 1970").default("false"),
         ],
         result: "null",
         examples: &["\"192.168.0.6\" \"add\" 86400", "\"192.168.0.0/24\" \"add\""],
@@ -78,7 +82,7 @@ fn setban(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     answer(out, &())
 }
 
-/// A subnet, or one address as a subnet and that it is one.
+/// Parses a subnet, or a single address as a subnet. Also returns whether it is a single address.
 fn parse(manager: &PeerManager, text: &str) -> Option<(Subnet, bool)> {
     let has_cjdns = manager.reachable().contains(&Network::Cjdns);
     if text.contains('/') {
@@ -97,7 +101,7 @@ fn add(
     is_absolute: Result<bool, RpcError>,
     now: UnixTime,
 ) -> Result<(), RpcError> {
-    // An address may be banned by a subnet that it is in.
+    // An address may be covered by the ban of a subnet.
     let is_banned = match is_single {
         true => manager.bans().is_banned(&subnet.network(), now),
         false => manager.bans().is_subnet_banned(&subnet, now),
@@ -109,7 +113,7 @@ fn add(
     if is_absolute && seconds < i64::try_from(now.0).unwrap_or(i64::MAX) {
         return Err(RpcError::parameter("Error: Absolute timestamp is in the past"));
     }
-    // Less than nothing is nothing: the default time.
+    // A negative number counts as 0: the default time.
     manager.ban(subnet, u64::try_from(seconds).unwrap_or(0), is_absolute);
     Ok(())
 }

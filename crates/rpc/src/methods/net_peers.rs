@@ -1,4 +1,4 @@
-//! Methods about single peers: what is known of them, whom to connect to and whom to let go.
+//! Methods about single peers: their state, connecting and disconnecting.
 
 use super::net::ask;
 use crate::error::{RpcError, code};
@@ -14,15 +14,15 @@ use lydian_wire::Services;
 use serde::Serialize as DeriveSerialize;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-const V2_HELP: &str = "whether to speak v2 (BIP-0324) first";
+const V2_HELP: &str = "whether to try the v2 transport (BIP-0324) first";
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "addconnection",
         category: Category::Hidden,
-        help: "Opens a connection of a kind that is otherwise opened automatically (-regtest only). For tests.",
+        help: "Opens a connection of a type that is otherwise opened automatically (-regtest only). For tests.",
         args: &[
-            Arg::new("address", Kind::Text, "where to, with a port"),
+            Arg::new("address", Kind::Text, "the address with its port"),
             Arg::new("connection_type", Kind::Text, "outbound-full-relay, block-relay-only, addr-fetch or feeler"),
             Arg::new("v2transport", Kind::Bool, V2_HELP),
         ],
@@ -34,10 +34,10 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "addnode",
         category: Category::Network,
-        help: "Adds a peer to those that are kept connected, removes one, or connects to one once.\n\
-               At most 8 are connected at a time, beside those that -maxconnections counts. They are not punished for what they send.",
+        help: "Adds or removes a peer that is kept connected, or connects to a peer once.\n\
+               At most 8 such peers are connected at a time, in addition to -maxconnections. They are not disconnected for misbehaving.",
         args: &[
-            Arg::new("node", Kind::Text, "a host or an address, with a port or without"),
+            Arg::new("node", Kind::Text, "a host name or an address, with or without a port"),
             Arg::new("command", Kind::Text, "\"add\", \"remove\" or \"onetry\""),
             Arg::new("v2transport", Kind::Bool, V2_HELP).hint("set by -v2transport"),
         ],
@@ -49,9 +49,9 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "disconnectnode",
         category: Category::Network,
-        help: "Ends a connection, named by its address as getpeerinfo tells it, or by its id.",
+        help: "Disconnects a peer, given by its address as in getpeerinfo, or by its id.",
         args: &[
-            Arg::new("address", Kind::Text, "the address; empty if the id is given").hint("fallback to nodeid"),
+            Arg::new("address", Kind::Text, "the address; empty if nodeid is given").hint("fallback to nodeid"),
             Arg::new("nodeid", Kind::Number, "the id").hint("fallback to address"),
         ],
         result: "null",
@@ -62,8 +62,8 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getaddednodeinfo",
         category: Category::Network,
-        help: "Tells of the peers that are kept connected, or of one of them.",
-        args: &[Arg::new("node", Kind::Text, "the one, as it was added").hint("all nodes")],
+        help: "Lists the peers added with addnode, or returns one of them.",
+        args: &[Arg::new("node", Kind::Text, "the peer, as it was added").hint("all nodes")],
         result: "[{addednode, connected, addresses: [{address, connected: inbound or outbound}]}, ...]",
         examples: &["\"192.168.0.201\""],
         remark: "",
@@ -72,12 +72,12 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getblockfrompeer",
         category: Category::Blockchain,
-        help: "Asks a peer for a block whose header is here.\nThe peer may not have it, or not give it; who does not answer at all is let go.",
+        help: "Requests a block from a peer. The header of the block must be known.\nThe peer may not have the block or may not send it; a peer that does not answer at all is disconnected.",
         args: &[
-            Arg::new("blockhash", Kind::Hex, "the block"),
-            Arg::new("peer_id", Kind::Number, "the peer, by its id in getpeerinfo"),
+            Arg::new("blockhash", Kind::Hex, "the block hash"),
+            Arg::new("peer_id", Kind::Number, "the id of the peer, from getpeerinfo"),
         ],
-        result: "{}: the peer was asked",
+        result: "{}: the block was requested",
         examples: &["\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\" 0"],
         remark: "",
         call: getblockfrompeer,
@@ -85,7 +85,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getpeerinfo",
         category: Category::Network,
-        help: "Tells of every peer.",
+        help: "Lists all connected peers.",
         args: &[],
         result: "[{id, addr, addrbind, addrlocal, network, services, servicesnames, relaytxes, last_inv_sequence, inv_to_send, lastsend, lastrecv, \
                  last_transaction, last_block, bytessent, bytesrecv, conntime, timeoffset, pingtime, minping, pingwait, version, subver, inbound, \
@@ -163,7 +163,7 @@ impl PeerAnswer {
             services: format!("{:016x}", peer.services.0),
             servicesnames: peer.services.names(),
             relaytxes: peer.relays_transactions,
-            // Of a mempool that never changed.
+            // For a mempool that never changed.
             last_inv_sequence: u64::from(peer.relays_transactions),
             inv_to_send: 0,
             lastsend: traffic.last_send().0,
@@ -200,7 +200,7 @@ impl PeerAnswer {
     }
 }
 
-/// Bytes by message.
+/// Bytes by message type.
 #[derive(Debug)]
 struct ByMessage(Vec<(String, u64)>);
 
@@ -290,7 +290,7 @@ fn addconnection(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     answer(out, &NewConnection { address, connection_type })
 }
 
-/// What Core's `TrimString` takes away.
+/// The characters that Core's `TrimString` removes.
 const SPACES: &[char] = &[' ', '\u{c}', '\n', '\r', '\t', '\u{b}'];
 
 fn help_of(name: &str) -> String {

@@ -1,7 +1,7 @@
-//! `scantxoutset`: the search for the unspent outputs of descriptors. Input: an action, descriptors. Output: the coins found. One search at a time in
-//! a node; others may ask how far it is, and end it.
+//! `scantxoutset`: searches the UTXO set for the outputs of descriptors.
 //!
-//! Cost: reads every coin, and blocks wait meanwhile.
+//! Input: an action, descriptors. Output: the coins found. Only one search runs at a time in a node; other calls may
+//! query its progress and abort it. Cost: reads every coin, and blocks wait meanwhile.
 
 use super::descriptor::{UNDERSTOOD, outputs_of};
 use crate::error::RpcError;
@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 pub(crate) const METHODS: &[Method] = &[Method {
     name: "scantxoutset",
     category: Category::Blockchain,
-    help: "Looks for the unspent outputs of descriptors. Reads all outputs.",
+    help: "Searches the UTXO set for outputs of descriptors. Reads the whole set.",
     args: &[
-        Arg::new("action", Kind::Text, "\"start\"; \"abort\" and \"status\" of a search that goes on"),
+        Arg::new("action", Kind::Text, "\"start\"; or \"abort\" or \"status\" for a running search"),
         Arg {
             oneline: "[scanobjects,...]",
-            ..Arg::new("scanobjects", Kind::Array, "descriptors").omitted().of(&[
+            ..Arg::new("scanobjects", Kind::Array, "the descriptors to search for").omitted().of(&[
                 Arg::new("descriptor", Kind::Text, "a descriptor").omitted(),
                 Arg::new("", Kind::Object, "a descriptor with its range").omitted().of(&[
                     Arg::new("desc", Kind::Text, "the descriptor"),
-                    Arg::new("range", Kind::Range, "of what is derived").default("1000"),
+                    Arg::new("range", Kind::Range, "the end, or [begin,end], of the range to derive").default("1000"),
                 ]),
             ])
         },
@@ -38,7 +38,7 @@ pub(crate) const METHODS: &[Method] = &[Method {
     call: scantxoutset,
 }];
 
-/// The search that goes on, if one does.
+/// State of the running search, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct ScanState {
     is_running: AtomicBool,
@@ -46,7 +46,7 @@ pub(crate) struct ScanState {
     percent: AtomicU8,
 }
 
-/// A search of one's own; it ends with this.
+/// A running search, which ends when this is dropped.
 struct Running<'a>(&'a ScanState);
 
 impl ScanState {
@@ -120,7 +120,7 @@ fn scantxoutset(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         return Err(RpcError::misc("scanobjects argument is required for the start action"));
     }
     let chain = call.context.settings.params.chain;
-    // Each wanted script with its descriptor, the first that tells it.
+    // Each wanted script with the first descriptor that describes it.
     let mut wanted: HashMap<Vec<u8>, String> = HashMap::new();
     for object in call.arg(1).as_array()? {
         for output in outputs_of(object, chain)? {
@@ -153,7 +153,7 @@ struct Search {
 }
 
 impl Search {
-    /// An error ends the search; it is no answer.
+    /// An error ends the search; it is not returned to the client.
     fn visit(
         &mut self,
         state: &ScanState,
@@ -162,7 +162,7 @@ impl Search {
         coin: &Coin,
     ) -> Result<(), EngineError> {
         if self.txouts.is_multiple_of(256) {
-            // Coins come in the order of the bytes of their txids.
+            // Coins are visited in the byte order of their txids.
             let bytes = outpoint.txid.0;
             let place = u32::from(bytes[0]) << 8 | u32::from(bytes[1]);
             let percent = (place * 100 + (1 << 15)) >> 16;

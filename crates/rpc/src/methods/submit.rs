@@ -1,4 +1,4 @@
-//! Methods that change the chain: blocks and headers brought in, verdicts of a person, pruning, checks.
+//! Methods that change the chain: submitting blocks and headers, invalidating blocks by hand, pruning, verification.
 
 use crate::context::{LogLevel, PruneMode};
 use crate::error::{RpcError, code};
@@ -12,8 +12,8 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "invalidateblock",
         category: Category::Hidden,
-        help: "Treats a block as if it broke a rule, for good.",
-        args: &[Arg::new("blockhash", Kind::Hex, "the block")],
+        help: "Marks a block as invalid until reconsiderblock is called, also after a restart.",
+        args: &[Arg::new("blockhash", Kind::Hex, "the block hash")],
         result: "null",
         examples: &["\"blockhash\""],
         remark: "",
@@ -22,8 +22,8 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "preciousblock",
         category: Category::Blockchain,
-        help: "Treats a block as if it had come before others with the same work. A later call overrides an earlier one; a restart forgets them.",
-        args: &[Arg::new("blockhash", Kind::Hex, "the block")],
+        help: "Prefers a block over others with the same work. A later call overrides an earlier one. The effect ends with a restart.",
+        args: &[Arg::new("blockhash", Kind::Hex, "the block hash")],
         result: "null",
         examples: &["\"blockhash\""],
         remark: "",
@@ -32,13 +32,13 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "pruneblockchain",
         category: Category::Blockchain,
-        help: "Deletes block files up to a height or a time, as far as they may be. Needs -prune.",
+        help: "Deletes block files up to a height or a time, as far as pruning allows. Requires -prune.",
         args: &[Arg::new(
             "height",
             Kind::Number,
-            "the height; or seconds since 1970, for blocks that are two hours older than that",
+            "the height; or a time in seconds since 1970, for blocks that are two hours older",
         )],
-        result: "the height of the last block that is gone",
+        result: "the height of the last deleted block",
         examples: &["1000"],
         remark: "",
         call: pruneblockchain,
@@ -46,8 +46,8 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "reconsiderblock",
         category: Category::Hidden,
-        help: "Takes the mark of invalidity off a block, those below and those above it, and looks for the best chain again.",
-        args: &[Arg::new("blockhash", Kind::Hex, "the block")],
+        help: "Removes the invalid mark from a block, its ancestors and its descendants, and selects the best chain again.",
+        args: &[Arg::new("blockhash", Kind::Hex, "the block hash")],
         result: "null",
         examples: &["\"blockhash\""],
         remark: "",
@@ -56,12 +56,12 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "submitblock",
         category: Category::Mining,
-        help: "Hands a block in (BIP-0022).",
+        help: "Submits a block (BIP-0022).",
         args: &[
-            Arg::new("hexdata", Kind::Hex, "the block"),
-            Arg::new("dummy", Kind::Text, "is ignored").hint("ignored"),
+            Arg::new("hexdata", Kind::Hex, "the block in hex"),
+            Arg::new("dummy", Kind::Text, "has no effect").hint("ignored"),
         ],
-        result: "null if it is valid and was connected; else \"duplicate\", \"inconclusive\", or why it is not valid",
+        result: "null if the block is valid and was connected; otherwise \"duplicate\", \"inconclusive\", or the reject reason",
         examples: &["\"mydata\""],
         remark: "",
         call: submitblock,
@@ -69,8 +69,8 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "submitheader",
         category: Category::Mining,
-        help: "Hands a header in. An error tells why it is not valid.",
-        args: &[Arg::new("hexdata", Kind::Hex, "the header")],
+        help: "Submits a block header. If it is invalid, the error contains the reason.",
+        args: &[Arg::new("hexdata", Kind::Hex, "the header in hex")],
         result: "null",
         examples: &["\"aabbcc\""],
         remark: "",
@@ -79,17 +79,17 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "verifychain",
         category: Category::Blockchain,
-        help: "Checks what is stored.",
+        help: "Verifies the stored blocks.",
         args: &[
             Arg::new(
                 "checklevel",
                 Kind::Number,
-                "0 reads blocks, 1 checks each by itself, 2 reads undo data, 3 compares the coins, 4 connects the blocks again",
+                "0 reads blocks, 1 checks each by itself, 2 reads undo data, 3 compares the coins, 4 reconnects the blocks",
             )
             .hint("3, range=0-4"),
-            Arg::new("nblocks", Kind::Number, "so many blocks, from the tip down").hint("6, 0=all"),
+            Arg::new("nblocks", Kind::Number, "the number of blocks, from the tip down").hint("6, 0=all"),
         ],
-        result: "whether all was as it must be; else the log tells more",
+        result: "whether all checks passed; if not, the log has the details",
         examples: &[""],
         remark: "",
         call: verifychain,
@@ -134,7 +134,7 @@ fn submitblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     }
 }
 
-/// The block at the beginning of the bytes: Core does not look at what is behind it.
+/// Parses the block at the start of the bytes. Like Core, ignores what follows it.
 pub(crate) fn parse_leniently(mut bytes: Vec<u8>) -> Option<Block> {
     match RawBlock::new(bytes.clone()).parse() {
         Err(error) => match error.kind {
@@ -148,8 +148,8 @@ pub(crate) fn parse_leniently(mut bytes: Vec<u8>) -> Option<Block> {
     }
 }
 
-/// Gives a coinbase that commits to witnesses and has none the witness of zeros: Core's `UpdateUncommittedBlockStructures`, for miners that send
-/// blocks without it.
+/// Adds a witness of zeros to a coinbase that commits to witnesses but has none: Core's
+/// `UpdateUncommittedBlockStructures`, for miners that send blocks without it.
 fn add_witness_nonce(engine: &Engine, block: Block) -> Option<Block> {
     let parent = engine.header_info(&block.header().prev_block);
     let is_segwit = parent.is_some_and(|parent| {
@@ -199,7 +199,7 @@ fn verifychain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let height = engine.tip().height.0;
     let blocks = u32::try_from(blocks).ok().filter(|blocks| (1..=height).contains(blocks)).unwrap_or(height);
     let is_stopping = || call.context.is_stopping();
-    // What it found is in the log.
+    // The findings are in the log.
     let seen = engine.verify_last_blocks(blocks, level.unsigned_abs(), &is_stopping, call.context);
     answer(out, &seen.is_ok_and(|seen| seen.end == LastBlocksEnd::Done))
 }
@@ -226,7 +226,7 @@ fn pruneblockchain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let engine = call.context.engine()?;
     let given: i32 = call.arg(0).as_integer()?;
     let Ok(mut height) = u32::try_from(given) else { return Err(RpcError::parameter("Negative block height.")) };
-    // Higher than any height, lower than any time of a block.
+    // Above any height and below any block time.
     if height > 1_000_000_000 {
         let time = i64::from(height) - TIMESTAMP_WINDOW_SECONDS;
         height = first_at_or_after(&engine, time)
@@ -243,7 +243,7 @@ fn pruneblockchain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     answer(out, &prune_height(&engine).map_or(-1, i64::from))
 }
 
-/// The first block of the chain at which some block so far was not before a time: Core's `FindEarliestAtLeast`.
+/// The height of the first block of the chain with a time of at least `time`: Core's `FindEarliestAtLeast`.
 fn first_at_or_after(engine: &Engine, time: i64) -> Option<u32> {
     engine.with_tree(|tree| {
         let tip = tree.height(tree.tip()).0;

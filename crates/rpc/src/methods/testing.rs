@@ -1,4 +1,4 @@
-//! Methods that only tests call: `echo` and its kin, `generate`, which is gone, and `sendmsgtopeer`.
+//! Methods that only tests call: `echo` and similar ones, the removed `generate`, and `sendmsgtopeer`.
 
 use super::net::ask;
 use crate::error::{RpcError, code};
@@ -30,9 +30,9 @@ const ECHO_ARGS: &[Arg] = &[
 const ECHO: Method = Method {
     name: "echo",
     category: Category::Hidden,
-    help: "Returns its arguments. This command is for testing.\nAn error like that of a fault in the program is returned when arg9 is \
-           \"trigger_internal_bug\".\nlydian-cli and bitcoin-cli send the arguments of echo as text and those of echojson as JSON; the server does the same \
-           for both.",
+    help: "Returns its arguments. This command is for testing.\nReturns the error of an internal bug if arg9 is \
+           \"trigger_internal_bug\".\nlydian-cli and bitcoin-cli send the arguments of echo as strings and those of echojson as JSON; the server treats \
+           both methods alike.",
     args: ECHO_ARGS,
     result: "the arguments, as an array or an object",
     examples: &[],
@@ -66,15 +66,15 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "sendmsgtopeer",
         category: Category::Hidden,
-        help: "Sends a P2P message to a peer. The header is made for it. This command is for testing.",
+        help: "Sends a P2P message to a peer. The header is added by the node. This command is for testing.",
         args: &[
-            Arg::new("peer_id", Kind::Number, "the peer to send the message to"),
+            Arg::new("peer_id", Kind::Number, "the id of the peer"),
             Arg::new("msg_type", Kind::Text, "the message type, at most 12 bytes"),
             Arg::new("msg", Kind::Hex, "the serialized message without its header, in hex"),
         ],
         result: "{}",
         examples: &["0 \"addr\" \"ffffff\""],
-        remark: "A message type with other bytes than printable ASCII is refused.",
+        remark: "A message type that is not printable ASCII is refused.",
         call: sendmsgtopeer,
     },
 ];
@@ -96,7 +96,7 @@ fn echo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// Core's `CHECK_NONFATAL` that failed.
+/// The error of a failed `CHECK_NONFATAL` in Core.
 pub(crate) fn internal_bug(what: &str) -> RpcError {
     let version = env!("CARGO_PKG_VERSION");
     RpcError::misc(format!(
@@ -124,7 +124,7 @@ fn sendmsgtopeer(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         let message = format!("Error: msg_type too long, max length is {MESSAGE_TYPE_SIZE}");
         return Err(RpcError::parameter(message));
     }
-    // Core passes over white space between bytes.
+    // Core ignores white space between bytes.
     let text: String = call.text(2)?.chars().filter(|letter| !" \t\n\r\u{b}\u{c}".contains(*letter)).collect();
     let payload = hex(&text).map_err(|_| RpcError::parameter("Error parsing input for msg"))?;
     let command = Command::new(name).ok_or_else(|| RpcError::parameter("Error: msg_type is not printable ASCII"))?;

@@ -1,5 +1,5 @@
-//! Methods that wait for the tip to move, until their time is over, the client leaves or the node stops. They hold no
-//! thread of `-rpcthreads` while they wait.
+//! Methods that wait for a new tip, until the timeout, the client disconnects or the node stops. They occupy no thread
+//! of `-rpcthreads` while they wait.
 
 use crate::context::Context;
 use crate::error::RpcError;
@@ -8,14 +8,15 @@ use crate::wait::{Until, Wait};
 use lydian_primitives::BlockHash;
 use serde::Serialize;
 
-const TIMEOUT: Arg = Arg::new("timeout", Kind::Number, "milliseconds to wait at most; 0 for no end").default("0");
+const TIMEOUT: Arg =
+    Arg::new("timeout", Kind::Number, "the maximum wait in milliseconds; 0 for no timeout").default("0");
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "waitforblock",
         category: Category::Blockchain,
-        help: "Waits until a block is the tip. When the time is over, or the node stops, the tip is told.",
-        args: &[Arg::new("blockhash", Kind::Hex, "the block"), TIMEOUT],
+        help: "Waits until a block is the tip, the timeout has passed, or the node stops. Returns the current tip.",
+        args: &[Arg::new("blockhash", Kind::Hex, "the block hash"), TIMEOUT],
         result: "{hash, height} of the tip",
         examples: &["\"0000000000079f8ef3d2c688c244eb7a4570b24c9ed7b4a8c619eb02596f8862\" 1000"],
         remark: "",
@@ -24,7 +25,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "waitforblockheight",
         category: Category::Blockchain,
-        help: "Waits until the tip has a height at least. When the time is over, or the node stops, the tip is told.",
+        help: "Waits until the tip has reached a height, the timeout has passed, or the node stops. Returns the current tip.",
         args: &[Arg::new("height", Kind::Number, "the height"), TIMEOUT],
         result: "{hash, height} of the tip",
         examples: &["100 1000"],
@@ -34,8 +35,11 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "waitfornewblock",
         category: Category::Blockchain,
-        help: "Waits until the tip is another. When the time is over, or the node stops, the tip is told.",
-        args: &[TIMEOUT, Arg::new("current_tip", Kind::Hex, "the block that it shall differ from").omitted()],
+        help: "Waits until the tip changes, the timeout has passed, or the node stops. Returns the current tip.",
+        args: &[
+            TIMEOUT,
+            Arg::new("current_tip", Kind::Hex, "the hash of the block that the tip must differ from").omitted(),
+        ],
         result: "{hash, height} of the tip",
         examples: &["1000"],
         remark: "",
@@ -49,7 +53,7 @@ struct TipAnswer {
     height: u32,
 }
 
-/// Milliseconds; `None` for no end.
+/// The timeout in milliseconds; `None`: no timeout.
 fn timeout(call: &Call<'_>, index: usize) -> Result<Option<u64>, RpcError> {
     match u64::try_from(call.i32_or(index, 0)?) {
         Ok(0) => Ok(None),

@@ -1,5 +1,7 @@
-//! Addresses. Input: an output script's kind, or text; the chain. Output: text (Core's `EncodeDestination`), or the script it stands for
-//! (`DecodeDestination`, with its words for what is wrong).
+//! Addresses.
+//!
+//! Input: the kind of an output script, or a string; the chain. Output: a string (Core's `EncodeDestination`), or the
+//! script that it represents (`DecodeDestination`, with its error messages).
 
 use super::bech32::{Encoding, decode as decode_bech32, encode_program};
 use super::solver::Kind;
@@ -7,7 +9,7 @@ use lydian_consensus::Chain;
 use lydian_hash::sha256d;
 use lydian_script::builder::scripts;
 
-/// What addresses of a chain begin with: Core's `base58Prefixes` and `bech32_hrp`.
+/// Prefixes of addresses on a chain: Core's `base58Prefixes` and `bech32_hrp`.
 fn prefixes(chain: Chain) -> (u8, u8, &'static str) {
     match chain {
         Chain::Main => (0, 5, "bc"),
@@ -16,7 +18,7 @@ fn prefixes(chain: Chain) -> (u8, u8, &'static str) {
     }
 }
 
-/// The address of a script, where it has one.
+/// Returns the address of a script, if it has one.
 pub(crate) fn encode(kind: &Kind<'_>, chain: Chain) -> Option<String> {
     let (key_prefix, script_prefix, hrp) = prefixes(chain);
     match kind {
@@ -30,14 +32,14 @@ pub(crate) fn encode(kind: &Kind<'_>, chain: Chain) -> Option<String> {
     }
 }
 
-/// Text that is no address: why, and where it may be mistyped.
+/// An invalid address: the reason, and the positions of possible typing errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadAddress {
     pub(crate) words: String,
     pub(crate) places: Vec<usize>,
 }
 
-/// The script that an address stands for: Core's `DecodeDestination`.
+/// Returns the script of an address: Core's `DecodeDestination`.
 pub(crate) fn decode(text: &str, chain: Chain) -> Result<Vec<u8>, BadAddress> {
     let (_, _, hrp) = prefixes(chain);
     let start = text.as_bytes().get(..hrp.len());
@@ -47,7 +49,7 @@ pub(crate) fn decode(text: &str, chain: Chain) -> Result<Vec<u8>, BadAddress> {
     }
 }
 
-/// Core's greatest number of bytes of an address, and of a text that might have been one.
+/// Core's maximum sizes in bytes: of an address, and of a string that is decoded at all.
 const BASE58_SIZE_MAX: usize = 25;
 const BASE58_ANY_SIZE_MAX: usize = 100;
 
@@ -101,7 +103,7 @@ fn decode_segwit(text: &str, hrp: &str) -> Result<Vec<u8>, BadAddress> {
     Ok(scripts::witness_program(*version, &program))
 }
 
-/// Bytes of values of five bits; what is left over must be less than five zeros.
+/// Converts 5-bit groups to bytes. The rest must be fewer than five bits, all zero.
 fn bytes_of(values: &[u8]) -> Option<Vec<u8>> {
     let (mut held, mut bits, mut out) = (0u32, 0, Vec::with_capacity(values.len()));
     for value in values {

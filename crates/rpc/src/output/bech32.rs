@@ -1,5 +1,7 @@
-//! Bech32 and Bech32m (BIP-0173, BIP-0350): Core's bech32.cpp. Input: a prefix and values of five bits, or text. Output: text, or the values; where
-//! text is none, Core's words for why, and up to two places where it may be mistyped.
+//! Bech32 and Bech32m (BIP-0173, BIP-0350): Core's bech32.cpp.
+//!
+//! Input: a prefix and 5-bit values, or a string. Output: a string, or the values; for an invalid string, Core's reason
+//! and up to two positions of possible typing errors.
 
 use std::collections::HashMap;
 
@@ -23,7 +25,7 @@ impl Encoding {
     }
 }
 
-/// Text that was read.
+/// A decoded string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoded {
     pub(crate) encoding: Encoding,
@@ -32,7 +34,7 @@ pub(crate) struct Decoded {
     pub(crate) values: Vec<u8>,
 }
 
-/// Text that is none: why, and where.
+/// An invalid string: the reason, and the positions of the errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) words: &'static str,
@@ -49,14 +51,14 @@ fn poly_mod(c: u32, value: u8) -> u32 {
     next
 }
 
-/// The remainder of prefix and values.
+/// The checksum residue of a prefix and values.
 fn residue(prefix: &str, values: &[u8]) -> u32 {
     let high = prefix.bytes().map(|byte| byte >> 5);
     let low = prefix.bytes().map(|byte| byte & 31);
     high.chain([0]).chain(low).chain(values.iter().copied()).fold(1, poly_mod)
 }
 
-/// The text of a witness program.
+/// Encodes a witness program.
 pub(crate) fn encode_program(prefix: &str, version: u8, program: &[u8]) -> String {
     let encoding = if version == 0 { Encoding::Bech32 } else { Encoding::Bech32m };
     let mut values = vec![version];
@@ -87,7 +89,7 @@ fn five(value: u32) -> u8 {
     u8::try_from(value & 31).unwrap_or(0)
 }
 
-/// Reads text.
+/// Decodes a string.
 pub(crate) fn decode(text: &str) -> Result<Decoded, Fault> {
     let fault = |words, places| Err(Fault { words, places });
     if text.len() > TEXT_SIZE_MAX {
@@ -137,10 +139,13 @@ fn odd_characters(text: &str) -> Vec<usize> {
     odd
 }
 
-/// The places of one or two values that explain a residue, under either encoding, the one that needs fewer: Core's `LocateErrors`. Core
-/// solves equations; here every wrong value at every place is looked up, which gives the same, since a code of this distance leaves no choice.
+/// The one or two positions of wrong values that explain a residue, for the encoding that needs fewer: Core's
+/// `LocateErrors`.
+///
+/// Core solves equations. Here every wrong value at every position is looked up, which gives the same result, since the
+/// distance of the code allows only one solution.
 fn locate(found: u32, count: usize) -> (&'static str, Vec<usize>) {
-    // What a wrong value at a place does to the residue.
+    // The effect of a wrong value at a position on the residue.
     let mut effects = HashMap::new();
     for place in 0..count {
         for value in 1..32u8 {

@@ -1,5 +1,6 @@
-//! Headers and blocks as JSON: Core's `blockheaderToJSON` and `blockToJSON` (rpc/blockchain.cpp). Input: what the engine says of a header, a parsed
-//! block, the coins it spent. Output: text.
+//! Headers and blocks as JSON: Core's `blockheaderToJSON` and `blockToJSON` (rpc/blockchain.cpp).
+//!
+//! Input: the engine's data on a header, a parsed block, the coins it spent. Output: text.
 
 use super::hex::{push_hex, push_hex_reversed};
 use super::transaction::{Detail, write_transaction};
@@ -12,7 +13,7 @@ use lydian_primitives::{Block, BlockHash};
 use serde::Serialize;
 use std::io::Write;
 
-/// What `getblockheader` answers.
+/// The answer of `getblockheader`.
 #[derive(Debug, Serialize)]
 pub(crate) struct HeaderAnswer {
     hash: String,
@@ -61,7 +62,7 @@ impl HeaderAnswer {
     }
 }
 
-/// A work or a target, as hashes are shown.
+/// A chain work or a target, in the displayed order of hashes.
 pub(crate) fn shown_work(work: U256) -> String {
     BlockHash(work.to_le_bytes()).to_string()
 }
@@ -71,7 +72,7 @@ pub(crate) fn target(bits: u32, params: &Params) -> String {
     shown_work(pow::derive_target(bits, params).unwrap_or(U256::ZERO))
 }
 
-/// How many times harder than the easiest target of mainnet, on every chain: Core's `GetDifficulty`, with its roundings.
+/// The difficulty relative to the easiest target of mainnet, on every chain: Core's `GetDifficulty`, with its rounding.
 pub(crate) fn difficulty(bits: u32) -> f64 {
     let mut shift = bits >> 24;
     let mut difficulty = f64::from(0xffff) / f64::from(bits & 0x00ff_ffff);
@@ -86,7 +87,8 @@ pub(crate) fn difficulty(bits: u32) -> f64 {
     difficulty
 }
 
-/// What `getblock` answers with verbosity 1 (`None`), 2 and 3. `spent` are the coins of all inputs in their order, where they are known.
+/// Writes the answer of `getblock` for verbosity 1 (`detail` is `None`), 2 and 3. `spent`: the coins of all inputs in
+/// order, if known.
 pub(crate) fn write_block(
     info: &HeaderInfo,
     block: &Block,
@@ -97,7 +99,7 @@ pub(crate) fn write_block(
 ) -> Result<(), RpcError> {
     let tx_count = u32::try_from(block.tx_count()).unwrap_or(u32::MAX);
     answer(out, &HeaderAnswer::new(info, tx_count, params))?;
-    // The object goes on.
+    // The object is continued.
     out.pop();
     let (stripped, total) = (block.base_size(), block.total_size());
     let weight = 3 * stripped + total;

@@ -1,11 +1,12 @@
-//! Descriptors of output scripts as far as the script alone tells: Core's `InferDescriptor` without keys, and the checksum. Input: a script and its
-//! kind. Output: text.
+//! Descriptors inferred from output scripts alone: Core's `InferDescriptor` without keys. Also the descriptor checksum.
+//!
+//! Input: a script and its kind. Output: text.
 
 use super::hex::push_hex;
 use super::solver::Kind;
 use lydian_script::uncompressed_key;
 
-/// The descriptor with its checksum. `address` is the script's.
+/// Appends the descriptor with its checksum. `address` is the address of the script.
 pub(crate) fn write_inferred(script: &[u8], kind: &Kind<'_>, address: Option<&str>, out: &mut Vec<u8>) {
     let start = out.len();
     match (kind, address) {
@@ -40,23 +41,24 @@ pub(crate) fn write_inferred(script: &[u8], kind: &Kind<'_>, address: Option<&st
     }
 }
 
-/// Compressed or uncompressed, and not hybrid.
+/// Returns whether the key is compressed or uncompressed, and not hybrid.
 fn is_plain_key(key: &[u8]) -> bool {
     matches!(key.first(), Some(2..=4))
 }
 
-/// The x coordinate of a point.
+/// Returns whether the key is the x coordinate of a curve point.
 fn is_x_only(key: &[u8]) -> bool {
     let mut compressed = [2; 33];
     compressed[1..].copy_from_slice(key);
     uncompressed_key(&compressed).is_some()
 }
 
-/// The characters of descriptors, by their value; see `DescriptorChecksum` in Core's script/descriptor.cpp.
+/// The characters of descriptors in the order of their values; see `DescriptorChecksum` in Core's
+/// script/descriptor.cpp.
 const CHARACTERS: &[u8; 95] =
     b"0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH`#\"\\ ";
 
-/// The place of each character; 255 for what is none.
+/// The position of each character; 255 for invalid ones.
 const PLACES: [u8; 128] = {
     let mut places = [255; 128];
     let mut place: u8 = 0;
@@ -79,7 +81,7 @@ fn poly_mod(c: u64, value: u64) -> u64 {
     next
 }
 
-/// Eight characters that find up to four wrong ones. `None` if a character cannot stand in a descriptor.
+/// Eight characters that detect up to four errors. `None` if a character is not allowed in descriptors.
 pub(crate) fn checksum(text: &[u8]) -> Option<[u8; 8]> {
     let (mut c, mut class, mut class_count) = (1, 0, 0);
     for byte in text {

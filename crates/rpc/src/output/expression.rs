@@ -1,8 +1,11 @@
-//! Descriptors that are written. Input: text. Output: the scripts it stands for, and what Core tells of it; or Core's words for what is wrong.
+//! Descriptors given as text.
 //!
-//! Understood are addr, raw, pk, pkh, wpkh, combo, multi, sortedmulti, sh, wsh, tr with trees, multi_a, sortedmulti_a, rawtr, unused, and miniscript in
-//! wsh and tr; keys in hexadecimal, WIF, and extended ones with origins, paths, alternatives and stars. Not musig(). Private keys live as
-//! long as [`Descriptors`] and are in no answer. Cost: a multiplication on the curve a step of a path and position.
+//! Input: a string. Output: its scripts and the properties that Core reports, or Core's error message.
+//!
+//! Supported: addr, raw, pk, pkh, wpkh, combo, multi, sortedmulti, sh, wsh, tr with trees, multi_a, sortedmulti_a,
+//! rawtr, unused, and miniscript in wsh and tr; keys in hex, in WIF, and extended keys with origins, paths, multipath
+//! steps and wildcards. Not supported: musig(). Private keys are kept as long as [`Descriptors`] and are in no answer.
+//! Cost: one multiplication on the curve per path step and position.
 
 mod bip32;
 mod key;
@@ -19,7 +22,7 @@ use lydian_consensus::Chain;
 use node::{Node, with_checksum};
 use parse::{Parser, Place};
 
-/// A descriptor, or several where paths have alternatives.
+/// A descriptor, or several for a multipath descriptor.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     nodes: Vec<Node>,
@@ -27,22 +30,22 @@ pub(crate) struct Descriptors {
     chain: Chain,
 }
 
-/// Reads a descriptor; Core's `Parse`.
+/// Parses a descriptor: Core's `Parse`.
 pub(crate) fn parse(text: &str, chain: Chain, must_have_checksum: bool) -> Result<Descriptors, String> {
     let mut rest = check_checksum(text, must_have_checksum)?;
     let mut secrets = Secrets::new();
     let nodes = Parser { chain, secrets: &mut secrets }.script(&mut rest, Place::Top)?;
-    // Core has no words for what stands behind it.
+    // Core has no message for trailing text.
     if rest.is_empty() { Ok(Descriptors { nodes, secrets, chain }) } else { Err(String::new()) }
 }
 
 impl Descriptors {
-    /// How many there are, one at least.
+    /// Number of descriptors, at least one.
     pub(crate) fn count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// As Core writes them, with checksums and without secrets.
+    /// The descriptors as Core writes them, with checksums and without private keys.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.nodes.iter().map(|node| with_checksum(node.text(self.chain))).collect()
     }
@@ -51,7 +54,7 @@ impl Descriptors {
         self.nodes.first().is_some_and(Node::is_range)
     }
 
-    /// Whether who has the keys could spend.
+    /// Whether someone with the private keys could spend the outputs.
     pub(crate) fn is_solvable(&self) -> bool {
         self.nodes.first().is_some_and(Node::is_solvable)
     }
@@ -60,19 +63,19 @@ impl Descriptors {
         !self.secrets.is_empty()
     }
 
-    /// The scripts of one of them at a position; `None` if a private key is missing.
+    /// The scripts of one descriptor at a position; `None` if a private key is missing.
     pub(crate) fn expand(&self, index: usize, position: u32) -> Option<Vec<Output>> {
         self.nodes.get(index)?.expand(position, &self.secrets, self.chain)
     }
 }
 
-/// The checksum of a text, without one or with the right one.
+/// The checksum of a string without a checksum or with the correct one.
 pub(crate) fn checksum_of(text: &str) -> Option<String> {
     let payload = check_checksum(text, false).ok()?;
     checksum(payload.as_bytes()).map(|sum| sum.map(char::from).iter().collect())
 }
 
-/// The text before the checksum, which must be right if there is one.
+/// Returns the string before the checksum. If a checksum is present, it must be correct.
 fn check_checksum(text: &str, must_have: bool) -> Result<&str, String> {
     let parts: Vec<&str> = text.split('#').collect();
     let (payload, given) = match parts[..] {

@@ -1,7 +1,9 @@
-//! Hexadecimal text in one pass. Input: bytes. Output: digits appended. Cost: 90 ns for each thousand bytes of a long text, where digits are computed, many at
-//! once; for each single byte a look-up (which alone took 200 ns).
+//! Hexadecimal text in one pass.
+//!
+//! Input: bytes. Output: digits, appended. Cost: 90 ns per thousand bytes of a long input, where many digits are
+//! computed at once; the remaining bytes use a table (which alone took 200 ns).
 
-/// Both digits of every byte.
+/// Both digits of every byte value.
 const PAIRS: [[u8; 2]; 256] = {
     let digits = b"0123456789abcdef";
     let mut pairs = [[0; 2]; 256];
@@ -13,10 +15,10 @@ const PAIRS: [[u8; 2]; 256] = {
     pairs
 };
 
-/// Bytes whose digits are computed together: the compiler makes a few vectors of them.
+/// Number of bytes that are converted together: the compiler turns this into a few vector operations.
 const TOGETHER: usize = 32;
 
-/// Bytes in their own order.
+/// Appends the bytes in their order.
 pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(2 * bytes.len());
     let (chunks, rest) = bytes.as_chunks::<TOGETHER>();
@@ -32,12 +34,12 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Of a number below 16.
+/// The digit of a number below 16.
 fn digit(number: u8) -> u8 {
     number + b'0' + if number > 9 { b'a' - b'0' - 10 } else { 0 }
 }
 
-/// A hash, as hashes are shown.
+/// Appends a hash in its displayed (reversed) order.
 pub(crate) fn push_hex_reversed(out: &mut Vec<u8>, bytes: &[u8]) {
     for byte in bytes.iter().rev() {
         out.extend_from_slice(&PAIRS[usize::from(*byte)]);
@@ -49,7 +51,7 @@ mod tests {
     use super::*;
     use lydian_primitives::to_hex;
 
-    /// At every length around that of what is computed together.
+    /// All lengths up to several times the size that is converted together.
     #[test]
     fn every_length() {
         let bytes: Vec<u8> = (0..200_u8).map(|byte| byte.wrapping_mul(151)).collect();

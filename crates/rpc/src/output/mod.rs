@@ -1,5 +1,7 @@
-//! JSON of blocks, transactions and scripts, written straight to text: what a block explorer asks for all day. Input: parsed bytes. Output: Core's
-//! fields in Core's order (core_io.cpp, rpc/blockchain.cpp), appended.
+//! JSON of blocks, transactions and scripts, written directly as text for speed: these are the main queries of block
+//! explorers.
+//!
+//! Input: parsed bytes. Output: Core's fields in Core's order (core_io.cpp, rpc/blockchain.cpp), appended.
 
 pub(crate) mod address;
 mod bech32;

@@ -1,4 +1,6 @@
-//! Scripts as text. Input: scripts. Output: Core's `ScriptToAsmStr` and `ScriptToUniv`.
+//! Scripts as text.
+//!
+//! Input: scripts. Output: the text of Core's `ScriptToAsmStr` and `ScriptToUniv`.
 
 use super::hex::push_hex;
 use super::solver::solve;
@@ -26,7 +28,7 @@ pub(crate) fn write_script(script: &[u8], chain: Chain, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"}");
 }
 
-/// The operations by name. `may_sign`: what looks like a signature is shown with its kind of hash.
+/// Appends the operations by name. `may_sign`: a push that looks like a signature is shown with its sighash type.
 pub(crate) fn write_asm(script: &[u8], may_sign: bool, out: &mut Vec<u8>) {
     let may_sign = may_sign && !is_unspendable(script);
     for (index, op) in ops(script).enumerate() {
@@ -55,7 +57,7 @@ pub(crate) fn write_asm(script: &[u8], may_sign: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// What a signature signs, if the bytes are one.
+/// The name of the sighash type, if the bytes are a signature.
 fn sighash_name(push: &[u8]) -> Option<&'static str> {
     let name = match push.last()? {
         0x01 => "ALL",

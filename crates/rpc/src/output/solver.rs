@@ -1,4 +1,6 @@
-//! What kind an output script is: Core's `Solver` (script/solver.cpp). Input: a script. Output: its kind, with the parts that matter.
+//! The kind of an output script: Core's `Solver` (script/solver.cpp).
+//!
+//! Input: a script. Output: its kind, with the relevant parts.
 
 use lydian_script::opcodes::{
     OP_1, OP_16, OP_CHECKMULTISIG, OP_CHECKSIG, OP_DUP, OP_EQUALVERIFY, OP_HASH160, OP_PUSHDATA4, OP_RETURN,
@@ -93,7 +95,7 @@ fn multisig(script: &[u8]) -> Option<Kind<'_>> {
     (is_whole && i64::try_from(keys.len()).ok()? == count).then_some(Kind::Multisig { required, keys })
 }
 
-/// `OP_1` to `OP_16`, or a number pushed in the shortest way: Core's `GetScriptNumber`.
+/// `OP_1` to `OP_16`, or a minimally pushed number: Core's `GetScriptNumber`.
 fn small_number(op: &Op<'_>, min: i64) -> Option<i64> {
     let number = match op.opcode {
         OP_1..=OP_16 => i64::from(op.opcode - OP_1 + 1),

@@ -1,5 +1,6 @@
-//! Transactions as JSON: Core's `TxToUniv` (core_io.cpp). Input: a transaction, and the coins it spends where they are known. Output: text. Cost:
-//! one pass; nothing is allocated but addresses.
+//! Transactions as JSON: Core's `TxToUniv` (core_io.cpp).
+//!
+//! Input: a transaction, and the coins it spends, if known. Output: text. Cost: one pass; only addresses are allocated.
 
 use super::hex::{push_hex, push_hex_reversed};
 use super::script::{write_asm, write_script};
@@ -7,12 +8,12 @@ use lydian_consensus::{Chain, Coin};
 use lydian_primitives::{Amount, Tx};
 use std::io::Write;
 
-/// How much is told of inputs.
+/// How much is written about inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// What the transaction itself says.
+    /// The contents of the transaction itself.
     Plain,
-    /// And what was spent.
+    /// Also the spent outputs.
     Prevouts,
 }
 
@@ -23,7 +24,7 @@ macro_rules! push {
     };
 }
 
-/// One transaction. `spent` has a coin for each input.
+/// Writes one transaction. `spent` has a coin for each input.
 pub(crate) fn write_transaction(tx: Tx<'_>, spent: Option<&[Coin]>, detail: Detail, chain: Chain, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"txid\":\"");
     push_hex_reversed(out, &tx.txid().0);

@@ -1,6 +1,8 @@
-//! Rules that most miners signal by the bits of versions and that this node does not know: Core's
-//! `CheckUnknownActivations`. Input: the header tree. Output: their bits. Cost: a look at every header of the active
-//! chain when a period has ended.
+//! Finds rules that most miners signal with version bits and that this node does not know: Core's
+//! `CheckUnknownActivations`.
+//!
+//! Input: the header tree. Output: their bits. Cost: reads every header of the active chain after the end of each
+//! period.
 
 use super::{Signals, State, is_signal};
 use lydian_chain::HeaderTree;
@@ -12,27 +14,28 @@ const BIT: u32 = 28;
 const PERIOD: u32 = 144;
 const THRESHOLD: u32 = 108;
 
-/// Bits that a version has for deployments: Core's `VERSIONBITS_NUM_BITS`.
+/// Number of version bits for deployments: Core's `VERSIONBITS_NUM_BITS`.
 const BITS: u32 = 29;
 
-/// Rules that are locked in or active by the bits of versions, and that no deployment of this node names: Core's
+/// Rules that are locked in or active by version bits and belong to no deployment of this node: Core's
 /// `CheckUnknownActivations`.
 #[derive(Clone, Debug, Default)]
 pub struct UnknownRules {
-    /// The last block of the period that was looked at last, and what was found.
+    /// The last block of the last period that was examined, and the result.
     seen: Option<(BlockHash, Vec<UnknownRule>)>,
 }
 
-/// One of them.
+/// An unknown rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownRule {
     pub bit: u32,
-    /// Otherwise it is locked in: active after the next period.
+    /// If false, it is locked in: active after the next period.
     pub is_active: bool,
 }
 
 impl UnknownRules {
-    /// The rules for the block after the tip. Looks at headers only if a period has ended since the last call.
+    /// Returns the unknown rules for the block after the tip. Reads headers only if a period has ended since the last
+    /// call.
     pub fn find(&mut self, tree: &HeaderTree, chain: Chain) -> Vec<UnknownRule> {
         let rule = Unknown::of(chain);
         let periods = (tree.height(tree.tip()).0 + 1) / rule.period;
@@ -49,7 +52,7 @@ impl UnknownRules {
     }
 }
 
-/// How unknown rules are recognised: Core's `WarningBitsConditionChecker`.
+/// Parameters for recognising unknown rules: Core's `WarningBitsConditionChecker`.
 #[derive(Clone, Copy, Debug)]
 struct Unknown {
     period: u32,
@@ -60,7 +63,7 @@ struct Unknown {
 
 impl Unknown {
     fn of(chain: Chain) -> Unknown {
-        // 90 % on the main network, 75 % of the period on the others.
+        // 90 % on mainnet, 75 % of the period on the other chains.
         let (period, threshold, height_min) = match chain {
             Chain::Main => (2016, 1815, 711_648),
             Chain::Test => (2016, 1512, 2_013_984),
@@ -70,23 +73,23 @@ impl Unknown {
         Unknown { period, threshold, height_min }
     }
 
-    /// The rules that are locked in or active after so many whole periods, by the version of each height.
+    /// Returns the rules that are locked in or active after `periods` whole periods, given the version at each height.
     fn find(self, periods: u32, chain: Chain, version: impl Fn(u32) -> i32) -> Vec<UnknownRule> {
-        // In the first period nothing has started, and what is locked in by the last becomes active with the end of the
-        // next.
+        // Nothing has started in the first period, and a rule that the last period locks in becomes active at the end
+        // of the next one.
         let first = (self.height_min / self.period).max(1);
         let mut flags = Vec::new();
         let mut found = [None::<bool>; BITS as usize];
         if chain == Chain::Regtest {
             flags = (0..periods * self.period).map(|height| is_signal(version(height), BIT)).collect();
         }
-        // The deployment begins with the chain, so that no time matters.
+        // The deployment starts with the chain, so the times do not matter.
         let known = Params::new(chain).testdummy;
         let signals = Signals { flags, times: vec![known.start_time; periods as usize] };
         for period in first..periods {
             let mut counts = [0; BITS as usize];
             let start = period * self.period;
-            // A deployment of this node explains its bit while it is not decided.
+            // A deployment of this node explains its bit while it is started or locked in.
             let is_explained =
                 chain == Chain::Regtest && matches!(signals.state(&known, start).0, State::Started | State::LockedIn);
             for height in start.max(self.height_min)..start + self.period {
@@ -112,8 +115,8 @@ impl Unknown {
 mod tests {
     use super::*;
 
-    /// A bit that most blocks of a period signal is active one period later, unless a deployment explains it; the first
-    /// period and the heights below the least do not count.
+    /// A bit that most blocks of a period signal is active one period later, unless a deployment explains it. The first
+    /// period and heights below the minimum do not count.
     #[test]
     fn unknown_rules_are_recognised() {
         let rule = Unknown::of(Chain::Regtest);

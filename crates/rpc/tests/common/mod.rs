@@ -1,4 +1,4 @@
-//! A context without a node around it.
+//! A context without a node.
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_engine::LogLine;
@@ -6,7 +6,7 @@ use lydian_engine::{InitialDownload, TIP_AGE_SECONDS_DEFAULT, Unobserved};
 use lydian_rpc::{Context, Host, NodeSettings, ProgressOf, PruneMode};
 use std::sync::Arc;
 
-/// A program whose clock stands still.
+/// A program with a clock that stands still.
 #[derive(Debug)]
 struct Still;
 

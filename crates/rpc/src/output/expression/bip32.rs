@@ -1,15 +1,17 @@
-//! Keys that others are derived from: BIP-0032, and private keys as wallets export them. Input: text, or a key and the number of a child. Output:
-//! keys, and text again. Private keys stay in memory for one call and are in no answer.
+//! Derived keys (BIP-0032), and private keys in wallet import format.
+//!
+//! Input: a string, or a key and a child number. Output: keys, and strings again. Private keys are kept in memory for
+//! one call and are in no answer.
 
 use super::sha512::hmac_sha512;
 use lydian_consensus::Chain;
 use lydian_hash::{hash160, sha256d};
 use secp256k1::{PublicKey, Scalar, SecretKey};
 
-/// The bit of a child's number that says it follows from the private key alone.
+/// The bit of a child number that marks derivation from the private key only.
 pub(super) const HARDENED: u32 = 1 << 31;
 
-/// A public key with what its children need.
+/// A public key with the data for deriving its children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extended {
     depth: u8,
@@ -19,7 +21,7 @@ pub(super) struct Extended {
     pub(super) key: [u8; 33],
 }
 
-/// What texts of keys begin with: Core's `base58Prefixes`.
+/// Prefixes of encoded keys: Core's `base58Prefixes`.
 struct Prefixes {
     secret: u8,
     public: [u8; 4],
@@ -33,7 +35,7 @@ fn prefixes(chain: Chain) -> Prefixes {
     }
 }
 
-/// A private key in WIF, and whether its public key is written compressed: Core's `DecodeSecret`.
+/// Decodes a private key in WIF, and whether its public key is compressed: Core's `DecodeSecret`.
 pub(super) fn decode_secret(text: &str, chain: Chain) -> Option<(SecretKey, bool)> {
     let bytes = decode_base58(text, 34)?;
     let body = bytes.strip_prefix(&[prefixes(chain).secret])?;
@@ -46,7 +48,7 @@ pub(super) fn decode_secret(text: &str, chain: Chain) -> Option<(SecretKey, bool
 }
 
 impl Extended {
-    /// An extended key, public or private; its private key if it has one.
+    /// Decodes an extended key, public or private. Also returns the private key if there is one.
     pub(super) fn decode(text: &str, chain: Chain) -> Option<(Extended, Option<SecretKey>)> {
         let bytes = decode_base58(text, 78)?;
         let (version, rest) = bytes.split_first_chunk::<4>()?;
@@ -71,7 +73,7 @@ impl Extended {
         Some((Extended { depth, parent, number, chain_code, key }, secret))
     }
 
-    /// The text of the public key.
+    /// The encoded public key.
     pub(super) fn encode(&self, chain: Chain) -> String {
         let number = self.number.to_be_bytes();
         let parts = [&prefixes(chain).public[..], &[self.depth], &self.parent, &number, &self.chain_code, &self.key];
@@ -81,19 +83,20 @@ impl Extended {
         bs58::encode(bytes).into_string()
     }
 
-    /// The first four bytes of the key's hash.
+    /// The first four bytes of the hash of the key.
     pub(super) fn fingerprint(&self) -> [u8; 4] {
         fingerprint(&self.key)
     }
 
-    /// The child of a number below [`HARDENED`]; nothing where there is none, which happens to one key in 2^127, or nothing so deep.
+    /// The child with a number below [`HARDENED`]. `None` if it does not exist, which happens for one key in 2^127, or
+    /// if the depth is exhausted.
     pub(super) fn child(&self, number: u32) -> Option<Extended> {
         let (tweak, chain_code) = self.step(&self.key, number);
         let key = PublicKey::from_slice(&self.key).ok()?.add_exp_tweak(&Scalar::from_be_bytes(tweak).ok()?).ok()?;
         self.descend(number, chain_code, key)
     }
 
-    /// The child of any number, with its private key.
+    /// The child with any number, including its private key.
     pub(super) fn private_child(&self, secret: &SecretKey, number: u32) -> Option<(Extended, SecretKey)> {
         let private = [&[0][..], &secret.to_secret_bytes()].concat();
         let (tweak, chain_code) = self.step(if number & HARDENED == 0 { &self.key } else { &private }, number);
@@ -121,7 +124,7 @@ pub(super) fn fingerprint(key: &[u8]) -> [u8; 4] {
 }
 
 fn decode_base58(text: &str, size_max: usize) -> Option<Vec<u8>> {
-    // Base 58 gets longer by a third and some; more is not looked at.
+    // Base58 text is more than a third longer than its bytes; texts above this bound are not decoded.
     let bytes = bs58::decode(Some(text).filter(|text| text.len() < 2 * (size_max + 4))?).into_vec().ok()?;
     let (body, sum) = bytes.split_last_chunk::<4>()?;
     (body.len() <= size_max && sha256d(body)[..4] == sum[..]).then(|| body.to_vec())
@@ -148,7 +151,7 @@ mod tests {
         assert_eq!(child.private_child(&secret, 1).unwrap().0, grandchild);
     }
 
-    /// BIP-0032, test vector 5, and a key of another chain.
+    /// BIP-0032, test vector 5, and a key for another chain.
     #[test]
     fn keys_that_are_none() {
         for text in [

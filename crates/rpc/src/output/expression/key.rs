@@ -1,5 +1,7 @@
-//! One key of a descriptor. Input: its text. Output: [`Key`], or several where a path has alternatives; from it text without secrets, and the public
-//! key of a position with where it comes from. Core's `PubkeyProvider` (script/descriptor.cpp), with its words for what is wrong.
+//! One key of a descriptor.
+//!
+//! Input: its text. Output: [`Key`], or several for a multipath key; from a key, its text without private keys, and the
+//! public key at a position with its origin. Core's `PubkeyProvider` (script/descriptor.cpp), with its error messages.
 
 use super::bip32::{Extended, HARDENED, decode_secret, fingerprint};
 use super::parse::{Place, number};
@@ -20,12 +22,12 @@ pub(super) struct Key {
     source: Source,
 }
 
-/// Where an extended key comes from, as its owner says.
+/// The origin of an extended key, as given in the descriptor.
 #[derive(Clone, Debug)]
 struct Origin {
     fingerprint: [u8; 4],
     path: Vec<u32>,
-    /// Whether `'` says hardened; otherwise `h`.
+    /// Whether hardened steps are marked with `'` instead of `h`.
     is_apostrophe: bool,
 }
 
@@ -35,18 +37,18 @@ enum Source {
     Extended(Box<Path>),
 }
 
-/// Steps from an extended key.
+/// A derivation path from an extended key.
 #[derive(Clone, Debug)]
 struct Path {
     root: Extended,
     steps: Vec<u32>,
     last: Last,
     is_apostrophe: bool,
-    /// After the steps, if they need no secret; made once for all positions.
+    /// The key after the steps, if they need no private key; computed once for all positions.
     parent: OnceLock<Option<Extended>>,
 }
 
-/// The star at the end of a path.
+/// The wildcard at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     None,
@@ -54,7 +56,7 @@ enum Last {
     HardenedStar,
 }
 
-/// A public key at a position.
+/// The public key at a position.
 #[derive(Clone, Debug)]
 pub(super) struct Derived {
     pub(super) key: Vec<u8>,
@@ -67,7 +69,7 @@ impl Derived {
         &self.key[1..33]
     }
 
-    /// As Core's `InferDescriptor` writes it.
+    /// The text in the format of Core's `InferDescriptor`.
     pub(super) fn text(&self) -> String {
         format!("{}{}", self.origin_text(), to_hex(&self.key))
     }
@@ -82,11 +84,11 @@ impl Derived {
 }
 
 impl Key {
-    /// Reads a key with its origin; Core's `ParsePubkey`.
+    /// Parses a key with its origin: Core's `ParsePubkey`.
     pub(super) fn parse(text: &str, place: Place, chain: Chain, secrets: &mut Secrets) -> Result<Vec<Key>, String> {
         if text.starts_with("musig(") {
             return Err(match place {
-                Place::Tr => "musig() is not understood by Lydian yet".to_owned(),
+                Place::Tr => "musig() is not supported by Lydian yet".to_owned(),
                 _ => "musig() is only allowed in tr() and rawtr()".to_owned(),
             });
         }
@@ -110,7 +112,7 @@ impl Key {
         matches!(&self.source, Source::Extended(path) if path.last != Last::None)
     }
 
-    /// Bytes of the public key.
+    /// Size of the public key in bytes.
     pub(super) fn size(&self) -> usize {
         match &self.source {
             Source::Plain { key, .. } => key.len(),
@@ -118,7 +120,7 @@ impl Key {
         }
     }
 
-    /// Core's `ToString`: without secrets.
+    /// Core's `ToString`: without private keys.
     pub(super) fn text(&self, chain: Chain) -> String {
         let mut text = match &self.origin {
             Some(origin) => {
@@ -238,7 +240,7 @@ impl Source {
     }
 }
 
-/// A public key in hexadecimal.
+/// Parses a public key in hex.
 fn plain(text: &str, bytes: Vec<u8>, place: Place, may_be_long: bool) -> Result<Vec<Source>, String> {
     if matches!((bytes.first(), bytes.len()), (Some(6 | 7), 65)) {
         return Err("Hybrid public keys are not allowed".to_owned());
@@ -275,13 +277,13 @@ fn parse_origin(text: &str, is_apostrophe: &mut bool) -> Result<([u8; 4], Vec<u3
     Ok((fingerprint, paths.swap_remove(0)))
 }
 
-/// Paths: one, or one for each alternative of `<a;b>`. Core's `ParseKeyPath`.
+/// Parses a path: one, or one for each alternative of `<a;b>`. Core's `ParseKeyPath`.
 fn parse_path(parts: &[&str], may_branch: bool, is_apostrophe: &mut bool) -> Result<Vec<Vec<u32>>, String> {
     let mut path = Vec::new();
     let mut branches: Option<(usize, Vec<u32>)> = None;
     for part in parts {
         let inner = match part.strip_prefix('<') {
-            // A single character would be both.
+            // A single character cannot be both the opening and the closing bracket.
             Some(rest) if part.ends_with('>') => rest.strip_suffix('>'),
             _ => None,
         };
@@ -349,7 +351,7 @@ pub(super) fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// C's, in the plain locale.
+/// White space as in C's `isspace` in the C locale.
 fn is_space(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}')
 }

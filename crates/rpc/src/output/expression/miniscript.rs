@@ -1,8 +1,12 @@
-//! Miniscript (BIP-0379): expressions from which spending conditions are read off, in wsh() and in the leaves of tr(). Input: text. Output:
-//! [`Fragment`], which tells its type, its limits, its text and its script; or why Core does not take it. Core's `miniscript::Node`.
+//! Miniscript (BIP-0379): expressions that show the spending conditions of a script, in wsh() and in the leaves of
+//! tr().
 //!
-//! Invariants: what is handed on is sane: it needs a signature, cannot be changed by others, holds no key twice and no mix of time and height,
-//! and keeps within the limits of scripts. Nothing nests deeper than [`crate::limits::MINISCRIPT_DEPTH_MAX`].
+//! Input: a string. Output: a [`Fragment`] with its type, limits, text and script; or the reason why Core refuses it.
+//! Core's `miniscript::Node`.
+//!
+//! Invariants: an accepted expression is sane: it needs a signature, is not malleable, contains no duplicate keys and
+//! no mix of time and height locks, and respects the resource limits of scripts. Nesting is at most
+//! [`crate::limits::MINISCRIPT_DEPTH_MAX`].
 
 mod bounds;
 mod parse;
@@ -19,9 +23,9 @@ use types::{Type, compute, has};
 #[derive(Clone, Debug)]
 pub(super) struct Fragment {
     kind: Kind,
-    /// A threshold or a time.
+    /// A threshold or a locktime.
     k: u32,
-    /// Places in the list of keys.
+    /// Indexes in the list of keys.
     keys: Vec<usize>,
     data: Vec<u8>,
     subs: Vec<Fragment>,
@@ -64,7 +68,8 @@ enum Kind {
     MultiA,
 }
 
-/// Core's `MAX_STANDARD_P2WSH_SCRIPT_SIZE`, and what it leaves for a leaf of the largest standard transaction.
+/// Core's `MAX_STANDARD_P2WSH_SCRIPT_SIZE`, and the size that the largest standard transaction leaves for a leaf
+/// script.
 const SCRIPT_SIZE_MAX: usize = 3600;
 const LEAF_SIZE_MAX: usize = 329_482;
 
@@ -86,7 +91,7 @@ impl Fragment {
         Fragment::new(kind, 0, Vec::new(), Vec::new(), subs, is_leaf)
     }
 
-    /// Why it is refused, in Core's words; `keys` are the texts of its keys.
+    /// The reason for a refusal, in Core's words. `keys` are the texts of its keys.
     pub(super) fn refusal(&self, keys: &[String]) -> Option<String> {
         if self.is_sane() && self.is_satisfiable() {
             return None;
@@ -109,14 +114,14 @@ impl Fragment {
         Some(insane.text(&|index, _| keys[index].clone()) + words)
     }
 
-    /// Notes where keys stand twice; the keys in it, if none does.
+    /// Marks fragments with duplicate keys. Returns the keys of the fragment if there are no duplicates.
     fn mark_duplicates<'a>(&mut self, keys: &'a [Option<Vec<u8>>]) -> Option<BTreeSet<&'a Option<Vec<u8>>>> {
         let mut all = BTreeSet::new();
         let mut is_unique = self.keys.iter().all(|index| all.insert(&keys[*index]));
         for sub in &mut self.subs {
             match sub.mark_duplicates(keys) {
                 Some(mut more) => {
-                    // The smaller goes into the larger.
+                    // Merges the smaller set into the larger one.
                     if all.len() < more.len() {
                         std::mem::swap(&mut all, &mut more);
                     }
@@ -133,7 +138,7 @@ impl Fragment {
         self.kind_type != 0 && self.size <= if self.is_leaf { LEAF_SIZE_MAX } else { SCRIPT_SIZE_MAX }
     }
 
-    /// Whether it leaves a value on the stack.
+    /// Whether it leaves a value on the stack, as a number.
     fn leaves_value(&self) -> i32 {
         i32::from(["B", "K", "W"].iter().any(|letter| has(self.kind_type, letter)))
     }
@@ -159,7 +164,7 @@ impl Fragment {
         self.is_valid() && has(self.kind_type, "Bs") && self.is_sane_inside()
     }
 
-    /// The first that is not sane and has nothing insane in it.
+    /// The first fragment that is not sane although all its parts are.
     fn find_insane(&self) -> Option<&Fragment> {
         let inside = self.subs.iter().find_map(Fragment::find_insane);
         inside.or_else(|| (!self.is_sane_inside()).then_some(self))

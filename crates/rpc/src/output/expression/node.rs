@@ -1,5 +1,7 @@
-//! What a descriptor is made of. Input: the parser's nodes. Output: text without secrets (Core's `ToString`), and at a position the scripts with
-//! the descriptor that tells each of them (Core's `Expand`, then `InferDescriptor`).
+//! The syntax tree of a descriptor.
+//!
+//! Input: nodes from the parser. Output: text without private keys (Core's `ToString`), and for a position the scripts
+//! with the descriptor of each (Core's `Expand`, then `InferDescriptor`).
 
 use super::super::address;
 use super::super::descriptor::{checksum, write_inferred};
@@ -31,7 +33,7 @@ pub(super) enum Node {
     Miniscript { fragment: Arc<Fragment>, keys: Vec<Key>, is_leaf: bool },
 }
 
-/// `required` of several keys; `is_leaf`: by OP_CHECKSIGADD.
+/// `required` of several keys. `is_leaf`: with OP_CHECKSIGADD.
 #[derive(Clone, Debug)]
 pub(super) struct Multi {
     pub(super) required: u32,
@@ -40,7 +42,7 @@ pub(super) struct Multi {
     pub(super) is_leaf: bool,
 }
 
-/// A script, and the descriptor that tells it, with its checksum.
+/// A script, and its descriptor with checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Output {
     pub(crate) script: Vec<u8>,
@@ -109,7 +111,7 @@ impl Node {
         })
     }
 
-    /// The script of what has one, and its text with the keys that stand in it.
+    /// The script of a node with exactly one script, and its text with the derived keys.
     fn single(&self, position: u32, secrets: &Secrets) -> Option<(Vec<u8>, String)> {
         let derive = |key: &Key| key.derive(position, secrets);
         Some(match self {
@@ -144,14 +146,14 @@ impl Node {
             }
             Node::Miniscript { fragment, keys, is_leaf } => {
                 let keys: Vec<_> = keys.iter().map(derive).collect::<Option<_>>()?;
-                // Of a key in a leaf the script tells x alone, and of a hash the whole key is known.
+                // In a leaf the script only reveals x of a key, but for a hash the whole key is known.
                 let text = |index: usize, is_hash: bool| match *is_leaf && !is_hash {
                     true => keys[index].x_only_text(),
                     false => keys[index].text(),
                 };
                 (fragment.script(&keys), fragment.text(&text))
             }
-            // They have none, or several, and stand at the top alone.
+            // These have no script or several, and are only allowed at the top level.
             Node::Combo(_) | Node::Unused(_) | Node::Addr(_) | Node::Raw(_) => return None,
         })
     }
@@ -195,7 +197,7 @@ fn sh((script, text): (Vec<u8>, String)) -> (Vec<u8>, String) {
     (scripts::p2sh(&hash160(&script)), format!("sh({text})"))
 }
 
-/// P2PK and P2PKH, and for a compressed key P2WPKH and P2SH-P2WPKH.
+/// P2PK and P2PKH, and for a compressed key also P2WPKH and P2SH-P2WPKH.
 fn combo(key: &Derived) -> Vec<(Vec<u8>, String)> {
     let mut all = vec![pk(key), pkh(key)];
     if key.key.len() == 33 {
@@ -214,7 +216,7 @@ pub(super) fn with_checksum(mut text: String) -> String {
 
 fn taproot_text(key: &str, leaves: &[(usize, String)]) -> String {
     let mut text = format!("tr({key}");
-    // The way down to where we are; true: right.
+    // The path to the current leaf; true: right.
     let mut path: Vec<bool> = Vec::new();
     for (depth, leaf) in leaves {
         text.push(',');
@@ -244,21 +246,23 @@ fn leaf_hash(script: &[u8]) -> [u8; 32] {
     TAP_LEAF.hash(&[&[TAPSCRIPT], &size, script])
 }
 
-/// A part of a tree.
+/// A subtree.
 struct Branch {
     depth: usize,
     hash: [u8; 32],
-    /// The first of its scripts by their bytes.
+    /// The smallest of its scripts in byte order.
     script: Vec<u8>,
     leaves: Vec<(usize, String)>,
 }
 
-/// The whole of a tree whose parts stand from left to right. Left and right are nothing that an output tells: Core, which reads a tree from its
-/// control blocks in the order of the scripts, has the part with the first script on the left.
+/// Joins subtrees, given from left to right, to the whole tree.
+///
+/// An output does not determine left and right: Core, which rebuilds a tree from its control blocks in the order of the
+/// scripts, puts the subtree with the smallest script on the left.
 fn join(parts: Vec<Branch>) -> Option<Branch> {
     let mut open: Vec<Branch> = Vec::new();
     for mut right in parts {
-        // A right part closes its left one.
+        // A right subtree completes the left one at the same depth.
         while let Some(left) = open.pop_if(|left| left.depth == right.depth && right.depth > 0) {
             let hash = TAP_BRANCH.hash(&[&left.hash.min(right.hash), &left.hash.max(right.hash)]);
             let (first, second) = if left.script <= right.script { (left, right) } else { (right, left) };

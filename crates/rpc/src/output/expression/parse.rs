@@ -1,7 +1,9 @@
-//! The grammar of descriptors. Input: text without its checksum. Output: one [`Node`] for each alternative of its paths; or Core's words for what is
-//! wrong, which are nothing where something stands behind a whole descriptor. Core's `ParseScript` (script/descriptor.cpp).
+//! The grammar of descriptors: Core's `ParseScript` (script/descriptor.cpp).
 //!
-//! Invariants: total on any text; functions nest at most three deep, braces at most [`DEPTH_MAX`].
+//! Input: a string without its checksum. Output: one [`Node`] for each multipath alternative; or Core's error message,
+//! which is empty for text after a complete descriptor.
+//!
+//! Invariants: no input causes a panic; functions nest at most three deep, braces at most [`DEPTH_MAX`].
 
 use super::super::address;
 use super::key::{Key, Secrets, is_hex};
@@ -11,7 +13,7 @@ use lydian_consensus::Chain;
 use lydian_primitives::hex;
 use std::sync::Arc;
 
-/// Where an expression stands.
+/// The context of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Top,
@@ -21,24 +23,25 @@ pub(super) enum Place {
     Tr,
 }
 
-/// Core's `MAX_PUBKEYS_PER_MULTISIG`, `MAX_PUBKEYS_PER_MULTI_A`, `TAPROOT_CONTROL_MAX_NODE_COUNT` and `MAX_SCRIPT_ELEMENT_SIZE`.
+/// Core's `MAX_PUBKEYS_PER_MULTISIG`, `MAX_PUBKEYS_PER_MULTI_A`, `TAPROOT_CONTROL_MAX_NODE_COUNT` and
+/// `MAX_SCRIPT_ELEMENT_SIZE`.
 const KEYS_MAX: usize = 20;
 const KEYS_TAPROOT_MAX: usize = 999;
 const DEPTH_MAX: usize = 128;
 const REDEEM_SCRIPT_MAX: usize = 520;
 
-/// What is left to read, and what was found on the way.
+/// The chain, and the private keys found so far.
 pub(super) struct Parser<'a> {
     pub(super) chain: Chain,
     pub(super) secrets: &'a mut Secrets,
 }
 
-/// Digits alone, as Core's `ToIntegral` of 32 bits.
+/// Parses digits only, like Core's `ToIntegral` for 32 bits.
 pub(super) fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The text up to the comma or bracket that ends it: Core's `Expr`.
+/// Takes the text up to the comma or bracket that ends it: Core's `Expr`.
 pub(super) fn expression<'t>(rest: &mut &'t str) -> &'t str {
     let mut level = 0_usize;
     let mut end = rest.len();
@@ -58,18 +61,18 @@ pub(super) fn expression<'t>(rest: &mut &'t str) -> &'t str {
     found
 }
 
-/// What stands in the brackets of a function.
+/// The text in the brackets of a function.
 pub(super) fn function<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')
 }
 
-/// Takes a letter away.
+/// Removes a letter from the start. Returns false if the text does not start with it.
 pub(super) fn take(rest: &mut &str, letter: char) -> bool {
     rest.strip_prefix(letter).map(|behind| *rest = behind).is_some()
 }
 
 impl Parser<'_> {
-    /// A script; what stands behind it is left in `rest`.
+    /// Parses a script expression. The text after it is left in `rest`.
     pub(super) fn script(&mut self, rest: &mut &str, place: Place) -> Result<Vec<Node>, String> {
         let text = expression(rest);
         let is_legacy = matches!(place, Place::Top | Place::Sh | Place::Wsh);
@@ -103,7 +106,7 @@ impl Parser<'_> {
         self.other(text, place)
     }
 
-    /// What no function above took: miniscript, or nothing.
+    /// Parses what no function above has accepted: miniscript, or an error.
     fn other(&mut self, text: &str, place: Place) -> Result<Vec<Node>, String> {
         let Some((fragment, keys)) = miniscript::parse(self, text, place)? else {
             return match place {
@@ -154,7 +157,7 @@ impl Parser<'_> {
     fn inside(&mut self, inner: &str, place: Place, wrap: fn(Node) -> Node) -> Result<Vec<Node>, String> {
         let mut rest = inner;
         let nodes = self.script(&mut rest, place)?;
-        // Core has no words for this.
+        // Core has no message for this.
         if rest.is_empty() { Ok(nodes.into_iter().map(wrap).collect()) } else { Err(String::new()) }
     }
 
@@ -265,9 +268,9 @@ impl Parser<'_> {
         Ok(nodes.map(node).collect())
     }
 
-    /// Leaves from left to right with their depths.
+    /// Parses leaves from left to right, with their depths.
     fn tree(&mut self, rest: &mut &str, leaves: &mut Vec<Vec<Node>>, depths: &mut Vec<usize>) -> Result<(), String> {
-        // The way down to where we are; true: right.
+        // The path to the current leaf; true: right.
         let mut branches = Vec::new();
         loop {
             while take(rest, '{') {
@@ -294,7 +297,7 @@ impl Parser<'_> {
     }
 }
 
-/// Name, whether it is a leaf's, whether the keys are sorted.
+/// Name, whether it is for leaves, whether the keys are sorted.
 const MULTIS: [(&str, bool, bool); 4] =
     [("multi", false, false), ("sortedmulti", false, true), ("multi_a", true, false), ("sortedmulti_a", true, true)];
 
@@ -323,7 +326,8 @@ fn check_multi(count: usize, required: u32, script_size: usize, place: Place, is
     Ok(())
 }
 
-/// Rows of alternatives as columns of `count`; a row of one serves all of them. `None` if the rows do not fit.
+/// Transposes rows of alternatives to `count` columns; a row with one entry is used for all columns. `None` if the
+/// lengths do not match.
 pub(super) fn same_length<T: Clone>(rows: Vec<Vec<T>>, count: usize) -> Option<Vec<Vec<T>>> {
     let mut columns = vec![Vec::with_capacity(rows.len()); count];
     for row in rows {

@@ -1,7 +1,9 @@
-//! SHA-512 (FIPS 180-4) and HMAC with it (RFC 2104), for BIP-0032 alone. Input: bytes. Output: 64 bytes. Plain code: a descriptor derives some
-//! thousand keys at most, and each costs a multiplication on the curve that is thirty times as much.
+//! SHA-512 (FIPS 180-4) and HMAC-SHA512 (RFC 2104), for BIP-0032 only.
+//!
+//! Input: bytes. Output: 64 bytes. The code is simple: a descriptor derives a few thousand keys at most, and each needs
+//! a multiplication on the curve that costs thirty times as much.
 
-/// HMAC-SHA512 of the message in parts.
+/// HMAC-SHA512 of a message given in parts.
 pub(super) fn hmac_sha512(key: &[u8], parts: &[&[u8]]) -> [u8; 64] {
     let mut block = [0; BLOCK];
     match key.len() <= BLOCK {
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
     use lydian_primitives::to_hex;
 
-    /// FIPS 180-4's example, the empty message, two blocks; RFC 4231, cases 2 and 6.
+    /// The example of FIPS 180-4, the empty message, a message of two blocks; RFC 4231, cases 2 and 6.
     #[test]
     fn published_answers() {
         let begin = |bytes: [u8; 64]| to_hex(&bytes)[..32].to_owned();

@@ -1,4 +1,4 @@
-//! Descriptors with the scripts that others published for them.
+//! Descriptors with published scripts.
 
 use super::*;
 use crate::limits::MINISCRIPT_DEPTH_MAX;
@@ -69,7 +69,7 @@ fn what_is_wrong_is_told_in_cores_words() {
 /// limit: MINISCRIPT_DEPTH_MAX above
 #[test]
 fn miniscript_so_deep_and_no_deeper() {
-    // One level is the expression itself.
+    // The expression itself is one level.
     let nested = |depth: usize| format!("wsh({}:pk({KEY}))", "n".repeat(depth - 1));
     assert!(parse(&nested(MINISCRIPT_DEPTH_MAX), Chain::Main, false).is_err_and(|words| words.contains("not sane")));
     let above = parse(&nested(MINISCRIPT_DEPTH_MAX + 1), Chain::Main, false).map(|_| ());

@@ -1,8 +1,10 @@
-//! What a satisfaction costs at most: operations, and places on the stack (Core's `CalcOps` and `CalcStackSize`). `None`: there is none.
+//! Upper bounds on the cost of a satisfaction: operations and stack size (Core's `CalcOps` and `CalcStackSize`).
+//!
+//! `None`: no satisfaction exists.
 
 use super::{Fragment, Kind};
 
-/// Operations that are no pushes, and with them the keys of OP_CHECKMULTISIG where it is reached.
+/// Number of operations that are not pushes, and in addition the keys of an executed OP_CHECKMULTISIG.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ops {
     pub(super) count: u32,
@@ -59,14 +61,14 @@ impl Ops {
     }
 }
 
-/// How much higher the stack is at the beginning than at the end, and at most in between.
+/// How much higher the stack is at the start than at the end, and the maximum of the same during execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reach {
     pub(super) difference: i32,
     pub(super) exec: i32,
 }
 
-/// Of satisfactions and of dissatisfactions.
+/// Bounds for satisfactions and for dissatisfactions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stack {
     pub(super) sat: Option<Reach>,
@@ -80,13 +82,13 @@ const fn step(difference: i32, exec: i32) -> Option<Reach> {
 const NOTHING: Option<Reach> = step(0, 0);
 const PUSH: Option<Reach> = step(-1, 0);
 const IF: Option<Reach> = step(1, 1);
-/// An operation on two values, OP_EQUAL, OP_CHECKSIG, OP_VERIFY.
+/// A binary operation, OP_EQUAL, OP_CHECKSIG, OP_VERIFY.
 const ONE_LESS: Option<Reach> = step(1, 1);
 /// OP_DUP, OP_SIZE.
 const ONE_MORE: Option<Reach> = step(-1, 0);
 const EQUALVERIFY: Option<Reach> = step(2, 2);
 
-/// One after the other.
+/// Sequential execution.
 fn then(parts: &[Option<Reach>]) -> Option<Reach> {
     parts.iter().try_fold(Reach { difference: 0, exec: 0 }, |a, b| {
         let b = (*b)?;
@@ -94,7 +96,7 @@ fn then(parts: &[Option<Reach>]) -> Option<Reach> {
     })
 }
 
-/// One or the other.
+/// The maximum of two alternatives.
 fn either(a: Option<Reach>, b: Option<Reach>) -> Option<Reach> {
     let (Some(a), Some(b)) = (a, b) else { return a.or(b) };
     Some(Reach { difference: a.difference.max(b.difference), exec: a.exec.max(b.exec) })
@@ -143,7 +145,7 @@ impl Stack {
     }
 
     fn of_thresh(k: i32, subs: &[Fragment]) -> Stack {
-        // By the number of parts that are satisfied.
+        // Indexed by the number of satisfied parts.
         let mut sats = vec![NOTHING];
         for (index, sub) in subs.iter().enumerate() {
             let sum = if index == 0 { NOTHING } else { ONE_LESS };

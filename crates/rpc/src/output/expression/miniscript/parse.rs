@@ -1,5 +1,7 @@
-//! The grammar of miniscript. Input: text. Output: a fragment, not yet judged, with its keys; nothing where the text is no miniscript; words where a key
-//! is none. Core's `miniscript::Parse`.
+//! The grammar of miniscript: Core's `miniscript::Parse`.
+//!
+//! Input: a string. Output: a fragment that is not yet checked for sanity, with its keys; `None` if the string is not
+//! miniscript; an error message if a key is invalid.
 
 use super::super::key::{Key, Secrets, is_hex};
 use super::super::parse::{Parser, Place, expression, function, take};
@@ -7,10 +9,10 @@ use super::{Fragment, Kind, LEAF_SIZE_MAX, SCRIPT_SIZE_MAX};
 use crate::limits::MINISCRIPT_DEPTH_MAX;
 use lydian_primitives::hex;
 
-/// A fragment, and its keys with their alternatives.
+/// A fragment, and its keys with their multipath alternatives.
 pub(in super::super) type Parsed = (Fragment, Vec<Vec<Key>>);
 
-/// Reads a whole text. Where it stands decides how keys are read: in wsh(), or as in a leaf.
+/// Parses a whole string. `place` decides how keys are parsed: as in wsh(), or as in a leaf.
 pub(in super::super) fn parse(parser: &mut Parser<'_>, text: &str, place: Place) -> Result<Option<Parsed>, String> {
     let is_leaf = place != Place::Wsh;
     let mut reader = Reader { parser, is_leaf, keys: Vec::new(), error: None };
@@ -24,7 +26,7 @@ pub(in super::super) fn parse(parser: &mut Parser<'_>, text: &str, place: Place)
     let no_secrets = Secrets::new();
     let first = |key: &Vec<Key>| key[0].derive(0, &no_secrets).map(|derived| derived.key);
     let points: Vec<Option<Vec<u8>>> = reader.keys.iter().map(first).collect();
-    // What it returns is noted in the fragments.
+    // The result is also stored in the fragments.
     let _ = fragment.mark_duplicates(&points);
     Ok(Some((fragment, reader.keys)))
 }
@@ -33,7 +35,7 @@ struct Reader<'a, 'b> {
     parser: &'a mut Parser<'b>,
     is_leaf: bool,
     keys: Vec<Vec<Key>>,
-    /// Of a key.
+    /// The error of an invalid key.
     error: Option<String>,
 }
 
@@ -42,9 +44,9 @@ const KEYS_MAX: usize = 20;
 const KEYS_LEAF_MAX: usize = 999;
 
 impl Reader<'_, '_> {
-    /// An expression, which may have letters and a colon before it.
+    /// Parses an expression, possibly with wrapper letters and a colon before it.
     fn wrapped(&mut self, rest: &mut &str, depth: usize) -> Option<Fragment> {
-        // The letters end at the colon, or there are none.
+        // The letters end at the colon; otherwise there are none.
         let end = rest.bytes().skip(1).position(|byte| !byte.is_ascii_lowercase()).map(|end| end + 1);
         let letters = end.filter(|end| rest.as_bytes()[*end] == b':').map(|end| &rest[..end]).unwrap_or_default();
         let is_known = letters.bytes().all(|letter| b"ascdjnvutl".contains(&letter));
@@ -145,7 +147,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The place of a key in the list.
+    /// Parses a key and returns its index in the list.
     fn key(&mut self, text: &str) -> Option<usize> {
         let place = if self.is_leaf { Place::Tr } else { Place::Wsh };
         match Key::parse(text, place, self.parser.chain, self.parser.secrets) {
@@ -195,7 +197,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// What stands before a letter, which goes too; nothing where it is empty or a bracket closes before.
+/// Takes the text before a letter, and the letter. `None` if the text is empty or a bracket closes before the letter.
 fn until<'t>(rest: &mut &'t str, letter: char) -> Option<&'t str> {
     let at = rest.find([letter, ')']).filter(|at| *at > 0 && rest[*at..].starts_with(letter))?;
     let (found, behind) = rest.split_at(at);

@@ -1,5 +1,7 @@
-//! Expressions as text and as scripts. Input: a fragment and its keys. Output: text in the shortest form, with the abbreviations that Core writes;
-//! bytes; their number before they are made.
+//! Writes expressions as text and as scripts.
+//!
+//! Input: a fragment and its keys. Output: the shortest text, with the abbreviations that Core uses; the script; the
+//! size of the script before it is built.
 
 use super::super::key::Derived;
 use super::types::has;
@@ -9,7 +11,7 @@ use lydian_primitives::to_hex;
 use lydian_script::ScriptBuilder;
 use lydian_script::opcodes::*;
 
-/// Bytes of the script.
+/// Size of the script in bytes.
 pub(super) fn size(kind: Kind, k: u32, keys: usize, subs: &[Fragment], is_leaf: bool) -> usize {
     let inside: usize = subs.iter().map(|sub| sub.size).sum();
     let number = |number: i64| ScriptBuilder::new().push_int(number).into_bytes().len();
@@ -40,17 +42,17 @@ pub(super) fn size(kind: Kind, k: u32, keys: usize, subs: &[Fragment], is_leaf: 
 }
 
 impl Fragment {
-    /// Whether OP_VERIFY behind it is an opcode of its own.
+    /// Whether OP_VERIFY after it is a separate opcode.
     pub(super) fn is_verified_apart(&self) -> bool {
         has(self.kind_type, "x")
     }
 
-    /// The text; `key` writes a key, and is told whether its hash alone is in the script.
+    /// The text. `key` writes a key; its second argument is whether the script only contains the hash of the key.
     pub(in super::super) fn text(&self, key: &dyn Fn(usize, bool) -> String) -> String {
         self.write(false, key)
     }
 
-    /// `is_wrapped`: letters stand before it.
+    /// `is_wrapped`: wrapper letters precede it.
     fn write(&self, is_wrapped: bool, key: &dyn Fn(usize, bool) -> String) -> String {
         let colon = if is_wrapped { ":" } else { "" };
         let sub = |index: usize| self.subs[index].write(false, key);
@@ -105,7 +107,7 @@ impl Fragment {
         self.build(ScriptBuilder::new(), keys, false).into_bytes()
     }
 
-    /// Appends it; `is_verified`: OP_VERIFY follows, which some opcodes take in.
+    /// Appends the script. `is_verified`: OP_VERIFY follows, which some opcodes include.
     fn build(&self, script: ScriptBuilder, keys: &[Derived], is_verified: bool) -> ScriptBuilder {
         let bytes = |index: usize| if self.is_leaf { keys[index].x_only() } else { &keys[index].key };
         let sub = |script, index: usize| self.subs[index].build(script, keys, false);

@@ -1,6 +1,9 @@
-//! The types of expressions: which stand where, and what is known of their satisfactions (BIP-0379; Core's `ComputeType`). A type is a set of
-//! letters: B V K W what it leaves on the stack; z o n what it takes from it; d f e m u s x as in the BIP; g h i j k its timelocks: relative
-//! in seconds, relative in blocks, absolute in seconds, absolute in blocks, and that no satisfaction mixes them.
+//! The types of expressions: where each may be used, and the properties of its satisfactions (BIP-0379; Core's
+//! `ComputeType`).
+//!
+//! A type is a set of letters. B V K W: what it leaves on the stack. z o n: what it takes from the stack. d f e m u s
+//! x: as in the BIP. g h i j k: its timelocks: relative in seconds, relative in blocks, absolute in seconds, absolute
+//! in blocks, and no satisfaction mixes them.
 
 use super::{Fragment, Kind};
 
@@ -23,7 +26,7 @@ const fn set(letters: &str) -> Type {
     found
 }
 
-/// Whether all of these letters are in the type.
+/// Whether the type contains all of these letters.
 pub(super) fn has(found: Type, letters: &str) -> bool {
     found & set(letters) == set(letters)
 }
@@ -32,11 +35,12 @@ fn when(condition: bool, found: Type) -> Type {
     if condition { found } else { 0 }
 }
 
-/// From here on a number is a time and no height; and the bit that says so of a relative one.
+/// From this number on, an absolute locktime is a time and not a height; and the bit that marks a relative locktime as
+/// a time.
 const LOCKTIME_THRESHOLD: u32 = 500_000_000;
 const SEQUENCE_TYPE_FLAG: u32 = 1 << 22;
 
-/// The type of an expression; nothing where its parts do not fit.
+/// The type of an expression; the empty set if its parts do not fit.
 pub(super) fn compute(kind: Kind, k: u32, subs: &[Fragment], is_leaf: bool) -> Type {
     let sub = |index: usize| subs.get(index).map_or(0, |sub| sub.kind_type);
     let (x, y, z) = (sub(0), sub(1), sub(2));
@@ -60,7 +64,7 @@ pub(super) fn compute(kind: Kind, k: u32, subs: &[Fragment], is_leaf: bool) -> T
         Kind::AndOr => and_or(x, y, z),
         Kind::Thresh => thresh(k, subs),
     };
-    // Without one of these the rest says nothing.
+    // Without one of these, the other properties are meaningless.
     if found & set("BVKW") == 0 { 0 } else { found }
 }
 
@@ -74,7 +78,7 @@ fn wrapper(kind: Kind, x: Type, is_leaf: bool) -> Type {
                 | when(has(x, "z"), set("o"))
                 | when(has(x, "f"), set("e"))
                 | x & set("ms")
-                // What OP_IF takes is a rule in a leaf and a policy in wsh().
+                // MINIMALIF is a consensus rule in a leaf, but only a policy rule in wsh().
                 | when(is_leaf, set("u"))
                 | set("ndx")
         }
@@ -84,7 +88,7 @@ fn wrapper(kind: Kind, x: Type, is_leaf: bool) -> Type {
     }
 }
 
-/// Whether one has a timelock of the kind that the other must not have.
+/// Whether one has a kind of timelock that conflicts with a timelock of the other.
 fn mixes(x: Type, y: Type) -> bool {
     [("g", "h"), ("h", "g"), ("i", "j"), ("j", "i")].iter().any(|(one, other)| has(x, one) && has(y, other))
 }
