@@ -173,7 +173,7 @@ fn three_nodes_find_each_other() {
     let one = node(first, proxy, &map, &[]);
     let two = node(second, proxy, &map, &[first]);
     wait_until("the second finds the first", || two.chose(first));
-    wait_until("the first is told of the second, and chooses it", || one.chose(second));
+    wait_until("the first hears of the second, and chooses it", || one.chose(second));
     let three = node(third, proxy, &map, &[first]);
     wait_until("the third finds the first", || three.chose(first));
     wait_until("the other two find each other", || two.chose(third) || three.chose(second));
