@@ -11,6 +11,7 @@ use crate::tree::Tree;
 mod attributes;
 mod banned;
 mod checklist;
+mod commits;
 mod crate_roots;
 mod dead_files;
 mod dependencies;
@@ -23,8 +24,10 @@ mod layers;
 mod leftovers;
 mod licences;
 mod limits;
+mod phrases;
 mod places;
 mod rules;
+mod width;
 
 pub(crate) use checklist::{Row, rows as checklist_rows, tests_of as checklist_tests};
 pub(crate) use limits::tests_of as limit_tests;
@@ -68,6 +71,9 @@ const CHECKS: &[Check] = &[
     Check { name: "places", run: |tree, _| places::check(tree) },
     Check { name: "dependencies", run: dependencies::check },
     Check { name: "licences", run: |_, metadata| licences::check(metadata) },
+    Check { name: "width", run: |tree, _| width::check(tree) },
+    Check { name: "phrases", run: |tree, _| phrases::check(tree) },
+    Check { name: "commits", run: |_, metadata| commits::check(metadata) },
 ];
 
 /// Runs every check and prints the violations. Returns true if there are none.
