@@ -1,9 +1,12 @@
-//! Addresses from peer to peer: to whom a fresh one is told, and what is answered to who asks for some. Input: peers, addresses, the time. Output: ids, addresses.
+//! Address relay: which peers get a fresh address, and which addresses answer a `getaddr`.
 //!
-//! Core's `RelayAddress` and `GetAddresses`. A fresh address goes to one or two peers that its hash chooses anew once a day, so that repeating it spreads
-//! it no further. All who ask on one day get the same addresses, each listening address of ours its own, so that nobody can watch the tables change or tell
-//! from two answers that two addresses are one node. Invariant: banned and discouraged addresses are told to nobody. Memory: 1,000 addresses for each of at
-//! most [`ANSWER_CACHES_MAX`] networks and addresses of ours.
+//! Input: peers, addresses, the time. Output: peer ids, addresses.
+//!
+//! Core's `RelayAddress` and `GetAddresses`. A fresh address goes to one or two peers, selected by a hash that changes
+//! once a day, so that sending it again does not spread it further. All requests of about one day get the same answer,
+//! with a separate answer for each of our listening addresses. So a peer cannot watch the tables change or learn from
+//! two answers that two addresses belong to one node. Invariant: banned and discouraged addresses are not sent to any
+//! peer. Memory: 1,000 addresses for each of at most [`ANSWER_CACHES_MAX`] pairs of a network and one of our addresses.
 
 use crate::addrman::AddrMan;
 use crate::bans::Bans;
@@ -19,19 +22,19 @@ use rand_chacha::rand_core::Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The share of all addresses that one peer is told at most: Core's `MAX_PCT_ADDR_TO_SEND`.
+/// The maximum share of all addresses in one answer: Core's `MAX_PCT_ADDR_TO_SEND`.
 pub const ANSWER_PERCENT_MAX: usize = 23;
 
-/// How long the peers that an address goes to stay the same.
+/// How long the peers that an address is relayed to stay the same.
 const ROTATION_S: u64 = 24 * 60 * 60;
 const ANSWER_LIFE_MIN: Duration = Duration::from_secs(21 * 60 * 60);
 const ANSWER_LIFE_SPREAD_S: usize = 6 * 60 * 60;
 
-/// What tells one use of the secret from another.
+/// Constants that separate the uses of the secret.
 const ID_NETGROUP: u64 = 0x6c0e_dd80_36ef_4036;
 const ID_ADDRESS_RELAY: u64 = 0x3cac_0035_b586_6b90;
 
-/// A secret of the node for choices that peers must not foresee: Core's `GetDeterministicRandomizer`.
+/// A secret of the node for choices that peers must not predict: Core's `GetDeterministicRandomizer`.
 #[derive(Clone, Copy)]
 pub struct Secret(u64, u64);
 
@@ -46,12 +49,13 @@ impl Secret {
         Secret(random.next_u64(), random.next_u64())
     }
 
-    /// The group of an address, hashed: what eviction protects by, and nobody can aim at.
+    /// Returns the hashed netgroup of an address. Eviction protects by it, and an attacker cannot predict it.
     pub fn keyed_netgroup(&self, addr: &NetAddr) -> u64 {
         SipHasher::new(self.0, self.1).write_u64(ID_NETGROUP).write(&addr.netgroup()).finish()
     }
 
-    /// The peers that a fresh address of `originator` is told to, one or two. Whoever calls hands it to [`Peer::push_addresses`].
+    /// Returns the one or two peers that a fresh address of `originator` is relayed to. The caller passes the address
+    /// to [`Peer::push_addresses`].
     pub fn relay_targets<'a>(
         &self,
         address: &TimedAddress,
@@ -64,7 +68,7 @@ impl Secret {
             return Vec::new();
         }
         let hash = SipHasher::new(0, 0).write(&address.endpoint.key()).finish();
-        // With the hash in it, not all addresses change their peers at midnight.
+        // Adding the hash avoids that all addresses change their peers at midnight.
         let day = now.0.wrapping_add(hash) / ROTATION_S;
         let keyed = |id: u64| {
             let hasher = SipHasher::new(self.0, self.1).write_u64(ID_ADDRESS_RELAY).write_u64(hash);
@@ -79,7 +83,7 @@ impl Secret {
     }
 }
 
-/// What was answered lately, by the network that the question came through and our address that it came to.
+/// Recent answers, by the network of the requesting peer and our address that it connected to.
 #[derive(Clone, Debug, Default)]
 pub struct AnswerCache {
     answers: BTreeMap<(Network, Vec<u8>), Answer>,
@@ -92,7 +96,7 @@ struct Answer {
 }
 
 impl AnswerCache {
-    /// The answer to a peer of `network` that connected to our address `bind`.
+    /// Returns the answer to a peer of `network` that connected to our address `bind`.
     pub fn answer(
         &mut self,
         network: Network,
@@ -105,7 +109,7 @@ impl AnswerCache {
         let key = (network, bind.to_vec());
         self.answers.retain(|other, answer| *other == key || answer.until >= now.mockable);
         if self.answers.len() >= ANSWER_CACHES_MAX && !self.answers.contains_key(&key) {
-            // We have no more addresses than that: what is there serves all.
+            // We do not have that many addresses: an existing answer is used for all further ones.
             return self.answers.values().next().map_or(&[], |answer| &answer.addresses);
         }
         let answer = self.answers.entry(key).or_insert(Answer { until: Duration::ZERO, addresses: Vec::new() });
@@ -118,7 +122,7 @@ impl AnswerCache {
     }
 }
 
-/// Addresses from the tables as they are now, for a peer that is permitted to ask for them.
+/// Returns addresses from the current tables, for a peer with the permission to request them.
 pub fn fresh_answer(addrman: &mut AddrMan, bans: &Bans, now: UnixTime) -> Vec<TimedAddress> {
     let mut addresses = addrman.get_addr(ADDR_COUNT_MAX, ANSWER_PERCENT_MAX, None, true, now);
     addresses.retain(|address| {

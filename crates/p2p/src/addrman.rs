@@ -1,18 +1,25 @@
-//! The address manager: which addresses to try next. Input: addresses that peers tell of, attempts and successes of ours, the time. Output: an address to
-//! connect to, addresses to tell others, the file `peers.dat`.
+//! The address manager: selects addresses to connect to.
 //!
-//! Bitcoin Core's, bucket for bucket. Two tables of places, chosen by hashes under a secret key:
+//! Input: addresses from peers, our connection attempts and successes, the time. Output: an address to connect to,
+//! addresses for other peers, the file `peers.dat`.
 //!
-//! * **new**, 1,024 buckets of 64: told of, never reached. The bucket depends on the groups of the address and of who told; one address has up to 8
-//!   places. A newcomer displaces only what is terrible, or has other places.
-//! * **tried**, 256 buckets of 64: reached once. The bucket depends on the address and its group. Who would displace another waits until that one was tested
-//!   again ([`AddrMan::select_tried_collision`], [`AddrMan::resolve_collisions`]): what still answers is not displaced.
+//! This is Bitcoin Core's address manager, bucket for bucket. It has two tables, with positions chosen by hashes with a
+//! secret key:
 //!
-//! So someone with few groups of addresses reaches few places, however many addresses he tells of. Invariants (checked by [`AddrMan::check`]): each entry is
-//! in exactly one table; in tried once, in new as often as its count says; every place is the one its hash names. At most 81,920 entries, about 200 bytes
-//! each. Ids are 64 bits and never used again, so that a flood cannot make two entries one. Cost: `add` and `good` a
-//! few hashes; `select` a word for each bucket and network. It must never resolve a name, read a clock, or be iterated
-//! in an order that differs between two runs of one seed.
+//! - **new**, 1,024 buckets of 64: received from peers, never connected. The bucket depends on the netgroups of the
+//!   address and of its source; one address has up to 8 positions. A new entry replaces only an entry that is terrible
+//!   or has other positions.
+//! - **tried**, 256 buckets of 64: connected at least once. The bucket depends on the address and its netgroup. A new
+//!   entry that collides with an old one waits until the old one was tested again ([`AddrMan::select_tried_collision`],
+//!   [`AddrMan::resolve_collisions`]): an address that still works is not replaced.
+//!
+//! An attacker with few netgroups thus reaches few positions, however many addresses it sends. Invariants (checked by
+//! [`AddrMan::check`]): each entry is in exactly one table, once in tried or as often as its reference count says in
+//! new; every position is the one given by the hashes. There are at most 81,920 entries of about 200 bytes each. Ids
+//! have 64 bits and are never reused, so that a flood of addresses cannot cause two entries with one id.
+//!
+//! Cost: a few hashes for `add` and `good`; one word for each bucket and network for `select`. The address manager must
+//! never resolve a name, read a clock, or be iterated in an order that differs between two runs with the same seed.
 
 mod check;
 mod collisions;
@@ -39,7 +46,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Name of an entry; never used twice.
+/// The id of an entry; never reused.
 type Id = u64;
 
 /// The address manager.
@@ -49,58 +56,60 @@ pub struct AddrMan {
     random: ChaCha20Rng,
     id_next: Id,
     infos: BTreeMap<Id, AddrInfo>,
-    /// Looked up only, never walked: its order is nobody's.
+    /// Used for lookups only and never iterated: its order is not deterministic.
     ids: HashMap<Endpoint, Id>,
-    /// All ids, partly shuffled: where random addresses are taken from.
+    /// All ids, partly shuffled, for drawing random addresses.
     list: Vec<Id>,
     tried: Places,
     new: Places,
     counts: BTreeMap<Network, Counts>,
-    /// The last time [`AddrMan::good`] was called; 1 at first, so that "never" is before it.
+    /// The time of the last call of [`AddrMan::good`]; initially 1, so that "never" is earlier.
     last_good: UnixTime,
-    /// Entries that wait for a place in tried which is taken.
+    /// Entries that wait for a position in tried that is taken.
     collisions: BTreeSet<Id>,
-    /// `-checkaddrman`: everything is checked after every so many operations; 0: never.
+    /// `-checkaddrman`: the tables are checked each time after this number of operations; 0 means never.
     check_every: u32,
     operations: u32,
     lines: log::Lines,
 }
 
-/// Entries of one network.
+/// The number of entries of one network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub new: usize,
     pub tried: usize,
 }
 
-/// Where an entry is: Core's `AddressPosition`.
+/// The position of an entry: Core's `AddressPosition`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub tried: bool,
-    /// Places it has.
+    /// The number of positions it has.
     pub multiplicity: usize,
     pub bucket: usize,
     pub position: usize,
 }
 
-/// An address with more than this age counts as offline when its time is updated.
+/// An address that was last seen longer ago than this counts as offline when its time is updated.
 const ONLINE_S: i64 = 24 * 60 * 60;
-/// How much newer a time must be, for an address that seems online ...
+/// How much newer the time must be for an update of an address that seems online ...
 const UPDATE_ONLINE_S: i64 = 60 * 60;
-/// ... and for any other.
+/// ... and of any other address.
 const UPDATE_OFFLINE_S: i64 = 24 * 60 * 60;
-/// How much later a peer that is connected must be for its time to be updated.
+/// The minimum age of the time of a connected peer before it is updated.
 const UPDATE_CONNECTED_S: i64 = 20 * 60;
 
 impl AddrMan {
-    /// Empty, with a key drawn from `random`, which must come from the operating system where peers are real.
+    /// Creates an empty address manager with a key drawn from `random`, which must be seeded by the operating system
+    /// outside of tests.
     pub fn new(random: &mut ChaCha20Rng) -> Self {
         let mut key = Key::default();
         random.fill_bytes(&mut key);
         Self::with_key(key, random)
     }
 
-    /// Empty, with this key: for tests, and Core's `-test=addrman` (the number 1, little endian).
+    /// Creates an empty address manager with this key: for tests, and Core's `-test=addrman` (the number 1,
+    /// little-endian).
     pub fn with_key(key: Key, random: &mut ChaCha20Rng) -> Self {
         let mut seed = [0; 32];
         random.fill_bytes(&mut seed);
@@ -122,20 +131,20 @@ impl AddrMan {
         }
     }
 
-    /// Empty, with the key of Core's `-test=addrman`, so that addresses get the places that its tests expect.
+    /// Creates an empty address manager with the key of Core's `-test=addrman`, so that addresses get the positions
+    /// that its tests expect.
     pub fn deterministic(random: &mut ChaCha20Rng) -> Self {
         let mut key = Key::default();
         key[0] = 1;
         Self::with_key(key, random)
     }
 
-    /// From now on everything is checked after every so many operations: Core's `-checkaddrman`.
+    /// Sets after how many operations the tables are checked: Core's `-checkaddrman`.
     pub fn set_check_every(&mut self, operations: u32) {
         self.check_every = operations;
     }
 
-    /// An operation is over. Like Core's, the check ends the program where it fails: what the tables say is not to be
-    /// used.
+    /// Ends an operation. Like in Core, a failed check terminates the program, because the tables cannot be trusted.
     fn operated(&mut self) {
         if self.check_every > 0 {
             self.operations = self.operations.wrapping_add(1);
@@ -146,7 +155,8 @@ impl AddrMan {
         }
     }
 
-    /// Takes addresses that `source` told of; their times count as `penalty_s` older, but for what it says of itself. Says how many got a place.
+    /// Adds addresses received from `source` and returns how many got a position. `penalty_s` is subtracted from their
+    /// times, except from that of the source's own address.
     pub fn add(&mut self, addresses: &[TimedAddress], source: &NetAddr, penalty_s: u64, now: UnixTime) -> usize {
         let added = addresses.iter().filter(|address| self.add_one(address, source, penalty_s, now)).count();
         if added > 0 {
@@ -184,7 +194,7 @@ impl AddrMan {
         self.place_in_new(id, source, now)
     }
 
-    /// Updates an entry that a peer tells of again; whether it may have one more place.
+    /// Updates a known entry that was received again. Returns whether it may have another position.
     fn told_again(&mut self, id: Id, address: &TimedAddress, penalty_s: u64, now: UnixTime) -> bool {
         let Some(info) = self.infos.get_mut(&id) else { return false };
         let told = UnixTime::from(address.time);
@@ -197,7 +207,7 @@ impl AddrMan {
         if address.time <= info.address.time || info.in_tried || info.ref_count >= NEW_BUCKETS_PER_ADDRESS_MAX {
             return false;
         }
-        // Each further place is twice as hard to get as the one before.
+        // Each further position is half as likely as the previous one.
         let places = info.ref_count;
         places == 0 || draw::below(&mut self.random, 1 << places) == 0
     }
@@ -229,7 +239,8 @@ impl AddrMan {
         is_free
     }
 
-    /// An attempt to connect that is now made; it counts as failed unless a success follows, once between two successes with anyone.
+    /// Records a connection attempt. With `count_failure` it counts as a failure until a success follows, but only once
+    /// between two successful connections to any address.
     pub fn attempt(&mut self, endpoint: &Endpoint, count_failure: bool, now: UnixTime) {
         let last_good = self.last_good;
         if let Some(info) = self.find_mut(endpoint) {
@@ -242,7 +253,7 @@ impl AddrMan {
         self.operated();
     }
 
-    /// A connection that was open until now: its time is taken from it, at most every 20 minutes.
+    /// Records that a connection was open until now: updates the time of the address if it is more than 20 minutes old.
     pub fn connected(&mut self, endpoint: &Endpoint, now: UnixTime) {
         if let Some(info) = self.find_mut(endpoint)
             && now.since(UnixTime::from(info.address.time)) > UPDATE_CONNECTED_S
@@ -251,14 +262,14 @@ impl AddrMan {
         }
     }
 
-    /// What the peer itself said that it serves.
+    /// Sets the services that the peer itself announced.
     pub fn set_services(&mut self, endpoint: &Endpoint, services: Services) {
         if let Some(info) = self.find_mut(endpoint) {
             info.address.services = services;
         }
     }
 
-    /// Entries: of one network or of all, of one table or of both.
+    /// Returns the number of entries, optionally of one network or one table.
     pub fn size(&self, network: Option<Network>, in_new: Option<bool>) -> usize {
         let of = |counts: &Counts| match in_new {
             Some(true) => counts.new,
@@ -275,12 +286,12 @@ impl AddrMan {
         self.list.is_empty()
     }
 
-    /// The entry of an address.
+    /// Returns the entry of an address.
     pub fn get(&self, endpoint: &Endpoint) -> Option<&AddrInfo> {
         self.ids.get(endpoint).and_then(|id| self.infos.get(id))
     }
 
-    /// Where an address is; of its places in new, the one that its first source gave it.
+    /// Returns the position of an address; in new, it is the one for its first source.
     pub fn find(&self, endpoint: &Endpoint) -> Option<Position> {
         let info = self.get(endpoint)?;
         let (tried, multiplicity, bucket) = match info.in_tried {
@@ -290,7 +301,7 @@ impl AddrMan {
         Some(Position { tried, multiplicity, bucket, position: info.position(&self.key, tried, bucket) })
     }
 
-    /// All places of one table that are taken, in order.
+    /// Returns all taken positions of one table in order.
     pub fn entries(&self, tried: bool) -> impl Iterator<Item = (&AddrInfo, Position)> {
         let table = if tried { &self.tried } else { &self.new };
         table.iter().enumerate().filter_map(move |(place, id)| {

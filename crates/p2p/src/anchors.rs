@@ -1,8 +1,11 @@
-//! `anchors.dat`: the block-relay-only peers of the last run, to be connected first by the next. Input: addresses, or bytes of the file. Output: the other.
+//! `anchors.dat`: the block-relay-only peers of the previous run, which the next run connects to first.
 //!
-//! Core's form: the list in the frame of `datafile`, addresses as in `peers.dat`. Whoever restarts a node to have it choose new peers finds it with two of the
-//! old ones. The file is used once: whoever reads it removes it, so that a crash at start does not bring the same anchors again. Invariants: at
-//! most [`ANCHORS_MAX`] addresses come out, all valid or not as they were written; total on any bytes.
+//! Converts between addresses and the bytes of the file.
+//!
+//! Core's format: the list in the frame of `datafile`, with addresses encoded as in `peers.dat`. An attacker who forces
+//! a restart to make the node choose new peers finds it connected to two of the old ones. The file is used once: the
+//! reader removes it, so that a crash at startup does not lead to the same anchors again. Invariants: at most
+//! [`ANCHORS_MAX`] addresses are returned, as they were written, valid or not; total on any bytes.
 
 use crate::datafile::{self, FrameError, Magic};
 use crate::limits::{ANCHORS_FILE_SIZE_MAX, ANCHORS_MAX};
@@ -10,7 +13,7 @@ use lydian_primitives::{ParseError, write_compact_size};
 use lydian_wire::{DecodeError, Encoding, TimedAddress};
 use std::fmt;
 
-/// Why a file was not read. Core starts without anchors then, and so does whoever calls this.
+/// The reason why a file was not read. Like Core, the caller then starts without anchors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnchorsError {
     Frame(FrameError),
@@ -24,7 +27,7 @@ impl fmt::Display for AnchorsError {
             AnchorsError::Frame(error) => error.fmt(f),
             AnchorsError::Decode(error) => error.fmt(f),
             AnchorsError::TooLarge { size } => {
-                write!(f, "{size} bytes are more than the {ANCHORS_FILE_SIZE_MAX} that an anchors.dat may have")
+                write!(f, "{size} bytes exceed the maximum size of anchors.dat ({ANCHORS_FILE_SIZE_MAX} bytes)")
             }
         }
     }
@@ -50,7 +53,7 @@ impl From<ParseError> for AnchorsError {
     }
 }
 
-/// The file for the first [`ANCHORS_MAX`] of these.
+/// Encodes the first [`ANCHORS_MAX`] addresses.
 pub fn encode(anchors: &[TimedAddress], magic: Magic) -> Vec<u8> {
     let anchors = &anchors[..anchors.len().min(ANCHORS_MAX)];
     datafile::seal(magic, |out| {
@@ -61,7 +64,7 @@ pub fn encode(anchors: &[TimedAddress], magic: Magic) -> Vec<u8> {
     })
 }
 
-/// The first [`ANCHORS_MAX`] addresses of a file.
+/// Returns the first [`ANCHORS_MAX`] addresses of a file.
 pub fn decode(bytes: &[u8], magic: Magic) -> Result<Vec<TimedAddress>, AnchorsError> {
     if bytes.len() > ANCHORS_FILE_SIZE_MAX {
         return Err(AnchorsError::TooLarge { size: bytes.len() });

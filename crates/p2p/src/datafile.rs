@@ -1,21 +1,23 @@
-//! The frame of `peers.dat` and `anchors.dat`: the network's magic, the content, the double SHA-256 of both. Input: bytes of a file. Output: a reader over the
-//! content, and whether the checksum holds once that was read.
+//! The frame of `peers.dat` and `anchors.dat`: the network's magic, the content, the double SHA-256 of both.
 //!
-//! Core's `SerializeDB` and `DeserializeDB`. What stands behind the checksum is not looked at, as in Core. Total on any bytes; no allocation on reading.
+//! Input: the bytes of a file. Output: a reader for the content and, after it was read, whether the checksum matches.
+//!
+//! Core's `SerializeDB` and `DeserializeDB`. As in Core, bytes after the checksum are ignored. Total on any bytes;
+//! reading allocates nothing.
 
 use lydian_hash::sha256d;
 use lydian_primitives::Reader;
 
-/// The first bytes of every message and of these files.
+/// The network magic that starts every message and these files.
 pub type Magic = [u8; 4];
 
-/// Why a file was not read.
+/// The reason why a file was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
-    /// The file belongs to another network, or is none of ours.
+    /// The file belongs to another network or is not such a file.
     WrongNetwork,
     ChecksumMismatch,
-    /// The checksum is not there.
+    /// The file ends before the magic or the checksum is complete.
     Truncated,
 }
 
@@ -31,7 +33,7 @@ impl std::fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// A file with this content.
+/// Returns a file with this content.
 pub(crate) fn seal(magic: Magic, content: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = magic.to_vec();
     content(&mut out);
@@ -40,7 +42,7 @@ pub(crate) fn seal(magic: Magic, content: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> 
     out
 }
 
-/// A reader that stands at the content.
+/// Checks the magic and returns a reader at the start of the content.
 pub(crate) fn open(magic: Magic, bytes: &[u8]) -> Result<Reader<'_>, FrameError> {
     let mut reader = Reader::new(bytes);
     match reader.array() {
@@ -50,7 +52,7 @@ pub(crate) fn open(magic: Magic, bytes: &[u8]) -> Result<Reader<'_>, FrameError>
     }
 }
 
-/// Whether what `reader` has read of `bytes` is followed by its checksum.
+/// Checks that the part of `bytes` that `reader` has read is followed by its checksum.
 pub(crate) fn verify(bytes: &[u8], mut reader: Reader<'_>) -> Result<(), FrameError> {
     let read = &bytes[..reader.offset()];
     let expected: [u8; 32] = reader.array().map_err(|_| FrameError::Truncated)?;

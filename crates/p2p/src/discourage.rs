@@ -1,10 +1,13 @@
-//! Addresses that misbehaved, in a set that forgets. Input: keys (bytes of addresses). Output: whether a key was among the last ones inserted; now and
-//! then yes for one that was not.
+//! A set of misbehaving addresses that forgets the oldest ones.
 //!
-//! Core's `CRollingBloomFilter`: positions of two bits that hold the number (1 to 3) of the generation that set them; a generation is half of what the set
-//! promises to remember, and a new one wipes the one before the last. Invariants: the last `elements` keys are found; a key that never came is found
-//! with the promised probability at most; memory is fixed when the set is made. A peer can fill it, and then only makes it forget. Keys cannot be listed
-//! or taken out. Cost: 20 hashes a key for one in a million; 50,000 keys take 539 kB.
+//! Input: keys (bytes of addresses). Output: whether a key is among the last ones inserted, with rare false positives.
+//!
+//! Core's `CRollingBloomFilter`. Each position has two bits with the number (1 to 3) of the generation that set it. A
+//! generation is half the number of keys that the set promises to remember; a new generation first clears the positions
+//! that still have its number. Invariants: the last `elements` keys are found; a key that was never inserted is found
+//! with at most the promised probability; memory is fixed at creation. A peer that fills the set can only make it
+//! forget. Keys cannot be listed or removed. Cost: 20 hashes per key for a rate of one in a million; 50,000 keys take
+//! 539 kB.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::Rng;
@@ -12,7 +15,7 @@ use rand_chacha::rand_core::Rng;
 /// The set.
 #[derive(Clone)]
 pub struct RollingBloomFilter {
-    /// The low bits of 64 positions, the high bits of the same 64, and so on.
+    /// The low bits of 64 positions, the high bits of the same 64 positions, and so on.
     data: Vec<u64>,
     hash_count: u32,
     tweak: u32,
@@ -22,14 +25,15 @@ pub struct RollingBloomFilter {
     entries_per_generation: u32,
 }
 
-/// The most hash functions that Core's set uses.
+/// Core's maximum number of hash functions.
 const HASH_COUNT_MAX: f64 = 50.0;
 
-/// Between the seeds of the hash functions.
+/// The difference between the seeds of the hash functions.
 const SEED_STEP: u32 = 0xFBA4_C795;
 
 impl RollingBloomFilter {
-    /// A set that remembers the last `elements` keys and takes others for one with a probability of `false_positive_rate`.
+    /// Creates a set that remembers the last `elements` keys and reports other keys with a probability of
+    /// `false_positive_rate`.
     pub fn new(elements: u32, false_positive_rate: f64, random: &mut ChaCha20Rng) -> Self {
         let log_rate = false_positive_rate.log2();
         let hash_count = (-log_rate).round().clamp(1.0, HASH_COUNT_MAX);
@@ -66,7 +70,7 @@ impl RollingBloomFilter {
         })
     }
 
-    /// Forgets everything; positions are chosen anew.
+    /// Forgets all keys and chooses new positions.
     pub fn reset(&mut self, random: &mut ChaCha20Rng) {
         self.tweak = random.next_u32();
         self.generation = 1;
@@ -74,7 +78,7 @@ impl RollingBloomFilter {
         self.data.fill(0);
     }
 
-    /// The next number of a generation, free of what still carries it.
+    /// Starts the next generation and clears the positions that still have its number.
     fn begin_generation(&mut self) {
         self.entries_in_generation = 0;
         self.generation = self.generation % 3 + 1;
@@ -87,7 +91,7 @@ impl RollingBloomFilter {
         }
     }
 
-    /// The even index of a pair of words, and the bit in both.
+    /// Returns the even index of a pair of words, and the bit in both.
     fn place(&self, number: u32, key: &[u8]) -> (usize, u32) {
         let hash = murmur3(number.wrapping_mul(SEED_STEP).wrapping_add(self.tweak), key);
         let index = (u64::from(hash) * self.data.len() as u64) >> 32;
@@ -101,7 +105,7 @@ impl std::fmt::Debug for RollingBloomFilter {
     }
 }
 
-/// MurmurHash3, the 32-bit one of x86, as Core's `MurmurHash3`.
+/// MurmurHash3, the 32-bit x86 variant, as Core's `MurmurHash3`.
 fn murmur3(seed: u32, data: &[u8]) -> u32 {
     const C1: u32 = 0xcc9e_2d51;
     const C2: u32 = 0x1b87_3593;
@@ -120,7 +124,7 @@ fn murmur3(seed: u32, data: &[u8]) -> u32 {
     hash ^ (hash >> 16)
 }
 
-/// A count that was computed in floating point.
+/// Converts a count that was computed in floating point.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -139,7 +143,7 @@ mod tests {
         RollingBloomFilter::new(elements, rate, &mut ChaCha20Rng::seed_from_u64(7))
     }
 
-    /// The published vectors of the function, those that Core tests it with among them.
+    /// The published test vectors, including those of Core's tests.
     #[test]
     fn murmur3_is_the_published_function() {
         let check = |expected: u32, seed: u32, data: &[u8]| assert_eq!(murmur3(seed, data), expected, "{data:02x?}");
@@ -174,7 +178,7 @@ mod tests {
         assert!(!set.contains(&9999_u32.to_le_bytes()));
     }
 
-    /// As many words as Core's set has: 20 hashes for one in a million.
+    /// The same number of words as in Core's set: 20 hashes for a rate of one in a million.
     #[test]
     fn the_size_is_that_of_core() {
         let set = filter(50_000, 0.000_001);

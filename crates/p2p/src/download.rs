@@ -1,17 +1,24 @@
-//! [`Download`]: who fetches which block from whom. Input: peers, the chain that each has, the path of blocks that are wanted, what arrived, how far
-//! validation is, the time. Output: requests, and peers that stall. No messages, no clock, no bytes of blocks, no randomness: the same input gives the
-//! same output.
+//! [`Download`]: decides which block to request from which peer.
 //!
-//! * **The window** is the part of the path above what is validated whose blocks have at most `window_bytes`; only they are fetched, so that what waits
-//!   to be validated is bounded. It holds at least two windows of the engine, so that validation never waits for a round trip.
-//! * **A peer** is asked for as much as its link holds: measured rate times measured latency, and a quarter of a second. It begins with two blocks.
-//! * **Late blocks** (expected later from whoever was asked than validation will want them) are asked of whoever is expected to bring them clearly
-//!   sooner; both answers count, the first is used. So a peer that stops, or crawls, costs the time in which its blocks become late.
-//! * **A slow peer**, by its distance from the mean of the others in standard deviations, is asked for one block at a time, far from where
-//!   validation is. It is never disconnected for being slow; only for sending nothing at all while others do.
+//! Input: peers, the chain of each peer, the path of wanted blocks, arrived blocks, the progress of validation, the
+//! time. Output: requests, and peers that stall. It handles no messages and no block data, and uses no clock and no
+//! randomness: the same input gives the same output.
 //!
-//! Invariants: a block is delivered once; nobody is asked for a block outside its chain, nor, if it keeps only the last blocks, for old ones; at most
-//! [`REQUESTS_PER_BLOCK_MAX`](crate::limits::REQUESTS_PER_BLOCK_MAX) peers are asked for a block at a time. Cost: a few microseconds a block.
+//! - **The window** is the part of the path above the validated height whose blocks have at most `window_bytes`. Only
+//!   these blocks are requested, so that the amount of data waiting for validation is bounded. It holds at least two
+//!   windows of the engine, so that validation never waits for a round trip.
+//! - **A peer** is asked for as much as its link holds: measured rate times measured latency, plus a quarter of a
+//!   second. It starts with two blocks.
+//! - **Late blocks** (expected to arrive later than validation needs them) are also requested from the peer that is
+//!   expected to deliver them clearly sooner. Both answers are accepted, and the first is used. A peer that stops or
+//!   becomes very slow thus costs only the time until its blocks count as late.
+//! - **A slow peer**, measured by its distance from the mean of the others in standard deviations, is asked for one
+//!   block at a time, far above the validated height. It is never disconnected for being slow, only for sending nothing
+//!   at all while others do.
+//!
+//! Invariants: a block is delivered once; no peer is asked for a block outside its chain or, if it keeps only the last
+//! blocks, for an old block; at most [`REQUESTS_PER_BLOCK_MAX`](crate::limits::REQUESTS_PER_BLOCK_MAX) requests for a
+//! block are outstanding at a time. Cost: a few microseconds per block.
 
 mod chain;
 mod path;
@@ -32,25 +39,25 @@ use schedule::Rate;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// When a block was requested.
+/// The time of a block request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequestTime {
-    /// By the steady clock: rates of links go by it.
+    /// On the steady clock, for the rates of links.
     pub sent: Duration,
-    /// By the clock of timeouts.
+    /// On the clock of timeouts.
     pub asked: Duration,
 }
 
-/// A peer, by the number that whoever drives this gave it.
+/// A peer, identified by a number that the caller assigned.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DownloadPeer(pub u64);
 
-/// What does not change about a peer.
+/// The properties of a peer that do not change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerLimits {
     /// It has only the last 288 blocks (`NODE_NETWORK_LIMITED` without `NODE_NETWORK`).
     pub is_limited: bool,
-    /// Blocks asked for at once, at most.
+    /// The maximum number of outstanding block requests.
     pub blocks_in_flight_max: usize,
 }
 
@@ -64,58 +71,59 @@ impl Default for PeerLimits {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WantedBlock {
     pub hash: BlockHash,
-    /// Bytes that it will have, as far as can be guessed. For one that is here, those it has.
+    /// The estimated size of the block in bytes, or its actual size if it is here.
     pub size_bytes: u32,
-    /// It is stored already and only has to be validated.
+    /// It is already stored and only needs validation.
     pub is_here: bool,
 }
 
-/// How a download works.
+/// The settings of a download.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DownloadSettings {
-    /// Bytes of blocks between what is validated and the furthest that is asked for.
+    /// The maximum number of bytes of blocks between the validated height and the highest requested block.
     pub window_bytes: u64,
 }
 
-/// Something to do.
+/// An action for the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DownloadAction {
-    /// Ask the peer for blocks, in this order.
+    /// Request blocks from the peer, in this order.
     Request { peer: DownloadPeer, blocks: Vec<BlockHash> },
-    /// The peer need not send this block any more. Nothing can be said to it; what is still queued for it can be taken back.
+    /// The block is no longer needed from this peer. The protocol has no message for this, but a request that is still
+    /// queued can be removed.
     Cancel { peer: DownloadPeer, block: BlockHash },
     /// The peer sends nothing while others do.
     Disconnect { peer: DownloadPeer },
 }
 
-/// What a block that came is.
+/// The classification of an arrived block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// The first time that it comes: it is to be stored.
+    /// It arrived for the first time and must be stored.
     First { height: Height },
-    /// It was here, or on its way from several.
+    /// It is already here.
     Duplicate,
-    /// Nobody asked for it, or the path has left it.
+    /// It was not requested, or it is no longer on the path.
     Unwanted,
 }
 
-/// Counts since the beginning.
+/// Counters since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DownloadStats {
     pub requests: u64,
-    /// Blocks that came, wanted or not, and their bytes.
+    /// Arrived blocks, wanted or not, and their bytes.
     pub blocks: u64,
     pub block_bytes: u64,
-    /// Requests for blocks that somebody else was asked for already.
+    /// Requests for blocks that had already been requested from another peer.
     pub rescues: u64,
-    /// Blocks that came and were here, and their bytes.
+    /// Arrived blocks that were already here, and their bytes.
     pub duplicates: u64,
     pub duplicate_bytes: u64,
     /// Peers that were given up.
     pub stalled: u64,
 }
 
-/// What may be told of a peer.
+/// Information about a peer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PeerReport {
     pub blocks_in_flight: usize,
@@ -132,27 +140,29 @@ pub struct Download {
     settings: DownloadSettings,
     path: Path,
     peers: BTreeMap<DownloadPeer, Peer>,
-    /// Bytes a second that come from all together, which may share a link that is less than the sum of theirs.
+    /// The bytes per second that arrive from all peers together. They may share a link that is slower than the sum of
+    /// theirs.
     arrivals: Rate,
     arrived_at: Duration,
-    /// Bytes a second that validation takes while it has work.
+    /// The bytes per second that validation processes while it has work.
     validation: Rate,
-    /// When validation was last told, or got work that it waited for.
+    /// When validation last made progress or, after waiting, got a block.
     busy_since: Duration,
-    /// Doubles with each peer given up and shrinks as blocks come, as Core's: a link that is slow itself shall not cost all peers.
+    /// Doubles with each disconnected peer and shrinks as blocks arrive, as in Core: a slow link on our side must not
+    /// cost all peers.
     stall_timeout: Duration,
-    /// When anything came from anybody.
+    /// When anything last arrived from any peer.
     last_bytes: Duration,
-    /// When late blocks were last looked for.
+    /// When late blocks were last checked.
     rescued_at: Duration,
-    /// By which clock a block is overdue, if not by that of the calls.
+    /// The clock for overdue blocks, if it is not that of the calls.
     timeout_clock: Option<Duration>,
     actions: Vec<DownloadAction>,
     stats: DownloadStats,
 }
 
 impl Download {
-    /// Nothing is wanted yet; everything up to `validated` is validated.
+    /// Creates a download without wanted blocks; all blocks up to `validated` are validated.
     pub fn new(settings: DownloadSettings, validated: Height) -> Download {
         Download {
             settings,
@@ -171,66 +181,67 @@ impl Download {
         }
     }
 
-    /// The time of a request that is made now.
+    /// Returns the time of a request that is made now.
     pub fn request_time(&self, now: Duration) -> RequestTime {
         RequestTime { sent: now, asked: self.timeout_clock.unwrap_or(now) }
     }
 
-    /// The time by which a block that was asked for long ago is overdue: Core's `NodeClock`, which tests set.
-    /// Everything else goes by the time of the calls, which goes on while that one stands.
+    /// Sets the clock for overdue blocks: Core's `NodeClock`, which tests can set. Everything else uses the time of the
+    /// calls, which also advances while that clock stands still.
     pub fn set_timeout_clock(&mut self, now: Duration) {
         self.timeout_clock = Some(now);
     }
 
-    /// A peer that can serve blocks with their witnesses.
+    /// Adds a peer that serves blocks with witnesses.
     pub fn add_peer(&mut self, peer: DownloadPeer, limits: PeerLimits, now: Duration) {
         self.peers.entry(peer).or_insert_with(|| Peer::new(limits, now));
     }
 
-    /// Whether there is memory for a block of the peer: without, it is asked for nothing new.
+    /// Sets whether there is memory for a block from the peer; without it, nothing new is requested from the peer.
     pub fn set_room(&mut self, peer: DownloadPeer, has_room: bool) {
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.lacks_room = !has_room;
         }
     }
 
-    /// The peer is gone: its blocks go to others.
+    /// Removes a disconnected peer; its blocks are requested from others.
     pub fn remove_peer(&mut self, peer: DownloadPeer) {
         if let Some(gone) = self.peers.remove(&peer) {
             gone.requests().for_each(|request| self.path.forget_request(request.height, peer));
         }
     }
 
-    /// What the peer's best chain has of the path. To be told again whenever the path was cut: until then only what was left is taken for the
-    /// peer's.
+    /// Sets which part of the path is on the peer's best chain. The caller must repeat this after each cut of the path:
+    /// until then, only the remaining part is treated as the peer's.
     pub fn set_peer_chain(&mut self, peer: DownloadPeer, chain: PeerChain) {
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.chain = chain;
         }
     }
 
-    /// How many more blocks of the path should be told now, by [`Download::extend_path`].
+    /// Returns how many more blocks of the path [`Download::extend_path`] should add now.
     pub fn path_wanted(&self) -> usize {
         let is_short = self.path.is_window_open_ended(self.settings.window_bytes);
         if is_short { DOWNLOAD_WINDOW_BLOCKS_MAX - self.path.len().min(DOWNLOAD_WINDOW_BLOCKS_MAX) } else { 0 }
     }
 
-    /// Height of the last block of the path that was told.
+    /// Returns the height of the last known block of the path.
     pub fn path_end(&self) -> Height {
         self.path.end()
     }
 
-    /// Height up to which validation is.
+    /// Returns the validated height.
     pub fn validated(&self) -> Height {
         self.path.validated()
     }
 
-    /// The next blocks of the path, upwards.
+    /// Adds the next blocks of the path, in ascending order.
     pub fn extend_path(&mut self, blocks: &[WantedBlock]) {
         blocks.iter().for_each(|block| self.path.push(*block));
     }
 
-    /// The path above `height` is no longer wanted: another branch is better. A `height` below what is validated says that validation goes back to it.
+    /// Removes the path above `height`, because another branch is better. If `height` is below the validated height,
+    /// validation goes back to it.
     pub fn cut_path(&mut self, height: Height) {
         for (block, asked) in self.path.cut(height) {
             for peer in asked {
@@ -242,12 +253,12 @@ impl Download {
         }
         for peer in self.peers.values_mut() {
             peer.chain.common = peer.chain.common.min(height);
-            // What it failed to send is not on the path any more.
+            // The block it failed to send is no longer on the path.
             peer.lowest = peer.lowest.min(Height(height.0.saturating_add(1)));
         }
     }
 
-    /// Some bytes of a block came, and more are to come. Need not be told, but without it a large block on a slow link looks like a stall.
+    /// Part of a block arrived. This call is optional, but without it a large block on a slow link looks like a stall.
     pub fn progress(&mut self, peer: DownloadPeer, bytes: u64, now: Duration) {
         self.last_bytes = now;
         if let Some(peer) = self.peers.get_mut(&peer) {
@@ -255,12 +266,12 @@ impl Download {
         }
     }
 
-    /// A block came, whole. Who drives this has compared its hash; whether it is valid is told later, if it is not.
+    /// A whole block arrived. The caller has compared its hash; a failed validation is reported later.
     pub fn arrived(&mut self, peer: DownloadPeer, block: &BlockHash, bytes: u32, now: Duration) -> Arrival {
         self.last_bytes = now;
         self.stats.blocks += 1;
         self.stats.block_bytes += u64::from(bytes);
-        // A pause for want of work says nothing of the link.
+        // A pause without work says nothing about the link.
         let pause = now.saturating_sub(self.arrived_at).min(Duration::from_secs(1));
         self.arrivals.add(u64::from(bytes), pause);
         self.arrived_at = now;
@@ -282,7 +293,8 @@ impl Download {
         Arrival::First { height }
     }
 
-    /// What arrived is the block and is stored: nobody else need send it. They may all the same, and their links are busy with it until then.
+    /// The arrived block was verified and stored, so no other peer needs to send it. Peers that were asked may still
+    /// send it, and their links are busy until then.
     pub fn stored(&mut self, block: &BlockHash) {
         let Some(height) = self.path.find(block) else { return };
         for peer in self.path.settle(height) {
@@ -290,14 +302,14 @@ impl Download {
         }
     }
 
-    /// Who was asked for the block and has not answered, in the order in which they were.
+    /// Returns the peers that were asked for the block and have not answered, in order of the requests.
     pub fn asked(&self, block: &BlockHash) -> &[DownloadPeer] {
         let slot = self.path.find(block).and_then(|height| self.path.slot(height));
         slot.map_or(&[], |slot| &slot.asked)
     }
 
-    /// The caller requested a block from the peer itself, at that time. False if the peer or the block is none
-    /// of this download's.
+    /// Records a request that the caller itself made at that time. Returns false if the download does not have the peer
+    /// or the block.
     pub fn note_request(&mut self, peer: DownloadPeer, block: &BlockHash, at: RequestTime) -> bool {
         let Some((height, slot)) = self.path.find(block).and_then(|height| Some((height, self.path.slot(height)?)))
         else {
@@ -311,18 +323,19 @@ impl Download {
         true
     }
 
-    /// The peer will not send the block, which says nothing of others.
+    /// The peer will not send the block, for a reason that says nothing about other blocks.
     pub fn forget_request(&mut self, peer: DownloadPeer, block: &BlockHash) {
         if let Some(height) = self.path.find(block) {
             self.path.forget_request(height, peer);
         }
-        // Even if the path is beyond the block: a request that is not forgotten is one that the peer never answers.
+        // Also if the path is past the block: otherwise the request would stay open forever.
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.cancel(block);
         }
     }
 
-    /// The peer sent a block that is not needed: it was here, or its chain is of no interest. What it was asked for it has answered.
+    /// The peer sent a block that is not needed: it is already here, or its chain is of no interest. The request is
+    /// answered.
     pub fn unneeded(&mut self, peer: DownloadPeer, block: &BlockHash, bytes: u32, now: Duration) {
         self.last_bytes = now;
         if let Some(peer) = self.peers.get_mut(&peer) {
@@ -333,8 +346,8 @@ impl Download {
         self.forget_request(peer, block);
     }
 
-    /// The peer says that it has not the block (`notfound`), or sent bytes that are not the block's: for ten minutes it is not asked for
-    /// it again, nor for older ones.
+    /// The peer does not have the block (`notfound`), or sent other bytes. For ten minutes, it is not asked for this or
+    /// older blocks.
     pub fn failed(&mut self, peer: DownloadPeer, block: &BlockHash) {
         let Some(height) = self.path.find(block) else { return };
         self.path.forget_request(height, peer);
@@ -344,7 +357,8 @@ impl Download {
         }
     }
 
-    /// A block that was here turned out to be of no use, though its header may be good: it is wanted again, from others than `peer`.
+    /// A block that was here turned out to be unusable, although its header may be valid. It is requested again, but
+    /// not from `peer`.
     pub fn spoiled(&mut self, peer: Option<DownloadPeer>, block: &BlockHash) {
         let Some(height) = self.path.find(block) else { return };
         self.path.clear_here(height);
@@ -353,7 +367,7 @@ impl Download {
         }
     }
 
-    /// Validation has taken all blocks up to `height`.
+    /// Validation has processed all blocks up to `height`.
     pub fn set_validated(&mut self, height: Height, now: Duration) {
         let had_work = self.path.has_next();
         let bytes = self.path.set_validated(height);
@@ -363,7 +377,8 @@ impl Download {
         self.busy_since = now;
     }
 
-    /// What is to be done now. To be asked after every other call, and ten times a second while blocks are on their way.
+    /// Returns the actions to do now. Call it after every other call, and ten times per second while blocks are in
+    /// flight.
     pub fn poll(&mut self, now: Duration) -> Vec<DownloadAction> {
         self.peers.values_mut().for_each(|peer| peer.forgive(now));
         self.give_up(now);
@@ -372,7 +387,7 @@ impl Download {
         std::mem::take(&mut self.actions)
     }
 
-    /// Peers that sent nothing for a while, though others did; or not a block in ten minutes and more.
+    /// Disconnects a peer that sent nothing for a while although others did, or that has an overdue block.
     fn give_up(&mut self, now: Duration) {
         let is_link_alive = now.saturating_sub(self.last_bytes) < self.stall_timeout / 2 && self.peers.len() > 1;
         let is_silent = |peer: &Peer| peer.silence(now).is_some_and(|silence| silence > self.stall_timeout);
@@ -385,7 +400,8 @@ impl Download {
         }
     }
 
-    /// The next block that validation will lack and that nobody can be expected to bring: no peer has it, or all who do were asked and are silent.
+    /// Returns the next block that validation will need if no peer is expected to deliver it: no peer has it, or all
+    /// peers that have it are silent.
     pub fn missing(&self, now: Duration) -> Option<BlockHash> {
         let (height, slot) = self.path.first_missing()?;
         let brings =
@@ -394,8 +410,8 @@ impl Download {
         (!is_coming).then_some(slot.hash)
     }
 
-    /// The peer announced its chain. If no other peer can send the next block, this one is asked for it even if it
-    /// failed to send it before.
+    /// The peer announced its chain. If no other peer can send the next block, it is requested from this peer even if
+    /// the peer failed to send it before.
     pub fn announced(&mut self, peer: DownloadPeer, now: Duration) {
         if self.missing(now).is_some()
             && let Some(peer) = self.peers.get_mut(&peer)
@@ -404,39 +420,39 @@ impl Download {
         }
     }
 
-    /// Whether the window has room for the block, or the block is none of the path's.
+    /// Returns whether the window has room for the block, or the block is not on the path.
     pub fn may_request(&mut self, block: &BlockHash) -> bool {
         self.path.open(self.settings.window_bytes);
         self.path.find(block).is_none_or(|height| self.path.is_open(height))
     }
 
-    /// Whether the peer has the first block that is missing, by the chain that it was introduced with.
+    /// Returns whether the first missing block is on the peer's chain.
     pub fn has_first_missing(&self, peer: DownloadPeer) -> bool {
         let has = |height| self.peers.get(&peer).is_some_and(|known| known.has(height));
         self.path.first_missing().is_some_and(|(height, _)| has(height))
     }
 
-    /// Whether blocks are on their way from the peer.
+    /// Returns whether blocks from the peer are in flight.
     pub fn is_sending(&self, peer: DownloadPeer, now: Duration) -> bool {
         self.peers.get(&peer).is_some_and(|peer| peer.blocks_in_flight() > 0 && !peer.is_suspect(now))
     }
 
-    /// Whether validation has nothing to do until another block comes.
+    /// Returns whether validation has no work until another block arrives.
     pub fn is_validation_waiting(&self) -> bool {
         !self.path.has_next()
     }
 
-    /// Blocks of the window that are here and not validated.
+    /// Returns the number of blocks in the window that are here and not validated.
     pub fn blocks_here(&self) -> usize {
         self.path.blocks_here()
     }
 
-    /// Bytes of blocks that are here and not validated.
+    /// Returns the bytes of blocks that are here and not validated.
     pub fn bytes_here(&self) -> u64 {
         self.path.bytes_here()
     }
 
-    /// Bytes of blocks, as guessed, that somebody was asked for; each counts once.
+    /// Returns the estimated bytes of requested blocks; each block counts once.
     pub fn bytes_in_flight(&self) -> u64 {
         self.path.bytes_in_flight()
     }

@@ -1,19 +1,21 @@
-//! Draws from a seeded generator. Input: the caller's `ChaCha20Rng`. Output: numbers below a bound, coin flips.
+//! Random numbers from a seeded generator.
 //!
-//! Invariant: the same generator in the same state gives the same draws on every machine. Cost: one word, rarely two. It must never be used where a
-//! peer who knows the seed could gain: whoever seeds it does so from the operating system.
+//! Input: the caller's `ChaCha20Rng`. Output: numbers below a bound, coin flips.
+//!
+//! Invariant: the same generator in the same state gives the same numbers on every machine. Cost: one word, rarely two.
+//! If a peer that knows the seed could gain from it, the generator must be seeded by the operating system.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::Rng;
 use std::time::Duration;
 
-/// A number below `bound`, each equally likely; 0 if `bound` is 0.
+/// Returns a uniformly distributed number below `bound`; 0 if `bound` is 0.
 pub(crate) fn below(random: &mut ChaCha20Rng, bound: usize) -> usize {
     let bound_wide = bound as u64;
     if bound_wide == 0 {
         return 0;
     }
-    // The words above the last whole multiple of the bound would favour small numbers.
+    // Words above the largest multiple of the bound would favor small numbers.
     let whole = u64::MAX - u64::MAX % bound_wide;
     loop {
         let word = random.next_u64();
@@ -23,28 +25,28 @@ pub(crate) fn below(random: &mut ChaCha20Rng, bound: usize) -> usize {
     }
 }
 
-/// Heads or tails.
+/// Returns true or false with equal probability.
 pub(crate) fn coin(random: &mut ChaCha20Rng) -> bool {
     random.next_u32() & 1 == 1
 }
 
-/// A number from 0 to 1.
+/// Returns a number from 0 to 1.
 pub(crate) fn unit(random: &mut ChaCha20Rng) -> f64 {
     f64::from(random.next_u32()) / f64::from(u32::MAX)
 }
 
-/// A number of 30 bits.
+/// Returns a 30-bit number.
 pub(crate) fn bits30(random: &mut ChaCha20Rng) -> u32 {
     random.next_u32() >> 2
 }
 
-/// An exponentially distributed duration: Core's `rand_exp_duration`.
+/// Returns an exponentially distributed duration: Core's `rand_exp_duration`.
 pub(crate) fn exponential(random: &mut ChaCha20Rng, mean: Duration) -> Duration {
     let uniform = (f64::from(random.next_u32()) + 1.0) / 4_294_967_296.0;
     mean.mul_f64(-uniform.ln())
 }
 
-/// Puts items into random order.
+/// Shuffles the items.
 pub(crate) fn shuffle<T>(items: &mut [T], random: &mut ChaCha20Rng) {
     for index in (1..items.len()).rev() {
         items.swap(index, below(random, index + 1));

@@ -1,8 +1,11 @@
-//! Which inbound peer has to go when there is no room. Input: what is known of each. Output: one of them, or none.
+//! Selects the inbound peer to disconnect when all slots are full.
 //!
-//! Core's `SelectNodeToEvict`. Peers are protected by what an attacker cannot have all of at once: groups that only we can predict, short ways, transactions and
-//! blocks that were new to us, long presence, networks that few can use. Of the rest, the youngest of the most numerous group goes. Invariants: a
-//! peer of ours to whom we connected, or with the permission `noban`, never goes; with at most 20 others nobody does. Cost: a few sorts.
+//! Input: the data of each peer. Output: one peer or none.
+//!
+//! Core's `SelectNodeToEvict`. Peers are protected by properties that an attacker can hardly have all at once:
+//! netgroups in an order that only we can predict, low ping times, new transactions and blocks, long uptime, networks
+//! that few can use. Of the rest, the youngest peer of the largest group is evicted. Invariants: an outbound peer or a
+//! peer with the `noban` permission is never evicted; with at most 20 other peers none is. Cost: a few sorts.
 
 use crate::time::UnixTime;
 use lydian_wire::Network;
@@ -10,27 +13,27 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What is known of a peer.
+/// The data about a peer that eviction uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub id: u64,
     pub connected: UnixTime,
-    /// `Duration::MAX` before the first answer to a ping.
+    /// `Duration::MAX` before the first reply to a ping.
     pub min_ping: Duration,
-    /// When it last sent a block that was new and valid.
+    /// When it last sent a new, valid block.
     pub last_block: UnixTime,
-    /// When it last sent a transaction that was new and accepted.
+    /// When it last sent a new transaction that was accepted.
     pub last_tx: UnixTime,
-    /// It serves all that we want of a peer.
+    /// It offers all services that we want from a peer.
     pub relevant_services: bool,
     pub relay_txs: bool,
     pub bloom_filter: bool,
-    /// The group of its address, hashed with a key of ours.
+    /// The netgroup of its address, hashed with a secret key.
     pub keyed_netgroup: u64,
     /// It is discouraged.
     pub prefer_evict: bool,
     pub is_local: bool,
-    /// The network it came through: `TorV3` if through the onion service.
+    /// The network it connected through: `TorV3` if through the onion service.
     pub network: Network,
     pub noban: bool,
     pub inbound: bool,
@@ -42,7 +45,7 @@ const PROTECTED_BY_TX: usize = 4;
 const PROTECTED_BLOCK_RELAY_ONLY: usize = 8;
 const PROTECTED_BY_BLOCK: usize = 4;
 
-/// The peer to disconnect, if one may be.
+/// Returns the peer to disconnect, if one may be disconnected.
 pub fn select_node_to_evict(mut candidates: Vec<Candidate>) -> Option<u64> {
     candidates.retain(|one| !one.noban && one.inbound);
     protect(&mut candidates, |a, b| a.keyed_netgroup.cmp(&b.keyed_netgroup), PROTECTED_BY_NETGROUP, |_| true);
@@ -59,11 +62,13 @@ pub fn select_node_to_evict(mut candidates: Vec<Candidate>) -> Option<u64> {
     youngest_of_largest_group(&candidates)
 }
 
-/// Protects half: a quarter from networks that long ways put at a disadvantage, the rest by presence. Core's `ProtectEvictionCandidatesByRatio`.
+/// Protects half of the candidates: a quarter from networks with a latency disadvantage, the rest by uptime.
+///
+/// This is Core's `ProtectEvictionCandidatesByRatio`.
 pub fn protect_by_ratio(candidates: &mut Vec<Candidate>) {
     let size = candidates.len();
     let protect_max = size / 2;
-    // Between equal counts, who stands first here has the first chance.
+    // Between equal counts, the kind that is listed first has priority.
     let kinds =
         [Kind::Network(Network::Cjdns), Kind::Network(Network::I2p), Kind::Localhost, Kind::Network(Network::TorV3)];
     let count = |kind: Kind| candidates.iter().filter(|one| kind.holds(one)).count();
@@ -93,7 +98,7 @@ pub fn protect_by_ratio(candidates: &mut Vec<Candidate>) {
     protect(candidates, by_connected, protect_max.saturating_sub(protected), |_| true);
 }
 
-/// A kind of peer that is protected for what it is.
+/// A group of peers that is protected because of its network.
 #[derive(Clone, Copy)]
 enum Kind {
     Localhost,
@@ -109,7 +114,7 @@ impl Kind {
     }
 }
 
-/// Sorts, and takes out those of the last `count` that `may` be protected. Says how many.
+/// Sorts, then removes those of the last `count` that `may` allows. Returns the number of removed candidates.
 fn protect(
     candidates: &mut Vec<Candidate>,
     order: impl Fn(&Candidate, &Candidate) -> Ordering,
@@ -124,13 +129,13 @@ fn protect(
     tail_size - (candidates.len() - kept_before)
 }
 
-/// Who came last stands first.
+/// The most recent connection comes first.
 fn by_connected(a: &Candidate, b: &Candidate) -> Ordering {
     b.connected.cmp(&a.connected)
 }
 
 fn by_tx_time(a: &Candidate, b: &Candidate) -> Ordering {
-    // Many peers have not sent one yet.
+    // Many peers have not sent a transaction yet.
     a.last_tx
         .cmp(&b.last_tx)
         .then(a.relay_txs.cmp(&b.relay_txs))

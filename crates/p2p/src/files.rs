@@ -1,9 +1,11 @@
-//! The three files of the network in the data directory: `peers.dat`, `banlist.json`, `anchors.dat`. Input: a disk and the directory. Output: what they hold,
-//! or a new beginning and why.
+//! The three network files in the data directory: `peers.dat`, `banlist.json`, `anchors.dat`.
 //!
-//! Core's decisions. A `peers.dat` of a later format is set aside as `peers.dat.bak` and a new one begun; a damaged one stops the start, with the words that
-//! Core's users know. A damaged ban list is begun anew. Anchors are used once: the file is removed when it was read, and what is wrong
-//! with it is of no interest. Invariants: a file is replaced whole; an error of the disk is never taken for damage. Cost: the file, in memory, once.
+//! Input: a disk and the directory. Output: the contents, or new empty contents and the reason.
+//!
+//! The decisions are Core's. A `peers.dat` of a later format is saved as `peers.dat.bak` and a new one is created; a
+//! damaged one stops the startup with Core's error text. A damaged ban list is replaced by an empty one. Anchors are
+//! used once: the file is removed after reading, and damage in it is ignored. Invariants: a file is replaced
+//! atomically; a disk error is never treated as damage. Cost: each file is read into memory once.
 
 use crate::addrman::{AddrMan, PeersError};
 use crate::anchors;
@@ -22,7 +24,7 @@ pub const PEERS_BACKUP_FILE: &str = "peers.dat.bak";
 pub const BANLIST_FILE: &str = "banlist.json";
 pub const ANCHORS_FILE: &str = "anchors.dat";
 
-/// All of them.
+/// All network files.
 pub const NETWORK_FILES: &[OwnFile] = &[
     OwnFile { name: PEERS_FILE, proof: Proof::Directory },
     OwnFile { name: PEERS_BACKUP_FILE, proof: Proof::Directory },
@@ -38,24 +40,24 @@ pub struct Files<'a> {
     magic: Magic,
 }
 
-/// Where what was loaded comes from.
+/// Where loaded data comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From the file; with the bans, how many entries were left out and why.
+    /// From the file. For bans, `dropped` has the reason for each dropped entry.
     File { dropped: Vec<String> },
-    /// There was no file.
+    /// The file did not exist.
     Created,
-    /// A `peers.dat` that we cannot read lies in the backup now.
+    /// A `peers.dat` with an unsupported format was saved as the backup file.
     SetAside { backup: PathBuf },
-    /// A damaged ban list was given up.
+    /// A damaged ban list was replaced by an empty one.
     Recreated { error: BanlistError },
 }
 
-/// Why a start is not possible.
+/// The reason why the node cannot start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilesError {
     Disk(DiskError),
-    /// A damaged `peers.dat`: the operator decides.
+    /// A damaged `peers.dat`: the operator must decide.
     Peers {
         path: PathBuf,
         error: PeersError,
@@ -90,7 +92,7 @@ impl<'a> Files<'a> {
         Files { disk, folder: folder.to_owned(), magic }
     }
 
-    /// `peers.dat`; what is begun anew is made by `empty` and written at once.
+    /// Loads `peers.dat`. A new one is created with `empty` and written immediately.
     pub fn load_addrman(
         &self,
         random: &mut ChaCha20Rng,
@@ -122,7 +124,7 @@ impl<'a> Files<'a> {
         self.own().replace(self.disk, &self.folder.join(PEERS_FILE), &addrman.encode(self.magic))
     }
 
-    /// `banlist.json` into `bans`; what has expired is forgotten. Written at once when it is begun anew.
+    /// Loads `banlist.json` into `bans` without the expired bans. A new file is written immediately.
     pub fn load_bans(&self, bans: &mut Bans, now: UnixTime) -> Result<Origin, FilesError> {
         let origin = match self.read(&self.folder.join(BANLIST_FILE), BANLIST_FILE_SIZE_MAX) {
             Ok(Some(bytes)) => match bans.decode(&bytes, now) {
@@ -141,7 +143,7 @@ impl<'a> Files<'a> {
         self.own().replace(self.disk, &self.folder.join(BANLIST_FILE), &bans.encode())
     }
 
-    /// The anchors of the last run; they are gone from the disk then.
+    /// Returns the anchors of the previous run and removes the file.
     pub fn take_anchors(&self) -> Result<Vec<TimedAddress>, DiskError> {
         let path = self.folder.join(ANCHORS_FILE);
         let anchors = match self.read(&path, ANCHORS_FILE_SIZE_MAX) {
@@ -178,7 +180,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Why a file could not be read.
+/// The reason why a file could not be read.
 enum Unread {
     Disk(DiskError),
     TooLarge { size: usize },

@@ -1,8 +1,11 @@
-//! Ways into the network for a node that knows nobody. Input: the chain. Output: names to ask the DNS for, addresses, the port, the source under which the
-//! address manager gets them.
+//! Seeds for a node that has no addresses of peers.
 //!
-//! Core's lists of each chain ([origin](fixed_seeds/ORIGIN.md)). Invariant: every list decodes whole (a test reads them all). They are the last
-//! resort: whoever answers at such an address can only tell of others. Cost: 65 kB in the program.
+//! Input: the chain. Output: DNS seeds, fixed addresses, the default port, and the source under which the address
+//! manager stores fixed addresses.
+//!
+//! Core's lists for each chain ([origin](fixed_seeds/ORIGIN.md)). Invariant: every list decodes completely (a test
+//! reads them all). Fixed addresses are the last resort: a node at such an address is only trusted to provide further
+//! addresses. Cost: 65 kB in the executable.
 
 use crate::draw;
 use crate::time::UnixTime;
@@ -13,10 +16,10 @@ use rand_chacha::ChaCha20Rng;
 
 const WEEK_S: usize = 7 * 24 * 60 * 60;
 
-/// What a seed is expected to serve: Core's `SeedsServiceFlags`.
+/// The services that a seed is expected to offer: Core's `SeedsServiceFlags`.
 pub const SEEDS_SERVICES: Services = Services(Services::NETWORK.0 | Services::WITNESS.0);
 
-/// Names that the DNS answers with addresses of nodes; as the final dot tells, they are whole.
+/// Returns the DNS seeds, whose names resolve to addresses of nodes. The final dot makes the names fully qualified.
 pub fn dns_seeds(chain: Chain) -> &'static [&'static str] {
     match chain {
         Chain::Main => &[
@@ -41,7 +44,7 @@ pub fn dns_seeds(chain: Chain) -> &'static [&'static str] {
     }
 }
 
-/// The port that nodes of the chain listen on: Core's `nDefaultPort`.
+/// Returns the port that nodes of the chain listen on: Core's `nDefaultPort`.
 pub fn default_port(chain: Chain) -> u16 {
     match chain {
         Chain::Main => 8333,
@@ -52,7 +55,7 @@ pub fn default_port(chain: Chain) -> u16 {
     }
 }
 
-/// Addresses, each seen between one and two weeks ago as far as anybody can tell: Core's `ConvertSeeds`.
+/// Returns the fixed seeds with a random last-seen time between one and two weeks ago: Core's `ConvertSeeds`.
 pub fn fixed_seeds(chain: Chain, now: UnixTime, random: &mut ChaCha20Rng) -> Vec<TimedAddress> {
     let mut reader = Reader::new(match chain {
         Chain::Main => include_bytes!("fixed_seeds/main.bin"),
@@ -69,7 +72,8 @@ pub fn fixed_seeds(chain: Chain, now: UnixTime, random: &mut ChaCha20Rng) -> Vec
     seeds
 }
 
-/// The source of [`fixed_seeds`] for the address manager. Of what a DNS seed told, it is [`NetAddr::internal`] of the seed's name.
+/// Returns the source of [`fixed_seeds`] for the address manager. The source of addresses from a DNS seed is
+/// [`NetAddr::internal`] of its name.
 pub fn fixed_seeds_source() -> NetAddr {
     NetAddr::internal("fixedseeds").unwrap_or_default()
 }

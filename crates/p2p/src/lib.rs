@@ -1,10 +1,13 @@
-//! Peers: whom to connect to, whom to drop, what to ask them for. Input: messages, connections that came and went, the time. Output: what to send, whom to
-//! connect, whom to disconnect.
+//! Peer management: which peers to connect to, which to disconnect, and what to request from them.
 //!
-//! Everything here is a state machine without I/O: time and randomness are arguments, sockets and files belong to whoever drives it. So a simulator
-//! with a seed runs the shipped code, and what it did once it does again. What comes from peers and from files may be any bytes: it gives a value or an
-//! error, never a panic, and no allocation is sized by a length that was not checked. It must never punish a peer for what policy refuses, and it knows
-//! no rule of consensus: verdicts come from the engine.
+//! Input: messages, opened and closed connections, the time. Output: messages to send, peers to connect to and to
+//! disconnect.
+//!
+//! Everything here is a state machine without I/O: time and randomness are arguments, and the caller owns sockets and
+//! files. A simulator with a seed therefore runs the shipped code, and every run can be repeated. Bytes from peers and
+//! from files may be anything: they give a value or an error, never a panic, and no allocation is sized by an unchecked
+//! length. This crate must never punish a peer for a policy rejection, and it contains no consensus rule: the engine
+//! provides the verdicts.
 
 #![forbid(unsafe_code)]
 

@@ -1,16 +1,20 @@
-//! Our own addresses, and which of them a peer is told. Input: settings, interfaces, places where we listen, what peers see. Output: an address for a
-//! peer, if there is one worth telling.
+//! Our own addresses, and which of them is advertised to a peer.
 //!
-//! Core's `mapLocalHost` (net.cpp). An address has a score: what the operator says counts most, then places to listen, then interfaces; each inbound peer that
-//! sees us there adds one. Invariants: only addresses that can be reached from the internet are kept; an address of a privacy network is told to peers of
-//! that network alone, and no other address to them; who does not listen tells none. Cost: a look at each of them when one is told, once a day a peer.
+//! Input: settings, interfaces, listening addresses, our address as peers see it. Output: an address for a peer, if one
+//! is worth advertising.
+//!
+//! Core's `mapLocalHost` (net.cpp). Each address has a score: addresses set by the operator have the highest, then
+//! listening addresses, then interfaces; each inbound peer that reaches us at an address adds one. Invariants: only
+//! routable addresses are kept; an address of a privacy network is advertised only to peers of that network, and these
+//! get no other address; a node that does not listen selects none of them. Cost: one pass over the addresses for each
+//! advertisement, once a day per peer.
 
 use crate::draw;
 use lydian_wire::{Endpoint, NetAddr, Network};
 use rand_chacha::ChaCha20Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How we came to know an address: Core's `LOCAL_IF`, `LOCAL_BIND` and `LOCAL_MANUAL`.
+/// The source of an address: Core's `LOCAL_IF`, `LOCAL_BIND` and `LOCAL_MANUAL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LocalSource {
     Interface = 1,
@@ -18,49 +22,49 @@ pub enum LocalSource {
     Manual = 4,
 }
 
-/// What the settings and the machine say. By default nothing is known, and nobody listens.
+/// The settings and the addresses of the machine. By default there is no address and the node does not listen.
 #[derive(Clone, Debug, Default)]
 pub struct LocalSettings {
-    /// `-listen`, after `-connect` and others had their say.
+    /// `-listen`, after the effects of `-connect` and other options.
     pub listens: bool,
     /// `-discover`
     pub discover: bool,
-    /// The port that peers are told.
+    /// The port that is advertised to peers.
     pub port: u16,
     /// `-externalip`
     pub external: Vec<Endpoint>,
-    /// Where we listen, but for those who come through the onion service or are never banned.
+    /// Listening addresses, except those for the onion service and those that grant `noban`.
     pub binds: Vec<Endpoint>,
-    /// Addresses of this machine, if we listen on all of them.
+    /// Addresses of this machine, if the node listens on all of them.
     pub interfaces: Vec<NetAddr>,
 }
 
-/// An address of ours, for `getnetworkinfo`.
+/// One of our addresses, for `getnetworkinfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalAddress {
     pub endpoint: Endpoint,
     pub score: i32,
 }
 
-/// All of them.
+/// All our addresses.
 #[derive(Clone, Debug, Default)]
 pub struct LocalAddresses {
     listens: bool,
     discover: bool,
     port: u16,
-    /// Networks that can be connected to.
+    /// Networks that we can connect to.
     reachable: BTreeSet<Network>,
     known: BTreeMap<NetAddr, (u16, i32)>,
 }
 
-/// A peer that is told an address.
+/// A peer that our address is advertised to.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
     pub addr: NetAddr,
-    /// Our address as it sees it.
+    /// Our address as the peer sees it.
     pub sees: Endpoint,
     pub is_inbound: bool,
-    /// It came through our onion service.
+    /// It connected through our onion service.
     pub is_onion: bool,
 }
 
@@ -81,7 +85,7 @@ impl LocalAddresses {
         own
     }
 
-    /// Whether anybody could connect to us.
+    /// Returns whether the node accepts inbound connections.
     pub fn listens(&self) -> bool {
         self.listens
     }
@@ -117,7 +121,7 @@ impl LocalAddresses {
         }
     }
 
-    /// Core's `IsLocal`: nobody needs to connect there.
+    /// Core's `IsLocal`: the node does not connect to such an address.
     pub fn contains(&self, addr: &NetAddr) -> bool {
         self.known.contains_key(addr)
     }
@@ -130,7 +134,8 @@ impl LocalAddresses {
         self.known.iter().map(entry).collect()
     }
 
-    /// Core's `GetLocalAddrForPeer`: the best address, or now and then the one that the peer sees, in case it knows better.
+    /// Core's `GetLocalAddrForPeer`: returns the best address, or sometimes the one that the peer sees, which may be
+    /// better.
     pub fn for_peer(&self, peer: &Told, random: &mut ChaCha20Rng) -> Option<Endpoint> {
         let (mut own, score) = match self.best(peer) {
             Some((endpoint, score)) => (endpoint, score),
@@ -141,13 +146,13 @@ impl LocalAddresses {
             self.discover && peer.addr.is_routable() && sees.is_routable() && self.reachable.contains(&sees.network());
         let one_in = if score > 4 { 8 } else { 2 };
         if is_good && (!own.addr.is_routable() || draw::below(random, one_in) == 0) {
-            // Who connected to us knows the port too; to whom we connected saw another one.
+            // An inbound peer knows our port too; an outbound peer saw the port of an outgoing connection.
             own = if peer.is_inbound { peer.sees } else { Endpoint { addr: sees, ..own } };
         }
         own.addr.is_routable().then_some(own)
     }
 
-    /// Core's `GetLocal`, and the score of what it gives.
+    /// Core's `GetLocal`; also returns the score of the address.
     fn best(&self, peer: &Told) -> Option<(Endpoint, i32)> {
         if !self.listens {
             return None;
@@ -221,7 +226,7 @@ mod tests {
         assert_eq!(list(&other), [], "an address of nowhere");
     }
 
-    /// Core's `GetLocal`: privacy networks and others are not told of each other.
+    /// Core's `GetLocal`: addresses of privacy networks are not advertised to other networks, and vice versa.
     #[test]
     fn networks_are_kept_apart() {
         let onion = format!("{ONION}:8333");
@@ -242,7 +247,8 @@ mod tests {
         assert!(silent.contains(&"8.8.8.8".parse().unwrap()), "is there all the same");
     }
 
-    /// Core's `get_local_addr_for_peer_port`: the port of an inbound peer's view counts, of an outbound one's only the address.
+    /// Core's `get_local_addr_for_peer_port`: an inbound peer provides address and port, an outbound one only the
+    /// address.
     #[test]
     fn peers_may_know_better() {
         let mut random = ChaCha20Rng::from_seed([2; 32]);

@@ -1,16 +1,17 @@
-//! The memory that all peers together may take: one budget, shared by the connections and the manager. Input: bytes
-//! held for a peer, as they come and go. Output: whether more may be read from a peer, or sent to it.
+//! The memory limit of all peers together: one budget, shared by the connections and the manager.
 //!
-//! The budget has four parts. Every connection has a **share** of its own. A peer that was asked for a block has
-//! **room** for one message of the largest size beside it. What a peer holds beyond both is taken from the **common**
-//! part, which is open to all while it lasts: messages that are received may fill [`RECEIVE_COMMON_BYTES`] of it, the
-//! rest is left for blocks that are sent. The **fixed** part is what a connection costs without a message, and blocks
-//! that are being read from the disk. A peer that has its share is read from again only when the common part has room;
-//! so one peer, or a hundred, can make others slow but cannot make them stop.
+//! Input: bytes held for each peer. Output: whether more may be read from a peer or sent to it.
 //!
-//! Invariants: the sum is at most [`MemoryPlan::total`], as long as callers ask before they take; a room stays taken
-//! until what was put into it is gone; an account stays until the last byte that it was charged with is freed, though
-//! the connection is closed. Cost: one short lock a message. No clock, no waiting: a caller that is refused asks again.
+//! The budget has four parts. Every connection has its own **share**. A peer that was asked for a block also has
+//! **room** for one message of the maximum size. Bytes beyond both are taken from the **common** part, which is open to
+//! all connections: received messages may use [`RECEIVE_COMMON_BYTES`] of it, the rest is reserved for blocks to be
+//! sent. The **fixed** part covers the cost of a connection without messages, and blocks that are being read from disk.
+//! A peer that has used up its share is read from only while the common part has room. So one peer, or a hundred, can
+//! slow down others but cannot stop them.
+//!
+//! Invariants: the sum is at most [`MemoryPlan::total`] if callers ask before they allocate; a room stays taken until
+//! its bytes are freed; an account exists until the last byte charged to it is freed, even if the connection is closed.
+//! Cost: one short lock per message. It has no clock and never waits: a refused caller asks again.
 
 use crate::limits::{
     ANSWER_BYTES, BLOCK_READS_MAX, BLOCK_ROOM_BYTES, BLOCK_ROOMS_MAX, COMMON_BYTES, PEER_FIXED_BYTES,
@@ -19,32 +20,33 @@ use crate::limits::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that one block takes while it is read from the disk: as stored, and as it is to be sent.
+/// Bytes that one block takes while it is read from disk: the stored block and the message to send.
 const BLOCK_READ_BYTES: usize = 2 * BLOCK_ROOM_BYTES;
 
-/// After a peak of so many bytes, and once a quarter of it is left, freed memory should go back to the system.
+/// After a peak of at least this size, freed memory should be returned to the system once usage drops to a quarter of
+/// the peak.
 const PEAK_BYTES_MIN: usize = 16_000_000;
 
-/// How the memory is divided. All figures are bytes.
+/// The division of the memory. All values are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// All parts together.
+    /// The sum of all parts.
     pub total: usize,
-    /// Connections that may be open.
+    /// The maximum number of open connections.
     pub connections_max: usize,
     /// The share of each connection.
     pub share: usize,
-    /// Peers that may be asked for blocks at a time, with [`BLOCK_ROOM_BYTES`] each.
+    /// The maximum number of peers with outstanding block requests, with [`BLOCK_ROOM_BYTES`] each.
     pub rooms: usize,
-    /// What is open to all.
+    /// The part that is open to all connections.
     pub common: usize,
-    /// How much of it messages that are received may fill.
+    /// The part of `common` that received messages may use.
     pub receive_common: usize,
 }
 
 impl MemoryPlan {
-    /// The plan for so many connections: [`PEER_MEMORY_BYTES`], or more if the connections are so many that their
-    /// shares would be too small.
+    /// Returns the plan for this number of connections. The total is [`PEER_MEMORY_BYTES`], or more if their shares
+    /// would be too small otherwise.
     pub fn new(connections_max: usize) -> MemoryPlan {
         let connections = connections_max.max(1);
         let fixed = BLOCK_ROOMS_MAX * BLOCK_ROOM_BYTES + BLOCK_READS_MAX * BLOCK_READ_BYTES + COMMON_BYTES;
@@ -75,12 +77,12 @@ struct Ledger {
     next_id: u64,
     /// Bytes charged to all accounts.
     used: usize,
-    /// Of them, bytes beyond shares and rooms.
+    /// The part of `used` that is beyond shares and rooms.
     common_used: usize,
     rooms_taken: usize,
     /// Connections that wait to send a block.
     waiting: usize,
-    /// The most that was used, and the most since memory was given back to the system.
+    /// The maximum of `used`, and its maximum since memory was last returned to the system.
     peak: usize,
     recent_peak: usize,
 }
@@ -102,7 +104,7 @@ impl Account {
     }
 }
 
-/// What the budget is used for, at one moment.
+/// A snapshot of how the budget is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     pub used: usize,
@@ -132,17 +134,17 @@ impl MemoryBudget {
         }
     }
 
-    /// Peers that may be asked for blocks beside those that were asked.
+    /// Returns how many more peers may be asked for blocks.
     pub fn rooms_left(&self) -> usize {
         self.plan.rooms.saturating_sub(self.lock().rooms_taken)
     }
 
-    /// Whether connections wait for others to take the blocks that they asked for.
+    /// Returns whether connections wait until other peers have received their blocks.
     pub fn has_waiting(&self) -> bool {
         self.lock().waiting > 0
     }
 
-    /// Whether much was freed since this was true for the last time: the caller gives it back to the system.
+    /// Returns whether much memory was freed since this last returned true; the caller then returns it to the system.
     pub fn should_trim(&self) -> bool {
         let mut ledger = self.lock();
         let should = ledger.recent_peak >= PEAK_BYTES_MIN && ledger.used <= ledger.recent_peak / 4;
@@ -156,7 +158,7 @@ impl MemoryBudget {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes an account, and the sums with it.
+    /// Changes an account and updates the sums.
     fn change<R>(&self, id: u64, change: impl FnOnce(&mut Account) -> R) -> Option<R> {
         let mut ledger = self.lock();
         let ledger = &mut *ledger;
@@ -188,7 +190,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Charges hold the account, so nothing is charged any more.
+        // Charges keep the account alive, so nothing is charged any more.
         let mut ledger = self.budget.lock();
         if let Some(account) = ledger.accounts.remove(&self.id) {
             ledger.rooms_taken -= usize::from(account.has_room);
@@ -197,7 +199,7 @@ impl Drop for Handle {
 }
 
 impl Default for PeerMemory {
-    /// An account beside all budgets: for tests.
+    /// An account that belongs to no shared budget, for tests.
     fn default() -> PeerMemory {
         let budget = MemoryBudget::new(MemoryPlan::new(1));
         let id = 0;
@@ -207,7 +209,7 @@ impl Default for PeerMemory {
 }
 
 impl PeerMemory {
-    /// An account for a connection; none if as many as the plan allows are open.
+    /// Opens an account for a connection. Returns `None` if the maximum number of connections is open.
     pub fn open(budget: &Arc<MemoryBudget>) -> Option<PeerMemory> {
         let mut ledger = budget.lock();
         if ledger.accounts.len() >= budget.plan.connections_max {
@@ -223,20 +225,19 @@ impl PeerMemory {
         &self.0.budget
     }
 
-    /// Bytes that are held for this connection.
+    /// Returns the bytes that are held for this connection.
     pub fn used(&self) -> usize {
         self.0.budget.lock().accounts.get(&self.0.id).map_or(0, |account| account.used)
     }
 
-    /// Counts bytes that are held for this connection, until the charge is dropped. Never refused: the caller has asked
-    /// before.
+    /// Charges bytes held for this connection until the charge is dropped. This never fails: the caller must ask first.
     pub fn charge(&self, bytes: usize) -> Charge {
         let mut charge = Charge { memory: self.clone(), bytes: 0 };
         charge.set(bytes);
         charge
     }
 
-    /// Whether more may be received: the peer is below what is its own, or the common part has room.
+    /// Returns whether more may be received: the peer is below its own limit, or the common part has room.
     pub fn may_receive(&self) -> bool {
         let budget = &self.0.budget;
         let ledger = budget.lock();
@@ -244,14 +245,14 @@ impl PeerMemory {
         account.used < account.guaranteed(budget.plan.share) || ledger.common_used < budget.plan.receive_common
     }
 
-    /// Whether a message that was received may be dealt with, though its answer takes memory: few bytes wait to be sent
-    /// to the peer, or the common part has room.
+    /// Returns whether a received message may be processed although the answer takes memory: few bytes are queued for
+    /// the peer, or the common part has room.
     pub fn may_answer(&self, waiting_bytes: usize) -> bool {
         let budget = &self.0.budget;
         waiting_bytes < ANSWER_BYTES || budget.lock().common_used < budget.plan.receive_common
     }
 
-    /// Counts bytes of a block that is to be sent, if there is room for all of them.
+    /// Charges the bytes of a block to be sent, if there is enough memory for all of them.
     pub fn charge_block(&self, bytes: usize) -> Option<Charge> {
         let budget = &self.0.budget;
         {
@@ -263,11 +264,11 @@ impl PeerMemory {
                 return None;
             }
         }
-        // Others may have taken the room meanwhile, by at most one block for each thread that drives sockets.
+        // Others may have taken the memory in the meantime, at most one block for each socket thread.
         Some(self.charge(bytes))
     }
 
-    /// Whether the peer may be asked for a block: it was asked and has room, or there is room for one more peer.
+    /// Returns whether the peer may be asked for a block: it already has room, or a room is free.
     pub fn has_block_room(&self) -> bool {
         let budget = &self.0.budget;
         let ledger = budget.lock();
@@ -275,8 +276,8 @@ impl PeerMemory {
         has_room || ledger.rooms_taken < budget.plan.rooms
     }
 
-    /// Whether the peer was asked for a block and has to answer. Its room is taken at once, and given back when what it
-    /// holds fits into its share.
+    /// Sets whether a block request to the peer is outstanding. Its room is taken immediately, and freed when the
+    /// request is over and the peer's bytes fit into its share.
     pub fn set_asked(&self, is_asked: bool) {
         self.0.budget.change(self.0.id, |account| {
             account.is_asked = is_asked;
@@ -284,14 +285,14 @@ impl PeerMemory {
         });
     }
 
-    /// The connection waits to send a block, until the value is dropped.
+    /// Registers that the connection waits to send a block, until the returned value is dropped.
     pub fn wait_to_send(&self) -> Waiting {
         self.0.budget.lock().waiting += 1;
         Waiting(Arc::clone(&self.0.budget))
     }
 }
 
-/// Bytes that an account is charged with.
+/// Bytes charged to an account.
 #[derive(Debug)]
 pub struct Charge {
     memory: PeerMemory,
@@ -299,7 +300,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// So many bytes it is from now on.
+    /// Changes the number of charged bytes.
     pub fn set(&mut self, bytes: usize) {
         if bytes != self.bytes {
             let before = std::mem::replace(&mut self.bytes, bytes);

@@ -1,10 +1,17 @@
-//! Which connection to open next. Input: the connections there are, the address manager, the time. Output: an address and the kind of connection to make.
+//! Chooses the next outbound connection.
 //!
-//! Core's `ThreadOpenConnections`, asked every half second: anchors first, then 8 full-relay and 2 block-relay-only peers, then, by chance in time, one more
-//! block-relay-only peer to see whether it knows a better chain, a feeler that tests an address, one peer of a network that we have none of. Invariants:
-//! among IPv4 and IPv6 peers that stay no two are of one group; an address tried in the last ten minutes, or with a port that other services use, comes only when
-//! there is hardly another; automatic connections never go to a peer that the operator asked for. Cost: at most 100 draws. Connections that are being made
-//! count as there: the caller lists them. Whether a failure counts against an address is told by those that stand.
+//! Input: the existing connections, the address manager, the time. Output: an address and a connection type.
+//!
+//! Core's `ThreadOpenConnections`, called every half second: anchors first, then 8 full-relay and 2 block-relay-only
+//! peers, then one more full-relay peer if the tip is stale. After that, at random times: an extra block-relay-only
+//! peer that may know a better chain, a feeler that tests an address, a peer in a network without a connection.
+//!
+//! Invariants: no two lasting IPv4 or IPv6 peers share a netgroup. An address that was tried in the last ten minutes,
+//! or that has a port of another service, is chosen only if hardly any other is available. Automatic connections are
+//! not made to nodes added by the operator. Cost: at most 100 draws.
+//!
+//! Attempts in progress count as connections: the caller lists them. Whether a failure counts against an address
+//! depends on the established connections only.
 
 use crate::addrman::AddrMan;
 use crate::draw;
@@ -19,23 +26,24 @@ use std::time::Duration;
 
 /// How often [`Outbound::next`] should be called.
 pub const OUTBOUND_INTERVAL: Duration = Duration::from_millis(500);
-/// Core's `FEELER_SLEEP_WINDOW`: a feeler waits for up to so long, so that nodes do not fall into step.
+/// Core's `FEELER_SLEEP_WINDOW`: a feeler is delayed by up to this time so that nodes do not synchronize.
 pub const FEELER_DELAY_MAX: Duration = Duration::from_secs(1);
 
 const FEELER_INTERVAL: Duration = Duration::from_secs(2 * 60);
 const EXTRA_BLOCK_RELAY_INTERVAL: Duration = Duration::from_secs(5 * 60);
 const EXTRA_NETWORK_INTERVAL: Duration = Duration::from_secs(5 * 60);
-/// Draws for one connection.
+/// The maximum number of draws for one connection.
 const TRIES_MAX: u32 = 100;
-/// Draws after which an address that was tried in the last ten minutes will do.
+/// The number of draws after which an address tried in the last ten minutes is accepted.
 const TRIES_NOT_RECENT: u32 = 30;
-/// Draws after which any port will do.
+/// The number of draws after which any port is accepted.
 const TRIES_GOOD_PORT: u32 = 50;
 const RECENT_S: i64 = 10 * 60;
-/// Of more added nodes Core compares none: a look at each for each draw would take too long.
+/// From this number of added nodes on, Core does not compare them: a comparison with each for each draw would take too
+/// long.
 const ADDED_COMPARED_MAX: usize = 24;
 
-/// Ports of other services: who has us connect there may want to annoy somebody. Core's `IsBadPort`.
+/// Ports of other services: an attacker may want us to connect there to attack a third party. Core's `IsBadPort`.
 const BAD_PORTS: &[u16] = &[
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
     111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
@@ -43,28 +51,28 @@ const BAD_PORTS: &[u16] = &[
     5061, 5432, 5900, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6697, 10080, 27017,
 ];
 
-/// Whether other services use this port: Core's `IsBadPort`.
+/// Returns whether other services use this port: Core's `IsBadPort`.
 pub fn is_bad_port(port: u16) -> bool {
     BAD_PORTS.contains(&port)
 }
 
-/// What is there when a connection is chosen.
+/// The state when a connection is chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     pub now: Moment,
-    /// Connections that stand.
+    /// Established connections.
     pub connections: &'a [(ConnectionKind, Endpoint)],
-    /// Those being made. They count as there, but for what they say of whether we are online.
+    /// Attempts in progress. They count as connections, except for deciding whether we are online.
     pub attempts: &'a [(ConnectionKind, Endpoint)],
     pub reachable: &'a BTreeSet<Network>,
     /// Our own addresses.
     pub own: &'a LocalAddresses,
-    /// Peers that the operator asked for (`-addnode`), as he named them.
+    /// Nodes that the operator added (`-addnode`), as written by the operator.
     pub added: &'a [&'a str],
     pub is_near_tip: bool,
-    /// The tip is stale: one more full-relay peer may know better.
+    /// The tip is stale: an extra full-relay peer may know a better chain.
     pub wants_extra_full_relay: bool,
-    /// The chain is synced: from now on extra block-relay-only peers are tried.
+    /// The chain is synced: extra block-relay-only peers are tried from now on.
     pub wants_extra_block_relay: bool,
 }
 
@@ -73,11 +81,11 @@ pub struct Scene<'a> {
 pub struct Wish {
     pub kind: ConnectionKind,
     pub address: TimedAddress,
-    /// For [`AddrMan::attempt`]: a failure is the address's fault, since others can be reached.
+    /// For [`AddrMan::attempt`]: a failure counts against the address because other peers can be reached.
     pub count_failure: bool,
-    /// It is one of the last run's.
+    /// The address is an anchor of the previous run.
     pub is_anchor: bool,
-    /// The network that has no connection yet.
+    /// The network without a connection that this address was chosen from.
     pub preferred: Option<Network>,
 }
 
@@ -94,7 +102,7 @@ pub struct Outbound {
 }
 
 impl<'a> Scene<'a> {
-    /// Connections that stand, and those being made.
+    /// Established connections and attempts in progress.
     fn all(&self) -> impl Iterator<Item = &'a (ConnectionKind, Endpoint)> + use<'a> {
         self.connections.iter().chain(self.attempts)
     }
@@ -106,7 +114,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// What kind of address is looked for.
+/// The kind of address to look for.
 #[derive(Clone, Copy)]
 enum Choice {
     Anchor,
@@ -114,14 +122,14 @@ enum Choice {
     Of(Network),
 }
 
-/// How many full-relay and block-relay-only peers are chosen, of `-maxconnections`.
+/// Returns the number of full-relay and block-relay-only peers for a value of `-maxconnections`.
 pub fn split(automatic_max: usize) -> (usize, usize) {
     let full_relay_max = automatic_max.min(FULL_RELAY_PEERS_MAX);
     (full_relay_max, (automatic_max - full_relay_max).min(BLOCK_RELAY_PEERS_MAX))
 }
 
 impl Outbound {
-    /// `automatic_max` is `-maxconnections`; `anchors` those of the last run.
+    /// `automatic_max` is `-maxconnections`; `anchors` are those of the previous run.
     pub fn new(automatic_max: usize, anchors: Vec<TimedAddress>, now: Moment, random: &mut ChaCha20Rng) -> Self {
         let (full_relay_max, block_relay_max) = split(automatic_max);
         let mut after = |interval| now.mockable + draw::exponential(random, interval);
@@ -144,7 +152,7 @@ impl Outbound {
         self.block_relay_max
     }
 
-    /// The connection to make now, if one is wanted and an address is there.
+    /// Returns the connection to make now, if one is wanted and an address is available.
     pub fn next(&mut self, scene: &Scene<'_>, addrman: &mut AddrMan, random: &mut ChaCha20Rng) -> Option<Wish> {
         let choice = self.choose(scene, addrman, random)?;
         addrman.resolve_collisions(scene.now.unix);
@@ -210,14 +218,15 @@ impl Outbound {
     }
 }
 
-/// Connections that stay: those of privacy networks, and the groups of the others.
+/// Returns the number of lasting connections over privacy networks and CJDNS, and the netgroups of the others.
 fn diversity<'a>(connections: impl Iterator<Item = &'a (ConnectionKind, Endpoint)>) -> (usize, BTreeSet<Vec<u8>>) {
     let standing = connections.filter(|(kind, _)| is_standing(*kind)).map(|(_, endpoint)| endpoint.addr);
     let (private, others): (Vec<_>, Vec<_>) = standing.partition(|addr| addr.is_privacy_net() || addr.is_cjdns());
     (private.len(), others.iter().map(NetAddr::netgroup).collect())
 }
 
-/// Connections that stay, and so have to be diverse. Inbound ones are free to make: they count for nothing.
+/// Returns whether connections of this kind last, and so must be diverse. Inbound connections cost an attacker nothing
+/// and are not counted.
 fn is_standing(kind: ConnectionKind) -> bool {
     matches!(kind, ConnectionKind::Manual | ConnectionKind::OutboundFullRelay | ConnectionKind::BlockRelayOnly)
 }
@@ -227,7 +236,7 @@ fn is_ours_to_dial(endpoint: &Endpoint, scene: &Scene<'_>) -> bool {
     addr.is_valid() && !scene.own.contains(addr) && scene.reachable.contains(&addr.network())
 }
 
-/// A network that we could reach, know addresses of, and have no lasting full connection to. Core's `MaybePickPreferredNetwork`.
+/// Returns a reachable network with known addresses but no lasting full connection. Core's `MaybePickPreferredNetwork`.
 fn missing_network(scene: &Scene<'_>, addrman: &AddrMan, random: &mut ChaCha20Rng) -> Option<Network> {
     let mut networks = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::I2p, Network::Cjdns];
     draw::shuffle(&mut networks, random);
@@ -260,14 +269,14 @@ fn find(
     None
 }
 
-/// The entry of tried whose place another waits for, or an address that was never reached.
+/// Returns an entry of the tried table that another address would displace, or an address that was never reached.
 fn feeler_address(scene: &Scene<'_>, reachable: &[Network], addrman: &mut AddrMan) -> Option<(TimedAddress, UnixTime)> {
     if let Some((address, last_try)) = addrman.select_tried_collision() {
         let addr = address.endpoint.addr;
         if !scene.all().any(|(_, endpoint)| endpoint.addr == addr) {
             return Some((address, last_try));
         }
-        // We are connected to it: it is good, and not to be displaced.
+        // We are connected to it: the address works and must not be displaced.
         addrman.good(&address.endpoint, scene.now.unix);
     }
     addrman.select(true, reachable, scene.now.unix)

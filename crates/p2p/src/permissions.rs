@@ -1,14 +1,18 @@
-//! Who is permitted more than others: `-whitebind` and `-whitelist`. Input: their texts, the address of a peer and where it came in. Output: [`Permissions`].
+//! Permissions of peers: `-whitebind` and `-whitelist`.
 //!
-//! Core's `NetPermissions` (net_permissions.cpp), word for word in its errors. Permissions without names (`-whitelist=10.0.0.1`) are what
-//! `-whitelistrelay` and `-whitelistforcerelay` say, `mempool` and `noban`. A peer gets what its bind and every range that it lies in give. Ranges count for
-//! inbound peers, with `out` for those that the operator asked for, and never for those that this node chose. Cost: one look at each range a connection.
+//! Input: the values of these options, the address of a peer and the bind it connected to. Output: [`Permissions`].
+//!
+//! Core's `NetPermissions` (net_permissions.cpp), with the same error texts. A value without permission names
+//! (`-whitelist=10.0.0.1`) grants what `-whitelistrelay` and `-whitelistforcerelay` select, `mempool` and `noban`. A
+//! peer gets the permissions of its bind and of every range that contains its address. Ranges apply to inbound peers,
+//! with `out` to peers that the operator added, and never to automatic connections. Cost: one check of each range per
+//! connection.
 
 use crate::peer::Permissions;
 use lydian_wire::{Endpoint, NetAddr, Subnet};
 use std::fmt;
 
-/// Names that a text may have, and what they give.
+/// The permission names and what they grant.
 const NAMES: [(&str, Permissions); 9] = [
     ("bloomfilter", Permissions::BLOOM_FILTER),
     ("bloom", Permissions::BLOOM_FILTER),
@@ -21,14 +25,14 @@ const NAMES: [(&str, Permissions); 9] = [
     ("addr", Permissions::ADDR),
 ];
 
-/// A place to listen whose peers are permitted something: Core's `NetWhitebindPermissions`.
+/// A listening address whose peers get permissions: Core's `NetWhitebindPermissions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WhiteBind {
     pub endpoint: Endpoint,
     pub permissions: Permissions,
 }
 
-/// Addresses whose peers are permitted something: Core's `NetWhitelistPermissions`.
+/// An address range whose peers get permissions: Core's `NetWhitelistPermissions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WhiteRange {
     pub subnet: Subnet,
@@ -37,7 +41,7 @@ pub struct WhiteRange {
     pub is_outbound: bool,
 }
 
-/// Why a text gives no permissions. The words are Core's.
+/// The reason why a value is refused. The texts are Core's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PermissionError {
     OutOnWhitebind,
@@ -66,7 +70,7 @@ impl fmt::Display for PermissionError {
 impl std::error::Error for PermissionError {}
 
 impl WhiteBind {
-    /// `[permissions@]address:port`; `with_cjdns` where that network can be reached.
+    /// Parses `[permissions@]address:port`; `with_cjdns` says whether CJDNS is reachable.
     pub fn parse(text: &str, with_cjdns: bool) -> Result<WhiteBind, PermissionError> {
         let (grant, rest) = Grant::parse(text, false)?;
         let bad = || PermissionError::BadAddress { text: rest.to_owned() };
@@ -81,7 +85,7 @@ impl WhiteBind {
 }
 
 impl WhiteRange {
-    /// `[permissions@]address` or `[permissions@]network/bits`; `with_cjdns` where that network can be reached.
+    /// Parses `[permissions@]address` or `[permissions@]network/bits`; `with_cjdns` says whether CJDNS is reachable.
     pub fn parse(text: &str, with_cjdns: bool) -> Result<WhiteRange, PermissionError> {
         let (grant, rest) = Grant::parse(text, true)?;
         let subnet = Subnet::parse(rest, with_cjdns);
@@ -89,14 +93,14 @@ impl WhiteRange {
         Ok(WhiteRange {
             subnet,
             permissions: grant.permissions,
-            // What says nothing counts for those who come in.
+            // Without a direction, the range applies to inbound peers.
             is_inbound: grant.is_in || !grant.is_out,
             is_outbound: grant.is_out,
         })
     }
 }
 
-/// What stands before the `@`.
+/// The part before the `@`.
 struct Grant {
     permissions: Permissions,
     is_in: bool,
@@ -104,7 +108,7 @@ struct Grant {
 }
 
 impl Grant {
-    /// The grant, and the text behind it.
+    /// Returns the grant and the text after it.
     fn parse(text: &str, may_be_out: bool) -> Result<(Grant, &str), PermissionError> {
         let mut grant = Grant { permissions: Permissions::NONE, is_in: false, is_out: false };
         let Some((names, rest)) = text.split_once('@') else {
@@ -128,7 +132,7 @@ impl Grant {
     }
 }
 
-/// Everything that was given, and what permissions without names mean.
+/// All ranges, and what permissions without names mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whitelist {
     pub ranges: Vec<WhiteRange>,
@@ -145,12 +149,13 @@ impl Default for Whitelist {
 }
 
 impl Whitelist {
-    /// Of a peer that came in where `bind` is given; without an address (it came through the onion service) no range counts.
+    /// Returns the permissions of an inbound peer. `bind` are those of the bind it connected to. Without an address (a
+    /// connection through the onion service) no range applies.
     pub fn inbound(&self, bind: Permissions, addr: Option<&NetAddr>) -> Permissions {
         self.sum(bind, addr, |range| range.is_inbound)
     }
 
-    /// Of a peer that the operator asked for.
+    /// Returns the permissions of a peer that the operator added.
     pub fn manual(&self, addr: &NetAddr) -> Permissions {
         self.sum(Permissions::NONE, Some(addr), |range| range.is_outbound)
     }

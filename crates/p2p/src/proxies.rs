@@ -1,7 +1,8 @@
-//! Through which SOCKS5 proxies peers are reached: `-proxy` and `-onion`. Data, and questions to it; the handshake with a proxy is the crate `net`'s.
+//! The SOCKS5 proxies that peers are reached through: `-proxy` and `-onion`.
 //!
-//! A network without a proxy is connected to directly, but onion services, which nobody can. Names go to a proxy of their own, which resolves
-//! them: nobody else learns them.
+//! This module has only the data and the selection; the handshake with a proxy is in the crate `net`. A network without
+//! a proxy is reached directly, except onion services, which need a proxy. Names are sent to a separate name proxy that
+//! resolves them, so that no DNS server sees them.
 
 use crate::manager::Target;
 use lydian_wire::{Endpoint, NetAddr, Network};
@@ -9,11 +10,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Where a proxy listens.
+/// The address of a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProxyAddress {
     Tcp(Endpoint),
-    /// A socket in the file system: `unix:PATH`.
+    /// A Unix domain socket: `unix:PATH`.
     Unix(PathBuf),
 }
 
@@ -30,7 +31,7 @@ impl fmt::Display for ProxyAddress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
     pub address: ProxyAddress,
-    /// `-proxyrandomize`: each connection brings other credentials, so that Tor gives it a circuit of its own.
+    /// `-proxyrandomize`: each connection uses different credentials, so that Tor gives it a separate circuit.
     pub isolates_streams: bool,
 }
 
@@ -41,21 +42,21 @@ pub struct Proxies {
     pub ipv6: Option<Proxy>,
     pub onion: Option<Proxy>,
     pub cjdns: Option<Proxy>,
-    /// For names.
+    /// The proxy for host names.
     pub name: Option<Proxy>,
 }
 
-/// How a target is reached.
+/// How to reach a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way<'a> {
     Direct(SocketAddr),
     Proxy(&'a Proxy),
-    /// Without a proxy it cannot be reached.
+    /// The target cannot be reached without a proxy.
     None,
 }
 
 impl Proxies {
-    /// Core's `GetProxy`: addresses of local networks are connected to directly.
+    /// Core's `GetProxy`: addresses of local networks have no proxy.
     pub fn of(&self, network: Network) -> Option<&Proxy> {
         match network {
             Network::Ipv4 => self.ipv4.as_ref(),
@@ -66,7 +67,7 @@ impl Proxies {
         }
     }
 
-    /// How a target is reached. Core's `ConnectNode`.
+    /// Returns how to reach a target. Core's `ConnectNode`.
     pub fn way(&self, target: &Target) -> Way<'_> {
         match target {
             Target::Name { .. } => self.name.as_ref().map_or(Way::None, Way::Proxy),
@@ -78,7 +79,7 @@ impl Proxies {
         }
     }
 
-    /// Core's `IsProxy`: a peer at such an address is a proxy, and its address is not the peer's.
+    /// Core's `IsProxy`: a peer at this address is connected through a proxy, and the address is not its own.
     pub fn is_proxy(&self, addr: &NetAddr) -> bool {
         let all = [&self.ipv4, &self.ipv6, &self.onion, &self.cjdns];
         all.into_iter().flatten().any(|proxy| matches!(&proxy.address, ProxyAddress::Tcp(at) if at.addr == *addr))

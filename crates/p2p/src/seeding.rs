@@ -1,8 +1,12 @@
-//! When strangers are asked for addresses. Input: what is known and who is connected, the time. Output: names for the DNS, fixed addresses.
+//! When to use DNS seeds and fixed seeds.
 //!
-//! Core's `ThreadDNSAddressSeed` and the part of `ThreadOpenConnections` about fixed seeds. Who knows addresses tries them first; names are asked three at a
-//! time, so that no seed alone decides whom we meet, and no more once two peers are there; the fixed list comes after a minute, for networks of which nothing
-//! is known. Invariants: each name is asked once, the list used once. It resolves nothing itself.
+//! Input: the address manager, the number of peers, the time. Output: DNS seeds to query, fixed addresses.
+//!
+//! Core's `ThreadDNSAddressSeed` and the part of `ThreadOpenConnections` about fixed seeds. A node with addresses tries
+//! these first. DNS seeds are queried three at a time, so that no single seed controls the choice of peers, and no
+//! longer once two peers are connected. The fixed seeds are used after a minute, for networks without any known
+//! address. Invariants: each seed is queried once, the fixed list is used once. This module does not resolve names
+//! itself.
 
 use crate::addrman::AddrMan;
 use crate::draw;
@@ -15,28 +19,28 @@ use rand_chacha::ChaCha20Rng;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Peers that are enough: Core's `SEED_OUTBOUND_CONNECTION_THRESHOLD`.
+/// The number of peers that is enough: Core's `SEED_OUTBOUND_CONNECTION_THRESHOLD`.
 pub const PEERS_ENOUGH: usize = 2;
 const NAMES_AT_ONCE: usize = 3;
-/// With so many addresses there is time to try them ...
+/// With at least this number of addresses, there is more time to try them ...
 const ADDRESSES_MANY: usize = 1000;
 const WAIT_MANY: Duration = Duration::from_secs(5 * 60);
-/// ... and with fewer, less.
+/// ... than with fewer.
 const WAIT_FEW: Duration = Duration::from_secs(11);
-/// What `-seednode` gets before names are asked.
+/// The time for `-seednode` before DNS seeds are queried.
 const SEEDNODE_TIME: Duration = Duration::from_secs(30);
-/// What all other ways get before the fixed list is used.
+/// The time for all other sources before the fixed seeds are used.
 const FIXED_TIME: Duration = Duration::from_secs(60);
 const DAY_S: usize = 24 * 60 * 60;
 
-/// What the settings say.
+/// The options about seeds.
 #[derive(Clone, Debug)]
 pub struct SeedingSettings {
     /// `-dnsseed`
     pub dns: bool,
     /// `-forcednsseed`
     pub force_dns: bool,
-    /// Names to ask in place of Core's list.
+    /// DNS seeds to use instead of Core's list.
     pub names: Option<Vec<String>>,
     /// `-fixedseeds`
     pub fixed: bool,
@@ -48,31 +52,32 @@ pub struct SeedingSettings {
     pub chooses_peers: bool,
 }
 
-/// A name to be resolved.
+/// A DNS seed to query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsSeed {
-    /// As Core's list has it. If `host` has no address, or names are resolved by a proxy only: to be connected as an addr-fetch peer.
+    /// The name in Core's list. If `host` has no address, or if only a proxy resolves names, the caller connects to
+    /// this name as an addr-fetch peer.
     pub name: String,
-    /// The name that is asked: with the services that the nodes should have.
+    /// The name to resolve, with the prefix for the services that the nodes should have.
     pub host: String,
-    /// The source of its addresses for the address manager.
+    /// The source of the addresses for the address manager.
     pub source: NetAddr,
 }
 
-/// Who is asked when.
+/// The state of seeding.
 #[derive(Clone, Debug)]
 pub struct Seeding {
     settings: SeedingSettings,
     chain: Chain,
     started: Duration,
     names: Vec<String>,
-    /// Names that may be asked without waiting.
+    /// The number of names that may be queried without waiting.
     right_now: usize,
     wait_until: Option<Duration>,
-    /// The wait is that for seed nodes; names have theirs to come.
+    /// The current wait is for seed nodes; the wait for names follows.
     is_for_seednodes: bool,
     is_fixed_used: bool,
-    /// For the log, of the default level.
+    /// Log lines of the default level.
     lines: Vec<String>,
     has_asked: bool,
     is_done: bool,
@@ -121,14 +126,15 @@ impl Seeding {
         }
     }
 
-    /// Names to ask now; to be called every few seconds while the network is on. `peers` counts full-relay peers whose handshake is complete.
+    /// Returns the names to query now. Call it every few seconds while the network is active. `peers` is the number of
+    /// full-relay peers with a completed handshake.
     pub fn names(&mut self, peers: usize, addrman: &AddrMan, now: Moment) -> Vec<DnsSeed> {
         if self.wait_until.is_some() && peers >= PEERS_ENOUGH {
             self.wait_until = None;
             self.names.truncate(self.right_now);
             self.tell_enough();
         }
-        // The time for the seed nodes goes by Core's `NodeClock`; between names Core sleeps.
+        // The wait for seed nodes uses Core's `NodeClock`; between names Core sleeps.
         let clock = if self.is_for_seednodes { now.mockable } else { now.elapsed };
         if self.wait_until.is_some_and(|until| clock < until) {
             return Vec::new();
@@ -156,7 +162,7 @@ impl Seeding {
         self.names.drain(..count).filter_map(dns_seed).collect()
     }
 
-    /// Peers are there: no more names are asked.
+    /// Logs that enough peers are connected and no more names are queried.
     fn tell_enough(&mut self) {
         if self.is_for_seednodes {
             self.lines.push("P2P peers available. Finished fetching data from seed nodes.".to_owned());
@@ -170,20 +176,20 @@ impl Seeding {
         }
     }
 
-    /// All names have been asked: true once.
+    /// Returns true once, when all names have been queried.
     pub fn ends(&mut self) -> bool {
         let is_end = self.names.is_empty() && self.has_asked && !self.is_done;
         self.is_done |= is_end;
         is_end
     }
 
-    /// Lines for the log since the last call.
+    /// Returns the log lines since the last call.
     pub fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }
 
-    /// The fixed seeds of networks that nothing is known of, once, when all other ways had their time. The source is
-    /// [`fixed_seeds_source`](crate::fixed_seeds::fixed_seeds_source).
+    /// Returns the fixed seeds of networks without any address, once, after all other sources had their time. The
+    /// source is [`fixed_seeds_source`](crate::fixed_seeds::fixed_seeds_source).
     pub fn fixed(
         &mut self,
         reachable: &BTreeSet<Network>,
@@ -211,14 +217,15 @@ impl Seeding {
     }
 }
 
-/// None for a name that no address can stand for.
+/// Returns `None` if the name cannot be converted to an internal address.
 fn dns_seed(name: String) -> Option<DnsSeed> {
     let host = format!("x{:x}.{name}", SEEDS_SERVICES.0);
     let source = NetAddr::internal(&host)?;
     Some(DnsSeed { name, host, source })
 }
 
-/// What the DNS answered, for the address manager: the first [`DNS_SEED_ADDRESSES_MAX`], as if seen three to seven days ago.
+/// Converts a DNS answer for the address manager: the first [`DNS_SEED_ADDRESSES_MAX`] addresses, with last-seen times
+/// three to seven days ago.
 pub fn dns_answer(found: &[NetAddr], port: u16, now: UnixTime, random: &mut ChaCha20Rng) -> Vec<TimedAddress> {
     let mut seen = || now.minus((3 * DAY_S + draw::below(random, 4 * DAY_S)) as u64).to_u32();
     let take = found.iter().take(DNS_SEED_ADDRESSES_MAX);
@@ -264,7 +271,8 @@ mod tests {
         Seeding::new(Chain::Main, settings, addrman, at(0), &mut random())
     }
 
-    /// Seconds at which how many names are asked, with as many peers as `peers` says, over 20 minutes.
+    /// Returns when and how many names are queried within 20 minutes, where `peers` is the number of peers at each
+    /// second.
     fn asked(settings: SeedingSettings, addrman: &AddrMan, peers: impl Fn(u64) -> usize) -> Vec<(u64, usize)> {
         let mut seeding = seeding(settings, addrman);
         let mut asked = Vec::new();

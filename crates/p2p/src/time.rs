@@ -1,20 +1,22 @@
-//! Seconds since 1970 as a type. Input: the caller's clock, or a file's numbers. Output: comparisons that cannot overflow. The crate reads no clock.
+//! Seconds since 1970 as a type.
+//!
+//! Input: the caller's clock or numbers in a file. Output: comparisons that cannot overflow. This crate reads no clock.
 
 use std::time::Duration;
 
-/// A moment, in seconds since 1970 (UTC); 0 stands for "never".
+/// A moment in seconds since 1970 (UTC); 0 means "never".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime(pub u64);
 
 impl UnixTime {
     pub const NEVER: UnixTime = UnixTime(0);
 
-    /// Seconds from `earlier` to here; negative if that is later.
+    /// Returns the seconds from `earlier` to `self`; negative if `earlier` is later.
     pub fn since(self, earlier: UnixTime) -> i64 {
         self.signed().saturating_sub(earlier.signed())
     }
 
-    /// This many seconds earlier, 1970 at the earliest.
+    /// Returns the moment this many seconds earlier, 1970 at the earliest.
     #[must_use]
     pub fn minus(self, seconds: u64) -> UnixTime {
         UnixTime(self.0.saturating_sub(seconds))
@@ -29,26 +31,26 @@ impl UnixTime {
         i64::try_from(self.0).unwrap_or(i64::MAX)
     }
 
-    /// As messages carry it: what does not fit is the last moment that does.
+    /// Returns the value for messages; a larger one is replaced by the maximum.
     pub fn to_u32(self) -> u32 {
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
 }
 
-/// Now, by the clocks of the caller. Each timer goes by the clock that Core's timer of the same name goes by.
+/// The current time on the clocks of the caller. Each timer uses the same clock as Core's timer of the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Core's steady clock, which never goes back: pauses between connections, what its scheduler runs, rates of links.
+    /// Core's steady clock, which never goes back: pauses between connections, its scheduler, rates of links.
     pub elapsed: Duration,
-    /// Core's `NodeClock`, which stands where `setmocktime` set it and may go back: pings, time-outs and all other
-    /// timers. Counted from any fixed moment.
+    /// Core's `NodeClock`, which `setmocktime` sets and which may go back: pings, timeouts and all other timers.
+    /// Counted from any fixed moment.
     pub mockable: Duration,
     /// The same clock in seconds since 1970.
     pub unix: UnixTime,
 }
 
 impl Moment {
-    /// A moment by a clock that is not mocked and whose seconds since 1970 change together with those of `elapsed`.
+    /// Creates a moment of a clock that is not mocked, where `unix` and `elapsed` advance together.
     pub const fn new(elapsed: Duration, unix: UnixTime) -> Moment {
         Moment { elapsed, mockable: Duration::new(unix.0, elapsed.subsec_nanos()), unix }
     }

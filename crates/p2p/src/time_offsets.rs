@@ -1,26 +1,27 @@
-//! How far the clocks of peers are from ours. Input: the offset of each peer that we connected to. Output: their median. Core's `TimeOffsets`: it changes no
-//! time here, and only tells a person.
+//! The clock offsets of peers. Core's `TimeOffsets`.
+//!
+//! Input: the offset of each outbound peer. Output: their median, which only triggers a warning; no time is adjusted.
 
 use std::collections::VecDeque;
 
-/// Offsets that are kept: Core's `MAX_SIZE`.
+/// The number of offsets that are kept: Core's `MAX_SIZE`.
 const OFFSETS_MAX: usize = 50;
 
-/// Fewer tell nothing.
+/// With fewer offsets, the median is not used.
 const OFFSETS_MIN: usize = 5;
 
-/// A median further off than this is warned of: Core's `WARN_THRESHOLD`, in seconds and in minutes.
+/// A larger median causes a warning: Core's `WARN_THRESHOLD`, in seconds and in minutes.
 const WARN_S: u64 = 60 * WARN_MINUTES;
 const WARN_MINUTES: u64 = 10;
 
-/// Core's warning of a clock that most peers disagree with.
+/// Core's warning about a clock that differs from most peers.
 pub const CLOCK_OUT_OF_SYNC: &str = "Your computer's date and time appear to be more than 10 minutes out of sync with the network, this may lead to consensus \
      failure. After you've confirmed your computer's clock, this message should no longer appear when you restart your \
      node. Without a restart, it should stop showing automatically after you've connected to a sufficient number of new \
      outbound peers, which may take some time. You can inspect the `timeoffset` field of the `getpeerinfo` and \
      `getnetworkinfo` RPC methods to get more info.";
 
-/// The last offsets, in seconds.
+/// The most recent offsets, in seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TimeOffsets(VecDeque<i64>);
 
@@ -36,12 +37,12 @@ impl TimeOffsets {
         self.0.len()
     }
 
-    /// Whether our clock is wrong, or those of most peers are.
+    /// Returns whether our clock, or those of most peers, is wrong.
     pub(crate) fn is_out_of_sync(&self) -> bool {
         self.median_s().unsigned_abs() > WARN_S
     }
 
-    /// The upper one of the two in the middle; 0 while there are few.
+    /// Returns the median, the upper one of the two middle values; 0 for too few offsets.
     pub(crate) fn median_s(&self) -> i64 {
         if self.0.len() < OFFSETS_MIN {
             return 0;

@@ -1,19 +1,21 @@
-//! Bytes that went over connections, counted where they go and read where somebody asks. Input: sizes, the time. Output: sums, of one connection by
-//! message and of all.
+//! Byte counters of connections, updated where the bytes are sent and received.
 //!
-//! What Core keeps in `CNode` and `CConnman`: a message counts once all of it went out, framing included; what belongs to no message (the handshake of v2) is in the
-//! sums only; messages that Core does not know, and those that cannot be taken, count as `*other*`. Invariant: no lock is held while bytes are counted.
-//! Cost: 600 bytes a connection, a few nanoseconds a message. It must never decide anything.
+//! Input: sizes, the time. Output: sums per connection and message type, and the totals of all connections.
+//!
+//! The same counters as in Core's `CNode` and `CConnman`. A message is counted when all of it was sent, including the
+//! framing. Bytes that belong to no message (the v2 handshake) count only in the totals. Messages that Core does not
+//! know, and invalid ones, count as `*other*`. Invariant: no lock is held while bytes are counted. Cost: 600 bytes per
+//! connection, a few nanoseconds per message. The counters must never decide anything.
 
 use crate::time::UnixTime;
 use lydian_wire::{Command, TransportKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What messages are called that Core does not know.
+/// The name for messages that Core does not know.
 const OTHER: &str = "*other*";
 
-/// Of all connections since the node began.
+/// The totals of all connections since the node started.
 #[derive(Debug, Default)]
 pub struct TrafficTotals {
     sent: AtomicU64,
@@ -30,7 +32,7 @@ impl TrafficTotals {
     }
 }
 
-/// Of one connection; whoever owns the socket counts.
+/// The counters of one connection; the owner of the socket updates them.
 #[derive(Debug)]
 pub struct Traffic {
     totals: Arc<TrafficTotals>,
@@ -38,7 +40,7 @@ pub struct Traffic {
     received: AtomicU64,
     last_send: AtomicU64,
     last_receive: AtomicU64,
-    /// By place in [`Command::ALL`]; the last one is for all others.
+    /// By index in [`Command::ALL`]; the last one counts all others.
     sent_of: Vec<AtomicU64>,
     received_of: Vec<AtomicU64>,
     transport: Mutex<(TransportKind, Option<[u8; 32]>)>,
@@ -51,7 +53,7 @@ impl Default for Traffic {
 }
 
 impl Traffic {
-    /// A connection that stands; what goes over it counts for `totals` too.
+    /// Counters of an established connection; its bytes are added to `totals` too.
     pub fn new(totals: Arc<TrafficTotals>) -> Traffic {
         let none = || (0..=Command::ALL.len()).map(|_| AtomicU64::new(0)).collect();
         Traffic {
@@ -66,26 +68,26 @@ impl Traffic {
         }
     }
 
-    /// The socket took bytes.
+    /// Bytes were written to the socket.
     pub fn note_sent(&self, bytes: usize, now: UnixTime) {
         self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         self.totals.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         self.last_send.store(now.0, Ordering::Relaxed);
     }
 
-    /// The socket gave bytes.
+    /// Bytes were read from the socket.
     pub fn note_received(&self, bytes: usize, now: UnixTime) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
         self.totals.received.fetch_add(bytes as u64, Ordering::Relaxed);
         self.last_receive.store(now.0, Ordering::Relaxed);
     }
 
-    /// All of a message went out, with its framing.
+    /// A whole message was sent; `bytes` includes its framing.
     pub fn note_sent_message(&self, command: Command, bytes: usize) {
         add(&self.sent_of, Some(command), bytes as u64);
     }
 
-    /// A message came; `None`: one that could not be taken.
+    /// A message was received; `None` if it was invalid.
     pub fn note_received_message(&self, command: Option<Command>, bytes: u64) {
         add(&self.received_of, command, bytes);
     }
@@ -110,17 +112,17 @@ impl Traffic {
         UnixTime(self.last_receive.load(Ordering::Relaxed))
     }
 
-    /// Bytes by message, those that were sent at all, by name.
+    /// Bytes sent by message name, sorted by name, without zeros.
     pub fn sent_by_message(&self) -> Vec<(String, u64)> {
         by_name(&self.sent_of)
     }
 
-    /// Bytes by message, those that came at all, by name.
+    /// Bytes received by message name, sorted by name, without zeros.
     pub fn received_by_message(&self) -> Vec<(String, u64)> {
         by_name(&self.received_of)
     }
 
-    /// What is spoken, and the id of a v2 session.
+    /// The transport protocol, and the session id of a v2 connection.
     pub fn transport(&self) -> (TransportKind, Option<[u8; 32]>) {
         *self.transport.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,35 +1,38 @@
-//! How much is sent in a day: `-maxuploadtarget`. Input: the bytes that all connections sent, the time. Output: whether old blocks are still served.
+//! The upload limit per day: `-maxuploadtarget`.
 //!
-//! Core's `OutboundTargetReached`. A day begins with the first byte after the end of the last one. Blocks of the last week and the tip are always served: of
-//! the target so much is kept back that each block to come in the rest of the day can be sent once. Cost: a few additions. It reads no clock.
+//! Input: the number of bytes sent over all connections, the time. Output: whether old blocks are still served.
+//!
+//! Core's `OutboundTargetReached`. A day starts with the first byte after the end of the previous day. Blocks of the
+//! last week and the tip are always served: enough of the target is reserved to send each block of the rest of the day
+//! once. Cost: a few additions. It reads no clock.
 
 use crate::time::UnixTime;
 
 /// Core's `MAX_UPLOAD_TIMEFRAME`, in seconds.
 pub const TIMEFRAME_S: u64 = 24 * 60 * 60;
 
-/// A block comes every so often.
+/// The expected time between blocks.
 const BLOCK_INTERVAL_S: u64 = 10 * 60;
 
 /// Core's `MAX_BLOCK_SERIALIZED_SIZE`.
 const BLOCK_BYTES_MAX: u64 = 4_000_000;
 
-/// The day that goes on.
+/// The state of the current day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UploadLimit {
-    /// Bytes; 0: no limit.
+    /// In bytes; 0 means no limit.
     target: u64,
     cycle_start: UnixTime,
     sent_in_cycle: u64,
-    /// Bytes that are counted in.
+    /// The bytes that are already counted.
     total: u64,
 }
 
-/// What `getnettotals` tells.
+/// The values that `getnettotals` reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UploadInfo {
     pub timeframe_s: u64,
-    /// Bytes; 0: no limit.
+    /// In bytes; 0 means no limit.
     pub target: u64,
     pub is_reached: bool,
     pub serves_historical_blocks: bool,
@@ -42,7 +45,7 @@ impl UploadLimit {
         UploadLimit { target, ..UploadLimit::default() }
     }
 
-    /// All bytes sent since the node began: Core's `RecordBytesSent`.
+    /// Records the total number of bytes sent since the node started: Core's `RecordBytesSent`.
     pub fn note(&mut self, total: u64, now: UnixTime) {
         let new = total.saturating_sub(self.total);
         if new == 0 {
@@ -55,7 +58,7 @@ impl UploadLimit {
         self.sent_in_cycle = self.sent_in_cycle.saturating_add(new);
     }
 
-    /// Whether blocks older than a week are refused.
+    /// Returns whether blocks older than a week are refused.
     pub fn is_reached_for_historical_blocks(&self, now: UnixTime) -> bool {
         let kept_back = self.time_left(now) / BLOCK_INTERVAL_S * BLOCK_BYTES_MAX;
         self.target != 0 && (kept_back >= self.target || self.sent_in_cycle >= self.target - kept_back)
@@ -99,7 +102,7 @@ mod tests {
         assert_eq!(limit.info(START), expected);
     }
 
-    /// The numbers of Core's feature_maxuploadtarget.py: 800 MB, of which 144 blocks of 4 MB are kept back.
+    /// The numbers of Core's feature_maxuploadtarget.py: 800 MB, of which 144 blocks of 4 MB are reserved.
     #[test]
     fn a_day_of_blocks_is_kept_back() {
         let mut limit = UploadLimit::new(800 << 20);

@@ -1,7 +1,9 @@
-//! Whether the tables are what they should be. Input: the address manager. Output: the first inconsistency, under Core's number.
+//! The consistency check of the tables.
 //!
-//! Core's `CheckAddrman`. Run over what a file gave, and by tests after every step. Cost: two hashes and more for each entry, a tenth of a second
-//! for full tables. It changes nothing.
+//! Input: the address manager. Output: the first inconsistency, with Core's error code.
+//!
+//! Core's `CheckAddrman`. It runs after a file was read, and in tests after every step. Cost: at least two hashes per
+//! entry, a tenth of a second for full tables. It changes nothing.
 
 use super::places::Places;
 use super::{AddrMan, BUCKET_SIZE, Counts, Id};
@@ -10,7 +12,7 @@ use crate::time::UnixTime;
 use lydian_wire::address::Network;
 use std::collections::BTreeMap;
 
-/// What is wrong, under the number that Core's message has.
+/// The error code of Core's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inconsistency(pub i8);
 
@@ -23,7 +25,7 @@ impl std::fmt::Display for Inconsistency {
 impl std::error::Error for Inconsistency {}
 
 impl AddrMan {
-    /// Everything, entry by entry and place by place.
+    /// Checks every entry and every position.
     pub fn check(&self) -> Result<(), Inconsistency> {
         let mut tried = 0_usize;
         let mut refs = BTreeMap::new();

@@ -1,7 +1,10 @@
-//! Test before evict: who may displace whom in the tried table. Input: successes, the time. Output: an address that should be tested, moves.
+//! Test before evict: which entry may replace another one in the tried table.
 //!
-//! Core's `Good_`, `ResolveCollisions_` and `SelectTriedCollision_`. Invariant: an entry that answered within the last four hours keeps its place. At most
-//! [`TRIED_COLLISIONS_MAX`] wait; who comes then is not moved and may come again.
+//! Input: successful connections, the time. Output: an address to test, moves between the tables.
+//!
+//! Core's `Good_`, `ResolveCollisions_` and `SelectTriedCollision_`. Invariant: an entry with a success within the last
+//! four hours keeps its position. At most [`TRIED_COLLISIONS_MAX`] entries wait; a further one is not moved and may try
+//! again later.
 
 use super::{AddrMan, BUCKET_SIZE, Id};
 use crate::draw;
@@ -9,17 +12,17 @@ use crate::limits::TRIED_COLLISIONS_MAX;
 use crate::time::UnixTime;
 use lydian_wire::address::{Endpoint, TimedAddress};
 
-/// Who answered, or was tried, so recently.
+/// The time in which a success or an attempt counts as recent.
 const REPLACEMENT_S: i64 = 4 * 60 * 60;
-/// What an attempt gets to succeed.
+/// The time that an attempt has to succeed.
 const ATTEMPT_S: i64 = 60;
-/// How long it may be impossible to test the old entry.
+/// After this time, an entry is replaced even if it could not be tested.
 const TEST_WINDOW_S: i64 = 40 * 60;
 
-/// What becomes of an entry that waits.
+/// The decision about a waiting entry.
 enum Verdict {
     Wait,
-    /// Whether the old entry was tested.
+    /// `is_tested`: the old entry was tested.
     Move {
         is_tested: bool,
     },
@@ -27,7 +30,8 @@ enum Verdict {
 }
 
 impl AddrMan {
-    /// A connection that succeeded at `time`. Says whether the address moved to tried; it did not if it was there, is unknown, or has to wait for its place.
+    /// Records a successful connection at `time`. Returns whether the address moved to tried; it does not if it already
+    /// is there, is unknown, or must wait for its position.
     pub fn good(&mut self, endpoint: &Endpoint, time: UnixTime) -> bool {
         self.last_good = time;
         let Some(&id) = self.ids.get(endpoint) else { return false };
@@ -42,7 +46,7 @@ impl AddrMan {
         info.last_success = time;
         info.last_try = time;
         info.attempts = 0;
-        // The address's own time stays as it is: it would tell others who is connected.
+        // The time of the address is not updated: it would reveal to others which peers we are connected to.
         if info.in_tried || info.ref_count == 0 {
             return false;
         }
@@ -68,7 +72,7 @@ impl AddrMan {
         true
     }
 
-    /// Decides about the entries that wait for a place in tried.
+    /// Decides about the entries that wait for a position in tried.
     pub fn resolve_collisions(&mut self, now: UnixTime) {
         for id in self.collisions.clone() {
             match self.verdict(id, now) {
@@ -115,7 +119,8 @@ impl AddrMan {
         }
     }
 
-    /// An entry of tried whose place another waits for, and when it was last tried: to be tested by a feeler.
+    /// Returns a tried entry that another entry would replace, with the time of its last attempt, for a test by a
+    /// feeler.
     pub fn select_tried_collision(&mut self) -> Option<(TimedAddress, UnixTime)> {
         let index = draw::below(&mut self.random, self.collisions.len());
         let id = *self.collisions.iter().nth(index)?;
@@ -127,7 +132,7 @@ impl AddrMan {
         Some((old.address, old.last_try))
     }
 
-    /// Addresses that wait for a place in tried.
+    /// Returns the number of addresses that wait for a position in tried.
     pub fn collision_count(&self) -> usize {
         self.collisions.len()
     }

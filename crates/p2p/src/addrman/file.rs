@@ -1,6 +1,6 @@
-//! `peers.dat`. Input: bytes of the file, or an address manager. Output: the other.
+//! `peers.dat`: converts between the bytes of the file and an address manager.
 //!
-//! Core's format 4, and reading of all formats from 0 on, so that either program starts from the other's file:
+//! Writes Core's format 4 and reads all formats from 0 on, so that each program can use the file of the other:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -11,11 +11,12 @@
 //! | 4 | new buckets, exclusive or 2^30 |
 //! | | entries: address (time, services, endpoint), source, last success (i64), attempts |
 //! | | for each new bucket: places taken, and the index of the entry in each |
-//! | 32 | version of the map of autonomous systems: zeros, we use none |
+//! | 32 | version of the asmap: zeros, because none is used |
 //! | 32 | double SHA-256 of all that |
 //!
-//! Invariants: what a file gives passes [`AddrMan::check`]; entries with an address that is not valid, or without a place, are left out; a file made with
-//! another map of systems is bucketed anew. Total on any bytes: memory grows with what is there. A file of full tables has some 6 MB.
+//! Invariants: tables read from a file pass [`AddrMan::check`]; entries with an invalid address or without a position
+//! are dropped; a file written with an asmap is re-bucketed. Total on any bytes: memory grows with the number of
+//! entries in the file. A file with full tables has about 6 MB.
 
 use super::{AddrInfo, AddrMan, BUCKET_SIZE, Inconsistency, NEW_BUCKET_COUNT, TRIED_BUCKET_COUNT};
 use crate::datafile::{self, FrameError, Magic};
@@ -30,23 +31,23 @@ use std::fmt;
 
 /// The format that is written.
 const FORMAT: u8 = 4;
-/// From this format on the number of buckets is disguised.
+/// From this format on, the number of buckets is XORed with 2^30.
 const FORMAT_DETERMINISTIC: u8 = 1;
-/// From this format on the version of the map of systems is there.
+/// From this format on, the file contains the version of the asmap.
 const FORMAT_ASMAP: u8 = 2;
-/// From this format on addresses are those of BIP-0155.
+/// From this format on, addresses are in BIP-0155 encoding.
 const FORMAT_BIP155: u8 = 3;
-/// What the lowest compatible format is written on top of.
+/// The offset that is added to the lowest compatible format.
 const INCOMPATIBILITY_BASE: u8 = 32;
 const BUCKETS_DISGUISE: i32 = 1 << 30;
-/// The version of an empty map of systems.
+/// The version of an empty asmap.
 const ASMAP_NONE: [u8; 32] = [0; 32];
 
-/// Why a file was not read.
+/// The reason why a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeersError {
     Frame(FrameError),
-    /// Written by a later version, in a format that says it cannot be read by ours: set aside rather than refused.
+    /// Written by a later version in a format that ours cannot read: the file is set aside and not refused.
     UnsupportedFormat {
         format: u8,
         lowest_compatible: u8,
@@ -55,14 +56,14 @@ pub enum PeersError {
     Compat {
         compat: u8,
     },
-    /// More entries than the table has places, or less than none.
+    /// The number of entries is negative or larger than the table.
     Count {
         table: &'static str,
         count: i32,
         count_max: usize,
     },
     Decode(DecodeError),
-    /// An entry that never can have been: a time of success before 1970.
+    /// The consistency check failed, or an entry has a last success before 1970.
     Inconsistent(Inconsistency),
     TooLarge {
         size: usize,
@@ -89,7 +90,7 @@ impl fmt::Display for PeersError {
             PeersError::Decode(error) => error.fmt(f),
             PeersError::Inconsistent(error) => error.fmt(f),
             PeersError::TooLarge { size } => {
-                write!(f, "{size} bytes are more than the {PEERS_FILE_SIZE_MAX} that a peers.dat may have")
+                write!(f, "{size} bytes exceed the maximum size of peers.dat ({PEERS_FILE_SIZE_MAX} bytes)")
             }
         }
     }
@@ -116,7 +117,7 @@ impl From<ParseError> for PeersError {
 }
 
 impl AddrMan {
-    /// The file.
+    /// Encodes the file.
     pub fn encode(&self, magic: Magic) -> Vec<u8> {
         datafile::seal(magic, |out| self.encode_content(out))
     }
@@ -146,7 +147,7 @@ impl AddrMan {
         out.extend_from_slice(&ASMAP_NONE);
     }
 
-    /// Reads a file. A failure leaves nothing behind; what then becomes of the file is the caller's affair.
+    /// Reads a file. The caller decides what to do with the file after an error.
     pub fn decode(bytes: &[u8], magic: Magic, random: &mut ChaCha20Rng) -> Result<AddrMan, PeersError> {
         if bytes.len() > PEERS_FILE_SIZE_MAX {
             return Err(PeersError::TooLarge { size: bytes.len() });
@@ -196,7 +197,7 @@ impl AddrMan {
         Ok(addrman)
     }
 
-    /// An entry of the file, as one of new without a place. Its id is its index in the file.
+    /// Adds an entry of the file to new, without a position. Its id is its index in the file.
     fn restore(&mut self, info: AddrInfo) -> u64 {
         let id = self.create(info.address, info.source);
         let random_index = self.list.len() - 1;
@@ -204,7 +205,7 @@ impl AddrMan {
         id
     }
 
-    /// An entry of tried, if it has a place there.
+    /// Adds an entry to tried if its position is free.
     fn restore_tried(&mut self, info: AddrInfo) {
         let bucket = info.tried_bucket(&self.key);
         let place = bucket * BUCKET_SIZE + info.position(&self.key, true, bucket);
@@ -213,14 +214,14 @@ impl AddrMan {
         }
         let addr = info.address.endpoint.addr;
         let id = self.restore(AddrInfo { in_tried: true, ..info });
-        // It was made as one of new.
+        // `restore` has counted it as new.
         let counts = self.counts_of(&addr);
         counts.new -= 1;
         counts.tried += 1;
         self.tried.put(place, id, addr.network());
     }
 
-    /// Gives an entry the place it had, or the one that its source gives it.
+    /// Gives an entry its old position, or the one for its source.
     fn restore_place(&mut self, bucket: usize, id: u64, keeps_places: bool) {
         let Some(info) = self.infos.get(&id) else { return };
         if !info.address.endpoint.addr.is_valid() || info.ref_count >= NEW_BUCKETS_PER_ADDRESS_MAX {
@@ -265,7 +266,7 @@ fn read_info(reader: &mut Reader<'_>, encoding: Encoding) -> Result<AddrInfo, Pe
     Ok(info)
 }
 
-/// Pairs of a new bucket and the entry in it.
+/// Returns pairs of a new bucket and the entry in it.
 fn read_places(reader: &mut Reader<'_>, buckets: i32, new: usize) -> Result<Vec<(usize, u64)>, PeersError> {
     let mut places = Vec::new();
     for bucket in 0..usize::try_from(buckets).unwrap_or(0) {

@@ -1,8 +1,11 @@
-//! What is known of one address, and where it belongs in the tables. Input: the entry, the secret key of the tables, the time. Output: bucket, position,
-//! whether it may be forgotten, how much chance it gets.
+//! The data about one address, and its position in the tables.
 //!
-//! Core's `AddrInfo`, hash for hash: a file written by one finds its places in the other. Invariant: without the key nobody can tell which addresses
-//! share a place; one group reaches [`TRIED_BUCKETS_PER_GROUP`] tried buckets, one source group [`NEW_BUCKETS_PER_SOURCE_GROUP`] new ones.
+//! Input: the entry, the secret key of the tables, the time. Output: bucket, position, whether the entry may be
+//! deleted, its chance to be selected.
+//!
+//! Core's `AddrInfo`, with the same hashes: each program can use a file of the other. Invariant: without the key it is
+//! not possible to find out which addresses share a position; one netgroup reaches [`TRIED_BUCKETS_PER_GROUP`] tried
+//! buckets, one source group [`NEW_BUCKETS_PER_SOURCE_GROUP`] new buckets.
 
 use crate::time::UnixTime;
 use lydian_hash::Sha256;
@@ -12,41 +15,41 @@ use lydian_wire::address::{NetAddr, TimedAddress};
 pub const TRIED_BUCKET_COUNT: usize = 256;
 pub const NEW_BUCKET_COUNT: usize = 1024;
 pub const BUCKET_SIZE: usize = 64;
-/// Over how many tried buckets the addresses of one group are spread.
+/// The number of tried buckets for the addresses of one netgroup.
 pub const TRIED_BUCKETS_PER_GROUP: u64 = 8;
-/// Over how many new buckets the addresses that one group told of are spread.
+/// The number of new buckets for the addresses received from one netgroup.
 pub const NEW_BUCKETS_PER_SOURCE_GROUP: u64 = 64;
 
-/// How old an address may be.
+/// The maximum age of an address.
 const HORIZON_S: i64 = 30 * 24 * 60 * 60;
-/// Failed attempts after which an address that never worked is given up.
+/// Failed attempts after which an address that never worked may be deleted.
 const RETRIES: i32 = 3;
-/// Failed attempts in a row after which one that worked is given up ...
+/// Consecutive failed attempts after which an address that worked before may be deleted ...
 const FAILURES_MAX: i32 = 10;
-/// ... if it has not worked for so long.
+/// ... if the last success is longer ago than this.
 const FAIL_MIN_S: i64 = 7 * 24 * 60 * 60;
-/// An address with a time further ahead lies.
+/// An address with a time further in the future is not credible.
 const FUTURE_MAX_S: i64 = 10 * 60;
 
-/// The secret of the tables: Core's `nKey`, in its bytes.
+/// The secret key of the tables: Core's `nKey`, byte for byte.
 pub type Key = [u8; 32];
 
-/// An address and what came of it.
+/// An address and the results of connecting to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddrInfo {
     pub address: TimedAddress,
-    /// Who told of it first.
+    /// The peer that the address was first received from.
     pub source: NetAddr,
-    /// The last attempt of ours. Not kept in the file.
+    /// Our last attempt. Not stored in the file.
     pub last_try: UnixTime,
-    /// The last attempt that counted as a failure. Not kept in the file.
+    /// The last attempt that counted as a failure. Not stored in the file.
     pub last_count_attempt: UnixTime,
     pub last_success: UnixTime,
-    /// Attempts since the last success. Signed, since files are.
+    /// Attempts since the last success. Signed, as in the file.
     pub attempts: i32,
     pub(super) ref_count: usize,
     pub(super) in_tried: bool,
-    /// Where its id stands in the list of all.
+    /// The index of its id in the list of all ids.
     pub(super) random_index: usize,
 }
 
@@ -72,7 +75,7 @@ impl AddrInfo {
         below(cheap_hash(key, &[&bytes(&self.address.endpoint.addr.netgroup()), &share]), TRIED_BUCKET_COUNT)
     }
 
-    /// Core's `GetNewBucket`, for the source that told of it now.
+    /// Core's `GetNewBucket`, for the source that the address was now received from.
     pub fn new_bucket(&self, key: &Key, source: &NetAddr) -> usize {
         let source_group = bytes(&source.netgroup());
         let first = cheap_hash(key, &[&bytes(&self.address.endpoint.addr.netgroup()), &source_group]);
@@ -87,7 +90,7 @@ impl AddrInfo {
         below(cheap_hash(key, &[table, &bucket, &bytes(&self.address.endpoint.key())]), BUCKET_SIZE)
     }
 
-    /// Core's `IsTerrible`: it may be forgotten when its place is needed.
+    /// Core's `IsTerrible`: the entry may be deleted when its position is needed.
     pub fn is_terrible(&self, now: UnixTime) -> bool {
         let time = UnixTime::from(self.address.time);
         if now.since(self.last_try) <= 60 {
@@ -99,7 +102,7 @@ impl AddrInfo {
             || (now.since(self.last_success) > FAIL_MIN_S && self.attempts >= FAILURES_MAX)
     }
 
-    /// Core's `GetChance`: what its chance to be selected is multiplied with.
+    /// Core's `GetChance`: the factor for its chance to be selected.
     pub fn chance(&self, now: UnixTime) -> f64 {
         let recent = if now.since(self.last_try) < 10 * 60 { 0.01 } else { 1.0 };
         recent * 0.66_f64.powi(self.attempts.min(8))
@@ -109,13 +112,13 @@ impl AddrInfo {
         self.in_tried
     }
 
-    /// New buckets that hold it.
+    /// Returns the number of new buckets that contain it.
     pub fn ref_count(&self) -> usize {
         self.ref_count
     }
 }
 
-/// The first 8 bytes of the double SHA-256: Core's `GetCheapHash`.
+/// Returns the first 8 bytes of the double SHA-256: Core's `GetCheapHash`.
 fn cheap_hash(key: &Key, parts: &[&[u8]]) -> u64 {
     let mut hasher = Sha256::new();
     hasher.update(key);
@@ -126,7 +129,7 @@ fn cheap_hash(key: &Key, parts: &[&[u8]]) -> u64 {
     hash.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
 }
 
-/// As Core writes a vector of bytes: its length first.
+/// Serializes a byte vector like Core: its length first.
 fn bytes(content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + 1);
     write_compact_size(&mut out, content.len());

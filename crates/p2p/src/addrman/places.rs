@@ -1,10 +1,12 @@
-//! The places of one table, and which of them entries of each network have. Input: what is put where. Output: what is
-//! there, and a random place that is taken.
+//! The positions of one table, and a bitmap of the taken ones for each network.
 //!
-//! Core finds a taken place by drawing buckets until one is not empty. With few entries that takes thousands of draws
-//! for each entry, and as many again for each entry that is then refused. Here a bit for each taken place names the
-//! buckets that are not empty; one is drawn from those. The chances are the same. Invariant: a bit is set exactly where
-//! an entry of its network is. Cost: a change one word a network; the list of buckets one word a bucket and network.
+//! Input: insertions and removals. Output: the entry at a position, and a random taken position.
+//!
+//! Core finds a taken position by drawing buckets until one is not empty. With few entries, that takes thousands of
+//! draws for each entry, and as many again for each entry that is then rejected. Here, one bit per taken position shows
+//! which buckets are not empty, and one of these is drawn. The probabilities are the same. Invariant: a bit is set
+//! exactly if an entry of its network is at the position. Cost: one word per network for a change; one word per bucket
+//! and network for the list of buckets.
 
 use super::{BUCKET_SIZE, Id};
 use crate::draw;
@@ -13,24 +15,24 @@ use rand_chacha::ChaCha20Rng;
 use std::collections::BTreeMap;
 use std::ops::Index;
 
-// A bucket's places are the bits of one word.
+// The positions of a bucket are the bits of one word.
 const _: () = assert!(BUCKET_SIZE == u64::BITS as usize);
 
-/// The places of one table.
+/// The positions of one table.
 #[derive(Clone)]
 pub(super) struct Places {
     ids: Vec<Option<Id>>,
-    /// For each network, the places in each bucket that its entries have.
+    /// For each network, a bitmap per bucket of the positions with its entries.
     taken: BTreeMap<Network, Vec<u64>>,
 }
 
 impl Places {
-    /// So many buckets, all empty.
+    /// Creates this number of empty buckets.
     pub(super) fn new(buckets: usize) -> Places {
         Places { ids: vec![None; buckets * BUCKET_SIZE], taken: BTreeMap::new() }
     }
 
-    /// Puts an entry of this network into a place; gives what was there.
+    /// Puts an entry of this network at a position and returns the previous entry.
     pub(super) fn put(&mut self, place: usize, id: Id, network: Network) -> Option<Id> {
         let old = self.take(place);
         let buckets = self.ids.len() / BUCKET_SIZE;
@@ -40,7 +42,7 @@ impl Places {
         old
     }
 
-    /// Empties a place; gives what was there.
+    /// Empties a position and returns its entry.
     pub(super) fn take(&mut self, place: usize) -> Option<Id> {
         let old = self.ids[place].take()?;
         for taken in self.taken.values_mut() {
@@ -49,17 +51,17 @@ impl Places {
         Some(old)
     }
 
-    /// All places in order.
+    /// Returns all positions in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Option<Id>> {
         self.ids.iter()
     }
 
-    /// The places of each bucket.
+    /// Returns the positions of each bucket.
     pub(super) fn buckets(&self) -> impl Iterator<Item = &[Option<Id>]> {
         self.ids.chunks(BUCKET_SIZE)
     }
 
-    /// Whether a bit is set exactly where an entry of its network is.
+    /// Returns whether the bits are set exactly for the entries of their network.
     #[cfg(test)]
     pub(super) fn is_right(&self, network_of: impl Fn(Id) -> Option<Network>) -> bool {
         self.ids.iter().enumerate().all(|(place, id)| {
@@ -70,7 +72,7 @@ impl Places {
         })
     }
 
-    /// The places of these networks, of all if there are none.
+    /// Returns the taken positions of these networks, or of all networks if the list is empty.
     pub(super) fn of(&self, networks: &[Network]) -> Taken {
         let of_networks = self.taken.iter().filter(|(network, _)| networks.is_empty() || networks.contains(network));
         let masks: Vec<_> = of_networks.map(|(_, taken)| taken).collect();
@@ -88,11 +90,12 @@ impl Index<usize> for Places {
     }
 }
 
-/// Buckets that are not empty, and the places in each.
+/// Buckets that are not empty, with a bitmap of the taken positions.
 pub(super) struct Taken(Vec<(usize, u64)>);
 
 impl Taken {
-    /// The first taken place at or after a random position of a random bucket, as Core draws it.
+    /// Returns the first taken position at or after a random position of a random bucket, with the same probabilities
+    /// as in Core.
     pub(super) fn draw(&self, random: &mut ChaCha20Rng) -> Option<usize> {
         let (bucket, mask) = *self.0.get(draw::below(random, self.0.len()))?;
         let start = draw::below(random, BUCKET_SIZE);

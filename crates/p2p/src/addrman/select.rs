@@ -1,18 +1,22 @@
-//! Random addresses: one to connect to, many to tell others. Input: filters, the time. Output: addresses.
+//! Random addresses: one to connect to, or many for other peers.
 //!
-//! Core's `Select_` and `GetAddr_`. Invariant: which of the two tables is asked depends on no count, so that filling one does not starve the other. Cost: see
-//! the parent; `get_addr` one step for each address it gives or leaves out.
+//! Input: filters, the time. Output: addresses.
+//!
+//! Core's `Select_` and `GetAddr_`. Invariant: if both tables have suitable entries, the choice of the table does not
+//! depend on their number, so that filling one table does not starve the other. Cost: for `select`, see the parent
+//! module; for `get_addr`, one step per returned or skipped address.
 
 use super::AddrMan;
 use crate::draw;
 use crate::time::UnixTime;
 use lydian_wire::address::{Network, TimedAddress};
 
-/// By how much all chances grow after each address that was not taken.
+/// The growth of all chances after each rejected address.
 const CHANCE_GROWTH: f64 = 1.2;
 
 impl AddrMan {
-    /// An address to connect to and when that was last tried, of these networks (of any if there are none).
+    /// Returns an address to connect to and the time of its last attempt. It is in one of these networks, or in any
+    /// network if the list is empty.
     pub fn select(&mut self, new_only: bool, networks: &[Network], now: UnixTime) -> Option<(TimedAddress, UnixTime)> {
         let (mut new_count, mut tried_count) = (0, 0);
         for (network, counts) in &self.counts {
@@ -45,7 +49,8 @@ impl AddrMan {
         }
     }
 
-    /// Random addresses: at most `addresses_max` and `percent_max` of all (0: no limit), of one network or any, without terrible ones if `filtered`.
+    /// Returns random addresses: at most `addresses_max` and at most `percent_max` percent of all (0 means no limit),
+    /// of one network or any, without terrible ones if `filtered`.
     pub fn get_addr(
         &mut self,
         addresses_max: usize,

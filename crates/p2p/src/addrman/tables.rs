@@ -1,13 +1,15 @@
-//! Changes of the tables. Input: ids and places. Output: none; what moves keeps its counts right.
+//! Changes of the tables.
 //!
-//! Invariant: between two calls from outside every entry has a place. Here alone entries are made and deleted. Cost: constant, but for `make_tried`,
-//! which looks for the entry's places in new.
+//! Input: ids and positions. Output: none; the counts are updated.
+//!
+//! Invariant: between two calls from outside, every entry has a position. Entries are created and deleted only here.
+//! Cost: constant, except for `make_tried`, which searches the positions of the entry in new.
 
 use super::{AddrInfo, AddrMan, BUCKET_SIZE, Counts, Id, NEW_BUCKET_COUNT};
 use lydian_wire::address::{NetAddr, TimedAddress};
 
 impl AddrMan {
-    /// A new entry without a place.
+    /// Creates an entry without a position.
     pub(super) fn create(&mut self, address: TimedAddress, source: NetAddr) -> Id {
         let mut info = AddrInfo::new(address, source);
         info.random_index = self.list.len();
@@ -24,7 +26,7 @@ impl AddrMan {
         self.counts.entry(addr.network()).or_default()
     }
 
-    /// Forgets an entry that has no place.
+    /// Deletes an entry that has no position.
     pub(super) fn delete(&mut self, id: Id) {
         let Some(info) = self.infos.remove(&id) else { return };
         debug_assert!(!info.in_tried && info.ref_count == 0, "an entry with a place is deleted");
@@ -39,7 +41,7 @@ impl AddrMan {
         }
     }
 
-    /// Exchanges two entries of the list.
+    /// Swaps two entries of the list.
     pub(super) fn swap(&mut self, one: usize, other: usize) {
         self.list.swap(one, other);
         for index in [one, other] {
@@ -49,7 +51,7 @@ impl AddrMan {
         }
     }
 
-    /// Frees a place in new; who had no other is forgotten.
+    /// Frees a position in new and deletes its entry if it has no other position.
     pub(super) fn clear_new(&mut self, place: usize) {
         let Some(id) = self.new.take(place) else { return };
         if let Some(info) = self.infos.get_mut(&id) {
@@ -63,7 +65,8 @@ impl AddrMan {
         }
     }
 
-    /// Moves an entry from new to tried; who has the place there goes back to new, whoever has that place.
+    /// Moves an entry from new to tried. An entry at its position in tried goes back to new and replaces the entry at
+    /// its position there.
     pub(super) fn make_tried(&mut self, id: Id) {
         let Some(mut info) = self.infos.remove(&id) else { return };
         let start = info.new_bucket(&self.key, &info.source);
@@ -91,7 +94,7 @@ impl AddrMan {
         }
     }
 
-    /// Gives an entry that lost its place in tried one in new.
+    /// Gives an entry that lost its position in tried one in new.
     fn back_to_new(&mut self, id: Id, tried: usize) {
         let Some(info) = self.infos.get(&id) else { return };
         let (endpoint, addr) = (info.address.endpoint, info.address.endpoint.addr);

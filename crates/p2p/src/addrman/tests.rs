@@ -1,4 +1,4 @@
-//! The address manager against Core's own tests (those with numbers that only the same hashes give), and under random calls.
+//! Tests the address manager with Core's own tests (including numbers that only the same hashes give) and random calls.
 
 use super::*;
 use crate::datafile::FrameError;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 const NOW: UnixTime = UnixTime(1_750_000_000);
 const DAY: u64 = 24 * 60 * 60;
-/// What Core's addresses carry when nobody sets a time.
+/// The time of addresses in Core if no time was set.
 const TIME_INIT: u32 = 100_000_000;
 const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
 
@@ -22,7 +22,7 @@ fn key(first: u8) -> Key {
     key
 }
 
-/// With the key of Core's deterministic address manager.
+/// An address manager with the key of Core's deterministic one.
 fn addrman() -> AddrMan {
     AddrMan::with_key(key(1), &mut random(1))
 }
@@ -50,7 +50,7 @@ fn select(addrman: &mut AddrMan, new_only: bool, networks: &[Network]) -> Option
     addrman.select(new_only, networks, NOW).map(|(address, _)| address.endpoint)
 }
 
-/// `-checkaddrman`: what does not hold together is found after the next operation.
+/// `-checkaddrman`: an inconsistency is found after the next operation.
 #[test]
 #[should_panic(expected = "ADDRMAN CONSISTENCY CHECK FAILED!!!")]
 fn tables_that_do_not_hold_together_end_the_program() {
@@ -77,10 +77,10 @@ fn an_address_is_taken_once() {
     assert_eq!(addrman.check(), Ok(()));
 }
 
-/// One unreachable address in the tables cost 14 % of a core, and RPC waited 0.24 s for answers about peers: with one
-/// place of 65,536 taken, each of a hundred draws for a connection looked at thousands of buckets, and at as many again
-/// for each time that the address was refused for having been tried lately. What was drawn is counted here in random
-/// words.
+/// Regression test: with one unreachable address in the tables, the node used 14 % of a core, and RPC requests about
+/// peers took 0.24 s. With one taken position of 65,536, each of a hundred draws for a connection checked thousands of
+/// buckets, and as many again each time the address was rejected because of a recent attempt. The test counts the
+/// random words that the draws use.
 #[test]
 fn one_address_is_found_at_once() {
     let (mut addrman, source) = (addrman(), ip("252.2.2.2"));
@@ -95,7 +95,7 @@ fn one_address_is_found_at_once() {
         let words = addrman.random.get_word_pos() - before;
         assert!(words < 100 * 300, "{words} random words for 100 draws");
     }
-    // The same for a network of which there is one address among thousands.
+    // The same for a network with one address among thousands.
     for number in 0..4_000_u32 {
         let address = at(&std::net::Ipv4Addr::from(0x0b00_0000 + (number << 12)).to_string(), 8333);
         addrman.add(&[address], &ip(&format!("{}.2.2.2", 20 + number % 200)), 0, NOW);
@@ -106,12 +106,12 @@ fn one_address_is_found_at_once() {
     assert!(addrman.random.get_word_pos() - before < 100 * 300);
 }
 
-/// An entry is drawn as often as Core draws it: the bucket first, whatever is in it, then a place at or after a random
-/// one.
+/// An entry is drawn with the same probability as in Core: first the bucket, regardless of its number of entries, then
+/// a position at or after a random one.
 #[test]
 fn chances_are_cores() {
     let mut places = places::Places::new(4);
-    // One alone in its bucket; two in another, the second of them after a gap of 60.
+    // One entry alone in its bucket; two in another bucket, with a gap of 60 between them.
     let (alone, first, second) = (64 + 7, 3 * 64, 3 * 64 + 60);
     for (place, id) in [(alone, 1), (first, 2), (second, 3)] {
         places.put(place, id, Network::Ipv4);
@@ -152,7 +152,7 @@ fn both_tables_are_selected_from() {
     assert_eq!(select(&mut addrman, true, &[Network::I2p]), Some(i2p_one.endpoint));
     assert_eq!(select(&mut addrman, false, &[Network::Ipv6, Network::TorV3, Network::Cjdns]), None);
     assert_eq!(select(&mut addrman, true, &[Network::Ipv4]), None);
-    // The network asked for has an entry in one table only: that one is taken, whatever the coin says.
+    // The requested network has an entry in only one table: that table is used, whatever the coin flip says.
     for _ in 0..20 {
         assert_eq!(select(&mut addrman, false, &[Network::I2p]), Some(i2p_one.endpoint));
         assert_eq!(select(&mut addrman, false, &[Network::Ipv4]), Some(one.endpoint));
@@ -167,7 +167,8 @@ fn both_tables_are_selected_from() {
     assert_eq!(addrman.size(Some(Network::Ipv6), None), 0);
 }
 
-/// With this key the first 22 addresses find places of their own in new, and the 23rd does not: Core's `addrman_new_collisions`.
+/// With this key, the first 22 addresses get different positions in new, and the 23rd does not: Core's
+/// `addrman_new_collisions`.
 #[test]
 fn the_first_collision_in_new_is_cores() {
     let (mut addrman, source) = (addrman(), ip("252.2.2.2"));
@@ -181,7 +182,8 @@ fn the_first_collision_in_new_is_cores() {
     assert_eq!(addrman.size(None, None), 23);
 }
 
-/// Core's `addrman_tried_collisions`, `addrman_noevict` and `addrman_evictionworks`: 36 collides with 19, and gets its place only once 19 fails.
+/// Core's `addrman_tried_collisions`, `addrman_noevict` and `addrman_evictionworks`: 36 collides with 19 and gets its
+/// position only after 19 fails.
 /// checklist: 84
 #[test]
 fn who_answers_keeps_the_place_in_tried() {
@@ -211,7 +213,7 @@ fn who_answers_keeps_the_place_in_tried() {
     assert_eq!(addrman.collision_count(), 0);
     assert!(addrman.find(&newcomer.endpoint).unwrap().tried && !addrman.find(&holder.endpoint).unwrap().tried);
 
-    // Nobody could test the entry for so long: the one who waits, and answered, gets its place.
+    // The entry could not be tested for a long time: the waiting address, which works, gets its position.
     assert!(!addrman.good(&holder.endpoint, NOW));
     assert_eq!(addrman.select_tried_collision().map(|(address, _)| address), Some(newcomer));
     addrman.resolve_collisions(NOW.plus(4 * 60 * 60));
@@ -259,7 +261,7 @@ fn an_address_has_eight_places_at_most() {
     assert_eq!(addrman.entries(false).count(), 0);
 }
 
-/// Core's `addrman_getaddr`, its last numbers included.
+/// Core's `addrman_getaddr`, including its last numbers.
 /// checklist: 68
 #[test]
 fn a_share_of_all_addresses_is_told() {
@@ -307,8 +309,8 @@ fn terrible_addresses_are_not_told() {
     assert_eq!(addrman.get_addr(0, 0, None, false, NOW).len(), 4);
 }
 
-/// An address that worked is given up after ten failures and a week; a failure counts once between two successes with anyone, so that our own outage
-/// is not the fault of others.
+/// An address that worked may be deleted after ten failures and a week. A failure counts only once between two
+/// successful connections to any address, so that an outage on our side does not count against others.
 #[test]
 fn failures_count_while_others_succeed() {
     let (mut addrman, source) = (addrman(), ip("250.1.2.1"));
@@ -374,7 +376,8 @@ fn times_and_services_are_updated() {
     assert_eq!(services(&addrman), Services::NETWORK | Services::P2P_V2);
 }
 
-/// Core's `caddrinfo_get_tried_bucket_legacy` and `caddrinfo_get_new_bucket_legacy`: the very buckets, and the shares of groups.
+/// Core's `caddrinfo_get_tried_bucket_legacy` and `caddrinfo_get_new_bucket_legacy`: the same buckets and the same
+/// number of buckets per group.
 /// checklist: 84
 #[test]
 fn buckets_are_cores() {
@@ -402,7 +405,8 @@ fn buckets_are_cores() {
     assert!(many_sources > 64, "{many_sources}");
 }
 
-/// Somebody with addresses of one group tells of a hundred thousand: he gets 64 of 1,024 buckets; and of tried, 8 of 256 for each group that answers.
+/// An attacker with addresses of one netgroup sends a hundred thousand addresses: they get 64 of 1,024 new buckets, and
+/// 8 of 256 tried buckets for each netgroup that answers.
 /// checklist: 68, 84
 #[test]
 fn an_attacker_with_few_groups_gets_few_places() {
@@ -428,7 +432,7 @@ fn an_attacker_with_few_groups_gets_few_places() {
     assert!(left >= honest * 9 / 10, "{left} of {honest} honest addresses are left");
     for number in 0..3000_u32 {
         let address = seen(&format!("250.1.{}.{}", number / 250, number % 250), 8333, NOW);
-        // Told by everybody, so that new does not hinder him.
+        // From many sources, so that new does not limit the attacker.
         addrman.add(&[address], &ip(&format!("{}.9.9.9", number % 200 + 1)), 0, NOW);
         addrman.good(&address.endpoint, NOW);
     }
@@ -446,7 +450,7 @@ fn small_file() -> Vec<u8> {
     addrman.encode(MAGIC)
 }
 
-/// The file with the checksum that its content has.
+/// Returns the file with a correct checksum.
 fn sealed(mut file: Vec<u8>) -> Vec<u8> {
     file.truncate(file.len() - 32);
     let checksum = lydian_hash::sha256d(&file);
@@ -468,7 +472,7 @@ fn addresses_that_are_not_valid_are_left_out_of_a_file() {
     let file = replaced(&file, [8; 4], [255; 4]);
     let read = AddrMan::decode(&file, MAGIC, &mut random(1)).unwrap();
     assert_eq!((read.size(None, Some(true)), read.size(None, Some(false))), (1, 1));
-    // The same address twice is no file that Core takes.
+    // Core refuses a file with the same address twice.
     let twice = replaced(&small_file(), [6; 4], [5; 4]);
     assert_eq!(AddrMan::decode(&twice, MAGIC, &mut random(1)).err(), Some(PeersError::Inconsistent(Inconsistency(-5))));
 }
@@ -511,7 +515,7 @@ fn a_file_is_read_up_to_its_size() {
     assert_eq!(AddrMan::decode(&file, MAGIC, &mut random(1)).err(), Some(error));
 }
 
-/// What a file keeps of an entry.
+/// The data of an entry that a file stores.
 fn kept(addrman: &AddrMan, tried: bool) -> BTreeSet<impl Ord + std::fmt::Debug + use<>> {
     let row = |(info, position): (&AddrInfo, Position)| {
         let TimedAddress { time, services, endpoint } = info.address;
@@ -520,7 +524,7 @@ fn kept(addrman: &AddrMan, tried: bool) -> BTreeSet<impl Ord + std::fmt::Debug +
     addrman.entries(tried).map(row).collect()
 }
 
-/// A call of somebody.
+/// A call of the address manager.
 #[derive(Clone, Debug)]
 enum Call {
     Add { number: u16, source: u8, time: u32 },
@@ -550,7 +554,7 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Few groups and few addresses in each, so that places are fought for.
+/// Few netgroups with few addresses each, to cause collisions.
 fn numbered(number: u16, time: UnixTime) -> TimedAddress {
     match number % 7 {
         0 => TimedAddress {
@@ -565,7 +569,8 @@ fn numbered(number: u16, time: UnixTime) -> TimedAddress {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever is called in whatever order, every entry is where its hashes say, in one table, and counted; nothing is lost by a file.
+    /// After any sequence of calls, every entry is at the position given by its hashes, in one table, and counted;
+    /// saving to a file loses nothing.
     #[test]
     fn the_tables_hold_through_any_calls(calls in prop::collection::vec(call(), 1..400), seed in any::<u64>()) {
         let mut addrman = AddrMan::with_key(key(9), &mut random(seed));
@@ -611,7 +616,7 @@ proptest! {
         }
     }
 
-    /// The same seed and the same calls give the same draws.
+    /// The same seed and the same calls give the same results.
     #[test]
     fn a_seed_replays(seed in any::<u64>()) {
         let run = || {
@@ -631,7 +636,7 @@ proptest! {
         let mut behind_magic = [&MAGIC[..], &bytes, &[0; 32]].concat();
         behind_magic = sealed(behind_magic);
         let _ = AddrMan::decode(&behind_magic, MAGIC, &mut random(1));
-        // Damage in a good file, checksum put right.
+        // Damage in a valid file, with a corrected checksum.
         let mut file = small_file();
         let place = place % (file.len() - 40);
         let end = (place + bytes.len()).min(file.len() - 32);

@@ -1,4 +1,4 @@
-//! Bans against a list walked one by one, and the file against what Core writes and refuses.
+//! Compares bans with a linear search through a list, and the file with what Core writes and refuses.
 
 use super::*;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn the_last_discouraged_are_remembered() {
     assert!(!bans.is_discouraged(&addr(0)));
 }
 
-/// Ten thousand bans, and a thousand addresses of a message asked for: not ten million comparisons.
+/// Ten thousand bans and the thousand addresses of a message must not cost ten million comparisons.
 /// checklist: 67
 #[test]
 fn a_look_up_does_not_walk_the_list() {
@@ -184,7 +184,7 @@ fn subnet() -> impl Strategy<Value = Subnet> {
 }
 
 proptest! {
-    /// The same answers as a list that is walked from end to end; and the file brings all of it back.
+    /// The same answers as a linear search through a list, also after writing and reading the file.
     #[test]
     fn look_ups_are_those_of_a_list(steps in prop::collection::vec((subnet(), 1..50_i64, any::<bool>()), 0..60), later in 0..60_u64) {
         let mut bans = bans();

@@ -1,8 +1,11 @@
-//! [`Path`]: the blocks above what is validated, and what is known of each. Input: blocks of the path in order, arrivals, progress of validation.
-//! Output: which are to be asked for, and who was asked.
+//! [`Path`]: the blocks above the validated height, with the state of each.
 //!
-//! Invariants: heights are without gaps; a block that is here is asked of nobody new; `bytes_here` and `bytes_in_flight` are sums over the
-//! slots; `open` slots from the lowest have at most the bytes of the window, but at least one is open. Cost: O(log n) a call.
+//! Input: blocks of the path in order, arrivals, the progress of validation. Output: the blocks to request, and which
+//! peers were asked.
+//!
+//! Invariants: heights have no gaps; a block that is here is not requested from further peers; `bytes_here` and
+//! `bytes_in_flight` are sums over the slots; the `open` lowest slots have at most the bytes of the window, but at
+//! least one is open. Cost: O(log n) per call.
 
 use super::{DownloadPeer, WantedBlock};
 use lydian_primitives::{BlockHash, Height};
@@ -12,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) hash: BlockHash,
-    /// Guessed, until it is here.
+    /// Estimated until the block is here.
     pub(super) size: u32,
     pub(super) is_here: bool,
-    /// Who was asked and has not answered.
+    /// Peers that were asked and have not answered.
     pub(super) asked: Vec<DownloadPeer>,
 }
 
@@ -24,10 +27,10 @@ pub(super) struct Path {
     validated: Height,
     slots: VecDeque<Slot>,
     heights: BTreeMap<BlockHash, Height>,
-    /// Slots of the window, from the lowest, and their bytes.
+    /// The number of slots in the window, from the lowest, and their bytes.
     open: usize,
     open_bytes: u64,
-    /// Open and not here, by height: asked of nobody, and asked of somebody.
+    /// Heights of open blocks that are not here: not requested, and requested.
     free: BTreeSet<Height>,
     in_flight: BTreeSet<Height>,
     bytes_here: u64,
@@ -163,7 +166,7 @@ impl Path {
         true
     }
 
-    /// The block that came is the block. Gives who else was asked for it.
+    /// The block is wanted again, from the peers that were asked and have not answered or from another peer.
     pub(super) fn settle(&mut self, height: Height) -> Vec<DownloadPeer> {
         let slot = self.index(height).and_then(|index| self.slots.get_mut(index)).filter(|slot| slot.is_here);
         slot.map_or(Vec::new(), |slot| std::mem::take(&mut slot.asked))
@@ -183,7 +186,7 @@ impl Path {
         }
     }
 
-    /// The lowest block that is not here.
+    /// Returns whether the next block for validation is here.
     pub(super) fn first_missing(&self) -> Option<(Height, &Slot)> {
         let height = self.free.first().into_iter().chain(self.in_flight.first()).min()?;
         Some((*height, self.slot(*height)?))

@@ -1,9 +1,11 @@
-//! [`Peer`]: what one peer was asked for, and how fast it is. Input: requests, arrivals, the time. Output: how much more to ask it for, and when what it
-//! was asked for will be here.
+//! [`Peer`]: the outstanding requests to one peer, and its speed.
 //!
-//! The rate of a block is what came from its request to its arrival, by the time since something came before its request: so that neither latency nor
-//! pauses for want of work count against a peer whose link is full. A sample taken when the link was not full may only raise the rate. Invariant:
-//! `bytes_in_flight` is the sum of the requests. Cost: a step a request.
+//! Input: requests, arrivals, the time. Output: how much more to request, and when the requested blocks will arrive.
+//!
+//! The rate of a block is the number of bytes received between its request and its arrival, divided by the time since
+//! the last bytes before its request. So neither latency nor pauses without work count against a peer with a full link.
+//! A sample from a link that was not full can only raise the rate. Invariant: `bytes_in_flight` is the sum of the
+//! requests. Cost: one step per request.
 
 use super::{DownloadPeer, PeerChain, PeerLimits, RequestTime};
 use crate::limits::BLOCK_TIMEOUT;
@@ -12,41 +14,41 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Until something is known: a link of 4 Mbit/s, half way round the world.
+/// Assumed until measured: a link of 4 Mbit/s, half way around the world.
 const RATE_GUESSED: f64 = 500_000.0;
 const LATENCY_GUESSED: Duration = Duration::from_millis(300);
 
-/// What waits at the peer beyond what its link holds, so that a request that comes late leaves no gap.
+/// The queue at the peer beyond what its link holds, so that a delayed request leaves no gap.
 const QUEUE: Duration = Duration::from_millis(250);
 
-/// Asked for more than the link held so far, so that a faster link shows.
+/// More is requested than the link held so far, so that a faster link is noticed.
 const GROWTH: f64 = 1.25;
 
-/// How much of a lower sample counts, for each second that it lasted.
+/// The weight of a lower sample, per second of its duration.
 const DECAY_PER_SECOND: f64 = 0.3;
 
-/// Blocks a peer is asked for whatever its rate, so that one comes while the next request is on its way.
+/// The number of blocks requested from a peer at any rate, so that one is in flight while the next request is sent.
 const BLOCKS_MIN: usize = 2;
 
-/// What is coming is compared with the rate measured before once it took longer than the latency by this.
+/// The current transfer is compared with the measured rate once it has taken this long beyond the latency.
 const SLOWER_AFTER: Duration = Duration::from_millis(500);
 
-/// Beyond twice the time expected: a peer that sends nothing for longer is asked for nothing new.
+/// Added to twice the expected time: a peer that is silent for longer gets no new requests.
 const SUSPECT_AFTER: Duration = Duration::from_secs(1);
 
-/// A block it was asked for.
+/// A requested block.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) height: Height,
     hash: BlockHash,
     size: u32,
     sent: Duration,
-    /// The same by the clock of timeouts.
+    /// The same on the clock of timeouts.
     asked: Duration,
-    /// What had come when this was sent, and when it had.
+    /// The bytes delivered before this request was sent, and the time of the last of them.
     delivered: u64,
     delivered_at: Duration,
-    /// Nothing else was on its way, and nothing has come since; the link was full.
+    /// `was_idle`: nothing else was in flight, and nothing has arrived since. `was_full`: the link was full.
     was_idle: bool,
     was_full: bool,
 }
@@ -54,23 +56,23 @@ pub(super) struct Request {
 #[derive(Debug)]
 pub(super) struct Peer {
     limits: PeerLimits,
-    /// There is no memory for a block of it: it is asked for nothing new.
+    /// There is no memory for a block from it: it gets no new requests.
     pub(super) lacks_room: bool,
     pub(super) chain: PeerChain,
-    /// It has nothing below, it said.
+    /// It is treated as having no blocks below this height.
     pub(super) lowest: Height,
-    /// When that was first looked at.
+    /// When `lowest` was first checked.
     lowest_since: Option<Duration>,
     requests: VecDeque<Request>,
     bytes_in_flight: u64,
-    /// When the first of the requests became that, by the clock of timeouts: Core's `m_downloading_since`.
+    /// When the current first request became the first, on the clock of timeouts: Core's `m_downloading_since`.
     first_since: Duration,
-    /// Bytes of the block that is coming.
+    /// The received bytes of the incomplete block.
     partial: u64,
     delivered: u64,
     delivered_at: Duration,
     rate: Option<f64>,
-    /// Last sample that raised the rate by a tenth: until it stays, more may be in the link.
+    /// The last sample that raised the rate by a tenth: until the rate is stable, the link may allow more.
     grew_at: Duration,
     latency: Option<Duration>,
 }
@@ -99,26 +101,26 @@ impl Peer {
         self.range().contains(&height)
     }
 
-    /// The heights of the path that it can be asked for.
+    /// Returns the heights of the path that can be requested from it.
     pub(super) fn range(&self) -> RangeInclusive<Height> {
         let range = self.chain.range(self.limits.is_limited);
         self.lowest.max(*range.start())..=*range.end()
     }
 
-    /// It has neither this block nor older ones, it seems.
+    /// It seems to have neither this block nor older ones.
     pub(super) fn lacks(&mut self, height: Height) {
         self.lowest = self.lowest.max(Height(height.0.saturating_add(1)));
         self.lowest_since = None;
     }
 
-    /// It may have by now what it had not: nobody else may be there to be asked.
+    /// After ten minutes, it may have the blocks that it lacked, and there may be no other peer.
     pub(super) fn forgive(&mut self, now: Duration) {
         if self.lowest > Height(0) && now.saturating_sub(*self.lowest_since.get_or_insert(now)) > BLOCK_TIMEOUT {
             self.forgive_all();
         }
     }
 
-    /// It may have everything of its chain.
+    /// It may have all blocks of its chain.
     pub(super) fn forgive_all(&mut self) {
         (self.lowest, self.lowest_since) = (Height(0), None);
     }
@@ -147,17 +149,17 @@ impl Peer {
         self.latency.unwrap_or(LATENCY_GUESSED)
     }
 
-    /// Whether its rate is more than a guess.
+    /// Returns whether its rate is more than a guess.
     pub(super) fn is_measured(&self, now: Duration) -> bool {
         self.rate.is_some() || self.rate_now(now) < RATE_GUESSED
     }
 
-    /// Whether its rate has not been found yet: it was still rising half a second and two round trips ago.
+    /// Returns whether its rate is still unknown: it was still rising within the last half second plus two round trips.
     pub(super) fn is_growing(&self, now: Duration) -> bool {
         now.saturating_sub(self.grew_at) < SLOWER_AFTER + self.latency_or_guess() * 2
     }
 
-    /// The rate to count on: what was measured, or less if what is coming comes more slowly.
+    /// Returns the rate to count on: the measured one, or less if the current transfer is slower.
     pub(super) fn rate_now(&self, now: Duration) -> f64 {
         let rate = self.rate.unwrap_or(RATE_GUESSED);
         let Some(first) = self.requests.front() else { return rate.max(1.0) };
@@ -171,8 +173,8 @@ impl Peer {
         Duration::from_secs_f64((as_f64(bytes) / rate).min(1e6))
     }
 
-    /// Whether it may be asked for a block of this size now. A slow one has little waiting beyond what its
-    /// link holds, but enough that it shows if it becomes faster.
+    /// Returns whether a block of this size may be requested from it now. A slow peer has a short queue beyond what its
+    /// link holds, but long enough to notice if it becomes faster.
     pub(super) fn has_room(&self, size: u32, is_slow: bool) -> bool {
         if self.requests.len() >= self.limits.blocks_in_flight_max {
             return false;
@@ -186,7 +188,7 @@ impl Peer {
             })
     }
 
-    /// Whether one more block could be asked for out of turn.
+    /// Returns whether one more block may be requested from it out of turn.
     pub(super) fn may_rescue(&self) -> bool {
         self.requests.len() < self.limits.blocks_in_flight_max
     }
@@ -221,7 +223,7 @@ impl Peer {
         self.delivered_at = now;
     }
 
-    /// Takes the request out, if there is one, and learns from it.
+    /// Removes the request, if there is one, and updates the measurements.
     pub(super) fn arrived(&mut self, hash: &BlockHash, bytes: u32, now: Duration, timeout_now: Duration) {
         self.learn_latency(now);
         self.partial = 0;
@@ -245,7 +247,7 @@ impl Peer {
         });
     }
 
-    /// The first bytes after a pause tell how long the way is there and back.
+    /// The first bytes after a pause show the round-trip time.
     fn learn_latency(&mut self, now: Duration) {
         let Some(first) = self.requests.front_mut().filter(|first| first.was_idle) else { return };
         first.was_idle = false;
@@ -266,14 +268,15 @@ impl Peer {
         Some(request)
     }
 
-    /// How long a block of this size would take if it were asked for now.
+    /// Returns how long a block of this size would take if it were requested now.
     pub(super) fn time_for(&self, size: u32, now: Duration) -> Duration {
         let rate = self.rate_now(now);
         let queued = Peer::time_of(self.bytes_in_flight.saturating_sub(self.partial), rate);
         self.latency_or_guess().max(queued) + Peer::time_of(u64::from(size), rate)
     }
 
-    /// How long a block that it was asked for will still take. One that is late is expected to be late once more.
+    /// Returns how long a requested block will still take. A late block is expected to take as long again as it is
+    /// late.
     pub(super) fn time_left(&self, height: Height, now: Duration) -> Duration {
         let (mut bytes, rate) = (0, self.rate_now(now));
         for request in &self.requests {
@@ -283,7 +286,8 @@ impl Peer {
                 let begins = self.delivered_at.max(first + self.latency_or_guess());
                 let rest = bytes.saturating_sub(self.partial);
                 let due = begins + Peer::time_of(rest, rate);
-                // By the rate measured: what comes late is expected to be late by as much again, even if only its last bytes are missing.
+                // At the measured rate: a late block is expected to be late by as much again, even if only its last
+                // bytes are missing.
                 let measured = self.rate.unwrap_or(RATE_GUESSED).max(1.0);
                 let late = now.saturating_sub(begins + Peer::time_of(rest, measured));
                 return due.saturating_sub(now).max(late);
@@ -292,24 +296,24 @@ impl Peer {
         Duration::MAX
     }
 
-    /// How long nothing came, though something was asked for.
+    /// Returns for how long nothing has arrived although blocks were requested.
     pub(super) fn silence(&self, now: Duration) -> Option<Duration> {
         let first = self.requests.front()?;
         Some(now.saturating_sub(self.delivered_at.max(first.sent)))
     }
 
-    /// How long ago it last sent something.
+    /// Returns how long ago it last sent something.
     pub(super) fn idle(&self, now: Duration) -> Duration {
         now.saturating_sub(self.delivered_at)
     }
 
-    /// How long the first of the requests is being waited for, by the clock of timeouts.
+    /// Returns how long the first of the requests has been waiting, on the clock of timeouts.
     pub(super) fn oldest(&self, now: Duration) -> Option<Duration> {
         Some(now.saturating_sub(self.requests.front()?.asked.max(self.first_since)))
     }
 
-    /// Nothing came for much longer than it should have taken, or there is no memory for what would come: nothing new
-    /// is asked of it until that changes.
+    /// Returns whether nothing arrived for much longer than expected, or there is no memory for a block: it gets no new
+    /// requests until that changes.
     pub(super) fn is_suspect(&self, now: Duration) -> bool {
         if self.lacks_room {
             return true;
@@ -321,13 +325,13 @@ impl Peer {
     }
 }
 
-/// Bytes are far below 2^53.
+/// Numbers of bytes are far below 2^53.
 #[allow(clippy::cast_precision_loss, reason = "a rate need not be exact")]
 pub(super) fn as_f64(bytes: u64) -> f64 {
     bytes as f64
 }
 
-/// The rates of all peers but one.
+/// Statistics of the rates of all peers except one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Others {
     pub(super) mean: f64,
@@ -335,14 +339,14 @@ pub(super) struct Others {
     pub(super) fastest: f64,
 }
 
-/// `None` if there are none.
+/// Returns `None` if there are no others.
 pub(super) fn of_others(rates: &[(DownloadPeer, f64)], peer: DownloadPeer) -> Option<Others> {
     let others = || rates.iter().filter(|(other, _)| *other != peer).map(|(_, rate)| *rate);
     let fastest = others().reduce(f64::max)?;
     let count = as_f64(others().count() as u64);
     let mean = others().sum::<f64>() / count;
     let variance = others().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / count;
-    // One alone deviates from nothing, so that it says nothing.
+    // A single peer has no deviation, so it must not define one.
     let deviation = if count < 2.0 { mean } else { variance.sqrt() };
     Some(Others { mean, deviation, fastest })
 }

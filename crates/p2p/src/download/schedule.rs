@@ -1,7 +1,9 @@
-//! Who is asked for what: the part of [`Download`] that decides. Input: its state, the time. Output: requests.
+//! The scheduler of [`Download`]: which peer is asked for which block.
 //!
-//! Invariants: see [`super`]. Cost: a look at each peer for each block asked for; late blocks are looked for fifty times a second, among the
-//! 256 lowest that are on their way.
+//! Input: the state of the download, the time. Output: requests.
+//!
+//! Invariants: see [`super`]. Cost: a look at each peer for each requested block; late blocks are checked fifty times
+//! per second, among the 256 lowest blocks in flight.
 
 use super::peer::{as_f64, of_others};
 use super::{Download, DownloadAction, DownloadPeer};
@@ -10,31 +12,33 @@ use lydian_primitives::Height;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A peer slower than the mean of the others less so many standard deviations, and than a quarter of the mean, is slow. (The first alone would call
-/// one slow where all others are alike.)
+/// A peer is slow if its rate is below the mean of the others by this number of standard deviations, and below a
+/// quarter of the mean. (The first condition alone would make a peer slow if all others are alike.)
 const SLOW_DEVIATIONS: f64 = 1.5;
 const SLOW_PART: f64 = 0.25;
 
-/// Where rates differ so much that their deviation says nothing, who has less than this part of the fastest is slow as well.
+/// If rates differ so much that their deviation is meaningless, a peer below this part of the fastest is slow too.
 const SLOW_PART_OF_FASTEST: f64 = 1.0 / 16.0;
 
-/// Late blocks are looked for this often.
+/// The time between two checks for late blocks.
 const RESCUE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A slow peer is asked for nothing that the others together would have fetched before, were the window larger; but once in a while.
+/// A slow peer gets no request for a block that the others together would have fetched sooner if the window were
+/// larger, except once in a while.
 const WINDOW_PART: f64 = 0.75;
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Free blocks that are looked at for one that only a slow peer has.
+/// The number of free blocks that are searched for one that only a slow peer has.
 const SLOW_LOOKED_AT: usize = 256;
 
-/// A block is late if it is expected by this, and a quarter, after it is wanted.
+/// A block is late if it is expected later than 1.25 times the time until it is needed, plus this.
 const LATE: Duration = Duration::from_millis(100);
 
-/// Who is asked for a late block must be expected to bring it in two thirds of the time left, less this: guesses are not that good.
+/// For a late block, 1.5 times the expected time of another peer plus this must be below the time left: estimates are
+/// not more exact.
 const RESCUE_MARGIN: Duration = Duration::from_millis(50);
 
-/// Bytes a second, of the last few seconds.
+/// A rate in bytes per second over the last few seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
     bytes: f64,
@@ -53,12 +57,12 @@ impl Rate {
     }
 }
 
-/// Requests of one round, by peer.
+/// The requests of one round, by peer.
 #[derive(Debug, Default)]
 struct Round(BTreeMap<DownloadPeer, Vec<Height>>);
 
 impl Download {
-    /// Asks for blocks that nobody was asked for, the lowest of those who bring them soonest.
+    /// Requests blocks that were not requested yet: the lowest ones from the peers that deliver them soonest.
     pub(super) fn assign(&mut self, now: Duration) {
         self.path.open(self.settings.window_bytes);
         if self.path.free_from(Height(0)).next().is_none() {
@@ -75,11 +79,11 @@ impl Download {
         let mut round = Round::default();
         for (time, id) in order.iter().copied() {
             let is_slow = !good.contains(&id);
-            // A block is left to others only if they have it: else nobody would be asked for it.
+            // A block is left to others only if they have it; otherwise it would not be requested at all.
             let first = self.path.free_from(Height(0)).next().unwrap_or_default();
             let soonest = order.iter().find(|(_, other)| self.peers.get(other).is_some_and(|peer| peer.has(first)));
             let soonest = soonest.map_or(time, |(time, _)| *time);
-            // What others fetch before this peer's first block comes is theirs.
+            // Blocks that others fetch before this peer's first block arrives are left to them.
             let ahead = time.saturating_sub(soonest).as_secs_f64() * total;
             let is_resting = is_slow && ahead > window * WINDOW_PART && self.is_resting(id, now);
             let ahead = to_count(ahead.min(window / 2.0) / f64::from(size.max(1)));
@@ -95,8 +99,8 @@ impl Download {
         self.send(round);
     }
 
-    /// The block to ask a peer for: the next from a height on. Where there is none, the lowest that is left, but for a slow peer only what no good
-    /// one has: it would only be waited for.
+    /// Returns the block to request from a peer: the next free one from a height on. If there is none, the lowest free
+    /// one, but for a slow peer only one that no good peer has: otherwise validation would wait for it.
     fn choose(
         &self,
         id: DownloadPeer,
@@ -114,7 +118,7 @@ impl Download {
         })
     }
 
-    /// Asks if the peer has room for the block.
+    /// Requests the block if the peer has room for it.
     fn ask(&mut self, id: DownloadPeer, height: Height, is_slow: bool, now: Duration) -> bool {
         let at = self.request_time(now);
         let (Some(peer), Some(slot)) = (self.peers.get_mut(&id), self.path.slot(height)) else { return false };
@@ -126,7 +130,7 @@ impl Download {
         has_room
     }
 
-    /// Peers that send, and not slowly as far as is known.
+    /// Returns the peers that send and, as far as is known, not slowly.
     fn good_peers(&self, rates: &[(DownloadPeer, f64)], now: Duration) -> Vec<DownloadPeer> {
         let active = self.peers.iter().filter(|(_, peer)| !peer.is_suspect(now));
         active.filter(|(id, peer)| peer.is_growing(now) || !is_slow(rates, **id)).map(|(id, _)| *id).collect()
@@ -136,12 +140,13 @@ impl Download {
         peers.iter().any(|id| self.peers.get(id).is_some_and(|peer| peer.has(height)))
     }
 
-    /// Whether a slow peer was asked for something lately: it is tried again now and then, since it may have become faster.
+    /// Returns whether a slow peer was active recently. After a pause it is tried again, because it may have become
+    /// faster.
     fn is_resting(&self, peer: DownloadPeer, now: Duration) -> bool {
         self.peers.get(&peer).is_some_and(|peer| peer.idle(now) < PROBE_INTERVAL)
     }
 
-    /// Asks again for blocks that will be late, of peers who bring them clearly sooner.
+    /// Requests blocks that will be late again, from peers that deliver them clearly sooner.
     pub(super) fn rescue(&mut self, now: Duration) {
         if now.saturating_sub(self.rescued_at) < RESCUE_INTERVAL && now > self.rescued_at {
             return;
@@ -158,14 +163,14 @@ impl Download {
             let (here, missing) = self.path.bytes_below(height, below);
             below = Some((height, here, missing));
             let Some(slot) = self.path.slot(height) else { continue };
-            // Who is silent gives its place to another: else a few of them together could keep a block from everybody.
+            // A silent peer is replaced by another one: otherwise a few silent peers could block a block.
             let is_silent = |id: &DownloadPeer| self.peers.get(id).is_none_or(|peer| peer.is_suspect(now));
             let silent = slot.asked.iter().copied().find(is_silent);
             let is_full = slot.asked.len() >= REQUESTS_PER_BLOCK_MAX;
             if is_full && silent.is_none() {
                 continue;
             }
-            // When validation will want it: what is below must be validated, and must come before.
+            // When validation will need it: the blocks below must be validated, and must arrive first.
             let validated_in = validation.map_or(0.0, |rate| as_f64(here) / rate.max(1.0));
             let wanted_in = validated_in.max(if total > 0.0 { as_f64(missing) / total } else { 0.0 });
             let left = slot.asked.iter().filter_map(|id| Some(self.peers.get(id)?.time_left(height, now))).min();
@@ -174,7 +179,7 @@ impl Download {
                 continue;
             }
             let (size, hash) = (slot.size, slot.hash);
-            // The few requests must not all be spent on slow peers, nor on those who have sent nothing yet.
+            // The few requests must not all go to slow peers or to peers that have sent nothing yet.
             let is_last = slot.asked.len() + 1 >= REQUESTS_PER_BLOCK_MAX;
             let is_lost = slot.asked.iter().all(is_silent);
             let is_good = |id: &DownloadPeer, peer: &super::Peer| match peer.rate() {
@@ -191,7 +196,7 @@ impl Download {
             if let Some(peer) = self.peers.get_mut(&id) {
                 peer.request(height, hash, size, at);
                 self.path.add_request(height, id);
-                // Its own list keeps the request, so that its silence counts.
+                // The silent peer keeps the request in its own list, so that its silence counts.
                 silent.filter(|_| is_full).into_iter().for_each(|silent| self.path.forget_request(height, silent));
                 self.stats.rescues += 1;
                 round.0.entry(id).or_default().push(height);
@@ -208,26 +213,26 @@ impl Download {
         }
     }
 
-    /// Bytes a second that come from all.
+    /// Returns the bytes per second that arrive from all peers.
     fn total(&self, rates: &[(DownloadPeer, f64)]) -> f64 {
         let sum: f64 = rates.iter().map(|(_, rate)| rate).sum();
         self.arrivals.get().map_or(sum, |measured| sum.min(measured))
     }
 
-    /// The rates that are known, of those who are sending.
+    /// Returns the known rates of the peers that are sending.
     fn rates(&self, now: Duration) -> Vec<(DownloadPeer, f64)> {
         let active = self.peers.iter().filter(|(_, peer)| !peer.is_suspect(now));
         active.filter(|(_, peer)| peer.is_measured(now)).map(|(id, peer)| (*id, peer.rate_now(now))).collect()
     }
 
-    /// Whether the peer is much slower than the others.
+    /// Returns whether the peer is much slower than the others.
     pub(super) fn is_slow(&self, peer: DownloadPeer) -> bool {
         let rates: Vec<_> = self.peers.iter().filter_map(|(id, peer)| Some((*id, peer.rate()?))).collect();
         is_slow(&rates, peer)
     }
 
-    /// Whether the oldest block was asked for too long ago, whatever trickles in: Core's ten minutes, and five for each
-    /// other peer that was asked for blocks.
+    /// Returns whether the oldest requested block is overdue, even if the peer sends slowly: after Core's ten minutes,
+    /// plus five for each other peer with requested blocks.
     pub(super) fn is_overdue(&self, peer: &super::Peer, now: Duration) -> bool {
         let busy = self.peers.values().filter(|other| other.blocks_in_flight() > 0).count();
         let others = u32::try_from(busy.saturating_sub(1)).unwrap_or(u32::MAX);

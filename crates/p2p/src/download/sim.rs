@@ -1,5 +1,7 @@
-//! A world of events for [`Download`]: peers with a bandwidth, a latency, losses and a will of their own, one link that all of them share, and a
-//! validation that takes blocks in order. Input: a [`World`]. Output: an [`Outcome`]. Everything follows from the world; time is virtual.
+//! A discrete-event simulation for [`Download`].
+//!
+//! Peers have a bandwidth, a latency, packet loss and a behavior. They share one link, and validation takes blocks in
+//! order. Input: a [`World`]. Output: an [`Outcome`]. The result depends only on the world; time is virtual.
 
 use super::{Arrival, Download, DownloadAction, DownloadPeer, DownloadSettings, PeerChain, PeerLimits, WantedBlock};
 use lydian_primitives::{BlockHash, Height};
@@ -7,34 +9,34 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 
-/// Bytes that are sent, and told, at once.
+/// The number of bytes that are sent, and reported, at once.
 const CHUNK: u64 = 64 << 10;
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// After so long a run has failed.
+/// A run that takes longer has failed.
 const END: Duration = Duration::from_secs(4_000);
 
-/// What a peer does besides what its link does.
+/// The behavior of a peer, in addition to its link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Will {
     Honest,
-    /// Sends nothing from then on.
+    /// Sends nothing from this time on.
     StopsAt(Duration),
-    /// Is gone from then on.
+    /// Disconnects at this time.
     LeavesAt(Duration),
-    /// Says that it has none of the blocks above this height, though its chain has them.
+    /// Answers `notfound` for blocks above this height, although they are on its chain.
     LacksAbove(Height),
-    /// Ten kilobytes a second, so that it is never silent.
+    /// Sends ten kilobytes per second, so that it is never silent.
     Trickles,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimPeer {
     pub(super) bytes_per_second: u64,
-    /// There and back.
+    /// The round-trip time.
     pub(super) latency: Duration,
-    /// Of a thousand blocks so many are held up for a second by lost packets.
+    /// The number of blocks per thousand that packet loss delays by a second.
     pub(super) lossy: u64,
     pub(super) will: Will,
     pub(super) limits: PeerLimits,
@@ -61,14 +63,14 @@ impl SimPeer {
 #[derive(Clone, Debug)]
 pub(super) struct World {
     pub(super) sizes: Vec<u32>,
-    /// Of a thousand: how far guesses of sizes are off.
+    /// The maximum error of size estimates, per thousand.
     pub(super) guess_off: u64,
     pub(super) peers: Vec<SimPeer>,
-    /// The link of us all.
+    /// The link that all peers share.
     pub(super) link_bytes_per_second: u64,
     pub(super) validation_bytes_per_second: u64,
     pub(super) window_bytes: u64,
-    /// At this height validated, the path above the second height is another.
+    /// When the first height is validated, the path above the second height is replaced.
     pub(super) reorg: Option<(Height, Height)>,
     pub(super) seed: u64,
 }
@@ -76,7 +78,7 @@ pub(super) struct World {
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) time: Duration,
-    /// Time in which validation had nothing to do.
+    /// The time in which validation had no work.
     pub(super) waited: Duration,
     pub(super) longest_wait: Duration,
     pub(super) held_max: u64,
@@ -84,18 +86,18 @@ pub(super) struct Outcome {
     pub(super) rescues: u64,
     pub(super) duplicate_bytes: u64,
     pub(super) bytes: u64,
-    /// A digest of all that was asked for, in order.
+    /// A digest of all requests, in order.
     pub(super) trace: u64,
     pub(super) is_done: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Event {
-    /// The requests sent before have reached the peer.
+    /// A request has reached the peer.
     Asked(usize, u64),
-    /// The peer's link can take the next chunk.
+    /// The peer's link is free for the next chunk.
     Free(usize),
-    /// A chunk has come to our link; it has come through it.
+    /// A chunk has reached our link (`Reaches`), or has passed it (`Chunk`).
     Reaches(usize, u64, u64, bool),
     Chunk(usize, u64, u64, bool),
     NotFound(usize, u64),
@@ -107,7 +109,7 @@ enum Event {
 #[derive(Default)]
 struct Sender {
     queue: VecDeque<u64>,
-    /// Of the block being sent: bytes that are not.
+    /// The bytes of the current block that are still to be sent.
     rest: u64,
     is_sending: bool,
     is_gone: bool,
@@ -121,7 +123,7 @@ struct Run<'a> {
     sequence: u64,
     senders: Vec<Sender>,
     link_free: Duration,
-    /// Blocks of the path by height, each a number; a reorg puts others in their place.
+    /// The blocks of the path by height, as numbers; a reorg replaces them by others.
     path: Vec<u64>,
     told: usize,
     delivered: BTreeSet<u64>,
@@ -233,7 +235,7 @@ impl Run<'_> {
         }
     }
 
-    /// The peer sends a chunk if its link is free.
+    /// Sends a chunk if the peer's link is free.
     fn send(&mut self, index: usize) {
         let peer = self.world.peers[index];
         let is_silent = matches!(peer.will, Will::StopsAt(at) if self.now >= at);
@@ -302,7 +304,7 @@ impl Run<'_> {
         }
     }
 
-    /// What whoever drives a download does after each event.
+    /// Does what the caller of a download does after each event.
     fn after(&mut self) {
         let wanted = self.download.path_wanted().min(self.path.len() - self.told);
         for _ in 0..wanted {

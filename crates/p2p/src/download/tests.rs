@@ -1,4 +1,4 @@
-//! The download in a simulated world: what it is to be as fast as, what it must never do.
+//! The download in a simulated world: how fast it must be, and what it must never do.
 
 use super::peer::as_f64;
 use super::sim::{Outcome, SimPeer, Will, World, run};
@@ -10,7 +10,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn world(peers: Vec<SimPeer>, blocks: usize, size: u32) -> World {
     World {
-        // A mix: small ones, and some four times as large.
+        // A mix of small blocks and blocks about eight times as large.
         sizes: (0..blocks).map(|at| if at % 5 == 0 { size * 4 } else { size / 2 + 1 }).collect(),
         guess_off: 200,
         peers,
@@ -26,7 +26,7 @@ fn bytes(world: &World) -> u64 {
     world.sizes.iter().map(|size| u64::from(*size)).sum()
 }
 
-/// Held at most: the window, and by how much guesses were too small.
+/// The bytes held are at most the window, plus the error of the size estimates.
 fn assert_bounded(outcome: &Outcome, world: &World) {
     let bound = world.window_bytes + world.window_bytes / 4 + 2 * u64::from(*world.sizes.iter().max().unwrap());
     assert!(outcome.held_max <= bound, "{} bytes held of {bound}", outcome.held_max);
@@ -36,8 +36,8 @@ fn ratio(outcome: &Outcome, other: &Outcome) -> f64 {
     outcome.time.as_secs_f64() / other.time.as_secs_f64()
 }
 
-/// Issue 5's measure: of four peers one stalls, one gives 1 MB/s, one has 200 ms latency; at most 1.3 times the time of one good peer, though all
-/// share its link.
+/// The requirement of issue 5: of four peers, one stalls, one sends 1 MB/s and one has a latency of 200 ms. The
+/// download takes at most 1.3 times as long as with one good peer, although all share its link.
 /// checklist: 71
 #[test]
 fn three_bad_peers_of_four_cost_little() {
@@ -60,7 +60,7 @@ fn three_bad_peers_of_four_cost_little() {
     }
 }
 
-/// One good peer alone is used to the full, whatever its latency: at most a tenth and some round trips above what its link needs.
+/// A single good peer is fully used at any latency: at most a tenth and some round trips more than its link needs.
 #[test]
 fn a_peer_alone_is_used_to_the_full() {
     for (rate, latency, blocks, size) in [
@@ -78,7 +78,7 @@ fn a_peer_alone_is_used_to_the_full() {
     }
 }
 
-/// Links add up.
+/// The bandwidths add up.
 #[test]
 fn good_peers_share_the_work() {
     let peers = [(10, 30), (20, 60), (5, 100), (15, 10)].map(|(rate, latency)| SimPeer::good(rate * MB, latency));
@@ -90,7 +90,7 @@ fn good_peers_share_the_work() {
     assert!(outcome.disconnected.is_empty());
 }
 
-/// A validation slower than the links never waits once it has begun.
+/// If validation is slower than the links, it never waits after the start.
 #[test]
 fn validation_that_is_the_bottleneck_never_waits() {
     let peers = vec![SimPeer::good(20 * MB, 150), SimPeer::good(10 * MB, 50), SimPeer::good(MB, 30)];
@@ -101,7 +101,8 @@ fn validation_that_is_the_bottleneck_never_waits() {
     assert!(outcome.waited <= 2 * SECOND, "at the beginning only: {outcome:?}");
 }
 
-/// A peer that stops in the middle, at any moment, costs less than two seconds beside one that says that it leaves, and so does one that trickles.
+/// A peer that stops at any moment costs less than two seconds compared with one that disconnects, and so does one that
+/// trickles.
 /// checklist: 71
 #[test]
 fn a_peer_that_stops_costs_less_than_two_seconds() {
@@ -125,7 +126,8 @@ fn a_peer_that_stops_costs_less_than_two_seconds() {
     assert!(with.time < without.time + 2 * SECOND, "{with:?} beside {without:?}");
 }
 
-/// A peer that sends nothing is given up while others send; the only one, or all at once when the link is down, are not.
+/// A silent peer is disconnected while others send, but not if it is the only peer or if all are silent because our
+/// link is down.
 /// limit: STALL_TIMEOUT at
 /// limit: STALL_TIMEOUT above
 /// limit: STALL_TIMEOUT_MAX at
@@ -147,7 +149,7 @@ fn who_is_given_up_and_who_is_not() {
     let given_up = |actions: Vec<DownloadAction>| {
         actions.into_iter().filter(|action| matches!(action, DownloadAction::Disconnect { .. })).count()
     };
-    // Peer 1 goes on, peer 0 is silent.
+    // Peer 1 sends blocks, peer 0 is silent.
     let mut download = asked(Duration::ZERO, 2);
     let mut pending = download.poll(Duration::ZERO);
     let mut now = Duration::ZERO;
@@ -172,7 +174,7 @@ fn who_is_given_up_and_who_is_not() {
     }
     assert_eq!(download.stall_timeout, STALL_TIMEOUT_MAX);
 
-    // Nobody sends: it may be our link. Only after ten minutes and five for the other it is theirs.
+    // No peer sends: the cause may be our link. Only after ten minutes plus five for the other peer is it theirs.
     let mut download = asked(Duration::ZERO, 2);
     download.poll(Duration::ZERO);
     assert_eq!(given_up(download.poll(60 * SECOND)), 0);
@@ -200,7 +202,8 @@ fn requests(actions: &[DownloadAction]) -> Vec<(u64, BlockHash)> {
     all
 }
 
-/// Limited peers are asked for the last blocks only, and nobody for what is not on its chain; what a peer has not is asked of others.
+/// Limited peers are asked only for the last blocks, and no peer for a block outside its chain. Blocks that a peer does
+/// not have are requested from others.
 /// limit: LIMITED_PEER_BLOCKS at
 /// limit: LIMITED_PEER_BLOCKS above
 #[test]
@@ -221,11 +224,12 @@ fn nobody_is_asked_for_what_it_has_not() {
     download.set_peer_chain(DownloadPeer(0), PeerChain { best: Height(400), common: Height(400) });
     let asked = requests(&download.poll(Duration::ZERO));
     assert_eq!(asked[0], (0, wanted(400 - 286, 0).hash));
-    // A fork: the peer leaves our path at height 3.
+    // A fork: the peer's chain leaves our path above height 1.
     download.add_peer(DownloadPeer(1), PeerLimits::default(), Duration::ZERO);
     download.set_peer_chain(DownloadPeer(1), PeerChain { best: Height(500), common: Height(1) });
     assert_eq!(requests(&download.poll(SECOND)), [(1, wanted(0, 0).hash)]);
-    // It says that it has not even that: nobody else has it, so nobody is asked until somebody who has comes.
+    // It does not even have that block, and no other peer does: no request is made until a peer with the block
+    // connects.
     download.failed(DownloadPeer(1), &wanted(0, 0).hash);
     assert_eq!(requests(&download.poll(SECOND)), []);
     download.add_peer(DownloadPeer(2), PeerLimits::default(), SECOND);
@@ -233,7 +237,7 @@ fn nobody_is_asked_for_what_it_has_not() {
     assert_eq!(requests(&download.poll(SECOND))[0], (2, wanted(0, 0).hash));
 }
 
-/// A block is not left to a peer that has it not, though that one is idle: the only one who has the blocks is asked for them in their order.
+/// Blocks are not left to an idle peer that does not have them: the only peer that has them is asked for them in order.
 #[test]
 fn nothing_is_left_to_a_peer_that_has_it_not() {
     let mut download = Download::new(DownloadSettings { window_bytes: 4 * MB }, Height(0));
@@ -255,7 +259,8 @@ fn nothing_is_left_to_a_peer_that_has_it_not() {
     }
 }
 
-/// The path is cut and goes on otherwise: what was asked for above is taken back, what is below stays, and goes below what was validated too.
+/// The path is cut and continues differently: requests above the cut are cancelled and those below stay. A cut may be
+/// below the validated height.
 #[test]
 fn the_path_may_change() {
     let now = Duration::from_millis(1);
@@ -281,7 +286,7 @@ fn the_path_may_change() {
     download.cut_path(Height(50));
     assert_eq!((download.validated(), download.path_end()), (Height(50), Height(50)));
     assert_eq!((download.bytes_here(), download.bytes_in_flight()), (0, 0));
-    // Blocks that are here are not asked for; one that turns out to be of no use is, of another.
+    // Blocks that are here are not requested; one that turns out to be unusable is requested from another peer.
     download.extend_path(&[WantedBlock { is_here: true, ..wanted(51, 10) }, wanted(52, 10)]);
     download.set_peer_chain(DownloadPeer(0), chain);
     assert_eq!(requests(&download.poll(now)), [(0, wanted(52, 0).hash)]);
@@ -312,11 +317,11 @@ fn at_most_three_are_asked_for_a_block() {
         asked.extend(requests(&download.poll(now)));
         assert!(download.asked(&wanted(0, 0).hash).len() <= REQUESTS_PER_BLOCK_MAX);
     }
-    // All of them are silent, and each gave its place to the next: nobody was asked twice.
+    // All of them are silent, and each was replaced by the next: no peer was asked twice.
     assert_eq!((asked.len(), download.asked(&wanted(0, 0).hash).len()), (10, REQUESTS_PER_BLOCK_MAX));
     asked.sort_unstable_by_key(|(peer, _)| *peer);
     assert!(asked.windows(2).all(|pair| pair[0].0 < pair[1].0));
-    // One of those who are asked now leaves, and another comes.
+    // One of the currently asked peers disconnects, and another connects.
     let leaves = download.asked(&wanted(0, 0).hash)[0];
     download.remove_peer(leaves);
     download.add_peer(DownloadPeer(11), PeerLimits::default(), SECOND * 101);
@@ -324,7 +329,8 @@ fn at_most_three_are_asked_for_a_block() {
     assert_eq!(requests(&download.poll(SECOND * 101)).len(), 1);
 }
 
-/// Two are asked for a block; one sends bytes that are not the block's, or says that it has none. The other's request stands, and its block is used.
+/// Two peers are asked for a block; one sends wrong bytes or does not have it. The other request stays open, and its
+/// block is used.
 /// checklist: 70
 #[test]
 fn what_one_peer_sends_clears_nothing_of_others() {
@@ -381,7 +387,7 @@ fn numbers_are_bounded_however_small_blocks_are() {
     now += Duration::from_millis(50);
     asked.extend(requests(&download.poll(now)));
     assert_eq!(asked.len(), BLOCKS_IN_FLIGHT_PER_PEER_MAX);
-    // It falls silent; of its 512 blocks the lowest 256 are looked at at once.
+    // It becomes silent; of its 512 blocks the lowest 256 are checked at once.
     let helper = DownloadPeer(1);
     download.add_peer(helper, PeerLimits::default(), now);
     download.set_peer_chain(helper, chain);
@@ -394,7 +400,7 @@ fn numbers_are_bounded_however_small_blocks_are() {
     assert!(at_once > 100 && at_once <= RESCUES_LOOKED_AT, "{at_once}");
 }
 
-/// The first block is asked for even if it alone is larger than the window.
+/// The first block is requested even if it is larger than the window.
 #[test]
 fn a_window_holds_at_least_one_block() {
     let mut download = Download::new(DownloadSettings { window_bytes: 10 }, Height(0));
@@ -408,7 +414,7 @@ fn a_window_holds_at_least_one_block() {
     assert_eq!(requests(&download.poll(SECOND)).len(), 1);
 }
 
-/// A world of random peers, at least one of them good.
+/// A world with random peers, at least one of them good.
 fn random_world(seed: u64) -> World {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = move |below: u64| {
@@ -460,8 +466,9 @@ fn random_world(seed: u64) -> World {
     }
 }
 
-/// Whatever the peers do, all blocks come, each once, in bounded memory, and nobody honest is disconnected. Beyond 1.3 times the time with the good
-/// peer alone each peer that stops, trickles or crawls costs less than two seconds, and nearly always all together less than one.
+/// Whatever the peers do, all blocks arrive, each once, in bounded memory, and no honest peer is disconnected. Beyond
+/// 1.3 times the time with the good peer alone, each peer that stops, trickles or is very slow costs less than two
+/// seconds, and nearly always all of them together less than one.
 /// checklist: 71
 #[test]
 fn a_thousand_worlds() {
@@ -491,9 +498,9 @@ fn a_thousand_worlds() {
     assert!(late <= 20, "{late} worlds cost more than a second");
 }
 
-/// Only peers that were asked for blocks delay the end of one that sends none: a hundred idle ones kept it for eight
-/// hours. And the time counts for each block anew: 16 blocks that are requested at once come over a slow link one after
-/// the other, and the last is not late because it was requested with the first.
+/// Only peers with requested blocks extend the timeout of a silent peer: a hundred idle ones kept it connected for
+/// eight hours. The timeout starts anew with each block: of 16 blocks requested at once over a slow link, the last one
+/// is not overdue because it was requested together with the first.
 #[test]
 fn the_time_for_a_block_counts_from_the_block_before() {
     let is_given_up = |actions: Vec<DownloadAction>| {

@@ -1,4 +1,4 @@
-//! Core's `net_peer_eviction_tests`, case by case, and what holds for any peers.
+//! Core's `net_peer_eviction_tests`, case by case, and invariants for random peers.
 
 use super::*;
 use proptest::prelude::*;
@@ -35,8 +35,8 @@ fn random_candidates(count: u64, random: &mut ChaCha20Rng) -> Vec<Candidate> {
         .collect()
 }
 
-/// Peers 0 to `count` - 1, connected in that order; `of` says which are local and which are in which network. Half are protected: all of `protected`,
-/// none of `unprotected`.
+/// Checks peers 0 to `count` - 1, connected in that order; `of` returns whether a peer is local and its network. Half
+/// of them are protected: all of `protected`, none of `unprotected`.
 fn check_ratio(count: u64, of: impl Fn(u64) -> (bool, Network), protected: &[u64], unprotected: &[u64]) {
     for seed in 0..20 {
         let mut random = ChaCha20Rng::seed_from_u64(seed);
@@ -192,7 +192,7 @@ fn four_kinds_share() {
     check_ratio(24, |id| (id == 13, network(id)), &yes, &no);
 }
 
-/// None of the peers 0 to `protected` - 1 goes, however many there are.
+/// None of the peers 0 to `protected` - 1 is evicted, for any number of peers.
 fn check_protected(protected: u64, set: impl Fn(&mut Candidate, u64)) {
     for count in 0..200 {
         let mut random = ChaCha20Rng::seed_from_u64(count);
@@ -238,7 +238,7 @@ fn somebody_goes_from_29_on_and_nobody_up_to_20() {
     }
 }
 
-/// Of the peers that nothing protects the youngest of the largest group goes, and one that is discouraged before all others.
+/// Of the unprotected peers, the youngest of the largest group is evicted, and a discouraged one before all others.
 #[test]
 fn the_youngest_of_the_largest_group_goes() {
     let mut random = ChaCha20Rng::seed_from_u64(1);
@@ -266,7 +266,7 @@ fn the_youngest_of_the_largest_group_goes() {
 }
 
 proptest! {
-    /// Whoever goes may go; and nobody else changes whether `noban` and outbound peers stay.
+    /// The evicted peer is inbound and has no `noban`, and peers that cannot be evicted do not change the result.
     #[test]
     fn only_inbound_peers_without_permission_go(count in 0..120_u64, seed in any::<u64>(), spare in any::<u128>()) {
         let mut random = ChaCha20Rng::seed_from_u64(seed);

@@ -12,8 +12,8 @@ fn sum(plan: &MemoryPlan) -> usize {
         + plan.common
 }
 
-/// The parts are the whole, for any number of connections, and a share holds the largest message that is sent unasked:
-/// 2,000 headers.
+/// The parts add up to the total for any number of connections, and a share holds the largest message that is sent
+/// unrequested: 2,000 headers.
 ///
 /// limit: PEER_MEMORY_BYTES at
 /// limit: PEER_MEMORY_BYTES above
@@ -41,8 +41,9 @@ fn the_parts_are_the_whole() {
     const { assert!(PEER_SHARE_MIN > 24 + 3 + 2_000 * 81) };
 }
 
-/// One hundred peers held 1,488 MB, since each had its own limits and nothing counted the sum. A peer that fills its
-/// share is read from while the common part has room, then not at all; the others go on within their shares.
+/// Regression test: one hundred peers held 1,488 MB because each had its own limits and the sum was not limited. A peer
+/// that has used its share is read from while the common part has room, then no longer; the others continue within
+/// their shares.
 ///
 /// limit: RECEIVE_COMMON_BYTES at
 /// limit: RECEIVE_COMMON_BYTES above
@@ -63,7 +64,7 @@ fn a_peer_above_its_share_is_not_read_from() {
     assert!(first.may_receive() && second.may_receive());
     drop((greedy, other));
     assert_eq!(budget.usage(), MemoryUse { used: 0, common_used: 0, ..usage });
-    // What is held for a connection that is gone keeps its account, so that connecting again makes no room.
+    // Bytes held for a closed connection keep its account open, so that reconnecting gains no memory.
     let left = first.charge(500);
     drop(first);
     assert!(PeerMemory::open(&budget).is_none());
@@ -72,8 +73,8 @@ fn a_peer_above_its_share_is_not_read_from() {
     assert_eq!(RECEIVE_COMMON_BYTES, MemoryPlan::new(1).receive_common);
 }
 
-/// A peer that was asked for a block has room for it, whatever the others hold; and keeps that room until it has given
-/// it back.
+/// A peer that was asked for a block has room for it, regardless of the other peers, and keeps this room until its
+/// bytes are freed.
 ///
 /// limit: BLOCK_ROOMS_MAX at
 /// limit: BLOCK_ROOMS_MAX above
@@ -95,7 +96,7 @@ fn a_peer_that_is_asked_has_room() {
     assert!(!peers[1].may_receive());
     peers[2..=BLOCK_ROOMS_MAX].iter().for_each(|peer| peer.set_asked(true));
     assert!(budget.rooms_left() == 0 && !peers[0].has_block_room() && peers[1].has_block_room());
-    // It was asked and did not answer: the room is free when what is in it is gone.
+    // The request is over without an answer: the room becomes free when its bytes are freed.
     peers[1].set_asked(false);
     assert_eq!(budget.rooms_left(), 0);
     drop(block);
@@ -105,8 +106,8 @@ fn a_peer_that_is_asked_has_room() {
     assert_eq!(budget.rooms_left(), BLOCK_ROOMS_MAX);
 }
 
-/// A peer whose share is full of questions is answered while it takes the answers, however short memory is: else it
-/// would never be emptied.
+/// A peer whose share is full of requests is answered as long as it receives the answers, even if memory is short:
+/// otherwise its queue would never become empty.
 ///
 /// limit: ANSWER_BYTES at
 /// limit: ANSWER_BYTES above
@@ -121,7 +122,7 @@ fn answers_wait_for_those_before() {
     assert!(peer.may_answer(ANSWER_BYTES));
 }
 
-/// Messages that are received do not take the room of blocks that are sent.
+/// Received messages do not take the memory reserved for blocks to be sent.
 #[test]
 fn blocks_are_sent_whatever_is_received() {
     let budget = MemoryBudget::new(small(3));
@@ -141,8 +142,8 @@ fn blocks_are_sent_whatever_is_received() {
     assert!(other.charge_block(6_000).is_some());
 }
 
-/// After an attack, 1.0 to 1.1 GB stayed with the process. Memory goes back once after each peak, when most of it is
-/// free.
+/// Regression test: after an attack, the process kept 1.0 to 1.1 GB. Memory is returned once after each peak, when most
+/// of it is free.
 #[test]
 fn memory_goes_back_after_a_peak() {
     let budget = MemoryBudget::new(MemoryPlan::new(1));

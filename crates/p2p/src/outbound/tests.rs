@@ -1,4 +1,4 @@
-//! The order of connections, and whom an attacker cannot make us choose.
+//! The order of connections, and addresses that an attacker cannot make us choose.
 
 use super::*;
 use crate::local_address::LocalSource;
@@ -45,7 +45,7 @@ impl World {
         Outbound::new(automatic_max, anchors.to_vec(), self.now(), &mut self.random)
     }
 
-    /// Addresses of as many groups.
+    /// Adds `count` addresses, each in its own netgroup.
     fn fill(&mut self, count: u32) {
         for number in 0..count {
             self.tell(address(number));
@@ -74,7 +74,7 @@ impl World {
         outbound.next(&scene, &mut self.addrman, &mut self.random)
     }
 
-    /// Every wish comes true, until there is none for a while.
+    /// Makes all wanted connections until none is wanted for a while.
     fn connect(&mut self, outbound: &mut Outbound) -> Vec<ConnectionKind> {
         let mut kinds = Vec::new();
         while let Some(wish) = self.next(outbound) {
@@ -116,7 +116,7 @@ fn eight_full_and_two_block_relay_peers_of_different_groups() {
     }
 }
 
-/// Ten thousand addresses of three groups, and ten of others: three connections to the three, whatever they say.
+/// Ten thousand addresses in three netgroups and ten in others: at most three connections go to the three groups.
 /// checklist: 84
 #[test]
 fn few_groups_get_few_connections() {
@@ -146,7 +146,7 @@ fn anchors_come_first_if_they_are_of_use() {
     assert_eq!(world.next(&mut outbound).map(|wish| (wish.kind, wish.address)), Some((BLOCKS, address(7000))));
     world.connections.push((BLOCKS, address(7000).endpoint));
     assert_eq!(world.connect(&mut outbound), [vec![FULL; 8], vec![BLOCKS]].concat());
-    // An anchor of a group that we have a peer of, and one of ours.
+    // An anchor in a netgroup that we already have a peer in, and one that is our own address.
     world.connections = vec![(ConnectionKind::Manual, address(1).endpoint)];
     world.own.add(address(2).endpoint, LocalSource::Manual);
     let mut outbound = world.outbound(125, &[address(1), address(2)]);
@@ -181,7 +181,7 @@ fn feelers_and_extra_peers_come_by_chance_in_time() {
             assert!(wish.count_failure);
         }
     }
-    // Every 2, 5 and 5 minutes of 120, on average.
+    // On average every 2, 5 and 5 minutes, out of 120.
     assert!(
         (40..80).contains(&feelers) && (12..40).contains(&blocks) && (10..40).contains(&networks),
         "{feelers} {blocks} {networks}"
@@ -190,7 +190,7 @@ fn feelers_and_extra_peers_come_by_chance_in_time() {
     assert_eq!(world.next(&mut outbound).map(|wish| wish.kind), Some(FULL));
 }
 
-/// With nobody connected a failure may be ours, and is not counted.
+/// With no connection, a failure may be ours and is not counted.
 #[test]
 fn failures_count_when_others_can_be_reached() {
     let mut world = World::new(5);
@@ -233,7 +233,7 @@ fn odd_addresses_come_when_there_is_nothing_else() {
     );
 }
 
-/// The entry of tried that another would displace is tested; if we are connected to it, it is good as it is.
+/// A feeler tests the entry of the tried table that another would displace; if we are connected to it, it stays.
 #[test]
 fn feelers_test_who_would_be_displaced() {
     let mut world = World::new(8);
@@ -247,7 +247,7 @@ fn feelers_test_who_would_be_displaced() {
     }
     world.fill(number + 50);
     let (old, _) = world.addrman.select_tried_collision().unwrap();
-    // The one who waits answered again, hours after the other.
+    // The waiting address answers again, hours after the old one.
     world.seconds = 5 * 3600;
     world.addrman.good(&address(number - 1).endpoint, world.now().unix);
     let mut outbound = world.outbound(0, &[]);

@@ -1,4 +1,4 @@
-//! Values of Core's `netpeer_permissions` (netbase_tests.cpp), and who gets what.
+//! Values of Core's `netpeer_permissions` (netbase_tests.cpp), and which peer gets which permissions.
 
 use super::*;
 
