@@ -119,7 +119,7 @@ pub struct DownloadStats {
     /// Arrived blocks that were already here, and their bytes.
     pub duplicates: u64,
     pub duplicate_bytes: u64,
-    /// Peers that were given up.
+    /// Peers that were disconnected.
     pub stalled: u64,
 }
 
@@ -128,7 +128,7 @@ pub struct DownloadStats {
 pub struct PeerReport {
     pub blocks_in_flight: usize,
     pub bytes_in_flight: u64,
-    /// `None` until something came.
+    /// `None` until something has arrived.
     pub bytes_per_second: Option<f64>,
     pub latency: Option<Duration>,
     pub is_slow: bool,

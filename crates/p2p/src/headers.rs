@@ -1,9 +1,11 @@
-//! Headers from one peer: which may be kept, what to ask for next, what to punish. Core's `ProcessHeadersMessage` up to and after the entering
-//! into the tree. Input: messages of headers, the tree. Output: [`Received`]; the caller enters its headers by `Engine::accept_hashed_headers` and
-//! tells how that went.
+//! Headers from one peer: which to accept, what to request next, what to punish.
 //!
-//! Invariant: a chain is entered only if it has, or has shown to have, the work of [`anti_dos_work`]: what has less goes through
-//! [`HeadersSync`], which keeps next to nothing. Cost: each header is hashed once, side by side, about 0.1 us. No clock, no randomness of its own.
+//! Core's `ProcessHeadersMessage` up to and after the insertion into the tree. Input: `headers` messages, the tree.
+//! Output: [`Received`]; the caller passes its headers to `Engine::accept_hashed_headers` and reports the result.
+//!
+//! Invariant: a chain is accepted only if it has, or has proven to have, the work of [`anti_dos_work`]; a chain with
+//! less work goes through [`HeadersSync`], which stores almost nothing. Cost: each header is hashed once, in SIMD
+//! lanes, about 0.1 us. No clock, no randomness of its own.
 
 mod note;
 mod params;
@@ -24,13 +26,14 @@ use rand_chacha::ChaCha20Rng;
 use std::time::Duration;
 use sync::Proof;
 
-/// How long a request for headers may stay unanswered before another is sent: Core's `HEADERS_RESPONSE_TIME`.
+/// How long a `getheaders` may stay unanswered before another is sent: Core's `HEADERS_RESPONSE_TIME`.
 pub const HEADERS_RESPONSE_TIME: Duration = Duration::from_secs(2 * 60);
 
-/// Blocks of work below the tip from which a fork is taken without proof of more: Core's `GetAntiDoSWorkThreshold`.
+/// How many blocks of work below the tip a fork may be and still be accepted without proof of more work: Core's
+/// `GetAntiDoSWorkThreshold`.
 const ANTI_DOS_BLOCKS: u32 = 144;
 
-/// What judging headers takes beside them.
+/// The data that headers are checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadersContext<'a> {
     pub tree: &'a HeaderTree,
@@ -38,15 +41,15 @@ pub struct HeadersContext<'a> {
     pub sync: HeadersSyncParams,
     /// `-minimumchainwork`.
     pub minimum_chain_work: U256,
-    /// Time since start.
+    /// Time since the start.
     pub now: Duration,
     /// Seconds since 1970.
     pub unix_now: i64,
-    /// The peer has the permission `noban`: its chains are taken whatever their work.
+    /// The peer has the permission `noban`: its chains are accepted with any work.
     pub is_trusted: bool,
 }
 
-/// Something for which Core discourages a peer (`Misbehaving`).
+/// A fault for which Core discourages a peer (`Misbehaving`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeadersFault {
     TooMany,
@@ -55,7 +58,7 @@ pub enum HeadersFault {
 }
 
 impl HeadersFault {
-    /// Core's words in its log.
+    /// Returns the text in Core's log.
     pub fn reason(self, count: usize) -> String {
         match self {
             HeadersFault::TooMany => format!("headers message size = {count}"),
@@ -65,27 +68,27 @@ impl HeadersFault {
     }
 }
 
-/// What a message of headers comes to.
+/// The result of a `headers` message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Received {
     pub fault: Option<HeadersFault>,
-    /// To be entered into the tree; then call [`PeerHeaders::entered`].
+    /// Headers to insert into the tree; afterwards call [`PeerHeaders::entered`].
     pub accept: Vec<HashedHeader>,
     /// A request to send: the hashes of its locator.
     pub getheaders: Option<Vec<BlockHash>>,
-    /// The last header of a message that does not connect: the peer has that block, should it become known.
+    /// The last header of a message that does not connect: the peer has that block if it becomes known later.
     pub unknown: Option<BlockHash>,
     /// For the log.
     pub notes: Vec<HeadersNote>,
 }
 
-/// One peer, as far as headers go.
+/// The header state of one peer.
 #[derive(Debug, Default)]
 pub struct PeerHeaders {
     sync: Option<HeadersSync>,
-    /// When the request was sent that is not answered yet.
+    /// When the outstanding request was sent.
     requested: Option<Duration>,
-    /// The headers being entered were a full message, outside a download of little work.
+    /// The headers being inserted were a full message outside of a low-work download.
     may_have_more: bool,
 }
 
@@ -94,17 +97,17 @@ impl PeerHeaders {
         PeerHeaders::default()
     }
 
-    /// The download of a chain whose work is not known to be enough, while there is one.
+    /// Returns the ongoing download of a chain whose work is not known to be sufficient.
     pub fn sync(&self) -> Option<&HeadersSync> {
         self.sync.as_ref()
     }
 
-    /// Whether a request was sent at most so long ago and is not answered.
+    /// Returns whether a request is unanswered and was sent at most `patience` ago.
     pub fn is_waiting(&self, now: Duration, patience: Duration) -> bool {
         self.requested.is_some_and(|sent| now.saturating_sub(sent) <= patience)
     }
 
-    /// A request may go out if none is waiting for its answer: Core's `MaybeSendGetHeaders`.
+    /// Returns a request if none is outstanding: Core's `MaybeSendGetHeaders`.
     pub fn request(&mut self, now: Duration, locator: impl FnOnce() -> Vec<BlockHash>) -> Option<Vec<BlockHash>> {
         if self.is_waiting(now, HEADERS_RESPONSE_TIME) {
             return None;
@@ -113,12 +116,12 @@ impl PeerHeaders {
         Some(locator())
     }
 
-    /// Takes a message of headers in.
+    /// Processes a `headers` message.
     pub fn receive(&mut self, headers: &[Header], context: &HeadersContext<'_>, random: &mut ChaCha20Rng) -> Received {
         let mut received = Received::default();
         self.may_have_more = false;
         if headers.is_empty() {
-            // The peer has nothing for us, perhaps since it changed to our chain.
+            // The peer has nothing for us, perhaps because it switched to our chain.
             (self.sync, self.requested) = (None, None);
             return received;
         }
@@ -133,7 +136,7 @@ impl PeerHeaders {
             return received;
         }
         match self.continue_sync(&headers, is_full, context, &mut received) {
-            // Nothing to enter yet, or nothing that connects, which cannot be.
+            // `ready` is empty if nothing can be accepted yet.
             Some(ready) => received.accept = ready,
             None => self.begin(headers, is_full, context, random, &mut received),
         }
@@ -141,13 +144,15 @@ impl PeerHeaders {
         received
     }
 
-    /// The headers of [`Received::accept`] were entered, the last of them as `last`. Gives a request for more if the message was full.
+    /// The headers of [`Received::accept`] were inserted, the last of them as `last`. Returns a request for more if the
+    /// message was full.
     pub fn entered(&mut self, last: NodeId, tree: &HeaderTree, now: Duration) -> Option<Vec<BlockHash>> {
         let may_have_more = std::mem::take(&mut self.may_have_more);
         if may_have_more { self.request(now, || locator(tree, last)) } else { None }
     }
 
-    /// Core's `IsContinuationOfLowWorkHeadersSync`: the headers that are ready, if these are a continuation.
+    /// Core's `IsContinuationOfLowWorkHeadersSync`: returns the headers that are ready if these headers continue a
+    /// download.
     fn continue_sync(
         &mut self,
         headers: &[HashedHeader],
@@ -175,7 +180,8 @@ impl PeerHeaders {
         processed.success.then_some(processed.headers)
     }
 
-    /// Headers outside a download: kept if they connect and have the work, the beginning of a download if they have not and more may follow.
+    /// Handles headers outside of a download. They are accepted if they connect and have enough work. With too little
+    /// work, a download starts if more headers may follow.
     fn begin(
         &mut self,
         headers: Vec<HashedHeader>,
@@ -187,7 +193,7 @@ impl PeerHeaders {
         let tree = context.tree;
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else { return };
         let Some(start) = tree.find(&first.header().prev_block) else {
-            // Perhaps an announcement of a block whose parent is not here yet.
+            // Perhaps an announcement of a block whose parent is still missing.
             received.getheaders = self.request(context.now, || locator(tree, tree.best_header()));
             if received.getheaders.is_some() {
                 received.notes.push(HeadersNote::Unconnected {
@@ -218,7 +224,7 @@ impl PeerHeaders {
             let (height, max_commitments) = (tree.height(start).0, sync.max_commitments());
             received.notes.push(HeadersNote::Started { height, max_commitments, minimum_work });
             self.sync = Some(sync);
-            // Nothing is entered now, even where the work is there at once.
+            // Nothing is accepted now, even if the work is already sufficient.
             let _ = self.continue_sync(&headers, is_full, context, received);
         } else {
             let count = u32::try_from(headers.len()).unwrap_or(u32::MAX);
@@ -241,15 +247,15 @@ fn is_on_best_chains(tree: &HeaderTree, id: NodeId) -> bool {
     tree.ancestor(tree.best_header(), tree.height(id)) == Some(id) || tree.is_active(id)
 }
 
-/// The work a chain must have before its headers are kept: Core's `GetAntiDoSWorkThreshold`.
+/// Returns the work that a chain must have before its headers are stored: Core's `GetAntiDoSWorkThreshold`.
 pub fn anti_dos_work(tree: &HeaderTree, minimum_chain_work: U256) -> U256 {
     let tip = tree.node(tree.tip());
     let buffer = block_proof(tip.header.bits).wrapping_mul_u32(ANTI_DOS_BLOCKS);
     tip.chain_work.checked_sub(buffer).unwrap_or(U256::ZERO).max(minimum_chain_work)
 }
 
-/// The hashes by which a peer finds where its chain leaves ours: ten headers one by one, then steps that double, then the genesis block. Core's
-/// `LocatorEntries`.
+/// Returns the hashes by which a peer finds the fork point of its chain and ours: ten headers one by one, then steps
+/// that double, then the genesis block. Core's `LocatorEntries`.
 pub fn locator(tree: &HeaderTree, id: NodeId) -> Vec<BlockHash> {
     let mut hashes = vec![*tree.hash(id)];
     let (mut at, mut step) = (id, 1_u32);
@@ -265,8 +271,8 @@ pub fn locator(tree: &HeaderTree, id: NodeId) -> Vec<BlockHash> {
     hashes
 }
 
-/// The locator of the first request to a peer: from the parent of our best header, so that a peer with the same chain answers with one header and
-/// shows what it has.
+/// Returns the locator of the first request to a peer. It starts at the parent of our best header, so that a peer with
+/// the same chain answers with one header and shows what it has.
 pub fn first_locator(tree: &HeaderTree) -> Vec<BlockHash> {
     let best = tree.best_header();
     locator(tree, tree.parent(best).unwrap_or(best))

@@ -178,7 +178,7 @@ impl MemoryBudget {
     }
 }
 
-/// The account of one connection; a clone is the same account.
+/// The account of one connection; a clone refers to the same account.
 #[derive(Clone, Debug)]
 pub struct PeerMemory(Arc<Handle>);
 

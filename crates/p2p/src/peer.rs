@@ -1,16 +1,23 @@
-//! One peer: the handshake, pings, addresses, and who is disconnected for what. Input: commands with their payloads, the time. Output: [`Event`]s: messages to
-//! send, what to tell the address manager, messages for whoever looks after headers and blocks.
+//! One peer: the handshake, pings, addresses, and the reasons to disconnect.
 //!
-//! Core's `ProcessMessage` and `SendMessages`, as far as they concern nobody but the peer. The order of a handshake, they and we:
+//! Input: messages with their payloads, the time. Output: [`Event`]s: messages to send, updates for the address
+//! manager, messages for the code that handles headers and blocks.
 //!
-//! * whoever connects sends `version`; the other answers with its own; both then send `wtxidrelay`, `sendaddrv2`, `verack`.
-//! * Before `version` everything is ignored, before `verack` all but negotiation. A second `version` or `verack` is ignored.
-//! * `wtxidrelay`, `sendaddrv2` and `feature` after `verack`, `feature` from a peer whose version does not know it, and a feeler that did its work:
-//!   disconnected. So is whoever does not finish in time, says nothing for 20 minutes, or does not answer a ping for as long.
+//! Core's `ProcessMessage` and `SendMessages`, as far as they concern only this peer. The order of a handshake:
 //!
-//! A payload is decoded only if its message may come now: what Core would not look at punishes nobody. Invariants: after [`Event::Disconnect`] nothing more
-//! comes out; nothing is sent before the handshake is complete but the handshake; a peer that sends what cannot be read is not punished, one that exceeds a
-//! limit is. Memory: under 1 kB, and 1,000 addresses and a filter of 14 kB when addresses go over the connection. It must never read a clock.
+//! - The side that connects sends `version`; the other side answers with its own; both then send `wtxidrelay`,
+//!   `sendaddrv2`, `verack`.
+//! - Before `version` everything is ignored, before `verack` everything except negotiation. A second `version` or
+//!   `verack` is ignored.
+//! - A peer is disconnected for `wtxidrelay`, `sendaddrv2` or `feature` after `verack`, and for `feature` if its
+//!   version is too old for it. A feeler is disconnected when it has done its work. So is a peer that does not finish
+//!   the handshake in time, is silent for 20 minutes, or does not answer a ping for as long.
+//!
+//! A payload is decoded only if its message may arrive now: a message that Core would not parse has no consequences.
+//! Invariants: after [`Event::Disconnect`] there are no further events; before the handshake is complete, nothing but
+//! the handshake is sent; a peer that sends an undecodable payload is not punished, one that exceeds a limit is.
+//! Memory: less than 1 kB, plus 1,000 addresses and a filter of 14 kB if addresses are relayed over the connection. It
+//! must never read a clock.
 
 mod gossip;
 mod handshake;
@@ -36,76 +43,77 @@ use rand_chacha::ChaCha20Rng;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What we say of ourselves, to every peer.
+/// What we announce about ourselves to every peer.
 #[derive(Clone, Debug)]
 pub struct Local {
     pub services: Services,
-    /// As [`lydian_wire::message::Version`] carries it.
+    /// In the encoding of [`lydian_wire::message::Version`].
     pub user_agent: Vec<u8>,
-    /// We want no transactions: `-blocksonly`, or there is no mempool.
+    /// We accept no transactions: `-blocksonly`, or there is no mempool.
     pub ignores_transactions: bool,
-    /// `-peertimeout`: what a handshake may take.
+    /// `-peertimeout`: the time limit for the handshake.
     pub peer_timeout: Duration,
-    /// Our own addresses, of which peers are told one once a day, if we listen and know any.
+    /// Our own addresses. If the node listens, one is advertised to each peer once a day.
     pub own: LocalAddresses,
 }
 
-/// What a call needs of the world around it.
+/// The environment of a call.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub local: &'a Local,
     pub now: Moment,
     pub best_height: i32,
-    /// The tip is at most a day old or so: peers that serve the last 288 blocks will do.
+    /// The tip is at most about a day old: peers that serve only the last 288 blocks are sufficient.
     pub is_near_tip: bool,
     pub is_initial_block_download: bool,
-    /// Nonces of our own connections whose handshake is not complete.
+    /// Nonces of our own connections with an incomplete handshake.
     pub own_nonces: &'a BTreeSet<u64>,
     pub bans: &'a Bans,
     pub reachable: &'a BTreeSet<Network>,
     pub random: &'a mut ChaCha20Rng,
 }
 
-/// What comes out.
+/// The output of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Send(Message),
-    /// The connection is over; nothing more comes out.
+    /// The connection ends; no further events follow.
     Disconnect(DisconnectReason),
-    /// The peer did what it must not; [`Peer::punishment`] tells what follows.
+    /// The peer violated the protocol; [`Peer::punishment`] returns the consequence.
     Misbehaving(Misbehaviour),
     /// The handshake is complete.
     Connected,
-    /// For the address manager: what the peer serves.
+    /// For the address manager: the services of the peer.
     SetServices(Services),
-    /// For the address manager: the address is good.
+    /// For the address manager: the address works.
     Good,
     /// The peer sees us at this address.
     SeenLocal(Endpoint),
-    /// How much the peer's clock is ahead of ours, in seconds.
+    /// The difference of the peer's clock to ours, in seconds; positive if it is ahead.
     TimeOffset(i64),
     /// For the address manager, with the peer's address as the source and [`ADDR_TIME_PENALTY_S`].
     Store(Vec<TimedAddress>),
-    /// A fresh address for one or two other peers (one if it is of a network that we do not reach).
+    /// A fresh address to relay to one or two other peers (possibly only one if its network is not reachable for us).
     Relay {
         address: TimedAddress,
         is_reachable: bool,
     },
-    /// It asks for addresses: answer with [`Peer::push_addresses`].
+    /// The peer requests addresses: answer with [`Peer::push_addresses`].
     WantsAddresses(AddressesFrom),
-    /// A message that is not about the connection. Transactions that we want none of do not come; an `inv` of some is the receiver's to refuse.
+    /// A message that is not about the connection. Unwanted transactions are not passed on; refusing an `inv` of
+    /// transactions is up to the receiver.
     Message(Message),
     /// For the log.
     Note(Note),
 }
 
-/// How much older an address counts as the peer says.
+/// The time that is subtracted from the times of received addresses.
 pub const ADDR_TIME_PENALTY_S: u64 = 2 * 60 * 60;
 
-/// Why a connection ends.
+/// The reason for a disconnection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisconnectReason {
-    /// It does not serve what this kind of connection is for.
+    /// It does not offer the services that this kind of connection needs.
     Services {
         offered: Services,
         expected: Services,
@@ -116,28 +124,28 @@ pub enum DisconnectReason {
     ConnectedToSelf,
     FeelerCompleted,
     AddrFetchCompleted,
-    /// It was asked for addresses and told none.
+    /// It was asked for addresses and sent none in time.
     AddrFetchTimeout,
-    /// This message may come before `verack` only.
+    /// This message is allowed only before `verack`.
     AfterVerack {
         command: Command,
     },
-    /// `feature` from a peer with a version before it.
+    /// `feature` from a peer with a version that is too old for it.
     FeatureVersion {
         version: i32,
     },
-    /// A payload that ends the connection without being misbehaviour.
+    /// An invalid payload that ends the connection without being misbehavior.
     Payload {
         command: Command,
         error: DecodeError,
     },
-    /// A service that we do not offer was asked for.
+    /// A request for a service that we do not offer.
     NotOffered {
         command: Command,
     },
-    /// A transaction, though we said that we want none.
+    /// A transaction, although we announced that we accept none.
     UnwantedTransaction,
-    /// Nothing was ever received, or could ever be sent.
+    /// Nothing was ever received, or nothing could ever be sent.
     NoMessage {
         seconds: u64,
         has_received: bool,
@@ -155,41 +163,42 @@ pub enum DisconnectReason {
     },
 }
 
-/// What a peer did that it must not.
+/// A violation of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misbehaviour {
     pub command: Command,
     pub error: DecodeError,
 }
 
-/// What misbehaviour costs this peer: Core's `MaybeDiscourageAndDisconnect`.
+/// The consequence of misbehavior: Core's `MaybeDiscourageAndDisconnect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Punishment {
-    /// It is ours, or has the permission.
+    /// It is a manual connection or has the permission.
     None,
-    /// It is on this machine: to discourage it would discourage all there.
+    /// It has a local address: discouraging it would discourage all local peers.
     Disconnect,
-    /// With all others at its address.
+    /// Discourages all peers at its address.
     DisconnectAndDiscourage,
 }
 
-/// Whom a connection is to, before a word was said.
+/// The properties of a connection before the first message.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     pub kind: ConnectionKind,
     pub endpoint: Endpoint,
-    /// What the address manager knows of it.
+    /// Its services according to the address manager.
     pub services: Services,
     pub permissions: Permissions,
-    /// The connection goes through a proxy to a name or network of its own: the peer's address is not told to it.
+    /// The connection goes through a proxy to a name or another network: the `version` message does not contain the
+    /// peer's address.
     pub is_proxied: bool,
-    /// It came through our onion service: its address is that of Tor.
+    /// It connected through our onion service: its address is that of Tor.
     pub is_onion: bool,
-    /// Ours, random, different for each connection.
+    /// Our nonce, random and different for each connection.
     pub nonce: u64,
 }
 
-/// A peer. What its fields tell is for `getpeerinfo`, eviction and whoever chooses peers.
+/// A peer. Its public fields are used by `getpeerinfo`, eviction and the selection of peers.
 #[derive(Debug)]
 pub struct Peer {
     pub connection: Connection,
@@ -201,7 +210,7 @@ pub struct Peer {
     pub has_all_wanted_services: bool,
     pub user_agent: String,
     pub start_height: i32,
-    /// It wants transactions announced.
+    /// It wants transactions to be announced.
     pub relays_transactions: bool,
     /// Our address as it sees it.
     pub addr_local: Endpoint,
@@ -211,9 +220,9 @@ pub struct Peer {
     pub prefers_headers: bool,
     pub sent_sendheaders: bool,
     pub provides_compact_blocks: bool,
-    /// It asked for compact blocks without asking.
+    /// It asked us to send compact blocks in high-bandwidth mode.
     pub high_bandwidth_from: bool,
-    /// We asked it for them.
+    /// We asked it to do so.
     pub high_bandwidth_to: bool,
     is_version_sent: bool,
     is_connected: bool,
@@ -222,11 +231,11 @@ pub struct Peer {
     gossip: Gossip,
 }
 
-/// The version that is spoken before anything was agreed.
+/// The protocol version before one is negotiated.
 const INIT_PROTO_VERSION: i32 = 209;
 
 impl Peer {
-    /// A connection that stands. Whoever made an outbound one calls [`Peer::begin`] next.
+    /// Creates a peer for an established connection. For an outbound one, the caller calls [`Peer::begin`] next.
     pub fn new(connection: Connection, now: Moment) -> Self {
         Peer {
             connection,
@@ -255,17 +264,18 @@ impl Peer {
         }
     }
 
-    /// The handshake is complete and the connection not over.
+    /// Returns whether the handshake is complete and the connection is not over.
     pub fn is_connected(&self) -> bool {
         self.is_connected && !self.is_over
     }
 
-    /// It ended by an [`Event::Disconnect`].
+    /// Returns whether the connection ended with [`Event::Disconnect`].
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether the address manager is told, at the end, that the address was there until now: not for those whose connection is nobody's affair.
+    /// Returns whether the address manager records at the end that the address was connected. It does not for
+    /// block-relay-only peers, so that this does not reveal the connection.
     pub fn updates_addrman_at_end(&self) -> bool {
         self.is_connected
             && !self.connection.kind.is_inbound()
@@ -280,7 +290,7 @@ impl Peer {
         }
     }
 
-    /// What misbehaviour costs it.
+    /// Returns the consequence of misbehavior.
     pub fn punishment(&self) -> Punishment {
         if self.connection.permissions.contains(Permissions::NO_BAN) || self.connection.kind == ConnectionKind::Manual {
             Punishment::None
@@ -291,7 +301,7 @@ impl Peer {
         }
     }
 
-    /// A message of the peer. Blocks and other large payloads are handed through without a copy.
+    /// Processes a message from the peer. Blocks and other large payloads are passed on without a copy.
     pub fn receive(&mut self, command: Command, payload: Vec<u8>, context: &mut Context<'_>, out: &mut Vec<Event>) {
         if self.is_over || (!self.connection.kind.is_inbound() && !self.is_version_sent) {
             return;
@@ -341,7 +351,7 @@ impl Peer {
         }
     }
 
-    /// Messages that end the connection whatever their payload.
+    /// Messages that end the connection with any payload.
     fn refusal(&self, command: Command, local: &Local) -> Option<DisconnectReason> {
         let offers_bloom = local.services.contains(Services::BLOOM);
         let permissions = self.connection.permissions;
@@ -377,7 +387,7 @@ impl Peer {
         }
     }
 
-    /// Time has passed: time-outs, pings, addresses that are due. To be called at least every few seconds.
+    /// Processes the passage of time: timeouts, pings, queued addresses. Call it at least every few seconds.
     pub fn tick(&mut self, context: &mut Context<'_>, out: &mut Vec<Event>) {
         if self.is_over {
             return;
@@ -393,7 +403,7 @@ impl Peer {
         }
     }
 
-    /// How long the connection has stood.
+    /// Returns how long the connection has existed.
     pub fn connected_for(&self, now: Moment) -> Duration {
         now.mockable.saturating_sub(self.connected.mockable)
     }

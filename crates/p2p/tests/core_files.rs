@@ -1,4 +1,5 @@
-//! `peers.dat`, `banlist.json` and `anchors.dat` between Bitcoin Core and this crate: what one writes the other reads, place for place.
+//! `peers.dat`, `banlist.json` and `anchors.dat` exchanged between Bitcoin Core and this crate: each reads what the
+//! other writes, position for position.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 #![allow(clippy::disallowed_methods, reason = "the files of the judge are looked at as they are")]
@@ -22,7 +23,7 @@ fn random() -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(5)
 }
 
-/// Addresses of every network, some in one group, some far apart.
+/// Addresses of every network, some in the same netgroup, some in different ones.
 fn address(number: u32) -> NetAddr {
     let [.., high, low] = number.to_be_bytes();
     let byte = low;
@@ -37,7 +38,7 @@ fn address(number: u32) -> NetAddr {
     }
 }
 
-/// What `getrawaddrman` answers.
+/// Returns the same JSON as `getrawaddrman`.
 fn tables(addrman: &AddrMan) -> Value {
     let table = |tried| {
         let mut table = Map::new();
@@ -91,7 +92,7 @@ fn an_address_manager_of_ours_goes_on_in_core() {
     for number in 0..3000_u32 {
         let endpoint = Endpoint { addr: address(number), port: 8333 };
         let services = Services::NETWORK | Services::WITNESS | Services(u64::from(number) << 30);
-        // Told again by others, later, so that some have many places.
+        // Added again later from other sources, so that some have many positions.
         for (turn, source) in [number, number + 5, number + 77, number / 3].into_iter().enumerate() {
             let time = NOW.minus(900_000 - 1000 * turn as u64).to_u32();
             ours.add(&[TimedAddress { time, services, endpoint }], &address(source), 0, NOW);
@@ -128,7 +129,7 @@ fn bans_go_both_ways() {
     let mut ours = Bans::new(DEFAULT_BAN_TIME_S, &mut random());
     assert_eq!(ours.decode(&file, NOW), Ok(vec![]));
     assert_eq!(ours.list(NOW).len(), nets.len());
-    // The same file but for who says that he made it.
+    // The files are equal except for the name of the program.
     let lines = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().replace("Bitcoin Core", "Lydian");
     assert_eq!(lines(&ours.encode()), lines(&file));
     assert!(ours.ban("9.9.9.0/24".parse().unwrap(), 5000, false, NOW));
@@ -146,7 +147,7 @@ fn bans_go_both_ways() {
     assert_eq!(listed.as_array().unwrap().iter().map(row).collect::<Vec<_>>(), expected);
 }
 
-/// Core takes anchors only where it chooses its peers itself; so it is started by hand, its network switched off.
+/// Core reads anchors only if it makes automatic connections, so it is started directly, with the network disabled.
 #[test]
 fn core_reads_our_anchors() {
     let Some(built) = or_skip("anchors.dat", lydian_oracle::build::locate()) else { return };

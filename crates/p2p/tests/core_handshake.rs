@@ -1,4 +1,5 @@
-//! The same messages to Bitcoin Core and to a [`Peer`] of ours: the same answers in the same order, and the same end of the connection.
+//! Sends the same messages to Bitcoin Core and to our [`Peer`] and compares the answers, their order, and the end of
+//! the connection.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -18,12 +19,12 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
 const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
-/// Core has said all it has to say when it was silent for so long.
+/// After this time of silence, Core's answers are complete.
 const QUIET: Duration = Duration::from_millis(300);
-/// What Core says by its own clock and chain, not as an answer.
+/// Messages that Core sends because of its clock and chain, not as answers.
 const UNASKED: [&str; 4] = ["ping", "getheaders", "sendheaders", "addr"];
 
-/// Scenarios in which Core ends the connection: there have to be some.
+/// The number of scenarios in which Core disconnects, as a check that there are any.
 const ENDS: usize = 26;
 
 type Said = (Vec<String>, bool);
@@ -37,12 +38,12 @@ fn core_and_we_answer_the_same() {
     let options = ["-listen=1", &bind, "-blocksonly=1", "-peerbloomfilters=0", "-v2transport=0", "-listenonion=0"];
     let Some(core) = or_skip("handshakes with Core", Daemon::start(&options)) else { return };
     let mut ends = 0;
-    // Eight at a time: most of it is waiting.
+    // Eight at a time, because most of the time is spent waiting.
     for some in scenarios().chunks(8) {
         let ask = |messages: &Vec<Raw>| {
             let ours = ask_ours(messages);
             let said = ask_core(port, messages, QUIET);
-            // On a busy machine Core may be silent because it waits for its turn.
+            // On a busy machine, Core may be silent because it is not scheduled.
             if said == ours { (ours, said) } else { (ours, ask_core(port, messages, 10 * QUIET)) }
         };
         let answers: Vec<_> = std::thread::scope(|scope| {
@@ -69,7 +70,7 @@ fn ask_core(port: u16, messages: &[Raw], quiet: Duration) -> Said {
         frame.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
         frame.extend_from_slice(&sha256d(payload)[..4]);
         frame.extend_from_slice(payload);
-        // The other side may have gone after an earlier message.
+        // The other side may have disconnected after an earlier message.
         is_over |= stream.write_all(&frame).is_err();
     }
     let mut buffer = [0; 4096];
@@ -168,7 +169,7 @@ fn cut(mut message: Raw, size: usize) -> Raw {
     message
 }
 
-/// Messages before, between and after `version` and `verack`, whole, cut, and above their limits.
+/// Messages before, between and after `version` and `verack`: complete, truncated, and above their limits.
 fn scenarios() -> Vec<(String, Vec<Raw>)> {
     let hello = version(PROTOCOL_VERSION);
     let verack = raw(&Message::Verack);
@@ -181,7 +182,7 @@ fn scenarios() -> Vec<(String, Vec<Raw>)> {
     add("a cut version, then a whole one", vec![cut(version(70016), 45), hello.clone(), verack.clone()]);
     add("a version of 46 bytes", vec![cut(hello.clone(), 46), verack.clone(), ping.clone()]);
     for number in [0, 31799, 31800, 60000, 60001, 70014, 70015, 70016, 70017, 80000] {
-        // Core greets those in between with the last alert that there was, which we do not.
+        // Core sends peers with versions in between the final alert, which we do not.
         if !(31800..=70012).contains(&number) {
             add(&format!("version {number}"), vec![version(number), verack.clone(), ping.clone()]);
         }

@@ -80,7 +80,7 @@ impl Path {
         Height(self.validated.0 + 1 + u32::try_from(index).unwrap_or(u32::MAX))
     }
 
-    /// Whether the window reaches the end of what is known of the path.
+    /// Returns whether the window reaches the end of the known path.
     pub(super) fn is_window_open_ended(&self, window_bytes: u64) -> bool {
         let rest: u64 = self.slots.iter().skip(self.open).take(64).map(|slot| u64::from(slot.size)).sum();
         self.slots.len() < self.open + 64 || self.open_bytes + rest <= window_bytes
@@ -96,7 +96,7 @@ impl Path {
         }
     }
 
-    /// Opens the slots that the window has room for.
+    /// Opens the slots that fit into the window.
     pub(super) fn open(&mut self, window_bytes: u64) {
         while let Some(slot) = self.slots.get(self.open) {
             let bytes = self.open_bytes + u64::from(slot.size);
@@ -111,17 +111,17 @@ impl Path {
         }
     }
 
-    /// Whether the block is in the window.
+    /// Returns whether the block is in the window.
     pub(super) fn is_open(&self, height: Height) -> bool {
         self.index(height).is_some_and(|index| index < self.open)
     }
 
-    /// Open blocks that nobody was asked for, from a height on.
+    /// Returns the open blocks from a height on that were not requested.
     pub(super) fn free_from(&self, height: Height) -> impl Iterator<Item = Height> + '_ {
         self.free.range(height..).copied()
     }
 
-    /// Blocks that somebody was asked for, lowest first.
+    /// Returns the requested blocks, lowest first.
     pub(super) fn in_flight(&self) -> impl Iterator<Item = Height> + '_ {
         self.in_flight.iter().copied()
     }
@@ -136,7 +136,7 @@ impl Path {
         }
     }
 
-    /// The peer will not answer any more, or has.
+    /// The peer has answered or will not answer.
     pub(super) fn forget_request(&mut self, height: Height, peer: DownloadPeer) {
         let Some(index) = self.index(height) else { return };
         let Some(slot) = self.slots.get_mut(index) else { return };
@@ -149,7 +149,8 @@ impl Path {
         }
     }
 
-    /// The block came. Who else was asked for it stays so: the bytes may not be the block's. False if it was here.
+    /// The block arrived. Other requests for it stay open, because the bytes may be wrong. Returns false if it was
+    /// already here.
     pub(super) fn set_here(&mut self, height: Height, size: u32) -> bool {
         let Some(index) = self.index(height) else { return false };
         let Some(slot) = self.slots.get_mut(index).filter(|slot| !slot.is_here) else { return false };
@@ -166,13 +167,13 @@ impl Path {
         true
     }
 
-    /// The block is wanted again, from the peers that were asked and have not answered or from another peer.
+    /// The arrived block was verified. Returns the other peers that were asked for it.
     pub(super) fn settle(&mut self, height: Height) -> Vec<DownloadPeer> {
         let slot = self.index(height).and_then(|index| self.slots.get_mut(index)).filter(|slot| slot.is_here);
         slot.map_or(Vec::new(), |slot| std::mem::take(&mut slot.asked))
     }
 
-    /// The block is wanted again, of those who were asked for it and have not answered or of somebody else.
+    /// The block is wanted again, from the peers that were asked and have not answered or from another peer.
     pub(super) fn clear_here(&mut self, height: Height) {
         let Some(index) = self.index(height) else { return };
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.is_here) else { return };
@@ -186,18 +187,18 @@ impl Path {
         }
     }
 
-    /// Returns whether the next block for validation is here.
+    /// Returns the lowest block that is not here.
     pub(super) fn first_missing(&self) -> Option<(Height, &Slot)> {
         let height = self.free.first().into_iter().chain(self.in_flight.first()).min()?;
         Some((*height, self.slot(*height)?))
     }
 
-    /// Whether the block that validation wants next is here.
+    /// Returns whether the next block for validation is here.
     pub(super) fn has_next(&self) -> bool {
         self.slots.front().is_some_and(|slot| slot.is_here)
     }
 
-    /// Lets everything up to `height` go; gives how many bytes that was.
+    /// Removes everything up to `height` and returns the number of bytes.
     pub(super) fn set_validated(&mut self, height: Height) -> u64 {
         let mut bytes = 0;
         while self.validated < height {
@@ -227,7 +228,7 @@ impl Path {
         }
     }
 
-    /// Drops what is above `height`; gives the blocks that somebody was asked for.
+    /// Removes everything above `height` and returns the requested blocks.
     pub(super) fn cut(&mut self, height: Height) -> Vec<(BlockHash, Vec<DownloadPeer>)> {
         let mut asked = Vec::new();
         while self.end() > height {
@@ -246,12 +247,12 @@ impl Path {
         asked
     }
 
-    /// Bytes of a block of the window, on the average.
+    /// Returns the average size of a block in the window.
     pub(super) fn mean_open_size(&self) -> u32 {
         u32::try_from(self.open_bytes / (self.open.max(1) as u64)).unwrap_or(u32::MAX)
     }
 
-    /// Of the window.
+    /// In the window only.
     pub(super) fn blocks_here(&self) -> usize {
         self.open.saturating_sub(self.free.len() + self.in_flight.len())
     }
@@ -264,7 +265,7 @@ impl Path {
         self.bytes_in_flight
     }
 
-    /// Bytes of the open slots below a height: those here, those not.
+    /// Returns the bytes of the open slots below a height: of blocks that are here, and of those that are not.
     pub(super) fn bytes_below(&self, height: Height, last: Option<(Height, u64, u64)>) -> (u64, u64) {
         let (from, mut here, mut missing) = last.unwrap_or((Height(self.validated.0 + 1), 0, 0));
         let end = self.slots.len();

@@ -1,4 +1,6 @@
-//! What a message of headers came to, in Bitcoin Core's words. Input: figures of a download. Output: lines for the log.
+//! Log lines about `headers` messages, with Bitcoin Core's texts.
+//!
+//! Input: values of a download. Output: lines for the log.
 
 use super::sync::{HeadersSync, HeadersSyncEnd, HeadersSyncPhase};
 use lydian_consensus::U256;
@@ -7,13 +9,13 @@ use lydian_primitives::BlockHash;
 /// A line about the headers of one peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HeadersNote {
-    /// A chain whose work is not known to be enough is downloaded.
+    /// The download of a chain whose work is not known to be sufficient starts.
     Started {
         height: u32,
         max_commitments: u64,
         minimum_work: U256,
     },
-    /// It has shown enough work.
+    /// The chain has shown enough work.
     Transition {
         height: u32,
         from: u32,
@@ -23,7 +25,7 @@ pub enum HeadersNote {
         was_presync: bool,
         height: u32,
     },
-    /// A chain of little work that has ended is not looked at.
+    /// A low-work chain that has ended is ignored.
     LowWork {
         height: u32,
     },
@@ -33,14 +35,14 @@ pub enum HeadersNote {
         parent: BlockHash,
         best_height: u32,
     },
-    /// More headers of the download are asked for.
+    /// More headers of the download are requested.
     More {
         from: BlockHash,
     },
 }
 
 impl HeadersNote {
-    /// What a message did to a download.
+    /// Returns the note about the effect of a message on a download.
     pub(super) fn of(sync: &HeadersSync, was_presync: bool) -> Option<HeadersNote> {
         let (current, buffered) = sync.heights();
         if let Some(end) = sync.end() {
@@ -56,7 +58,7 @@ impl HeadersNote {
         is_transition.then_some(HeadersNote::Transition { height: current, from: buffered })
     }
 
-    /// The line, of the category `net`.
+    /// Returns the log line, of the category `net`.
     pub fn sentence(&self, id: u64) -> String {
         match self {
             HeadersNote::Started { height, max_commitments, minimum_work } => format!(

@@ -1,14 +1,16 @@
-//! What the defence against chains of little work is set to on each network. Figures only: Core's kernel/chainparams.cpp, which a script computes
-//! (contrib/devtools/headerssync-params.py) so that an attacker's work is worth least memory.
+//! The parameters of the protection against low-work chains, for each network.
+//!
+//! They are the values of Core's kernel/chainparams.cpp, which a script computes
+//! (contrib/devtools/headerssync-params.py) so that an attacker's work costs us the least memory.
 
 use lydian_consensus::Chain;
 
 /// Core's `HeadersSyncParams`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadersSyncParams {
-    /// Headers between two of which one bit is kept.
+    /// The distance between two headers of which one bit is stored.
     pub commitment_period: u32,
-    /// Headers that wait, when they come the second time, for the bits above them to be compared.
+    /// The number of headers that are held back in the second download until the bits above them were compared.
     pub redownload_buffer_size: usize,
 }
 

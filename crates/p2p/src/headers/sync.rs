@@ -1,11 +1,13 @@
-//! [`HeadersSync`]: one peer's chain of headers, downloaded twice, so that a chain of little work costs no memory. Core's `HeadersSyncState`
-//! (headerssync.cpp). Input: headers that follow each other and carry their own proof of work. Output: headers that may be kept, and what to
-//! ask for next.
+//! [`HeadersSync`]: downloads one peer's chain of headers twice, so that a low-work chain costs no memory.
 //!
-//! First the work is counted and one salted bit kept of every few hundred headers, at a secret offset (presync). Once there is enough work the
-//! headers are asked for again; they wait in a buffer until enough bits above them agree, and are then given out (redownload). Invariants: no header
-//! is given out before the chain has shown the work asked for; at most `max_commitments` bits and the buffer are held, and after the end
-//! nothing. Cost: 48 bytes a header in the buffer, about 0.8 MB a peer. No clock: the time is an argument.
+//! Core's `HeadersSyncState` (headerssync.cpp). Input: continuous headers with valid proof of work. Output: headers
+//! that may be stored, and what to request next.
+//!
+//! In the first phase (presync), the work is counted and one salted bit of every few hundred headers is stored, at a
+//! secret offset. Once there is enough work, the headers are requested again (redownload): they wait in a buffer until
+//! enough bits above them match and are then released. Invariants: no header is released before the chain has shown the
+//! required work; at most `max_commitments` bits and the buffer are held, and nothing after the end. Cost: 48 bytes per
+//! header in the buffer, about 0.8 MB per peer. No clock: the time is an argument.
 
 use super::params::HeadersSyncParams;
 use lydian_chain::{HeaderTree, NodeId};
@@ -18,26 +20,27 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::Rng;
 use std::collections::VecDeque;
 
-/// Blocks a second at most, for a long time: the median of eleven times must grow by a second.
+/// The maximum long-term block rate: the median of eleven timestamps must grow by a second.
 const BLOCKS_PER_SECOND_MAX: u64 = 6;
 
-/// Where a download stands.
+/// The phase of a download.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeadersSyncPhase {
     /// The peer has not shown enough work yet.
     Presync,
-    /// It has, and sends the same headers again.
+    /// The peer has shown enough work and sends the same headers again.
     Redownload,
-    /// Over, well or not; nothing is held any more.
+    /// Finished or aborted; nothing is held any more.
     Final,
 }
 
-/// Why a download of headers was given up. None of these is a reason to punish: a peer may have changed to another chain.
+/// Why a download of headers ended. None of these is a reason to punish the peer, because it may have switched to
+/// another chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeadersSyncEnd {
-    /// All headers were given out.
+    /// All headers were released.
     Complete,
-    /// The message was not full: the chain has ended without the work asked for, or the peer does not send it again.
+    /// The message was not full: the chain ended without the required work, or the peer does not send all of it again.
     Incomplete,
     NotContinuous,
     DifficultyTransition,
@@ -46,18 +49,18 @@ pub enum HeadersSyncEnd {
     CommitmentMismatch,
 }
 
-/// What came of a message.
+/// The result of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Processed {
-    /// To be entered into the tree: their chain has the work.
+    /// Headers to insert into the tree: their chain has enough work.
     pub headers: Vec<HashedHeader>,
-    /// The headers were what was to come.
+    /// The headers were the expected ones.
     pub success: bool,
-    /// Ask the peer for more, by [`HeadersSync::next_locator`].
+    /// Request more from the peer, with [`HeadersSync::next_locator`].
     pub request_more: bool,
 }
 
-/// One peer's download.
+/// The download from one peer.
 #[derive(Clone, Debug)]
 pub struct HeadersSync {
     params: Params,
@@ -71,11 +74,11 @@ pub struct HeadersSync {
     end: Option<HeadersSyncEnd>,
     proof: Proof,
     commitments: Bits,
-    /// Presync: the last header that came, its height, and the work up to it.
+    /// Presync: the last header's hash, bits and time, its height, and the work up to it.
     last: (BlockHash, u32, u32),
     height: Height,
     work: U256,
-    /// Redownload: headers waiting, without their parents' hashes.
+    /// Redownload: the buffered headers, without the hashes of their parents.
     buffer: VecDeque<Compressed>,
     buffer_first_prev: BlockHash,
     buffer_last: BlockHash,
@@ -84,7 +87,7 @@ pub struct HeadersSync {
     is_target_reached: bool,
 }
 
-/// The header of ours that the chain stands on.
+/// Our header that the chain builds on.
 #[derive(Clone, Debug)]
 struct Start {
     hash: BlockHash,
@@ -106,7 +109,7 @@ struct Compressed {
 const _: () = assert!(size_of::<Compressed>() == 48);
 
 impl HeadersSync {
-    /// A download of a chain that stands on `start`. `unix_now` is the clock's time, in seconds since 1970.
+    /// Creates a download of a chain that builds on `start`. `unix_now` is the current time in seconds since 1970.
     pub fn new(
         params: &Params,
         sync: HeadersSyncParams,
@@ -157,32 +160,33 @@ impl HeadersSync {
         self.phase
     }
 
-    /// How it ended, once it has.
+    /// Returns how the download ended.
     pub fn end(&self) -> Option<HeadersSyncEnd> {
         self.end
     }
 
-    /// Height and time of the last header of presync, and the work up to it: what `getpeerinfo` and the log tell.
+    /// Returns height and time of the last header of presync, and the work up to it, for `getpeerinfo` and the log.
     pub fn presync(&self) -> (Height, u32, U256) {
         (self.height, self.last.2, self.work)
     }
 
-    /// Heights of the last header of presync and of the last one in the buffer.
+    /// Returns the heights of the last header of presync and of the last one in the buffer.
     pub(super) fn heights(&self) -> (u32, u32) {
         (self.height.0, self.buffer_height.0)
     }
 
-    /// Bits kept of the chain, at most.
+    /// Returns the maximum number of bits that are stored for the chain.
     pub(super) fn max_commitments(&self) -> u64 {
         self.max_commitments
     }
 
-    /// Headers waiting in the buffer.
+    /// Returns the number of headers in the buffer.
     pub fn buffered(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Takes the headers of one message in: Core's `ProcessNextHeaders`. They follow each other and have the work they claim.
+    /// Processes the headers of one message: Core's `ProcessNextHeaders`. They must be continuous and have the proof of
+    /// work that they claim.
     pub fn process(&mut self, headers: &[HashedHeader], is_full: bool) -> Processed {
         let mut answer = Processed { headers: Vec::new(), success: false, request_more: false };
         let taken = match self.phase {
@@ -214,7 +218,7 @@ impl HeadersSync {
         answer
     }
 
-    /// The locator of the next request: Core's `NextHeadersRequestLocator`. Empty once it is over.
+    /// Returns the locator of the next request: Core's `NextHeadersRequestLocator`. Empty after the end.
     pub fn next_locator(&self) -> Vec<BlockHash> {
         let last = match self.phase {
             HeadersSyncPhase::Final => return Vec::new(),
@@ -240,7 +244,7 @@ impl HeadersSync {
         for hashed in headers {
             let header = hashed.header();
             let height = Height(self.height.0 + 1);
-            // Work squeezed into few headers would cost an attacker with little power less.
+            // Without this check, an attacker with little hash power could put the work into few headers.
             if !permitted_difficulty_transition(&self.params, height, self.last.1, header.bits) {
                 return Err(HeadersSyncEnd::DifficultyTransition);
             }
@@ -269,7 +273,7 @@ impl HeadersSync {
         }
         self.buffer_work = add(self.buffer_work, self.proof.of(header.bits));
         if self.buffer_work >= self.minimum_work {
-            // From here on the peer's chain may have grown since presync, beyond the bits that are kept.
+            // From here on, the peer's chain may have grown since presync, beyond the stored bits.
             self.is_target_reached = true;
         }
         if !self.is_target_reached && self.is_committed(height) {
@@ -310,7 +314,7 @@ impl HeadersSync {
         sha256(&salted)[0] & 1 == 1
     }
 
-    /// Height, hash and work of the header that the chain stands on.
+    /// Returns height, hash and work of the header that the chain builds on.
     pub fn start(&self) -> (Height, BlockHash, U256) {
         (self.start.height, self.start.hash, self.start.work)
     }
@@ -320,7 +324,7 @@ fn add(work: U256, proof: U256) -> U256 {
     work.checked_add(proof).unwrap_or(U256::MAX)
 }
 
-/// The work of a target, divided out once for as long as the target stays.
+/// The work of a target, computed once as long as the target stays the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proof {
     bits: u32,
@@ -340,7 +344,7 @@ impl Proof {
 #[derive(Clone, Debug, Default)]
 struct Bits {
     words: VecDeque<u64>,
-    /// Bits of the first word that were taken, bits pushed since it began.
+    /// `taken`: removed bits of the first word. `len`: bits in the queue.
     taken: u32,
     len: u64,
 }

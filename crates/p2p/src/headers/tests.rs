@@ -1,4 +1,4 @@
-//! The defence against chains of little work: an honest chain, liars of each kind, and the bounds of memory.
+//! The protection against low-work chains: an honest chain, each kind of attack, and the bounds of memory.
 
 use super::*;
 use crate::limits::HEADERS_COUNT_MAX;
@@ -14,7 +14,7 @@ fn params() -> Params {
     Params::new(Chain::Regtest)
 }
 
-/// A chain on a header; `tag` makes it another one.
+/// Returns a chain on top of a header; a different `tag` gives a different chain.
 fn chain_on(mut last: Header, count: usize, tag: u8, params: &Params) -> Vec<Header> {
     let next = |_| {
         last = Header {
@@ -33,7 +33,7 @@ fn chain_on(mut last: Header, count: usize, tag: u8, params: &Params) -> Vec<Hea
     (0..count).map(next).collect()
 }
 
-/// One peer before a tree; its messages are answers to our requests.
+/// One peer and a tree; the peer's messages answer our requests.
 struct Bench {
     params: Params,
     tree: HeaderTree,
@@ -46,7 +46,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Regtest, asking for the work of `headers` headers, two each.
+    /// A regtest tree that requires the work of `headers` headers, two units each.
     fn new(headers: u32, seed: u64) -> Bench {
         let params = params();
         Bench {
@@ -127,7 +127,7 @@ struct Served {
     buffered_max: usize,
 }
 
-/// A long chain with the work is downloaded twice and entered whole; it may have grown meanwhile.
+/// A long chain with enough work is downloaded twice and accepted completely, even if it grows in the meantime.
 /// checklist: 60
 #[test]
 fn a_chain_with_the_work_is_entered() {
@@ -146,7 +146,7 @@ fn a_chain_with_the_work_is_entered() {
     }
 }
 
-/// Nothing of a chain without the work is kept, whether its end comes in a full message or not.
+/// Nothing of a low-work chain is stored, whether it ends with a full message or not.
 /// checklist: 60
 #[test]
 fn a_chain_without_the_work_costs_nothing() {
@@ -160,8 +160,8 @@ fn a_chain_without_the_work_costs_nothing() {
     }
 }
 
-/// A peer shows one chain and sends another the second time. What it gets into the tree is what the bits that were compared allow; with 8 bits
-/// above a header that is none, or nearly.
+/// A peer shows one chain and sends another in the second download. It gets as many headers into the tree as the
+/// compared bits allow: with 8 bits above a header, none or almost none.
 /// checklist: 60
 #[test]
 fn another_chain_the_second_time_is_found_out() {
@@ -176,15 +176,16 @@ fn another_chain_the_second_time_is_found_out() {
         entered += bench.tree.len() - 1;
         assert!(bench.peer.sync().is_none());
     }
-    // Each 100 headers pass with one half: of 20 tries, 1,000 and more headers are passed by one in 1,024.
+    // Each 100 headers pass with a probability of one half: of 20 tries, one in 1,024 passes 1,000 or more headers.
     assert!(entered <= 4_000, "{entered} headers");
-    // The same chain, then none: nothing is entered that has not enough on top.
+    // The same chain, then only a part of it: no header without enough headers on top is accepted.
     let mut bench = Bench::new(12_000, 99);
     bench.serve(&shown, &shown[..3_500]);
     assert_eq!(bench.best().0, Height(2_500), "what had 1,000 headers above it was given out");
 }
 
-/// Headers must follow each other and have their work; a message must not have too many; those that do not connect are asked about.
+/// Headers must be continuous and have proof of work, and a message must not have too many; if they do not connect,
+/// their ancestors are requested.
 /// checklist: 80
 #[test]
 fn what_is_punished_and_what_is_not() {
@@ -227,7 +228,8 @@ fn a_message_of_headers_is_bounded() {
     assert_eq!(locator[0], chain[HEADERS_COUNT_MAX - 1].hash(), "a full message may have a next");
 }
 
-/// Chains that fork far below the tip must show more work than the tip's less 144 blocks; known headers and trusted peers are free.
+/// A chain that forks far below the tip must have at least the work of the tip minus 144 blocks; known headers and
+/// trusted peers are exempt.
 /// checklist: 60
 #[test]
 fn forks_far_below_are_not_kept() {
@@ -246,7 +248,8 @@ fn forks_far_below_are_not_kept() {
     assert_eq!(bench.receive(&fork).accept.len(), 1);
 }
 
-/// The bits kept are bounded by what a chain of valid times can have; difficulty must not jump within a period.
+/// The number of stored bits is bounded by the length of a chain with valid timestamps; the difficulty must not jump
+/// within a period.
 /// checklist: 60, 61
 #[test]
 fn presync_ends_where_no_valid_chain_can_be() {
@@ -265,7 +268,7 @@ fn presync_ends_where_no_valid_chain_can_be() {
     assert!(!sync.process(&hashed[allowed..=allowed], true).success);
     assert_eq!(sync.end(), Some(HeadersSyncEnd::TooLong));
     assert!(sync.next_locator().is_empty());
-    // A clock that stands before the chain allows none, and does not overflow.
+    // A clock before the chain allows no bits, without overflow.
     let mut sync = HeadersSync::new(&bench.params, bench.sync, tree, NodeId::GENESIS, bench.minimum, i64::MIN, random);
     sync.process(&hashed[..2], true);
     assert_eq!(sync.end(), Some(HeadersSyncEnd::TooLong));
@@ -287,7 +290,7 @@ fn presync_ends_where_no_valid_chain_can_be() {
     assert_eq!(sync.end(), Some(HeadersSyncEnd::DifficultyTransition));
 }
 
-/// Ten by one, then steps that double, then the genesis block: as many as Core's.
+/// Ten one by one, then steps that double, then the genesis block: as many as in Core.
 #[test]
 fn locators_have_cores_shape() {
     let mut bench = Bench::new(0, 1);
@@ -307,8 +310,8 @@ fn locators_have_cores_shape() {
 #[path = "../../../../testdata/locate.rs"]
 mod locate;
 
-/// Real headers of mainnet, with its own figures, after a retarget whose ancestors are missing: downloaded twice from a peer, entered whole. The work
-/// asked for is that of all but the last 5,000.
+/// Real mainnet headers with mainnet parameters, after a retarget whose ancestors are missing: downloaded twice from a
+/// peer, accepted completely. The required work is that of all but the last 5,000.
 /// checklist: 60
 #[test]
 fn real_headers_are_downloaded_twice_and_entered() {
@@ -319,7 +322,7 @@ fn real_headers_are_downloaded_twice_and_entered() {
     bench.params = Params::new(Chain::Main);
     bench.sync = HeadersSyncParams::of(Chain::Main);
     bench.tree = HeaderTree::rooted_at(&headers[0], Height(151_200));
-    // The median time past of the first ones depends on headers that are not here.
+    // The median time past of the first headers depends on headers that are not in the file.
     for header in &headers[1..11] {
         bench.tree.restore_header(header).unwrap();
     }

@@ -1,9 +1,8 @@
-//! New blocks announced to peers: by header, by compact block, or by hash, whichever the peer wants and can use. Core's
-//! `UpdatedBlockTip`, `NewPoWValidBlock` and `SendMessages`.
+//! Announces new blocks to peers by header, compact block or hash, depending on what the peer wants and can use.
 //!
-//! Input: the active chain, what each peer has. Output: announcements. Invariant: a peer gets the blocks that
-//! became active while it was connected, those of its handshake included, and of no older ones. Compact blocks are made
-//! of blocks that are validated.
+//! Core's `UpdatedBlockTip`, `NewPoWValidBlock` and `SendMessages`. Input: the active chain, the blocks of each peer.
+//! Output: announcements. Invariant: a peer gets the blocks that became active while it was connected, including those
+//! during its handshake, and no older ones. Compact blocks are built from validated blocks.
 
 use super::{PeerId, PeerManager, Place};
 use crate::time::Moment;
@@ -11,20 +10,21 @@ use lydian_chain::{HeaderTree, NodeId};
 use lydian_primitives::BlockHash;
 use lydian_wire::{Inv, InvType, Message};
 
-/// Blocks told of at once; who lacks more asks: Core's `MAX_BLOCKS_TO_ANNOUNCE`.
+/// The maximum number of blocks announced at once; a peer that lacks more requests them: Core's
+/// `MAX_BLOCKS_TO_ANNOUNCE`.
 const ANNOUNCED_BLOCKS_MAX: usize = 8;
 
-/// How a peer learns of the blocks that are queued for it.
+/// How the queued blocks are announced to a peer.
 enum Announcement {
     Compact(NodeId),
     Headers(Vec<NodeId>),
     Hash,
-    /// It has them.
+    /// The peer already has them.
     Nothing,
 }
 
 impl PeerManager {
-    /// Validation went on, and the active chain may have another tip.
+    /// Validation made progress, and the active chain may have a new tip.
     pub fn chain_changed(&mut self, now: Moment) {
         self.now = now;
         self.note_chain();
@@ -52,7 +52,7 @@ impl PeerManager {
         }
         for peer in self.peers.values_mut().filter(|peer| !peer.is_leaving) {
             peer.announcements.extend(&fresh);
-            // One more than are announced by headers says that they are too many.
+            // One more than can be announced by headers is kept, to show that there are too many.
             let excess = peer.announcements.len().saturating_sub(ANNOUNCED_BLOCKS_MAX + 1);
             peer.announcements.drain(..excess);
         }
@@ -60,7 +60,8 @@ impl PeerManager {
         ids.into_iter().for_each(|id| self.announce_queued(id));
     }
 
-    /// Who brought a block that is good, while nothing else is on its way, may bring the next ones unasked: Core's `BlockChecked`.
+    /// A peer that sent a valid block while no other block is in flight may send the next ones unrequested: Core's
+    /// `BlockChecked`.
     fn choose_announcers(&mut self, fresh: &[NodeId], is_initial: bool) {
         if is_initial {
             return;
@@ -75,8 +76,8 @@ impl PeerManager {
         }
     }
 
-    /// The blocks of the new chain that the old one had not, lowest first, the last few. Whether they are all of them,
-    /// and on the old tip.
+    /// Returns the last few blocks of the new chain that were not in the old one, lowest first. Also returns whether
+    /// these are all new blocks and extend the old tip.
     fn fresh_blocks(&self, tip: NodeId) -> (Vec<NodeId>, bool) {
         self.engine.with_tree(|tree| {
             let fork = tree.fork(self.last_tip, tip);
@@ -87,8 +88,8 @@ impl PeerManager {
         })
     }
 
-    /// Each new tip goes as a compact block to the peers that want it so and have its parent, even if the next one came
-    /// before the announcement: Core's `NewPoWValidBlock`.
+    /// Sends each new tip as a compact block to the peers that want it and have its parent, even if the next block
+    /// arrived before the announcement: Core's `NewPoWValidBlock`.
     fn announce_quickly(&mut self, fresh: &[NodeId]) {
         let wants = self.peers.values().filter(|peer| peer.is_ready() && peer.talk.high_bandwidth_from);
         let ids: Vec<_> = wants.map(|peer| peer.id).collect();
@@ -107,7 +108,7 @@ impl PeerManager {
         }
     }
 
-    /// What became of the active chain since the last time: Core's part of `SendMessages`.
+    /// Announces the changes of the active chain since the last call: Core's part of `SendMessages`.
     pub(super) fn announce_queued(&mut self, id: PeerId) {
         self.look_up_unknown(id);
         let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.is_ready()) else { return };

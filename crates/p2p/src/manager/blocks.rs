@@ -1,4 +1,5 @@
-//! Blocks of peers: which are wanted, what became of them, who is to blame. The choice of who is asked for what is [`crate::download`]'s.
+//! Blocks from peers: which are wanted, what happened to them, and which peer is punished. [`crate::download`] selects
+//! the peers to request them from.
 
 use super::peer::Known;
 use super::{Action, BlockFate, PeerId, PeerManager, Source};
@@ -14,19 +15,19 @@ use lydian_engine::LogLevel;
 use lydian_primitives::{BlockHash, HEADER_SIZE, HashedHeader, Header, Height};
 use lydian_wire::{Inv, InvType, Message};
 
-/// A guess for a block that nobody has seen: what blocks of its time have at most, by and large.
+/// The size estimate for an unknown block, which few blocks exceed.
 const BLOCK_BYTES_GUESS: u32 = 1_000_000;
 
-/// Blocks above the tip from which one that nobody asked for is not taken: Core's `MIN_BLOCKS_TO_KEEP`.
+/// How far above the tip an unrequested block may be: Core's `MIN_BLOCKS_TO_KEEP`.
 const UNREQUESTED_HEIGHT_MAX: u32 = 288;
 
 impl PeerManager {
-    /// A block came. Core's `ProcessMessage`, `ProcessBlock` and the first part of `AcceptBlock`.
+    /// A block was received. Core's `ProcessMessage`, `ProcessBlock` and the first part of `AcceptBlock`.
     pub(super) fn take_block(&mut self, id: PeerId, bytes: Vec<u8>) {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>().map(Header::parse) else { return };
         let (hash, size) = (header.hash(), bytes.len());
         self.log(format!("received block {hash} peer={id}"));
-        // The same block may come twice before the first is looked at, and the first need not be what it says.
+        // The same block may arrive twice before the first was checked, and the first may be something else.
         let is_requested = !self.asked(&hash).is_empty() || self.pending.contains_key(&hash);
         if is_requested || self.is_welcome(id, &header, &hash, &bytes) {
             self.deliver(id, hash, bytes, false);
@@ -40,7 +41,7 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// Hands a block over to be stored, once; again while it is not known whether the first bytes were the block's.
+    /// Passes a block on to be stored, once, or again as long as it is not verified that the first bytes were right.
     pub(super) fn deliver(&mut self, id: PeerId, hash: BlockHash, bytes: Vec<u8>, is_compact: bool) {
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let arrival = self.download.arrived(DownloadPeer(id.0), &hash, size, self.now.elapsed);
@@ -57,12 +58,13 @@ impl PeerManager {
         self.actions.push(Action::Store { from: id, hash, bytes });
     }
 
-    /// Whether a block that nobody was asked for is worth a place on the disk: its chain has as much work as ours and enough to be no attack, and is not
-    /// far above us. Whoever sends bytes that are not the block's, or a header that breaks a rule, is punished as if it had been asked.
+    /// Returns whether an unrequested block is worth storing: its chain has as much work as ours and enough to rule out
+    /// an attack, and is not far above our tip. A peer that sends a mutated block or an invalid header is punished as
+    /// for a requested block.
     fn is_welcome(&mut self, id: PeerId, header: &Header, hash: &BlockHash, bytes: &[u8]) -> bool {
         let minimum = self.settings.minimum_chain_work;
         if self.engine.with_tree(|tree| tree.find(hash).is_some_and(|id| tree.parent(id).is_none())) {
-            // The genesis block has no parent and is here: Core passes over it.
+            // The genesis block has no parent and is already here; Core ignores it.
             return false;
         }
         let found = self.engine.with_tree(|tree| {
@@ -72,7 +74,7 @@ impl PeerManager {
             Some((parent.height, work, is_known, is_known || work >= anti_dos_work(tree, minimum)))
         });
         let Some((parent_height, work, is_known, is_enough)) = found else {
-            // Whatever else is wrong with it, Core punishes it; so it need not wait, with others like it, to be looked at.
+            // Core punishes it whatever else is wrong with it. So it is not kept until its parent is known.
             if self.is_the_block(bytes).is_some() {
                 self.misbehaving(id, "");
             }
@@ -108,7 +110,7 @@ impl PeerManager {
         is_enough && !was_here && work >= tip.work && is_near && work >= minimum
     }
 
-    /// What the engine said of a block when it was to be stored. Core's `MaybePunishNodeForBlock`.
+    /// The engine reported the result of storing a block. Core's `MaybePunishNodeForBlock`.
     pub fn block_stored(&mut self, from: PeerId, hash: &BlockHash, fate: &BlockFate, now: crate::time::Moment) {
         self.now = now;
         let (source, is_last) = self.take_pending(from, hash);
@@ -123,7 +125,7 @@ impl PeerManager {
                 }
             }
             BlockFate::KnownInvalid { .. } => {
-                // Who connected to us may follow rules that were good once.
+                // An inbound peer may follow rules that were valid once.
                 let is_outbound = self.peers.get(&from).is_some_and(|peer| !peer.kind().is_inbound());
                 if is_outbound && !source.is_compact {
                     self.misbehaving(from, "");
@@ -136,7 +138,8 @@ impl PeerManager {
             }
             BlockFate::TooEarly => {}
         }
-        // Where the hash is to blame, the header need not be known to be invalid: a rule of the block alone says nothing of it, in Core neither.
+        // Even then the header may not be marked as invalid: as in Core, a broken rule of the block alone says nothing
+        // about the header.
         let is_useless = matches!(fate, BlockFate::Invalid { .. } | BlockFate::Malformed { .. } | BlockFate::TooEarly);
         if is_last && is_useless {
             let is_bad = *fate != BlockFate::TooEarly;
@@ -149,7 +152,7 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// Takes out the delivery that a verdict is about. Whether it was the only one.
+    /// Removes the delivery that a verdict is about. Also returns whether no other one is pending.
     fn take_pending(&mut self, from: PeerId, hash: &BlockHash) -> (Source, bool) {
         let unknown = Source { peer: from, is_compact: false, is_judged: false };
         let Some(pending) = self.pending.get_mut(hash) else { return (unknown, true) };
@@ -162,7 +165,7 @@ impl PeerManager {
         (source, is_last)
     }
 
-    /// A block is stored: nobody else need send it.
+    /// The block is stored; no other peer needs to send it.
     fn settle_block(&mut self, source: Source, hash: &BlockHash, fate: &BlockFate) {
         self.download.stored(hash);
         for (peer, _) in self.aside.remove(hash).unwrap_or_default() {
@@ -177,14 +180,14 @@ impl PeerManager {
         }
     }
 
-    /// The sender of a block that is not judged yet, as [`PeerManager::take_source`] has it.
+    /// Returns the sender of a block without a verdict, as [`PeerManager::take_source`] does.
     pub(super) fn source(&self, hash: &BlockHash) -> Option<Source> {
         let pending = || self.pending.get(hash)?.first();
         self.sources.get(hash).or_else(pending).copied()
     }
 
-    /// The sender of a block whose verdict is known. Validation may be quicker than the report that the block is
-    /// stored: then it is about the first of those that are pending.
+    /// Returns the sender of a block whose verdict is known. Validation may finish before the report that the block is
+    /// stored: then the verdict is about the first pending delivery.
     fn take_source(&mut self, hash: &BlockHash) -> Option<Source> {
         let pending = self.pending.get_mut(hash).and_then(|pending| pending.first_mut());
         self.sources.remove(hash).or_else(|| {
@@ -205,7 +208,7 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// The stored bytes of a block turned out to be of no use.
+    /// The stored bytes of a block turned out to be unusable.
     pub fn block_unreadable(&mut self, hash: &BlockHash, now: crate::time::Moment) {
         self.now = now;
         self.download.spoiled(None, hash);
@@ -222,15 +225,15 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// Who was asked for a block and has not answered, the first first.
+    /// Returns the peers that were asked for a block and have not answered, in order of the requests.
     pub(super) fn asked(&self, hash: &BlockHash) -> Vec<PeerId> {
         let on_path = self.download.asked(hash).iter().map(|peer| PeerId(peer.0));
         let aside = self.aside.get(hash).into_iter().flatten().map(|(peer, _)| *peer);
         on_path.chain(aside).collect()
     }
 
-    /// The caller requests a block from the peer, not the download. The download has to know it, so that it
-    /// does not request the block too.
+    /// The caller, not the download, requests a block from the peer. The download must know about it, so that it does
+    /// not request the block too.
     pub(super) fn note_request(&mut self, id: PeerId, hash: BlockHash) {
         self.download.set_timeout_clock(self.now.mockable);
         let at = self.download.request_time(self.now.elapsed);
@@ -247,7 +250,7 @@ impl PeerManager {
         }
     }
 
-    /// The peer has answered, or will not: Core's `RemoveBlockRequest`.
+    /// The peer has answered or will not answer: Core's `RemoveBlockRequest`.
     pub(super) fn forget_request(&mut self, id: PeerId, hash: &BlockHash) {
         self.with(id, |peer| {
             peer.in_flight.remove(hash);
@@ -259,7 +262,7 @@ impl PeerManager {
         if asked.is_empty() {
             self.aside.remove(hash);
         }
-        // The time for the next one begins: Core's `m_downloading_since`.
+        // The time for the next block starts: Core's `m_downloading_since`.
         let now = self.now.mockable;
         let others = self.aside.values_mut().flatten().filter(|(peer, _)| was_asked && *peer == id);
         others.for_each(|(_, at)| at.asked = now);
@@ -269,7 +272,7 @@ impl PeerManager {
         !self.asked(hash).is_empty()
     }
 
-    /// It was requested, or came and waits to be stored.
+    /// Returns whether the block was requested, or was received and is about to be stored.
     pub(super) fn is_coming(&self, hash: &BlockHash) -> bool {
         self.is_requested(hash) || self.pending.contains_key(hash)
     }
@@ -282,9 +285,9 @@ impl PeerManager {
         });
     }
 
-    /// Blocks that lead to what a peer just announced are requested from it at once, whatever services it offers, if
-    /// that chain has as much work as ours: Core's `HeadersDirectFetchBlocks`. Those of the path are the download's
-    /// from then on, and must have room in its window.
+    /// Requests the blocks up to the last header that a peer just announced from it, whatever services it offers, if
+    /// that chain has as much work as ours: Core's `HeadersDirectFetchBlocks`. Those on the path then belong to the
+    /// download and must fit into its window.
     pub(super) fn fetch_directly(&mut self, id: PeerId, last: NodeId) {
         let may_ask = |peer: &Known| peer.is_ready() && peer.serves_witnesses() && peer.memory.has_block_room();
         if !self.peers.get(&id).is_some_and(may_ask) || !self.can_fetch_directly() {
@@ -315,8 +318,8 @@ impl PeerManager {
         }
     }
 
-    /// The blocks from our chain to `last` that are neither here nor requested, lowest first; no block if the branch has
-    /// less work than our chain. `None` if they are too many.
+    /// Returns the blocks from our chain to `last` that are neither here nor requested, lowest first; none if the
+    /// branch has less work than our chain. Returns `None` if there are too many.
     fn missing_of_branch(&self, last: NodeId) -> Option<Vec<BlockHash>> {
         let tip = self.tip();
         self.engine.with_tree(|tree| {
@@ -339,7 +342,8 @@ impl PeerManager {
         })
     }
 
-    /// Who does not send a block that was asked for beside the path goes after ten minutes, as who does on it.
+    /// Disconnects a peer that does not send a block requested outside the path within ten minutes, like for blocks on
+    /// the path.
     pub(super) fn judge_requests_aside(&mut self) {
         let now = self.now.mockable;
         let is_late = |at: &RequestTime| now.saturating_sub(at.asked) > BLOCK_TIMEOUT;
@@ -353,11 +357,11 @@ impl PeerManager {
         }
     }
 
-    /// Brings the download up to date and sends what it asks for.
+    /// Updates the download and sends its requests.
     pub(super) fn request_blocks(&mut self) {
         self.charge_peers();
         if self.is_loading() {
-            // What is on disk need not be fetched.
+            // Blocks on disk need not be fetched.
             return;
         }
         self.plan_downloads();
@@ -368,7 +372,7 @@ impl PeerManager {
         self.fetch_branches();
     }
 
-    /// Brings the download up to date: the blocks that are wanted, the peers that have them, the open requests.
+    /// Updates the download: the wanted blocks, the peers that have them, the open requests.
     pub(super) fn plan_downloads(&mut self) {
         self.follow_best_chain();
         self.introduce_peers();
@@ -412,7 +416,8 @@ impl PeerManager {
         self.send(id, Message::GetData(inventory));
     }
 
-    /// A new block at the tip comes as a compact one, if nothing else is on its way: see Core's `HeadersDirectFetchBlocks`.
+    /// Returns whether a new block at the tip is requested as a compact block, if no other block is in flight: see
+    /// Core's `HeadersDirectFetchBlocks`.
     fn wants_compact(&self, id: PeerId, blocks: &[BlockHash]) -> bool {
         let [hash] = blocks else { return false };
         let provides = self.peers.get(&id).is_some_and(|peer| peer.talk.provides_compact_blocks);
@@ -427,7 +432,8 @@ impl PeerManager {
             })
     }
 
-    /// The path of blocks that are wanted is the way to the header with most work that can be had, if it has enough.
+    /// Updates the path of wanted blocks: it leads to the header with the most work that can be downloaded, if that has
+    /// enough work.
     pub(super) fn follow_best_chain(&mut self) {
         let minimum = self.settings.minimum_chain_work;
         let best = self.target();
@@ -440,7 +446,7 @@ impl PeerManager {
             })
         });
         let Some((best, common, common_height, fork, fork_height)) = wanted else { return };
-        // Where our chain leaves theirs below the path, everything from there on is wanted.
+        // If our chain forks off below the path, everything above the fork is wanted.
         let (keep, keep_height) = if fork_height < self.download.validated() && fork_height < common_height {
             (fork, fork_height)
         } else {
@@ -453,7 +459,7 @@ impl PeerManager {
         if fork_height > self.download.validated() {
             self.download.set_validated(fork_height, now);
             if keep_height < fork_height {
-                // Blocks that came another way than by the path: by RPC, or sent by peers unasked.
+                // Blocks that did not arrive through the path: by RPC, or unrequested from peers.
                 self.path_end = fork;
             }
         }
@@ -476,7 +482,7 @@ impl PeerManager {
         self.path_end = end.unwrap_or(self.path_end);
     }
 
-    /// What was asked for beside the path may be on it now.
+    /// Requests outside the path may be on it now.
     fn adopt_requests(&mut self) {
         if self.aside.is_empty() {
             return;
@@ -504,9 +510,9 @@ impl PeerManager {
         }
     }
 
-    /// During the initial download, peers that are not preferred are asked only while no block is on its way from one
-    /// that is: Core's `sync_blocks_and_headers_from_peer`. Whether any may be asked now. To be called when the others
-    /// were asked for what they have.
+    /// During the initial download, peers that are not preferred are asked only while no block from a preferred one is
+    /// in flight: Core's `sync_blocks_and_headers_from_peer`. Returns whether any of them may be asked now. Call this
+    /// after the others were asked for what they have.
     fn introduce_reserves(&mut self) -> bool {
         let ready = || self.peers.values().filter(|peer| peer.is_ready());
         let preferred: Vec<_> = ready().filter(|peer| peer.is_preferred()).map(|peer| peer.id).collect();
@@ -528,7 +534,8 @@ impl PeerManager {
         is_wanted && !reserves.is_empty()
     }
 
-    /// The peer may be asked for what it has; `has_room`: the memory of all peers has room for another block of it.
+    /// Adds the peer to the download with the blocks that it has. `has_room`: the shared memory has room for another
+    /// block from it.
     fn introduce(&mut self, id: PeerId, has_room: bool) {
         let Some(peer) = self.peers.get(&id) else { return };
         let (Some(best), limits) = (peer.best_known, limits_of(peer)) else { return };
@@ -538,7 +545,7 @@ impl PeerManager {
         self.download.set_peer_chain(DownloadPeer(id.0), chain);
     }
 
-    /// Blocks whose verdict is known have no source any more.
+    /// Blocks with a known verdict need no source any more.
     pub(super) fn forget_sources(&mut self) {
         let engine = self.engine.clone();
         engine.with_tree(|tree| {
@@ -560,8 +567,9 @@ fn limits_of(peer: &Known) -> PeerLimits {
     PeerLimits { is_limited: peer.is_limited(), ..PeerLimits::default() }
 }
 
-/// Up to where nothing of the way to `best` has to be fetched for now: where it leaves the active chain, or the last of the stored blocks from there on that are
-/// too few to be activated. Those wait for more of the branch and not for validation, so that they must not fill the window.
+/// Returns the last block on the way to `best` up to which nothing needs to be fetched for now: where it leaves the
+/// active chain, or the last of the stored blocks after that which have too little work to be activated. Those wait for
+/// more blocks of the branch and not for validation, so they must not fill the window.
 fn stored_end(tree: &HeaderTree, best: NodeId) -> NodeId {
     let (tip, fork) = (tree.tip(), tree.fork(tree.tip(), best));
     if fork == tip {

@@ -1,10 +1,12 @@
-//! Branches with as much work as the active chain: if one of them grows, it must be here. The download does not want
-//! them, since nothing has to be fetched to reach the header with most work. Core's `FindNextBlocksToDownload`, which
-//! requests them from each peer whose chain they are.
+//! Branches with as much work as the active chain, whose blocks must be here in case one of them grows.
 //!
-//! Input: what peers have. Output: requests beside the path of the download, at most [`COMPACT_BLOCKS_PER_PEER_MAX`] of
-//! a peer at a time. Invariant: a block that a peer failed to send is not requested from it again until the peer
-//! announces a chain. Cost: a look at each peer; for one that has such a branch, a walk along what is on its way.
+//! The download does not want these blocks, because they are not needed to reach the header with the most work. Core's
+//! `FindNextBlocksToDownload` requests them from each peer that is on such a branch.
+//!
+//! Input: the chains of peers. Output: requests outside the path of the download, at most
+//! [`COMPACT_BLOCKS_PER_PEER_MAX`] per peer at a time. Invariant: a block that a peer failed to send is not requested
+//! from it again until the peer announces a chain. Cost: a look at each peer; for one on such a branch, a walk along
+//! its missing blocks.
 
 use super::peer::Known;
 use super::{PeerId, PeerManager};
@@ -12,11 +14,11 @@ use crate::limits::COMPACT_BLOCKS_PER_PEER_MAX;
 use lydian_chain::{HeaderTree, NodeId};
 use lydian_primitives::{BlockHash, Height};
 
-/// Blocks above the last one in common that are looked at: Core's `BLOCK_DOWNLOAD_WINDOW`.
+/// How many blocks above the last common one are checked: Core's `BLOCK_DOWNLOAD_WINDOW`.
 const BRANCH_WINDOW: u32 = 1024;
 
 impl PeerManager {
-    /// Requests what is missing of branches with as much work as the active chain.
+    /// Requests the missing blocks of branches with as much work as the active chain.
     pub(super) fn fetch_branches(&mut self) {
         let is_initial = self.is_initial_download();
         let branches: Vec<(PeerId, NodeId)> = self.engine.with_tree(|tree| {
@@ -67,7 +69,7 @@ impl PeerManager {
     }
 }
 
-/// The last block on the way from `common` to `best` up to which all are here.
+/// Returns the last block on the way from `common` to `best` up to which all blocks are stored.
 fn last_stored(tree: &HeaderTree, common: NodeId, best: NodeId) -> NodeId {
     let heights = tree.height(common).0 + 1..=tree.height(best).0;
     let nodes = heights.map_while(|height| tree.ancestor(best, Height(height)));

@@ -1,10 +1,14 @@
-//! Compact blocks of peers (BIP-0152): who may send them unasked, what becomes of one, the transactions that are missing. Bitcoin Core's `cmpctblock` and
-//! `blocktxn` with a mempool that is empty: a block is put together of what came with it and what its sender is asked for.
+//! Compact blocks from peers (BIP-0152): which peers may send them unrequested, their reconstruction, requests for
+//! missing transactions.
 //!
-//! Invariants: at most [`REQUESTS_PER_BLOCK_MAX`] peers are asked for a block, and the last place is kept from inbound peers until an outbound one was
-//! asked; what one peer sends changes nothing for others until the block is stored; a block of which the pieces do not make what the header says is
-//! fetched whole, and nobody is blamed; who sent a compact block is not punished for what its block breaks, since it may be passed on before it was
-//! validated. Cost: a block is parsed and its roots computed once here, near the tip only.
+//! Bitcoin Core's `cmpctblock` and `blocktxn` with an empty mempool: a block is reconstructed from the transactions in
+//! the message and those requested from its sender.
+//!
+//! Invariants: at most [`REQUESTS_PER_BLOCK_MAX`] peers are asked for a block, and the last request is reserved for
+//! outbound peers until one of them was asked; messages of one peer change nothing for others until the block is
+//! stored; a block whose transactions do not match its header is fetched whole, without punishment; the sender of a
+//! compact block is not punished for an invalid block, because it may relay the block before validation. Cost: a block
+//! is parsed and its Merkle roots are computed once here, only near the tip.
 
 use super::{PeerId, PeerManager};
 use crate::download::DownloadPeer;
@@ -17,31 +21,32 @@ use lydian_primitives::{BlockHash, HashedHeader, Height, RawBlock, Wtxid};
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, SendCmpct, block_size};
 use lydian_wire::{BlockTransactions, CompactBlock, CompactError, Inv, InvType, Message, PartialBlock};
 
-/// Blocks above the tip that are put together; what is higher waits for its headers.
+/// How far above the tip a compact block may be; for a higher one, only its header is processed.
 const COMPACT_HEIGHT_MAX: u32 = 2;
 
 /// A compact block that a peer sent.
 #[derive(Debug)]
 pub(super) enum Partial {
-    /// Its sender was asked for what is missing. It counts as the sender's memory.
+    /// Its sender was asked for the missing transactions. It is charged to the sender's memory.
     Waiting(PartialBlock, Charge),
-    /// It did not become the block: none like it is taken from this peer again.
+    /// The reconstruction failed: another compact block with this hash is not accepted from this peer.
     Failed,
 }
 
-/// Where a block stands when its compact form comes.
+/// The state of a block when its compact form arrives.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     hash: BlockHash,
     height: Height,
-    /// Peers asked for it, and whether this one is the first of them, and one.
+    /// `asked`: the number of peers asked for it. `is_first`: this peer is the first of them, or none was asked.
+    /// `is_asked`: this peer is one of them.
     asked: usize,
     is_first: bool,
     is_asked: bool,
 }
 
 impl PeerManager {
-    /// Core's answer to `cmpctblock`.
+    /// Core's processing of `cmpctblock`.
     pub(super) fn take_compact(&mut self, id: PeerId, compact: &CompactBlock) {
         let Some(peer) = self.peers.get(&id) else { return };
         if self.settings.blocks_only {
@@ -59,8 +64,8 @@ impl PeerManager {
             node.map_or((tip.work, false, true), |node| (node.chain_work, node.is_verified, node.block.is_some()))
         });
         let is_announcer = self.peers.get(&id).is_some_and(|peer| peer.talk.high_bandwidth_to);
-        // What was handed to the engine is as good as here until it says otherwise. If it does, the block is requested
-        // again: this answer is lost.
+        // A block passed to the engine counts as here until the engine says otherwise. Then it is requested again,
+        // because this message is not kept.
         if is_here || self.pending.contains_key(&hash) {
             return self.forget_request(id, &hash);
         }
@@ -85,7 +90,7 @@ impl PeerManager {
         }
     }
 
-    /// Enters the header. Nothing if that is all that can be done.
+    /// Inserts the header. Returns `None` if nothing more can be done with the block.
     fn take_compact_header(&mut self, id: PeerId, compact: &CompactBlock) -> Option<Standing> {
         let (header, minimum) = (compact.header, self.settings.minimum_chain_work);
         let hashed = HashedHeader::many(&[header]);
@@ -136,7 +141,7 @@ impl PeerManager {
         Some(Standing { hash, height: Height(height), asked: asked.len(), is_first, is_asked: asked.contains(&id) })
     }
 
-    /// Puts together what can be, and asks for the rest if it is this peer's turn.
+    /// Starts the reconstruction, and requests the missing transactions if it is this peer's turn.
     fn begin_compact(&mut self, id: PeerId, compact: &CompactBlock, standing: Standing, is_announcer: bool) {
         let Standing { hash, asked, is_first, is_asked, .. } = standing;
         let Some(peer) = self.peers.get(&id) else { return };
@@ -178,7 +183,7 @@ impl PeerManager {
         }
     }
 
-    /// The block is asked of enough others already. If nothing is missing it need not be waited for all the same.
+    /// Enough others were already asked for the block. If no transaction is missing, it is used anyway.
     fn try_compact(&mut self, id: PeerId, hash: BlockHash, compact: &CompactBlock) {
         let whole = PartialBlock::new(compact, at_hand()).and_then(|partial| partial.fill(&[]));
         if let Ok(bytes) = whole
@@ -195,7 +200,7 @@ impl PeerManager {
         let partial = self.peers.get_mut(&id).filter(|peer| peer.in_flight.contains(&hash));
         let Some(partial) = partial.and_then(|peer| peer.partials.get_mut(&hash)) else {
             if !self.peers.get(&id).is_some_and(|peer| peer.in_flight.contains(&hash)) {
-                // Another peer was quicker. This one has answered all the same, and must not count as stalling.
+                // Another peer was faster. This one has answered too and must not count as stalling.
                 self.download.forget_request(DownloadPeer(id.0), &hash);
             }
             return self.log(format!("Peer {id} sent us block transactions for block we weren't expecting"));
@@ -215,7 +220,7 @@ impl PeerManager {
         }
     }
 
-    /// Short ids collided, by chance or not: the whole block is asked for, if nobody else was asked before.
+    /// Short ids collided, by chance or not: requests the whole block if no other peer was asked before.
     fn fall_back(&mut self, id: PeerId, hash: BlockHash, is_first: bool) {
         if is_first {
             self.request_whole(id, hash);
@@ -231,9 +236,10 @@ impl PeerManager {
         self.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, hash)]));
     }
 
-    /// Whether the bytes are what their header commits to: Core's `IsBlockMutated`. None: they cannot be read.
+    /// Returns whether the bytes are what their header commits to: Core's `IsBlockMutated`. `None` if they cannot be
+    /// parsed.
     pub(super) fn is_the_block(&self, bytes: &[u8]) -> Option<bool> {
-        // Core reads a block from the beginning of the message, whatever follows it.
+        // Core parses a block from the beginning of the message and ignores what follows.
         let bytes = bytes.get(..block_size(bytes).ok()?)?;
         let block = RawBlock::new(bytes).parse().ok()?;
         let parent = block.header().prev_block;
@@ -247,7 +253,8 @@ impl PeerManager {
         self.asked(hash).iter().any(is_outbound)
     }
 
-    /// The peer brought a block that is good: it may send the next ones unasked. Core's `MaybeSetPeerAsAnnouncingHeaderAndIDs`.
+    /// The peer sent a valid block: it may send the next ones unrequested. Core's
+    /// `MaybeSetPeerAsAnnouncingHeaderAndIDs`.
     pub(super) fn choose_announcer(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get(&id).filter(|peer| peer.is_ready() && peer.talk.provides_compact_blocks) else {
             return;
@@ -263,7 +270,7 @@ impl PeerManager {
         let outbound = self.announcers.iter().filter(|id| is_outbound(id)).count();
         let is_last_outbound = outbound == 1 && self.announcers.first().is_some_and(is_outbound);
         if peer.kind().is_inbound() && self.announcers.len() >= HIGH_BANDWIDTH_PEERS_MAX && is_last_outbound {
-            // An inbound peer does not push out the only outbound one.
+            // An inbound peer does not replace the only outbound one.
             self.announcers.swap(0, 1);
         }
         self.set_high_bandwidth(id, true);
@@ -280,7 +287,7 @@ impl PeerManager {
     }
 }
 
-/// Transactions that are here beside the chain: none, until there is a mempool.
+/// Transactions that are available outside the chain: none, until there is a mempool.
 fn at_hand() -> impl Iterator<Item = (Wtxid, &'static [u8])> {
     std::iter::empty()
 }

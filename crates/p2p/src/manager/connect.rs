@@ -1,9 +1,12 @@
-//! Connections: who is connected, when, and how often it is tried. Core's `CConnman`, without its sockets.
+//! Connections: which to open, when, and how often to retry. Core's `CConnman`, without its sockets.
 //!
-//! Input: settings, wishes of the operator, what became of attempts, the time. Output: [`Action::Connect`] and [`Action::Resolve`], which whoever owns the
-//! sockets carries out and answers, each once. Invariants: nothing is dialled twice at a time, nothing that is banned or discouraged is dialled but by hand,
-//! nothing at all while the network is off; full-relay, block-relay-only, feeler and addr-fetch peers share a fixed number of slots, added nodes have
-//! their own. Cost: a look at all peers twice a second. It must never dial by itself or wait for an answer.
+//! Input: settings, requests of the operator, results of attempts, the time. Output: [`Action::Connect`] and
+//! [`Action::Resolve`], which the owner of the sockets executes and answers, each once.
+//!
+//! Invariants: an address has at most one attempt at a time; banned and discouraged addresses are connected to only on
+//! the operator's request; while the network is off, there are no attempts; full-relay, block-relay-only, feeler and
+//! addr-fetch peers share a fixed number of slots, added nodes have their own. Cost: a look at all peers twice a
+//! second. It must never connect by itself or wait for an answer.
 
 mod attempts;
 mod automatic;
@@ -25,15 +28,15 @@ use operator::{Added, AddedRounds, SpecifiedRounds};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Feelers at a time: Core's `MAX_FEELER_CONNECTIONS`.
+/// The maximum number of simultaneous feelers: Core's `MAX_FEELER_CONNECTIONS`.
 const FEELERS_MAX: usize = 1;
 
-/// What the settings say of connections. By default nobody is connected to but by hand, and 125 may be connected.
+/// The settings about connections. By default there are no automatic connections, and 125 peers may be connected.
 #[derive(Clone, Debug)]
 pub struct ConnectSettings {
-    /// `-maxconnections`: peers that connect to us or are chosen automatically.
+    /// `-maxconnections`: the maximum number of inbound and automatic connections.
     pub automatic_max: usize,
-    /// Peers are chosen automatically: neither `-connect` nor `-noconnect` was given.
+    /// Automatic connections are made: neither `-connect` nor `-noconnect` was given.
     pub chooses_peers: bool,
     /// `-connect`.
     pub specified: Vec<String>,
@@ -43,21 +46,21 @@ pub struct ConnectSettings {
     pub seednodes: Vec<String>,
     /// `-test=addrman`.
     pub deterministic_addrman: bool,
-    /// `-checkaddrman`: the address manager is checked after every so many operations; 0: never.
+    /// `-checkaddrman`: the address manager is checked each time after this number of operations; 0 means never.
     pub check_addrman: u32,
-    /// `-dnsseed`, as it is after `-connect` and others had their say.
+    /// `-dnsseed`, after the effects of `-connect` and other options.
     pub dns_seed: bool,
     /// `-forcednsseed`
     pub force_dns_seed: bool,
-    /// Names to ask in place of those that are known for the chain: `-signetseednode`.
+    /// DNS seeds to use instead of those of the chain: `-signetseednode`.
     pub dns_seeds: Option<Vec<String>>,
     /// `-fixedseeds`
     pub fixed_seeds: bool,
     /// `-dns`: names of peers may be resolved.
     pub resolves_names: bool,
-    /// Names are resolved by a proxy, which is told them as they are.
+    /// A proxy resolves names, which are passed to it unchanged.
     pub has_name_proxy: bool,
-    /// For addresses without a port.
+    /// The port for addresses without one.
     pub default_port: u16,
     /// `-v2transport`
     pub v2: bool,
@@ -65,9 +68,9 @@ pub struct ConnectSettings {
     pub is_network_active: bool,
     /// `-proxy` and `-onion`
     pub proxies: Proxies,
-    /// `-maxuploadtarget`, in bytes a day; 0: no limit.
+    /// `-maxuploadtarget`, in bytes per day; 0 means no limit.
     pub upload_target: u64,
-    /// Block-relay-only peers of the last run.
+    /// Block-relay-only peers of the previous run.
     pub anchors: Vec<TimedAddress>,
 }
 
@@ -97,15 +100,15 @@ impl Default for ConnectSettings {
     }
 }
 
-/// A connection that is being made.
+/// The id of a connection attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AttemptId(pub u64);
 
-/// A name that is being resolved.
+/// The id of a name lookup.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LookupId(pub u64);
 
-/// Whom to connect to.
+/// The target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Endpoint(Endpoint),
@@ -125,19 +128,19 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Why an attempt came to nothing.
+/// The reason why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptFailure {
-    /// Nobody answered there, or not as wanted.
+    /// The target did not answer, or not correctly.
     Target { reason: String },
-    /// The proxy did not do its part: that tells nothing of the target.
+    /// The proxy failed, which says nothing about the target.
     Proxy { reason: String },
 }
 
-/// What a connection counts for.
+/// The limit that a connection counts for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Slot {
-    /// Inbound peers, those of `-connect` and those connected by hand, once.
+    /// Inbound peers, those of `-connect`, and manual one-time connections.
     #[default]
     None,
     /// Core's `semOutbound`.
@@ -146,7 +149,7 @@ pub(super) enum Slot {
     Added,
 }
 
-/// A connection to be made.
+/// A planned connection.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     kind: ConnectionKind,
@@ -162,23 +165,23 @@ enum Destination {
     Name(String),
 }
 
-/// What is remembered of a connection for as long as it stands.
+/// The data about a connection that is kept until it is closed.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
-    /// As the operator named it, or its address: Core's `m_addr_name`.
+    /// The name given by the operator, or the address: Core's `m_addr_name`.
     pub(super) name: String,
-    /// Whether the operator named it.
+    /// Whether the operator gave the name.
     is_named: bool,
-    /// What the address manager knew of it.
+    /// The entry of the address manager.
     pub(super) address: TimedAddress,
-    /// Our side of it.
+    /// Our side of the connection.
     pub(super) local: Endpoint,
-    /// It came through the onion service.
+    /// It connected through the onion service.
     pub(super) is_onion: bool,
     pub(super) slot: Slot,
     pub(super) prefer_evict: bool,
     pub(super) keyed_netgroup: u64,
-    /// It closed before it spoke v2.
+    /// It was closed before v2 was negotiated, so v1 is tried next.
     wants_v1: bool,
 }
 
@@ -188,7 +191,7 @@ impl Link {
         if self.is_onion { Network::TorV3 } else { self.address.endpoint.addr.net_class() }
     }
 
-    /// Of a connection that nobody named, to an address of which nothing is known.
+    /// Creates the link of a connection that the operator did not name, to an address without further data.
     pub(super) fn unnamed(endpoint: Endpoint) -> Link {
         let address = TimedAddress { time: 0, services: Services::NONE, endpoint };
         Link {
@@ -205,7 +208,7 @@ impl Link {
     }
 }
 
-/// Everything about connections that are not there yet.
+/// The state of connections that do not exist yet.
 #[derive(Debug)]
 pub(super) struct Connector {
     settings: ConnectSettings,
@@ -216,20 +219,20 @@ pub(super) struct Connector {
     added: Vec<Added>,
     specified_rounds: SpecifiedRounds,
     added_rounds: AddedRounds,
-    /// To be asked for addresses: Core's `m_addr_fetches`.
+    /// Targets to fetch addresses from: Core's `m_addr_fetches`.
     addr_fetches: VecDeque<String>,
     seednodes: automatic::Seednodes,
-    /// There from the first tick on.
+    /// Set from the first tick on.
     outbound: Option<Outbound>,
     seeding: Option<Seeding>,
-    /// Addresses that the DNS gave.
+    /// The number of addresses from DNS seeds.
     seed_addresses: usize,
     next_step: Duration,
     extra: extra::Extra,
     next_save: Option<Duration>,
 }
 
-/// What a name is resolved for.
+/// The purpose of a name lookup.
 #[derive(Clone, Debug)]
 enum Lookup {
     Attempt(AttemptId),
@@ -259,7 +262,7 @@ impl Connector {
         }
     }
 
-    /// Whether this node chooses peers: Core's `m_use_addrman_outgoing`.
+    /// Returns whether this node makes automatic connections: Core's `m_use_addrman_outgoing`.
     pub(super) fn chooses_peers(&self) -> bool {
         self.settings.chooses_peers
     }
@@ -271,7 +274,7 @@ impl Connector {
 }
 
 impl PeerManager {
-    /// Time passed.
+    /// Time has passed.
     pub(super) fn tend_connections(&mut self) {
         self.begin_choosing();
         self.dial_what_is_due();
@@ -288,13 +291,13 @@ impl PeerManager {
         self.run_scheduled();
     }
 
-    /// What Core's scheduler runs.
+    /// The tasks of Core's scheduler.
     fn run_scheduled(&mut self) {
         self.check_for_stale_tip_and_evict_peers();
         self.save_when_due();
     }
 
-    /// Whether a connection to this address and port stands or is being made.
+    /// Returns whether there is a connection or an attempt to this address and port.
     fn is_connected_to(&self, endpoint: &Endpoint) -> bool {
         self.peers.values().any(|peer| peer.talk.connection.endpoint == *endpoint)
             || self.connector.attempts.values().any(|attempt| attempt.endpoint() == Some(*endpoint))
@@ -310,7 +313,7 @@ impl PeerManager {
             || self.connector.attempts.values().any(|attempt| attempt.name() == name)
     }
 
-    /// Connections that take a slot of this kind, those being made included.
+    /// Returns the number of connections and attempts that take a slot of this kind.
     fn slots_used(&self, slot: Slot) -> usize {
         self.peers.values().filter(|peer| peer.link.slot == slot).count()
             + self.connector.attempts.values().filter(|attempt| attempt.slot() == slot).count()

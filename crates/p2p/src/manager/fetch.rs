@@ -1,7 +1,10 @@
-//! Blocks that a person wants of a certain peer: `getblockfrompeer`, Core's `FetchBlock`. Input: a peer, a block. Output: the question to the peer; the block
-//! comes in as all others do, and is taken though nobody else wants it.
+//! Blocks that the operator requests from a particular peer: `getblockfrompeer`, Core's `FetchBlock`.
 //!
-//! Invariant: nobody else is waited for from then on. Who does not answer in time is let go, as everybody who was asked for a block.
+//! Input: a peer, a block. Output: the request to the peer; the block arrives like all others and is accepted even if
+//! it is not needed otherwise.
+//!
+//! Invariant: after that, the block is expected only from this peer. A peer that does not answer in time is
+//! disconnected, like any peer with an overdue block.
 
 use super::{PeerId, PeerManager};
 use crate::time::Moment;
@@ -9,7 +12,7 @@ use lydian_primitives::BlockHash;
 use lydian_wire::{Command, Inv, InvType, Message};
 
 impl PeerManager {
-    /// Asks a peer for a block whose header is known; the error is Core's sentence.
+    /// Requests a block with a known header from a peer; the error is Core's text.
     pub fn fetch_block(&mut self, id: PeerId, hash: &BlockHash, now: Moment) -> Result<(), &'static str> {
         self.now = now;
         if self.is_loading() {
@@ -31,7 +34,7 @@ impl PeerManager {
         Ok(())
     }
 
-    /// Sends a message as it is: `sendmsgtopeer`. False if the peer is gone or has not shaken hands.
+    /// Sends a message unchanged: `sendmsgtopeer`. Returns false if the peer is gone or its handshake is not complete.
     pub fn send_raw(&mut self, id: PeerId, command: Command, payload: Vec<u8>, now: Moment) -> bool {
         self.now = now;
         let is_there = self.peers.get(&id).is_some_and(|peer| peer.is_ready() && !peer.is_leaving);

@@ -1,48 +1,51 @@
-//! Where the chain from peers stands, as plain numbers for a display. Input: the manager. Output: [`SyncFigures`], a copy that is true for a moment. Cost: a
-//! look at each peer; to be asked a few times a second.
+//! The state of the sync as plain numbers for a display.
+//!
+//! Input: the manager. Output: [`SyncFigures`], a snapshot. Cost: a look at each peer; intended for a few calls per
+//! second.
 
 use super::PeerManager;
 use crate::headers::{HeadersSync, HeadersSyncPhase};
 
-/// The figures. Counts are since the start.
+/// The numbers. Counters start at the start of the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SyncFigures {
-    /// Peers with whom the handshake is over.
+    /// Peers with a completed handshake.
     pub outbound: u32,
     pub inbound: u32,
-    /// Of the header with most work, and the time it names, in seconds since 1970.
+    /// The height and the time of the header with the most work, in seconds since 1970.
     pub headers_height: u32,
     pub headers_time: u32,
-    /// A chain whose work is still being counted, or whose headers come for the second time: how far the furthest peer is.
+    /// The most advanced peer whose chain's work is still being counted, or whose headers are downloaded again.
     pub presync: Option<Presync>,
-    /// Whether the tip is so old, or has so little work, that blocks are caught up with: Core's `IsInitialBlockDownload`.
+    /// Whether the tip is too old or has too little work, so that the node is catching up: Core's
+    /// `IsInitialBlockDownload`.
     pub is_initial: bool,
-    /// Blocks of peers, and their bytes.
+    /// Blocks from peers, and their bytes.
     pub blocks: u64,
     pub block_bytes: u64,
-    /// Bytes of blocks that were asked for and have not come, as guessed.
+    /// The estimated bytes of requested blocks that have not arrived.
     pub in_flight_bytes: u64,
-    /// Blocks that are here and wait to be validated, and their bytes.
+    /// Blocks that are here and wait for validation, and their bytes.
     pub waiting_blocks: u64,
     pub waiting_bytes: u64,
-    /// Validation has nothing to do until another block comes.
+    /// Validation has no work until another block arrives.
     pub is_validation_waiting: bool,
     /// The clocks of most outbound peers differ from ours by more than ten minutes.
     pub is_clock_out_of_sync: bool,
 }
 
-/// Headers that are not kept yet: Core's low-work defence.
+/// Headers that are not stored yet: Core's low-work protection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Presync {
-    /// The work is proven, and the headers come once more to be kept.
+    /// The work is proven, and the headers are downloaded again to be stored.
     pub is_redownload: bool,
     pub height: u32,
-    /// What its last header says, in seconds since 1970.
+    /// The time of its last header, in seconds since 1970.
     pub time: u32,
 }
 
 impl PeerManager {
-    /// Where the sync stands.
+    /// Returns the state of the sync.
     pub fn figures(&self) -> SyncFigures {
         let ready = || self.peers.values().filter(|peer| peer.is_ready());
         let inbound = ready().filter(|peer| peer.kind().is_inbound()).count();

@@ -1,4 +1,4 @@
-//! Headers of peers: asking for them, taking them in, what they tell of a peer's chain. The judging is [`crate::headers`]'s.
+//! Headers from peers: requests, processing, and what they show about a peer's chain. [`crate::headers`] checks them.
 
 use super::log::VALIDATION;
 use super::{PeerId, PeerManager};
@@ -13,10 +13,11 @@ use lydian_primitives::{BlockHash, Header, Height};
 use lydian_wire::{Inv, InvType, Locator, Message};
 use std::time::Duration;
 
-/// Outbound peers that are kept though their chain lags: Core's `MAX_OUTBOUND_PEERS_TO_PROTECT_FROM_DISCONNECT`.
+/// The number of outbound peers that are kept even if their chain lags behind: Core's
+/// `MAX_OUTBOUND_PEERS_TO_PROTECT_FROM_DISCONNECT`.
 const PROTECTED_PEERS_MAX: usize = 4;
 
-/// Between two lines about headers of little work: Core's 250 ms.
+/// The time between two log lines about low-work headers: Core's 250 ms.
 const PRESYNC_LINE_INTERVAL: Duration = Duration::from_millis(250);
 
 impl PeerManager {
@@ -24,7 +25,7 @@ impl PeerManager {
         self.take_headers_via(id, headers, false);
     }
 
-    /// `is_compact`: the header of a compact block that is too far above the tip to be put together.
+    /// `is_compact`: the header is from a compact block that is too far above the tip to be reconstructed.
     pub(super) fn take_headers_via(&mut self, id: PeerId, headers: &[Header], is_compact: bool) {
         let (engine, params, sync) = (self.engine.clone(), self.settings.params.clone(), self.headers_params);
         let minimum_chain_work = self.settings.minimum_chain_work;
@@ -82,7 +83,7 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// Core's `LogBlockHeader`: once for each new header, so that it shows who tells of blocks and does not send them.
+    /// Core's `LogBlockHeader`: once for each new header, to show which peer announces blocks without sending them.
     pub(super) fn tell_of_header(&mut self, id: PeerId, hash: &BlockHash, height: Height, is_compact: bool) {
         let kind = if is_compact { "cmpctblock " } else { "" };
         let text = format!("Saw new {kind}header hash={hash} height={height} {}", self.log_peer(id));
@@ -93,7 +94,7 @@ impl PeerManager {
         }
     }
 
-    /// Core's `ProcessNewBlockHeaders`: how far the headers are, while the node catches up.
+    /// Core's `ProcessNewBlockHeaders`: logs the progress of the headers during the initial download.
     fn tell_of_best_header(&mut self, before: NodeId, last: &BlockHash) {
         let (best, last) = self.engine.with_tree(|tree| (tree.best_header(), tree.find(last)));
         let Some(last) = last.filter(|_| best != before && self.is_initial_download()) else { return };
@@ -102,7 +103,7 @@ impl PeerManager {
         self.tell(format!("Synchronizing blockheaders, height: {} (~{progress:.2}%)", place.height));
     }
 
-    /// Core's `ReportHeadersPresync`: at most four lines a second.
+    /// Core's `ReportHeadersPresync`: at most four lines per second.
     fn tell_of_presync(&mut self, id: PeerId) {
         let now = self.now.elapsed;
         let is_early = self.last_presync_line.is_some_and(|last| now < last + PRESYNC_LINE_INTERVAL);
@@ -117,7 +118,7 @@ impl PeerManager {
         self.tell(format!("Pre-synchronizing blockheaders, height: {height} (~{progress:.2}%)"));
     }
 
-    /// Percent of the headers up to now, by the time of the last one.
+    /// Returns the progress of the headers in percent, estimated from the time of the last one.
     fn headers_progress(&self, height: Height, time: u32) -> f64 {
         let age = self.now.unix.since(UnixTime::from(time));
         let left = (age / self.settings.params.pow_target_spacing.max(1)).max(0);
@@ -191,7 +192,8 @@ impl PeerManager {
         }
     }
 
-    /// A block that the peer told of may be known by now: Core's `ProcessBlockAvailability`.
+    /// Checks whether the last unknown block that the peer announced is known by now: Core's
+    /// `ProcessBlockAvailability`.
     pub(super) fn look_up_unknown(&mut self, id: PeerId) {
         let Some(hash) = self.peers.get(&id).and_then(|peer| peer.last_unknown) else { return };
         if let Some(found) = self.engine.with_tree(|tree| tree.find(&hash)) {
@@ -204,7 +206,7 @@ impl PeerManager {
         self.peers.get(&id).and_then(|peer| peer.best_known).map(|best| self.place(best))
     }
 
-    /// Announcements of the old kind. Core's answer to blocks among them is a question for headers.
+    /// Announcements by hash. Like Core, the node answers unknown blocks with a `getheaders`.
     pub(super) fn take_inv(&mut self, id: PeerId, inventory: &[Inv]) {
         let mut unknown = None;
         let Some(peer) = self.peers.get(&id) else { return };
@@ -220,7 +222,7 @@ impl PeerManager {
                     unknown = Some(hash);
                 }
             } else if item.kind.is_gen_tx() && refuses_transactions {
-                // It was told in the version message that none are wanted.
+                // Our `version` message said that we accept none.
                 let hash = BlockHash(item.hash);
                 return self.leave(id, format!("transaction ({hash}) inv sent in violation of protocol"));
             } else if !item.kind.is_gen_tx() {
@@ -243,7 +245,7 @@ impl PeerManager {
         }
     }
 
-    /// Asks for what follows on a header, unless a question is open: Core's `MaybeSendGetHeaders`.
+    /// Requests the headers after `from`, unless a request is outstanding: Core's `MaybeSendGetHeaders`.
     pub(super) fn ask_for_headers(&mut self, id: PeerId, from: NodeId) -> bool {
         let (engine, now) = (self.engine.clone(), self.now.mockable);
         let hashes = self

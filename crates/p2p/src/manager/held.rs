@@ -1,24 +1,26 @@
-//! How much the manager holds, counted by what it is. Input: nothing. Output: [`Held`]: for tests that peers cannot make it grow.
+//! The size of everything that the manager holds, by kind.
+//!
+//! Input: nothing. Output: [`Held`], for tests that peers cannot make it grow.
 
 use super::PeerManager;
 
-/// Entries of each structure that peers can fill.
+/// The number of entries of each structure that peers can fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     pub peers: usize,
     /// Addresses in the tables.
     pub addresses: usize,
-    /// Blocks of which somebody is remembered as the sender.
+    /// Blocks with a remembered sender.
     pub sources: usize,
-    /// Blocks that peers were asked for, counted at each.
+    /// Block requests, counted for each peer.
     pub in_flight: usize,
-    /// Headers that wait for a chain to show its work.
+    /// Headers that wait until a chain has shown its work.
     pub buffered_headers: usize,
-    /// Bytes of blocks of the path that are here or asked for.
+    /// Bytes of blocks of the path that are here or requested.
     pub block_bytes: u64,
-    /// Nonces of handshakes that go on.
+    /// Nonces of incomplete handshakes.
     pub nonces: usize,
-    /// Actions that wait to be carried out.
+    /// Actions that were not taken yet.
     pub actions: usize,
 }
 

@@ -1,7 +1,8 @@
-//! What is told of peers, and what a person asks of all of them: `getpeerinfo` and its like. Data taken out of the manager; Core's `GetNodeStats`,
-//! `GetNodeStateStats` and `SendPings`.
+//! Information about peers, and requests that concern all of them: `getpeerinfo` and similar RPCs.
 //!
-//! Invariant: asking changes nothing but when the next ping goes out.
+//! Data copied out of the manager; Core's `GetNodeStats`, `GetNodeStateStats` and `SendPings`.
+//!
+//! Invariant: a query changes nothing except the time of the next ping.
 
 use super::{PeerId, PeerManager};
 use crate::peer::{ConnectionKind, Local, Permissions};
@@ -13,18 +14,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What others do with the manager, in their turn: questions, and orders of a person.
+/// A function that others run on the manager: queries, and requests of the operator.
 pub type Question = Box<dyn FnOnce(&mut PeerManager, Moment) + Send>;
 
-/// One peer, as Core tells of it.
+/// The data of one peer, as Core reports it.
 #[derive(Clone, Debug)]
 pub struct PeerInfo {
     pub id: PeerId,
     pub kind: ConnectionKind,
     pub endpoint: Endpoint,
-    /// Through which it is connected: Tor if it came through the onion service.
+    /// The network of the connection: Tor if it came through the onion service.
     pub network: Network,
-    /// As the operator named it, or its address.
+    /// The name given by the operator, or the address.
     pub name: String,
     /// Our side of the connection.
     pub bind: Endpoint,
@@ -35,20 +36,20 @@ pub struct PeerInfo {
     pub last_block: UnixTime,
     pub connected: UnixTime,
     pub time_offset_s: i64,
-    /// The last one, and the shortest.
+    /// The last one and the shortest.
     pub ping_times: Option<(Duration, Duration)>,
     pub ping_wait: Option<Duration>,
     /// 0 before its `version`.
     pub version: i32,
     pub user_agent: String,
-    /// We asked it for compact blocks without asking, and it us.
+    /// High-bandwidth compact blocks: `to`: we asked the peer; `from`: the peer asked us.
     pub high_bandwidth_to: bool,
     pub high_bandwidth_from: bool,
-    /// How far the first pass over its headers is, if there is one.
+    /// The progress of the first pass over its headers, if there is one.
     pub presynced_headers: Option<Height>,
     pub synced_headers: Option<Height>,
     pub synced_blocks: Option<Height>,
-    /// Blocks it was asked for.
+    /// Heights of the blocks requested from it.
     pub in_flight: Vec<Height>,
     pub is_addr_relay_enabled: bool,
     pub addr_processed: u64,
@@ -59,7 +60,7 @@ pub struct PeerInfo {
 }
 
 impl PeerManager {
-    /// All peers whose connections stand, by their numbers.
+    /// Returns all peers with open connections, by id.
     pub fn peers(&self, now: Moment) -> Vec<PeerInfo> {
         self.peers.keys().filter_map(|id| self.peer_info(*id, now)).collect()
     }
@@ -106,27 +107,27 @@ impl PeerManager {
         })
     }
 
-    /// A ping to everyone with the next tick.
+    /// Queues a ping to every peer for the next tick.
     pub fn ping_all(&mut self) {
         self.peers.values_mut().for_each(|peer| peer.talk.queue_ping());
     }
 
-    /// What this node says of itself.
+    /// Returns what this node announces about itself.
     pub fn local(&self) -> &Local {
         &self.settings.local
     }
 
-    /// Networks that can be connected to.
+    /// Returns the networks that we can connect to.
     pub fn reachable(&self) -> &BTreeSet<Network> {
         &self.settings.reachable
     }
 
-    /// By how much the clocks of those that this node connected to are ahead, by and large.
+    /// Returns the median clock offset of outbound peers; positive if they are ahead.
     pub fn median_time_offset_s(&self) -> i64 {
         self.time_offsets.median_s()
     }
 
-    /// What the bytes of all connections are counted by.
+    /// Returns the byte counters of all connections.
     pub fn traffic(&self) -> &Arc<TrafficTotals> {
         &self.traffic
     }
@@ -141,7 +142,8 @@ impl PeerManager {
         }
     }
 
-    /// Where the peer's chain leaves ours, once it is as good: the first part of Core's `FindNextBlocksToDownload`.
+    /// Updates the last common block once the peer's chain has as much work as ours: the first part of Core's
+    /// `FindNextBlocksToDownload`.
     pub(super) fn note_common_block(&mut self, id: PeerId) {
         self.look_up_unknown(id);
         let Some(peer) = self.peers.get_mut(&id) else { return };

@@ -1,5 +1,7 @@
-//! Lines for the log, in Bitcoin Core's words. Input: what happened. Output: [`Action::Log`]. A debug line is made only if its category is logged;
-//! addresses of peers are named with `-logips` only.
+//! Log lines with Bitcoin Core's texts.
+//!
+//! Input: events. Output: [`Action::Log`]. A debug line is created only if its category is logged; addresses of peers
+//! are included only with `-logips`.
 
 use super::{Action, PeerId, PeerManager};
 use lydian_engine::{LogLevel, LogLine, LogSwitches};
@@ -9,13 +11,13 @@ pub(super) const ADDRMAN: &str = "addrman";
 pub(super) const VALIDATION: &str = "validation";
 
 impl PeerManager {
-    /// What is logged from now on. Before that, everything is.
+    /// Sets what is logged from now on. Before the first call, everything is logged.
     pub fn set_log_switches(&mut self, switches: LogSwitches) {
         self.switches = switches;
         self.addrman.set_logged(self.switches.is_on(ADDRMAN));
     }
 
-    /// A line of the category `net`.
+    /// Logs a line of the category `net`.
     #[track_caller]
     pub(super) fn log(&mut self, text: String) {
         if self.switches.is_on(NET) {
@@ -23,7 +25,7 @@ impl PeerManager {
         }
     }
 
-    /// The same. The text is made only if it is logged.
+    /// Logs a line of the category `net`. The text is created only if it is logged.
     #[track_caller]
     pub(super) fn debug(&mut self, text: impl FnOnce(&PeerManager) -> String) {
         if self.switches.is_on(NET) {
@@ -32,7 +34,7 @@ impl PeerManager {
         }
     }
 
-    /// A line of the default level.
+    /// Logs a line of the default level.
     #[track_caller]
     pub(super) fn tell(&mut self, text: String) {
         self.say(LogLevel::Info, text);
@@ -51,13 +53,14 @@ impl PeerManager {
         }
     }
 
-    /// Ends a connection for a reason: a sentence without its end. Core's `DisconnectMsg` is appended in the log.
+    /// Disconnects a peer for a reason, a sentence without its end: the log line gets the suffix of Core's
+    /// `DisconnectMsg`.
     #[track_caller]
     pub(super) fn leave(&mut self, id: PeerId, reason: impl Into<String>) {
         self.leave_at(id, LogLevel::Debug(NET), reason.into());
     }
 
-    /// The same, at another level of the log.
+    /// Disconnects a peer like `leave`, at another log level.
     #[track_caller]
     pub(super) fn leave_at(&mut self, id: PeerId, level: LogLevel, reason: String) {
         if self.peers.get(&id).is_some_and(|peer| !peer.is_leaving) {

@@ -1,17 +1,19 @@
-//! What peers take of the memory of all ([`crate::memory`]): who has room for a block, and what the manager holds for
-//! each. Input: what was asked of whom. Output: accounts that are right, and who may be asked. Cost: a few words for
-//! each peer, ten times a second and after each round of requests.
+//! The peers' use of the shared memory ([`crate::memory`]): which peers have room for a block, and what the manager
+//! holds for each.
+//!
+//! Input: the outstanding requests. Output: correct accounts, and the peers that may be asked. Cost: a few words per
+//! peer, ten times per second and after each round of requests.
 
 use super::{PeerId, PeerManager};
 use crate::download::DownloadPeer;
 use lydian_consensus::U256;
 use std::collections::BTreeSet;
 
-/// Bytes of a header that waits for the work of its chain.
+/// The size of a header that waits for the work of its chain.
 const HEADER_BYTES: usize = size_of::<lydian_primitives::Header>() + size_of::<U256>();
 
 impl PeerManager {
-    /// Charges each peer for what is held for it now, and gives room to those that were asked for blocks.
+    /// Charges each peer for what is held for it now, and assigns rooms to those with outstanding block requests.
     pub(super) fn charge_peers(&mut self) {
         for peer in self.peers.values_mut() {
             let is_asked = !peer.in_flight.is_empty();
@@ -23,8 +25,8 @@ impl PeerManager {
         }
     }
 
-    /// Peers that may be asked for blocks now: those that have room, then others while there is room left: those that
-    /// have the first missing block before those that this node chose, since it may be here nowhere else.
+    /// Returns the peers that may be asked for blocks now: those that have room, then others while rooms are left. Of
+    /// these, peers with the first missing block come before the outbound ones, because no other peer may have it.
     pub(super) fn peers_with_room(&self) -> BTreeSet<PeerId> {
         let mut ready: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).collect();
         let Some(first) = ready.first() else { return BTreeSet::new() };

@@ -1,10 +1,13 @@
-//! All peers: the conversation with each, what is asked of whom, what is told to whom. Bitcoin Core's `PeerManager` (net_processing.cpp).
+//! All peers: the message exchange with each, what to request from which peer, what to announce to which peer.
 //!
-//! Input: connections that came and went, messages, verdicts of the engine, the time. Output: [`Action`]s, which whoever owns the sockets carries out.
-//! Invariants: no socket, no file, no clock; blocks are handed out as they came and are never judged here; a peer is discouraged only for what Core
-//! discourages, and never one that is trusted (`noban`) or was asked for by hand. Until there is a mempool this node speaks as Core does with
-//! `-blocksonly`: it announces no transactions and asks for none. Cost: a few microseconds a message; every question to the header tree takes its lock
-//! for that question only. Must never: wait for validation.
+//! Bitcoin Core's `PeerManager` (net_processing.cpp). Input: opened and closed connections, messages, verdicts of the
+//! engine, the time. Output: [`Action`]s, which the owner of the sockets executes.
+//!
+//! Invariants: no socket, no file, no clock; blocks are passed on as received and are never validated here; a peer is
+//! discouraged only for what Core discourages, and never if it is trusted (`noban`) or was connected manually. Until
+//! there is a mempool, this node behaves like Core with `-blocksonly`: it announces no transactions and requests none.
+//! Cost: a few microseconds per message; every query of the header tree holds its lock only for that query. It must
+//! never wait for validation.
 
 mod announce;
 mod blocks;
@@ -54,61 +57,62 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the conversation needs to know of the node.
+/// The data about the node that the manager needs.
 #[derive(Clone, Debug)]
 pub struct ManagerSettings {
     pub params: Params,
     /// `-minimumchainwork`.
     pub minimum_chain_work: U256,
-    /// The node's only one.
+    /// The node's only instance.
     pub initial_download: Arc<InitialDownload>,
-    /// `-blocksonly`: whole blocks are asked for and compact ones ignored, since there never will be transactions to make blocks of.
+    /// `-blocksonly`: whole blocks are requested and compact ones ignored, because there will never be transactions to
+    /// build blocks from.
     pub blocks_only: bool,
-    /// What this node says of itself.
+    /// What this node announces about itself.
     pub local: Local,
-    /// Networks that can be connected to.
+    /// Networks that we can connect to.
     pub reachable: BTreeSet<Network>,
-    /// Bytes of blocks on their way, at most.
+    /// The maximum number of bytes of blocks in flight.
     pub download_bytes: u64,
     pub seed: [u8; 32],
     pub connect: ConnectSettings,
 }
 
-/// A connection that stands; nothing was said yet.
+/// An established connection on which nothing was sent yet.
 #[derive(Clone, Debug)]
 pub struct NewPeer {
     pub id: PeerId,
     pub kind: ConnectionKind,
     pub endpoint: Endpoint,
     pub permissions: Permissions,
-    /// It came through the onion service: its address says nothing.
+    /// It connected through the onion service: its address is meaningless.
     pub is_onion: bool,
-    /// The attempt that succeeded; none for inbound peers.
+    /// The attempt that succeeded; `None` for inbound peers.
     pub attempt: Option<AttemptId>,
-    /// Our side of it.
+    /// Our side of the connection.
     pub local: Endpoint,
-    /// The transport that is tried first.
+    /// Whether the v2 transport is tried first.
     pub v2: bool,
-    /// What its bytes are counted by.
+    /// The byte counters of the connection.
     pub traffic: Arc<Traffic>,
-    /// What the memory that it takes is counted by.
+    /// The memory account of the connection.
     pub memory: PeerMemory,
 }
 
-/// Something to be done by the owner of the sockets.
+/// An action for the owner of the sockets.
 #[derive(Debug)]
 pub enum Action {
     Send {
         to: PeerId,
         message: Message,
     },
-    /// Send a stored block, witnesses left out or not; one that cannot be read ends the connection.
+    /// Send a stored block, with or without witnesses. If it cannot be read, the connection is closed.
     SendBlock {
         to: PeerId,
         hash: BlockHash,
         with_witness: bool,
     },
-    /// Send a stored block as a compact one; one that cannot be read ends the connection.
+    /// Send a stored block as a compact block. If it cannot be read, the connection is closed.
     SendCompact {
         to: PeerId,
         hash: BlockHash,
@@ -120,12 +124,12 @@ pub enum Action {
         to: PeerId,
         request: BlockTransactionsRequest,
     },
-    /// After what is to be sent was sent, or five seconds. The reason is for the log.
+    /// Disconnect after the queued data was sent, or after five seconds. The reason is for the log.
     Disconnect {
         peer: PeerId,
         reason: String,
     },
-    /// A block came: it goes to the engine, whose answer comes back by [`PeerManager::block_stored`].
+    /// A block was received: it is passed to the engine, and [`PeerManager::block_stored`] reports the result.
     Store {
         from: PeerId,
         hash: BlockHash,
@@ -144,29 +148,29 @@ pub enum Action {
         host: String,
         count_max: usize,
     },
-    /// Replace a file by this. A failure is for the log only.
+    /// Replace a file with these bytes. A failure is only logged.
     Save {
         file: SavedFile,
         bytes: Vec<u8>,
     },
-    /// For the log.
+    /// Log this line.
     Log(LogLine),
 }
 
-/// What became of a block that a peer sent.
+/// The result for a block that a peer sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BlockFate {
-    /// It is stored; whether its scripts hold shows later.
+    /// It is stored; its scripts are checked later.
     Stored,
-    /// It was here already.
+    /// It was already here.
     Known,
-    /// It breaks a rule. `is_mutated`: the bytes are not what the hash commits to, and the block may still come.
+    /// It breaks a rule. `is_mutated`: the bytes do not match the hash, so the real block may still arrive.
     Invalid { reason: String, is_mutated: bool },
-    /// It is known to break a rule.
+    /// It was already known to break a rule.
     KnownInvalid { reason: String },
-    /// The bytes are no block.
+    /// The bytes are not a block.
     Malformed { reason: String },
-    /// Its time lies too far ahead of this node's clock, or there was no room for it: it may come again.
+    /// Its time is too far ahead of this node's clock, or there was no room for it: it may be sent again.
     TooEarly,
 }
 
@@ -184,54 +188,54 @@ pub struct PeerManager {
     traffic: Arc<TrafficTotals>,
     upload: UploadLimit,
     time_offsets: TimeOffsets,
-    /// Of our own connections whose handshake goes on.
+    /// The nonces of our own connections with an incomplete handshake.
     own_nonces: BTreeSet<u64>,
-    /// For choices that peers must not foresee.
+    /// For choices that peers must not predict.
     secret: Secret,
     answers: AnswerCache,
     download: Download,
-    /// The senders of blocks that are stored and not validated: Core's `mapBlockSource`.
+    /// The senders of blocks that are stored and not yet validated: Core's `mapBlockSource`.
     sources: HashMap<BlockHash, Source>,
-    /// The senders of blocks that were handed to the engine and are not reported as stored or refused, in the order of
+    /// The senders of blocks that were passed to the engine and not yet reported as stored or refused, in order of
     /// their deliveries.
     pending: HashMap<BlockHash, Vec<Source>>,
-    /// Peers that were asked for blocks beside the path of the download, and when.
+    /// Peers that were asked for blocks outside the path of the download, and when.
     aside: BTreeMap<BlockHash, Vec<(PeerId, RequestTime)>>,
-    /// Who may send compact blocks unasked, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
+    /// Peers that may send compact blocks unrequested, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
     announcers: Vec<PeerId>,
     actions: Vec<Action>,
     /// The tip announced to peers, and when it changed: Core's `m_last_tip_update`.
     last_tip: NodeId,
-    /// The tip that was looked at for the end of the initial download.
+    /// The last tip that was checked for the end of the initial download.
     noted_tip: Option<NodeId>,
     last_tip_change: Option<Duration>,
-    /// The compact block that was made last, for all peers: Core's `m_most_recent_compact_block`.
+    /// The last compact block that was built, for all peers: Core's `m_most_recent_compact_block`.
     recent_compact: Option<(BlockHash, CompactBlock)>,
     last_inv_that_asked: Option<BlockHash>,
     protected_peers: usize,
-    /// The last block of the path that the download was told.
+    /// The last block of the path that was passed to the download.
     path_end: NodeId,
-    /// Blocks that nobody brings though their headers are here.
+    /// Blocks with known headers that no peer delivers.
     withheld: target::Withheld,
     tries_extra_peer: bool,
     next_stale_check: Duration,
     connector: Connector,
     switches: LogSwitches,
-    /// When the last line about headers of little work was logged.
+    /// When the last line about low-work headers was logged.
     last_presync_line: Option<Duration>,
 }
 
-/// Who brought a block, and how.
+/// The sender of a block, and how it was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Source {
     peer: PeerId,
-    /// As a compact block: then it need not have been validated before it was passed on.
+    /// As a compact block, which its sender may have relayed before validating it.
     is_compact: bool,
     /// Validation found the block invalid before the engine reported it as stored.
     is_judged: bool,
 }
 
-/// A header and what it weighs, taken out of the tree.
+/// The data of a header, copied from the tree.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     id: NodeId,
@@ -285,7 +289,7 @@ impl PeerManager {
         }
     }
 
-    /// What is to be done since the last call.
+    /// Returns the actions since the last call.
     pub fn take_actions(&mut self) -> Vec<Action> {
         for line in self.addrman.take_lines() {
             self.say(LogLevel::Debug(log::ADDRMAN), line);
@@ -293,33 +297,33 @@ impl PeerManager {
         std::mem::take(&mut self.actions)
     }
 
-    /// What time it is, for what a person does in between.
+    /// Sets the time for requests of the operator between two ticks.
     pub fn set_time(&mut self, now: Moment) {
         self.now = now;
     }
 
-    /// Banned and discouraged addresses.
+    /// Returns the banned and discouraged addresses.
     pub fn bans(&self) -> &Bans {
         &self.bans
     }
 
-    /// Our own addresses, as far as they are known.
+    /// Returns our own addresses, as far as they are known.
     pub fn local_addresses(&self) -> Vec<LocalAddress> {
         self.settings.local.own.list()
     }
 
-    /// What `-maxuploadtarget` leaves.
+    /// Returns the state of `-maxuploadtarget`.
     pub fn upload_info(&mut self) -> UploadInfo {
         self.upload.note(self.traffic.sent(), self.now.unix);
         self.upload.info(self.now.unix)
     }
 
-    /// Through which proxies peers are reached.
+    /// Returns the proxies that peers are reached through.
     pub fn proxies(&self) -> &Proxies {
         &self.settings.connect.proxies
     }
 
-    /// A connection stands.
+    /// A connection was established.
     pub fn connected(&mut self, new: NewPeer, now: Moment) {
         self.now = now;
         let link = match self.link(&new) {
@@ -355,7 +359,7 @@ impl PeerManager {
         self.settle(new.id);
     }
 
-    /// A connection ended, whoever ended it.
+    /// A connection was closed by either side.
     pub fn disconnected(&mut self, id: PeerId, now: Moment) {
         self.now = now;
         if let Some(peer) = self.peers.remove(&id) {
@@ -371,7 +375,7 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// A message came. Whoever calls does not call again for this peer while what it has to be sent does not go out.
+    /// A message was received. The caller does not call again for this peer while data queued for the peer is not sent.
     pub fn received(&mut self, id: PeerId, command: Command, payload: Vec<u8>, now: Moment) {
         self.now = now;
         if self.peers.get(&id).is_some_and(|peer| !peer.is_leaving) {
@@ -380,7 +384,7 @@ impl PeerManager {
         }
     }
 
-    /// Some bytes of a message came, and more are to come: a block that is large on a link that is slow is no stall. May be told now and then only.
+    /// A part of a message was received: a large block on a slow link is no stall. Not every part needs to be reported.
     pub fn progressed(&mut self, id: PeerId, bytes: u64, now: Moment) {
         self.now = now;
         self.with(id, |peer| peer.talk.note_received(now));
@@ -389,7 +393,7 @@ impl PeerManager {
         }
     }
 
-    /// Time passed: at least ten times a second.
+    /// Time has passed. Call this at least ten times per second.
     pub fn tick(&mut self, now: Moment) {
         self.now = now;
         self.addrman.set_logged(self.switches.is_on(log::ADDRMAN));
@@ -406,12 +410,12 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// What is remembered of a new connection, or why it must not be.
+    /// Returns the state of a new connection, or the reason why it is refused.
     fn link(&mut self, new: &NewPeer) -> Result<Link, &'static str> {
         let mut link = match new.attempt {
-            Some(attempt) => self.take_attempt(attempt, new.endpoint).ok_or("it is not wanted any more")?,
+            Some(attempt) => self.take_attempt(attempt, new.endpoint).ok_or("connection no longer wanted")?,
             None if new.kind.is_inbound() => self.admit(new)?,
-            // Made by somebody else.
+            // Opened by other code.
             None => Link::unnamed(new.endpoint),
         };
         (link.local, link.is_onion) = (new.local, new.is_onion);
@@ -419,27 +423,27 @@ impl PeerManager {
         Ok(link)
     }
 
-    /// Ends a connection. Nothing of it is read any more.
+    /// Closes a connection. Nothing more is read from it.
     fn end_connection(&mut self, id: PeerId, reason: impl Into<String>) {
         if let Some(peer) = self.peers.get_mut(&id)
             && !peer.is_leaving
         {
             peer.is_leaving = true;
-            // What it was asked for is asked of others at once: its socket may take a while to close.
+            // Its requests go to other peers immediately, because its socket may take a while to close.
             (peer.in_flight, peer.partials) = Default::default();
             self.forget_downloads(id);
             self.actions.push(Action::Disconnect { peer: id, reason: reason.into() });
         }
     }
 
-    /// Core's `Misbehaving`: takes effect once the message is dealt with.
+    /// Core's `Misbehaving`: takes effect after the message was processed.
     fn misbehaving(&mut self, id: PeerId, what: &str) {
         let what = if what.is_empty() { String::new() } else { format!(": {what}") };
         self.log(format!("Misbehaving: peer={id}{what}"));
         self.with(id, |peer| peer.should_discourage = true);
     }
 
-    /// After everything that may have changed a peer: Core's `MaybeDiscourageAndDisconnect`.
+    /// Runs after everything that may have changed a peer: Core's `MaybeDiscourageAndDisconnect`.
     fn settle(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         if !std::mem::take(&mut peer.should_discourage) {
@@ -479,7 +483,7 @@ impl PeerManager {
             Message::GetData(inventory) => self.serve_data(id, inventory),
             Message::GetBlockTxn(request) => self.serve_block_transactions(id, request),
             Message::FeeFilter(fee) => self.take_fee_filter(id, fee),
-            // Filters and what else comes with a mempool or an index.
+            // Filters, and messages that need a mempool or an index.
             _ => {}
         }
     }
@@ -505,7 +509,7 @@ impl PeerManager {
         self.place(self.engine.with_tree(|tree| tree.best_header()))
     }
 
-    /// Core's `CanDirectFetch`: the tip is of the last hours.
+    /// Core's `CanDirectFetch`: the tip is a few hours old at most.
     fn can_fetch_directly(&self) -> bool {
         self.tip_age() < 20 * self.settings.params.pow_target_spacing
     }
@@ -515,12 +519,12 @@ impl PeerManager {
         self.settings.initial_download.is_on()
     }
 
-    /// Core's `LoadingBlocks`: blocks of the disk are being imported and validated.
+    /// Core's `LoadingBlocks`: blocks from disk are being imported and validated.
     fn is_loading(&self) -> bool {
         self.settings.initial_download.is_loading()
     }
 
-    /// Core's checks of `LoadingBlocks` in `ProcessMessage`, with its words.
+    /// Core's checks of `LoadingBlocks` in `ProcessMessage`, with its log texts.
     fn is_ignored_while_loading(&mut self, id: PeerId, message: &Message) -> bool {
         let text = match message {
             Message::GetHeaders(_) => format!("Ignoring getheaders from peer={id} while importing/reindexing"),
@@ -536,7 +540,7 @@ impl PeerManager {
         true
     }
 
-    /// Core's `UpdateIBDStatus`: once for each tip. A time that is set back does not make an old tip a recent one.
+    /// Core's `UpdateIBDStatus`, once for each tip. Setting the clock back does not make an old tip a recent one.
     fn note_tip(&mut self, tip: NodeId) {
         if self.is_loading() || self.noted_tip == Some(tip) {
             return;

@@ -1,4 +1,5 @@
-//! What is known of one peer beyond its connection: the chain it has, what it was asked for, what it was told. Data, and questions to it.
+//! The state of one peer beyond its connection: its chain, the outstanding requests, the announcements. Data and
+//! queries.
 
 use super::compact::Partial;
 use super::connect::Link;
@@ -14,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A connection, numbered from 0 in the order in which they came: Core's `NodeId`.
+/// A connection, numbered from 0 in order of creation: Core's `NodeId`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PeerId(pub u64);
 
@@ -24,12 +25,12 @@ impl std::fmt::Display for PeerId {
     }
 }
 
-/// How long an outbound peer may be behind: Core's `ChainSyncTimeoutState`.
+/// How long an outbound peer's chain may have less work than ours: Core's `ChainSyncTimeoutState`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ChainSync {
-    /// `None` while nothing is wanted of it.
+    /// `None` while nothing is expected from it.
     pub(super) deadline: Option<Duration>,
-    /// It has to show a chain with as much work as this one's.
+    /// It must show a chain with at least as much work as that of this header.
     pub(super) work_header: Option<NodeId>,
     pub(super) sent_getheaders: bool,
     pub(super) is_protected: bool,
@@ -39,11 +40,11 @@ pub(super) struct ChainSync {
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) id: PeerId,
-    /// The connection and what is agreed about it.
+    /// The connection and its negotiated properties.
     pub(super) talk: Peer,
-    /// How it came to be.
+    /// How the connection was created.
     pub(super) link: Link,
-    /// Told to go; nothing is read from it any more.
+    /// It is being disconnected; nothing more is read from it.
     pub(super) is_leaving: bool,
     pub(super) should_discourage: bool,
 
@@ -51,35 +52,35 @@ pub(super) struct Known {
     pub(super) headers: PeerHeaders,
     pub(super) headers_deadline: Option<Duration>,
     pub(super) inv_triggered_getheaders: bool,
-    /// The header with most work that it is known to have.
+    /// The header with the most work that it is known to have.
     pub(super) best_known: Option<NodeId>,
-    /// The last block it told of that is not known here.
+    /// The last block it announced that is unknown here.
     pub(super) last_unknown: Option<BlockHash>,
     pub(super) best_header_sent: Option<NodeId>,
-    /// New blocks of the active chain, lowest first, to be announced: Core's `m_blocks_for_headers_relay`.
+    /// New blocks of the active chain to announce, lowest first: Core's `m_blocks_for_headers_relay`.
     pub(super) announcements: Vec<NodeId>,
     pub(super) last_block_announcement: UnixTime,
     pub(super) chain_sync: ChainSync,
 
-    /// Blocks it was asked for and has not sent.
+    /// Blocks requested from it and not received.
     pub(super) in_flight: HashSet<BlockHash>,
-    /// Compact blocks it sent, of those it was asked for.
+    /// Compact blocks that it sent, of the requested blocks.
     pub(super) partials: HashMap<BlockHash, Partial>,
     pub(super) last_block_time: UnixTime,
-    /// The last block that both have, as far as is known: Core's `pindexLastCommonBlock`.
+    /// The last common block, as far as known: Core's `pindexLastCommonBlock`.
     pub(super) last_common: Option<NodeId>,
-    /// The end of a branch of which it did not send a block: nothing more of that branch is requested from it without
-    /// an announcement.
+    /// The end of a branch of which it did not send a block: nothing more of that branch is requested from it until it
+    /// announces a chain.
     pub(super) failed_branch: Option<NodeId>,
-    /// What a transaction must pay for the peer to want it.
+    /// The fee rate below which the peer does not want transactions.
     pub(super) fee_filter: Amount,
     pub(super) traffic: Arc<Traffic>,
-    /// The account of its memory, and what the manager holds for it beside compact blocks: headers that wait.
+    /// The account of its memory, and (`held`) what the manager holds for it except compact blocks: buffered headers.
     pub(super) memory: PeerMemory,
     pub(super) held: Charge,
-    /// Whether its account says that it was asked for blocks.
+    /// Whether its account is set to outstanding block requests.
     pub(super) is_asked: bool,
-    /// When this block is asked for, the peer wants to know of what follows: an answer to `getblocks` was cut.
+    /// When the peer requests this block, the tip is announced to it: an answer to `getblocks` ended here at the limit.
     pub(super) continuation: Option<BlockHash>,
 }
 
@@ -123,12 +124,12 @@ impl Known {
         self.talk.connection.permissions.contains(permission)
     }
 
-    /// The handshake is over, and the connection is not.
+    /// The handshake is complete and the connection is not being closed.
     pub(super) fn is_ready(&self) -> bool {
         self.talk.is_connected() && !self.is_leaving
     }
 
-    /// Core's `IsOutboundOrBlockRelayConn`: what this node chose by itself and may drop for a bad chain.
+    /// Core's `IsOutboundOrBlockRelayConn`: an automatic connection that may be dropped because of its chain.
     pub(super) fn is_chosen(&self) -> bool {
         matches!(self.kind(), ConnectionKind::OutboundFullRelay | ConnectionKind::BlockRelayOnly)
     }
@@ -138,12 +139,12 @@ impl Known {
         self.talk.services.contains(Services::NETWORK) || self.talk.services.contains(Services::NETWORK_LIMITED)
     }
 
-    /// Blocks of any kind may be requested from it.
+    /// Blocks with and without witnesses may be requested from it.
     pub(super) fn serves_all(&self) -> bool {
         self.serves_blocks() && self.serves_witnesses()
     }
 
-    /// Core's `IsLimitedPeer`: it serves the last blocks only.
+    /// Core's `IsLimitedPeer`: it serves only the last blocks.
     pub(super) fn is_limited(&self) -> bool {
         !self.talk.services.contains(Services::NETWORK) && self.talk.services.contains(Services::NETWORK_LIMITED)
     }

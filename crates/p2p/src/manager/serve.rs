@@ -1,4 +1,5 @@
-//! What peers ask of this node: headers, blocks, compact blocks. Bitcoin Core's answers, their limits and their silences.
+//! Requests from peers for headers, blocks and compact blocks. The answers, limits and ignored requests are Bitcoin
+//! Core's.
 
 use super::{Action, PeerId, PeerManager};
 use crate::peer::Permissions;
@@ -11,35 +12,36 @@ use lydian_wire::limits::LOCATOR_COUNT_MAX;
 use lydian_wire::{BlockTransactionsRequest, CompactBlock, Inv, InvType, Locator, Message, Services};
 use rand_chacha::rand_core::Rng;
 
-/// Hashes in an answer to `getblocks`.
+/// The maximum number of hashes in an answer to `getblocks`.
 const GETBLOCKS_COUNT_MAX: usize = 500;
 
-/// Compact blocks are made for so many blocks below the tip, at most: Core's `MAX_CMPCTBLOCK_DEPTH` and `MAX_BLOCKTXN_DEPTH`.
+/// The maximum depth of blocks below the tip for which compact blocks are made: Core's `MAX_CMPCTBLOCK_DEPTH` and
+/// `MAX_BLOCKTXN_DEPTH`.
 const COMPACT_DEPTH_MAX: u32 = 5;
 const BLOCKTXN_DEPTH_MAX: u32 = 10;
 
-/// A node that keeps the last blocks only gives no older ones: `NODE_NETWORK_LIMITED_MIN_BLOCKS` and two for races.
+/// A pruned node serves no older blocks: `NODE_NETWORK_LIMITED_MIN_BLOCKS` and two for races.
 const LIMITED_BLOCKS: u32 = 288 + 2;
 
-/// Core's `MIN_BLOCKS_TO_KEEP`, and how long a peer may take to ask for a block that was named to it, in seconds.
+/// Core's `MIN_BLOCKS_TO_KEEP`, and how long a peer may take to request an announced block, in seconds.
 const BLOCKS_TO_KEEP_MIN: u32 = 288;
 const PRUNE_RACE_SECONDS: u32 = 3_600;
 
-/// Why an answer to `getblocks` ends before the tip.
+/// The reason why an answer to `getblocks` ends before the tip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The peer asked for no more.
+    /// The peer's stop hash.
     Asked,
-    /// The block is deleted, or may be soon.
+    /// The block is pruned, or may be soon.
     Pruned,
     /// [`GETBLOCKS_COUNT_MAX`].
     Limit,
 }
 
-/// A block that is older may be refused when much was sent: Core's `HISTORICAL_BLOCK_AGE`.
+/// An older block may be refused if the upload target is reached: Core's `HISTORICAL_BLOCK_AGE`.
 const HISTORICAL_BLOCK_SECONDS: i64 = 7 * 24 * 60 * 60;
 
-/// A branch that is older than that is nobody's business: Core's `STALE_RELAY_AGE_LIMIT`, in seconds.
+/// An older branch is not served, to avoid fingerprinting: Core's `STALE_RELAY_AGE_LIMIT`, in seconds.
 const STALE_BRANCH_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 impl PeerManager {
@@ -52,7 +54,7 @@ impl PeerManager {
             self.log(format!(
                 "Ignoring getheaders from peer={id} because active chain has too little work; sending empty response"
             ));
-            // So that the peer goes away but does not think that nobody answers.
+            // The empty answer shows the peer that this node is responsive but of no use for its sync.
             return self.send(id, Message::Headers(Vec::new()));
         }
         self.tell_of_request(id, "getheaders", request);
@@ -110,8 +112,8 @@ impl PeerManager {
         self.send(id, Message::Inv(inventory));
     }
 
-    /// The hashes that answer a `getblocks`, and the block at which they end before the tip. A node that prunes names
-    /// no block that may be deleted before it is asked for.
+    /// Returns the hashes that answer a `getblocks`, and the block at which they end if that is before the tip. A
+    /// pruned node announces no block that may be pruned before it is requested.
     fn inventory_after(&self, request: &Locator) -> (Vec<BlockHash>, Option<(End, u32, BlockHash)>) {
         let keeps_all = self.settings.local.services.contains(Services::NETWORK);
         let spacing = u32::try_from(self.settings.params.pow_target_spacing).unwrap_or(1).max(1);
@@ -137,7 +139,7 @@ impl PeerManager {
         })
     }
 
-    /// Where a peer's request for headers or blocks begins and ends.
+    /// Logs where a peer's request for headers or blocks starts and ends.
     fn tell_of_request(&mut self, id: PeerId, command: &str, request: &Locator) {
         self.debug(|manager| {
             let first = manager.engine.with_tree(|tree| {
@@ -152,7 +154,7 @@ impl PeerManager {
         });
     }
 
-    /// Answers what it can. Transactions are not here until there is a mempool.
+    /// Answers a `getdata`. There are no transactions until there is a mempool.
     pub(super) fn serve_data(&mut self, id: PeerId, inventory: Vec<Inv>) {
         self.log(format!("received getdata ({} invsz) peer={id}", inventory.len()));
         if let Some(first) = inventory.first() {
@@ -193,9 +195,9 @@ impl PeerManager {
         }
         let is_compact = item.kind == InvType::CMPCT_BLOCK && depth <= COMPACT_DEPTH_MAX && self.can_fetch_directly();
         match item.kind {
-            // Bloom filters are not served.
+            // Bloom filters are not supported.
             InvType::FILTERED_BLOCK => {}
-            // Made when its turn comes: thousands may be asked for at once.
+            // Built only when it is sent: thousands may be requested at once.
             _ if is_compact => {
                 let nonce = self.random.next_u64();
                 self.actions.push(Action::SendCompact { to: id, hash, nonce });
@@ -212,7 +214,7 @@ impl PeerManager {
         }
     }
 
-    /// Core's `OutboundTargetReached`: blocks of the last week are sent whatever `-maxuploadtarget` says.
+    /// Core's `OutboundTargetReached`: blocks of the last week are sent regardless of `-maxuploadtarget`.
     fn is_beyond_upload_target(&self, info: &HeaderInfo, kind: InvType) -> bool {
         let best = self.best_header();
         let age = i64::from(best.time) - i64::from(info.node.header.time);
@@ -220,7 +222,7 @@ impl PeerManager {
         is_historical && self.upload.is_reached_for_historical_blocks(self.now.unix)
     }
 
-    /// Reads the block unless that was done for another peer: with the same nonce, as Core does it.
+    /// Reads the block unless this was done for another peer; all get the same nonce, as in Core.
     pub(super) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo) {
         let hash = info.node.hash;
         if self.recent_compact.as_ref().is_none_or(|(recent, _)| *recent != hash) {
@@ -245,15 +247,15 @@ impl PeerManager {
         let depth = info.tip.height.0.saturating_sub(info.node.height.0);
         if depth > BLOCKTXN_DEPTH_MAX {
             self.log(format!("Peer {id} sent us a getblocktxn for a block > {BLOCKTXN_DEPTH_MAX} deep"));
-            // Whoever asks for so old a block shall have to receive all that was read for it.
+            // A peer that requests such an old block must receive everything that was read for it.
             let hash = request.block_hash;
             return self.actions.push(Action::SendBlock { to: id, hash, with_witness: true });
         }
-        // Read when its turn comes, as a block: a hundred peers may ask for all transactions of the largest one.
+        // Read only when it is sent, like a block: a hundred peers may request all transactions of the largest block.
         self.actions.push(Action::SendBlockTransactions { to: id, request });
     }
 
-    /// The peer asked for transactions that the block does not have.
+    /// The peer requested transactions that the block does not have.
     pub fn bad_transactions_request(&mut self, id: PeerId, now: Moment) {
         self.now = now;
         self.misbehaving(id, "getblocktxn with out-of-bounds tx indices");
@@ -261,7 +263,8 @@ impl PeerManager {
     }
 }
 
-/// The last block of a locator on the active chain, or the tip of a known branch's: Core's `FindForkInGlobalIndex`.
+/// Returns the last block of a locator on the active chain, or the tip if a block of the locator builds on it: Core's
+/// `FindForkInGlobalIndex`.
 fn find_fork(tree: &HeaderTree, locator: &[BlockHash]) -> NodeId {
     for hash in locator {
         let Some(id) = tree.find(hash) else { continue };
@@ -275,7 +278,8 @@ fn find_fork(tree: &HeaderTree, locator: &[BlockHash]) -> NodeId {
     NodeId::GENESIS
 }
 
-/// Core's `BlockRequestAllowed`: the active chain, and valid branches of the last month, so that nobody learns what this node once saw.
+/// Core's `BlockRequestAllowed`: the active chain, and valid branches of the last month, to prevent fingerprinting by
+/// old blocks.
 fn may_request(tree: &HeaderTree, id: NodeId, params: &Params) -> bool {
     if tree.is_active(id) {
         return true;

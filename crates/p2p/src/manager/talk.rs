@@ -1,5 +1,6 @@
-//! What a peer's connection brings to the others: its handshake, its addresses, its end. Input: the events of [`crate::peer`]. Output: actions, and
-//! what the address manager learns.
+//! The effects of a peer's connection on the rest of the node: its handshake, its addresses, its end.
+//!
+//! Input: the events of [`crate::peer`]. Output: actions, and updates of the address manager.
 
 use super::{Action, CLOCK_OUT_OF_SYNC, PeerId, PeerManager};
 use crate::address_relay::fresh_answer;
@@ -8,11 +9,12 @@ use lydian_engine::LogLevel;
 use lydian_wire::{Command, Message, TimedAddress, TransportKind};
 use rand_chacha::rand_core::Rng;
 
-/// Blocks that the tip may be old for limited peers to do: Core's `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
+/// How many blocks old the tip may be for limited peers to be sufficient: Core's
+/// `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
 const LIMITED_PEERS_BLOCKS: i64 = 144;
 
 impl PeerManager {
-    /// Lets a peer's connection do something, and does what follows.
+    /// Calls a function of a peer's connection and processes its events.
     pub(super) fn talk(&mut self, id: PeerId, act: impl FnOnce(&mut crate::Peer, &mut Context<'_>, &mut Vec<Event>)) {
         let tip = self.tip();
         let is_near_tip = self.is_near_tip();
@@ -34,7 +36,7 @@ impl PeerManager {
         events.into_iter().for_each(|event| self.follow(id, event));
     }
 
-    /// Whether peers that have only the last blocks will do.
+    /// Returns whether peers that have only the last blocks are sufficient.
     pub(super) fn is_near_tip(&self) -> bool {
         self.tip_age() / self.settings.params.pow_target_spacing.max(1) < LIMITED_PEERS_BLOCKS
     }
@@ -80,7 +82,7 @@ impl PeerManager {
         }
     }
 
-    /// A remark for the log.
+    /// Logs a note.
     fn note(&mut self, id: PeerId, note: &Note) {
         self.debug(|manager| {
             let log_peer = manager.log_peer(id);
@@ -89,7 +91,7 @@ impl PeerManager {
         });
     }
 
-    /// The handshake is over.
+    /// The handshake is complete.
     fn greet(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get(&id) else { return };
         let (is_inbound, nonce) = (peer.kind().is_inbound(), peer.talk.connection.nonce);
@@ -99,7 +101,7 @@ impl PeerManager {
             peer.traffic.transport().0,
             peer.talk.version,
             self.log_peer(id),
-            // Core names the autonomous system here where it has a map of them.
+            // Core prints the autonomous system here if it has an asmap.
             ""
         );
         self.own_nonces.remove(&nonce);

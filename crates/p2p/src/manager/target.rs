@@ -1,31 +1,35 @@
-//! Which chain is fetched. As a rule that of the header with most work; but headers cost little where nobody sends the blocks, so that a chain whose next
-//! block nobody brings gives way to the best one that can be had. Core comes to the same by asking each peer for the blocks of that peer's own best chain.
+//! Selects the chain to download.
 //!
-//! Input: the header tree, what peers have, what the download waits for. Output: the header to fetch up to. Invariant: as long as nothing is withheld, it is
-//! the best header. Memory: a few words for each block withheld, and no more of them than [`WITHHELD_MAX`].
+//! Usually it is the chain of the header with the most work. But headers are cheap if no peer sends the blocks. So a
+//! chain whose next block no peer delivers is replaced by the best chain that can be downloaded. Core gets the same
+//! result by requesting from each peer the blocks of that peer's own best chain.
+//!
+//! Input: the header tree, the chains of peers, the block that the download waits for. Output: the header to download
+//! up to. Invariant: as long as no block is withheld, it is the best header. Memory: a few words for each withheld
+//! block, at most [`WITHHELD_MAX`] of them.
 
 use super::PeerManager;
 use crate::limits::WITHHELD_MAX;
 use lydian_chain::{HeaderTree, NodeId};
 use std::time::Duration;
 
-/// A block that nobody brings is waited for so long before another chain is fetched.
+/// How long to wait for a block that no peer delivers before another chain is downloaded.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// After so long it is asked for again, if its chain still has most work.
+/// After this time it is requested again, if its chain still has the most work.
 const WITHHELD_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// Blocks that nobody brings.
+/// Blocks that no peer delivers.
 #[derive(Debug, Default)]
 pub(super) struct Withheld {
-    /// Until when each is not asked for.
+    /// Each block, and until when it is not requested.
     blocks: Vec<(NodeId, Duration)>,
-    /// The block that is waited for in vain, and since when.
+    /// The block that is being waited for, and since when.
     suspect: Option<(NodeId, Duration)>,
 }
 
 impl PeerManager {
-    /// The header up to which blocks are to be fetched.
+    /// Returns the header up to which blocks are downloaded.
     pub(super) fn target(&mut self) -> NodeId {
         self.note_withheld();
         let best = self.engine.with_tree(HeaderTree::best_header);
@@ -47,7 +51,7 @@ impl PeerManager {
         })
     }
 
-    /// Looks whether the block that validation waits for is one that nobody brings.
+    /// Checks whether the block that validation waits for is delivered by no peer.
     fn note_withheld(&mut self) {
         let now = self.now.elapsed;
         let missing = self.download.missing(now);

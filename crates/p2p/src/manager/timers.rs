@@ -1,5 +1,6 @@
-//! What happens by itself as time goes by: the first question for headers, patience with a chain that ends. Core's `SendMessages`, `ConsiderEviction` and
-//! `CheckForStaleTipAndEvictPeers`.
+//! Actions that depend only on the time: the first request for headers, timeouts for peers whose chain is behind.
+//!
+//! Core's `SendMessages`, `ConsiderEviction` and `CheckForStaleTipAndEvictPeers`.
 
 use super::peer::Known;
 use super::{PeerId, PeerManager};
@@ -9,24 +10,26 @@ use lydian_chain::NodeId;
 use lydian_engine::LogLevel;
 use std::time::Duration;
 
-/// To show a chain with as much work as ours, and then to answer a last question: Core's `CHAIN_SYNC_TIMEOUT` and `HEADERS_RESPONSE_TIME`.
+/// The time for showing a chain with as much work as ours, and then for answering a last request: Core's
+/// `CHAIN_SYNC_TIMEOUT` and `HEADERS_RESPONSE_TIME`.
 const CHAIN_SYNC_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 const CHAIN_SYNC_ANSWER: Duration = Duration::from_secs(2 * 60);
 
-/// For the headers of the whole chain: Core's `HEADERS_DOWNLOAD_TIMEOUT_BASE`, and a millisecond for each that may be missing.
+/// The time for the headers of the whole chain: Core's `HEADERS_DOWNLOAD_TIMEOUT_BASE`, and a millisecond for each
+/// header that may be missing.
 const HEADERS_TIMEOUT_BASE: Duration = Duration::from_secs(15 * 60);
 const HEADERS_TIMEOUT_EACH: Duration = Duration::from_millis(1);
 
-/// Who was asked for headers and does not answer for so long is not waited for before others are asked.
+/// If a peer does not answer a request for headers for this time, other peers are asked.
 const HEADERS_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Below that age of the best header, everybody is asked for headers.
+/// If the best header is younger than this, all peers are asked for headers.
 const RECENT_SECONDS: i64 = 24 * 60 * 60;
 
 const STALE_CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 impl PeerManager {
-    /// One peer's turn.
+    /// Processes one peer in a tick.
     pub(super) fn look_after(&mut self, id: PeerId) {
         self.talk(id, crate::Peer::tick);
         if !self.peers.get(&id).is_some_and(|peer| peer.is_ready()) {
@@ -46,16 +49,17 @@ impl PeerManager {
         }
     }
 
-    /// The first question for headers: one peer at a time, until the best header is of today. The next is asked once the one before is silent or has said
-    /// all it has: Core waits a quarter of an hour, or for the next block.
+    /// Sends the first request for headers: to one peer at a time until the best header is less than a day old. The
+    /// next peer is asked as soon as the previous one is silent or has sent all its headers. Core waits a quarter of an
+    /// hour, or for the next block.
     fn begin_headers(&mut self, id: PeerId) {
         let (best, unix, now) = (self.best_header(), self.now.unix, self.now.mockable);
         let is_recent = unix.since(UnixTime::from(best.time)) < RECENT_SECONDS;
         let is_asked = |peer: &&Known| peer.sync_started && peer.headers.is_waiting(now, HEADERS_PATIENCE);
         let others = self.peers.values().filter(is_asked).count();
         let preferred = || self.peers.values().filter(|peer| peer.is_ready() && peer.is_preferred());
-        // An inbound peer is asked once the others were, while they bring no block either: the latest blocks may be
-        // known to it alone.
+        // An inbound peer is asked after the others if they send no blocks either: it may be the only one that knows
+        // the latest blocks.
         let is_idle = self.peers.values().all(|peer| peer.in_flight.is_empty());
         let is_reserve_wanted = preferred().next().is_none() || is_idle && preferred().all(|peer| peer.sync_started);
         let Some(peer) = self.peers.get(&id) else { return };
@@ -68,7 +72,7 @@ impl PeerManager {
         {
             return;
         }
-        // From the block before the best one, so that the answer of a peer that is up to date is not empty.
+        // From the parent of the best header, so that the answer of a synced peer is not empty.
         let from = self.engine.with_tree(|tree| tree.parent(best.id)).unwrap_or(best.id);
         if self.ask_for_headers(id, from) {
             let height = self.place(from).height;
@@ -98,7 +102,7 @@ impl PeerManager {
                 self.tell(format!("Timeout downloading headers from noban peer, not disconnecting {peer}"));
             } else {
                 self.leave_at(id, LogLevel::Info, "Timeout downloading headers".to_owned());
-                // One at a time: the network itself may stand still, and then nobody has what is waited for.
+                // One at a time: the network itself may have no new blocks, and then no peer has the missing headers.
                 let later = now.mockable + HEADERS_TIMEOUT_BASE;
                 let deadlines = self.peers.values_mut().filter_map(|peer| peer.headers_deadline.as_mut());
                 deadlines.for_each(|deadline| *deadline = later.max(*deadline));
@@ -150,7 +154,7 @@ impl PeerManager {
         });
     }
 
-    /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether one more outbound peer should be tried.
+    /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether an extra outbound peer should be tried.
     pub(super) fn check_stale_tip(&mut self) {
         let now = self.now.mockable;
         if now <= self.next_stale_check {
@@ -158,7 +162,7 @@ impl PeerManager {
         }
         self.next_stale_check = now + STALE_CHECK_INTERVAL;
         let spacing = u64::try_from(self.settings.params.pow_target_spacing).unwrap_or(0);
-        // Core counts from the first look on if no block came since the start.
+        // If no block has arrived since the start, Core counts from the first check.
         let changed = *self.last_tip_change.get_or_insert(now);
         let is_quiet = now.saturating_sub(changed) > 3 * Duration::from_secs(spacing);
         let is_idle = self.peers.values().all(|peer| peer.in_flight.is_empty());
@@ -176,7 +180,7 @@ impl PeerManager {
         }
     }
 
-    /// Whether whoever opens connections should open one more than usual.
+    /// Returns whether one more outbound connection than usual should be made.
     pub fn tries_extra_peer(&self) -> bool {
         self.tries_extra_peer
     }

@@ -1,8 +1,13 @@
-//! Addresses that go over the connection. Input: `addr` and `addrv2` of the peer, addresses for it, the time. Output: addresses to store and to relay, messages.
+//! Address relay over a connection.
 //!
-//! Core's `ProcessAddrs`, `PushAddress` and `MaybeSendAddr`. A bucket of tokens limits what a peer can make us look at: one address in ten seconds, a
-//! thousand at most in store, a thousand more as the answer to our `getaddr`. Invariants: what the peer told or was told is not told to it again (as
-//! far as a rolling filter knows); an inbound peer gets one answer to `getaddr`, others none, so that nobody learns who knows what.
+//! Input: `addr` and `addrv2` messages of the peer, addresses for it, the time. Output: addresses to store and to
+//! relay, messages.
+//!
+//! Core's `ProcessAddrs`, `PushAddress` and `MaybeSendAddr`. A token bucket limits how many addresses of a peer are
+//! processed: one in ten seconds, with at most a thousand tokens in the bucket, plus a thousand for the answer to our
+//! `getaddr`. Invariants: an address that the peer sent or received is not sent to it again (as far as a rolling filter
+//! remembers); an inbound peer gets one answer to `getaddr`, other peers get none, so that it does not reveal which
+//! node knows which addresses.
 
 use super::{ConnectionKind, Context, DisconnectReason, Event, Note, Peer, Permissions, handshake};
 use crate::discourage::RollingBloomFilter;
@@ -15,38 +20,39 @@ use lydian_wire::message::Message;
 use rand_chacha::ChaCha20Rng;
 use std::time::Duration;
 
-/// Tokens for one second.
+/// Tokens per second.
 const TOKENS_PER_SECOND: f64 = 0.1;
 /// Core's `AVG_ADDRESS_BROADCAST_INTERVAL`.
 const SEND_INTERVAL: Duration = Duration::from_secs(30);
 /// Core's `AVG_LOCAL_ADDRESS_BROADCAST_INTERVAL`.
 const LOCAL_SEND_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
-/// A time before this is none.
+/// An earlier time is invalid.
 const TIME_MIN: u32 = 100_000_000;
-/// Addresses further in the future lie; younger ones are relayed.
+/// Addresses further in the future are not credible; addresses with a smaller age are relayed.
 const FRESH_S: i64 = 10 * 60;
-/// What an address with a time that cannot be counts as.
+/// The assumed age of an address with an invalid time.
 const UNKNOWN_AGE_S: u64 = 5 * 24 * 60 * 60;
-/// Larger messages are answers and not news.
+/// Larger messages are answers to `getaddr` and are not relayed.
 const RELAY_MESSAGE_MAX: usize = 10;
 /// A smaller message ends the answer to `getaddr`.
 const FULL_ANSWER: usize = 1000;
 const KNOWN_MAX: u32 = 5000;
 const KNOWN_FALSE_POSITIVE_RATE: f64 = 0.001;
 
-/// Which addresses a peer that asked for some gets.
+/// The source of the addresses for a peer that requested some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressesFrom {
-    /// The same for a day for all who ask, of one network and one of our addresses: so nobody can watch the tables.
+    /// The same answer for about a day for all peers of one network that connected to one of our addresses, so that the
+    /// tables cannot be observed.
     Cache,
-    /// Fresh from the tables: it is permitted.
+    /// Directly from the tables: the peer has the permission.
     Tables,
 }
 
-/// What of addresses is known of a peer.
+/// The address relay state of a peer.
 #[derive(Debug)]
 pub(super) struct Gossip {
-    /// What the peer knows; there once addresses go over the connection.
+    /// The addresses that the peer knows; `None` until addresses are relayed over the connection.
     known: Option<RollingBloomFilter>,
     to_send: Vec<TimedAddress>,
     tokens: f64,
@@ -75,12 +81,12 @@ impl Gossip {
         }
     }
 
-    /// Addresses go over the connection from now on.
+    /// Starts address relay over the connection.
     pub(super) fn begin(&mut self, random: &mut ChaCha20Rng) -> &mut RollingBloomFilter {
         self.known.get_or_insert_with(|| RollingBloomFilter::new(KNOWN_MAX, KNOWN_FALSE_POSITIVE_RATE, random))
     }
 
-    /// We asked for addresses: the answer is not limited.
+    /// We sent `getaddr`: the tokens for a full answer are added.
     pub(super) fn getaddr_sent(&mut self) {
         self.is_getaddr_sent = true;
         self.tokens += f64::from(ADDR_TOKENS_MAX);
@@ -95,7 +101,7 @@ impl Gossip {
         self.tokens_at = now;
     }
 
-    /// Takes a token; a peer without a limit goes on without one.
+    /// Takes a token; a peer without a limit may continue without one.
     fn may_process(&mut self, is_limited: bool) -> bool {
         let has_token = self.tokens >= 1.0;
         if has_token {
@@ -108,12 +114,12 @@ impl Gossip {
 }
 
 impl Peer {
-    /// Whether addresses go over the connection: `addr_relay_enabled`.
+    /// Returns whether addresses are relayed over the connection: `addr_relay_enabled`.
     pub fn is_addr_relay_enabled(&self) -> bool {
         self.gossip.known.is_some()
     }
 
-    /// Addresses looked at, and left unseen because there were too many.
+    /// Returns the number of processed addresses, and of those dropped by the rate limit.
     pub fn addr_counts(&self) -> (u64, u64) {
         (self.gossip.processed, self.gossip.rate_limited)
     }
@@ -169,7 +175,7 @@ impl Peer {
         if count < FULL_ANSWER {
             self.gossip.is_getaddr_sent = false;
         }
-        // One address alone is the peer's own, and not what was asked for.
+        // A single address is the peer's own and not the answer.
         if self.connection.kind == ConnectionKind::AddrFetch && count > 1 {
             self.disconnect(DisconnectReason::AddrFetchCompleted, out);
         }
@@ -189,7 +195,8 @@ impl Peer {
         out.push(Event::WantsAddresses(if is_permitted { AddressesFrom::Tables } else { AddressesFrom::Cache }));
     }
 
-    /// Addresses for the peer; they go out with a tick. What it knows or cannot read is left out; of too many, some are replaced.
+    /// Queues addresses for the peer, which are sent by a tick. Addresses that it knows or cannot decode are dropped;
+    /// if there are too many, random queued ones are replaced.
     pub fn push_addresses(&mut self, addresses: &[TimedAddress], random: &mut ChaCha20Rng) {
         if !self.connection.kind.relays_addresses() {
             return;
@@ -208,7 +215,7 @@ impl Peer {
         }
     }
 
-    /// Whether the peer understands the encoding that the address needs.
+    /// Returns whether the peer understands the encoding that the address needs.
     pub fn can_read(&self, address: &TimedAddress) -> bool {
         self.wants_addrv2 || address.endpoint.addr.is_addr_v1_compatible()
     }
@@ -241,7 +248,8 @@ impl Peer {
         }
     }
 
-    /// The first time alone, so that a peer with few tokens sees it; later with others, once a day.
+    /// The first time it is sent alone, so that a peer with few tokens processes it; later, about once a day, with
+    /// others.
     fn send_own_address(&mut self, context: &mut Context<'_>, out: &mut Vec<Event>) {
         let next = context.now.mockable + draw::exponential(context.random, LOCAL_SEND_INTERVAL);
         let is_first = self.gossip.next_local_send.replace(next).is_none();

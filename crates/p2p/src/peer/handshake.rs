@@ -1,7 +1,9 @@
-//! `version` to `verack`, and what is agreed on the way. Input: payloads. Output: answers, or the end of the connection.
+//! The handshake from `version` to `verack`, and the negotiation in between.
 //!
-//! Core's order of sending and of deciding, which others may rely on. Invariant: the fields of a peer are set by its first `version` that could be read,
-//! once.
+//! Input: payloads. Output: answers, or the end of the connection.
+//!
+//! The order of messages and decisions is Core's, because others may rely on it. Invariant: the fields of a peer are
+//! set once, by its first `version` that could be decoded.
 
 use super::{ConnectionKind, Context, DisconnectReason, Event, Note, Peer};
 use crate::time::UnixTime;
@@ -11,18 +13,18 @@ use lydian_wire::message::{
 };
 use lydian_wire::{Endpoint, Services};
 
-/// As a courtesy nobody older is told of BIP-0155.
+/// As a courtesy, BIP-0155 is not announced to older peers.
 const ADDRV2_VERSION: i32 = 70016;
 
 impl Peer {
-    /// The first word on a connection that we made. An inbound peer speaks first.
+    /// Sends the first message on an outbound connection. An inbound peer sends first.
     pub fn begin(&mut self, context: &mut Context<'_>, out: &mut Vec<Event>) {
         if !self.connection.kind.is_inbound() && !self.is_version_sent {
             self.send_version(context, out);
         }
     }
 
-    /// Tells the peer, once, that new blocks should come as headers: for when its chain is known to have enough work.
+    /// Asks the peer, once, to announce new blocks with headers. For a peer whose chain is known to have enough work.
     pub fn send_sendheaders(&mut self, out: &mut Vec<Event>) {
         if self.is_connected() && !self.sent_sendheaders && self.common_version >= SENDHEADERS_VERSION {
             self.sent_sendheaders = true;
@@ -121,7 +123,7 @@ impl Peer {
         self.relays_transactions = version.relay && !is_for_blocks;
     }
 
-    /// The messages that may come between `version` and `verack`, some of them later too.
+    /// Processes the messages that are allowed between `version` and `verack`, some of them also later.
     pub(super) fn receive_negotiation(&mut self, command: Command, payload: &[u8], out: &mut Vec<Event>) {
         let is_early_only = matches!(command, Command::WTXIDRELAY | Command::SENDADDRV2 | Command::FEATURE);
         if is_early_only && self.is_connected {
@@ -143,7 +145,7 @@ impl Peer {
             Ok(Message::WtxidRelay) if self.wtxid_relay => out.push(Event::Note(Note::DuplicateWtxidRelay)),
             Ok(Message::WtxidRelay) => self.wtxid_relay = true,
             Ok(Message::SendAddrV2) => self.wants_addrv2 = true,
-            // Features and reconciliation: we offer none, so nothing is agreed.
+            // Features and reconciliation: we offer none, so there is no agreement.
             Ok(Message::Feature(feature)) => {
                 let id = String::from_utf8_lossy(&feature.id).into_owned();
                 out.push(Event::Note(Note::UnknownFeature { id }));
@@ -167,7 +169,7 @@ impl Peer {
     }
 }
 
-/// Core's `GetDesirableServiceFlags`: near the tip a peer that serves the last blocks is as good as any.
+/// Core's `GetDesirableServiceFlags`: near the tip, a peer that serves only the last blocks is sufficient.
 pub fn desirable_services(offered: Services, is_near_tip: bool) -> Services {
     if offered.contains(Services::NETWORK_LIMITED) && is_near_tip {
         Services::NETWORK_LIMITED | Services::WITNESS

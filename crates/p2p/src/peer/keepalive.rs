@@ -1,7 +1,9 @@
-//! Pings and time-outs. Input: when something was received and sent, the time. Output: a ping that is due, or why the connection is over.
+//! Pings and timeouts.
 //!
-//! Core's `MaybeSendPing`, `ProcessPong` and `InactivityCheck`. Invariant: one ping at a time; only its own nonce answers it, so that a peer which
-//! answers early, or something else, gains no better time.
+//! Input: when something was received and sent, the time. Output: a ping to send, or the reason to disconnect.
+//!
+//! Core's `MaybeSendPing`, `ProcessPong` and `InactivityCheck`. Invariant: one ping at a time, and only its own nonce
+//! answers it, so that a peer that answers early or with another nonce does not get a better ping time.
 
 use super::reason::seconds;
 use super::{ConnectionKind, Context, DisconnectReason, Event, Note, Peer};
@@ -12,18 +14,18 @@ use std::time::Duration;
 
 /// Core's `PING_INTERVAL`.
 pub const PING_INTERVAL: Duration = Duration::from_secs(2 * 60);
-/// Core's `TIMEOUT_INTERVAL`: silence after which a connection is over.
+/// Core's `TIMEOUT_INTERVAL`: silence after which a connection is closed.
 pub const TIMEOUT_INTERVAL: Duration = Duration::from_secs(20 * 60);
 
-/// For a peer that is asked for addresses and nothing else: ten of Core's `AVG_ADDRESS_BROADCAST_INTERVAL`.
+/// The time limit for addr-fetch peers: ten times Core's `AVG_ADDRESS_BROADCAST_INTERVAL`.
 const ADDR_FETCH_TIME: Duration = Duration::from_secs(10 * 30);
 
-/// What is known of the way to the peer.
+/// The state of pings and of the connection's activity.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Keepalive {
     last_send: Option<Moment>,
     last_receive: Option<Moment>,
-    /// The nonce that an answer is expected to; none if no ping is under way.
+    /// The nonce that is expected in the answer; `None` if no ping is outstanding.
     nonce: Option<u64>,
     started: Option<Duration>,
     is_queued: bool,
@@ -36,7 +38,7 @@ impl Keepalive {
         self.last_receive = Some(now);
     }
 
-    /// Says what is wrong with the answer, and the nonce that was expected.
+    /// Processes a `pong`. Returns the problem with the answer, if any, and the expected nonce.
     pub(super) fn pong(&mut self, nonce: Option<u64>, now: Moment) -> Option<(&'static str, u64)> {
         let expected = self.nonce.unwrap_or(0);
         match nonce {
@@ -48,7 +50,8 @@ impl Keepalive {
                 self.nonce = None;
                 None
             }
-            // Another's pings may overlap with ours; but who answers nothing, or 0, will not answer this one.
+            // Another nonce may belong to an overlapping ping, but a peer that sends no nonce or 0 will not answer this
+            // ping.
             Some(0) => {
                 self.nonce = None;
                 Some(("Nonce zero", expected))
@@ -61,7 +64,7 @@ impl Keepalive {
         }
     }
 
-    /// The ping that is due.
+    /// Returns the ping to send, if one is due.
     pub(super) fn ping(&mut self, common_version: i32, context: &mut Context<'_>) -> Option<Message> {
         let now = context.now.mockable;
         let is_due = self.nonce.is_none() && self.started.is_none_or(|started| now > started + PING_INTERVAL);
@@ -76,12 +79,12 @@ impl Keepalive {
 }
 
 impl Peer {
-    /// Bytes went out. (That bytes came in [`Peer::receive`] notes for whole messages.)
+    /// Bytes were sent. (Received messages are recorded by [`Peer::receive`].)
     pub fn note_sent(&mut self, now: Moment) {
         self.keepalive.last_send = Some(now);
     }
 
-    /// Bytes came in, a message or a part of one.
+    /// Bytes of a message were received.
     pub fn note_received(&mut self, now: Moment) {
         self.keepalive.received(now);
     }
@@ -94,17 +97,17 @@ impl Peer {
         self.keepalive.last_receive
     }
 
-    /// A ping with the next tick, whether or not one is due: the RPC method.
+    /// Sends a ping with the next tick, even if none is due: the `ping` RPC.
     pub fn queue_ping(&mut self) {
         self.keepalive.is_queued = true;
     }
 
-    /// The last, and the shortest, time from a ping to its answer.
+    /// Returns the last and the shortest ping time.
     pub fn ping_times(&self) -> Option<(Duration, Duration)> {
         self.keepalive.last_ping.zip(self.keepalive.min_ping)
     }
 
-    /// How long the answer to a ping has been waited for.
+    /// Returns how long the current ping has been outstanding.
     pub fn ping_wait(&self, now: Moment) -> Option<Duration> {
         self.keepalive.nonce?;
         self.keepalive.started.map(|started| now.mockable.saturating_sub(started))
@@ -122,7 +125,7 @@ impl Peer {
         }
     }
 
-    /// Why the connection is over by now.
+    /// Returns the reason to disconnect now, if there is one.
     pub(super) fn overdue(&self, context: &Context<'_>) -> Option<DisconnectReason> {
         let now = context.now;
         let is_fetch = self.connection.kind == ConnectionKind::AddrFetch;

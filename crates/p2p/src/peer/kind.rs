@@ -1,19 +1,19 @@
-//! Kinds of connections and what a peer is permitted. Data only; names and numbers are Core's.
+//! Connection types and permissions. Data only; names and numbers are Core's.
 
 /// Core's `ConnectionType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConnectionKind {
     /// The peer connected to us.
     Inbound,
-    /// Blocks, addresses and transactions: what we open by default.
+    /// Relays blocks, addresses and transactions: the default for outbound connections.
     OutboundFullRelay,
-    /// Asked for by the operator (`-addnode`, `-connect`, `addnode`).
+    /// Requested by the operator (`-addnode`, `-connect`, `addnode`).
     Manual,
-    /// Tests whether an address is alive, and ends.
+    /// Tests whether an address works, then disconnects.
     Feeler,
-    /// Blocks only: no transactions and no addresses, so that nobody learns of the connection from them.
+    /// Relays only blocks: no transactions and no addresses, which would reveal the connection.
     BlockRelayOnly,
-    /// Asks for addresses, and ends.
+    /// Requests addresses, then disconnects.
     AddrFetch,
 }
 
@@ -30,7 +30,7 @@ impl ConnectionKind {
         }
     }
 
-    /// Core's `ExpectServicesFromConn`: a peer that does not serve what we want is of no use.
+    /// Core's `ExpectServicesFromConn`: a peer without the wanted services is of no use.
     pub fn expects_services(self) -> bool {
         match self {
             ConnectionKind::Inbound | ConnectionKind::Manual | ConnectionKind::Feeler => false,
@@ -38,7 +38,7 @@ impl ConnectionKind {
         }
     }
 
-    /// Whether addresses go over it.
+    /// Returns whether addresses are relayed over the connection.
     pub fn relays_addresses(self) -> bool {
         !matches!(self, ConnectionKind::BlockRelayOnly | ConnectionKind::Feeler)
     }
@@ -54,31 +54,32 @@ pub struct Permissions(pub u32);
 
 impl Permissions {
     pub const NONE: Permissions = Permissions(0);
-    /// May set a bloom filter though we do not offer that.
+    /// May set a bloom filter although we do not offer that service.
     pub const BLOOM_FILTER: Permissions = Permissions(1 << 1);
     /// May send transactions in `-blocksonly` mode.
     pub const RELAY: Permissions = Permissions(1 << 3);
-    /// Its transactions are relayed even if they are in the mempool already.
+    /// Its transactions are relayed even if they are already in the mempool.
     pub const FORCE_RELAY: Permissions = Permissions(1 << 2 | 1 << 3);
-    /// May ask for old blocks beyond `-maxuploadtarget`.
+    /// May request old blocks beyond `-maxuploadtarget`.
     pub const DOWNLOAD: Permissions = Permissions(1 << 6);
     /// Is not disconnected, discouraged or evicted for misbehaviour.
     pub const NO_BAN: Permissions = Permissions(1 << 4 | 1 << 6);
-    /// May ask for the mempool.
+    /// May request the mempool.
     pub const MEMPOOL: Permissions = Permissions(1 << 5);
-    /// Its addresses are not limited, and it gets ours anew each time.
+    /// Its addresses are not rate-limited, and each of its requests gets a new selection of ours.
     pub const ADDR: Permissions = Permissions(1 << 7);
-    /// All of them.
+    /// All permissions.
     pub const ALL: Permissions = Permissions(0b1111_1110);
-    /// Whoever gave permissions named none: only before [`crate::permissions::Whitelist`] says what that means.
+    /// Permissions were granted without names. Used only until [`crate::permissions::Whitelist`] resolves what that
+    /// means.
     pub const IMPLICIT: Permissions = Permissions(1 << 31);
 
-    /// Whether all of `other` are given.
+    /// Returns whether all of `other` are granted.
     pub fn contains(self, other: Permissions) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These and those.
+    /// Returns the union of both.
     #[must_use]
     pub fn with(self, other: Permissions) -> Permissions {
         Permissions(self.0 | other.0)
@@ -88,7 +89,7 @@ impl Permissions {
         Permissions(self.0 & !Permissions::IMPLICIT.0)
     }
 
-    /// Names in `getpeerinfo`, in Core's order.
+    /// Returns the names in `getpeerinfo`, in Core's order.
     pub fn names(self) -> Vec<&'static str> {
         let all = [
             (Permissions::BLOOM_FILTER, "bloomfilter"),

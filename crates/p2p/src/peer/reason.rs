@@ -1,4 +1,6 @@
-//! Reasons to end a connection, and other remarks about a peer's conversation, in Bitcoin Core's words. Input: what happened. Output: sentences for the log.
+//! Log lines about disconnections and messages of a peer, with Bitcoin Core's texts.
+//!
+//! Input: the event. Output: the log line.
 
 use super::{DisconnectReason, Peer};
 use lydian_wire::message::Command;
@@ -6,7 +8,7 @@ use lydian_wire::{DecodeError, Endpoint};
 use std::time::Duration;
 
 impl DisconnectReason {
-    /// The sentence, without Core's `, disconnecting peer=...`.
+    /// Returns the log line, without Core's `, disconnecting peer=...`.
     pub fn sentence(&self) -> String {
         match self {
             DisconnectReason::Services { offered, expected } => format!(
@@ -48,7 +50,7 @@ impl DisconnectReason {
     }
 }
 
-/// Payloads for which Core disconnects without punishing.
+/// Invalid payloads for which Core disconnects without punishment.
 fn payload(command: Command, error: &DecodeError) -> String {
     match (command, error) {
         (Command::GETBLOCKS, DecodeError::TooMany { count, limit, .. }) => {
@@ -62,7 +64,7 @@ fn payload(command: Command, error: &DecodeError) -> String {
     }
 }
 
-/// Core's sentence for a message that is misbehaviour.
+/// Returns Core's text for a message that is misbehavior.
 pub(crate) fn misbehaviour(command: Command, error: &DecodeError) -> String {
     match (command, error) {
         (_, DecodeError::TooMany { count, .. }) => format!("{} message size = {count}", command.as_str()),
@@ -73,23 +75,23 @@ pub(crate) fn misbehaviour(command: Command, error: &DecodeError) -> String {
     }
 }
 
-/// Something about a peer that the log is told.
+/// An event of a peer that is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Our `version` goes out.
+    /// Our `version` is sent.
     SendVersion {
         version: i32,
         blocks: i32,
         them: Endpoint,
         relays_transactions: bool,
     },
-    /// Its `version` came.
+    /// Its `version` was received.
     ReceiveVersion {
         us: Endpoint,
         relays_transactions: bool,
     },
     RedundantVersion,
-    /// Before `version`, or before `verack`.
+    /// A message before `version` (`NonVersion`) or before `verack` (`BeforeVerack`).
     NonVersion {
         command: Command,
     },
@@ -118,7 +120,7 @@ pub enum Note {
     },
     IgnoredGetAddr,
     RepeatedGetAddr,
-    /// A `pong` that answers nothing.
+    /// A `pong` that does not answer our ping.
     Pong {
         problem: &'static str,
         expected: u64,
@@ -137,7 +139,7 @@ pub enum Note {
 }
 
 impl Note {
-    /// The line. `log_peer` is Core's `LogPeer`.
+    /// Returns the log line. `log_peer` is Core's `LogPeer`.
     pub fn sentence(&self, id: u64, peer: &Peer, log_peer: &str, has_ips: bool) -> String {
         match self {
             Note::SendVersion { version, blocks, them, relays_transactions } => format!(
@@ -196,7 +198,7 @@ impl Note {
     }
 }
 
-/// Whole seconds.
+/// Returns whole seconds.
 pub(super) fn seconds(time: Duration) -> u64 {
     time.as_secs()
 }

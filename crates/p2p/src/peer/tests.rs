@@ -1,4 +1,4 @@
-//! Two peers that speak with each other, one that is spoken to against the rules, clocks that run, and any message in any order.
+//! Two peers that talk to each other, peers that break the rules, timeouts, and random messages in any order.
 
 use super::*;
 use crate::UnixTime;
@@ -12,7 +12,7 @@ use rand_chacha::rand_core::SeedableRng;
 
 const START: u64 = 1_790_000_000;
 
-/// All that a context borrows from.
+/// Everything that a context borrows.
 struct World {
     local: Local,
     seconds: u64,
@@ -118,7 +118,7 @@ impl World {
     }
 }
 
-/// Remarks for the log are no part of the conversation.
+/// Log notes are not part of the conversation.
 fn without_notes(mut events: Vec<Event>) -> Vec<Event> {
     events.retain(|event| !matches!(event, Event::Note(_)));
     events
@@ -208,7 +208,7 @@ fn a_handshake_has_cores_order() {
     }
 }
 
-/// What one sends the other understands, until nobody has anything to say.
+/// Each side understands the messages of the other, until both are finished.
 #[test]
 fn two_of_us_agree() {
     let mut world = World::new();
@@ -274,7 +274,7 @@ fn a_version_decides_whether_the_connection_is_of_use() {
     assert_eq!(world.send(&mut peer, &version()), [Event::Disconnect(DisconnectReason::ConnectedToSelf)]);
 }
 
-/// An old peer is told of nothing that it does not know.
+/// An old peer gets no messages that its version does not know.
 #[test]
 fn old_versions_get_less() {
     let mut world = World::new();
@@ -467,7 +467,7 @@ fn silence_ends_a_connection() {
     };
     check(&silent(true), 20 * 60, DisconnectReason::ReceiveTimeout { seconds: 20 * 60 + 1 });
     check(&silent(false), 20 * 60, DisconnectReason::SendTimeout { seconds: 20 * 60 + 1 });
-    // It is there for addresses only, and takes a place until it has sent some.
+    // It is connected only for addresses, and occupies a slot until it has sent some.
     let fetch = |world: &mut World| {
         let mut peer = world.connected(ConnectionKind::AddrFetch);
         peer.note_sent(world.now());
@@ -528,7 +528,7 @@ fn addresses_are_sorted_out() {
         [Event::Relay { address: onion, is_reachable: false }, Event::Relay { address: fresh, is_reachable: true }];
     assert_eq!(relayed, expected.iter().collect::<Vec<_>>());
 
-    // Many at once, or an answer to a question, are no news.
+    // Addresses in a large message or in an answer are not relayed.
     let eleven = Message::Addr((100..111).map(|number| address(number, START)).collect());
     assert!(!world.send(&mut peer, &eleven).iter().any(|event| matches!(event, Event::Relay { .. })));
     let mut outbound = world.connected(ConnectionKind::OutboundFullRelay);
@@ -608,7 +608,8 @@ fn our_own_address_is_told_alone_first() {
 }
 
 proptest! {
-    /// Any messages in any order: nothing after the end, nothing but the handshake before it is complete, one end.
+    /// Random messages in any order: nothing after the end, only handshake messages before it is complete, and only one
+    /// end.
     #[test]
     fn any_messages_keep_the_rules(
         kind in prop::sample::select(&KINDS[..]),

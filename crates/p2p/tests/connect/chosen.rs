@@ -1,4 +1,4 @@
-//! Peers that the node chooses by itself.
+//! Automatic connections.
 
 use crate::world::*;
 use lydian_consensus::Chain;
@@ -40,7 +40,7 @@ fn a_failure_counts_against_an_address_only_while_others_can_be_reached() {
         new.sum()
     };
     assert_eq!(attempts(&world), 0, "the node is offline");
-    // Two that answer.
+    // Two addresses that answer.
     let some: BTreeSet<_> = (0..300).map(|number| address(number, world.now().unix).endpoint.to_string()).collect();
     world.answers = Answers::Only(some.into_iter().take(2).collect());
     for _ in 0..60 {
@@ -97,7 +97,7 @@ fn who_asks_for_addresses_gets_them_from_seed_nodes_first() {
     assert_eq!(fetched, ["5.6.7.8:9".to_owned(), "9.8.7.6:5".to_owned()].into(), "one after the other, each once");
 }
 
-/// Names of the main chain, none of which is resolved by anybody but this test.
+/// A world on the main chain. Its names are resolved only by this test.
 fn main_chain(change: impl FnOnce(&mut ConnectSettings)) -> World {
     let mut connect = ConnectSettings { chooses_peers: true, dns_seed: true, fixed_seeds: true, ..settings() };
     change(&mut connect);

@@ -1,10 +1,10 @@
-//! Who is let in, and who has to go for it.
+//! Which inbound connections are accepted, and which peers are evicted for them.
 
 use crate::world::*;
 use lydian_p2p::manager::{ConnectSettings, SavedFile};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 
-/// So many places for those who connect.
+/// A world with this number of inbound slots.
 fn with_room_for(inbound: usize) -> World {
     World::new(ConnectSettings { automatic_max: inbound + 11, ..settings() })
 }
@@ -78,7 +78,7 @@ fn what_was_discouraged_before_goes_first() {
         world.run(1);
         world.come(&from(number), Permissions::NONE);
     }
-    // Long presence protects half of them; so more of the others come and go.
+    // Half of them are protected by their uptime, so further peers connect and are evicted.
     (40..80).for_each(|number| {
         world.run(1);
         world.come(&from(number), Permissions::NONE);
@@ -106,7 +106,7 @@ fn nobody_is_dialled_who_is_banned_or_discouraged() {
     let bad: Vec<_> = (0..10).map(|number| address(number, now).endpoint.to_string()).collect();
     assert!(world.tried.len() >= 10, "{:?}", world.tried);
     assert!(world.tried.iter().all(|tried| !bad.contains(&tried.target)), "{:?}", world.tried);
-    // By hand, anybody.
+    // Manually, any address may be connected to.
     world.manager.connect_once(&bad[1], false);
     world.act();
     assert!(world.standing.values().any(|(kind, endpoint)| *kind == MANUAL && endpoint.to_string() == bad[1]));

@@ -1,4 +1,5 @@
-//! The manager's connections, as a node without sockets makes them: whom it dials and when, whom it lets in, whom it drops, what it keeps.
+//! The connections of the manager in a node without sockets: automatic and manual connections, inbound peers,
+//! evictions, saved files.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod chosen;

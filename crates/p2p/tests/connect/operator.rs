@@ -1,4 +1,4 @@
-//! What the operator asks for.
+//! Requests of the operator.
 
 use crate::world::*;
 use lydian_p2p::limits::ADDED_NODES_CONNECTED_MAX;
@@ -27,7 +27,7 @@ fn the_nodes_of_connect_and_nobody_else() {
     assert_eq!(world.standing.len(), 2, "connected again");
 }
 
-/// Core's loop: at once, then after half a second more from round to round.
+/// Core's loop: immediately, then with a pause that grows by half a second per round.
 #[test]
 fn connect_is_tried_again_with_longer_pauses() {
     let mut world = specified(&["1.1.1.1"]);
@@ -47,7 +47,7 @@ fn a_name_is_tried_at_each_of_its_addresses() {
     world.run(20);
     assert_eq!(world.standing.values().map(|(_, endpoint)| endpoint.to_string()).collect::<Vec<_>>(), ["2.2.2.4:8333"]);
     assert!(world.tried.len() <= 5, "each once");
-    // Whoever the name leads to is connected: not another one too.
+    // The address of this name is already connected, so there is no second connection.
     world.manager.connect_once("other.example", true);
     world.act();
     world.names.insert("other.example".to_owned(), vec![NetAddr::Ipv4([2, 2, 2, 4].into())]);

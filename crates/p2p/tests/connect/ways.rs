@@ -1,5 +1,4 @@
-//! Every path that leads to a connection, and the way that the connection takes: directly, through which proxy, after
-//! asking the DNS for what.
+//! Every code path that opens a connection, and how it is made: directly, through which proxy, after which DNS queries.
 
 use crate::world::*;
 use lydian_consensus::Chain;
@@ -9,11 +8,11 @@ use lydian_wire::{Endpoint, NetAddr, Network, Services, TimedAddress};
 use std::collections::BTreeSet;
 
 const ONION: &str = "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.onion";
-/// Spelled wrong, so that it is no address.
+/// Misspelled, so that it is not a valid address.
 const NO_ONION: &str = "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryx.onion";
 const CJDNS: &str = "fc00:1:2:3::4";
 
-/// How a name or an address comes to be dialled.
+/// The source of a name or an address to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     AddNode,
@@ -21,7 +20,7 @@ enum Path {
     OneTry,
     Connect,
     SeedNode,
-    /// A seed of the DNS that has no address, and is connected to.
+    /// A DNS seed without an address, which is connected to.
     DnsSeed,
     AddConnection,
     Reconnect,
@@ -43,7 +42,7 @@ fn proxy(port: u16) -> Option<Proxy> {
     Some(Proxy { address: ProxyAddress::Tcp(endpoint), isolates_streams: true })
 }
 
-/// `-proxy`, and `-onion` as another one.
+/// `-proxy`, and a different `-onion`.
 fn all_proxies() -> Proxies {
     let one = proxy(1);
     Proxies { ipv4: one.clone(), ipv6: one.clone(), onion: proxy(2), cjdns: proxy(3), name: one }
@@ -85,7 +84,7 @@ fn world(path: Path, target: &str, proxies: &Proxies, reachable: &BTreeSet<Netwo
             Target::Name { .. } => Endpoint::default(),
         };
         world.answer_at(&tried, endpoint);
-        // Only what comes after is looked at.
+        // Only what follows is checked.
         world.answers = Answers::Nobody;
         let peer = *world.standing.keys().next().unwrap();
         world.manager.retry_with_v1(peer);
@@ -96,8 +95,8 @@ fn world(path: Path, target: &str, proxies: &Proxies, reachable: &BTreeSet<Netwo
     world
 }
 
-/// The ports of the proxies that were used, `direct` for a connection without one, `none` where there is no way; and
-/// the names that the DNS was asked for.
+/// Returns the ports of the used proxies, `direct` for a connection without a proxy, `none` for an unreachable target,
+/// and the names in DNS queries.
 fn ways(world: &World, proxies: &Proxies) -> BTreeSet<String> {
     let name = |target: &Target| match proxies.way(target) {
         Way::Direct(_) => "direct".to_owned(),
@@ -109,9 +108,9 @@ fn ways(world: &World, proxies: &Proxies) -> BTreeSet<String> {
     world.targets.iter().map(name).chain(resolved).collect()
 }
 
-/// With `-proxy` and `-cjdnsreachable`, `addnode [fc00::...]` was connected to directly: the address was taken for an
-/// IPv6 one that is not routable, for which there is no proxy, as for addresses of the local network. Each path on
-/// which a target comes in is judged here against each kind of target.
+/// Regression test: with `-proxy` and `-cjdnsreachable`, `addnode [fc00::...]` was connected to directly. The address
+/// was treated as an unroutable IPv6 address, which needs no proxy, like addresses of the local network. This test
+/// checks each source of targets with each kind of target.
 #[test]
 fn every_path_takes_the_same_way() {
     let all: BTreeSet<_> = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::Cjdns].into();
@@ -121,7 +120,7 @@ fn every_path_takes_the_same_way() {
     let cases: &[(&str, &Proxies, &BTreeSet<Network>, &[&str])] = &[
         (CJDNS, &proxied, &all, &["3"]),
         (&format!("[{CJDNS}]:8333"), &proxied, &all, &["3"]),
-        // Core does so, too: what is not CJDNS is of the local network.
+        // The same in Core: if it is not CJDNS, it is an address of the local network.
         (CJDNS, &proxied, &no_cjdns, &["direct"]),
         (CJDNS, &plain, &all, &["direct"]),
         ("name.example", &plain, &all, &["DNS name.example", "direct"]),
@@ -132,7 +131,8 @@ fn every_path_takes_the_same_way() {
         ("8.8.8.8", &onion_only, &all, &["direct"]),
         (ONION, &proxied, &all, &["2"]),
         (ONION, &onion_only, &all, &["2"]),
-        // The operator may, whatever -onlynet says; without a proxy there is no way, and never the DNS.
+        // The operator may connect regardless of -onlynet; without a proxy the target is unreachable, and DNS is never
+        // used.
         (ONION, &onion_only, &no_cjdns, &["2"]),
         (ONION, &plain, &no_cjdns, &["none"]),
         (NO_ONION, &plain, &all, &[]),
@@ -146,7 +146,7 @@ fn every_path_takes_the_same_way() {
             let mut expected: BTreeSet<_> = expected.iter().map(|way| (*way).to_owned()).collect();
             let is_asked = proxies.name.is_none() && !NetAddr::is_private_name(target);
             if path == Path::DnsSeed && is_asked {
-                // A seed is asked for services first, whatever its name is.
+                // A seed is first queried with the service prefix, whatever its name is.
                 expected.insert(format!("DNS x9.{target}"));
             }
             assert_eq!(found, expected, "{path:?} {target}");
@@ -154,7 +154,7 @@ fn every_path_takes_the_same_way() {
     }
 }
 
-/// An added CJDNS node that is connected is known to be: it is not dialled again, and shown so.
+/// An added CJDNS node that is connected is recognized: it is not connected to again, and is reported as connected.
 #[test]
 fn an_added_cjdns_node_is_known_when_connected() {
     let connect = ConnectSettings { added: vec![format!("[{CJDNS}]:8333")], ..settings() };
@@ -170,8 +170,8 @@ fn an_added_cjdns_node_is_known_when_connected() {
     assert_eq!(world.manager.added_nodes()[0].connected, Some((endpoint, false)));
 }
 
-/// Peers that the node chooses by itself, feelers, anchors and fixed seeds among them, are of networks that can be
-/// reached, whatever the tables hold.
+/// Automatic connections, including feelers, anchors and fixed seeds, are made only to reachable networks, whatever the
+/// tables contain.
 #[test]
 fn what_is_chosen_is_of_reachable_networks() {
     let now = 1_790_000_000;

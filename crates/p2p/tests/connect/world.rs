@@ -1,4 +1,5 @@
-//! [`World`]: a node without sockets among peers that do what a test says: answer when they are dialled or not, shake hands, answer pings.
+//! [`World`]: a node without sockets, with peers that a test controls: whether they accept connections, complete the
+//! handshake, answer pings.
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::SimDisk;
@@ -24,7 +25,7 @@ pub(crate) const FEELER: ConnectionKind = ConnectionKind::Feeler;
 pub(crate) const MANUAL: ConnectionKind = ConnectionKind::Manual;
 pub(crate) const FETCH: ConnectionKind = ConnectionKind::AddrFetch;
 
-/// An attempt, and when it was made.
+/// A connection attempt and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tried {
     pub(crate) at: Duration,
@@ -34,13 +35,13 @@ pub(crate) struct Tried {
     pub(crate) v2: bool,
 }
 
-/// How those answer who are dialled.
+/// Which targets accept connections.
 #[derive(Clone, Debug)]
 pub(crate) enum Answers {
     Everybody,
     Nobody,
     Only(BTreeSet<String>),
-    /// The attempts hang until the test ends them.
+    /// Attempts hang until the test ends them.
     Later,
 }
 
@@ -52,12 +53,12 @@ pub(crate) struct World {
     genesis: lydian_primitives::BlockHash,
     pub(crate) answers: Answers,
     pub(crate) services: Services,
-    /// What a peer says that is asked for addresses.
+    /// The answer of peers to `getaddr`.
     pub(crate) told: Vec<TimedAddress>,
     pub(crate) names: BTreeMap<String, Vec<NetAddr>>,
     pub(crate) standing: BTreeMap<PeerId, (ConnectionKind, Endpoint)>,
     pub(crate) tried: Vec<Tried>,
-    /// Where they went to.
+    /// The targets of the attempts.
     pub(crate) targets: Vec<Target>,
     pub(crate) resolved: Vec<String>,
     pub(crate) ended: Vec<(PeerId, String)>,
@@ -70,7 +71,7 @@ impl World {
         World::of(Chain::Regtest, 1_790_000_000, connect)
     }
 
-    /// Who chooses peers, and knows `count` addresses, each of a group of its own.
+    /// A node that makes automatic connections, with `count` addresses in different netgroups.
     pub(crate) fn choosing(count: u32, change: impl FnOnce(&mut ConnectSettings)) -> World {
         let mut connect = ConnectSettings { chooses_peers: true, ..settings() };
         change(&mut connect);
@@ -79,7 +80,7 @@ impl World {
         world
     }
 
-    /// A moment after the genesis block of regtest: the chain is synced.
+    /// A minute after the genesis block of regtest: the chain is synced.
     pub(crate) fn synced(count: u32) -> World {
         let genesis = 1_296_688_602;
         let mut world = World::of(Chain::Regtest, genesis + 60, ConnectSettings { chooses_peers: true, ..settings() });
@@ -150,7 +151,7 @@ impl World {
         }
     }
 
-    /// Time passes, as a node sees it.
+    /// Advances the time in steps of 100 ms.
     pub(crate) fn run(&mut self, seconds: u64) {
         for _ in 0..seconds * 10 {
             self.elapsed += Duration::from_millis(100);
@@ -160,7 +161,7 @@ impl World {
         }
     }
 
-    /// What the manager wants is done.
+    /// Executes the manager's actions.
     pub(crate) fn act(&mut self) {
         loop {
             let actions = self.manager.take_actions();
@@ -212,19 +213,19 @@ impl World {
         self.manager.attempt_failed(attempt, &failure, now);
     }
 
-    /// Somebody answers an attempt.
+    /// The target of an attempt accepts the connection.
     pub(crate) fn succeed(&mut self, tried: &Tried) {
         let endpoint = Endpoint::parse(&tried.target, 8333).unwrap();
         self.connected(tried.kind, endpoint, Permissions::NONE, Some(tried.id));
     }
 
-    /// The one who was dialled answers, at an address that its text does not give.
+    /// The target accepts the connection at an address that is not in its text.
     pub(crate) fn answer_at(&mut self, tried: &Tried, endpoint: Endpoint) {
         self.connected(tried.kind, endpoint, Permissions::NONE, Some(tried.id));
         self.act();
     }
 
-    /// Somebody connects to the node.
+    /// A peer connects to the node.
     pub(crate) fn come(&mut self, endpoint: &str, permissions: Permissions) -> PeerId {
         let endpoint = Endpoint::parse(endpoint, 5555).unwrap();
         let id = self.connected(ConnectionKind::Inbound, endpoint, permissions, None);
@@ -297,7 +298,7 @@ impl World {
             Message::Verack => {
                 self.say(to, &Message::SendAddrV2);
                 self.say(to, &Message::Verack);
-                // So that it is not taken for one with a poor chain.
+                // So that it is not treated as a peer with too little work.
                 let genesis = Inv::block(InvType::BLOCK, self.genesis);
                 self.say(to, &Message::Inv(vec![genesis]));
             }
@@ -318,19 +319,19 @@ impl World {
         self.tried.iter().filter(|tried| tried.kind == kind).map(|tried| tried.target.clone()).collect()
     }
 
-    /// Seconds at which an attempt was made, the first one at 0.
+    /// Returns the times of the attempts in seconds, the first one at 0.
     pub(crate) fn seconds(&self) -> Vec<f64> {
         let first = self.tried.first().map_or(Duration::ZERO, |tried| tried.at);
         self.tried.iter().map(|tried| (tried.at - first).as_secs_f64()).collect()
     }
 }
 
-/// Nobody is connected to by itself.
+/// Settings without automatic connections.
 pub(crate) fn settings() -> ConnectSettings {
     ConnectSettings { default_port: 8333, ..ConnectSettings::default() }
 }
 
-/// Each of a group of its own.
+/// Each address is in its own netgroup.
 pub(crate) fn address(number: u32, now: UnixTime) -> TimedAddress {
     let endpoint = Endpoint::new(NetAddr::Ipv4((0x0b00_0007 + (number << 16)).into()), 8333);
     let services = Services::NETWORK | Services::WITNESS | Services::P2P_V2;

@@ -1,7 +1,8 @@
-//! Attempts: from a wish to a connection that stands or to why there is none. Core's `OpenNetworkConnection` and `ConnectNode`.
+//! Connection attempts, from the request to a connection or a failure. Core's `OpenNetworkConnection` and
+//! `ConnectNode`.
 //!
-//! A name is resolved, and its addresses are tried one after the other in random order. Invariant: an attempt is over exactly once, by
-//! [`PeerManager::connected`], by the failure of its last address, or by the end of the network's activity.
+//! A name is resolved, and its addresses are tried sequentially in random order. Invariant: an attempt ends exactly
+//! once, with [`PeerManager::connected`], with the failure of its last address, or when the network is disabled.
 
 use super::{AttemptFailure, AttemptId, Destination, Link, Lookup, LookupId, Plan, Slot, Target};
 use crate::draw;
@@ -15,17 +16,17 @@ use lydian_wire::address::split_host_port;
 use lydian_wire::{Endpoint, NetAddr, Network};
 use std::time::Duration;
 
-/// Addresses of one name that are tried: Core's.
+/// The maximum number of addresses of one name that are tried, as in Core.
 const NAME_ADDRESSES_MAX: usize = 256;
 
-/// A connection that is being made.
+/// A connection attempt in progress.
 #[derive(Clone, Debug)]
 pub(in crate::manager) struct Attempt {
     plan: Plan,
-    /// Where the next address is dialled, the last one first.
+    /// The addresses that are still to be tried, the last one first.
     candidates: Vec<Endpoint>,
     current: Option<Endpoint>,
-    /// It waits until then.
+    /// It waits until this time.
     start: Option<Duration>,
 }
 
@@ -42,7 +43,7 @@ impl Attempt {
         self.plan.slot
     }
 
-    /// The name that the operator gave; nothing for addresses that were chosen.
+    /// The name given by the operator; empty for automatically chosen addresses.
     pub(super) fn name(&self) -> &str {
         match &self.plan.to {
             Destination::Name(name) => name,
@@ -60,7 +61,7 @@ impl Attempt {
 }
 
 impl PeerManager {
-    /// Begins to connect, unless that is refused or done already.
+    /// Starts an attempt, unless that is refused or there is already a connection.
     pub(super) fn open(&mut self, plan: Plan) -> bool {
         self.open_after(plan, Duration::ZERO)
     }
@@ -92,7 +93,7 @@ impl PeerManager {
         true
     }
 
-    /// Core's questions before it dials an address that was chosen automatically.
+    /// Core's checks before connecting to an automatically chosen address.
     fn may_dial(&self, endpoint: &Endpoint) -> bool {
         let addr = &endpoint.addr;
         !self.settings.local.own.contains(addr)
@@ -112,7 +113,7 @@ impl PeerManager {
             self.push_connect(id, Target::Name { host, port });
         } else if NetAddr::is_private_name(&host) {
             self.connector.attempts.remove(&id);
-            self.log(format!("{host} is not looked up: it is a name of a private network, and no address of it"));
+            self.log(format!("not resolving {host}: it is a name of a privacy network, but not a valid address"));
         } else if settings.resolves_names {
             let lookup = LookupId(self.connector.new_id());
             self.connector.lookups.insert(lookup, Lookup::Attempt(id));
@@ -122,7 +123,7 @@ impl PeerManager {
         }
     }
 
-    /// A name has these addresses, or none.
+    /// A name was resolved to these addresses; the list is empty if that failed.
     pub fn resolved(&mut self, lookup: LookupId, addresses: &[NetAddr], now: Moment) {
         self.now = now;
         match self.connector.lookups.remove(&lookup) {
@@ -146,14 +147,14 @@ impl PeerManager {
         self.tell_seeds_found();
     }
 
-    /// An address as it is dialled: Core's `MaybeFlipIPv6toCJDNS`. To be asked for every address that did not come from
-    /// the tables, since the network decides through which proxy it is reached.
+    /// Returns the address to connect to: Core's `MaybeFlipIPv6toCJDNS`. It must be called for every address that is
+    /// not from the tables, because the network determines the proxy.
     pub(super) fn classified(&self, endpoint: Endpoint) -> Endpoint {
         let has_cjdns = self.settings.reachable.contains(&Network::Cjdns);
         Endpoint { addr: if has_cjdns { endpoint.addr.maybe_cjdns() } else { endpoint.addr }, ..endpoint }
     }
 
-    /// The addresses of what the operator named.
+    /// Sets the addresses of a target named by the operator.
     fn take_addresses(&mut self, id: AttemptId, candidates: Vec<Endpoint>) {
         let mut candidates: Vec<_> = candidates.into_iter().map(|endpoint| self.classified(endpoint)).collect();
         let name = self.connector.attempts.get(&id).map_or(String::new(), |attempt| attempt.name().to_owned());
@@ -176,7 +177,7 @@ impl PeerManager {
         }
     }
 
-    /// Attempts that waited, and those that are new.
+    /// Starts the attempts whose delay is over, and new ones.
     pub(super) fn dial_what_is_due(&mut self) {
         let now = self.now.elapsed;
         let is_due = |attempt: &Attempt| {
@@ -216,7 +217,7 @@ impl PeerManager {
         self.actions.push(Action::Connect { attempt: id, kind, target, v2 });
     }
 
-    /// Nobody was reached.
+    /// An attempt failed.
     pub fn attempt_failed(&mut self, id: AttemptId, failure: &AttemptFailure, now: Moment) {
         self.now = now;
         let Some(attempt) = self.connector.attempts.get_mut(&id) else { return };
@@ -236,7 +237,7 @@ impl PeerManager {
         self.dial(id);
     }
 
-    /// A connection stands that was asked for: what is remembered of it. `None`: it is not wanted any more.
+    /// Ends a successful attempt and returns the data about the connection. `None`: it is no longer wanted.
     pub(in crate::manager) fn take_attempt(&mut self, id: AttemptId, endpoint: Endpoint) -> Option<Link> {
         let attempt = self.connector.attempts.remove(&id)?;
         if let Some(dialled) = attempt.current {
@@ -245,13 +246,13 @@ impl PeerManager {
         Some(attempt.link(endpoint))
     }
 
-    /// The other side of an outbound connection closed before it spoke: it shall be tried with v1, once the connection has ended. Core's
-    /// `ShouldReconnectV1`.
+    /// The other side of an outbound connection closed it before sending anything: after it is closed, it is retried
+    /// with v1. Core's `ShouldReconnectV1`.
     pub fn retry_with_v1(&mut self, id: PeerId) {
         self.with(id, |peer| peer.link.wants_v1 = true);
     }
 
-    /// A connection has ended: Core's `PerformReconnections`.
+    /// A connection was closed: Core's `PerformReconnections`.
     pub(in crate::manager) fn reconnect(&mut self, id: PeerId, kind: ConnectionKind, link: Link) {
         if !link.wants_v1 || kind.is_inbound() {
             return;

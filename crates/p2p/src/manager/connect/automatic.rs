@@ -1,5 +1,7 @@
-//! Peers that are chosen: who is asked for addresses, and which of them is connected next. Core's `ThreadOpenConnections`, `ThreadDNSAddressSeed` and
-//! `ProcessAddrFetch`, a step every half second; the choice itself is [`crate::outbound`]'s and [`crate::seeding`]'s.
+//! Automatic connections: which peers are asked for addresses, and which address is connected to next.
+//!
+//! Core's `ThreadOpenConnections`, `ThreadDNSAddressSeed` and `ProcessAddrFetch`, with one step every half second.
+//! [`crate::outbound`] and [`crate::seeding`] make the choices.
 
 use super::{Destination, Lookup, LookupId, Plan, Slot};
 use crate::draw;
@@ -13,10 +15,10 @@ use lydian_engine::{LogLevel, LogLine};
 use lydian_wire::{NetAddr, Services};
 use std::time::Duration;
 
-/// Until the next of `-seednode` is asked: Core's `ADD_NEXT_SEEDNODE`.
+/// The time until the next `-seednode` is asked: Core's `ADD_NEXT_SEEDNODE`.
 const NEXT_SEEDNODE: Duration = Duration::from_secs(10);
 
-/// Nodes of `-seednode` that were not asked yet.
+/// The `-seednode` nodes that were not asked yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seednodes {
     left: Vec<String>,
@@ -25,7 +27,7 @@ pub(super) struct Seednodes {
 }
 
 impl PeerManager {
-    /// The first time: what needs the time, or what is known by then.
+    /// Initializes, at the first tick, what depends on the time or on data that is loaded by then.
     pub(super) fn begin_choosing(&mut self) {
         if self.connector.outbound.is_some() {
             return;
@@ -54,7 +56,7 @@ impl PeerManager {
         self.connector.seeding = Some(Seeding::new(self.settings.params.chain, seeding, &self.addrman, now, random));
     }
 
-    /// Names of the DNS.
+    /// Queries DNS seeds.
     pub(super) fn step_seeds(&mut self) {
         let of_kind = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
         let peers = of_kind.filter(|peer| peer.is_ready()).count();
@@ -66,7 +68,7 @@ impl PeerManager {
         self.tell_seeds_found();
     }
 
-    /// All names have been asked and have answered.
+    /// Logs the end of DNS seeding once all names were queried and have answered.
     pub(super) fn tell_seeds_found(&mut self) {
         let is_open = self.connector.lookups.values().any(|lookup| matches!(lookup, Lookup::Seed(_)));
         if !is_open && self.connector.seeding.as_mut().is_some_and(Seeding::ends) {
@@ -84,7 +86,7 @@ impl PeerManager {
         self.connector.lookups.insert(lookup, Lookup::Seed(seed));
     }
 
-    /// One more of the peers that this node chooses by itself.
+    /// Makes the next automatic connection.
     pub(super) fn step_automatic(&mut self) {
         if !self.connector.chooses_peers() {
             return;
@@ -124,7 +126,7 @@ impl PeerManager {
         }
     }
 
-    /// Core's `ProcessAddrFetch`: one at a time, lost if there is no room for it.
+    /// Core's `ProcessAddrFetch`: one at a time, dropped if there is no free slot.
     fn fetch_addresses(&mut self) {
         let Some(name) = self.connector.addr_fetches.pop_front() else { return };
         if self.slots_used(Slot::Outbound) < self.outbound_slots() {

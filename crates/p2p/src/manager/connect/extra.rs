@@ -1,6 +1,7 @@
-//! What Core's scheduler does every 45 seconds: peers beyond the usual number, tried to see whether they know a better
-//! chain, of which one has to go, and whether the tip is stale. Core's `CheckForStaleTipAndEvictPeers` and
-//! `EvictExtraOutboundPeers`.
+//! The tasks that Core's scheduler runs every 45 seconds: evicting extra outbound peers, which are tried because they
+//! may know a better chain, and checking for a stale tip.
+//!
+//! Core's `CheckForStaleTipAndEvictPeers` and `EvictExtraOutboundPeers`.
 
 use super::save::SAVE_INTERVAL;
 use crate::manager::{PeerId, PeerManager};
@@ -11,10 +12,10 @@ use std::time::Duration;
 
 /// Core's `EXTRA_PEER_CHECK_INTERVAL`.
 const CHECK_INTERVAL: Duration = Duration::from_secs(45);
-/// Core's `MINIMUM_CONNECT_TIME`: what a peer gets to show what it knows.
+/// Core's `MINIMUM_CONNECT_TIME`: the time that a peer has to show its chain.
 const CONNECT_TIME_MIN: Duration = Duration::from_secs(30);
 
-/// When that is looked at.
+/// The state of these checks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extra {
     next_check: Option<Duration>,
@@ -23,7 +24,7 @@ pub(super) struct Extra {
 }
 
 impl PeerManager {
-    /// What waits for its time is due so much earlier: Core's `MockForward`, of `mockscheduler`.
+    /// Makes waiting tasks due earlier by `delta`: Core's `MockForward`, for `mockscheduler`.
     pub fn mock_forward(&mut self, delta: Duration, now: Moment) {
         self.now = now;
         let waiting = [&mut self.connector.extra.next_check, &mut self.connector.next_save];
@@ -49,7 +50,7 @@ impl PeerManager {
         }
     }
 
-    /// Of the two youngest, whoever sent a block longer ago.
+    /// Disconnects the one of the two youngest peers that sent a block longer ago.
     fn evict_extra_block_relay(&mut self) {
         let (_, most) = crate::outbound::split(self.connector.settings.automatic_max);
         let of_kind = || self.peers.values().filter(|peer| peer.kind() == ConnectionKind::BlockRelayOnly);
@@ -68,7 +69,8 @@ impl PeerManager {
         }
     }
 
-    /// Whoever told of a new block longest ago, but for protected peers and the only one of a network.
+    /// Disconnects the peer that announced a new block longest ago, except protected peers and the only one of a
+    /// network.
     fn evict_extra_full_relay(&mut self) {
         let (most, _) = crate::outbound::split(self.connector.settings.automatic_max);
         let of_kind = || self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
@@ -89,7 +91,7 @@ impl PeerManager {
                 time.0
             ));
             self.end_connection(id, "extra outbound peer");
-            // One was found after the tip went stale: no more until it does again.
+            // An extra peer was found after the tip became stale: no more are tried until that happens again.
             self.tries_extra_peer = false;
         }
     }

@@ -1,5 +1,7 @@
-//! Who may connect to us. Core's `CreateNodeFromAcceptedSocket` and `AttemptToEvictConnection`: banned peers never, discouraged ones while there is room
-//! to spare, others at the cost of one who has less to lose.
+//! Inbound connections: which to accept. Core's `CreateNodeFromAcceptedSocket` and `AttemptToEvictConnection`.
+//!
+//! Banned peers are refused, discouraged ones are accepted only while there are enough free slots. If all slots are
+//! taken, another peer is evicted.
 
 use super::Link;
 use crate::eviction::{Candidate, select_node_to_evict};
@@ -9,7 +11,7 @@ use crate::time::UnixTime;
 use std::time::Duration;
 
 impl PeerManager {
-    /// What is remembered of an inbound connection, or why it is refused.
+    /// Returns the data about an inbound connection, or the reason why it is refused.
     pub(in crate::manager) fn admit(&mut self, new: &NewPeer) -> Result<Link, &'static str> {
         let addr = &new.endpoint.addr;
         let is_trusted = new.permissions.contains(Permissions::NO_BAN);
@@ -44,7 +46,7 @@ impl PeerManager {
                 connected: talk.connected.unix,
                 min_ping: talk.ping_times().map_or(Duration::MAX, |(_, least)| least),
                 last_block: peer.last_block_time,
-                // No transaction is accepted, as long as there is no mempool.
+                // No transaction is accepted as long as there is no mempool.
                 last_tx: UnixTime::NEVER,
                 relevant_services: talk.has_all_wanted_services,
                 relay_txs: talk.relays_transactions,

@@ -1,5 +1,8 @@
-//! What the operator wants: nodes that are added, named or left, bans, the network off and on. Core's `AddNode`, `ThreadOpenAddedConnections`, the first part of
-//! `ThreadOpenConnections`, `DisconnectNode`, `SetNetworkActive`, and `setban`.
+//! Requests of the operator: added nodes, one-time connections, disconnections, bans, disabling and enabling the
+//! network.
+//!
+//! Core's `AddNode`, `ThreadOpenAddedConnections`, the first part of `ThreadOpenConnections`, `DisconnectNode`,
+//! `SetNetworkActive`, and `setban`.
 
 use super::{Destination, Plan, Slot};
 use crate::limits::ADDED_NODES_CONNECTED_MAX;
@@ -11,40 +14,40 @@ use lydian_wire::{Endpoint, Subnet};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Until added nodes are looked at again, if one was tried, and if none was.
+/// The time until added nodes are checked again, if one was tried, and if none was.
 const ADDED_INTERVAL: Duration = Duration::from_secs(60);
 const ADDED_INTERVAL_IDLE: Duration = Duration::from_secs(2);
 
-/// Rounds after which the pause between two nodes of `-connect` grows no more.
+/// The number of rounds after which the pause between two nodes of `-connect` no longer grows.
 const SPECIFIED_ROUNDS_COUNTED: u32 = 10;
 
-/// An added node, as it is told to the operator.
+/// An added node, as reported to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedNode {
-    /// As it was given.
+    /// As given by the operator.
     pub target: String,
     pub v2: bool,
-    /// Where it is connected, and whether it was the one who connected.
+    /// The address of the connection, and whether it is inbound.
     pub connected: Option<(Endpoint, bool)>,
 }
 
-/// A node that should be connected.
+/// A node to keep connected.
 #[derive(Clone, Debug)]
 pub(super) struct Added {
     pub(super) target: String,
     pub(super) v2: bool,
 }
 
-/// Where the rounds through added nodes stand.
+/// The state of the rounds through added nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AddedRounds {
     next: Duration,
-    /// Of this round.
+    /// The nodes left in this round.
     left: Option<VecDeque<Added>>,
     has_tried: bool,
 }
 
-/// Where the rounds through the nodes of `-connect` stand.
+/// The state of the rounds through the nodes of `-connect`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SpecifiedRounds {
     next: Duration,
@@ -53,7 +56,7 @@ pub(super) struct SpecifiedRounds {
 }
 
 impl PeerManager {
-    /// The address manager.
+    /// Returns the address manager.
     pub fn addrman(&self) -> &AddrMan {
         &self.addrman
     }
@@ -62,7 +65,7 @@ impl PeerManager {
         &mut self.addrman
     }
 
-    /// Keeps a node connected from now on; false if that is so already.
+    /// Keeps a node connected from now on. Returns false if it already was added.
     pub fn add_node(&mut self, target: &str, v2: bool) -> bool {
         let port = self.connector.settings.default_port;
         let endpoint = Endpoint::parse(target, port).ok().filter(|endpoint| endpoint.addr.is_valid());
@@ -76,7 +79,8 @@ impl PeerManager {
         true
     }
 
-    /// Keeps it no more; its connection stays. False if it was not added with these words.
+    /// Stops keeping a node connected; its connection stays open. Returns false if no node was added with exactly this
+    /// text.
     pub fn remove_added_node(&mut self, target: &str) -> bool {
         let found = self.connector.added.iter().position(|added| added.target == target);
         found.map(|index| self.connector.added.remove(index)).is_some()
@@ -92,7 +96,7 @@ impl PeerManager {
         self.connector.added.iter().map(node).collect()
     }
 
-    /// Where a node is connected, by its address or, if it is none, by its name.
+    /// Returns the connection of a node, by its address or, if it is not an address, by its name.
     fn connection_of(&self, target: &str) -> Option<(Endpoint, bool)> {
         let endpoint = Endpoint::parse(target, self.connector.settings.default_port);
         let endpoint = endpoint.ok().filter(|endpoint| endpoint.addr.is_valid());
@@ -110,7 +114,8 @@ impl PeerManager {
         self.open(Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::None });
     }
 
-    /// A connection of a kind that is otherwise made automatically: `addconnection`, on regtest. False if there is no room for it.
+    /// Makes a connection of a type that is otherwise automatic: `addconnection`, on regtest. Returns false if there is
+    /// no free slot.
     pub fn add_connection(&mut self, target: &str, kind: ConnectionKind, v2: bool) -> bool {
         let (full, blocks) = split(self.connector.settings.automatic_max);
         let count = self.peers.values().filter(|peer| peer.kind() == kind).count();
@@ -128,7 +133,7 @@ impl PeerManager {
         true
     }
 
-    /// Ends the connection to whom was named so, or has this address and port.
+    /// Closes the connection with this name; if it has no other name, that is its address and port.
     pub fn disconnect_endpoint(&mut self, address: &str) -> bool {
         let found = self.peers.values().find(|peer| peer.link.name == address).map(|peer| peer.id);
         let shown = if self.switches.has_ips() { format!("={address}") } else { String::new() };
@@ -144,7 +149,7 @@ impl PeerManager {
         is_there
     }
 
-    /// Ends the connections to all of a subnet.
+    /// Closes the connections to all addresses of a subnet.
     pub fn disconnect_subnet(&mut self, subnet: &Subnet) -> bool {
         let is_in =
             |id: &PeerId| self.peers.get(id).is_some_and(|peer| subnet.contains(&peer.talk.connection.endpoint.addr));
@@ -154,7 +159,7 @@ impl PeerManager {
         !found.is_empty()
     }
 
-    /// Ends everything and begins nothing, or begins again: `setnetworkactive`.
+    /// Disables or enables the network: `setnetworkactive`. Disabling closes all connections.
     pub fn set_network_active(&mut self, on: bool) {
         self.tell(format!("SetNetworkActive: {on}"));
         self.connector.is_active = on;
@@ -169,8 +174,8 @@ impl PeerManager {
         self.connector.is_active
     }
 
-    /// Bans a subnet for so many seconds, or until a moment since 1970 if that is absolute; 0: for the default time. Ends its connections. False if a ban
-    /// as long is there.
+    /// Bans a subnet for this number of seconds, or until this Unix time if `is_absolute`; 0 means the default time.
+    /// Closes its connections. Returns false if there is already a ban that lasts as long.
     pub fn ban(&mut self, subnet: Subnet, seconds: u64, is_absolute: bool) -> bool {
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
         let is_new = self.bans.ban(subnet, seconds, is_absolute, self.now.unix);
@@ -179,7 +184,7 @@ impl PeerManager {
         is_new
     }
 
-    /// Lifts the ban of exactly this subnet.
+    /// Removes the ban of exactly this subnet.
     pub fn unban(&mut self, subnet: &Subnet) -> bool {
         let was_banned = self.bans.unban(subnet);
         if was_banned {
@@ -194,12 +199,13 @@ impl PeerManager {
         self.save_bans();
     }
 
-    /// Bans that have not expired.
+    /// Returns the ban list for changes.
     pub fn bans_mut(&mut self) -> &mut Bans {
         &mut self.bans
     }
 
-    /// The nodes of `-connect`, over and over: Core pauses longer from round to round, up to five seconds.
+    /// Connects to the nodes of `-connect` repeatedly. As in Core, the pause grows from round to round, up to five
+    /// seconds.
     pub(super) fn step_specified(&mut self) {
         while self.now.elapsed >= self.connector.specified_rounds.next {
             let settings = &self.connector.settings;
@@ -218,7 +224,7 @@ impl PeerManager {
         }
     }
 
-    /// Added nodes that are not connected, one at a time, as long as there is room.
+    /// Connects to added nodes that are not connected, one at a time, as long as there are free slots.
     pub(super) fn step_added(&mut self) {
         let rounds = &mut self.connector.added_rounds;
         if self.now.elapsed < rounds.next {

@@ -1,5 +1,8 @@
-//! When the three files are written: addresses and bans every 15 minutes and at the end, bans also with every change of the operator's, anchors at a clean
-//! end only. Core's `DumpAddresses`, `DumpBanlist`, `DumpAnchors`. What is to be written goes out as bytes; the disk is another's.
+//! When the three files are written.
+//!
+//! Addresses and bans are written every 15 minutes and at shutdown, bans also after every change by the operator,
+//! anchors only at a clean shutdown. Core's `DumpAddresses`, `DumpBanlist`, `DumpAnchors`. The output is bytes; other
+//! code writes them to disk.
 
 use crate::anchors;
 use crate::bans::DUMP_BANS_INTERVAL_S;
@@ -9,10 +12,10 @@ use crate::peer::ConnectionKind;
 use crate::time::Moment;
 use std::time::Duration;
 
-/// Core's `DUMP_PEERS_INTERVAL`, the same as that of bans.
+/// Core's `DUMP_PEERS_INTERVAL`, the same as that for bans.
 pub(super) const SAVE_INTERVAL: Duration = Duration::from_secs(DUMP_BANS_INTERVAL_S);
 
-/// A file of the network.
+/// A network file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavedFile {
     Peers,
@@ -21,7 +24,7 @@ pub enum SavedFile {
 }
 
 impl SavedFile {
-    /// Its name in the data directory.
+    /// Returns its name in the data directory.
     pub fn name(self) -> &'static str {
         match self {
             SavedFile::Peers => PEERS_FILE,
@@ -32,7 +35,7 @@ impl SavedFile {
 }
 
 impl PeerManager {
-    /// The node ends cleanly: what has to outlast it.
+    /// The node shuts down cleanly: writes everything that must be kept.
     pub fn end(&mut self, now: Moment) {
         self.now = now;
         self.save_peers();
@@ -62,7 +65,7 @@ impl PeerManager {
         self.actions.push(Action::Save { file: SavedFile::Peers, bytes });
     }
 
-    /// If they changed, or some expired.
+    /// Writes the bans if they changed or some expired.
     pub(super) fn save_bans(&mut self) {
         self.bans.list(self.now.unix);
         if self.bans.take_dirty() {
