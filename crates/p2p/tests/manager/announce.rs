@@ -1,4 +1,4 @@
-//! New blocks announced to peers: which, in which form, and to whom not.
+//! Announcements of new blocks to peers: which blocks, in which form, and to which peers.
 
 use crate::bench::Bench;
 use crate::chain::{Made, block_on};
@@ -8,7 +8,7 @@ use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_primitives::BlockHash;
 use lydian_wire::Message;
 
-/// Blocks that the operator submits: the engine has them, and the manager does not know of them yet.
+/// Submits blocks as the operator does: the engine has them, and the manager does not know about them yet.
 fn submit(bench: &Bench, count: u32) -> Vec<Made> {
     let unix = i64::try_from(bench.now().unix.0).unwrap();
     let next = |_| {
@@ -25,7 +25,7 @@ fn tell(bench: &mut Bench) {
     bench.act();
 }
 
-/// A peer that has our chain: it takes compact blocks unasked or not, and wants headers or not.
+/// A peer that has our chain. `high_bandwidth`: it wants unrequested compact blocks; `wants_headers`: it wants headers.
 fn listener(bench: &mut Bench, high_bandwidth: bool, wants_headers: bool) -> PeerId {
     let id = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, Some(high_bandwidth));
     if wants_headers {
@@ -37,7 +37,7 @@ fn listener(bench: &mut Bench, high_bandwidth: bool, wants_headers: bool) -> Pee
     id
 }
 
-/// The announcements that a peer got: the form, and the blocks.
+/// Returns the announcements that a peer got: their form and the blocks.
 fn told(bench: &mut Bench, id: PeerId) -> Vec<(&'static str, Vec<BlockHash>)> {
     let sent = bench.take_sent(id);
     let told = sent.into_iter().filter_map(|message| match message {
@@ -49,8 +49,8 @@ fn told(bench: &mut Bench, id: PeerId) -> Vec<(&'static str, Vec<BlockHash>)> {
     told.collect()
 }
 
-/// A block was mined, and a peer connected before the manager heard of the block: it was announced to the peer as if it
-/// were new. (The new blocks were announced to all peers that were connected when the manager looked.)
+/// Regression test: a block was mined, and a peer connected before the manager noticed the block: it was announced to
+/// this peer as if it were new. (New blocks were announced to all peers that were connected when the manager checked.)
 #[test]
 fn a_block_older_than_the_connection_is_not_announced() {
     let mut bench = Bench::synced(3);
@@ -65,8 +65,8 @@ fn a_block_older_than_the_connection_is_not_announced() {
     assert_eq!(told(&mut bench, new), [("hash", vec![next[0].hash])]);
 }
 
-/// A block that becomes the tip while a peer shakes hands is announced to it afterwards. (Peers that were not ready
-/// never got the announcement.)
+/// A block that becomes the tip during a peer's handshake is announced to it afterwards. (Regression test: peers that
+/// were not ready never got the announcement.)
 #[test]
 fn a_block_of_the_time_of_the_handshake_is_announced_after_it() {
     let mut bench = Bench::synced(3);
@@ -78,9 +78,9 @@ fn a_block_of_the_time_of_the_handshake_is_announced_after_it() {
     assert_eq!(told(&mut bench, peer), [("hash", vec![made[1].hash])]);
 }
 
-/// Two blocks become active before the manager looks: a peer that takes compact blocks unasked gets both, as from Core,
-/// which announces each when it arrives. (It got the hash of the second, or two headers, and asked for both blocks.)
-/// The others get headers or a hash.
+/// Two blocks become active before the manager checks: a peer that wants unrequested compact blocks gets both, as from
+/// Core, which announces each when it arrives. (Regression test: it got the hash of the second or two headers, and
+/// requested both blocks.) The others get headers or a hash.
 #[test]
 fn two_blocks_at_once_are_two_compact_blocks() {
     for wants_headers in [false, true] {
@@ -95,7 +95,7 @@ fn two_blocks_at_once_are_two_compact_blocks() {
     }
 }
 
-/// Eight blocks at once are announced by their headers, nine by the hash of the last.
+/// Eight blocks at once are announced with their headers, nine with the hash of the last.
 #[test]
 fn many_blocks_at_once() {
     for (count, form) in [(8, "headers"), (9, "hash")] {

@@ -1,5 +1,5 @@
-//! [`Bench`]: a node without sockets. What it wants done is done at once: blocks are stored and validated as the threads of a node do it, unless a test
-//! holds them back.
+//! [`Bench`]: a node without sockets. Its actions are executed immediately: blocks are stored and validated as by the
+//! threads of a node, unless a test delays that.
 
 use crate::chain::{Made, block_on};
 use lydian_consensus::{Chain, Params, Rejected, Rule, U256};
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 pub(crate) const START: u32 = 1_790_000_000;
 
-/// A block that waits to be stored.
+/// A block to be stored.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) from: PeerId,
@@ -34,14 +34,14 @@ pub(crate) struct Bench {
     pub(crate) engine: Arc<Engine>,
     pub(crate) manager: PeerManager,
     pub(crate) elapsed: Duration,
-    /// Seconds since 1970 of `setmocktime`.
+    /// The time set by `setmocktime`, in seconds since 1970.
     pub(crate) mocked: Option<u64>,
     sent: BTreeMap<PeerId, Vec<Message>>,
-    /// Blocks that were to be sent, with or without witnesses.
+    /// Blocks to be sent, with or without witnesses.
     pub(crate) served: Vec<(PeerId, BlockHash, bool)>,
     pub(crate) served_compact: Vec<(PeerId, BlockHash)>,
     pub(crate) ended: BTreeMap<PeerId, String>,
-    /// Files that were to be written.
+    /// Files to be written.
     pub(crate) saved: Vec<SavedFile>,
     pub(crate) log: Vec<String>,
     /// Blocks are not stored until [`Bench::store`] is called.
@@ -56,7 +56,7 @@ impl Bench {
         Bench::with(|_| {})
     }
 
-    /// A node of regtest with the genesis block only.
+    /// A regtest node with only the genesis block.
     pub(crate) fn with(change: impl FnOnce(&mut ManagerSettings)) -> Bench {
         let params = Params::new(Chain::Regtest);
         let root = Path::new("node");
@@ -106,7 +106,7 @@ impl Bench {
         }
     }
 
-    /// One that has a chain up to now.
+    /// A node with a recent chain.
     pub(crate) fn synced(blocks: u32) -> Bench {
         let mut bench = Bench::new();
         bench.grow(blocks);
@@ -124,7 +124,7 @@ impl Bench {
         i64::try_from(self.now().unix.0).unwrap()
     }
 
-    /// Hash, height and time for a block on the tip.
+    /// Returns hash, height and time for a block on top of the tip.
     pub(crate) fn tip(&self) -> (BlockHash, u32, u32) {
         let tip = self.engine.tip_info();
         (tip.node.hash, tip.node.height.0, tip.node.header.time + 1)
@@ -134,7 +134,7 @@ impl Bench {
         self.tip().0
     }
 
-    /// Blocks that came from nobody, the last of them a minute old.
+    /// Adds blocks that no peer sent, the last of them a minute old.
     pub(crate) fn grow(&mut self, blocks: u32) {
         for left in (0..blocks).rev() {
             let (hash, height, _) = self.tip();
@@ -147,7 +147,7 @@ impl Bench {
         self.act();
     }
 
-    /// A peer after its handshake, that takes compact blocks; `best` is the last header it told of.
+    /// Connects a peer that supports compact blocks, with a completed handshake.
     pub(crate) fn connect(&mut self, kind: ConnectionKind) -> PeerId {
         self.connect_with(kind, Permissions::NONE, Some(false))
     }
@@ -165,12 +165,12 @@ impl Bench {
         id
     }
 
-    /// A peer that says of itself what the test likes.
+    /// Connects a peer whose `version` message the test changes.
     pub(crate) fn connect_saying(&mut self, kind: ConnectionKind, change: impl FnOnce(&mut Version)) -> PeerId {
         self.greet(kind, Permissions::NONE, change)
     }
 
-    /// A peer whose clock is ahead.
+    /// Connects a peer whose clock is ahead.
     pub(crate) fn connect_at(&mut self, kind: ConnectionKind, ahead_s: i64) -> PeerId {
         let id = self.greet(kind, Permissions::NONE, |version| version.time += ahead_s);
         self.send(id, Message::SendCmpct(SendCmpct { high_bandwidth: false, version: CMPCTBLOCKS_VERSION }));
@@ -183,7 +183,7 @@ impl Bench {
         id
     }
 
-    /// A connection before its handshake.
+    /// Opens a connection without a handshake.
     pub(crate) fn open(&mut self, kind: ConnectionKind, permissions: Permissions) -> PeerId {
         let id = PeerId(self.peers);
         self.peers += 1;
@@ -215,7 +215,7 @@ impl Bench {
         self.send(id, Message::Verack);
     }
 
-    /// The same, and it has told of our chain.
+    /// Connects a peer like `connect`, which then announces our chain.
     pub(crate) fn connect_synced(&mut self, kind: ConnectionKind) -> PeerId {
         let id = self.connect(kind);
         let tip = self.engine.tip_info().node.header;
@@ -224,7 +224,7 @@ impl Bench {
         id
     }
 
-    /// A message of a peer, and what follows.
+    /// Receives a message from a peer and executes the resulting actions.
     pub(crate) fn send(&mut self, from: PeerId, message: Message) {
         self.manager.received(from, message.command(), message.payload(), self.now());
         self.act();
@@ -234,7 +234,7 @@ impl Bench {
         self.send(from, Message::Headers(headers.to_vec()));
     }
 
-    /// Time passes, in steps of a tenth of a second.
+    /// Advances the time in steps of 100 ms.
     pub(crate) fn wait(&mut self, time: Duration) {
         let end = self.elapsed + time;
         while self.elapsed < end {
@@ -245,7 +245,7 @@ impl Bench {
         }
     }
 
-    /// Minutes pass, in which peers answer pings and nothing else.
+    /// Advances the time by minutes, in which peers only answer pings.
     pub(crate) fn idle(&mut self, peers: &[PeerId], minutes: u64) {
         for _ in 0..minutes {
             self.elapsed += Duration::from_secs(60);
@@ -260,7 +260,7 @@ impl Bench {
         }
     }
 
-    /// What a person does through RPC.
+    /// Calls the manager as an RPC method does.
     pub(crate) fn ask(&mut self, question: impl FnOnce(&mut PeerManager, Moment)) {
         let now = self.now();
         question(&mut self.manager, now);
@@ -304,7 +304,7 @@ impl Bench {
         }
     }
 
-    /// Stores and validates what was delivered.
+    /// Stores and validates the delivered blocks.
     pub(crate) fn store(&mut self) {
         for Delivery { from, hash, bytes } in std::mem::take(&mut self.deliveries) {
             let fate = self.fate(bytes);
@@ -343,12 +343,12 @@ impl Bench {
         }
     }
 
-    /// What a peer was sent since the last time.
+    /// Returns the messages sent to a peer since the last call.
     pub(crate) fn take_sent(&mut self, to: PeerId) -> Vec<Message> {
         self.sent.remove(&to).unwrap_or_default()
     }
 
-    /// What it was asked for, of blocks.
+    /// Returns the blocks requested from it since the last call.
     pub(crate) fn take_asked(&mut self, to: PeerId) -> Vec<(InvType, BlockHash)> {
         let sent = self.take_sent(to);
         let asked = sent.into_iter().filter_map(|message| match message {

@@ -1,4 +1,4 @@
-//! Blocks and headers of peers: which are taken, who is punished for which, and what one peer cannot do to another.
+//! Blocks and headers from peers: which are accepted, what is punished, and what one peer cannot do to another.
 
 use crate::bench::{Bench, START};
 use crate::chain::{Made, block_on, block_with, spend};
@@ -10,19 +10,19 @@ use lydian_primitives::{BlockHash, Header};
 use lydian_wire::{Command, Inv, InvType, Message, Services};
 use std::time::Duration;
 
-/// The same header, other transactions.
+/// The same header with other transactions.
 fn mutated(made: &Made) -> Vec<u8> {
     let mut block = made.block.clone();
     block.txs.push(spend(made.coins(), 200));
     block.encode()
 }
 
-/// Valid by its header, and no coinbase pays to nobody.
+/// A block with a valid header but a coinbase without outputs.
 fn invalid_on(bench: &Bench, tag: u8) -> Made {
     block_with(bench.tip(), tag, Vec::new(), |block| block.txs[0].outputs.clear())
 }
 
-/// So many empty blocks on the tip.
+/// Creates this number of empty blocks on top of the tip.
 fn branch(bench: &Bench, count: u32, tag: u8) -> Vec<Made> {
     let mut parent = bench.tip();
     let next = |_| {
@@ -37,8 +37,9 @@ fn headers(blocks: &[Made]) -> Vec<Header> {
     blocks.iter().map(Made::header).collect()
 }
 
-/// One peer was asked for a block; another, which was not, sends other bytes under its header. The first answers while those wait to be looked at: its
-/// block is used, it is not asked again, and only the liar goes. (Its block was once dropped as a duplicate of the liar's.)
+/// One peer was asked for a block; another, which was not, sends other bytes under its header. The first answers before
+/// those are checked: its block is used, it is not asked again, and only the malicious peer is disconnected.
+/// (Regression test: its block was dropped as a duplicate.)
 /// checklist: 70
 #[test]
 fn other_bytes_do_not_displace_a_block() {
@@ -68,7 +69,7 @@ fn other_bytes_do_not_displace_a_block() {
     }
 }
 
-/// Who was asked and sends other bytes goes, and somebody else is asked.
+/// A peer that was asked and sends other bytes is disconnected, and another peer is asked.
 /// checklist: 70, 79
 #[test]
 fn a_liar_that_was_asked_is_replaced() {
@@ -86,7 +87,7 @@ fn a_liar_that_was_asked_is_replaced() {
     assert_eq!(bench.tip_hash(), made.hash);
 }
 
-/// Bytes that are no block crash nothing and are nobody's offence; the block is asked of another.
+/// Bytes that are not a block cause no crash and no punishment; the block is requested from another peer.
 /// checklist: 77
 #[test]
 fn what_is_no_block_is_ignored() {
@@ -107,13 +108,14 @@ fn what_is_no_block_is_ignored() {
         bench.send(peer, Message::Block(bytes[..size].to_vec()));
     }
     assert_eq!(bench.take_asked(other).len(), 1);
-    // What follows a block is not looked at.
+    // Bytes after a block are ignored.
     bench.send(other, Message::Block([&bytes[..], &[1, 2, 3]].concat()));
     assert_eq!(bench.tip_hash(), made.hash);
     assert!(bench.ended.is_empty());
 }
 
-/// Blocks that nobody asked for: those on chains with as much work as ours are kept, unless they are 289 above; headers of others are.
+/// Unrequested blocks are stored if their chain has as much work as ours and they are not 289 above our tip; headers of
+/// others are stored.
 #[test]
 fn blocks_that_nobody_asked_for() {
     let mut bench = Bench::synced(20);
@@ -139,13 +141,13 @@ fn blocks_that_nobody_asked_for() {
     bench.send(peer, Message::Block(far[287].bytes()));
     assert_eq!((has_block(&bench, &far[288]), has_block(&bench, &far[287])), (Some(false), Some(true)));
     assert!(bench.ended.is_empty());
-    // Other bytes than the block's are an offence even if the block is of no use.
+    // A mutated block is punished even if the block is not needed.
     bench.send(peer, Message::Block(mutated(&lower)));
     assert!(bench.is_discouraged(peer) && bench.has_logged("mutated block"));
 }
 
-/// What consensus forbids is punished, and nothing else: not a clock that is ahead, nor, from who connected to us, a block that is known to be bad;
-/// those that are trusted never.
+/// A violation of consensus rules is punished, and nothing else: not a clock that is ahead, nor an inbound peer for a
+/// block that is known to be invalid; trusted peers are never punished.
 /// checklist: 79
 #[test]
 fn punished_is_what_consensus_forbids() {
@@ -161,7 +163,7 @@ fn punished_is_what_consensus_forbids() {
     assert!(bench.has_logged("Not punishing"));
     bench.send(inbound, Message::Block(bad.bytes()));
     assert!(bench.is_discouraged(inbound));
-    // A header on one that is known to be bad.
+    // A header on top of an invalid block.
     let spent = spend(bench.chain[0].coins(), 1);
     let greedy = block_on(bench.tip(), 2, vec![spent]);
     let relay = bench.connect(ConnectionKind::Inbound);
@@ -176,7 +178,7 @@ fn punished_is_what_consensus_forbids() {
     assert!(bench.is_discouraged(outbound));
     bench.announce(inbound, &[child.header()]);
     assert!(bench.is_discouraged(inbound), "but builds on it");
-    // A clock that is ahead by more than two hours.
+    // A block time that is more than two hours ahead.
     let (tip, height, _) = bench.tip();
     let future = block_on((tip, height, START + 3 * 60 * 60), 3, Vec::new());
     let peer = bench.connect(ConnectionKind::Inbound);
@@ -190,8 +192,8 @@ fn punished_is_what_consensus_forbids() {
     assert!(bench.is_discouraged(peer));
 }
 
-/// Headers that do not connect are a reason to ask, ever again; headers that do not follow each other are an offence; a locator of 101 is answered, a longer
-/// one ends the connection and nothing else.
+/// Headers that do not connect cause a request, every time; non-continuous headers are punished; a locator of 101
+/// hashes is answered, a longer one causes only a disconnection.
 /// checklist: 80
 #[test]
 fn headers_that_do_not_connect_and_locators() {
@@ -223,7 +225,7 @@ fn headers_that_do_not_connect_and_locators() {
     }
 }
 
-/// A chain of little work is not kept, however it comes: by headers, by blocks, by compact blocks.
+/// A low-work chain is not stored, whether it arrives as headers, blocks or compact blocks.
 /// checklist: 60
 #[test]
 fn nothing_of_a_chain_of_little_work_is_kept() {
@@ -236,13 +238,13 @@ fn nothing_of_a_chain_of_little_work_is_kept() {
     bench.send(peer, Message::CmpctBlock(Box::new(compact)));
     assert_eq!(bench.engine.best_header_height().0, 0);
     assert!(bench.has_logged("Ignoring low-work compact block") && bench.ended.is_empty());
-    // Of a node that is not there yet an outbound peer must have more.
+    // While the node itself has too little work, an outbound peer must have more.
     let outbound = bench.connect(ConnectionKind::OutboundFullRelay);
     bench.announce(outbound, &headers(&chain));
     assert!(!bench.is_discouraged(outbound));
 }
 
-/// A tip that becomes old again does not make the node a new one: blocks are announced, and inbound peers asked.
+/// A tip that becomes old does not restart the initial download: blocks are announced, and inbound peers are asked.
 #[test]
 fn the_initial_download_ends_once() {
     let mut bench = Bench::synced(3);
@@ -262,7 +264,8 @@ fn the_initial_download_ends_once() {
     assert_eq!(bench.log.iter().filter(|line| line.contains("Leaving")).count(), 1);
 }
 
-/// Two blocks at one height: the other one is fetched too from who told of it, as Core does, so that what is built on it can be followed.
+/// Two blocks at one height: the second is also fetched from the peer that announced it, as in Core, so that blocks on
+/// top of it can be followed.
 #[test]
 fn the_rival_of_a_tip_is_fetched() {
     let mut bench = Bench::synced(3);
@@ -279,7 +282,7 @@ fn the_rival_of_a_tip_is_fetched() {
     bench.announce(two, &[child.header()]);
     bench.send(two, Message::Block(child.bytes()));
     assert_eq!(bench.tip_hash(), child.hash);
-    // Who was asked beside the path and does not send goes after ten minutes.
+    // A peer that does not send a block requested outside the path is disconnected after ten minutes.
     let late = block_on(parent, 3, Vec::new());
     let late_child = block_on((late.hash, late.height, late.header().time + 1), 3, Vec::new());
     bench.announce(one, &[late.header(), late_child.header()]);
@@ -289,7 +292,7 @@ fn the_rival_of_a_tip_is_fetched() {
     assert!(bench.ended[&one].contains("timeout downloading block"));
 }
 
-/// A large block on a slow link: as long as its bytes come, its sender is not given up, though others send.
+/// A large block on a slow link: as long as its bytes arrive, its sender is not disconnected, even if others send.
 /// checklist: 71
 #[test]
 fn a_block_that_comes_slowly_is_no_stall() {
@@ -299,7 +302,7 @@ fn a_block_that_comes_slowly_is_no_stall() {
         let chain = branch(&bench, 2, 1);
         bench.announce(slow, &headers(&chain));
         assert_eq!(bench.take_asked(slow).len(), 2);
-        // What is late is asked of another too, which keeps the link alive.
+        // Late blocks are also requested from another peer, which keeps the link alive.
         let other = bench.connect_synced(ConnectionKind::OutboundFullRelay);
         bench.announce(other, &headers(&chain));
         for _ in 0..150 {
@@ -314,7 +317,7 @@ fn a_block_that_comes_slowly_is_no_stall() {
     }
 }
 
-/// Times at both ends of their range say nothing and overflow nothing.
+/// Times at both ends of their range have no effect and cause no overflow.
 /// checklist: 61
 #[test]
 fn absurd_times_in_version_messages() {
@@ -328,7 +331,8 @@ fn absurd_times_in_version_messages() {
     }
 }
 
-/// Commands that are not known, a second version and a second verack are passed over; what comes before the handshake is over is not heard.
+/// Unknown messages, a second `version` and a second `verack` are ignored; messages before the end of the handshake are
+/// too.
 /// checklist: 85
 #[test]
 fn messages_out_of_order() {
@@ -344,7 +348,7 @@ fn messages_out_of_order() {
     assert!(bench.ended.contains_key(&peer) && !bench.is_discouraged(peer));
 }
 
-/// What a peer was asked for it sends, over and over.
+/// Sends all blocks that are requested from a peer, repeatedly.
 fn serve(bench: &mut Bench, peer: PeerId, blocks: &[Made]) {
     loop {
         let asked = bench.take_asked(peer);
@@ -358,8 +362,8 @@ fn serve(bench: &mut Bench, peer: PeerId, blocks: &[Made]) {
     }
 }
 
-/// A branch that leaves our chain further down than the window of the download holds blocks: nothing of it can be activated before more of it is here than
-/// fits in, and it is activated all the same.
+/// A branch that forks off further below the tip than the download window holds blocks: none of it can be activated
+/// before more blocks are here than fit into the window, but it is activated anyway.
 #[test]
 fn a_reorganisation_deeper_than_the_window() {
     let mut bench = Bench::with(|settings| settings.download_bytes = 1000);
@@ -375,14 +379,15 @@ fn a_reorganisation_deeper_than_the_window() {
     bench.announce(peer, &headers(&rival));
     serve(&mut bench, peer, &rival);
     assert_eq!(bench.tip_hash(), rival[29].hash);
-    // And back again, to the rest of a chain that was there before.
+    // And back again, to the rest of a chain that was here before.
     let back = branch(&bench, 4, 8);
     bench.announce(peer, &headers(&back));
     serve(&mut bench, peer, &back);
     assert_eq!(bench.tip_hash(), back[3].hash);
 }
 
-/// The only peer has a block not yet, it says. It is asked for another one at that height at once, and for the same one later.
+/// The only peer says that it does not have a block yet. Another block at that height is requested from it immediately,
+/// the same one later.
 #[test]
 fn what_a_peer_has_not_it_may_have_later() {
     let mut bench = Bench::synced(3);
@@ -406,7 +411,7 @@ fn what_a_peer_has_not_it_may_have_later() {
     assert!(bench.ended.is_empty());
 }
 
-/// What has no parent costs a place among the blocks that wait for the disk in no case, and its sender the connection.
+/// A block without a parent never takes a place among the blocks waiting to be stored, and its sender is disconnected.
 /// checklist: 70
 #[test]
 fn blocks_without_a_parent_do_not_queue() {
@@ -417,7 +422,7 @@ fn blocks_without_a_parent_do_not_queue() {
     let bytes = nowhere.bytes();
     bench.send(peer, Message::Block(bytes[..bytes.len() - 1].to_vec()));
     assert!(bench.ended.is_empty() && bench.deliveries.is_empty(), "what cannot be read is nobody's offence");
-    // The genesis block has no parent and is here.
+    // The genesis block has no parent and is already here.
     let genesis = Params::new(Chain::Regtest).genesis_block();
     bench.send(peer, Message::Block(genesis.as_bytes().to_vec()));
     assert!(bench.ended.is_empty() && bench.deliveries.is_empty(), "Core passes over the genesis block");
@@ -425,7 +430,7 @@ fn blocks_without_a_parent_do_not_queue() {
     assert!(bench.is_discouraged(peer) && bench.deliveries.is_empty());
 }
 
-/// Who is sent away may take its time to go: what it was asked for is asked of others before.
+/// A peer that is being disconnected may take a while to close: its requests go to others before that.
 #[test]
 fn what_a_peer_owes_that_is_sent_away_is_asked_of_others() {
     let mut bench = Bench::synced(3);
@@ -444,7 +449,8 @@ fn what_a_peer_owes_that_is_sent_away_is_asked_of_others() {
     assert!(actions.iter().any(asks), "{actions:?}");
 }
 
-/// Nobody has headers of today, since there are none: peers are given up for that one after the other, as in Core, and not all at once.
+/// No peer has headers of today, because there are none: peers are disconnected for that sequentially, as in Core, and
+/// not all at once.
 #[test]
 fn a_network_that_stands_still_keeps_its_peers() {
     let mut bench = Bench::synced(3);
@@ -455,7 +461,8 @@ fn a_network_that_stands_still_keeps_its_peers() {
     assert!(peers.iter().any(|peer| bench.ended.get(peer).is_some_and(|reason| reason.contains("headers"))));
 }
 
-/// So many blocks on the genesis block, of last week: with them the node stays in its initial download.
+/// Creates this number of blocks on top of the genesis block, a week old, so that the node stays in the initial
+/// download.
 fn old_chain(bench: &Bench, count: u32) -> Vec<Made> {
     let (genesis, height, _) = bench.tip();
     let mut parent = (genesis, height, START - 7 * 24 * 60 * 60);
@@ -467,9 +474,9 @@ fn old_chain(bench: &Bench, count: u32) -> Vec<Made> {
     (0..count).map(next).collect()
 }
 
-/// During the initial download an outbound peer had not all of the chain, and an inbound one had: the inbound one was
-/// not asked, not even for headers, as long as the other was there. Core asks it when nothing is on its way from
-/// others.
+/// Regression test: during the initial download, an outbound peer did not have the whole chain, and an inbound one did.
+/// The inbound one was not asked, not even for headers, as long as the other was connected. Core asks it when no block
+/// from others is in flight.
 #[test]
 fn an_inbound_peer_is_asked_for_what_others_lack() {
     let mut bench = Bench::new();
@@ -492,8 +499,8 @@ fn an_inbound_peer_is_asked_for_what_others_lack() {
     assert!(bench.ended.is_empty());
 }
 
-/// A peer that offers neither all blocks nor the last ones announces a block: it is requested from the peer, as Core
-/// does. Nothing else is.
+/// A peer that offers neither all blocks nor the last ones announces a block: it is requested from the peer, as in
+/// Core. Other blocks are not.
 #[test]
 fn who_serves_no_blocks_is_asked_for_those_it_announces() {
     let mut bench = Bench::synced(3);
@@ -504,7 +511,7 @@ fn who_serves_no_blocks_is_asked_for_those_it_announces() {
     assert_eq!(bench.take_asked(peer), [(InvType::WITNESS_BLOCK, chain[0].hash)]);
     bench.send(peer, Message::Block(chain[0].bytes()));
     assert_eq!(bench.tip_hash(), chain[0].hash);
-    // A block that another peer announced is not.
+    // A block that another peer announced is not requested from it.
     let other = bench.connect_synced(ConnectionKind::OutboundFullRelay);
     bench.announce(other, &[chain[1].header()]);
     assert_eq!(bench.take_asked(other).len(), 1);
@@ -517,9 +524,9 @@ fn who_serves_no_blocks_is_asked_for_those_it_announces() {
     assert_eq!(bench.tip_hash(), chain[1].hash);
 }
 
-/// Up to 16 announced blocks are requested at once. (Of a new peer two were, and the rest only when they had come.) If
-/// more are missing, the download begins with two; so that 15 are missing when they are announced again, and there is
-/// room for 14.
+/// Up to 16 announced blocks are requested at once. (Regression test: two were requested from a new peer, and the rest
+/// only after they had arrived.) If more are missing, the download starts with two; when the other 15 are announced
+/// again, there is room for 14.
 #[test]
 fn all_blocks_of_an_announcement_are_requested() {
     for (count, asked, again) in [(16, 16, 0), (17, 2, 14)] {
@@ -536,9 +543,9 @@ fn all_blocks_of_an_announcement_are_requested() {
     }
 }
 
-/// A branch that leaves our chain 20 blocks below the tip and has as much work was never fetched, since only up to 16
-/// blocks beside the best chain were requested, and only when they were announced: when the branch grew, 21 blocks were
-/// missing. Core fetches it.
+/// Regression test: a branch that forks off 20 blocks below the tip and has as much work was never fetched, because
+/// only up to 16 blocks outside the best chain were requested, and only when they were announced: when the branch grew,
+/// 21 blocks were missing. Core fetches it.
 #[test]
 fn a_long_branch_with_as_much_work_is_fetched() {
     let mut bench = Bench::synced(3);
@@ -552,11 +559,11 @@ fn a_long_branch_with_as_much_work_is_fetched() {
     bench.announce(one, &headers(&rival));
     let first: Vec<_> = bench.take_asked(one).into_iter().map(|(_, hash)| hash).collect();
     assert_eq!(first, rival[..16].iter().map(|made| made.hash).collect::<Vec<_>>());
-    // The rest of another, and nothing twice.
+    // The rest is requested from another peer, and nothing twice.
     bench.announce(two, &headers(&rival));
     assert_eq!(bench.take_asked(two).len(), 4);
     rival[16..].iter().for_each(|made| bench.send(two, Message::Block(made.bytes())));
-    // A block that one has not is left to the other.
+    // A block that one peer does not have is requested from the other.
     let not_found = Message::NotFound(vec![Inv::block(InvType::WITNESS_BLOCK, rival[0].hash)]);
     bench.send(one, not_found);
     assert_eq!(bench.take_asked(two), [(InvType::WITNESS_BLOCK, rival[0].hash)]);
@@ -574,9 +581,9 @@ fn a_long_branch_with_as_much_work_is_fetched() {
     assert!(bench.ended.is_empty());
 }
 
-/// An invalid block came twice from its sender before it was validated. The second copy, which was found to be here,
-/// cleared the sender of the first, and no peer was punished. So it is also if validation is quicker than the report
-/// that the block is stored.
+/// Regression test: a peer sent an invalid block twice before it was validated. The second copy, which was already
+/// here, removed the record of the sender, and no peer was punished. It is also punished if validation finishes before
+/// the report that the block is stored.
 /// checklist: 79
 #[test]
 fn who_sends_an_invalid_block_twice_is_punished() {
@@ -609,8 +616,7 @@ fn who_sends_an_invalid_block_twice_is_punished() {
     }
 }
 
-/// The same header over other bytes that have the same Merkle root: the last transaction is there twice
-/// (CVE-2012-2459).
+/// The same header with other bytes that have the same Merkle root: the last transaction is duplicated (CVE-2012-2459).
 fn twin(made: &Made) -> Vec<u8> {
     let mut block = made.block.clone();
     assert!(block.txs.len() % 2 == 1);
@@ -618,8 +624,8 @@ fn twin(made: &Made) -> Vec<u8> {
     block.encode()
 }
 
-/// A peer that must not be punished sent a mutated twin of a block. It announced the block again, and the block was not
-/// requested from it for ten minutes, though no other peer had it.
+/// Regression test: a peer that must not be punished sent a mutated twin of a block. It announced the block again, and
+/// the block was not requested from it for ten minutes, although no other peer had it.
 /// checklist: 70
 #[test]
 fn after_a_mutated_twin_the_block_is_requested_again() {
@@ -631,7 +637,7 @@ fn after_a_mutated_twin_the_block_is_requested_again() {
             let peer = bench.connect_with(kind, permissions, None);
             let txs = vec![spend(bench.chain[0].coins(), 1), spend(bench.chain[1].coins(), 1)];
             let made = block_on(bench.tip(), 1, txs);
-            // At once while the tip is not older than 20 blocks take, and else by the download.
+            // Directly while the tip is recent (20 block intervals), otherwise by the download.
             bench.elapsed += if is_recent { Duration::ZERO } else { Duration::from_secs(20 * 600) };
             bench.announce(peer, &[made.header()]);
             assert_eq!(bench.take_asked(peer).len(), 1);
@@ -645,8 +651,9 @@ fn after_a_mutated_twin_the_block_is_requested_again() {
     }
 }
 
-/// The chain with most work is withheld, and a new peer announces the next best one: it was asked for each block twice,
-/// at once as the announcer and then for the download, which did not know the peer when the request was made.
+/// Regression test: the chain with the most work is withheld, and a new peer announces the next best one. Each block
+/// was requested from it twice: directly because of the announcement, and then by the download, which did not know the
+/// peer when the request was made.
 #[test]
 fn a_new_peer_is_asked_for_a_block_once() {
     let mut bench = Bench::synced(3);
@@ -664,8 +671,8 @@ fn a_new_peer_is_asked_for_a_block_once() {
     assert_eq!(bench.tip_hash(), next[3].hash);
 }
 
-/// A block that the operator wants of a peer whose chain is not known (`getblockfrompeer`) was asked of another peer as
-/// well.
+/// Regression test: a block that the operator requests from a peer with an unknown chain (`getblockfrompeer`) was also
+/// requested from another peer.
 #[test]
 fn a_block_that_the_operator_requests_is_requested_once() {
     let mut bench = Bench::synced(3);
@@ -683,12 +690,12 @@ fn a_block_that_the_operator_requests_is_requested_once() {
     assert_eq!(bench.tip_hash(), made.hash);
 }
 
-/// What came and waits to be stored is not requested from the next peer that announces it.
+/// A received block that waits to be stored is not requested from the next peer that announces it.
 #[test]
 fn a_block_that_waits_to_be_stored_is_not_requested() {
     let mut bench = Bench::synced(3);
     let (one, two) = (bench.connect_synced(ConnectionKind::Inbound), bench.connect_synced(ConnectionKind::Inbound));
-    // On the best chain, and beside it.
+    // On the best chain, and outside it.
     let (parent, made) = (bench.tip(), block_on(bench.tip(), 1, Vec::new()));
     for made in [made, block_on(parent, 2, Vec::new())] {
         bench.announce(one, &[made.header()]);
@@ -702,7 +709,7 @@ fn a_block_that_waits_to_be_stored_is_not_requested() {
     }
 }
 
-/// Blocks beside the path come over a slow link one after the other: the time for each counts from the one before.
+/// Blocks outside the path arrive sequentially over a slow link: the timeout of each starts with the previous one.
 #[test]
 fn the_time_for_a_block_beside_the_path_counts_from_the_block_before() {
     let mut bench = Bench::synced(3);

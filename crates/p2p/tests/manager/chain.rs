@@ -1,4 +1,4 @@
-//! Blocks of regtest, valid but for what a test breaks.
+//! Regtest blocks that are valid except for what a test changes.
 
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, Header, OutPoint, RawBlock};
@@ -9,7 +9,7 @@ const TARGET: [u8; 32] = {
     target
 };
 
-/// A block by its bytes.
+/// A block that can be encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub(crate) hash: BlockHash,
@@ -26,7 +26,7 @@ impl Made {
         self.block.header
     }
 
-    /// Where the coinbase pays to.
+    /// Returns the output of the coinbase.
     pub(crate) fn coins(&self) -> OutPoint {
         OutPoint { txid: self.block.txs[0].txid(), vout: 0 }
     }
@@ -36,12 +36,12 @@ impl Made {
     }
 }
 
-/// A block on another; `tag` makes it differ from others there.
+/// Creates a block on top of another; a different `tag` gives a different block.
 pub(crate) fn block_on(parent: (BlockHash, u32, u32), tag: u8, txs: Vec<MutTx>) -> Made {
     block_with(parent, tag, txs, |_| {})
 }
 
-/// The same, changed before it is sealed.
+/// Creates a block like `block_on`, changed before it is sealed.
 pub(crate) fn block_with(
     (parent, height, time): (BlockHash, u32, u32),
     tag: u8,
@@ -69,7 +69,7 @@ pub(crate) fn block_with(
     Made { hash, height, block }
 }
 
-/// As BIP-0034 has it, for the heights of these tests.
+/// The height as in BIP-0034, for the heights of these tests.
 fn height_push(height: u32) -> Vec<u8> {
     let [low, high, ..] = height.to_le_bytes();
     match height {
@@ -79,7 +79,7 @@ fn height_push(height: u32) -> Vec<u8> {
     }
 }
 
-/// Spends an output that anybody may.
+/// Spends an output that anyone can spend.
 pub(crate) fn spend(prevout: OutPoint, tag: u8) -> MutTx {
     let input = MutInput { prevout, script_sig: Vec::new(), sequence: u32::MAX, witness: Vec::new() };
     let outputs = vec![

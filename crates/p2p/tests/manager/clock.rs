@@ -1,4 +1,4 @@
-//! The time of `setmocktime` and `mockscheduler`: which timers go by it, and which go on while it stands.
+//! The time of `setmocktime` and `mockscheduler`: which timers use it, and which continue while it stands still.
 
 use crate::bench::{Bench, START};
 use crate::chain::block_on;
@@ -8,25 +8,25 @@ use lydian_p2p::peer::ConnectionKind;
 use lydian_wire::Message;
 use std::time::Duration;
 
-/// Longer than any time-out.
+/// Longer than any timeout.
 const LONG: Duration = Duration::from_secs(25 * 60);
 
 const MINUTE_S: u64 = 60;
 
-/// The time of the bench, as one that stands from now on.
+/// Freezes the time of the bench.
 fn freeze(bench: &mut Bench) {
     bench.mocked = Some(bench.now().unix.0);
 }
 
-/// Time goes on as it was set, with two ticks for what follows.
+/// Advances the mocked time, with two ticks for the effects.
 fn forward(bench: &mut Bench, seconds: u64) {
     bench.mocked = bench.mocked.map(|now| now + seconds);
     bench.wait(Duration::from_millis(200));
 }
 
-/// `setmocktime` reached addresses and bans only: pings and time-outs went by a clock that could not be set. In Core
-/// they go by `NodeClock`: nothing is sent and no peer is late while it stands, and a peer that does not answer is sent
-/// away as soon as it was set 20 minutes further.
+/// Regression test: `setmocktime` affected only addresses and bans; pings and timeouts used a clock that could not be
+/// set. In Core they use `NodeClock`: while it stands still, nothing is sent and no peer is late; as soon as it is set
+/// 20 minutes ahead, a peer that does not answer is disconnected.
 #[test]
 fn pings_and_timeouts_go_by_the_mocked_time() {
     let mut bench = Bench::synced(3);
@@ -54,7 +54,7 @@ fn pings_and_timeouts_go_by_the_mocked_time() {
     let info = bench.manager.peers(bench.now());
     assert_eq!(info[0].ping_times.map(|(last, _)| last), Some(Duration::from_secs(29)), "to the second, as it was set");
 
-    // Our last bytes went out 29 seconds before.
+    // Our last bytes were sent 29 seconds before.
     forward(&mut bench, 20 * MINUTE_S - 29);
     forward(&mut bench, 29);
     assert!(bench.ended.is_empty(), "{:?}", bench.ended);
@@ -62,7 +62,7 @@ fn pings_and_timeouts_go_by_the_mocked_time() {
     assert_eq!(bench.ended.len(), 1, "it has said nothing for more than 20 minutes");
 }
 
-/// A block that was asked for is overdue by the mocked time, and the same peer is not sent away while that stands.
+/// A requested block is overdue according to the mocked time; while that stands still, the peer is not disconnected.
 #[test]
 fn a_block_is_overdue_by_the_mocked_time() {
     let mut bench = Bench::synced(3);
@@ -79,8 +79,8 @@ fn a_block_is_overdue_by_the_mocked_time() {
     assert_eq!(bench.ended.len(), 1);
 }
 
-/// The initial download ends with a tip that is recent by the mocked time, and by that alone: as Core's
-/// `UpdateIBDStatus`, which looks when the tip moves.
+/// The initial download ends with a tip that is recent according to the mocked time only: like Core's
+/// `UpdateIBDStatus`, which checks when the tip changes.
 #[test]
 fn the_initial_download_goes_by_the_mocked_time() {
     let mut bench = Bench::new();
@@ -94,7 +94,7 @@ fn the_initial_download_goes_by_the_mocked_time() {
     assert!(!bench.manager.figures().is_initial);
 }
 
-/// A time that is set back delays what waits, as in Core, and breaks nothing.
+/// Setting the time back delays pending actions, as in Core, and breaks nothing.
 #[test]
 fn a_time_that_goes_back() {
     let mut bench = Bench::synced(3);
@@ -110,8 +110,8 @@ fn a_time_that_goes_back() {
     assert_eq!(bench.tip_hash(), next.hash, "blocks are taken all the same");
 }
 
-/// `mockscheduler` changed nothing. It makes what the scheduler runs due so much earlier: the files of addresses and
-/// bans, and the look for a stale tip, which itself goes by the mocked time.
+/// Regression test: `mockscheduler` had no effect. It makes the scheduler's tasks due earlier: writing addresses and
+/// bans, and the check for a stale tip, which itself uses the mocked time.
 #[test]
 fn the_scheduler_is_moved() {
     let mut bench = Bench::with(|settings| settings.connect.chooses_peers = true);

@@ -1,4 +1,4 @@
-//! Compact blocks of peers: put together, asked for, fetched whole, and who may send them unasked.
+//! Compact blocks from peers: reconstructed, requested, fetched whole, and which peers may send them unrequested.
 
 use crate::bench::Bench;
 use crate::chain::{Made, block_on, block_with, spend};
@@ -8,7 +8,7 @@ use lydian_wire::message::{CMPCTBLOCKS_VERSION, SendCmpct};
 use lydian_wire::{BlockTransactions, BlockTransactionsRequest, CompactBlock, InvType, Message};
 use std::time::Duration;
 
-/// Two spends of old coinbases beside the coinbase.
+/// Creates a block with two spends of old coinbases.
 fn full_block(bench: &Bench, tag: u8) -> Made {
     let txs = vec![spend(bench.chain[0].coins(), tag), spend(bench.chain[1].coins(), tag)];
     block_on(bench.tip(), tag, txs)
@@ -27,7 +27,7 @@ fn transactions(made: &Made, indexes: &[u16]) -> Message {
     Message::BlockTxn(BlockTransactions::new(&made.parsed(), &request).unwrap())
 }
 
-/// What a peer is asked for of a compact block.
+/// Returns the transactions requested from a peer for a compact block.
 fn asked_transactions(bench: &mut Bench, id: PeerId) -> Vec<Vec<u16>> {
     let sent = bench.take_sent(id);
     let asked = sent.into_iter().filter_map(|message| match message {
@@ -46,7 +46,7 @@ fn wishes(bench: &mut Bench, id: PeerId) -> Vec<bool> {
     wishes.collect()
 }
 
-/// A peer that may send compact blocks unasked, since it brought a block.
+/// A peer that may send compact blocks unrequested, because it sent a block.
 fn announcer(bench: &mut Bench, kind: ConnectionKind) -> PeerId {
     let id = bench.connect_synced(kind);
     let made = block_on(bench.tip(), 100, Vec::new());
@@ -58,7 +58,8 @@ fn announcer(bench: &mut Bench, kind: ConnectionKind) -> PeerId {
     id
 }
 
-/// A header of a new block: the block is asked for as a compact one, its transactions then, and it is on the chain.
+/// The header of a new block is announced: the block is requested as a compact block, then its transactions, and it is
+/// added to the chain.
 #[test]
 fn a_block_comes_as_a_compact_one() {
     let mut bench = Bench::synced(105);
@@ -73,7 +74,7 @@ fn a_block_comes_as_a_compact_one() {
     assert_eq!(wishes(&mut bench, peer), [true], "who brought a block may announce the next");
     assert!(bench.has_logged("Saw new header hash="));
     assert!(bench.ended.is_empty());
-    // One without transactions needs no question.
+    // A block without other transactions needs no request.
     let made = block_on(bench.tip(), 2, Vec::new());
     send_compact(&mut bench, peer, &made);
     assert_eq!(bench.tip_hash(), made.hash);
@@ -81,7 +82,8 @@ fn a_block_comes_as_a_compact_one() {
     assert!(bench.take_asked(peer).is_empty());
 }
 
-/// With `-blocksonly` whole blocks are asked for, nobody may announce, and what comes is ignored.
+/// With `-blocksonly`, whole blocks are requested, no peer may announce with compact blocks, and those that arrive are
+/// ignored.
 #[test]
 fn a_node_of_blocks_only_wants_none() {
     let mut bench = Bench::with(|settings| settings.blocks_only = true);
@@ -97,7 +99,8 @@ fn a_node_of_blocks_only_wants_none() {
     assert!(wishes(&mut bench, peer).is_empty());
 }
 
-/// What nobody may send unasked is not answered, but its header counts; who never spoke of compact blocks is not heard at all.
+/// An unrequested compact block is not answered, but its header is processed; that of a peer that never sent
+/// `sendcmpct` is ignored completely.
 #[test]
 fn unasked_compact_blocks_are_headers_at_most() {
     let mut bench = Bench::synced(105);
@@ -107,7 +110,7 @@ fn unasked_compact_blocks_are_headers_at_most() {
     assert!(bench.has_logged("not marked as high-bandwidth, sent us an unsolicited compact block!"));
     assert!(bench.engine.header_info(&made.hash).is_some());
     assert!(asked_transactions(&mut bench, peer).is_empty());
-    // Version 1 means other ids.
+    // Version 1 uses other ids.
     let mute = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, None);
     bench.send(mute, Message::SendCmpct(SendCmpct { high_bandwidth: true, version: 1 }));
     let other = full_block(&bench, 2);
@@ -117,7 +120,8 @@ fn unasked_compact_blocks_are_headers_at_most() {
     assert!(bench.ended.is_empty());
 }
 
-/// Three are asked for a block, the last place is not for an inbound peer; the first answer counts, and what comes later is not expected.
+/// Three peers are asked for a block, and the last request is not for an inbound peer; the first answer is used, and
+/// later ones are not expected.
 /// limit: REQUESTS_PER_BLOCK_MAX at
 /// limit: REQUESTS_PER_BLOCK_MAX above
 /// checklist: 71
@@ -135,7 +139,7 @@ fn three_are_asked_for_a_compact_block() {
     bench.send(inbound[0], transactions(&made, &[1, 2]));
     assert!(bench.has_logged("block transactions for block we weren't expecting"));
     assert!(bench.ended.is_empty());
-    // An outbound peer gets the place.
+    // An outbound peer gets the last request.
     let mut bench = Bench::synced(105);
     let outbound = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
     let inbound: Vec<_> = (0..2).map(|_| announcer(&mut bench, ConnectionKind::Inbound)).collect();
@@ -144,7 +148,8 @@ fn three_are_asked_for_a_compact_block() {
         send_compact(&mut bench, peer, &made);
         assert_eq!(asked_transactions(&mut bench, peer), [[1, 2]], "{peer}");
     }
-    // A fourth is not asked even if it may; but a block that is whole is taken from anybody who may.
+    // A fourth peer is not asked even if it may announce; but a compact block without missing transactions is accepted
+    // from any peer that may announce.
     let fourth = bench.connect_synced(ConnectionKind::OutboundFullRelay);
     send_compact(&mut bench, fourth, &made);
     assert!(asked_transactions(&mut bench, fourth).is_empty());
@@ -152,7 +157,8 @@ fn three_are_asked_for_a_compact_block() {
     assert_eq!(bench.tip_hash(), made.hash);
 }
 
-/// A peer that announces a compact block and does not send what is missing costs less than two seconds: another is asked, and the first answer is used.
+/// A peer that announces a compact block and does not send the missing transactions costs less than two seconds:
+/// another peer is asked, and the first answer is used.
 /// checklist: 71
 #[test]
 fn a_peer_that_does_not_send_the_rest_delays_nothing() {
@@ -170,7 +176,8 @@ fn a_peer_that_does_not_send_the_rest_delays_nothing() {
     assert_eq!(bench.tip_hash(), made.hash);
 }
 
-/// Transactions that are none of the block's: the whole block is fetched, nobody is punished; a second `blocktxn` for it is an offence and ends nothing.
+/// Transactions that do not belong to the block: the whole block is fetched without punishment. A second `blocktxn` is
+/// punished only while the block is missing.
 /// checklist: 69, 82
 #[test]
 fn a_block_that_does_not_come_together_is_fetched_whole() {
@@ -186,14 +193,14 @@ fn a_block_that_does_not_come_together_is_fetched_whole() {
     bench.send(peer, Message::BlockTxn(wrong.clone()));
     assert_eq!(bench.take_asked(peer), [(InvType::WITNESS_BLOCK, made.hash)]);
     assert!(bench.ended.is_empty());
-    // The same block again as a compact one is not begun again.
+    // The same block is not started again as a compact block.
     send_compact(&mut bench, peer, &made);
     assert!(bench.has_logged("sent us compact block we were already syncing"));
     bench.send(peer, Message::Block(made.bytes()));
     assert_eq!(bench.tip_hash(), made.hash);
     bench.send(peer, Message::BlockTxn(wrong));
     assert!(bench.ended.is_empty(), "the block is here: nothing was expected");
-    // While the whole block is on its way, it is punished.
+    // While the whole block is in flight, it is punished.
     let made = block_on(bench.tip(), 3, vec![spend(bench.chain[2].coins(), 3)]);
     send_compact(&mut bench, peer, &made);
     let wrong = Message::BlockTxn(BlockTransactions { block_hash: made.hash, txs: vec![other.block.txs[1].encode()] });
@@ -202,7 +209,8 @@ fn a_block_that_does_not_come_together_is_fetched_whole() {
     assert!(bench.is_discouraged(peer) && bench.has_logged("previous compact block reconstruction attempt failed"));
 }
 
-/// Too few transactions, or too many, are no collision but an offence; a second announcer is not asked for the whole while the first is.
+/// Too few or too many transactions are punished and not treated as a collision; a second announcer is not asked for
+/// the whole block while the first one is.
 /// checklist: 82
 #[test]
 fn transactions_must_be_as_many_as_were_asked_for() {
@@ -230,7 +238,7 @@ fn transactions_must_be_as_many_as_were_asked_for() {
     assert_eq!(bench.tip_hash(), made.hash);
 }
 
-/// Ids that are equal say nothing: the block is fetched whole. Prefilled indexes beyond the block are an offence.
+/// Equal ids prove nothing: the block is fetched whole. Prefilled indexes beyond the block are punished.
 /// checklist: 82
 #[test]
 fn ids_that_collide_and_indexes_out_of_range() {
@@ -251,14 +259,14 @@ fn ids_that_collide_and_indexes_out_of_range() {
     assert!(bench.is_discouraged(peer) && bench.has_logged("invalid compact block"));
 }
 
-/// A block that breaks a rule, brought as a compact one: nobody is punished, for it may be passed on before it was validated. But a header that breaks a
-/// rule is its sender's fault.
+/// An invalid block sent as a compact block is not punished, because it may be relayed before validation. But an
+/// invalid header is.
 /// checklist: 79
 #[test]
 fn who_brings_an_invalid_compact_block_is_not_punished() {
     let mut bench = Bench::synced(105);
     let peer = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
-    // Pays more than there is: found when the coins are looked at.
+    // Pays more than its input: found when the coins are checked.
     let mut greedy = spend(bench.chain[0].coins(), 1);
     greedy.outputs[0].value.0 = 1_000_001;
     let made = block_on(bench.tip(), 1, vec![greedy]);
@@ -266,12 +274,12 @@ fn who_brings_an_invalid_compact_block_is_not_punished() {
     bench.send(peer, transactions(&made, &[1]));
     assert!(bench.engine.header_info(&made.hash).unwrap().node.is_invalid);
     assert!(bench.ended.is_empty());
-    // No coins at all in the coinbase's transaction: found before it is stored.
+    // No outputs in the coinbase transaction: found before the block is stored.
     let made = block_with(bench.tip(), 2, Vec::new(), |block| block.txs[0].outputs.clear());
     send_compact(&mut bench, peer, &made);
     assert!(bench.ended.is_empty());
     assert_ne!(bench.tip_hash(), made.hash);
-    // The same by a whole block.
+    // The same with a whole block.
     let whole = bench.connect_synced(ConnectionKind::Inbound);
     let made = block_with(bench.tip(), 3, Vec::new(), |block| block.txs[0].outputs.clear());
     bench.send(whole, Message::Block(made.bytes()));
@@ -283,7 +291,8 @@ fn who_brings_an_invalid_compact_block_is_not_punished() {
     assert!(bench.is_discouraged(peer));
 }
 
-/// A compact block whose parent is unknown is a reason to ask for headers; one far above the tip is its header only.
+/// A compact block with an unknown parent causes a request for headers; of one far above the tip, only the header is
+/// used.
 #[test]
 fn what_does_not_connect_and_what_is_far() {
     let mut bench = Bench::synced(105);
@@ -309,7 +318,7 @@ fn what_does_not_connect_and_what_is_far() {
     assert_eq!(bench.tip_hash(), third.hash);
 }
 
-/// Three may announce; the fourth takes the place of the first, and an inbound one never that of the only outbound one.
+/// Three peers may announce; the fourth replaces the first, but an inbound one never replaces the only outbound one.
 /// limit: HIGH_BANDWIDTH_PEERS_MAX at
 /// limit: HIGH_BANDWIDTH_PEERS_MAX above
 #[test]
@@ -323,7 +332,7 @@ fn three_may_send_compact_blocks_unasked() {
     assert_eq!(wishes(&mut bench, outbound), [false], "it was the oldest, and no more the only one");
     let third = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
     assert_eq!(wishes(&mut bench, inbound[1]), [false]);
-    // Who brings another block is the youngest again.
+    // A peer that sends another block becomes the most recent one.
     let made = block_on(bench.tip(), 1, Vec::new());
     send_compact(&mut bench, inbound[2], &made);
     assert_eq!(bench.tip_hash(), made.hash);
@@ -333,7 +342,8 @@ fn three_may_send_compact_blocks_unasked() {
     assert_eq!((wishes(&mut bench, third), wishes(&mut bench, inbound[2])), (vec![], vec![]));
 }
 
-/// No more compact blocks of a peer are begun than it may be asked for at once; one that is whole is taken all the same.
+/// No more compact blocks of a peer are started than may be requested from it at once; one without missing transactions
+/// is accepted anyway.
 /// limit: COMPACT_BLOCKS_PER_PEER_MAX at
 /// limit: COMPACT_BLOCKS_PER_PEER_MAX above
 #[test]
@@ -354,9 +364,9 @@ fn few_compact_blocks_of_a_peer_are_begun() {
     assert_eq!(bench.tip_hash(), made.hash);
 }
 
-/// A block was requested from two peers and came from one. The other answered too: its answer was passed over, and the
-/// peer was given up later as if it had not answered. It is also answered with a compact block, or by one that comes
-/// while the block is looked at.
+/// Regression test: a block was requested from two peers and sent by one. The other answered too, but its answer was
+/// ignored, and it was disconnected later as if it had not answered. A compact block also counts as an answer, and so
+/// does one that arrives while the block is being checked.
 /// checklist: 71
 #[test]
 fn who_answers_after_another_is_not_stalling() {
@@ -392,9 +402,9 @@ fn who_answers_after_another_is_not_stalling() {
     }
 }
 
-/// Other bytes under the header of a block wait to be looked at when the peer that was asked answers with a compact
-/// block, which is passed over. The bytes are not the block's: the block was waited for until the peer was given up,
-/// ten minutes later.
+/// Regression test: other bytes under the header of a block wait to be checked when the peer that was asked answers
+/// with a compact block, which is ignored. The bytes turn out to be wrong: the node waited for the block until the peer
+/// was disconnected ten minutes later.
 /// checklist: 70
 #[test]
 fn a_compact_block_that_came_behind_a_mutated_one_is_requested_again() {

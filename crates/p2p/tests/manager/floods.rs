@@ -1,4 +1,4 @@
-//! Peers that ask for much and tell much: what it costs, and what is answered.
+//! Peers that request and announce a lot: what it costs, and what is answered.
 
 use crate::bench::Bench;
 use crate::chain::block_on;
@@ -18,7 +18,8 @@ fn many(kind: InvType, count: usize) -> Vec<Inv> {
     (0..count).map(|number| Inv { kind, hash: hash(number) }).collect()
 }
 
-/// As many unknown blocks as one message may name, again and again: one question for headers in two minutes. One more is an offence.
+/// The maximum number of unknown blocks in one message, repeatedly: one request for headers in two minutes. One more
+/// block is punished.
 /// checklist: 62
 #[test]
 fn an_inv_of_fifty_thousand_blocks_is_one_question() {
@@ -38,7 +39,8 @@ fn an_inv_of_fifty_thousand_blocks_is_one_question() {
     assert!(bench.is_discouraged(peer));
 }
 
-/// Before the headers of a peer are asked for, one peer more is asked for each new block that is told of, however many tell of it.
+/// Until the headers of a peer are synced, each newly announced block causes a request to one more peer, however many
+/// peers announce it.
 /// checklist: 62
 #[test]
 fn a_block_makes_one_more_peer_be_asked() {
@@ -55,8 +57,8 @@ fn a_block_makes_one_more_peer_be_asked() {
     assert!(asked <= 1, "{asked}");
 }
 
-/// Transactions are told to a node that said it wants none: the connection ends, and nothing more. Of the two names of a transaction the one that was
-/// not agreed on is passed over. Who may relay may tell.
+/// Transactions announced to a node that accepts none: the peer is disconnected, without punishment. Of the two kinds
+/// of transaction ids, the one that was not negotiated is ignored. Peers with the relay permission may announce.
 /// checklist: 79
 #[test]
 fn transactions_that_nobody_wants() {
@@ -75,7 +77,8 @@ fn transactions_that_nobody_wants() {
     }
 }
 
-/// The largest getdata, of each kind: what is not here is told once or passed over, what is here costs a line each until its turn comes.
+/// The largest `getdata`, of each kind: missing transactions are reported in one message, other unknown items are
+/// ignored, and available items cost one action each until they are sent.
 /// checklist: 63
 #[test]
 fn the_largest_getdata() {
@@ -97,8 +100,8 @@ fn the_largest_getdata() {
     assert!(bench.is_discouraged(peer));
 }
 
-/// Compact blocks are made for five blocks below the tip, transactions of ten given; older ones come whole. Transactions that a block does not have are
-/// an offence.
+/// Compact blocks are sent for up to five blocks below the tip, transactions for up to ten; older blocks are sent
+/// whole. A request for transactions that a block does not have is punished.
 /// checklist: 82
 #[test]
 fn how_deep_compact_blocks_go() {
@@ -125,7 +128,8 @@ fn how_deep_compact_blocks_go() {
     assert!(bench.is_discouraged(peer));
 }
 
-/// A new block is told once to each peer, by what it asked for: compact, header or hash; nothing piles up for peers that do not answer.
+/// A new block is announced once to each peer, in the form that it requested: compact block, header or hash; nothing
+/// accumulates for peers that do not answer.
 /// checklist: 72
 #[test]
 fn a_block_is_told_once_to_each() {

@@ -1,4 +1,4 @@
-//! What is told of peers, and what a person has done with them.
+//! Information about peers, and requests of the operator.
 
 use crate::bench::Bench;
 use crate::chain::{Made, block_on};
@@ -13,7 +13,7 @@ fn info(bench: &Bench, id: PeerId) -> PeerInfo {
     bench.manager.peers(bench.now()).into_iter().find(|peer| peer.id == id).unwrap()
 }
 
-/// Blocks on the tip, each on the one before.
+/// Creates a chain of blocks on top of the tip.
 fn blocks(bench: &Bench, count: u32, tag: u8) -> Vec<Made> {
     let (mut parent, mut made) = (bench.tip(), Vec::new());
     for _ in 0..count {
@@ -100,7 +100,7 @@ fn a_ping_to_everyone() {
     }
 }
 
-/// A block that nobody would take, asked for by hand.
+/// A block that would not be accepted otherwise, requested by the operator.
 #[test]
 fn a_block_of_a_certain_peer() {
     let mut bench = Bench::synced(10);
@@ -123,7 +123,7 @@ fn a_block_of_a_certain_peer() {
     assert_eq!(info(&bench, second).in_flight, []);
 }
 
-/// The clocks of those that we connected to, once there are five.
+/// The clock offsets of outbound peers, from five of them on.
 #[test]
 fn clocks_of_peers() {
     let mut bench = Bench::synced(1);

@@ -1,4 +1,4 @@
-//! Peers while the node imports and validates what is on its disk: they are talked to, and nothing is fetched from
+//! Peers while the node imports and validates the blocks on its disk: they are connected, but nothing is fetched from
 //! them.
 
 use crate::bench::Bench;
@@ -11,9 +11,10 @@ use lydian_wire::{Inv, InvType, Locator, Message};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The network began when the blocks on disk were validated, after hours perhaps. It begins before, and then does what
-/// Core does while it loads blocks: peers shake hands and are pinged, but neither headers nor blocks are asked for,
-/// taken, or given, and no peer is late with them; when loading has ended, all of it begins.
+/// Regression test: the network was started only after the blocks on disk were validated, perhaps after hours. Now it
+/// is started before that, and behaves as in Core while blocks are loaded: handshakes and pings work, but neither
+/// headers nor blocks are requested, accepted or sent, and no peer is late with them. When loading ends, all of that
+/// starts.
 #[test]
 fn nothing_is_fetched_while_blocks_are_loaded() {
     let initial_download = Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT));

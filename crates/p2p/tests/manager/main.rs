@@ -1,5 +1,5 @@
-//! The manager of peers with an engine that validates, a disk in memory and a clock that the tests turn: what peers send, and what follows for them and
-//! for the chain.
+//! The peer manager with a validating engine, a disk in memory and a simulated clock: messages from peers, and their
+//! effects on peers and the chain.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod announce;

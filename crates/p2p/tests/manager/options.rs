@@ -1,4 +1,4 @@
-//! What settings change for peers: old blocks beyond `-maxuploadtarget`, our own address.
+//! Effects of settings on peers: old blocks beyond `-maxuploadtarget`, our own address.
 
 use crate::bench::{Bench, START};
 use crate::chain::block_on;
@@ -10,7 +10,8 @@ use std::time::Duration;
 
 const MONTH: u32 = 30 * 24 * 60 * 60;
 
-/// A peer that asks for an old block when the day's target is reached is sent away, unless it is permitted; blocks of the last week go to everybody.
+/// A peer that requests an old block when the daily target is reached is disconnected, unless it has the permission;
+/// blocks of the last week are sent to all peers.
 #[test]
 fn old_blocks_beyond_the_target_of_a_day() {
     let served = |target: u64, permissions: Permissions, wants_old: bool| {
@@ -25,7 +26,7 @@ fn old_blocks_beyond_the_target_of_a_day() {
         bench.send(peer, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, hash)]));
         (bench.served.len(), bench.ended.get(&peer).cloned())
     };
-    // Less than what is kept back for the blocks of a day.
+    // Less than what is reserved for the blocks of a day.
     let target = 100 << 20;
     let refused = Some("historical block serving limit reached".to_owned());
     assert_eq!(served(target, Permissions::NONE, true), (0, refused));
@@ -36,7 +37,7 @@ fn old_blocks_beyond_the_target_of_a_day() {
     assert_eq!(served(1 << 40, Permissions::NONE, true), (1, None), "not reached");
 }
 
-/// Peers that reach us at an address vote for it, and everybody is told of the best one.
+/// Inbound peers that reach us at an address increase its score, and the best address is advertised to all peers.
 #[test]
 fn our_address_is_known_by_those_who_reach_it() {
     let own = Endpoint::parse("8.8.8.8:8333", 0).unwrap();
@@ -44,7 +45,7 @@ fn our_address_is_known_by_those_who_reach_it() {
         let local = LocalSettings { listens: true, external: vec![own], ..LocalSettings::default() };
         settings.local.own = LocalAddresses::new(&local, &settings.reachable);
     });
-    // So that nothing is caught up with any more.
+    // So that the node is not in the initial download.
     bench.grow(1);
     let score = |bench: &Bench| bench.manager.local_addresses();
     assert_eq!(score(&bench), [LocalAddress { endpoint: own, score: 4 }]);
