@@ -346,7 +346,7 @@ pub(super) fn of_others(rates: &[(DownloadPeer, f64)], peer: DownloadPeer) -> Op
     let count = as_f64(others().count() as u64);
     let mean = others().sum::<f64>() / count;
     let variance = others().map(|rate| (rate - mean) * (rate - mean)).sum::<f64>() / count;
-    // A single peer has no deviation, so it must not define one.
+    // One other peer alone has no deviation; with its mean instead, no peer counts as far off.
     let deviation = if count < 2.0 { mean } else { variance.sqrt() };
     Some(Others { mean, deviation, fastest })
 }

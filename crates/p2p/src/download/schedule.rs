@@ -163,7 +163,7 @@ impl Download {
             let (here, missing) = self.path.bytes_below(height, below);
             below = Some((height, here, missing));
             let Some(slot) = self.path.slot(height) else { continue };
-            // A silent peer is replaced by another one: otherwise a few silent peers could block a block.
+            // A silent peer is replaced by another one: otherwise a few of them could withhold a block.
             let is_silent = |id: &DownloadPeer| self.peers.get(id).is_none_or(|peer| peer.is_suspect(now));
             let silent = slot.asked.iter().copied().find(is_silent);
             let is_full = slot.asked.len() >= REQUESTS_PER_BLOCK_MAX;

@@ -62,7 +62,7 @@ impl Permissions {
     pub const FORCE_RELAY: Permissions = Permissions(1 << 2 | 1 << 3);
     /// May request old blocks beyond `-maxuploadtarget`.
     pub const DOWNLOAD: Permissions = Permissions(1 << 6);
-    /// Is not disconnected, discouraged or evicted for misbehaviour.
+    /// Is not disconnected, discouraged or evicted for misbehavior.
     pub const NO_BAN: Permissions = Permissions(1 << 4 | 1 << 6);
     /// May request the mempool.
     pub const MEMPOOL: Permissions = Permissions(1 << 5);
