@@ -71,7 +71,10 @@ impl Connection {
 
     /// Counts bytes of an answer as unread until the guard is dropped.
     pub(super) fn count_unread(self: &Arc<Connection>, bytes: usize) -> UnreadGuard {
-        self.unread.fetch_add(bytes, Ordering::SeqCst);
+        if self.unread.fetch_add(bytes, Ordering::SeqCst) == 0 {
+            // Before the answer existed, the client had nothing to read.
+            self.progressed();
+        }
         UnreadGuard { connection: Arc::clone(self), bytes }
     }
 

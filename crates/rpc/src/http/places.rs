@@ -287,6 +287,8 @@ mod tests {
         let place = take(&places, REMOTE, true).unwrap();
         let unread = place.connection.count_unread(10);
         assert_eq!(place.connection.unread(), 10);
+        // It waits for its client from the moment it exists, however long it took to be made.
+        assert!(place.connection.still_for() < STILL_MAX);
         drop(unread);
         assert_eq!(place.connection.unread(), 0);
     }
