@@ -193,7 +193,8 @@ pub(crate) const OPTIONS: &[Opt] = &[
         name: "conf",
         argument: "<file>",
         group: Group::Files,
-        help: "The configuration file. A relative path is relative to the data directory (default: lydian.conf)",
+        help: "The configuration file. A relative path is relative to the data directory (default: lydian.conf, or \
+               bitcoin.conf if only that exists)",
         ..SWITCH
     },
     Opt { name: "help", group: Group::Files, help: "Print this help and exit (also -h or -?)", ..SWITCH },

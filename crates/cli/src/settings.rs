@@ -1,10 +1,11 @@
 //! The user's settings.
 //!
-//! Input: the command line and `lydian.conf`. Output: [`Settings`], which return the value of each option, and the
-//! words after the options; or a [`SettingsError`]. The rules are Bitcoin Core's, quirks included: the command line
-//! takes precedence over the section of the chain, and that over the top of the file; if an option has several values,
-//! the last one counts on the command line and the first one in a file; `-noNAME` discards the values before it. The
-//! node's options in the file are ignored. Invariants: nothing is written. Cost: one small file is read.
+//! Input: the command line and `lydian.conf`, or `bitcoin.conf` if only that exists. Output: [`Settings`], which return
+//! the value of each option, and the words after the options; or a [`SettingsError`]. The rules are Bitcoin Core's,
+//! quirks included: the command line takes precedence over the section of the chain, and that over the top of the file;
+//! if an option has several values, the last one counts on the command line and the first one in a file; `-noNAME`
+//! discards the values before it. The node's options in the file are ignored. Invariants: nothing is written. Cost: one
+//! small file is read.
 
 use crate::conf;
 use crate::error::{ConfError, SettingsError};
@@ -23,6 +24,9 @@ pub(crate) struct Chain {
     pub(crate) folder: &'static str,
     pub(crate) port: u16,
 }
+
+/// Names of the configuration file, in the node's order.
+const CONF_FILENAMES: [&str; 2] = ["lydian.conf", "bitcoin.conf"];
 
 const CHAINS: [Chain; 5] = [
     Chain { name: "main", folder: "", port: 8332 },
@@ -104,10 +108,16 @@ impl Settings {
         if !self.has_datadir() {
             return Err(SettingsError::NoSuchDataDir { path: self.text("datadir").unwrap_or_default() });
         }
-        self.conf = self.path("conf", "lydian.conf").map(|path| self.datadir().join(path));
+        self.conf = self.path("conf", self.default_conf()).map(|path| self.datadir().join(path));
         self.read_file().map_err(SettingsError::Conf)?;
         self.chain = Some(self.find_chain()?);
         Ok(())
+    }
+
+    /// The file that the node reads: its own, or Bitcoin Core's if only that one exists.
+    fn default_conf(&self) -> &'static str {
+        let exists = |name: &&str| RealDisk.kind(&self.datadir().join(name)).is_ok();
+        CONF_FILENAMES.into_iter().find(exists).unwrap_or(CONF_FILENAMES[0])
     }
 
     /// Returns the value in effect; `0` if the option is negated.

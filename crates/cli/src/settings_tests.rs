@@ -100,6 +100,26 @@ fn truth_and_numbers() {
     assert_eq!(given(&["-rpcclienttimeout=7s"], "").integer("rpcclienttimeout", 900), 7);
 }
 
+/// The node reads `bitcoin.conf` if there is no `lydian.conf`, and its client did not: with an `rpcport` there, the
+/// client did not find the node.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test makes its own files")]
+fn the_file_is_the_one_that_the_node_reads() {
+    let scratch = lydian_oracle::Scratch::new("cli-conf");
+    std::fs::create_dir_all(scratch.path()).unwrap();
+    let datadir = OsString::from(format!("-datadir={}", scratch.path().display()));
+    let user = || {
+        let (mut settings, _) = split(vec![datadir.clone()]).unwrap();
+        settings.load().unwrap();
+        (settings.text("rpcuser"), settings.conf().unwrap().file_name().unwrap().to_owned())
+    };
+    assert_eq!(user(), (None, "lydian.conf".into()));
+    std::fs::write(scratch.path().join("bitcoin.conf"), "rpcuser=core").unwrap();
+    assert_eq!(user(), (Some("core".to_owned()), "bitcoin.conf".into()));
+    std::fs::write(scratch.path().join("lydian.conf"), "rpcuser=own").unwrap();
+    assert_eq!(user(), (Some("own".to_owned()), "lydian.conf".into()));
+}
+
 /// limit: CONF_BYTES_MAX at
 /// limit: CONF_BYTES_MAX above
 /// limit: COOKIE_BYTES_MAX at
