@@ -2,7 +2,7 @@
 //! file, and only after the directory was found to be ours or new.
 //!
 //! A directory is ours if it contains an owner file, an index log, a `reindex` marker or a coin manifest of ours, or if
-//! the data directory around it contains the `version` file of Lydian 0.1. A directory with LevelDB files is Bitcoin
+//! the data directory around it contains the `version` file of Lydian before 0.1.0. A directory with LevelDB files is Bitcoin
 //! Core's. One with files of a node and without a mark of ours is foreign too: its writer cannot be determined, so it
 //! is left unchanged. Cost: listing four directories.
 
@@ -17,7 +17,7 @@ pub const OWNER_FILE: &str = "owner";
 /// Version of the data directory as a whole; the stores in it have versions of their own.
 pub const OWNER_VERSION: u32 = 1;
 
-/// The mark of Lydian 0.1, in the data directory itself.
+/// The mark of Lydian before 0.1.0, in the data directory itself.
 pub const VERSION_FILE: &str = "version";
 
 /// Maximum size of an owner file.

@@ -21,7 +21,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// What Lydian 0.1 wrote directly into the data directory: moved where it belongs now, and removed.
+/// What Lydian before 0.1.0 wrote directly into the data directory: moved where it belongs now, and removed.
 pub(crate) const MOVED_FILES: &[OwnFile] = &[
     OwnFile { name: VERSION_FILE, proof: Proof::Directory },
     OwnFile { name: status::FILE, proof: Proof::Directory },

@@ -139,7 +139,7 @@ impl Status {
     pub(crate) fn read(disk: &dyn Disk, directory: &Path) -> Result<Status, StatusError> {
         let (mut path, old_path) = (path(directory), directory.join(FILE));
         let mut bytes = read_whole(disk, &path, STATUS_SIZE_MAX);
-        // Until a node of this version runs, that of Lydian 0.1 is where it was.
+        // Until a node of this version runs, that of Lydian before 0.1.0 is where it was.
         if matches!(&bytes, Err(error) if error.kind == DiskErrorKind::NotFound) && disk.kind(&old_path).is_ok() {
             bytes = read_whole(disk, &old_path, STATUS_SIZE_MAX);
             path = old_path;

@@ -460,7 +460,7 @@ fn a_new_data_directory_has_the_names_of_cores() {
     assert_eq!(names(&base.join("regtest/wallets")), [""; 0]);
 }
 
-/// The data directory of Lydian 0.1 had four names of its own. It is recognised by one of them, and then they are
+/// The data directory of Lydian before 0.1.0 had four names of its own. It is recognised by one of them, and then they are
 /// moved; an interruption in between is taken up again.
 #[test]
 fn an_older_data_directory_is_taken_over() {
