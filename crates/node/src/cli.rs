@@ -1,4 +1,5 @@
-//! The command line of `verify` and `explain`, as clap reads it; the node's is read in `settings`. Data only: nothing is opened here.
+//! The command line of `verify` and `explain`, parsed by clap; the node's options are parsed in `settings`. Data only:
+//! opens no file.
 
 use clap::{Args, Parser, Subcommand};
 use lydian_consensus::Chain;
@@ -31,7 +32,7 @@ pub(crate) enum Command {
     /// Verify blocks from files
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyOptions),
-    /// Tell what a rule demands, where it comes from, and how Bitcoin Core rejects a block that breaks it
+    /// Explain what a rule requires, where it comes from, and how Bitcoin Core rejects a block that breaks it
     Explain {
         /// Name of a rule, or a reject reason of Bitcoin Core; without it, all rules in the order of checking
         rule: Option<String>,
@@ -52,7 +53,7 @@ pub(crate) struct VerifyOptions {
     #[arg(long)]
     pub(crate) height: Option<u32>,
 
-    /// Blocks here must be rejected: a block that is not counts as invalid (may be given several times)
+    /// Blocks that must be rejected; one that is accepted counts as invalid (may be given several times)
     #[arg(long, value_name = "PATH")]
     pub(crate) expect_invalid: Vec<PathBuf>,
 
@@ -60,11 +61,11 @@ pub(crate) struct VerifyOptions {
     #[arg(long, value_name = "NAME@HEIGHT")]
     pub(crate) testactivationheight: Vec<String>,
 
-    /// Print one JSON document (docs/formats/verify-json.md) in place of text
+    /// Print one JSON document (docs/formats/verify-json.md) instead of text
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Tell every note and, for each single block, every rule that was not decided and why
+    /// Print every note and, for each single block, every rule that was not decided and why
     #[arg(long, short)]
     pub(crate) verbose: bool,
 }

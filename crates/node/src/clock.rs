@@ -1,4 +1,5 @@
-//! The only reader of the clock. Output: the time of day for the rule about headers from the future; wall and CPU time for reports.
+//! Reads the clock; no other module does. Output: the time of day for the rule about headers from the future; wall and
+//! CPU time for reports.
 
 use serde::Serialize;
 use std::sync::OnceLock;
@@ -15,8 +16,8 @@ pub(crate) fn now() -> u32 {
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// Core's `NodeClock` for timers: the time of `setmocktime` while there is one, else a time that counts from that of
-/// the start as the steady clock does, so that a machine whose clock is set anew loses no peers.
+/// Core's `NodeClock` for timers: the time set by `setmocktime`, if any. Otherwise the time of day at the first call
+/// plus the time since then on the monotonic clock, so that a machine whose clock is reset loses no peers.
 #[allow(clippy::disallowed_methods, reason = "the clock is read here and handed down as a value")]
 pub(crate) fn node_now() -> Duration {
     static START: OnceLock<(Duration, Instant)> = OnceLock::new();
@@ -30,7 +31,7 @@ pub(crate) fn node_now() -> Duration {
     }
 }
 
-/// Seconds since 1970 by Core's `NodeClock`: the clock's, or those of `setmocktime`.
+/// Seconds since 1970 by Core's `NodeClock`: the system clock, or the time set by `setmocktime`.
 pub(crate) fn mockable_now() -> u64 {
     match MOCKED.load(Ordering::Relaxed) {
         0 => u64::from(now()),
@@ -43,12 +44,12 @@ pub(crate) fn mocked() -> Option<u64> {
     Some(MOCKED.load(Ordering::Relaxed)).filter(|seconds| *seconds > 0)
 }
 
-/// From here on it is this time, and stays so; 0 lets the clock count again.
+/// Freezes the clock at this time; 0 returns to the system clock.
 pub(crate) fn mock(seconds: u64) {
     MOCKED.store(seconds, Ordering::Relaxed);
 }
 
-/// One program has one time.
+/// The mock time of the process; 0 if none is set.
 static MOCKED: AtomicU64 = AtomicU64::new(0);
 
 /// Microseconds since 1970.
@@ -65,18 +66,18 @@ pub(crate) fn now_nanos() -> u64 {
     u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A moment from which time is counted.
+/// The start of a time measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch {
     wall: Instant,
     cpu: Option<f64>,
 }
 
-/// Time that passed.
+/// Elapsed time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Seconds {
     pub(crate) wall_seconds: f64,
-    /// Of this process, user and system; where the system tells.
+    /// Of this process, user and system; `None` if the system does not report it.
     pub(crate) cpu_seconds: Option<f64>,
 }
 
@@ -99,7 +100,8 @@ fn round(seconds: f64) -> f64 {
 #[allow(clippy::disallowed_methods, reason = "/proc is no file on a disk; it has no size that `disk` could read")]
 fn cpu_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the program's name in brackets and may hold anything; user and system time are fields 14 and 15.
+    // The second field is the program's name in brackets and may contain any character; user and system time are fields
+    // 14 and 15.
     let (_, fields) = text.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();

@@ -1,9 +1,10 @@
-//! `-daemon` and `-daemonwait`: the program started once more, in the background. Input: the command line. Output: the exit code of the
-//! process in the foreground.
+//! `-daemon` and `-daemonwait`: starts the program again, in the background. Input: the command line. Output: the exit
+//! code of the foreground process.
 //!
-//! Forking a process that may have threads is unsafe, and this crate has no unsafe code; so the parent starts the same program with a mark in
-//! its environment, with nothing to read and its words going through a pipe; the child leaves the terminal's session. It says [`READY`] when
-//! the parent may leave; every line before that is an error, and an end without it a failure to start.
+//! Forking a process that may have threads is unsafe, and this crate has no unsafe code. The parent therefore starts
+//! the same program with a mark in its environment, an empty stdin and a pipe as stdout; the child leaves the
+//! terminal's session. The child writes [`READY`] when the parent may exit. Every line before that is an error; if the
+//! pipe ends without it, the start has failed.
 
 use crate::exit;
 use std::env;
@@ -20,18 +21,18 @@ pub(crate) fn is_background() -> bool {
     env::var_os(MARK).is_some_and(|value| !value.is_empty())
 }
 
-/// Takes the background process away from the terminal that it was started on.
+/// Detaches the background process from the terminal that it was started on.
 pub(crate) fn detach() {
     if is_background() {
-        // It fails only for a process that leads a group, which a child that was just started does not.
+        // Fails only for the leader of a process group, which a newly started child is not.
         let _ = rustix::process::setsid();
     }
 }
 
-/// Starts the background process and waits until it lets go.
+/// Starts the background process and waits until it is ready or has failed.
 pub(crate) fn start(log: Option<&Path>) -> u8 {
     let say = |text: &str| {
-        // Nobody is left to be told that nobody is left.
+        // If stderr is closed, there is nowhere to report it.
         let _ = writeln!(io::stderr().lock(), "{text}");
     };
     let _ = writeln!(io::stdout().lock(), "Lydian starting");
@@ -64,17 +65,17 @@ pub(crate) fn start(log: Option<&Path>) -> u8 {
     code.filter(|code| *code != exit::DONE).unwrap_or(exit::DIRECTORY)
 }
 
-/// The parent may leave.
+/// Lets the parent exit.
 pub(crate) fn ready() {
     if is_background() {
-        // If nobody listens, nobody waits.
+        // If the parent is gone, nothing waits for this line.
         let _ = writeln!(io::stdout().lock(), "{READY}");
     }
 }
 
-/// An error before the log is open, where somebody sees it.
+/// Prints an error where the user sees it, before the log is open.
 pub(crate) fn complain(sentence: &str) {
-    // Nobody is left to be told that nobody is left.
+    // If the stream is closed, there is nowhere to report it.
     let _ = match is_background() {
         true => writeln!(io::stdout().lock(), "Error: {sentence}"),
         false => writeln!(io::stderr().lock(), "Error: {sentence}"),

@@ -1,10 +1,11 @@
-//! The data directory: made, locked and recognised. Input: settings. Output: [`DataDir`], held until it is dropped; or one sentence why not.
+//! The data directory: creates, recognizes and locks it. Input: settings. Output: [`DataDir`], which holds the locks
+//! until it is dropped, or one sentence that says why not.
 //!
-//! Whose the directories are is decided in [`lydian_chain::owner`](lydian_chain::Owner), before anything is written,
-//! the log included. The files `owner` in `blocks/` and `chainstate/` say which program, format and chain they belong
-//! to. Invariants: one process holds a directory, be it Lydian or Bitcoin Core; a directory of another chain, of a
-//! newer format or of another program is not touched; only its owner may look inside; a new data directory holds no
-//! names but those of Core.
+//! [`lydian_chain::owner`](lydian_chain::Owner) decides to which program the directories belong, before anything is
+//! written, the log included. The files `owner` in `blocks/` and `chainstate/` name the program, the format and the
+//! chain. Invariants: one process holds a directory, be it Lydian or Bitcoin Core; a directory of another chain, of a
+//! newer format or of another program is not touched; only the directory's owner has access to it; a new data directory
+//! contains no names but those of Core.
 
 use crate::disagreement;
 use crate::settings::Settings;
@@ -21,7 +22,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// What Lydian before 0.1.0 wrote directly into the data directory: moved where it belongs now, and removed.
+/// Files that Lydian before 0.1.0 wrote directly into the data directory; they are moved to their current place, or
+/// removed.
 pub(crate) const MOVED_FILES: &[OwnFile] = &[
     OwnFile { name: VERSION_FILE, proof: Proof::Directory },
     OwnFile { name: status::FILE, proof: Proof::Directory },
@@ -35,7 +37,7 @@ const OLD_PID_FILE: &str = "lydian.pid";
 /// Largest file that is moved.
 const MOVED_SIZE_MAX: u64 = 64 << 20;
 
-/// A directory that this process may write.
+/// A data directory that this process has locked and may write.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     _lock: Box<dyn Lock>,
@@ -58,7 +60,7 @@ pub(crate) enum DataDirError {
 impl fmt::Display for DataDirError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Make { path, error } => write!(f, "Cannot make the directory {}: {error}", path.display()),
+            Self::Make { path, error } => write!(f, "Cannot create the directory {}: {error}", path.display()),
             Self::CannotWrite { path } => {
                 write!(f, "Cannot write to directory '{}'; check permissions.", path.display())
             }
@@ -72,7 +74,7 @@ impl fmt::Display for DataDirError {
             ),
             Self::Newer { path, found } => write!(
                 f,
-                "{} was written by a newer Lydian (format {found}, this one knows {OWNER_VERSION}): use that one, or another -datadir",
+                "{} was written by a newer Lydian (format {found}, this one supports {OWNER_VERSION}): use that one, or another -datadir",
                 path.display()
             ),
             Self::NotOurs(error) => write!(f, "{error}"),
@@ -104,14 +106,14 @@ impl From<OwnerError> for DataDirError {
 }
 
 impl DataDir {
-    /// Looks whose directories these are, makes what is missing and takes the locks.
+    /// Checks to which program the directories belong, creates what is missing and takes the locks.
     pub(crate) fn open(settings: &Settings, disk: &dyn Disk) -> Result<DataDir, DataDirError> {
         recognize(settings, disk)?;
         make_with_wallets(settings)?;
         let datadir_lock = lock(disk, &settings.datadir)?;
         make_private(&settings.blocks)?;
         let blocks_lock = lock(disk, &settings.blocks)?;
-        // Another program may have been at work until the locks were held.
+        // Another program may have written here before the locks were taken.
         recognize(settings, disk)?;
         make_private(&settings.coins())?;
         for directory in [&settings.blocks, &settings.coins()] {
@@ -122,7 +124,7 @@ impl DataDir {
     }
 }
 
-/// Whether the directories are ours or new, without touching them.
+/// Checks that the directories are ours or new, without touching them.
 pub(crate) fn recognize(settings: &Settings, disk: &dyn Disk) -> Result<(), DataDirError> {
     let marked = [(&settings.datadir, VERSION_FILE), (&settings.coins(), OWNER_FILE), (&settings.blocks, OWNER_FILE)];
     for (directory, name) in marked {
@@ -147,8 +149,8 @@ fn check_mark(settings: &Settings, directory: &Path, Mark { version, chain }: Ma
     }
 }
 
-/// Moves what Lydian 0.1 wrote into the data directory itself. Its `version` goes last, so that an interruption is
-/// taken up again.
+/// Moves the files that Lydian before 0.1.0 wrote into the data directory itself. Its `version` is removed last, so
+/// that an interrupted move is resumed.
 fn move_old_files(settings: &Settings, disk: &dyn Disk) -> Result<(), DataDirError> {
     let version = settings.datadir.join(VERSION_FILE);
     if read_mark(disk, &version)? == MarkFound::Nothing {
@@ -178,7 +180,7 @@ fn move_old_files(settings: &Settings, disk: &dyn Disk) -> Result<(), DataDirErr
     Ok(disk.sync_dir(&settings.datadir)?)
 }
 
-/// As Core: a data directory that is made gets an empty `wallets`, and so does that of its chain.
+/// As in Core, a new data directory gets an empty `wallets`, and so does the directory of its chain.
 fn make_with_wallets(settings: &Settings) -> Result<(), DataDirError> {
     let datadir = &settings.datadir;
     let base = match settings.params.chain {
@@ -193,7 +195,7 @@ fn make_with_wallets(settings: &Settings) -> Result<(), DataDirError> {
     Ok(())
 }
 
-/// Makes a directory and its parents that only its owner may enter.
+/// Creates a directory and its parents, accessible only to their owner.
 fn make_private(path: &Path) -> Result<(), DataDirError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|error| DataDirError::Make { path: path.to_owned(), error })
@@ -213,7 +215,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Every file that is changed stands in docs/formats/README.md, and every file that stands there is changed.
+    /// docs/formats/README.md lists exactly the files that are changed.
     #[test]
     fn the_files_that_are_changed_are_documented() {
         let tables: &[(&str, &[OwnFile])] = &[

@@ -1,9 +1,10 @@
-//! A signature engine was wrong: a file beside the index of blocks for each case, an error in the log, and what the
-//! user is told to do.
+//! Records that a signature engine was wrong: a file beside the block index for each case, an error in the log, and
+//! advice for the user.
 //!
-//! Input: disagreements, from any thread. Output: `sigengine-disagreement-N.json` (`docs/formats/sigengine-disagreement.md`). Invariants: a
-//! file is written once and never changed; the program deletes none, so that the warning stays until somebody has acted; what was told is
-//! in the log also where the disk takes no file. Must never: decide anything; the referee has done that.
+//! Input: disagreements, from any thread. Output: `sigengine-disagreement-N.json`
+//! (`docs/formats/sigengine-disagreement.md`). Invariants: a file is written once and never changed; the program
+//! deletes none, so that the warning stays until the user has acted; the log has the case even if the file cannot be
+//! written. Must never decide anything; the referee has done that.
 
 use crate::clock::now;
 use crate::limits::DISAGREEMENT_FILES_MAX;
@@ -14,28 +15,28 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Version of the file: changes when a field changes its meaning or goes.
+/// Version of the file format: changes when a field changes its meaning or is removed.
 const FORMAT: u32 = 1;
 
-/// The names.
+/// Name pattern of the files.
 pub(crate) const FILES: &str = "sigengine-disagreement-#.json";
 
-/// The files, in `blocks/index`: what they make doubtful is in the index.
+/// The files, in `blocks/index`: the index records the verdicts that they cast doubt on.
 pub(crate) const DISAGREEMENT_FILES: &[OwnFile] = &[OwnFile { name: FILES, proof: Proof::Directory }];
 
 const PREFIX: &str = "sigengine-disagreement-";
 const SUFFIX: &str = ".json";
 
-/// What to do about it.
+/// Advice for the user.
 pub(crate) const ADVICE: &str = "What it verified in this data directory before may be wrong. Run lydian -reindex \
                                  -sigengine=reference once, then delete the sigengine-disagreement files in blocks/index.";
 
-/// The file. Parts that a check of its kind does not have are left out.
+/// Contents of a file. Parts that do not apply to the kind of check are left out.
 #[derive(Debug, Default, Serialize)]
 struct Document {
     format: u32,
     lydian: &'static str,
-    /// When it was written, seconds since 1970.
+    /// When it was written, in seconds since 1970.
     time: u32,
     kernel: &'static str,
     kind: &'static str,
@@ -46,7 +47,7 @@ struct Document {
     advice: &'static str,
 }
 
-/// Bytes as hexadecimal digits.
+/// Bytes, as hexadecimal digits.
 #[derive(Debug, Default, Serialize)]
 struct Parts {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,32 +64,32 @@ struct Parts {
     internal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tweak: Option<String>,
-    /// In words: what was accepted with the kernel's verdicts.
+    /// A description of what was accepted on the kernel's verdicts.
     #[serde(skip_serializing_if = "Option::is_none")]
     accepted: Option<String>,
 }
 
-/// Keeps a case and says so in the log. Gives the sentence.
+/// Writes a case to a file and to the log. Returns the logged sentence.
 pub(crate) fn keep(disk: &dyn Disk, log: &Log, directory: &Path, case: &Disagreement) -> String {
     let what = match &case.evidence {
         Evidence::Check { kernel, reference, .. } => {
-            format!("says {kernel} of a signature of which libsecp256k1 says {reference}")
+            format!("returned {kernel} for a check for which libsecp256k1 returned {reference}")
         }
-        Evidence::Accepted { what } => format!("has let pass what libsecp256k1 refuses: {what}"),
+        Evidence::Accepted { what } => format!("accepted what libsecp256k1 rejects: {what}"),
     };
     let kept = match write(disk, directory, case) {
         Ok(path) => format!("its inputs are in {}", path.display()),
-        Err(error) => format!("its inputs could not be kept: {error}"),
+        Err(error) => format!("its inputs could not be saved: {error}"),
     };
     let sentence = format!(
-        "Signature engine {} {what}; {kept}. It is not used any more, libsecp256k1 decides. {ADVICE}",
+        "Signature engine {} {what}; {kept}. It is no longer used; libsecp256k1 decides. {ADVICE}",
         case.kernel
     );
     log.error(&sentence);
     sentence
 }
 
-/// Names of the files in a directory, in their order.
+/// Names of the files in a directory, ordered by number.
 pub(crate) fn files(disk: &dyn Disk, directory: &Path) -> Vec<String> {
     let entries = disk.list(directory).unwrap_or_default();
     let mut found: Vec<(u32, String)> = entries
@@ -121,7 +122,7 @@ fn write(disk: &dyn Disk, directory: &Path, case: &Disagreement) -> Result<PathB
             Err(error) => return Err(error.to_string()),
         }
     }
-    Err(format!("{DISAGREEMENT_FILES_MAX} of these files lie in {} already", directory.display()))
+    Err(format!("{DISAGREEMENT_FILES_MAX} of these files already exist in {}", directory.display()))
 }
 
 fn document(case: &Disagreement) -> Document {
@@ -168,7 +169,7 @@ fn parts(check: &Check) -> (&'static str, Parts) {
 fn hex(bytes: &[u8]) -> Option<String> {
     let mut digits = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        // A text takes whatever is written into it.
+        // Writing to a string cannot fail.
         let _ = write!(digits, "{byte:02x}");
     }
     Some(digits)
@@ -247,18 +248,14 @@ mod tests {
         }
         disk.remove_file(Path::new("/sigengine-disagreement-7.json")).unwrap();
         disk.write_whole(Path::new("/sigengine-disagreement-x.json"), b"").unwrap();
-        assert_eq!(
-            write(&disk, directory, case),
-            Ok("/sigengine-disagreement-7.json".into()),
-            "the first that is free"
-        );
+        assert_eq!(write(&disk, directory, case), Ok("/sigengine-disagreement-7.json".into()), "the first free number");
         assert_eq!(write(&disk, directory, case), Ok("/sigengine-disagreement-100.json".into()));
         let names = files(&disk, directory);
         assert_eq!(
             (names.len(), &names[1][..], &names[99][..]),
             (100, "sigengine-disagreement-2.json", "sigengine-disagreement-100.json")
         );
-        assert!(write(&disk, directory, case).unwrap_err().starts_with("100 of these files lie in / already"));
+        assert!(write(&disk, directory, case).unwrap_err().starts_with("100 of these files already exist in /"));
     }
 
     #[test]
@@ -269,7 +266,9 @@ mod tests {
         log.open(false).unwrap();
         let sentence = keep(&*disk, &log, Path::new("/"), &cases()[0]);
         assert!(
-            sentence.starts_with("Signature engine ifma512 says true of a signature of which libsecp256k1 says false")
+            sentence.starts_with(
+                "Signature engine ifma512 returned true for a check for which libsecp256k1 returned false"
+            )
         );
         assert!(
             sentence.contains("in /sigengine-disagreement-1.json")
@@ -280,7 +279,7 @@ mod tests {
         }
         let sentence = keep(&*disk, &log, Path::new("/"), &cases()[3]);
         assert!(
-            sentence.contains("refuses: block 00 at height 5; its inputs could not be kept: 100 of these"),
+            sentence.contains("rejects: block 00 at height 5; its inputs could not be saved: 100 of these"),
             "{sentence}"
         );
         let text = read_whole(&*disk, Path::new("/debug.log"), WHOLE_FILE_SIZE_MAX).unwrap();

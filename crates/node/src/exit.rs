@@ -1,7 +1,7 @@
-//! Exit codes. Help and `docs/config.md` list them: those below are of `import`, `utxohash`, `info` and `verify`; the
-//! daemon has Bitcoin Core's.
+//! Exit codes, as listed in the help and in `docs/config.md`. Those below are for `import`, `utxohash`, `info` and
+//! `verify`; the daemon uses Bitcoin Core's.
 
-/// Done, or stopped as asked.
+/// Done, or stopped on request.
 pub(crate) const DONE: u8 = 0;
 
 /// A block is invalid; the chain stays at the best valid one.
@@ -10,16 +10,16 @@ pub(crate) const INVALID: u8 = 1;
 /// Wrong option, setting or command.
 pub(crate) const SETTINGS: u8 = 2;
 
-/// The data directory is missing, locked, another network's or a newer version's.
+/// The data directory is missing, locked, or belongs to another network or a newer version.
 pub(crate) const DIRECTORY: u8 = 3;
 
 /// Disk full, damaged or failing.
 pub(crate) const DISK: u8 = 4;
 
-/// Our mistake: what a Rust program that panics ends with.
+/// A bug in this program: the exit code of a Rust program that panics.
 pub(crate) const PANIC: u8 = 101;
 
-/// The exit code of the daemon, 0 or 1 as Core's. A block that is invalid is no fault of the node.
+/// The exit code of the daemon: 0 or 1, as in Core. An invalid block is not a failure of the node.
 pub(crate) fn of_daemon(code: u8) -> u8 {
     match code {
         DONE | INVALID => DONE,

@@ -1,5 +1,5 @@
-//! `lydian explain`: the table of rules for people. Input: a name, a reject reason, or nothing. Output: text; exit code 2 for a name that is
-//! none.
+//! `lydian explain`: prints the table of consensus rules. Input: a rule name, a reject reason, or nothing. Output:
+//! text; exit code 2 for an unknown name.
 
 use crate::screen::{Screen, Tone, wrap};
 use lydian_consensus::{RULES, RuleInfo, Step};
@@ -16,7 +16,7 @@ pub(crate) fn run(asked: Option<&str>) -> u8 {
     let found = find(asked);
     if found.is_empty() {
         let nearest = nearest(asked).join(", ");
-        // Nobody is left to be told that nobody is left.
+        // If stderr is closed, there is nowhere to report it.
         let _ = writeln!(
             io::stderr().lock(),
             "there is no rule '{asked}'; the nearest names are {nearest}; `lydian explain` lists all rules"
@@ -34,7 +34,7 @@ pub(crate) fn run(asked: Option<&str>) -> u8 {
 
 /// All rules, a heading per step, in the order of checking.
 fn list(screen: &Screen) {
-    screen.line("The rules of consensus, in the order in which a block is checked against them.");
+    screen.line("The consensus rules, in the order in which a block is checked against them.");
     let mut step = None;
     let width = RULES.iter().map(|info| info.name.len()).max().unwrap_or(0);
     for info in RULES {
@@ -48,7 +48,7 @@ fn list(screen: &Screen) {
         screen.line(&format!("  {:width$}  {must}", info.name));
     }
     screen.line("");
-    screen.line("`lydian explain RULE` tells a rule's source and Bitcoin Core's reject reason.");
+    screen.line("`lydian explain RULE` shows a rule's source and Bitcoin Core's reject reason.");
 }
 
 fn heading(step: Step) -> String {
@@ -76,7 +76,7 @@ fn show(screen: &Screen, info: &RuleInfo) {
     }
 }
 
-/// Rules of this name, or all of this reject reason, with or without what Core appends in brackets.
+/// Rules with this name, or all with this reject reason, with or without the text that Core appends in brackets.
 fn find(asked: &str) -> Vec<&'static RuleInfo> {
     let plain = asked.split('(').next().unwrap_or_default().trim();
     let by_name: Vec<_> = RULES.iter().filter(|info| info.name.eq_ignore_ascii_case(plain)).collect();
@@ -87,7 +87,7 @@ fn find(asked: &str) -> Vec<&'static RuleInfo> {
     by_name
 }
 
-/// The three names or reasons with the fewest edits between.
+/// The three closest names or reasons: first those that contain the text, then by edit distance.
 fn nearest(asked: &str) -> Vec<&'static str> {
     let asked = asked.to_ascii_lowercase();
     let mut names: Vec<_> = RULES.iter().flat_map(|info| [info.name, info.reject_reason]).collect();
@@ -101,7 +101,7 @@ fn nearest(asked: &str) -> Vec<&'static str> {
     names
 }
 
-/// Letters to insert, delete or replace to make one text the other.
+/// Edit distance: letters to insert, delete or replace to turn one text into the other.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

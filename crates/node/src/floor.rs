@@ -1,6 +1,6 @@
-//! The floor of this machine: how long the checks of a run would take if nothing else were to do. Input: how many checks, how many workers.
-//! Output: seconds, from a
-//! measurement of about 50 ms with the reference or with a kernel in batches. Decides nothing.
+//! The floor of this machine: how long the checks of a run would take if there were nothing else to do. Input: the
+//! number of checks and of workers. Output: seconds, from a measurement of about 50 ms with the reference or with a
+//! kernel in batches. Decides nothing.
 
 use crate::process::NodeClock;
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference};
@@ -10,10 +10,10 @@ use lydian_script::CheckCounts;
 /// Checks of one kind in a measurement of the reference.
 const COUNT: usize = 256;
 
-/// The same of a kernel, which wants many at once.
+/// The same for a kernel, which needs large batches.
 const KERNEL_COUNT: usize = 1_024;
 
-/// A key, a message, and what holds of them; made for this measurement.
+/// A key, a message, and signatures and a tweak that are valid for them; made for this measurement.
 const KEY: &str = "ea92b517c5cec8c7816c4b3d724bc5b90315b3b96f83e79be10b427acb0b7c49";
 const MESSAGE: &str = "2f9fdaa9427284e917401782d47af088d679c1e35c86c1d457f093c534b97c2d";
 const ECDSA: &str = "fac46cbc3acee5032f2a4d01a6baf3b3c2b787df0a5d927ade58cffd8216658a14b2414f1e94d4524e3fedde95207511b3de8d396d7924c5a982f07895e52284";
@@ -21,7 +21,7 @@ const SCHNORR: &str = "ebd1aa936320fb8438ec16dbb7c0ad97f64988450615de786e6d285ba
 const TWEAK: &str = "d16b82faa34d791c63ffdc01c1afe879ef16c4f1600fa7b8f6b7c041867c019c";
 const OUTPUT: &str = "69f372e0d298f32801f99fbf749664cc4b3033f173889a52f7363eedfab7108e";
 
-/// Nanoseconds a check takes on one core.
+/// Nanoseconds that a check takes on one core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Floor {
     pub(crate) signature_ns: f64,
@@ -29,14 +29,14 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    /// Measures; the fastest of three counts, because others may disturb.
+    /// Measures three times and keeps the fastest, because other processes may interfere.
     pub(crate) fn measure(engine: &dyn Engine) -> Floor {
         let [ecdsa, schnorr, tweak] =
             checks().map(|check| (0..3).map(|_| measure(engine, check)).fold(f64::INFINITY, f64::min));
         Floor { signature_ns: f64::midpoint(ecdsa, schnorr), tweak_ns: tweak }
     }
 
-    /// Seconds that so many workers need for the checks alone.
+    /// Seconds that this number of workers needs for the checks alone.
     pub(crate) fn seconds(&self, counts: &CheckCounts, workers: usize) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
         let [signatures, tweaks, workers] =

@@ -1,4 +1,5 @@
-//! What the host is: home, working directory, cores, terminal. Output: plain values, so that settings can be resolved against any host.
+//! The host: home, working directory, cores, memory, name lookup, open files. Output: plain values and functions, so
+//! that settings can be resolved against any host.
 
 use lydian_wire::NetAddr;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -7,7 +8,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// A machine and a process on it.
+/// A machine, and a process on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
     pub(crate) home: Option<PathBuf>,
@@ -16,9 +17,9 @@ pub(crate) struct Host {
     pub(crate) cores: usize,
     /// All memory of the machine: Core's `GetTotalRAM`.
     pub(crate) memory_bytes: Option<u64>,
-    /// The first address of a name.
+    /// Returns the first address of a name.
     pub(crate) lookup: fn(&str) -> Option<IpAddr>,
-    /// How many files may be open, of so many that are wanted.
+    /// Raises the limit on open files towards this number; returns the limit that holds.
     pub(crate) descriptors: fn(u64) -> u64,
 }
 
@@ -34,7 +35,7 @@ impl Host {
         }
     }
 
-    /// Without "." parts, so that a path is written in one way.
+    /// Makes a path absolute, without "." components, so that each path has one spelling.
     pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
         self.directory.join(path).components().collect()
     }
@@ -44,7 +45,8 @@ impl Host {
     }
 }
 
-/// Addresses of this machine's interfaces, but those that lead back to it: Core's `GetLocalAddresses`. None where the system does not tell.
+/// Addresses of this machine's interfaces except loopback: Core's `GetLocalAddresses`. Empty if the system does not
+/// report them.
 pub(crate) fn interfaces() -> Vec<NetAddr> {
     let all = if_addrs::get_if_addrs().unwrap_or_default();
     all.iter().filter(|interface| !interface.is_loopback()).map(|interface| NetAddr::from(interface.ip())).collect()
@@ -54,10 +56,10 @@ fn lookup(name: &str) -> Option<IpAddr> {
     (name, 0).to_socket_addrs().ok()?.next().map(|address| address.ip())
 }
 
-/// Raises the limit as far as the system permits: Core's `RaiseFileDescriptorLimit`.
+/// Raises the limit on open files as far as the system permits: Core's `RaiseFileDescriptorLimit`.
 fn descriptors(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
-    // Without a number there is no limit.
+    // `None` means no limit.
     let current = limit.current.unwrap_or(u64::MAX);
     if current >= wanted {
         return current;

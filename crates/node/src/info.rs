@@ -1,5 +1,5 @@
-//! `lydian info`: where a node stands, at once. Input: the status file and the sizes of files. Output: text or JSON. Takes no lock that it
-//! keeps, opens no store, changes nothing.
+//! `lydian info`: prints the state of a node at once. Input: the status file and the sizes of files. Output: text or
+//! JSON. Keeps no lock, opens no store, changes nothing.
 
 use crate::clock::now;
 use crate::daemon::complain;
@@ -15,24 +15,24 @@ use lydian_disk::{Disk, DiskErrorKind, PathKind};
 use serde::Serialize;
 use std::path::Path;
 
-/// What is printed.
+/// The printed values.
 #[derive(Debug, Serialize)]
 struct Info {
     #[serde(flatten)]
     status: Status,
     is_running: bool,
     datadir: String,
-    /// Of block and undo files, and of coins.
+    /// Size of the block and undo files; `coins_bytes` is that of the coins.
     blocks_bytes: u64,
     coins_bytes: u64,
-    /// Names of the files that tell of a signature engine that was wrong.
+    /// Names of the files that record that a signature engine was wrong.
     disagreement_files: Vec<String>,
 }
 
 pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
     let directory = &settings.datadir;
     if disk.kind(directory) != Ok(PathKind::Directory) {
-        complain(&format!("there is no data directory {}: a node makes it when it runs", directory.display()));
+        complain(&format!("there is no data directory {}: a node creates it when it runs", directory.display()));
         return exit::DIRECTORY;
     }
     if let Err(error) = recognize(settings, disk) {
@@ -52,7 +52,7 @@ pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
     };
     let info = Info {
         status,
-        // Where the lock is free nobody runs; it is given back at once.
+        // If the lock is free, no node runs; it is released at once.
         is_running: disk.lock(&directory.join(".lock")).is_err_and(|error| error.kind == DiskErrorKind::Locked),
         datadir: directory.display().to_string(),
         blocks_bytes: size(disk, &settings.blocks),
@@ -70,7 +70,7 @@ pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
     exit::DONE
 }
 
-/// Bytes of the files directly in a directory; none where there is no such directory.
+/// Bytes of the files directly in a directory; 0 if the directory does not exist.
 fn size(disk: &dyn Disk, directory: &Path) -> u64 {
     let files = disk.list(directory).unwrap_or_default();
     let sizes = files
@@ -148,13 +148,13 @@ fn tell(screen: &Screen, info: &Info) {
     }
 }
 
-/// Who verifies signatures, and how it is watched.
+/// The signature engine and how it is checked.
 fn signature_rows(status: &Status) -> Vec<(&'static str, String)> {
     let Some(engine) = &status.signature_engine else { return Vec::new() };
     let mut rows = vec![("signatures", engine.sentence())];
     if engine.blocks_reviewed + engine.blocks_sampled > 0 {
         let (all, some) = (commas(engine.blocks_reviewed), commas(engine.blocks_sampled));
-        rows.push(("", format!("of blocks at the tip, {all} were decided again whole, {some} in samples")));
+        rows.push(("", format!("at the tip, {all} blocks were verified again in full, {some} in samples")));
     }
     rows
 }

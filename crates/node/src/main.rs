@@ -1,7 +1,7 @@
-//! `lydian`: the program. Input: the command line and `lydian.conf`. Output: a node, text or JSON on stdout, progress on stderr, and an exit
-//! code (`exit`).
+//! `lydian`: the program. Input: the command line and `lydian.conf`. Output: a node, text or JSON on stdout, progress
+//! on stderr, and an exit code (`exit`).
 //!
-//! Only wiring: settings, files, the clock, the terminal, signals. What is valid is decided in `consensus`.
+//! Wiring only: settings, files, the clock, the terminal, signals. `consensus` decides what is valid.
 
 #![forbid(unsafe_code)]
 
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let first_word = arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'));
     let code = match first_word.and_then(|word| word.to_str()) {
-        // These two need no data directory and keep their own command lines.
+        // These two need no data directory and have their own command lines.
         Some("verify" | "explain") => match Cli::parse().command {
             Command::Verify(options) => verify::run(&options),
             Command::Explain { rule } => explain::run(rule.as_deref()),
@@ -63,17 +63,17 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The node on a thread of its own, so that the process can end while something that cannot be interrupted goes on.
+/// Runs the node on a thread of its own, so that the process can exit while work that cannot be interrupted continues.
 fn live(arguments: Vec<OsString>) -> u8 {
     let is_daemon = settings::command(&arguments).is_none();
     let (leave, left) = sync_channel(1);
     let body = move || {
         let code = node(arguments, &leave);
-        // It is full only if the process ends already.
+        // It is full only if the process is exiting already.
         let _ = leave.try_send(code);
     };
     let code = match thread::Builder::new().name("init".to_owned()).spawn(body) {
-        // Nothing is sent if the thread panics, which it has told by then.
+        // If the thread panics, nothing is sent; the panic message is printed by then.
         Ok(_) => left.recv().unwrap_or(exit::PANIC),
         Err(error) => {
             daemon::complain(&format!("a thread could not be started: {error}"));
@@ -83,10 +83,10 @@ fn live(arguments: Vec<OsString>) -> u8 {
     if is_daemon { exit::of_daemon(code) } else { code }
 }
 
-/// Everything that has settings.
+/// Runs every command that has settings.
 fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
     daemon::detach();
-    // Core's: what a node writes is its owner's alone.
+    // As in Core, only the owner has access to what a node writes.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let words = match settings::split(arguments) {
         Ok(words) => words,
@@ -99,14 +99,14 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
     let mut notices = words.notices.clone();
     let settings = settings::load(&words, &host, &RealDisk, &mut notices);
     for line in notices.iter().filter_map(Notice::stderr) {
-        // Without stderr there is no other place for it; the log has it too.
+        // If stderr is closed, there is no other place for it; the log has it too.
         let _ = writeln!(io::stderr().lock(), "{line}");
     }
     let settings = match settings {
         Ok(settings) => settings,
         Err(error) => return refuse(&error),
     };
-    // Absolute, because it is kept.
+    // Absolute, because it is stored.
     let argument = words.arguments.first().map(|word| host.absolute(Path::new(word)));
     let task = match (words.command, argument) {
         (Some("info"), _) => return info::run(&settings, &RealDisk),
@@ -116,24 +116,24 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
     };
     let is_node = matches!(task, Task::Run);
     let style = style(&settings, is_node);
-    // Bitcoin Core's default, but on a terminal the display takes its place.
+    // Bitcoin Core's default, except that on a terminal the display takes its place.
     let has_console = is_node && style != Style::Terminal && !io::stdout().is_terminal();
     run::run(&settings, has_console, leave, |session| work::work(session, &task, style))
 }
 
-/// How progress is told.
+/// Where progress is shown.
 fn style(settings: &Settings, is_node: bool) -> Style {
     match () {
         () if settings.json => Style::Silent,
         () if !settings.daemon && settings.log.console != Some(true) && io::stderr().is_terminal() => Style::Terminal,
-        // A node whose words go nowhere or to a file tells them in its log.
+        // A node without a terminal reports progress in its log.
         () if is_node => Style::Log,
         () if settings.daemon || settings.log.console == Some(true) => Style::Silent,
         () => Style::Lines,
     }
 }
 
-/// `-help` and `-version`, which need no settings.
+/// Handles `-version`, `-help` and the like, which need no settings; returns false if none of them is given.
 fn told(words: &Words) -> bool {
     let screen = Screen::new();
     if words.has_switch("version") {
@@ -150,7 +150,7 @@ fn told(words: &Words) -> bool {
     true
 }
 
-/// The words of `bitcoind -version`, which programs take apart: the version is the word after "version".
+/// The text of `bitcoind -version`, which programs parse: the version is the word after "version".
 fn version() -> String {
     format!(
         "Lydian daemon version v{} lydian\nCopyright (C) 2025-2026 The Lydian developers\n\nThis is experimental software.\nDistributed under the \

@@ -1,5 +1,5 @@
-//! The network of the node. Input: a session, an engine. Output: [`lydian_net::Network`], which works until it is dropped. Wiring only: clock, log and
-//! random numbers are handed to it.
+//! The network of the node. Input: a session, an engine. Output: [`lydian_net::Network`], which works until it is
+//! dropped. Wiring only: passes the clock, the log and random numbers to it.
 
 use crate::clock::{mockable_now, mocked, node_now, now_micros, now_nanos};
 use crate::host::interfaces;
@@ -18,13 +18,13 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What of the download waits for its validation, at most, in bytes of blocks.
+/// Bytes of downloaded blocks that may wait for validation.
 const DOWNLOAD_BYTES: u64 = 64 << 20;
 
-/// Between two looks at whether the node should end.
+/// Time between two checks whether the node should end.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
-/// The network.
+/// Starts the network.
 pub(crate) fn start(
     session: &Session<'_>,
     engine: &Arc<Engine>,
@@ -69,7 +69,7 @@ pub(crate) fn start(
     Network::start(engine, &network, host, observer)
 }
 
-/// Whom to connect to.
+/// Which peers to connect to, and how.
 fn connect(net: &NetSettings) -> ConnectSettings {
     ConnectSettings {
         automatic_max: net.connections_max,
@@ -97,7 +97,7 @@ fn listen(bind: &Bind) -> Listen {
     Listen { address, permissions, is_onion, is_optional }
 }
 
-/// Our own addresses, as far as settings and the machine tell.
+/// Our own addresses, as far as the settings and the machine determine them.
 fn own_addresses(net: &NetSettings) -> LocalAddresses {
     let is_told = |bind: &&Bind| !bind.is_onion && !bind.permissions.contains(Permissions::NO_BAN);
     let settings = LocalSettings {
@@ -111,7 +111,8 @@ fn own_addresses(net: &NetSettings) -> LocalAddresses {
     LocalAddresses::new(&settings, &net.reachable)
 }
 
-/// Waits until the node is told to stop, or validation has come to an end by itself; calls `look` ten times a second.
+/// Waits until the node is asked to stop, reaches `-stopatheight`, or validation ends by itself. Calls `look` ten times
+/// a second. Returns `None` if the node was asked to stop.
 pub(crate) fn wait(
     session: &Session<'_>,
     engine: &Engine,
@@ -159,15 +160,15 @@ impl Host for NodeHost {
     }
 }
 
-/// Random bytes of the system, fit for keys.
+/// Fills the buffer with random bytes from the system, fit for keys.
 pub(crate) fn fill_random(bytes: &mut [u8]) {
     let mut filled = 0;
     while filled < bytes.len() {
         match getrandom(&mut bytes[filled..], GetRandomFlags::empty()) {
             Ok(count) => filled += count,
             Err(rustix::io::Errno::INTR) => {}
-            // Without random numbers no key is secret: better no node.
-            Err(error) => panic!("the system gives no random numbers: {error}"),
+            // Without random numbers no key is secret, so the node must not run.
+            Err(error) => panic!("the system provides no random numbers: {error}"),
         }
     }
 }

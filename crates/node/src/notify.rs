@@ -1,10 +1,10 @@
-//! Commands that people hang on events (`-startupnotify`, `-shutdownnotify`, `-blocknotify`, `-alertnotify`). Input: a
-//! command for `sh`. Output: a process; a failure is a line in the log, never more.
+//! Runs users' commands on events (`-startupnotify`, `-shutdownnotify`, `-blocknotify`, `-alertnotify`). Input: a
+//! command for `sh`. Output: a process; a failure is only logged.
 //!
-//! Of each command at most [`COMMANDS_MAX`] processes run at once, each waited for by a thread that sleeps meanwhile.
-//! If one more is due, it waits, and replaces the one that waits already: so the command is run for the newest event in
-//! any case, and for others between only as far as it keeps up. (Core starts a process for each event, however many
-//! run.) Memory: one waiting event for each command of the settings.
+//! At most [`COMMANDS_MAX`] processes of a command run at once; a sleeping thread waits for each. One more event may
+//! wait, and a newer event replaces it. So the command always runs for the newest event, and for the events before it
+//! only as far as it keeps up. (Core starts a process for each event, however many run.) Memory: one waiting event for
+//! each command in the settings.
 
 use crate::daemon::MARK;
 use crate::limits::COMMANDS_MAX;
@@ -19,7 +19,7 @@ use std::thread;
 #[derive(Clone, Debug)]
 pub(crate) struct Notifier {
     log: Arc<Log>,
-    /// By command, as the settings name it.
+    /// By command, as written in the settings.
     queues: Arc<Mutex<HashMap<String, Queue>>>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Notifier {
 #[derive(Debug, Default)]
 struct Queue {
     running: usize,
-    /// What `%s` is replaced by in the next one.
+    /// The replacement of `%s` for the next process, if one waits.
     pending: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Notifier {
         Notifier { log: Arc::clone(log), queues: Arc::default() }
     }
 
-    /// Starts the commands with `%s` replaced, now or as soon as another process of the same command has ended; does
+    /// Starts the commands with `%s` replaced, now or as soon as another process of the same command has ended. Does
     /// not wait for them.
     pub(crate) fn start(&self, commands: &[String], replacement: &str) {
         for command in commands {
@@ -59,7 +59,7 @@ impl Notifier {
         }
     }
 
-    /// Runs a command, and what came for it meanwhile.
+    /// Runs a command, then again for the event that waits meanwhile.
     fn work(&self, command: &str, mut replacement: String) {
         loop {
             self.run(&command.replace("%s", &replacement));
@@ -75,7 +75,7 @@ impl Notifier {
         }
     }
 
-    /// Starts what waits, and does not wait for it: the node ends.
+    /// Starts the waiting commands without waiting for them, because the node is ending.
     #[allow(clippy::zombie_processes, reason = "the process ends, and the system takes its children over")]
     pub(crate) fn flush(&self) {
         let mut queues = self.lock();
@@ -88,7 +88,7 @@ impl Notifier {
         }
     }
 
-    /// Runs the commands and waits for them: before shutdown.
+    /// Runs the commands and waits for them, before the shutdown.
     pub(crate) fn run_all(&self, commands: &[String]) {
         thread::scope(|scope| {
             for command in commands {
@@ -100,7 +100,7 @@ impl Notifier {
     fn run(&self, command: &str) {
         match shell(command).status() {
             Ok(status) if status.success() => {}
-            // The status as `system` returns it.
+            // The status as returned by `system`.
             Ok(status) => {
                 self.log.warning(format!("runCommand error: system({command}) returned {}", status.into_raw()));
             }
@@ -180,12 +180,12 @@ mod tests {
         }
     }
 
-    /// What a command wrote, line by line.
+    /// The lines that a command wrote.
     fn lines(file: &Path) -> Vec<String> {
         std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// A file that commands write to, and one that lets them end when it exists.
+    /// A file that commands write to, and one whose existence lets them end.
     fn files(name: &str) -> (PathBuf, PathBuf) {
         let folder = std::env::temp_dir().join(format!("lydian-notify-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
@@ -193,9 +193,9 @@ mod tests {
         (folder.join("told"), folder.join("go"))
     }
 
-    /// A command of `-blocknotify` that takes long: 16 blocks came while it ran, and no command ran for those
-    /// after them, so that a program that waited for the tip missed it until the next block. The newest waits, and is started
-    /// when one ends.
+    /// A slow command of `-blocknotify`: 16 blocks arrived while it ran, and no command was run for the blocks after
+    /// them, so that a program that waited for the tip missed it until the next block. Now the newest event waits, and
+    /// its command starts when another ends.
     ///
     /// limit: COMMANDS_MAX at
     /// limit: COMMANDS_MAX above
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(seen, expected);
     }
 
-    /// A node that ends while commands are slow starts the command for the newest event all the same.
+    /// A node that ends while commands are slow still starts the command for the newest event.
     #[test]
     fn what_waits_is_started_at_the_end() {
         let (told, go) = files("end");

@@ -1,5 +1,5 @@
-//! What the operating system says of this process: memory, bytes read and written, CPU time of a thread. Output: numbers, `None` where the
-//! system does not tell.
+//! The operating system's figures for this process: memory, bytes read and written, CPU time of a thread; also the
+//! memory of the machine. Output: numbers, `None` if the system does not report them.
 
 use crate::clock::now_nanos;
 use lydian_engine::StageClock;
@@ -21,19 +21,19 @@ impl StageClock for NodeClock {
     }
 }
 
-/// The most memory this process ever held.
+/// The peak memory use of this process.
 pub(crate) fn peak_memory_bytes() -> Option<u64> {
     let kib = field("/proc/self/status", "VmHWM:")?;
     Some(kib * 1024)
 }
 
-/// All memory of the machine.
+/// Total memory of the machine.
 pub(crate) fn memory_bytes() -> Option<u64> {
     let kib = field("/proc/meminfo", "MemTotal:")?;
     Some(kib * 1024)
 }
 
-/// Bytes that went from and to disks (not those that the system had in memory).
+/// Bytes read from and written to disks, without those served from the page cache.
 pub(crate) fn disk_bytes() -> Option<(u64, u64)> {
     Some((field("/proc/self/io", "read_bytes:")?, field("/proc/self/io", "write_bytes:")?))
 }

@@ -1,13 +1,13 @@
-//! Progress on stderr: a bar on a terminal, otherwise one line per event; nothing beside `--json` unless on a terminal.
+//! Progress on stderr: a bar on a terminal, otherwise one line per event; with `--json`, nothing unless on a terminal.
 
 use crate::clock::Stopwatch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 
-/// Between two lines about the same work.
+/// Time between two lines about the same work.
 const LINE_INTERVAL_SECONDS: f64 = 10.0;
 
-/// Where progress is told.
+/// Where progress is shown.
 #[derive(Debug)]
 pub(crate) enum Progress {
     Bar(ProgressBar),
@@ -24,7 +24,7 @@ impl Progress {
         }
     }
 
-    /// Something of `total` steps begins.
+    /// Begins work of this number of steps.
     pub(crate) fn begin(&mut self, text: &str, steps: u64) {
         match self {
             Progress::Bar(bar) => {
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// `done` of the steps are done.
+    /// Reports that `done` of the steps are done.
     pub(crate) fn advance(&mut self, done: u64) {
         match self {
             Progress::Bar(bar) => bar.set_position(done),
@@ -58,7 +58,7 @@ impl Progress {
         }
     }
 
-    /// Writes lines with the bar out of the way.
+    /// Hides the bar while `write` runs.
     pub(crate) fn around(&self, write: impl FnOnce()) {
         match self {
             Progress::Bar(bar) => bar.suspend(write),
@@ -66,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar off the screen for good, or until something begins.
+    /// Removes the bar from the screen until new work begins.
     pub(crate) fn clear(&mut self) {
         if let Progress::Bar(bar) = self {
             bar.finish_and_clear();
@@ -75,6 +75,6 @@ impl Progress {
 }
 
 fn tell(text: &str) {
-    // Nobody is left to be told that nobody is left.
+    // If stderr is closed, there is nowhere to report it.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

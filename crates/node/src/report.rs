@@ -1,15 +1,16 @@
-//! What `lydian verify` found, as data: the JSON document (`docs/formats/verify-json.md`), and what the text is written from.
+//! The findings of `lydian verify` as data: the JSON document (`docs/formats/verify-json.md`), and the source of the
+//! text output.
 //!
-//! Plain structures with public fields; nothing is computed here but the verdict of the whole.
+//! Plain structures with public fields; only the overall verdict is computed here.
 
 use crate::clock::Seconds;
 use lydian_consensus::{Rule, Stats, Violation};
 use serde::Serialize;
 
-/// Version of the JSON document: changes when a field changes its meaning or goes.
+/// Version of the JSON document: changes when a field changes its meaning or is removed.
 pub(crate) const FORMAT: u32 = 1;
 
-/// The document.
+/// The JSON document.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) format: u32,
@@ -17,21 +18,21 @@ pub(crate) struct Report {
     pub(crate) verdict: Verdict,
     pub(crate) exit_code: u8,
     pub(crate) items: Vec<Item>,
-    /// What could not be read or does not belong to any item.
+    /// What could not be read or belongs to no item.
     pub(crate) unreadable: Vec<String>,
     pub(crate) totals: Totals,
     #[serde(flatten)]
     pub(crate) seconds: Seconds,
 }
 
-/// Of an item and of the whole. The order is that of weight: the whole is as bad as its worst item.
+/// Verdict on an item and on the whole, in ascending order of severity: the whole is as bad as its worst item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     Valid,
-    /// Something could not be read, so that it is not known.
+    /// Something could not be read, so that the verdict is unknown.
     Unreadable,
-    /// A block breaks a rule, or was expected to and does not.
+    /// A block breaks a rule, or was expected to break one and does not.
     Invalid,
 }
 
@@ -73,16 +74,17 @@ pub(crate) struct ChainItem {
     pub(crate) tip: Tip,
     pub(crate) utxo: Utxo,
     pub(crate) totals: Totals,
-    /// The first of them, in the order in which they were found.
+    /// The first violations, in the order in which they were found.
     pub(crate) violations: Vec<Broken>,
     pub(crate) violations_left_out: u64,
-    /// Blocks that stand on an invalid or unreadable one.
+    /// Blocks that build on an invalid or unreadable one.
     pub(crate) blocks_not_verified: u64,
-    /// Blocks on branches with less work than the active chain: their scripts were verified only if they once led.
+    /// Blocks on branches with less work than the active chain; their scripts were verified only if the branch was once
+    /// active.
     pub(crate) blocks_off_chain: u64,
-    /// Damage for which blocks may be missing.
+    /// Damage because of which blocks may be missing.
     pub(crate) unreadable: Vec<String>,
-    /// What else is in the files; harmless.
+    /// Other contents of the files; harmless.
     pub(crate) notes: Vec<String>,
     pub(crate) notes_left_out: u64,
     #[serde(flatten)]
@@ -112,11 +114,11 @@ pub(crate) struct BlockItem {
     pub(crate) height: Option<u32>,
     pub(crate) hash: String,
     pub(crate) file: String,
-    /// The file with its spent outputs, if there is one.
+    /// The file with its spent outputs, if any.
     pub(crate) prevouts_file: Option<String>,
     pub(crate) totals: Totals,
     pub(crate) violation: Option<Broken>,
-    /// Names of the rules that these data decide.
+    /// Names of the rules that this data decides.
     pub(crate) decided: Vec<&'static str>,
     pub(crate) undecided: Vec<Undecided>,
     pub(crate) unreadable: Vec<String>,
@@ -141,7 +143,7 @@ pub(crate) struct Broken {
     pub(crate) rule: &'static str,
     pub(crate) must: &'static str,
     pub(crate) source: &'static str,
-    /// Exactly what Bitcoin Core reports.
+    /// Exactly as Bitcoin Core reports it.
     pub(crate) reject_reason: String,
     pub(crate) transaction: Option<usize>,
     pub(crate) txid: Option<String>,
@@ -152,7 +154,7 @@ pub(crate) struct Broken {
 }
 
 impl Broken {
-    /// What the violation says; the caller knows the block and where it lies.
+    /// Describes a violation; the caller knows the block and its position.
     pub(crate) fn new(
         violation: &Violation,
         block: &lydian_primitives::Block,
@@ -181,7 +183,7 @@ impl Broken {
     }
 }
 
-/// What was checked.
+/// Counts of what was checked.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Totals {
     pub(crate) blocks: u64,
@@ -190,7 +192,7 @@ pub(crate) struct Totals {
     pub(crate) inputs: u64,
     pub(crate) outputs: u64,
     pub(crate) bytes: u64,
-    /// Checks that were made, a multisig's failed attempts included.
+    /// Checks that were made, including a multisig's failed attempts.
     pub(crate) ecdsa_checks: u64,
     pub(crate) schnorr_checks: u64,
     pub(crate) tweak_checks: u64,

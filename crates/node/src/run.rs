@@ -1,7 +1,8 @@
 //! The node, from its settings to its end. Input: [`Settings`]. Output: an exit code.
 //!
-//! Order, as in Core: into the background, the directory and its lock, the log, the pid file, signals, the commands of `-startupnotify`, the
-//! work, the commands of `-shutdownnotify`, the pid file away.
+//! Order, as in Core: switch to the background, lock the directory, open the log, catch signals, write the pid file, do
+//! the work (which starts the commands of `-startupnotify`), run the commands of `-shutdownnotify`, remove the pid
+//! file.
 
 use crate::clock;
 use crate::daemon;
@@ -20,9 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
-/// Runs `work` between a good start and a clean end; `has_console` where the settings say nothing of `-printtoconsole`.
+/// Runs `work` between the start and the clean end of the node. `has_console` is used if `-printtoconsole` is not set.
 ///
-/// An exit code sent through `leave` ends the process at once, whatever goes on.
+/// An exit code sent through `leave` ends the process at once, no matter what is running.
 pub(crate) fn run(
     settings: &Settings,
     has_console: bool,
@@ -30,8 +31,8 @@ pub(crate) fn run(
     work: impl FnOnce(&Session<'_>) -> u8,
 ) -> u8 {
     if settings.daemon && !daemon::is_background() {
-        // Core looks for the locks before it forks, so that the first process says what is wrong.
-        // They are released before the process in the background takes them.
+        // Core probes the locks before it forks, so that the first process reports what is wrong. They are released
+        // before the background process takes them.
         let looked = DataDir::open(settings, &RealDisk).map(drop);
         return match looked {
             Ok(()) => daemon::start(settings.log.file.as_deref()),
@@ -73,14 +74,14 @@ pub(crate) fn run(
     code
 }
 
-/// The pid file.
+/// The pid file. An option sets its name.
 pub(crate) const PID_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Option }];
 
 fn own_pid(pid: &Path) -> OwnDir {
     OwnDir::of(pid, PID_FILES)
 }
 
-/// Core's `SysErrorString`, for what a path can be wrong in.
+/// Core's `SysErrorString`, for the errors that a path can cause.
 fn system_words(error: &DiskError) -> String {
     match error.kind {
         DiskErrorKind::NotFound => "No such file or directory (2)".to_owned(),
@@ -113,7 +114,7 @@ fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Sessio
     let (at_once, leave) = (ending.clone(), leave.clone());
     let end_at_once = move || {
         at_once.end();
-        // It is full only if the process ends already.
+        // It is full only if the process is exiting already.
         let _ = leave.try_send(exit::DONE);
     };
     if let Err(error) = signals::catch(stop, log, end_at_once) {
@@ -132,7 +133,7 @@ fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Sessio
     code
 }
 
-/// What is done at the end, wherever it comes.
+/// The steps at the end of the node, whatever ends it.
 #[derive(Clone, Debug)]
 struct Ending {
     is_announced: Arc<AtomicBool>,
@@ -159,7 +160,7 @@ impl Ending {
     }
 }
 
-/// What every part of a running node needs.
+/// State that every part of a running node needs.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     pub(crate) settings: &'a Settings,
@@ -167,17 +168,17 @@ pub(crate) struct Session<'a> {
     pub(crate) log: Arc<Log>,
     pub(crate) stop: Stop,
     pub(crate) notifier: Notifier,
-    /// The log goes to stdout.
+    /// Whether the log goes to stdout.
     pub(crate) has_console: bool,
-    /// Whether the node catches up, for all who ask.
+    /// Whether the node is in initial block download.
     pub(crate) initial_download: Arc<InitialDownload>,
-    /// What it warns of, for all who ask.
+    /// The current warnings of the node.
     pub(crate) warnings: Arc<Warnings>,
     ending: Arc<AtomicBool>,
 }
 
 impl Session<'_> {
-    /// Runs the commands of `-shutdownnotify`, once; what is left to do comes after them.
+    /// Runs the commands of `-shutdownnotify`, once, before the rest of the shutdown.
     pub(crate) fn announce_shutdown(&self) {
         if !self.ending.swap(true, Ordering::Relaxed) {
             self.log.info("Shutdown in progress...");
@@ -189,7 +190,7 @@ impl Session<'_> {
 /// Core's `CLIENT_NAME`.
 const CLIENT_NAME: &str = "Lydian";
 
-/// The first lines of the log: Core's.
+/// Logs the first lines, as in Core.
 fn greet(settings: &Settings, log: &Log) {
     let build = if cfg!(debug_assertions) { "debug build" } else { "release build" };
     log.info(format!("{CLIENT_NAME} version {}", format_args!("v{} ({build})", env!("CARGO_PKG_VERSION"))));

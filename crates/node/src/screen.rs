@@ -1,12 +1,12 @@
-//! Text on stdout. Input: words. Output: lines, coloured if stdout is a terminal and `NO_COLOR` is not set. A reader that went away (`| head`)
-//! ends the output, not the program.
+//! Text on stdout. Input: text. Output: lines, coloured if stdout is a terminal, `NO_COLOR` is not set and `TERM` is
+//! not "dumb". A closed pipe (`| head`) ends the output, not the program.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
 const WIDTH_WITHOUT_TERMINAL: usize = 100;
 
-/// Where text goes, and whether it may be coloured.
+/// Standard output, and whether it may be coloured.
 #[derive(Debug)]
 pub(crate) struct Screen {
     has_color: bool,
@@ -30,16 +30,16 @@ impl Screen {
     }
 
     pub(crate) fn line(&self, text: &str) {
-        // Nobody is left to be told that nobody is left.
+        // If stdout is closed, there is nowhere to report it.
         let _ = writeln!(io::stdout().lock(), "{text}");
     }
 
-    /// Columns of the terminal, or a readable width where there is none.
+    /// Columns of the terminal, or a readable width if stdout is not a terminal.
     pub(crate) fn width(&self) -> usize {
         console::Term::stdout().size_checked().map_or(WIDTH_WITHOUT_TERMINAL, |(_, columns)| usize::from(columns))
     }
 
-    /// The text in a colour, or as it is.
+    /// The text in a colour, or unchanged.
     pub(crate) fn tone(&self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Good => "32",
@@ -70,7 +70,7 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", commas(number), if number == 1 { "" } else { "s" })
 }
 
-/// Breaks words into lines of at most `width` characters; the first is not indented.
+/// Breaks text into lines of at most `width` characters; the first line is not indented.
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
     let mut out = String::new();
     let mut column = 0;

@@ -1,6 +1,7 @@
-//! The RPC server of the node. Input: a session. Output: [`Serving`], which answers until it is dropped; its cookie goes with it.
+//! The RPC server of the node. Input: a session. Output: [`Serving`], which answers until it is dropped and then
+//! removes its cookie.
 //!
-//! Wiring only: the clock, the log and the wish to stop are handed to `lydian_rpc`, which does the rest.
+//! Wiring only: passes the clock, the log and the stop request to `lydian_rpc`, which does the rest.
 
 use crate::clock::{mock, now_micros, now_nanos};
 use crate::log::{Log, TipLine, progress};
@@ -21,16 +22,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A server that answers.
+/// A running server.
 #[derive(Debug)]
 pub(crate) struct Serving {
     context: Arc<Context>,
-    // Dropped before the cookie, as it is declared.
+    // Declared, and so dropped, before the cookie.
     _server: Server,
     _cookie: Option<Cookie>,
 }
 
-/// Why it does not.
+/// Why the server could not be started.
 #[derive(Debug)]
 pub(crate) enum ServeError {
     Bind(BindError),
@@ -49,7 +50,7 @@ pub(crate) enum ServeError {
 }
 
 impl ServeError {
-    /// Core's words for the log.
+    /// Logs the error in Core's words.
     pub(crate) fn log(&self, log: &Log) {
         match self {
             ServeError::Bind(error) => log.error(error),
@@ -64,7 +65,7 @@ impl ServeError {
     }
 }
 
-/// What Core writes to stderr, whatever the reason is: that one is in the log.
+/// The text that Core writes to stderr, whatever the reason; the reason is in the log.
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let ServeError::Subnet { text } = self {
@@ -81,7 +82,7 @@ impl fmt::Display for ServeError {
 }
 
 impl Serving {
-    /// Listens, and answers every call with a warm-up error until [`Serving::begins`]. Why it does not is in the log.
+    /// Listens, and answers every call with a warm-up error until [`Serving::begins`]. Logs the reason if it fails.
     pub(crate) fn start(session: &Session<'_>, observer: Arc<dyn Witness>) -> Result<Serving, ServeError> {
         Serving::try_start(session, observer).inspect_err(|error| error.log(&session.log))
     }
@@ -136,28 +137,28 @@ impl Serving {
         Ok(Serving { context, _server: server, _cookie: cookie })
     }
 
-    /// Who must be told of everything the engine does; it tells the others.
+    /// The observer that must receive everything the engine does; it notifies the others.
     pub(crate) fn observer(&self) -> Arc<dyn Observer + Send> {
         Arc::<Context>::clone(&self.context)
     }
 
-    /// Says what the node is at before it can answer.
+    /// Sets the text of the warm-up error: what the node is doing.
     pub(crate) fn set_warmup(&self, words: &str) {
         self.context.set_warmup(words);
     }
 
-    /// From here on there are peers to be told of.
+    /// From now on, calls about peers are answered.
     pub(crate) fn has_peers(&self, network: &lydian_net::Network) {
         self.context.set_peers(Arc::new(NetworkPeers(network.handle())));
     }
 
-    /// From here on calls are answered, as long as somebody holds the engine.
+    /// From now on, all calls are answered, for as long as the engine exists.
     pub(crate) fn begins(&self, engine: &Arc<Engine>) {
         self.context.set_ready(engine);
     }
 }
 
-/// The network as RPC sees it.
+/// The network, as RPC sees it.
 #[derive(Debug)]
 struct NetworkPeers(lydian_net::Handle);
 
@@ -167,14 +168,15 @@ impl Peers for NetworkPeers {
     }
 }
 
-/// Lets the process open as many files as it may: Core's `RaiseFileDescriptorLimit`. Where it may not, there are fewer connections.
+/// Raises the limit on open files to its maximum: Core's `RaiseFileDescriptorLimit`. If that fails, there are fewer
+/// connections.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // A system that refuses leaves it as it was.
+    // If the system refuses, the limit stays as it was.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Core's: both options or none, so that nobody opens the port to all by half a setting.
+/// As in Core, both options or neither, so that half a setting does not open the port to everyone.
 fn bound<'a>(session: &Session<'_>, rpc: &'a RpcSettings) -> &'a [String] {
     match (rpc.bind.is_empty(), rpc.allow.is_empty()) {
         (false, false) => &rpc.bind,
@@ -192,7 +194,7 @@ fn bound<'a>(session: &Session<'_>, rpc: &'a RpcSettings) -> &'a [String] {
     }
 }
 
-/// Core's `InitHTTPAllowList`, the part of `-rpcallowip`.
+/// The part of Core's `InitHTTPAllowList` that handles `-rpcallowip`.
 fn allowed(rpc: &RpcSettings) -> Result<Vec<Subnet>, ServeError> {
     let subnet =
         |text: &String| Subnet::parse(text, rpc.with_cjdns).map_err(|_| ServeError::Subnet { text: text.clone() });
@@ -245,7 +247,7 @@ fn users(session: &Session<'_>, rpc: &RpcSettings) -> Result<(Users, Option<Cook
     Ok((users, cookie))
 }
 
-/// Core's `PermsToSymbolicString` of the file that is written.
+/// Core's `PermsToSymbolicString` for the cookie file.
 fn symbolic(permissions: Option<CookiePermissions>) -> &'static str {
     match permissions {
         None | Some(CookiePermissions::Owner) => "rw-------",
@@ -254,7 +256,7 @@ fn symbolic(permissions: Option<CookiePermissions>) -> &'static str {
     }
 }
 
-/// What only the program knows.
+/// The services that only the program can provide.
 #[derive(Debug)]
 struct NodeHost {
     log: Arc<Log>,
@@ -277,7 +279,7 @@ impl Host for NodeHost {
     }
 
     fn request_stop(&self) {
-        // As a signal does it: there are stretches that only the thread of the signals can end.
+        // As a signal does, because only the signal thread can end some phases.
         if kill_process(getpid(), Signal::TERM).is_err() && self.stop.ask() {
             self.log.info("Shutdown requested. Exiting.");
         }

@@ -1,9 +1,12 @@
-//! Signals. Input: SIGINT and SIGTERM (stop), SIGHUP (open the log anew). Output: [`Stop`], a flag that everything at work looks at.
+//! Signals. Input: SIGINT and SIGTERM (stop), SIGHUP (reopen the log). Output: [`Stop`], a flag that all running work
+//! checks.
 //!
-//! Opening and reading in files cannot be interrupted, and need not be: a process may end there at any moment and nothing is lost. So where a
-//! stop finds the node in such a stretch, and it does not end soon, the thread of the signals ends the process.
+//! Opening the node and importing files cannot be interrupted, and need not be: the process may end there at any moment
+//! and nothing is lost. If a stop request arrives in such a phase and the phase does not end soon, the signal thread
+//! ends the process.
 //!
-//! The thread that waits for signals does nothing else. A second stop is answered with a line: what was begun is finished first.
+//! The thread that waits for signals does nothing else. A second stop request is only logged: started work is finished
+//! first.
 
 use crate::log::Log;
 use lydian_engine::Cancel;
@@ -15,17 +18,17 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Whether the node shall stop. A clone is the same flag; the engine looks at it between tasks.
+/// Whether the node should stop. Clones share the flag; the engine checks it between tasks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop {
     cancel: Cancel,
-    /// In a stretch in which the process may end at any moment.
+    /// Whether the node is in a phase in which the process may end at any moment.
     is_open_ended: Arc<AtomicBool>,
     changed: Arc<(Mutex<()>, Condvar)>,
 }
 
 impl Stop {
-    /// Asks for it; false if it was asked for already.
+    /// Requests a stop; returns false if one was requested already.
     pub(crate) fn ask(&self) -> bool {
         let _guard = self.changed.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = !self.cancel.is_cancelled();
@@ -42,12 +45,12 @@ impl Stop {
         &self.cancel
     }
 
-    /// From here on the process may end at any moment, or no longer.
+    /// Enters or leaves a phase in which the process may end at any moment.
     pub(crate) fn set_open_ended(&self, is_open_ended: bool) {
         self.is_open_ended.store(is_open_ended, Ordering::SeqCst);
     }
 
-    /// Whether such a stretch goes on for longer than a stop may wait for.
+    /// Whether such a phase continues for longer than a stop request may wait.
     fn is_stuck(&self) -> bool {
         let is_open_ended = || self.is_open_ended.load(Ordering::SeqCst);
         for _ in 0..OPEN_ENDED_WAIT.as_millis() / STEP.as_millis() {
@@ -59,22 +62,22 @@ impl Stop {
         is_open_ended()
     }
 
-    /// Sleeps until it is asked for, or so long.
+    /// Sleeps until a stop is requested, but at most for this time.
     pub(crate) fn wait(&self, time: Duration) {
         let guard = self.changed.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_asked() {
-            // Woken early or not, whoever waits looks again.
+            // The caller checks again, so that waking early does no harm.
             let _ = self.changed.1.wait_timeout(guard, time);
         }
     }
 }
 
-/// How long a stop waits for a stretch in which the process may end at any moment.
+/// How long a stop request waits for the end of a phase in which the process may end at any moment.
 const OPEN_ENDED_WAIT: Duration = Duration::from_secs(2);
 
 const STEP: Duration = Duration::from_millis(50);
 
-/// Catches signals from here on. `end` ends the process in the middle of something.
+/// Catches signals from now on. `end` ends the process in the middle of its work.
 pub(crate) fn catch(stop: &Stop, log: &Arc<Log>, end: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let (stop, log) = (stop.clone(), Arc::clone(log));

@@ -1,6 +1,6 @@
-//! `chainstate/status.json`: where the node stands, for `lydian info`, which reads it and takes no lock. Input: the
-//! last tip and the figures of the run. Output: a small file, replaced as a whole every few seconds and at the end.
-//! Never read by the node itself.
+//! `chainstate/status.json`: the state of the node, for `lydian info`, which reads it without a lock. Input: the last
+//! tip and the figures of the run. Output: a small file, replaced as a whole every few seconds and at the end. The node
+//! itself reads only the figures of the last run, when it starts.
 
 use crate::clock::now;
 use crate::display::Figures;
@@ -18,10 +18,10 @@ pub(crate) const FILE: &str = "status.json";
 /// The file, in `chainstate`.
 pub(crate) const STATUS_FILES: &[OwnFile] = &[OwnFile { name: FILE, proof: Proof::Directory }];
 
-/// Version of the file: changes when a field changes its meaning or goes.
+/// Version of the file format: changes when a field changes its meaning or is removed.
 const FORMAT: u32 = 1;
 
-/// The file, and what `lydian info --json` prints (docs/formats/info-json.md).
+/// The contents of the file, and part of what `lydian info --json` prints (docs/formats/info-json.md).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Status {
     pub(crate) format: u32,
@@ -30,39 +30,39 @@ pub(crate) struct Status {
     pub(crate) chain: String,
     pub(crate) tip: String,
     pub(crate) height: u32,
-    /// Of the best header.
+    /// Height of the best header.
     pub(crate) headers: u32,
-    /// Of the tip's header, seconds since 1970.
+    /// Of the tip's header, in seconds since 1970.
     pub(crate) time: u32,
-    /// Work of the chain to the tip, 64 hexadecimal digits.
+    /// Work of the chain up to the tip, 64 hexadecimal digits.
     pub(crate) chain_work: String,
     pub(crate) transactions: Option<u64>,
     pub(crate) coins: u64,
-    /// Of coins in memory.
+    /// Memory used by coins.
     pub(crate) cache_bytes: u64,
     pub(crate) verification_progress: f64,
-    /// The height up to which everything is on the disk for good.
+    /// The height up to which everything is durable on disk.
     pub(crate) durable_height: Option<u32>,
-    /// When it was written, seconds since 1970.
+    /// When it was written, in seconds since 1970.
     pub(crate) updated: u32,
-    /// Of the last run that validated something.
+    /// Figures of the last run that validated something.
     pub(crate) run: Option<Run>,
-    /// Who verifies signatures in the process that wrote it.
+    /// The signature engine of the process that wrote the file.
     #[serde(default)]
     pub(crate) signature_engine: Option<SignatureEngine>,
 }
 
-/// A kernel and what its referee has seen.
+/// A kernel and the results of its referee.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SignatureEngine {
     pub(crate) kernel: String,
-    /// Whether it still decides.
+    /// Whether its verdicts still count.
     pub(crate) is_trusted: bool,
-    /// Checks that the reference decided again.
+    /// Checks that the reference made again.
     pub(crate) sampled: u64,
     pub(crate) reviewed: u64,
     pub(crate) disagreements: u64,
-    /// Blocks at the tip of which the reference decided all, and those that had to be content with the sample.
+    /// Blocks at the tip that the reference verified in full, and those of which it verified only the sample.
     pub(crate) blocks_reviewed: u64,
     pub(crate) blocks_sampled: u64,
 }
@@ -81,7 +81,7 @@ impl SignatureEngine {
         }
     }
 
-    /// In words that fit a table.
+    /// A description that fits into a table.
     pub(crate) fn sentence(&self) -> String {
         let name = &self.kernel;
         if name == Reference.name() {
@@ -94,7 +94,7 @@ impl SignatureEngine {
     }
 }
 
-/// What a run did and what it took.
+/// The work of a run and its cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) wall_seconds: f64,
@@ -139,7 +139,7 @@ impl Status {
     pub(crate) fn read(disk: &dyn Disk, directory: &Path) -> Result<Status, StatusError> {
         let (mut path, old_path) = (path(directory), directory.join(FILE));
         let mut bytes = read_whole(disk, &path, STATUS_SIZE_MAX);
-        // Until a node of this version runs, that of Lydian before 0.1.0 is where it was.
+        // Until a node of this version has run, the file of Lydian before 0.1.0 is still at its old place.
         if matches!(&bytes, Err(error) if error.kind == DiskErrorKind::NotFound) && disk.kind(&old_path).is_ok() {
             bytes = read_whole(disk, &old_path, STATUS_SIZE_MAX);
             path = old_path;
@@ -166,11 +166,11 @@ impl Status {
     }
 }
 
-/// Why there is no status.
+/// Why the status cannot be read.
 #[derive(Debug)]
 pub(crate) enum StatusError {
     Disk(DiskError),
-    /// The words are the JSON reader's.
+    /// `reason` is the message of the JSON parser.
     Damaged {
         path: PathBuf,
         reason: String,
@@ -186,10 +186,10 @@ impl fmt::Display for StatusError {
         match self {
             Self::Disk(error) => error.fmt(f),
             Self::Damaged { path, reason } => {
-                write!(f, "{}: {reason}; it is written anew when a node runs", path.display())
+                write!(f, "{}: {reason}; it is rewritten when a node runs", path.display())
             }
             Self::Newer { path, found } => {
-                write!(f, "{} is of format {found}, this program knows {FORMAT}", path.display())
+                write!(f, "{} has format {found}; this program supports format {FORMAT}", path.display())
             }
         }
     }

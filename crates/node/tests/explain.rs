@@ -1,4 +1,4 @@
-//! `lydian explain`, `--help` and `--version` as a person runs them.
+//! `lydian explain`, `--help` and `--version` as a user runs them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_consensus::RULES;

@@ -1,4 +1,4 @@
-//! The program among peers: it syncs from Bitcoin Core, ends where it is told to, goes on later, and serves what it has.
+//! The program with peers: it syncs from Bitcoin Core, ends at a given height, continues later, and serves its blocks.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking, and starts processes")]
 
 use lydian_oracle::{Daemon, Scratch, or_skip};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// Whoever owns these coins has lost them.
+/// An address without a known key.
 const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 
 /// Longer than anything here takes on a busy machine.
@@ -56,7 +56,8 @@ fn core_on(port: u16) -> Option<Daemon> {
     or_skip("net", Daemon::start(&["-listen=1", &bind]))
 }
 
-/// The chain comes from a peer up to `-stopatheight`; killed in the middle of what follows, the node goes on from there and gives the chain to another Core.
+/// The chain is downloaded from a peer up to `-stopatheight`. Killed in the middle of the rest, the node continues from
+/// there and serves the chain to another Core.
 #[test]
 fn a_chain_from_a_peer_and_to_another() {
     let (from, to) = (port(), port());
@@ -81,7 +82,7 @@ fn a_chain_from_a_peer_and_to_another() {
     assert_eq!(other.height().unwrap(), 300);
 }
 
-/// A port that another process has is an error that names it, in Core's words.
+/// A port that another process uses is an error that names it, in Core's words.
 #[test]
 fn a_port_in_use() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

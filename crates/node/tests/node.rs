@@ -1,5 +1,5 @@
-//! The node as a person runs it: options, the data directory, import and reindex to the same coins, signals and kills, bad directories and
-//! bad blocks with their sentences and exit codes.
+//! The node as a user runs it: options, the data directory, import and reindex to the same coins, signals and kills,
+//! bad directories and bad blocks with their errors and exit codes.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -22,10 +22,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// A stop takes less, at any moment.
+/// The longest time that a stop may take, at any moment.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// A data directory of its own, and the program on it.
+/// A data directory of its own, and the program that runs on it.
 struct Place {
     directory: PathBuf,
 }
@@ -74,7 +74,7 @@ impl Place {
         serde_json::from_str(&out).unwrap()
     }
 
-    /// Height, and the hash of the coins there.
+    /// The height, and the hash of the coins at this height.
     fn coins(&self) -> (u64, String) {
         let set = self.json(&["utxohash"]);
         assert_eq!(set["height"], self.json(&["info"])["height"]);
@@ -85,14 +85,14 @@ impl Place {
         fs::read_to_string(self.chain_folder().join("debug.log")).unwrap()
     }
 
-    /// Starts a node and waits until its log tells this.
+    /// Starts a node and waits until its log contains this text.
     fn start(&self, arguments: &[&str], until: &str) -> Running {
         let mut command = self.command(arguments);
         let mut child = command.arg("-printtoconsole").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let found = lines.by_ref().map_while(Result::ok).any(|line| line.contains(until));
         assert!(found, "the node ended without '{until}', its log with {:?}", self.log().lines().last());
-        // Read on, so that the node is never held up by its own words.
+        // Keep reading, so that a full pipe never blocks the node.
         std::thread::spawn(move || lines.count());
         Running(child)
     }
@@ -106,7 +106,7 @@ impl Drop for Place {
     }
 }
 
-/// A node that is killed if nobody waits for it.
+/// A node that is killed when dropped.
 struct Running(Child);
 
 impl Running {
@@ -145,7 +145,7 @@ static MIX: LazyLock<PathBuf> = LazyLock::new(|| {
     folder
 });
 
-/// 50 blocks with a coinbase alone.
+/// 50 blocks with only a coinbase.
 fn small_chain(place: &Place) -> PathBuf {
     let folder = place.directory.join("chain");
     empty::write(50, &folder).unwrap();
@@ -179,13 +179,13 @@ fn a_chain_is_validated_and_told_of() {
     let (out, _, _) = place.run(&["info"]);
     assert!(out.contains("440 of 440 headers") && out.contains("last run"), "{out}");
 
-    // The blocks stayed where they were; made anew from them the coins are the same.
+    // The blocks stayed where they were; the coins rebuilt from them are the same.
     assert_eq!(fs::metadata(place.chain_folder().join("blocks/blk00000.dat")).unwrap().len(), 293, "genesis alone");
     let (_, err, code) = place.run(&["-reindex-chainstate", "-stopafterblockimport", "-par=1", "-dbcache=4"]);
     assert_eq!((code, place.coins()), (0, (height, hash.clone())), "{err}");
     let (_, err, code) = place.run(&["-reindex", "-stopafterblockimport", "-dbcache=4"]);
     assert_eq!((code, place.coins()), (0, (height, hash.clone())), "what was imported in place is found again: {err}");
-    // Again changes nothing, and a copy needs nobody else's files.
+    // Importing again changes nothing, and a copy does not need the original files.
     let (out, _, code) = place.import(&MIX);
     assert!(code == 0 && out.contains("at height 440") && !out.contains("ratio"), "{out}");
     let other = Place::new("copy");
@@ -197,7 +197,7 @@ fn a_chain_is_validated_and_told_of() {
     assert!(other.log().contains("Wiping block index and chain state"));
 }
 
-/// Whoever finds such a file is warned, at each start and in `info`, until it is deleted; and `auto` leaves the kernels alone.
+/// As long as such a file exists, there is a warning at each start and in `info`, and `auto` does not use the kernels.
 #[test]
 fn a_signature_engine_that_was_wrong_is_remembered() {
     let place = Place::new("wrong");
@@ -234,7 +234,7 @@ fn a_signature_engine_that_was_wrong_is_remembered() {
         let (out, _, _) = place.run(&["-stopafterblockimport", &format!("-sigengine={best}")]);
         assert!(
             out.contains(&format!("Using signature engine {best}")) && out.contains("was wrong"),
-            "who insists has it: {out}"
+            "an engine named explicitly is used: {out}"
         );
     }
     let (out, _, code) = place.run(&["-reindex", "-sigengine=reference", "-stopafterblockimport"]);
@@ -291,7 +291,7 @@ fn a_node_is_stopped_by_signals_and_goes_on_where_it_was() {
         let durable = place.json(&["info"])["durable_height"].as_u64().unwrap();
         assert!(durable >= 100, "what was validated is kept: {durable}");
     }
-    // The second run may have come to the end before it heard the signal; from its beginning on there is something to kill.
+    // The second run may have ended before it received the signal; from the beginning there is something to kill.
     let again = [&import[..], &["-reindex-chainstate"]].concat();
     for (arguments, height) in [(&again[..], "height=437 "), (&import[..], "height=438 ")] {
         let node = place.start(arguments, height);
@@ -341,7 +341,7 @@ fn a_running_node_holds_its_directory() {
     }
     assert_eq!(place.json(&["info"])["is_running"], Value::from(true));
 
-    // A log that was moved away is opened anew.
+    // A log that was moved away is reopened.
     let (log, moved) = (place.chain_folder().join("debug.log"), place.directory.join("moved.log"));
     fs::rename(&log, &moved).unwrap();
     node.signal(Signal::HUP);
@@ -365,7 +365,7 @@ fn a_daemon_leaves_the_terminal_and_says_whether_it_started() {
     assert_eq!((&out[..], &err[..], code), ("Lydian starting\n", "", 0));
     let pid: i32 = fs::read_to_string(place.chain_folder().join("bitcoind.pid")).unwrap().trim().parse().unwrap();
     let (out, err, code) = place.run(&["-daemonwait"]);
-    // Core looks for the lock before it leaves the terminal.
+    // Core probes the lock before it leaves the terminal.
     assert_eq!((&out[..], code), ("", 1));
     assert!(err.starts_with("Error: Cannot obtain a lock on directory") && err.lines().count() == 1, "{err}");
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -417,7 +417,7 @@ fn directories_that_are_not_ours_are_left_alone() {
     fs::create_dir_all(folder.join("blocks")).unwrap();
     for (text, expected) in [
         ("lydian 1\nchain signet\n", "belongs to the chain signet, not to regtest: choose another -datadir"),
-        ("lydian 2\nchain regtest\n", "was written by a newer Lydian (format 2, this one knows 1)"),
+        ("lydian 2\nchain regtest\n", "was written by a newer Lydian (format 2, this one supports 1)"),
         ("", "file of a directory of Lydian; if the directory is Lydian's, delete the file and start again"),
     ] {
         for name in ["version", "blocks/owner"] {
@@ -432,7 +432,7 @@ fn directories_that_are_not_ours_are_left_alone() {
     }
 }
 
-/// Tools look into the data directory of bitcoind, and people tidy it: there are no names but Core's.
+/// Tools look into the data directory of bitcoind, and users tidy it: there are no names but Core's.
 #[test]
 fn a_new_data_directory_has_the_names_of_cores() {
     let place = Place::new("names");
@@ -460,8 +460,8 @@ fn a_new_data_directory_has_the_names_of_cores() {
     assert_eq!(names(&base.join("regtest/wallets")), [""; 0]);
 }
 
-/// The data directory of Lydian before 0.1.0 had four names of its own. It is recognised by one of them, and then they are
-/// moved; an interruption in between is taken up again.
+/// The data directory of Lydian before 0.1.0 had four names of its own. It is recognized by one of them, and then the
+/// files are moved; an interrupted move is resumed.
 #[test]
 fn an_older_data_directory_is_taken_over() {
     let place = Place::new("older");
@@ -494,7 +494,7 @@ fn an_older_data_directory_is_taken_over() {
     }
 }
 
-/// The story: only `flock` was taken, which Bitcoin Core does not look at, and none in `blocks` below the data
+/// Regression test: only `flock` was taken, which Bitcoin Core does not check, and no lock in `blocks` below the data
 /// directory.
 #[test]
 fn locks_of_bitcoin_core_count() {
@@ -532,7 +532,7 @@ fn an_invalid_block_ends_the_chain_below_it() {
     let (_, err, code) = place.import(&folder);
     assert_eq!(code, 1, "known by now: {err}");
     assert_eq!(place.coins().0, 5);
-    // The node itself stays, as Core does.
+    // The node itself keeps running, as Core does.
     assert_eq!(place.start(&[], "waiting for a signal").0.try_wait().unwrap(), None);
 }
 
@@ -548,7 +548,7 @@ fn damaged_and_missing_files_are_named() {
     fs::write(&file, &bytes).unwrap();
     let (out, err, code) = place.import(&chain);
     assert_eq!(code, 4, "{out}{err}");
-    assert!(err.contains("cannot be read and counts as not here") && out.contains("at height 49"), "{out}{err}");
+    assert!(err.contains("cannot be read and counts as missing") && out.contains("at height 49"), "{out}{err}");
     fs::write(&file, &whole).unwrap();
     let (out, err, code) = place.import(&chain);
     assert_eq!((code, place.coins().0), (0, 50), "{out}{err}");
@@ -575,11 +575,11 @@ fn damaged_and_missing_files_are_named() {
     assert!(out.contains("[error] block") && out.contains("blk00000.dat: there is no such file"), "{out}");
     let (out, _, code) = place.run(&["-reindex", "-stopafterblockimport"]);
     assert_eq!(code, 1, "{out}");
-    assert!(out.contains("blocks were imported from there, they are missing now"), "{out}");
+    assert!(out.contains("blocks imported from there are missing now"), "{out}");
 }
 
-/// A chain whose tip is more than two hours ahead of the clock was taken as it was. The node does not start, in Core's
-/// words; a clock that is right, and `-reindex` or `-reindex-chainstate`, help.
+/// Regression test. A chain whose tip is more than two hours ahead of the clock was accepted. Now the node refuses to
+/// start, in Core's words; a correct clock helps, and so does `-reindex` or `-reindex-chainstate`.
 #[test]
 fn a_tip_from_the_future_is_refused() {
     let place = Place::new("future");

@@ -1,4 +1,5 @@
-//! `lydian verify` as a person runs it: real blocks, every kind of bad input with its sentence and its exit code, and the JSON document.
+//! `lydian verify` as a user runs it: real blocks, every kind of bad input with its error and its exit code, and the
+//! JSON document.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -18,7 +19,7 @@ fn testdata(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/blocks").join(path)
 }
 
-/// Runs the program; stdout, stderr and the exit code.
+/// Runs the program; returns stdout, stderr and the exit code.
 fn lydian(directory: &Path, arguments: &[&str]) -> (String, String, i32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
     let Output { stdout, stderr, status } = command.current_dir(directory).args(arguments).output().unwrap();
@@ -53,7 +54,7 @@ fn mainnet(count: usize) -> Vec<Vec<u8>> {
     records
 }
 
-/// Writes the file and verifies it: exit code, and parts of sentences that must be there (PATH stands for the file).
+/// Writes the file and verifies it; checks the exit code and parts of the output (PATH stands for the file).
 fn check(name: &str, bytes: &[u8], code: i32, expected: &[&str]) {
     let directory = scratch(&format!("bad-{name}"));
     std::fs::write(directory.join(name), bytes).unwrap();
@@ -62,7 +63,7 @@ fn check(name: &str, bytes: &[u8], code: i32, expected: &[&str]) {
     for part in expected {
         assert!(out.contains(&part.replace("PATH", name)), "'{part}' is not in\n{out}");
     }
-    assert!(!out.contains('\x1b') && !err.contains('\x1b'), "no colours where nobody sees them");
+    assert!(!out.contains('\x1b') && !err.contains('\x1b'), "no colours without a terminal");
     assert!(!err.contains("panicked"), "{err}");
 }
 
@@ -87,7 +88,7 @@ fn real_blocks_are_valid_and_counted() {
     let with_prevouts: Vec<_> = blocks.iter().filter(|item| !item["prevouts_file"].is_null()).collect();
     assert_eq!((blocks.len(), with_prevouts.len()), (30, 29));
     assert!(with_prevouts.iter().all(|item| item["decided"].as_array().unwrap().len() >= 34));
-    // From MANIFEST: 247 inputs of mainnet's first blocks, all of them one signature each.
+    // From MANIFEST: 247 inputs in mainnet's first blocks, each with one signature.
     let main = of_kind("chain")[0];
     assert_eq!((&main["totals"]["inputs"], &main["totals"]["ecdsa_checks"]), (&Value::from(247), &Value::from(247)));
     let inputs: u64 = with_prevouts.iter().map(|item| item["totals"]["inputs"].as_u64().unwrap()).sum();
@@ -111,7 +112,7 @@ fn the_overflow_block_of_2010_is_refused_for_its_reason() {
     // A block that is expected to break a rule and does not is as bad.
     let (out, _, code) = lydian(&testdata(""), &["verify", "--expect-invalid", "runs/signet_000000_000120.blk.zst"]);
     assert_eq!(code, 1);
-    assert!(out.contains("1 item should have been refused and passed"), "{out}");
+    assert!(out.contains("1 item should have been refused but passed"), "{out}");
 }
 
 #[test]
@@ -200,7 +201,7 @@ fn flipped_bits_are_found() {
     short[60].truncate(8 + 212);
     short[60][4] = 212;
     check("short.blk", &short.concat(), 2, &["PATH:13460: block ", "does not parse: 4 bytes are missing at byte 212"]);
-    // A damaged copy before a whole one does no harm.
+    // A damaged copy before an intact one does no harm.
     let healed = [&flip(150)[..], &records[60]].concat();
     check("healed.blk", &healed, 0, &["heights 0 to 99", "this copy of block", "a later copy is whole"]);
 }
@@ -252,7 +253,7 @@ fn single_blocks_and_their_spent_outputs() {
     expect(&["a.block", "b.prevouts"], 2, &["a.block: its height is not known"]);
     expect(&["a.block", "b.prevouts", "--height", "170"], 0, &["2 tx, 1 input; 35 of 42 rules"]);
     expect(&["a.block", "--verbose"], 0, &["bad-cb-amount: needs the coins that the block spends"]);
-    expect(&["b.prevouts"], 2, &["b.prevouts: the block whose spent outputs these are is not here"]);
+    expect(&["b.prevouts"], 2, &["b.prevouts: the block that spends these outputs is missing"]);
     expect(&["a.block", "--height", "1", "--chain", "nochain"], 2, &["unknown chain 'nochain'"]);
 
     write("a.prevouts", &prevouts[..prevouts.len() - 1]);
@@ -305,7 +306,7 @@ fn violations_are_limited_and_counted() {
     let directory = scratch("violations");
     let records = mainnet(2);
     for (count, kept, left_out) in [(1_000, 1_000, 0), (1_001, 1_000, 1)] {
-        // Blocks upon genesis without transactions and without work, told apart by their nonce.
+        // Blocks on genesis without transactions and without work, distinguished by their nonce.
         let mut file = records[0].clone();
         for nonce in 0..count {
             let mut block = records[1][8..88].to_vec();
@@ -325,7 +326,7 @@ fn violations_are_limited_and_counted() {
     }
 }
 
-/// A block of regtest with a coinbase alone, sealed; its record and its hash.
+/// A sealed regtest block with only a coinbase: its hash and its record.
 fn mined(prev_block: BlockHash, height: u8, tag: u8) -> (BlockHash, Vec<u8>) {
     let script_sig = vec![0x50 + height, tag];
     let input = MutInput { prevout: OutPoint::NULL, script_sig, sequence: u32::MAX, witness: Vec::new() };
@@ -359,7 +360,7 @@ fn the_branch_with_most_work_wins_and_the_others_are_counted() {
     assert_ne!(first, other);
     let (out, _, _) = lydian(&directory, &["verify", "a.blk"]);
     assert!(out.contains("off chain    1 block on branches without more work"), "{out}");
-    // The same blocks with BIP-0034 still to come, and with the parent of one missing.
+    // The same blocks before BIP-0034 is active, and with the parent of one missing.
     std::fs::write(directory.join("a.blk"), [c, a].concat()).unwrap();
     let (out, _, code) = lydian(&directory, &["verify", "a.blk", "--testactivationheight", "bip34@9"]);
     assert_eq!(code, 2);
@@ -391,7 +392,7 @@ fn the_document_has_the_fields_that_are_documented() {
     assert_eq!((code, &report["exit_code"], &report["format"]), (1, &Value::from(1), &Value::from(1)));
     let mut written = BTreeSet::new();
     keys(&report, &mut written);
-    // Every word in back quotes in the first column of a table, or in the paragraph about totals, is a field.
+    // Every word in backticks in the first column of a table, or in the paragraph about totals, is a field.
     let mut documented = BTreeSet::new();
     for line in page.lines().filter(|line| line.starts_with("| `")) {
         let cell = line.split('|').nth(1).unwrap();

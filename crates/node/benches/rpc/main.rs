@@ -1,9 +1,12 @@
-//! RPC beside Bitcoin Core's: simple calls, batches, and full blocks in every form. Input: a generated chain whose last block is full. Output: a table of
-//! time (the median) and CPU time of the server for each call; then a full block whose bytes the system does not have in memory, beside reading just these
-//! bytes from the disk.
+//! RPC benchmark against Bitcoin Core: simple calls, batches, and full blocks at every verbosity.
 //!
-//! `cargo bench -p lydian-node --bench rpc` measures; in `cargo test` the same runs with a few calls each. One connection asks and waits for each
-//! answer, as most programs do. Answers must be equal. CPU time has a resolution of 10 ms.
+//! Input: a generated chain whose last block is full. Output: a table with the median time and the server's CPU time
+//! for each call; then the time for a full block that is not in the page cache, beside a plain read of the same bytes
+//! from disk.
+//!
+//! `cargo bench -p lydian-node --bench rpc` measures; `cargo test` makes the same runs with a few calls each. One
+//! connection sends a request and waits for the answer, as most programs do. Answers must be equal. CPU time has a
+//! resolution of 10 ms.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -68,7 +71,7 @@ fn main() {
     let size = servers[0].result("getblock", &format!("[{tip}]"))["size"].as_u64().unwrap();
     let times = if is_bench { 50 } else { 3 };
     println!("{:28} {size:10} {:12.0}", "reading it from memory", read_micros(&path, size, times, &|| {}));
-    // Taken in where it lies, so that one file is to be forgotten.
+    // The file was imported in place, so it is the only one to drop from the page cache.
     let forget = || forget(&path);
     println!("{:28} {size:10} {:12.0}", "reading it from the disk", read_micros(&path, size, times, &forget));
     let body = call("getblock", &format!("[{tip},0]"));
@@ -79,7 +82,7 @@ fn main() {
     );
 }
 
-/// Lets the system forget what it has of a file in memory.
+/// Drops a file from the system's page cache.
 fn forget(path: &std::path::Path) {
     let file = fs::File::open(path).unwrap();
     file.sync_all().unwrap();
@@ -101,7 +104,7 @@ fn measure(server: &Server, body: &str, count: u32) -> Measured {
     measure_after(server, body, count, &|| {})
 }
 
-/// The same; `prepare` is done before each call and not measured.
+/// The same, with `prepare` called before each request, outside the measured time.
 fn measure_after(server: &Server, body: &str, count: u32, prepare: &dyn Fn()) -> Measured {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -124,7 +127,7 @@ fn measure_after(server: &Server, body: &str, count: u32, prepare: &dyn Fn()) ->
     Measured { answer, wall_us: median(micros), cpu_us: cpu * 1e6 / f64::from(count) }
 }
 
-/// CPU time that the program has taken.
+/// CPU time used by the server's process.
 fn cpu_seconds(server: &Server) -> f64 {
     let stat = server.proc("stat");
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
@@ -132,7 +135,7 @@ fn cpu_seconds(server: &Server) -> f64 {
     fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / 100.0
 }
 
-/// So many bytes of the end of a file, in one read.
+/// Reads the last `size` bytes of a file in one read; returns the median time in microseconds.
 fn read_micros(path: &std::path::Path, size: u64, times: u32, prepare: &dyn Fn()) -> f64 {
     use std::os::unix::fs::FileExt;
     let file = fs::File::open(path).unwrap();

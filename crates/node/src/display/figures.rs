@@ -1,14 +1,15 @@
-//! Figures of a run as plain numbers, and what they tell: rates, shares, the bottleneck, the time left. Input: snapshots of the engine's
-//! meter with the time they were taken. Nothing is read here, so that every sentence of the display can be tested.
+//! Figures of a run as plain numbers, and what follows from them: rates, shares, the bottleneck, the time left. Input:
+//! snapshots of the engine's meter and their times. Reads nothing itself, so that every sentence of the display can be
+//! tested.
 
 use lydian_engine::{Snapshot, Stage};
 use lydian_script::CheckCounts;
 use std::collections::VecDeque;
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
-    /// Since the run began.
+    /// Since the start of the run.
     pub(crate) wall_seconds: f64,
     /// Of the whole process.
     pub(crate) cpu_seconds: f64,
@@ -21,15 +22,15 @@ pub(crate) struct Figures {
     pub(crate) checks: CheckCounts,
     pub(crate) bytes: u64,
     pub(crate) bytes_total: u64,
-    /// Bytes of blocks that peers sent.
+    /// Bytes of blocks received from peers.
     pub(crate) received_bytes: u64,
-    /// Signature and tweak checks made, and the batches they were made in.
+    /// Signature and tweak checks made, and the number of batches.
     pub(crate) checks_made: u64,
     pub(crate) batches: u64,
     pub(crate) stages: Vec<StageFigures>,
 }
 
-/// Time of all workers in one stage.
+/// Time that all workers spent in one stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StageFigures {
     pub(crate) stage: Stage,
@@ -37,12 +38,12 @@ pub(crate) struct StageFigures {
     pub(crate) cpu_seconds: f64,
 }
 
-/// What the workers wait for most.
+/// What limits the workers most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bottleneck {
     Cpu,
     Disk,
-    /// Blocks whose headers are here have not come.
+    /// Blocks whose headers are known have not arrived.
     Network,
     /// Blocks wait for an earlier one, or for another worker.
     Input,
@@ -59,7 +60,7 @@ impl Bottleneck {
     }
 }
 
-/// Stages that wait for the disk where their time is not CPU time.
+/// Stages that wait for the disk during the part of their time that is not CPU time.
 const DISK_STAGES: &[Stage] =
     &[Stage::Read, Stage::Fund, Stage::Commit, Stage::Apply, Stage::Checkpoint, Stage::Disconnect];
 
@@ -89,7 +90,7 @@ impl Figures {
         }
     }
 
-    /// What was done since an earlier moment. Heights and totals stay those of now.
+    /// What was done since an earlier moment. Heights and totals keep their current values.
     pub(crate) fn since(&self, earlier: &Figures) -> Figures {
         let stages = self.stages.iter().enumerate().map(|(index, now)| {
             let before = earlier.stages.get(index);
@@ -119,7 +120,7 @@ impl Figures {
         }
     }
 
-    /// Of a count, each second.
+    /// A count per second.
     pub(crate) fn rate(&self, count: u64) -> f64 {
         if self.wall_seconds > 0.0 { float(count) / self.wall_seconds } else { 0.0 }
     }
@@ -128,17 +129,18 @@ impl Figures {
         self.checks.ecdsa + self.checks.schnorr
     }
 
-    /// Of the work: bytes of blocks, since nothing else is known of a block that was not read. Zero to one.
+    /// Share of the work that is done, from zero to one. Counted in bytes of blocks, because nothing else is known of a
+    /// block before it is read.
     pub(crate) fn share_done(&self) -> f64 {
         if self.bytes_total == 0 { 1.0 } else { (float(self.bytes) / float(self.bytes_total)).min(1.0) }
     }
 
-    /// Bytes of blocks that are here and not validated.
+    /// Bytes of blocks that are available but not validated.
     pub(crate) fn bytes_left(&self) -> f64 {
         float(self.bytes_total.saturating_sub(self.bytes))
     }
 
-    /// What one signature, input and byte costs, in seconds of a worker.
+    /// Cost of one signature, input and byte, in seconds of a worker.
     pub(crate) fn prices(&self) -> Prices {
         let (mut signatures, mut inputs, mut bytes) = (0.0, 0.0, 0.0);
         for stage in &self.stages {
@@ -158,18 +160,18 @@ impl Figures {
         }
     }
 
-    /// The work that was done, at these prices.
+    /// Cost of the work done, at these prices.
     pub(crate) fn cost(&self, prices: &Prices) -> f64 {
         let checks = self.signatures() + self.checks.tweak;
         prices.signature * float(checks) + prices.input * float(self.inputs) + prices.byte * float(self.bytes)
     }
 
-    /// Time of all stages but waiting.
+    /// Time of all stages except waiting.
     pub(crate) fn working_seconds(&self) -> f64 {
         self.stages.iter().filter(|stage| !stage.stage.is_waiting()).map(|stage| stage.wall_seconds).sum()
     }
 
-    /// Stages by their share of the work, the greatest first; without those that took nothing.
+    /// Stages by their share of the work, largest first; stages that took no time are left out.
     pub(crate) fn shares(&self) -> Vec<(Stage, f64)> {
         let whole = self.working_seconds();
         let mut shares: Vec<(Stage, f64)> = self
@@ -182,15 +184,15 @@ impl Figures {
         shares
     }
 
-    /// Of the workers' time, how much was CPU time: zero to one.
+    /// Share of the workers' time that was CPU time, from zero to one.
     pub(crate) fn busy(&self) -> f64 {
         let cpu: f64 = self.stages.iter().map(|stage| stage.cpu_seconds).sum();
         let whole = self.wall_seconds * float(self.workers as u64);
         if whole > 0.0 { (cpu / whole).min(1.0) } else { 0.0 }
     }
 
-    /// The greatest part of the workers' time: at work, on the disk, or without work. Time that other processes take from a worker that
-    /// computes is time of the CPU.
+    /// What took the largest part of the workers' time: computing, the disk, or waiting. Time that other processes take
+    /// from a computing worker counts as CPU.
     pub(crate) fn bottleneck(&self) -> Bottleneck {
         let (mut cpu, mut disk, mut network, mut wait) = (0.0, 0.0, 0.0, 0.0);
         for stage in &self.stages {
@@ -210,12 +212,12 @@ impl Figures {
             (network, Bottleneck::Network),
             (wait, Bottleneck::Input),
         ];
-        // The first of equals.
+        // The first of equals wins.
         all.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0)).map_or(Bottleneck::Cpu, |(_, of)| *of)
     }
 }
 
-/// Seconds of a worker.
+/// In seconds of a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Prices {
     pub(crate) signature: f64,
@@ -223,19 +225,21 @@ pub(crate) struct Prices {
     pub(crate) byte: f64,
 }
 
-/// What a run did of late, over three times: the shortest for rates, the next for the pace at which work is done, the longest for what blocks are like.
+/// Recent work over three periods: the shortest for rates, the next for the pace of the work, the longest for what
+/// blocks are like.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Late {
-    /// Five seconds.
+    /// The last five seconds.
     pub(crate) rates: Figures,
-    /// Half a minute.
+    /// The last half minute.
     pub(crate) pace: Figures,
-    /// Ten minutes.
+    /// The last ten minutes.
     pub(crate) blocks: Figures,
 }
 
 impl Late {
-    /// Seconds for blocks of so many bytes: blocks like those of late, at the pace of late, at the prices of the whole run. `None` while nothing is known.
+    /// Seconds for blocks with this number of bytes, if they are like recent blocks and validated at the recent pace,
+    /// at the prices of the whole run. `None` while nothing is known.
     pub(crate) fn seconds_for(&self, bytes: f64, prices: &Prices) -> Option<f64> {
         let cost_per_byte = self.blocks.cost(prices) / float(self.blocks.bytes);
         let pace = self.pace.cost(prices) / self.pace.wall_seconds;
@@ -244,18 +248,18 @@ impl Late {
     }
 }
 
-/// Looks at a run, kept for as long as they tell anything.
+/// Snapshots of a run, kept for as long as they are needed.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// Of the last half minute.
     looks: VecDeque<Figures>,
-    /// One of each half minute, of the last ten.
+    /// One per half minute, of the last ten minutes.
     marks: VecDeque<Figures>,
     count: usize,
 }
 
 impl History {
-    /// Takes in a look, and tells what was done of late.
+    /// Adds a snapshot and returns what was done recently.
     pub(crate) fn look(&mut self, now: &Figures) -> Late {
         let begin = Figures { stages: Vec::new(), ..Figures::default() };
         let since = |then: Option<&Figures>| now.since(then.unwrap_or(&begin));
@@ -279,13 +283,13 @@ impl History {
     }
 }
 
-/// Looks, four a second, over which rates are told.
+/// Snapshots, four a second, over which rates are computed.
 const LOOKS_RATES: usize = 20;
 
-/// Looks over which the pace is told.
+/// Snapshots over which the pace is computed.
 const LOOKS_KEPT: usize = 120;
 
-/// Half minutes over which it is told what blocks are like.
+/// Half minutes over which the properties of blocks are computed.
 const MARKS_KEPT: usize = 20;
 
 fn seconds(nanos: u64) -> f64 {

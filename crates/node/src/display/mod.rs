@@ -1,9 +1,11 @@
-//! The display of a run. Input: what the node is doing, and counters while it validates or syncs. Output: on a terminal a few lines that
-//! are drawn anew four times a second, and one while the node is in step with its peers; otherwise a line every ten seconds on stderr or in the log, or
-//! nothing; at the end a table.
+//! The display of a run.
 //!
-//! A thread of its own looks at counters that engine and network keep anyway; it asks nothing of the engine but single questions and blocks nothing. It
-//! also keeps the status file of `lydian info` fresh.
+//! Input: what the node is doing, and counters while it validates or syncs. Output: on a terminal, a few lines redrawn
+//! four times a second, or one line while the node is in step with its peers; otherwise a line every ten seconds on
+//! stderr or in the log, or nothing; a table at the end.
+//!
+//! A thread of its own reads counters that the engine and the network keep anyway. It asks the engine only single
+//! questions and blocks nothing. It also refreshes the status file of `lydian info`.
 
 mod figures;
 mod sync;
@@ -25,44 +27,44 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Between two looks at the meter.
+/// Time between two snapshots of the meter.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Looks between two plain lines: ten seconds.
+/// Ticks between two plain lines: ten seconds.
 const LINE_TICKS: u64 = 40;
 
-/// Looks between two status files: five seconds.
+/// Ticks between two status files: five seconds.
 const STATUS_TICKS: u64 = 20;
 
-/// Where progress is told.
+/// Where progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Terminal,
     /// On stderr.
     Lines,
-    /// In the log, while the node is among peers; of what else it does the log has other lines.
+    /// In the log, while the node syncs from peers; other work has its own log lines.
     Log,
     Silent,
 }
 
-/// Asked for a look at the node among its peers.
+/// Returns the current state of a sync from peers.
 pub(crate) type Look = Arc<dyn Fn() -> Sync + Send + std::marker::Sync>;
 
-/// Takes a line for the log.
+/// Writes a line to the log.
 pub(crate) type Tell = Box<dyn Fn(&str) + Send>;
 
 /// What the node is doing.
 #[derive(Clone)]
 pub(crate) enum Doing {
     Nothing,
-    /// In words, which change while it goes on.
+    /// A description, which may change while the work continues.
     Something(String),
     Validating(Arc<Meter>),
-    /// Among peers.
+    /// With peers.
     Syncing(Arc<Meter>, Look),
 }
 
-/// A running display; it ends when it is dropped.
+/// A running display. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Display {
     shared: Arc<Shared>,
@@ -82,7 +84,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Display {
-    /// `keep_status` is called every few seconds, `tell` with lines for the log.
+    /// `keep_status` is called every few seconds, `tell` with each line for the log.
     pub(crate) fn start(
         style: Style,
         workers: usize,
@@ -97,13 +99,13 @@ impl Display {
         Ok(Display { shared, bar, thread: Some(thread) })
     }
 
-    /// Shows nothing until it is told of something to do.
+    /// Shows nothing until the next [`tell`](Self::tell).
     pub(crate) fn clear(&self) {
         self.tell(Doing::Nothing);
         self.bar.finish_and_clear();
     }
 
-    /// Writes lines with the display out of the way.
+    /// Hides the display while `write` runs.
     pub(crate) fn around(&self, write: impl FnOnce()) {
         self.bar.suspend(write);
     }
@@ -118,7 +120,7 @@ impl Drop for Display {
         self.shared.doing.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
         self.shared.ended.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A display that failed has nothing to say any more.
+            // A display that failed has nothing more to show.
             let _ = thread.join();
         }
     }
@@ -175,7 +177,7 @@ impl Viewer {
         let text = match doing {
             Doing::Nothing => None,
             Doing::Something(words) if self.style == Style::Terminal => Some(words.clone()),
-            // Told once, when it begins.
+            // Shown once, when it begins.
             Doing::Something(words) if self.style != Style::Log => self.once(words.split(':').next()),
             Doing::Something(_) => None,
             Doing::Validating(meter) => {
@@ -188,7 +190,7 @@ impl Viewer {
                 let (now, late) = self.late(meter, sync.net.block_bytes);
                 match self.style {
                     Style::Terminal => Some(sync.lines(&now, &late)),
-                    // A node in step says so once.
+                    // A node in step reports that once.
                     _ if sync.is_in_step() => {
                         let is_news = self.once(Some(IN_STEP)).is_some();
                         is_news.then(|| sync.line(&now, &late))
@@ -206,7 +208,7 @@ impl Viewer {
         }
     }
 
-    /// The words, unless they were the last.
+    /// Returns the words, unless they are the same as last time.
     fn once(&mut self, words: Option<&str>) -> Option<String> {
         let words = words.unwrap_or_default();
         (words != self.told).then(|| {
@@ -231,7 +233,7 @@ impl Viewer {
                 self.bar.tick();
             }
             Style::Lines => {
-                // Nobody is left to be told that nobody is left.
+                // If stderr is closed, there is nowhere to report it.
                 let _ = writeln!(io::stderr().lock(), "{text}");
             }
             Style::Log => (self.tell)(&text),
@@ -240,5 +242,5 @@ impl Viewer {
     }
 }
 
-/// What is told once while a node is in step.
+/// The value of `told` while a node is in step.
 const IN_STEP: &str = "in step";

@@ -1,9 +1,12 @@
-//! The chain from peers as the display tells it: which phase goes on, how far and how fast, what limits it, how long it will take. Input: [`Sync`], a look at
-//! engine and network, and what was done of late. Output: lines for a terminal, or one line. Nothing is read here, so that every sentence can be tested.
+//! The display of a sync from peers: the current phase, progress and speed, the bottleneck, the time left.
 //!
-//! What blocks will cost that nobody has seen is a guess, and is told as one: on chains whose transactions Bitcoin Core counts ahead, by that count;
-//! otherwise, and near the end, by the number of blocks, as large as those that came last; either way with the inputs and signatures that a byte had in the last
-//! ten minutes.
+//! Input: [`Sync`], a snapshot of engine and network, and what was done recently. Output: lines for a terminal, or one
+//! line. Reads nothing itself, so that every sentence can be tested.
+//!
+//! The cost of blocks that have not arrived is a guess, and is shown as one. On chains for which Bitcoin Core estimates
+//! the number of transactions, the guess uses that number; otherwise, and near the end, it uses the number of blocks,
+//! each as large as those that arrived last. In both cases a byte is assumed to have the inputs and signatures that it
+//! had in the last ten minutes.
 
 use super::figures::{Figures, Late, float};
 use super::text::{STAGES_SHOWN, bar, duration, megabytes, rates, shares, whole};
@@ -15,29 +18,30 @@ const POW_TARGET_SPACING: u32 = 600;
 
 const YEAR_SECONDS: u32 = 31_556_952;
 
-/// So many blocks before the end they are counted one by one.
+/// At most this many blocks before the end, the guess counts blocks instead of transactions.
 const COUNTED_BLOCKS_MAX: u64 = 2_016;
 
-/// Stages that have room on a line beside their label.
+/// Number of stages that fit on a line beside their label.
 const STAGES_BESIDE: usize = 4;
 
-/// A look at a node among peers.
+/// A snapshot of a node that syncs from peers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sync {
     pub(crate) net: SyncFigures,
     pub(crate) height: u32,
-    /// Of the tip's header, and now: seconds since 1970.
+    /// Time of the tip's header, in seconds since 1970, as is `now`.
     pub(crate) tip_time: u32,
     pub(crate) now: u32,
-    /// Up to where everything is on the disk for good.
+    /// The height up to which everything is durable on disk.
     pub(crate) durable_height: Option<u32>,
-    /// Transactions up to the tip, unless a crash lost their count.
+    /// Transactions up to the tip; `None` if a crash lost their count.
     pub(crate) transactions: Option<u64>,
-    /// Core's guess of the share of all transactions that is validated; `None` on a chain of tests, whose blocks tell nothing by their times.
+    /// Core's estimate of the share of all transactions that is validated; `None` on a test chain, whose block times
+    /// mean nothing.
     pub(crate) share: Option<f64>,
 }
 
-/// What is left to do, as far as it can be told.
+/// The remaining work, as far as it can be estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Left {
     bytes: f64,
@@ -46,10 +50,10 @@ struct Left {
     guess: Guess,
 }
 
-/// How blocks are counted that have not come.
+/// How blocks that have not arrived are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Guess {
-    /// There are none.
+    /// All blocks have arrived.
     None,
     Blocks {
         count: u64,
@@ -61,13 +65,14 @@ enum Guess {
 }
 
 impl Sync {
-    /// Everything that peers told of is validated, and the tip is no older than what peers may not have told yet.
+    /// Everything that peers announced is validated, and the node has left initial block download, which is not
+    /// required on test chains.
     pub(crate) fn is_in_step(&self) -> bool {
         let is_at_end = self.net.presync.is_none() && self.height >= self.net.headers_height;
         is_at_end && self.peers() > 0 && (self.share.is_none() || !self.net.is_initial)
     }
 
-    /// Something is to be told that changes.
+    /// There is progress to show.
     pub(crate) fn has_work(&self) -> bool {
         self.blocks_left() > 0 || self.net.presync.is_some()
     }
@@ -76,7 +81,7 @@ impl Sync {
         self.net.outbound + self.net.inbound
     }
 
-    /// Whose headers are here.
+    /// Blocks whose headers are known and that are not validated.
     pub(crate) fn blocks_left(&self) -> u32 {
         self.net.headers_height.saturating_sub(self.height)
     }
@@ -93,7 +98,7 @@ impl Sync {
                 ((total - transactions) * each(like.transactions), Guess::Transactions { total })
             }
             _ if unknown > 0 => {
-                // Those that came last lie closest.
+                // The blocks that arrived last are the most similar.
                 let came = (self.net.waiting_blocks > 0).then(|| here / float(self.net.waiting_blocks));
                 let bytes_each = came.unwrap_or_else(|| each(like.blocks));
                 (here + float(unknown) * bytes_each, Guess::Blocks { count: unknown, bytes_each })
@@ -161,7 +166,7 @@ impl Sync {
         )
     }
 
-    /// Nothing to validate: one line.
+    /// One line when there is nothing to validate.
     fn calm(&self) -> String {
         let tip = match self.height {
             0 => "height 0".to_owned(),
@@ -183,7 +188,7 @@ impl Sync {
         format!("{what}: {tip}, {}", self.peers_in_words())
     }
 
-    /// How far headers are, beside how far they may go by the time they tell.
+    /// The height of the headers, and the height that they may reach, judging by the time of the last one.
     fn headers(&self) -> String {
         let (height, time, phase) = match &self.net.presync {
             Some(presync) if presync.is_redownload => (self.net.headers_height, self.net.headers_time, "second pass, "),
@@ -198,7 +203,7 @@ impl Sync {
 
     fn download(&self, late: &Late) -> String {
         format!(
-            "{} MB/s, {} MB asked for, {} MB here to be validated",
+            "{} MB/s, {} MB requested, {} MB waiting for validation",
             megabytes_each_second(late.rates.rate(late.rates.received_bytes)),
             megabytes(self.net.in_flight_bytes),
             megabytes(self.net.waiting_bytes),
@@ -222,11 +227,11 @@ impl Guess {
             Guess::Blocks { count, bytes_each } => {
                 let each = megabytes_each_second(*bytes_each);
                 let blocks = if *count == 1 { "block" } else { "blocks" };
-                Some(format!("guess        {} {blocks} to come counted like the last, {each} MB each", commas(*count)))
+                Some(format!("guess        {} remaining {blocks}, {each} MB each like the last", commas(*count)))
             }
             Guess::Transactions { total } => {
                 let total = whole(*total);
-                Some(format!("guess        blocks to come: {total} transactions in all, like the last"))
+                Some(format!("guess        {total} transactions in all, remaining blocks like the last"))
             }
         }
     }
@@ -240,7 +245,7 @@ fn time_left(left: &Left, now: &Figures, late: &Late) -> String {
     }
 }
 
-/// With two digits where there is nothing before the point.
+/// Megabytes, with two decimals below 1 MB.
 fn megabytes_each_second(bytes: f64) -> String {
     if bytes < 1e6 { format!("{:.2}", bytes / 1e6) } else { format!("{:.1}", bytes / 1e6) }
 }

@@ -1,4 +1,4 @@
-//! Every sentence of the display from figures.
+//! Tests of every sentence of the display.
 
 use super::figures::{Bottleneck, Figures, History, Late, StageFigures};
 use super::sync::Sync;
@@ -39,7 +39,7 @@ fn figures() -> Figures {
     }
 }
 
-/// As if everything had been of late.
+/// Recent work that equals the whole run.
 fn late(now: &Figures) -> Late {
     Late { rates: now.clone(), pace: now.clone(), blocks: now.clone() }
 }
@@ -60,7 +60,8 @@ signatures 78 %, fund 11 %, read 6 %, parse 6 %";
     );
 }
 
-/// The time left is that of the work: signatures, inputs and bytes at what each has cost, not blocks and not bytes alone.
+/// The time left is measured in work (signatures, inputs and bytes at their measured costs), not in blocks or bytes
+/// alone.
 #[test]
 fn the_time_left_is_measured_in_work() {
     let now = figures();
@@ -68,13 +69,14 @@ fn the_time_left_is_measured_in_work() {
     assert!((prices.signature - 14.0 / 310_000.0).abs() < 1e-12 && (prices.byte - 2.0 / 60e6).abs() < 1e-12);
     assert!((now.cost(&prices) - 18.0).abs() < 1e-9, "all stages but waiting");
     assert_eq!(late(&now).seconds_for(60e6, &prices).map(f64::round), Some(10.0), "as long as the same took");
-    // Of late nothing but bytes came: the pace in bytes is fast, that of work is as before, and so is the time for blocks as they were.
+    // Recently there was nothing but bytes. The pace in bytes is high, but the pace of work is unchanged, and so is the
+    // time for blocks as they were.
     let cheap =
         Figures { wall_seconds: 1.0, checks: CheckCounts::default(), inputs: 0, bytes: 54_000_000, ..now.clone() };
     let lately = Late { pace: cheap, ..late(&now) };
     assert_eq!(lately.seconds_for(60e6, &prices).map(f64::round), Some(10.0));
     let nothing = Late { pace: now.since(&now), ..late(&now) };
-    assert_eq!(nothing.seconds_for(60e6, &prices), None, "nobody knows");
+    assert_eq!(nothing.seconds_for(60e6, &prices), None, "nothing is known");
     assert_eq!(Figures::default().share_done(), 1.0, "nothing to do is done");
 }
 
@@ -202,15 +204,15 @@ fn sync() -> Sync {
 #[test]
 fn a_sync_is_told_by_phase() {
     let now = figures();
-    // 1,000 blocks like the 100 of 10 MB that are here: 110 MB, where 60 took ten seconds.
+    // 1,000 blocks like the 100 that are here with 10 MB: 110 MB, and 60 MB took ten seconds.
     let expected = "\
 [=========               ]  35.3 %  height 450 of 1,550, about 18s left
 headers      1,550; 8 peers
-download     7.0 MB/s, 12.4 MB asked for, 10.0 MB here to be validated
+download     7.0 MB/s, 12.4 MB requested, 10.0 MB waiting for validation
 validation   45 blocks/s, 25,000 inputs/s, 30,000 signatures/s, 6.0 MB/s
 commit       durable to height 0; CPU limits
 stages       signatures 78 %, fund 11 %, read 6 %, parse 6 %
-guess        1,000 blocks to come counted like the last, 0.10 MB each";
+guess        1,000 remaining blocks, 0.10 MB each like the last";
     assert_eq!(sync().lines(&now, &late(&now)), expected);
     assert!(expected.lines().all(|line| line.len() <= 80));
     let line = sync().line(&now, &late(&now));
@@ -219,20 +221,15 @@ guess        1,000 blocks to come counted like the last, 0.10 MB each";
         "{line}"
     );
     assert!(line.contains(
-        "; download 7.0 MB/s, 12.4 MB asked for, 10.0 MB here to be validated; durable to height 0; 8 peers;"
+        "; download 7.0 MB/s, 12.4 MB requested, 10.0 MB waiting for validation; durable to height 0; 8 peers;"
     ));
-    // None is here: like those that are validated.
+    // No block is here: blocks are assumed to be like the validated ones.
     let mut bare = sync();
     (bare.net.waiting_blocks, bare.net.waiting_bytes) = (0, 0);
-    assert!(
-        bare.lines(&now, &late(&now))
-            .ends_with("guess        1,100 blocks to come counted like the last, 0.13 MB each")
-    );
+    assert!(bare.lines(&now, &late(&now)).ends_with("guess        1,100 remaining blocks, 0.13 MB each like the last"));
     bare.net.headers_height = 451;
-    assert!(
-        bare.lines(&now, &late(&now)).ends_with("guess        1 block to come counted like the last, 0.13 MB each")
-    );
-    // What is here need not be guessed.
+    assert!(bare.lines(&now, &late(&now)).ends_with("guess        1 remaining block, 0.13 MB each like the last"));
+    // Blocks that are here need no guess.
     let mut here = sync();
     here.net.waiting_blocks = 1_100;
     here.net.waiting_bytes = 60_000_000;
@@ -245,16 +242,16 @@ guess        1,000 blocks to come counted like the last, 0.10 MB each";
     assert!(lines.starts_with("[                        ]   0.0 %  height 450 of 1,550\n"), "{lines}");
 }
 
-/// On a chain whose transactions are counted ahead, these are the measure of blocks that nobody has seen.
+/// On a chain whose transactions Core estimates, blocks that have not arrived are measured in transactions.
 #[test]
 fn far_from_the_end_transactions_are_counted() {
     let mut far = sync();
     (far.share, far.net.headers_height) = (Some(0.25), 800_000);
     let now = figures();
     let lines = far.lines(&now, &late(&now));
-    // 300,000 transactions are left, like 100,000 that took ten seconds.
+    // 300,000 transactions are left; 100,000 took ten seconds.
     assert!(lines.starts_with("[======                  ]  25.0 %  height 450 of 800,000, about 30s left"), "{lines}");
-    assert!(lines.ends_with("guess        blocks to come: 400,000 transactions in all, like the last"), "{lines}");
+    assert!(lines.ends_with("guess        400,000 transactions in all, remaining blocks like the last"), "{lines}");
 }
 
 #[test]
@@ -268,7 +265,7 @@ fn headers_are_a_phase_of_their_own() {
     assert!(early.has_work() && !early.is_in_step());
     early.net.presync = Some(Presync { is_redownload: true, height: 800_000, time: 1_690_000_000 });
     assert!(early.lines(&now, &late(&now)).starts_with("headers second pass, 0 of about 781,661: height 0"));
-    // Before anybody told of anything.
+    // Before any peer has announced anything.
     early.net.presync = None;
     assert!(early.lines(&now, &late(&now)).starts_with("headers 0 of about 781,661: height 0, 8 peers"));
     early.net.outbound = 0;
@@ -285,7 +282,7 @@ fn a_node_in_step_is_calm() {
     assert!(calm.is_in_step() && !calm.has_work());
     calm.tip_time = 1_600_000_000;
     assert!(calm.line(&now, &late(&now)).contains("height 1,550, a block of 3 years ago"));
-    // The same on a chain whose tip should be younger: there must be more to come.
+    // The same on a chain whose tip should be recent: there must be more to come.
     calm.share = Some(0.9);
     assert!(!calm.is_in_step());
     calm.net.is_initial = false;

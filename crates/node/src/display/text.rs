@@ -1,4 +1,4 @@
-//! The words of the display. Input: figures. Output: lines for a terminal, one line for a file, the table at the end.
+//! The text of the display. Input: figures. Output: lines for a terminal, one line for a file, the table at the end.
 
 use super::figures::{Figures, Late, float};
 use crate::floor::Floor;
@@ -7,10 +7,10 @@ use crate::status::SignatureEngine;
 
 const BAR_WIDTH: usize = 24;
 
-/// Stages told by name while a run goes on; the rest are one share.
+/// Stages shown by name during a run; the rest are summed up.
 pub(super) const STAGES_SHOWN: usize = 5;
 
-/// Three lines that fit a terminal of 80 columns: where, how fast, with what.
+/// Three lines that fit a terminal of 80 columns: progress, rates, stages.
 pub(crate) fn lines(now: &Figures, late: &Late) -> String {
     let (share, recent) = (now.share_done(), &late.rates);
     format!(
@@ -120,7 +120,7 @@ pub(crate) fn table(total: &Figures, costs: &Costs) -> String {
     text
 }
 
-/// The checks alone, by the reference and by the kernel, and how much more the run took.
+/// The time of the checks alone, with the reference and with the kernel, and the ratio of the run to it.
 fn floors(total: &Figures, costs: &Costs) -> String {
     let (mut text, mut ratios) = (String::new(), String::new());
     if let Some(floor) = &costs.floor {
@@ -149,10 +149,10 @@ fn floors(total: &Figures, costs: &Costs) -> String {
     text
 }
 
-/// What a run cost beside time.
+/// Costs of a run other than time.
 #[derive(Clone, Debug)]
 pub(crate) struct Costs {
-    /// Of the reference, and of the kernel where one decides.
+    /// The floor of the reference; `kernel_floor` is that of the kernel, if one decides.
     pub(crate) floor: Option<Floor>,
     pub(crate) kernel_floor: Option<Floor>,
     pub(crate) signature_engine: Option<SignatureEngine>,
@@ -164,7 +164,7 @@ pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{:.1}", float(bytes) / 1e6)
 }
 
-/// A rate without digits that say nothing.
+/// A rate without meaningless digits.
 pub(super) fn whole(rate: f64) -> String {
     if rate >= 10.0 || rate == 0.0 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive and small")]

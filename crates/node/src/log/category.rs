@@ -1,5 +1,6 @@
-//! Logging categories and levels, by Bitcoin Core's names. Input: the texts of `-debug`, `-debugexclude`, `-loglevel`. Output: sets and
-//! thresholds, or what a text must be. A name of Core's is taken even where nothing of ours logs under it.
+//! Logging categories and levels, with Bitcoin Core's names. Input: the texts of `-debug`, `-debugexclude`,
+//! `-loglevel`. Output: sets and thresholds, or what the text must be. Accepts every name of Core's, even if nothing of
+//! ours logs under it.
 
 use super::Level;
 
@@ -37,7 +38,7 @@ pub(super) const NAMES: [&str; 30] = [
     "privatebroadcast",
 ];
 
-/// One category: its place in [`NAMES`].
+/// One category: its index in [`NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Category(usize);
 
@@ -67,7 +68,7 @@ impl Categories {
         Categories(bits)
     }
 
-    /// All categories by name, but the one that release builds of Core do not have, and whether they are in the set.
+    /// All categories except the one that release builds of Core lack: their names, and whether they are in the set.
     pub(crate) fn list(self) -> Vec<(&'static str, bool)> {
         let all = (0..NAMES.len()).map(Category).filter(|category| category.name() != "lock");
         all.map(|category| (category.name(), self.contains(category))).collect()
@@ -84,13 +85,13 @@ impl Categories {
         self.0 & (1 << category.0) != 0
     }
 
-    /// `-debug`: a name, or all of them for nothing, `1` and `all`.
+    /// `-debug`: a name; an empty text, `1` and `all` mean all categories.
     pub(crate) fn enable(&mut self, text: &str) -> Result<(), String> {
         self.0 |= bits(text)?;
         Ok(())
     }
 
-    /// Core's warning of a category that does nothing any more.
+    /// Core's warning for a category that no longer does anything.
     pub(crate) fn deprecated(name: &str) -> Option<String> {
         (name == "libevent").then(|| {
             format!(
@@ -109,7 +110,7 @@ impl Categories {
 fn bits(text: &str) -> Result<u32, String> {
     match text {
         "" | "1" | "all" => Ok(u32::MAX),
-        // It does nothing any more; Core warns of it.
+        // It no longer does anything; Core warns about it.
         "libevent" => Ok(0),
         _ => Category::find(text)
             .map(|category| 1 << category.0)
@@ -117,7 +118,7 @@ fn bits(text: &str) -> Result<u32, String> {
     }
 }
 
-/// From which level on an enabled category is logged.
+/// The levels from which enabled categories are logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Levels {
     global: Level,
@@ -131,7 +132,7 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// The last that was said of a category, else the global one.
+    /// The level set last for a category, else the global one.
     pub(crate) fn of(&self, category: Category) -> Level {
         self.single.iter().rev().find(|(known, _)| *known == category).map_or(self.global, |(_, level)| *level)
     }
@@ -141,7 +142,7 @@ impl Levels {
         [Level::Info, Level::Debug, Level::Trace].map(Level::name).join(", ")
     }
 
-    /// Those of the categories whose debug lines are logged.
+    /// The categories in the set whose debug lines are logged.
     pub(super) fn with_debug(&self, categories: Categories) -> Categories {
         let is_logged = |category: &Category| categories.contains(*category) && self.of(*category) <= Level::Debug;
         Categories((0..NAMES.len()).map(Category).filter(is_logged).fold(0, |bits, category| bits | 1 << category.0))

@@ -1,18 +1,18 @@
-//! Lines that other programs read, in Bitcoin Core's form to the letter. Input: numbers. Output: text.
+//! Lines that other programs parse, exactly in Bitcoin Core's form. Input: numbers. Output: text.
 
 use lydian_consensus::{Chain, U256};
 use lydian_primitives::{BlockHash, Height};
 
-/// What `UpdateTip` tells.
+/// The values of an `UpdateTip` line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TipLine {
     pub(crate) hash: BlockHash,
     pub(crate) height: Height,
     pub(crate) version: i32,
     pub(crate) chain_work: U256,
-    /// Transactions in the chain to here.
+    /// Transactions in the chain up to this block.
     pub(crate) chain_tx_count: u64,
-    /// Of the header, seconds since 1970.
+    /// Of the header, in seconds since 1970.
     pub(crate) time: u32,
     /// Of the best header.
     pub(crate) headers_height: Height,
@@ -37,7 +37,8 @@ pub(crate) fn update_tip(tip: &TipLine, chain: Chain, now: i64) -> String {
     )
 }
 
-/// Transactions of a chain at a moment, and how many come each second: Core's `ChainTxData` (kernel/chainparams.cpp of 31.99).
+/// Transactions of a chain at a given time, and how many are added each second: Core's `ChainTxData`
+/// (kernel/chainparams.cpp of 31.99).
 struct ChainTxData {
     time: i64,
     tx_count: f64,
@@ -58,7 +59,7 @@ fn chain_tx_data(chain: Chain) -> ChainTxData {
 /// Seconds between blocks, the same on every chain.
 const POW_TARGET_SPACING: i64 = 10 * 60;
 
-/// Share of the chain's transactions that are validated, by guess: Core's `GuessVerificationProgress`.
+/// Estimated share of the chain's transactions that is validated: Core's `GuessVerificationProgress`.
 pub(crate) fn progress(tip: &TipLine, chain: Chain, now: i64) -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "a share; transactions are far below 2^53")]
     let tx_count = tip.chain_tx_count as f64;
@@ -71,7 +72,7 @@ pub(crate) fn progress(tip: &TipLine, chain: Chain, now: i64) -> f64 {
     let total = if tx_count <= data.tx_count {
         data.tx_count + since(data.time) * data.tx_rate
     } else {
-        // Core: in the last two hours blocks count, not what miners say of the time.
+        // As in Core, within the last two hours the number of blocks counts, not the miners' timestamps.
         let blocks = i64::from(tip.headers_height.0.saturating_sub(tip.height.0));
         let is_recent = (now - i64::from(tip.time)).abs() <= 2 * 60 * 60;
         let time = if is_recent { now - blocks * POW_TARGET_SPACING } else { i64::from(tip.time) };
@@ -80,13 +81,13 @@ pub(crate) fn progress(tip: &TipLine, chain: Chain, now: i64) -> f64 {
     (tx_count / total).min(1.0)
 }
 
-/// The logarithm of a work to base two.
+/// The base-2 logarithm of an amount of work.
 pub(crate) fn log2(work: U256) -> f64 {
     let bits = work.bit_count();
     if bits == 0 {
         return f64::NEG_INFINITY;
     }
-    // The upper 64 bits carry more digits than are shown.
+    // The upper 64 bits hold more digits than are shown.
     let shift = bits.saturating_sub(64);
     #[allow(clippy::cast_precision_loss, reason = "more digits than are shown")]
     let top = work.shifted_right(shift).low_u64() as f64;

@@ -1,10 +1,13 @@
-//! `debug.log`, in Bitcoin Core's line form. Input: messages with a level and a category. Output: lines in the file and on the console.
+//! `debug.log`, in Bitcoin Core's line format. Input: messages with a level and a category. Output: lines in the file
+//! and on the console.
 //!
-//! `2026-11-20T12:00:00Z message`; with a category or a level other than information `[validation] message`, `[warning] message`,
-//! `[validation:trace] message`. Invariants: one line is one write, so that lines of threads do not mix; a disk that fails takes the file
-//! away, never the node; no control character reaches a terminal; no place of the program fills the disk, whoever
-//! provokes it ([`rate`]). Before the log is opened, messages wait (at most
-//! [`LINES_WAITING_MAX`]). Cost: one system call a line.
+//! A line is `2026-11-20T12:00:00Z message`; with a category, or a level other than info, it has `[validation]
+//! message`, `[warning] message` or `[validation:trace] message`.
+//!
+//! Invariants: one line is one write, so that lines of different threads do not mix; if the disk fails, the log loses
+//! its file and the node continues; no control character reaches a terminal; no place of the program can fill the disk,
+//! no matter what provokes it ([`rate`]). Before the log is opened, messages wait (at most [`LINES_WAITING_MAX`]).
+//! Cost: one system call per line.
 
 mod category;
 mod lines;
@@ -28,18 +31,18 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// The log.
+/// The log file. An option sets its name.
 pub(crate) const LOG_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Option }];
 
 /// The log of one process.
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// Bits of [`Categories`]; they may be switched while the node runs.
+    /// Bits of [`Categories`]; they may change while the node runs.
     categories: AtomicU32,
     levels: Levels,
     has_micros: bool,
     form: LogForm,
-    /// The categories as the crates see them that make lines.
+    /// The enabled categories, shared with the crates that produce lines.
     switches: LogSwitches,
     wants_reopening: AtomicBool,
     sink: Mutex<Sink>,
@@ -58,7 +61,7 @@ struct Sink {
     limit: RateLimit,
 }
 
-/// What stands in a line beside its text, and whether places are limited.
+/// The parts of a line other than its text, and whether places are rate-limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogForm {
     /// `-logtimestamps`
@@ -88,7 +91,7 @@ impl Default for LogForm {
     }
 }
 
-/// Of a message. The order is that of weight.
+/// Severity of a message, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Trace,
@@ -139,7 +142,7 @@ impl Log {
         log
     }
 
-    /// What is logged now, for crates that make lines. It follows every change.
+    /// What is logged now, for crates that produce lines. The value follows every change.
     pub(crate) fn switches(&self) -> LogSwitches {
         self.switches.clone()
     }
@@ -149,7 +152,7 @@ impl Log {
         self.switches.set(logged.bits());
     }
 
-    /// Shrinks and opens the file, and writes what waits.
+    /// Opens the file, shrinking it first if asked, and writes the waiting lines.
     pub(crate) fn open(&self, shrink: bool) -> Result<(), DiskError> {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = sink.path.clone() {
@@ -157,7 +160,7 @@ impl Log {
                 shrink_file(sink.disk.as_ref(), &path)?;
             }
             let mut file = own(&path).append(sink.disk.as_ref(), &path)?;
-            // Core tells runs apart by empty lines.
+            // As in Core, empty lines separate runs.
             file.write(b"\n\n\n\n\n")?;
             sink.file = Some(file);
         }
@@ -172,7 +175,7 @@ impl Log {
         Ok(())
     }
 
-    /// The next line opens the file anew: somebody moved it away.
+    /// Makes the next line reopen the file, because it was moved away.
     pub(crate) fn reopen(&self) {
         self.wants_reopening.store(true, Ordering::Relaxed);
     }
@@ -182,7 +185,7 @@ impl Log {
         self.limited(Level::Info, Location::caller(), &message);
     }
 
-    /// A line that nobody can provoke, and that may come often.
+    /// Logs a frequent line that nothing outside the node can provoke.
     #[track_caller]
     pub(crate) fn info_unlimited(&self, message: impl fmt::Display) {
         self.line_at(now_micros(), None, Level::Info, Source::unlimited(Location::caller()), &message.to_string());
@@ -198,7 +201,7 @@ impl Log {
         self.limited(Level::Error, Location::caller(), &message);
     }
 
-    /// A line for those who asked for the category; the message is made only then.
+    /// Logs a line if its category is enabled; the message is built only then.
     #[track_caller]
     pub(crate) fn debug<T: fmt::Display>(&self, category: Category, message: impl FnOnce() -> T) {
         if self.is_debug_on(category) {
@@ -207,7 +210,7 @@ impl Log {
         }
     }
 
-    /// A line of another crate.
+    /// Logs a line of another crate.
     pub(crate) fn take(&self, level: LogLevel, place: LogPlace, text: &dyn fmt::Display) {
         match level {
             LogLevel::Info => self.limited(Level::Info, place, text),
@@ -231,12 +234,12 @@ impl Log {
         self.categories().contains(category) && self.levels.of(category) <= Level::Debug
     }
 
-    /// What is logged now.
+    /// The categories that are logged now.
     pub(crate) fn categories(&self) -> Categories {
         Categories::from_bits(self.categories.load(Ordering::Relaxed))
     }
 
-    /// Switches a category, or all of them; false if there is none of this name.
+    /// Switches a category, or all of them; returns false if the name is unknown.
     pub(crate) fn set_category(&self, name: &str, is_on: bool) -> bool {
         if let Some(words) = Categories::deprecated(name) {
             self.warning(words);
@@ -251,7 +254,7 @@ impl Log {
         is_known
     }
 
-    /// A whole line: Core's `Format`.
+    /// Formats a whole line: Core's `Format`.
     fn framed(&self, now: u64, category: Option<Category>, level: Level, place: Place, message: &str) -> String {
         let mut line = String::with_capacity(message.len() + 64);
         if self.form.has_timestamps {
@@ -294,7 +297,7 @@ impl Log {
             sink.write(&self.framed(now, None, Level::Warning, place, &told));
         }
         let verdict = if is_limited { sink.limit.take(place, line.len()) } else { Verdict::Write };
-        // Core marks what is written while something is held back.
+        // As in Core, lines written while others are suppressed are marked.
         let mark = if sink.limit.is_suppressing() { "[*] " } else { "" };
         if verdict == Verdict::WriteLast {
             let warning = self.framed(now, None, Level::Warning, place, &rate::warning(place));
@@ -307,7 +310,7 @@ impl Log {
     }
 }
 
-/// Where a line comes from.
+/// The place that a line comes from, and whether it is rate-limited.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     place: Place,
@@ -323,21 +326,21 @@ impl Source {
 impl Sink {
     fn tell_console(&self, line: &str) {
         if self.has_console {
-            // Nobody is left to be told that nobody is left.
+            // If stdout is closed, there is nowhere to report it.
             let _ = io::stdout().lock().write_all(line.as_bytes());
         }
     }
 
     fn write(&mut self, line: &str) {
         self.tell_console(line);
-        // A log that cannot be written must not stop what it tells about.
+        // A log that cannot be written must not stop the node.
         if self.file.as_mut().is_some_and(|file| file.write(line.as_bytes()).is_err()) {
             self.file = None;
         }
     }
 }
 
-/// Keeps the end of a file that has grown too long.
+/// Keeps only the end of a file that has grown too long.
 fn shrink_file(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
     let file = match disk.open(path) {
         Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(()),
@@ -351,7 +354,8 @@ fn shrink_file(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
     own(path).replace(disk, path, &bytes)
 }
 
-/// `-debuglogfile`, by default in a data directory that is ours: the log is not opened before that is known.
+/// The log is the file of `-debuglogfile`, by default in a data directory that is ours; it is not opened before that is
+/// known.
 fn own(path: &Path) -> OwnDir {
     OwnDir::of(path, LOG_FILES)
 }
@@ -364,7 +368,8 @@ fn stamp(micros: u64, has_micros: bool) -> String {
     }
 }
 
-/// Core's `GetLogPrefix`: a category without a level is debug, a level without a category is everything's. `is_full`: both, always.
+/// Core's `GetLogPrefix`: a category without a level means debug, a level without a category applies to all. With
+/// `is_full`, both are always written.
 fn prefix(category: Option<Category>, level: Level, is_full: bool) -> String {
     match (category, level) {
         (category, level) if is_full => format!("[{}:{}] ", category.map_or("all", Category::name), level.name()),
@@ -375,7 +380,7 @@ fn prefix(category: Option<Category>, level: Level, is_full: bool) -> String {
     }
 }
 
-/// Control characters as `\x1b`; a line stays a line.
+/// Escapes control characters as `\x1b`, except line breaks; drops line breaks at the end.
 fn escape(message: &str) -> String {
     let mut out = String::with_capacity(message.len());
     for letter in message.trim_end_matches('\n').chars() {

@@ -1,13 +1,15 @@
-//! [`RateLimit`]: how much one place of the program may write to the file in an hour, so that nobody fills the disk by making it say the same again and again.
-//! Core's `LogRateLimiter`. Input: places, sizes of lines, the time. Output: whether a line is written, and what is to be said about that. Cost: one look-up a
-//! line; memory for each place that ever wrote, 100 bytes. It must never hold back what is not provoked from outside: debug lines, which somebody asked for,
-//! and new tips.
+//! [`RateLimit`]: limits how much one place of the program may write to the file in an hour, so that no peer or client
+//! can fill the disk by provoking the same line again and again. It is Core's `LogRateLimiter`.
+//!
+//! Input: places, sizes of lines, the time. Output: whether a line is written, and what to report about that. Cost: one
+//! look-up per line; 100 bytes of memory for each place that wrote in the window. Must never suppress what cannot be
+//! provoked from outside: debug lines, which the user has enabled, and new tips.
 
 use crate::limits::{LOG_BYTES_PER_PLACE_MAX, LOG_WINDOW_MICROS};
 use std::collections::HashMap;
 use std::panic::Location;
 
-/// Where in the program a line is made.
+/// The source location that produces a line.
 pub(super) type Place = &'static Location<'static>;
 
 #[derive(Debug, Default)]
@@ -23,11 +25,11 @@ struct Written {
     dropped: usize,
 }
 
-/// What becomes of a line.
+/// What happens to a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Write,
-    /// It is the last of this place, for now.
+    /// It is the last line of this place in the window.
     WriteLast,
     Drop,
 }
@@ -49,7 +51,8 @@ impl RateLimit {
         if is_first { Verdict::WriteLast } else { Verdict::Drop }
     }
 
-    /// A window ends after an hour: all may write again. Gives what was held back, in words.
+    /// Ends the window after an hour, so that all places may write again. Returns a sentence for each place that had
+    /// lines dropped.
     pub(super) fn turn(&mut self, now_micros: u64) -> Vec<String> {
         if now_micros.saturating_sub(self.began_micros) < LOG_WINDOW_MICROS {
             return Vec::new();
@@ -71,7 +74,7 @@ impl RateLimit {
     }
 }
 
-/// In place of Core's name of the function: the module.
+/// The module, instead of the function name that Core prints.
 pub(super) fn function(place: Place) -> &'static str {
     stem(place.file())
 }
@@ -81,7 +84,7 @@ fn stem(file: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// What is said when a place goes quiet.
+/// The warning that is logged when a place is suppressed.
 pub(super) fn warning(place: Place) -> String {
     format!(
         "Excessive logging detected from {}:{} ({}): >{} bytes logged during the last time window of {}s. Suppressing logging to disk from \

@@ -1,6 +1,8 @@
-//! Bitcoin Core's log sentences against the table `docs/core-log.tsv`: one row for each sentence of the default level and of the categories net, validation,
-//! reindex, prune, rpc, http and addrman, with our place or why there is none. Input: Core's source, where the judge is built; our source. Output: a failure
-//! that names the sentences.
+//! Checks Bitcoin Core's log sentences against the table `docs/core-log.tsv`. It has one row for each sentence of the
+//! default level and of the categories net, validation, reindex, prune, rpc, http and addrman, with our place or the
+//! reason why there is none.
+//!
+//! Input: Core's source, if the judge is built; our source. Output: a failure that names the sentences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 const CATEGORIES: [&str; 7] = ["net", "validation", "reindex", "prune", "rpc", "http", "addrman"];
 
-/// Directories of Core's source with other programs, and libraries of others.
+/// Directories of Core's source with other programs or third-party libraries.
 const SKIPPED: [&str; 10] =
     ["test", "bench", "wallet", "qt", "ipc", "leveldb", "secp256k1", "minisketch", "crc32c", "univalue"];
 
-/// Stands for a value in a sentence.
+/// The placeholder for a value in a sentence.
 const HOLE: char = '\u{1}';
 
 /// A row of the table.
@@ -24,7 +26,7 @@ struct Sentence {
     text: String,
 }
 
-/// The table: sentences with their place (`-`: none) and the reason.
+/// Reads the table: sentences with their place (`-` if there is none) and the reason.
 fn table() -> BTreeMap<Sentence, (String, String)> {
     let text = read(&root().join("docs/core-log.tsv"));
     let row = |line: &str| {
@@ -54,7 +56,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Without comments.
+/// Removes comments.
 fn without_comments(text: &str) -> Vec<char> {
     let letters: Vec<char> = text.chars().collect();
     let (mut out, mut at, mut quote) = (Vec::with_capacity(letters.len()), 0, None);
@@ -83,7 +85,7 @@ fn without_comments(text: &str) -> Vec<char> {
                 out.push(' ');
             }
             None => {
-                // An apostrophe inside a number parts its digits.
+                // An apostrophe inside a number separates digits.
                 let is_quote = letter == '"' || letter == '\'' && !(at > 0 && letters[at - 1].is_alphanumeric());
                 quote = is_quote.then_some(letter);
                 out.push(letter);
@@ -94,7 +96,7 @@ fn without_comments(text: &str) -> Vec<char> {
     out
 }
 
-/// The arguments of a call; `at` is its bracket.
+/// The arguments of a call; `at` is the position of its opening bracket.
 fn arguments(text: &[char], mut at: usize) -> Vec<String> {
     let (mut depth, mut all, mut current, mut quote) = (0, Vec::new(), String::new(), None);
     while at < text.len() {
@@ -135,7 +137,8 @@ fn arguments(text: &[char], mut at: usize) -> Vec<String> {
     all
 }
 
-/// The text of an argument: its literals joined, a name between them as `%s`; the argument itself if there is no literal.
+/// The text of an argument: its literals joined, with `%s` for a name between them; the argument itself if it has no
+/// literal.
 fn sentence_of(argument: &str) -> String {
     if !argument.contains('"') {
         return argument.to_owned();
@@ -164,7 +167,7 @@ fn sentence_of(argument: &str) -> String {
     out.trim_end_matches("\\n").to_owned()
 }
 
-/// All sentences of one file of Core's.
+/// Collects all sentences of one of Core's files.
 fn extract(file: &str, source: &str, found: &mut BTreeSet<Sentence>) {
     let text = without_comments(source);
     let calls = [
@@ -201,7 +204,7 @@ fn extract(file: &str, source: &str, found: &mut BTreeSet<Sentence>) {
     }
 }
 
-/// Core's form: a hole for each value.
+/// Core's format string, with a hole for each value.
 fn core_form(text: &str) -> String {
     let (mut out, letters) = (String::new(), text.chars().collect::<Vec<_>>());
     let mut at = 0;
@@ -228,7 +231,7 @@ fn core_form(text: &str) -> String {
     out
 }
 
-/// The literals of a file of ours, with a hole for each value.
+/// The string literals of one of our files, with a hole for each value.
 fn literals(source: &str) -> BTreeSet<String> {
     let letters: Vec<char> = source.chars().collect();
     let starts = |at: usize, text: &str| text.chars().enumerate().all(|(step, c)| letters.get(at + step) == Some(&c));
@@ -289,7 +292,8 @@ fn our_form(text: &str) -> String {
     out
 }
 
-/// The ways in which a sentence of Core's may stand in our source: whole, without the end that a common function appends, and with its words in place.
+/// The forms that a sentence of Core's may have in our source: whole, without the end that a common function appends,
+/// or with the words of that end filled in.
 fn forms(core: &str) -> BTreeSet<String> {
     let whole = core_form(core);
     let mut forms = BTreeSet::from([whole.clone()]);
@@ -307,19 +311,19 @@ fn has(core: &str, ours: &BTreeSet<String>) -> bool {
     if forms.iter().any(|form| ours.contains(form)) {
         return true;
     }
-    // The name of a function comes first.
+    // The sentence starts with the name of a function.
     let is_named = |form: &String| {
         let rest = form.trim_start_matches(HOLE);
         let is_name = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
         rest.len() > 8 && rest != form && ours.iter().any(|our| our.strip_suffix(rest).is_some_and(is_name))
     };
-    // One sentence of ours may stand for several of Core's.
+    // One sentence of ours may cover several of Core's.
     let is_covered = |form: &String| ours.iter().any(|our| our.contains(HOLE) && covers(our, form));
     forms.iter().any(|form| is_named(form) || is_covered(form))
 }
 
-/// Whether our literal becomes the sentence when its holes are filled. It must have some words of its own, and a hole at its beginning or end is one word:
-/// what a common function puts around any text stands for no sentence.
+/// Whether our literal becomes the sentence when its holes are filled. It must have at least 12 letters of its own, and
+/// a hole at its beginning or end is one word: text that a common function puts around any message covers no sentence.
 fn covers(our: &str, core: &str) -> bool {
     if our.chars().filter(|letter| letter.is_alphabetic()).count() < 12 {
         return false;
@@ -340,12 +344,13 @@ fn covers(our: &str, core: &str) -> bool {
     rest.is_empty()
 }
 
-/// The text is made elsewhere: nothing to compare.
+/// Whether the text is made elsewhere, so that there is nothing to compare.
 fn is_trivial(core: &str) -> bool {
     core_form(core).split(|letter: char| !letter.is_ascii_alphabetic()).all(|word| word.len() < 2)
 }
 
-/// A program that drives Core waits for its sentences. Each one that Core logs is here, or the table says why not.
+/// Programs that drive Core wait for its sentences: each one that Core logs has a row in the table, and each row is in
+/// Core.
 #[test]
 fn every_sentence_of_core_is_in_the_table() {
     let name = "every_sentence_of_core_is_in_the_table";
@@ -371,7 +376,7 @@ fn every_sentence_of_core_is_in_the_table() {
     assert!(gone.is_empty(), "not in Core's source: {gone:#?}");
 }
 
-/// What the table says is here is here, with Core's words; what is not has a reason.
+/// Each place named in the table has the sentence in Core's words; each row without a place has a reason.
 #[test]
 fn the_places_of_the_table_have_the_sentences() {
     let mut sources: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Lines, levels and the file of the log.
+//! Tests of lines, levels and the log file.
 
 use super::*;
 use crate::limits::{LOG_BYTES_PER_PLACE_MAX, LOG_WINDOW_MICROS};
@@ -34,7 +34,7 @@ fn lines_have_cores_form() {
     assert_eq!(escape("a\x1b[31m\tb\n"), "a\\x1b[31m\\x09b");
 }
 
-/// The first line is what Bitcoin Core 31.99 wrote when it started on regtest.
+/// The first line is the one that Bitcoin Core 31.99 wrote when it started on regtest.
 #[test]
 fn the_tip_is_told_as_core_tells_it() {
     let mut tip = TipLine {
@@ -57,7 +57,7 @@ fn the_tip_is_told_as_core_tells_it() {
     (tip.version, tip.cache_bytes, tip.cache_coins) = (0x2000_0000, 3 << 19, 7);
     let line = update_tip(&tip, Chain::Main, 1_790_000_000);
     assert!(line.contains("version=0x20000000") && line.ends_with("cache=1.5MiB(7txo)"), "{line}");
-    // Mainnet's whole work at block 938,343, as its header commits to it.
+    // 1.5 * 2^96: the magnitude of mainnet's total work at block 938,343.
     let work = U256::from_u64(1).shifted_left(96).checked_add(U256::from_u64(1).shifted_left(95)).unwrap();
     assert!((lines::log2(work) - 96.584_962_5).abs() < 1e-6);
     assert_eq!(lines::log2(U256::from_u64(1)), 0.0);
@@ -146,7 +146,7 @@ fn a_moved_log_is_opened_anew_and_a_failing_disk_does_no_harm() {
     assert!(!text(&disk, "/d/debug.log").contains("one"));
     let nowhere = Log::new(Arc::new(disk), &LogSettings { file: Some("/dev/null".into()), ..settings }, false);
     nowhere.open(true).unwrap();
-    nowhere.info("nobody reads this");
+    nowhere.info("not written anywhere");
 }
 
 /// limit: LOG_SHRINK_BYTES at
@@ -179,8 +179,8 @@ fn elsewhere() -> rate::Place {
     caller()
 }
 
-/// What can be provoked from outside again and again fills no disk: a place goes quiet after a megabyte, says so, and speaks again in the next hour. Others
-/// are not held back, nor is what somebody asked for.
+/// Lines that can be provoked from outside do not fill the disk: a place is suppressed after a megabyte, says so, and
+/// may write again in the next hour. Other places and lines without a limit are not affected.
 /// checklist: 73
 /// limit: LOG_BYTES_PER_PLACE_MAX at
 /// limit: LOG_BYTES_PER_PLACE_MAX above
@@ -193,7 +193,7 @@ fn no_place_fills_the_disk() {
     log.open(false).unwrap();
     let here = Location::caller();
     let start = 1_790_000_000_000_000;
-    // A stamp of 20 characters, a space and the end of the line.
+    // A timestamp of 20 characters, a space and the line break.
     let message = "x".repeat(1024 - 22);
     let say = |now, place| log.line_at(now, None, Level::Info, Source { place, is_limited: true }, &message);
     (0..1024).for_each(|_| say(start, here));
@@ -214,7 +214,7 @@ fn no_place_fills_the_disk() {
     assert!(again.contains("bytes were dropped during the last 3600s") && again.ends_with(&format!("{message}\n")));
 }
 
-/// Every option that changes the form of a line, as Core's `Format` puts them.
+/// Every option that changes the form of a line, in the order of Core's `Format`.
 #[test]
 fn options_change_the_form_of_lines() {
     let line = |change: &dyn Fn(&mut LogForm)| {
@@ -234,7 +234,7 @@ fn options_change_the_form_of_lines() {
     assert!(located.contains("log/tests.rs:") && located.contains("] [tests] [warning] words\n"), "{located}");
 }
 
-/// `-logratelimit=0`: no place goes quiet.
+/// `-logratelimit=0`: no place is suppressed.
 #[test]
 fn without_a_rate_limit_all_is_written() {
     let disk = SimDisk::new(1);
@@ -248,7 +248,7 @@ fn without_a_rate_limit_all_is_written() {
     assert!(text.len() > 2 * LOG_BYTES_PER_PLACE_MAX && !text.contains("Excessive"));
 }
 
-/// Crates that make lines ask before they make one; the RPC `logging` changes what they are told.
+/// Crates that produce lines check the switches first; the RPC `logging` changes these switches.
 #[test]
 fn switches_follow_categories_and_levels() {
     let mut settings = settings("/debug.log");

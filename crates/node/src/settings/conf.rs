@@ -1,25 +1,25 @@
-//! `lydian.conf`, or `bitcoin.conf` where it is missing. Input: its text. Output: entries with section, key, value and
-//! line; or the line that is none.
+//! Parses `lydian.conf`, or `bitcoin.conf` if that is missing. Input: its text. Output: entries with section, key,
+//! value and line, or the first malformed line.
 //!
-//! Bitcoin Core's syntax (`common/config.cpp`): `key=value`, `[section]`, `section.key=value`, `#` begins a comment anywhere, no quoting,
-//! white space around keys and values does not count. Nothing is looked up here.
+//! Bitcoin Core's syntax (`common/config.cpp`): `key=value`, `[section]`, `section.key=value`, `#` begins a comment
+//! anywhere, no quoting, white space around keys and values does not count. Opens no file.
 
 use super::error::ConfProblem;
 
-/// One `key=value`.
+/// One `key=value` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// With the section before it: `regtest.par`.
+    /// With its section: `regtest.par`.
     pub(crate) key: String,
     pub(crate) value: String,
     pub(crate) line: usize,
 }
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conf {
     pub(crate) entries: Vec<Entry>,
-    /// Sections that are named, with the line.
+    /// Sections that the file names, each with its line.
     pub(crate) sections: Vec<(String, usize)>,
 }
 

@@ -1,11 +1,11 @@
-//! Bitcoin Core's options that Lydian does not have, each with what happens if it is given: it is accepted in silence
-//! where Core without the part that it belongs to (wallet, GUI, ZMQ) accepts it too, and where no program relies on
-//! what it would do; it is refused where a promise would be broken. Data only.
+//! Bitcoin Core's options that Lydian lacks, and what happens if they are given. An option is accepted without effect
+//! if Core accepts it too when built without the part that it belongs to (wallet, GUI, ZMQ), and if no program relies
+//! on its effect; it is refused if a promise would be broken. Data only.
 //!
-//! An option that is given but switched off (`-txindex=0`) asks for nothing and is passed over. A test reads all of
-//! Core's source and finds an option that is in neither table.
+//! An option that is given but switched off (`-txindex=0`) asks for nothing and is ignored. A test reads all of Core's
+//! source and reports every option that is in neither table.
 
-/// One option of Core.
+/// An option of Core.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoreOption {
     pub(crate) name: &'static str,
@@ -14,26 +14,26 @@ pub(crate) struct CoreOption {
     pub(crate) reason: &'static str,
 }
 
-/// What happens if it is given.
+/// What happens if the option is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// A line in the log.
+    /// It has no effect; the log names it.
     Accepted,
-    /// An error.
+    /// It is an error.
     Refused,
 }
 
 const NO_MEMPOOL: &str = "Lydian has no mempool yet";
-const NO_MINING: &str = "Lydian makes no block templates yet";
-const NO_I2P: &str = "Lydian does not speak to I2P yet";
-const NO_ONION_SERVICE: &str = "Lydian makes no onion service yet";
+const NO_MINING: &str = "Lydian creates no block templates yet";
+const NO_I2P: &str = "Lydian does not support I2P yet";
+const NO_ONION_SERVICE: &str = "Lydian creates no onion service yet";
 const NO_WALLET: &str = "Lydian has no wallet";
-const NO_WINDOW: &str = "Lydian has no window";
-const NO_SUCH_MEMORY: &str = "its store has no such setting; -dbcache sets the memory";
-const NO_INDEX: &str = "there would be no such index";
-const NO_SERVER: &str = "nothing would answer";
-const NO_ZMQ: &str = "nothing is published, as in a Bitcoin Core without ZMQ";
-const OTHER_TEST: &str = "a test that asks for it would test something else";
+const NO_WINDOW: &str = "Lydian has no GUI";
+const NO_SUCH_MEMORY: &str = "Lydian's store has no such setting; -dbcache sets the memory";
+const NO_INDEX: &str = "Lydian builds no such index";
+const NO_SERVER: &str = "Lydian has no such server";
+const NO_ZMQ: &str = "nothing is published, as in a Bitcoin Core built without ZMQ";
+const OTHER_TEST: &str = "tests that use it would test something else";
 
 const fn accepted(name: &'static str, reason: &'static str) -> CoreOption {
     CoreOption { name, given: Given::Accepted, reason }
@@ -48,7 +48,7 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("acceptnonstdtxn", NO_MEMPOOL),
     accepted("acceptstalefeeestimates", NO_MEMPOOL),
     accepted("addresstype", NO_WALLET),
-    refused("asmap", "peers would be grouped by their address and not by your map"),
+    refused("asmap", "peers would be grouped by address, not by your map"),
     accepted("avoidpartialspends", NO_WALLET),
     refused("blockfilterindex", NO_INDEX),
     accepted("blockmaxweight", NO_MINING),
@@ -92,8 +92,8 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("min", NO_WINDOW),
     accepted("minrelaytxfee", NO_MEMPOOL),
     accepted("mintxfee", NO_WALLET),
-    accepted("natpmp", "Lydian asks no router for a port yet"),
-    refused("peerblockfilters", "there would be no filters to serve"),
+    accepted("natpmp", "Lydian does not map ports on routers yet"),
+    refused("peerblockfilters", "Lydian has no block filters to serve"),
     accepted("peerbloomfilters", "Lydian serves no bloom filters"),
     accepted("permitbaremultisig", NO_MEMPOOL),
     accepted("persistmempool", NO_MEMPOOL),

@@ -1,4 +1,4 @@
-//! Bitcoin Core's source beside our tables: every option and every message of a start.
+//! Compares Bitcoin Core's source with our tables: every option and every start-up message.
 
 use super::core::CORE_OPTIONS;
 use super::table::{OPTIONS, find};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files whose options are not the daemon's.
+/// Files whose options are not those of the daemon.
 const OTHER_PROGRAMS: &[(&str, &str)] = &[
     ("bitcoin-chainstate.cpp", "a program of its own"),
     ("bitcoin-cli.cpp", "the options of bitcoin-cli"),
@@ -20,7 +20,7 @@ const OTHER_PROGRAMS: &[(&str, &str)] = &[
     ("test/", "options that unit tests invent, and -testdatadir of the test program"),
 ];
 
-/// Folders without messages of a start.
+/// Folders without start-up messages.
 const WITHOUT_MESSAGES: &[&str] = &[
     "test/",
     "bench/",
@@ -37,7 +37,7 @@ const WITHOUT_MESSAGES: &[&str] = &[
     "script/sign.cpp",
 ];
 
-/// Files whose faults are messages of a start even where they are not marked for translation.
+/// Files whose errors are start-up messages even if they are not marked for translation.
 const OF_THE_START: [&str; 8] = [
     "bitcoind.cpp",
     "init.cpp",
@@ -49,7 +49,7 @@ const OF_THE_START: [&str; 8] = [
     "chainparams.cpp",
 ];
 
-/// What stands before a message in every file, and in those of the start.
+/// The code before a message, in every file and in those of the start.
 const MARKS: [&str; 3] = ["_(", "Untranslated(", "Untranslated(strprintf("];
 const MARKS_OF_THE_START: [&str; 9] = [
     "error = strprintf(",
@@ -68,7 +68,7 @@ fn source(test: &str) -> Option<PathBuf> {
     lydian_oracle::or_skip(test, lydian_oracle::build::locate()).map(|built| built.source.join("src"))
 }
 
-/// Files of C++ below a folder, by their path in it.
+/// C++ files below a folder: their paths in it and their contents.
 fn files(root: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -87,17 +87,17 @@ fn files(root: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// A string of C++, its adjacent parts joined, and the code before it.
+/// A C++ string literal, its adjacent parts joined, and the code before it.
 struct Literal {
     before: String,
     text: String,
 }
 
-/// All strings of a file. Escapes stay as they are written.
+/// All string literals of a file. Escapes are left unchanged.
 fn literals(code: &str) -> Vec<Literal> {
     let bytes = code.as_bytes();
     let (mut found, mut before, mut at) = (Vec::new(), String::new(), 0);
-    // The closing quote of what opens here.
+    // The closing quote of a literal.
     let close = |mut at: usize, quote: u8| {
         while bytes[at] != quote {
             at += if bytes[at] == b'\\' { 2 } else { 1 };
@@ -139,7 +139,7 @@ fn literals(code: &str) -> Vec<Literal> {
     found
 }
 
-/// Every option that a file registers, in a call of `AddArg`, in a list of hidden ones, and the like.
+/// Every option that a file registers: in a call of `AddArg`, in a list of hidden options, and the like.
 fn options(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut is_hidden_list = false;
@@ -156,8 +156,8 @@ fn options(code: &str) -> Vec<String> {
     names
 }
 
-/// Every option of the daemon is here, without effect, or refused with its reason: all files of Core are read, so that
-/// one that a later version adds elsewhere is found too.
+/// Every option of the daemon is implemented, without effect, or refused with its reason. All files of Core are read,
+/// so that an option that a later version adds elsewhere is found too.
 #[test]
 fn every_option_of_core_is_in_a_table() {
     let Some(source) = source("every_option_of_core_is_in_a_table") else { return };
@@ -172,7 +172,7 @@ fn every_option_of_core_is_in_a_table() {
     assert!(missing.is_empty(), "options of Core in no table: {missing:?}");
     let names: BTreeSet<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names.len() > 190, "only {} options were found", names.len());
-    // Not in the daemon of this build: Core without IPC does not know it.
+    // The reverse: options in our tables that Core does not have.
     let foreign =
         OPTIONS.iter().filter(|option| !option.is_own && !names.contains(option.name)).map(|option| option.name);
     let foreign: Vec<_> =
@@ -180,13 +180,13 @@ fn every_option_of_core_is_in_a_table() {
     assert_eq!(foreign, [""; 0], "options that Core does not have");
 }
 
-/// File of Core, message, place.
+/// Rows of the table: file of Core, message, place.
 fn table() -> Vec<[&'static str; 3]> {
     let lines = include_str!("startup-messages.tsv").lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.split('\t').collect::<Vec<_>>().try_into().unwrap_or_else(|_| panic!("{line}"))).collect()
 }
 
-/// Every message that Core shows when it starts is in the table.
+/// Every message that Core shows at start-up is in the table.
 #[test]
 fn every_message_of_a_start_is_in_the_table() {
     let Some(source) = source("every_message_of_a_start_is_in_the_table") else { return };
@@ -219,7 +219,7 @@ fn every_message_of_a_start_is_in_the_table() {
     assert!(found.len() > 250, "only {} messages were found", found.len());
 }
 
-/// The parts of a message between what is filled in, quotes as they are shown.
+/// The parts of a message between its placeholders, with quotes as they are shown.
 fn parts(message: &str) -> Vec<String> {
     let message = message.replace("\\\"", "\"").replace("\\n", "\n").replace("bitcoind -h", "lydian -h");
     let mut parts = vec![String::new()];
@@ -241,7 +241,7 @@ fn parts(message: &str) -> Vec<String> {
     parts
 }
 
-/// "here" is true: our source has the words, in the file that the table names.
+/// Each "here" is true: the file that the table names has the words.
 #[test]
 fn our_messages_are_where_the_table_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -253,7 +253,7 @@ fn our_messages_are_where_the_table_says() {
         };
         #[allow(clippy::disallowed_methods, reason = "a test reads the checkout")]
         let code = fs::read_to_string(root.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
-        // Rust continues a string behind a backslash at the end of a line.
+        // A backslash at the end of a line continues a Rust string.
         let lines = code.split("\\\n").enumerate();
         let code: String = lines.map(|(index, part)| if index == 0 { part } else { part.trim_start() }).collect();
         let code = code.replace("\\\"", "\"");

@@ -1,6 +1,6 @@
 //! Options that change the rules of a test chain: `-testactivationheight`, `-vbparams`, `-signetchallenge`, `-test`.
-//! Input: [`Given`]. Output:
-//! [`Params`] of the chain, or the first fault in Core's words and order (`chainparams.cpp`).
+//! Input: [`Given`]. Output: [`Params`] of the chain, or the first error, in Core's words and order
+//! (`chainparams.cpp`).
 
 use super::error::{SettingsError, ValueProblem};
 use super::notice::Notice;
@@ -9,7 +9,7 @@ use super::raw::{Given, TestOptions};
 use super::sources::Sources;
 use lydian_consensus::{Chain, DeploymentError, Params};
 
-/// The rules of the chain with what was given: Core's `SelectParams`.
+/// The rules of the chain with the given options: Core's `SelectParams`.
 pub(super) fn params(chain: Chain, sources: &Sources, notices: &mut Vec<Notice>) -> Result<Params, SettingsError> {
     let given = Given::new(sources);
     let mut params = Params::new(chain);
@@ -23,7 +23,7 @@ pub(super) fn params(chain: Chain, sources: &Sources, notices: &mut Vec<Notice>)
     if chain == Chain::Regtest && given.core_all("test").contains(&"bip94") {
         params.enforce_bip94 = true;
     }
-    // A malformed setting comes before the question whether the chain takes it.
+    // A malformed setting is reported before one that the chain does not permit.
     let mut refused = None;
     for setting in given.core_all("testactivationheight") {
         params = keep(params.clone().with_activation_height(setting), params, &mut refused)?;
@@ -44,7 +44,8 @@ pub(super) fn params(chain: Chain, sources: &Sources, notices: &mut Vec<Notice>)
     }
 }
 
-/// The changed rules; the old ones where only the chain refuses the change, which is kept for later.
+/// Returns the changed rules. If only the chain forbids the change, returns the old rules and keeps the error for
+/// later.
 fn keep(
     changed: Result<Params, DeploymentError>,
     old: Params,

@@ -1,4 +1,4 @@
-//! `docs/config.md`: the tables of options as Markdown. Input: the tables. Output: text, the same on every machine.
+//! `docs/config.md`: the option tables as Markdown. Input: the tables. Output: text, the same on every machine.
 
 use super::core::{CORE_OPTIONS, Given};
 use super::help::EXIT_CODES;
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 pub(crate) fn document() -> String {
     let mut text = "<!-- Generated from crates/node/src/settings by `make generate`. -->\n# Settings\n\n\
-        Options are Bitcoin Core's, in Core's syntax: `-name=value` or `--name=value`, `-name` for `-name=1`, `-noname` for `-name=0`. They stand on \
-        the command line before or behind the command, or without the dash in `lydian.conf` in the data directory:\n\n\
-        ```\ndbcache=4000        # of all chains\n[regtest]           # of one: main, test, testnet4, signet or regtest\npar=1\n\
-        signet.par=2        # the same in one line\nincludeconf=more.conf\n```\n\n\
-        Without `lydian.conf` a `bitcoin.conf` in the data directory is read. The command line counts before `settings.json` in the chain's \
-        directory, that before the chain's section, and that before the top of the file. Of several values on the command line the last counts, in \
-        a file the first. A number is read as Bitcoin Core reads it: what is no number is 0. An option that is not known is an error on the command \
-        line and a line in the log if it stands in the file.\n\n## Commands\n\n\
+        Options have Bitcoin Core's names and syntax: `-name=value` or `--name=value`, `-name` for `-name=1`, `-noname` for `-name=0`. Give them \
+        on the command line before or after the command, or without the dash in `lydian.conf` in the data directory:\n\n\
+        ```\ndbcache=4000        # for all chains\n[regtest]           # for one: main, test, testnet4, signet or regtest\npar=1\n\
+        signet.par=2        # a section on one line\nincludeconf=more.conf\n```\n\n\
+        If `lydian.conf` is missing, `bitcoin.conf` in the data directory is read. The command line takes precedence over `settings.json` in \
+        the chain's directory, that over the chain's section, and that over the top of the file. Of several values on the command line, the \
+        last counts; in a file, the first. Numbers are read as Bitcoin Core reads them: a text that is not a number is 0. An unknown option is \
+        an error on the command line, and a line in the log if it is in a file.\n\n## Commands\n\n\
         | command | what it does |\n|---|---|\n| `lydian` | Run the node |\n"
         .to_owned();
     for command in COMMANDS {
@@ -35,11 +35,11 @@ pub(crate) fn document() -> String {
     text
 }
 
-/// Every option of Core by name, and whether it is here.
+/// Every option of Core by name, and how Lydian treats it.
 fn core_options() -> String {
-    let mut text = "\n## Every option of Bitcoin Core\n\nAn option that has no effect is accepted in silence, so that start scripts written for Bitcoin \
-        Core work; the log names it. One that is refused would promise what is not kept: giving it is an error. An option that is switched off \
-        (`-txindex=0`) asks for nothing and is passed over.\n\n| option | here |\n|---|---|\n"
+    let mut text = "\n## Every option of Bitcoin Core\n\nAn option that has no effect is accepted, so that start scripts written for Bitcoin \
+        Core work; the log names it. An option is refused with an error if accepting it would break a promise. An option that is switched off \
+        (`-txindex=0`) asks for nothing and is ignored.\n\n| option | here |\n|---|---|\n"
         .to_owned();
     let here = OPTIONS.iter().filter(|option| !option.is_own).map(|option| (option.name, "yes".to_owned()));
     let others = CORE_OPTIONS.iter().map(|option| {

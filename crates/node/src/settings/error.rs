@@ -1,4 +1,4 @@
-//! [`SettingsError`]: why there are no settings, in Bitcoin Core's words wherever Core has the fault too.
+//! [`SettingsError`]: why the settings cannot be used, in Bitcoin Core's words wherever Core has the same error.
 
 use super::file::FileProblem;
 use super::net::NetProblem;
@@ -9,10 +9,10 @@ use lydian_consensus::DeploymentError;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why there are no settings.
+/// Why the settings cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingsError {
-    /// The command line is not understood: Core's `ParseParameters`.
+    /// The command line cannot be parsed: Core's `ParseParameters`.
     CommandLine(ArgumentProblem),
     /// A word that is neither an option nor a command.
     UnexpectedToken {
@@ -45,12 +45,12 @@ pub(crate) enum SettingsError {
         reason: &'static str,
     },
     Value(ValueProblem),
-    /// Of the connections to peers.
+    /// Errors in the settings of connections to peers.
     Net(NetProblem),
-    /// Of options that Core checks and that have no effect here.
+    /// Errors in options that Core checks and that have no effect here.
     Unused(UnusedProblem),
     Deployment(DeploymentError),
-    /// Options of one chain only, at the top of a file that is read for another.
+    /// Options for one chain only, at the top of a file that is read for another chain.
     OtherNetwork {
         names: Vec<&'static str>,
         chain: &'static str,
@@ -73,10 +73,10 @@ pub(crate) enum SettingsError {
     TestOption,
 }
 
-/// What is wrong with one option as it is written: Core's `InterpretValue` and the checks around it.
+/// Errors in a single option: Core's `InterpretValue` and the checks around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentProblem {
-    /// No option of ours and none of Bitcoin Core's, or one with a section before it.
+    /// An option that neither Lydian nor Bitcoin Core has, or one with a section before it.
     Invalid {
         argument: String,
     },
@@ -92,7 +92,7 @@ pub(crate) enum ArgumentProblem {
     },
 }
 
-/// What is wrong with a configuration file: Core's `ReadConfigFiles`.
+/// Errors in a configuration file: Core's `ReadConfigFiles`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConfProblem {
     LeadingDash {
@@ -124,7 +124,7 @@ pub(crate) enum ConfProblem {
     NoSuchDataDir {
         text: String,
     },
-    /// Core skips such a file in silence.
+    /// Core silently skips such a file.
     Unreadable {
         path: PathBuf,
         reason: String,
@@ -133,17 +133,17 @@ pub(crate) enum ConfProblem {
     Ignored(IgnoredConf),
 }
 
-/// Two configuration files where one is meant.
+/// Two configuration files where only one can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IgnoredConf {
     pub(crate) directory: PathBuf,
     pub(crate) name: &'static str,
     pub(crate) used: PathBuf,
-    /// Where the used one was named.
+    /// Where the used file was named.
     pub(crate) source: String,
 }
 
-/// A value that an option does not take.
+/// A value that an option does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ValueProblem {
     Category {
@@ -165,7 +165,7 @@ pub(crate) enum ValueProblem {
     AssumeValid {
         text: String,
     },
-    /// Core ends with a failed assertion.
+    /// In Core, this is a failed assertion.
     MockTime {
         value: i64,
     },
@@ -210,7 +210,7 @@ impl fmt::Display for SettingsError {
             Self::Unused(problem) => problem.fmt(f),
             Self::Deployment(error) => error.fmt(f),
             Self::OtherNetwork { names, chain } => names.iter().try_for_each(|name| {
-                // One line each, the last with its line feed too, as in Core.
+                // One line each; the last has a line feed too, as in Core.
                 writeln!(f, "Config setting for -{name} only applied on {chain} network when in [{chain}] section.")
             }),
             Self::ChainCombination => f.write_str(
@@ -323,7 +323,7 @@ impl fmt::Display for ValueProblem {
                 "Invalid assumevalid block hash specified ({text}), must be up to 64 hex digits (or 0 to disable)"
             ),
             Self::MockTime { value } => {
-                write!(f, "-mocktime={value} is outside the times of a block: 0 to 4294967295 seconds")
+                write!(f, "-mocktime={value} is outside the range of block times: 0 to 4294967295 seconds")
             }
             Self::SignatureEngine { text } => {
                 write!(f, "-sigengine={text}: it must be one of {}", lydian_curve::ENGINE_NAMES.join(", "))

@@ -1,9 +1,8 @@
 //! `settings.json`: Bitcoin Core's file of settings that programs change (`-settings`, `common/settings.cpp`). Input:
-//! its path. Output:
-//! [`SettingsFile`], whose values count behind the command line and before the configuration file; written anew at each
-//! start, as Core does.
+//! its path. Output: [`SettingsFile`]. The command line takes precedence over its values, and they over the
+//! configuration file. It is rewritten at each start, as in Core.
 //!
-//! Lydian changes none of the values itself: what it read is written back, with the warning for people who open the
+//! Lydian itself changes none of the values: it writes back what it has read, with a warning for people who open the
 //! file.
 
 use super::sources::Setting;
@@ -19,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Core's `BITCOIN_SETTINGS_FILENAME`.
 pub(crate) const SETTINGS_FILENAME: &str = "settings.json";
 
-/// The file, under whatever name `-settings` gives it.
+/// The file, under the name that `-settings` gives it.
 pub(crate) const SETTINGS_FILES: &[OwnFile] = &[OwnFile { name: "*", proof: Proof::Option }];
 
 /// Core's `SETTINGS_WARN_MSG_KEY`.
@@ -92,7 +91,7 @@ impl fmt::Display for FileProblem {
     }
 }
 
-/// An object's members in their order, repeated ones too.
+/// An object's members in their order, including repeated ones.
 struct Members(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -120,7 +119,7 @@ impl<'de> Deserialize<'de> for Members {
 }
 
 impl SettingsFile {
-    /// Reads the file; one that is missing is empty.
+    /// Reads the file; a missing file counts as empty.
     pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<SettingsFile, FileProblem> {
         let mut file = SettingsFile { path: path.to_owned(), values: Map::new() };
         let path = || path.to_owned();
@@ -146,7 +145,7 @@ impl SettingsFile {
         Ok(file)
     }
 
-    /// The values of one name, as options have them.
+    /// The values of one name, in the form that options have.
     pub(crate) fn settings(value: &Value) -> Result<Vec<Setting>, FileProblem> {
         let one = |value: &Value| match value {
             Value::Bool(false) => Ok(Some(Setting::Negated)),
@@ -161,7 +160,7 @@ impl SettingsFile {
         values.iter().filter_map(|value| one(value).transpose()).collect()
     }
 
-    /// The file as it is written: four spaces of indentation, the warning first.
+    /// The text of the file: four spaces of indentation, the warning first.
     fn text(&self) -> String {
         let mut text = format!("{{\n    \"{WARNING_KEY}\": \"{WARNING}\"");
         for (key, value) in &self.values {
@@ -176,7 +175,7 @@ impl SettingsFile {
         text + "\n}\n"
     }
 
-    /// Writes it back.
+    /// Writes the file back.
     pub(crate) fn write(&self, disk: &dyn Disk) -> Result<(), FileProblem> {
         let written = OwnDir::of(&self.path, SETTINGS_FILES).replace(disk, &self.path, self.text().as_bytes());
         written.map_err(|_| FileProblem::NotWritten { path: self.path.clone() })

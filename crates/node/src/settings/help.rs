@@ -1,5 +1,5 @@
-//! `-help`: the table of options for people. Input: the width of the terminal and whether all is asked for. Output: text. What a newcomer
-//! needs fits one screen; `-help-debug` shows everything.
+//! `-help`: the option table for people. Input: the width of the terminal and whether to show everything. Output: text.
+//! What a new user needs fits on one screen; `-help-debug` shows everything.
 
 use super::table::{COMMANDS, Group, OPTIONS, Opt};
 use crate::screen::wrap;
@@ -8,11 +8,11 @@ use crate::screen::wrap;
 const WIDTH_MAX: usize = 100;
 const WIDTH_MIN: usize = 40;
 
-/// The message; `is_full` is `-help-debug`.
+/// The help text; `is_full` is `-help-debug`.
 pub(crate) fn help(width: usize, is_full: bool) -> String {
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
     let mut text = format!(
-        "lydian {}: validates the chain of Bitcoin, every rule and every script\n\n\
+        "lydian {}: a Bitcoin full node that checks every rule and every script\n\n\
          Usage:  lydian [options] [command]\n\n",
         env!("CARGO_PKG_VERSION")
     );
@@ -34,14 +34,14 @@ pub(crate) fn help(width: usize, is_full: bool) -> String {
             .map(|option| format!("-{}", option.name))
             .collect();
         text += &format!(
-            "\nMore options, told by lydian -help-debug and docs/config.md:\n\n  {}\n",
+            "\nMore options (see lydian -help-debug and docs/config.md):\n\n  {}\n",
             wrap(&others.join(" "), width - 2, "  ")
         );
     }
     text += &format!(
         "\n{}\n",
         wrap(
-            "Options are Bitcoin Core's, written as there: -name=value or --name=value, -name for -name=1, -noname for -name=0; before or after \
+            "Options have Bitcoin Core's names and syntax: -name=value or --name=value, -name for -name=1, -noname for -name=0; before or after \
              the command, or without the dash in lydian.conf in the data directory.",
             width,
             ""
@@ -53,9 +53,9 @@ pub(crate) fn help(width: usize, is_full: bool) -> String {
 
 /// Shown in help and in docs/config.md; the numbers are those of [`crate::exit`].
 pub(crate) const EXIT_CODES: &str = "\
-Exit codes: of the node 0 stopped as asked, 1 it could not start or go on;
-            of commands 0 done, 1 a block is invalid, 2 wrong option or command,
-            3 the data directory cannot be used, 4 disk full, damaged or failing";
+Exit codes of the node: 0 stopped on request, 1 could not start or continue;
+of commands: 0 done, 1 a block is invalid, 2 wrong option or command,
+3 the data directory cannot be used, 4 disk full, damaged or failing";
 
 fn entry(option: &Opt, width: usize) -> String {
     let mut head = format!("  -{}", option.name);
@@ -69,7 +69,7 @@ fn entry(option: &Opt, width: usize) -> String {
     row(&head, &help, width)
 }
 
-/// Something and what it is, in two columns.
+/// A term and its description, in two columns.
 fn row(head: &str, help: &str, width: usize) -> String {
     const INDENT: usize = 25;
     let help = wrap(help, width - INDENT, &" ".repeat(INDENT));

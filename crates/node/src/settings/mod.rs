@@ -2,10 +2,12 @@
 //! `settings.json`. Output: [`Settings`], or a [`SettingsError`] in Core's words; and [`Notice`]s for stderr and the
 //! log.
 //!
-//! The way: [`words`] and [`conf`] split text into values, [`sources`] decides which value of an option counts (Core's order), [`raw`] gives
-//! every option its type and touches nothing, [`resolve`] looks at the disk and the host. What options there are is said once, in
-//! [`table`]; what Bitcoin Core has and we do not, in [`core`]. Invariants: nothing is created here; a value is read as
-//! Core reads it, and is an error where it is one there. Cost: one or two small files are read.
+//! Steps: [`words`] and [`conf`] split text into values, [`sources`] decides which value of an option counts (in Core's
+//! order), [`raw`] gives every option its type without accessing anything, [`resolve`] looks at the disk and the host.
+//! [`table`] is the only list of our options; [`core`] lists Bitcoin Core's options that we lack.
+//!
+//! Invariants: nothing is created here; a value is read as Core reads it, and is an error if it is one in Core. Cost: a
+//! few small files are read.
 
 pub(crate) mod conf;
 pub(crate) mod core;

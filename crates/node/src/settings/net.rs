@@ -1,7 +1,9 @@
-//! Settings of the connections to peers. Input: [`super::raw::Given`]. Output: [`NetSettings`], or the first value that is not understood, in Core's words.
+//! Settings of the connections to peers. Input: [`super::raw::Given`]. Output: [`NetSettings`], or the first invalid
+//! value, in Core's words.
 //!
-//! What options do to each other ([`interaction`]) is Core's `InitParameterInteraction`; checks are those of its `AppInitParameterInteraction` and
-//! `AppInitMain`, in that order. Names are resolved for `-proxy`, `-onion` and `-externalip` only, and not with `-dns=0`. Nothing is opened.
+//! The effects of options on each other ([`interaction`]) are those of Core's `InitParameterInteraction`; the checks
+//! are those of its `AppInitParameterInteraction` and `AppInitMain`, in that order. Names are resolved for `-proxy`,
+//! `-onion`, `-i2psam` and `-externalip` only, and not with `-dns=0`. Opens nothing.
 
 mod address;
 mod bind;
@@ -29,7 +31,7 @@ use lydian_wire::{Endpoint, Network};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Clients compare the first part as a version; the second says who it really is. Comments follow it.
+/// Clients compare the first part as a version; the second names this program. Comments follow it.
 const USER_AGENT: &str = concat!("/Satoshi:31.0.0/Lydian:", env!("CARGO_PKG_VERSION"));
 
 /// Core's `MAX_ADDNODE_CONNECTIONS`.
@@ -40,22 +42,22 @@ const OTHER_FILES: u64 = 150;
 
 const MAX_CONNECTIONS_DEFAULT: i64 = 125;
 
-/// What the network is told.
+/// The settings of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NetSettings {
-    /// `-connect`: these and nobody else, none at all for `-noconnect`. `None`: whom the address manager knows.
+    /// `-connect`: connect to these peers only, to none for `-noconnect`. `None`: to peers from the address manager.
     pub(crate) connect: Option<Vec<String>>,
-    /// `-addnode`: a host or an address, with a port or without.
+    /// `-addnode`: a host or an address, with or without a port.
     pub(crate) added: Vec<String>,
     /// `-seednode`.
     pub(crate) seed_nodes: Vec<String>,
-    /// Where to listen; empty: nowhere.
+    /// Addresses to listen on; empty if the node does not listen.
     pub(crate) binds: Vec<Bind>,
-    /// The port that others are told: Core's `GetListenPort`.
+    /// The port that is announced to peers: Core's `GetListenPort`.
     pub(crate) listen_port: u16,
     pub(crate) default_port: u16,
     pub(crate) v2: bool,
-    /// `-maxconnections`, as far as the system permits: all but those of `-addnode`.
+    /// `-maxconnections`, as far as the system permits; the peers of `-addnode` are not counted.
     pub(crate) connections_max: usize,
     /// File descriptors that the system grants.
     pub(crate) descriptors: u64,
@@ -63,24 +65,24 @@ pub(crate) struct NetSettings {
     /// `-capturemessages`
     pub(crate) captures_messages: bool,
     pub(crate) whitelist: Whitelist,
-    /// Networks that are connected to by choice.
+    /// Networks for automatic connections.
     pub(crate) reachable: BTreeSet<Network>,
     pub(crate) proxies: Proxies,
     /// `-externalip`.
     pub(crate) external: Vec<Endpoint>,
-    /// `-discover`: what peers and interfaces say of our address counts.
+    /// `-discover`: whether reports of peers and interfaces about our address count.
     pub(crate) discover: bool,
-    /// The addresses of this machine's interfaces are ours, since we listen on all of them.
+    /// Whether the addresses of this machine's interfaces are ours, because the node listens on all of them.
     pub(crate) discover_interfaces: bool,
     /// `-dns`: names of peers may be looked up.
     pub(crate) dns: bool,
     pub(crate) dns_seed: bool,
     pub(crate) force_dns_seed: bool,
     pub(crate) fixed_seeds: bool,
-    /// `-signetseednode`, in place of the DNS seeds of that chain.
+    /// `-signetseednode`, instead of the DNS seeds of that chain.
     pub(crate) signet_seeds: Option<Vec<String>>,
     pub(crate) user_agent: String,
-    /// `-maxuploadtarget`: bytes in a day; 0: no limit.
+    /// `-maxuploadtarget`: bytes per day; 0 means no limit.
     pub(crate) upload_target: u64,
     /// `-timeout`.
     pub(crate) connect_timeout: Duration,
@@ -88,14 +90,14 @@ pub(crate) struct NetSettings {
     pub(crate) peer_timeout: Duration,
     /// `-networkactive`.
     pub(crate) is_active: bool,
-    /// `-maxreceivebuffer` and `-maxsendbuffer`, of one connection.
+    /// `-maxreceivebuffer` and `-maxsendbuffer`, for one connection.
     pub(crate) receive_buffer_bytes: usize,
     pub(crate) send_buffer_bytes: usize,
-    /// Lines for the log: which options changed others.
+    /// Lines for the log: which options decided others.
     pub(crate) notes: Vec<String>,
     /// `-blocksonly`.
     pub(crate) blocks_only: bool,
-    /// `-listen`, as other options left it.
+    /// `-listen`, after other options had their effect.
     pub(crate) listens: bool,
 }
 
@@ -175,14 +177,14 @@ impl NetSettings {
         })
     }
 
-    /// Whether anybody is connected without being asked for later.
+    /// Whether the node can have connections without a later request, such as the RPC `addnode`.
     pub(crate) fn is_wanted(&self) -> bool {
         let has_peers = self.connect.as_ref().is_none_or(|connect| !connect.is_empty());
         has_peers || !self.added.is_empty() || !self.binds.is_empty()
     }
 }
 
-/// Options without effect beside `-connect`, as in Core.
+/// Notes options that have no effect with `-connect`, as in Core.
 fn note_ignored(given: &Given<'_>, connect: &[String], seed_nodes: &[String], notices: &mut Vec<Notice>) {
     if !connect.is_empty() && !seed_nodes.is_empty() {
         notices.push(Notice::LogInfo("-seednode is ignored when -connect is used".to_owned()));
@@ -193,12 +195,12 @@ fn note_ignored(given: &Given<'_>, connect: &[String], seed_nodes: &[String], no
     }
 }
 
-/// Whether CJDNS can be reached, so that its addresses are not taken for IPv6 ones.
+/// Whether CJDNS is reachable, so that its addresses are not treated as IPv6 addresses.
 pub(super) fn has_cjdns(given: &Given<'_>) -> Result<bool, SettingsError> {
     Ok(reach::networks(given)?.contains(&Network::Cjdns))
 }
 
-/// What can be reached, and how.
+/// The reachable networks and their proxies.
 fn ways(
     given: &Given<'_>,
     dns_seed: bool,
@@ -234,14 +236,14 @@ fn default_port(chain: Chain) -> u16 {
     }
 }
 
-/// Core's `CheckHostPortOptions`, the part of ports alone.
+/// The part of Core's `CheckHostPortOptions` for bare ports.
 pub(super) fn port(option: &'static str, text: &str) -> Result<u16, NetProblem> {
     let digits = text.bytes().all(|digit| digit.is_ascii_digit());
     let number = text.parse().ok().filter(|number| digits && *number != 0);
     number.ok_or_else(|| NetProblem::Port { option, text: text.to_owned() })
 }
 
-/// `-connect=0` alone is Core's other way to say "nobody".
+/// `-connect=0` alone is Core's other form of `-noconnect`.
 fn connect(given: &Given<'_>) -> Option<Vec<String>> {
     let connect = given.texts("connect");
     match &connect[..] {
@@ -277,7 +279,7 @@ fn peer_timeout(given: &Given<'_>) -> Result<Duration, NetProblem> {
     seconds.map(Duration::from_secs).ok_or(NetProblem::PeerTimeout)
 }
 
-/// Core: what is not above zero means the default.
+/// As in Core, a value that is not positive means the default.
 fn connect_timeout(given: &Given<'_>) -> Duration {
     let milliseconds = given.integer("timeout").and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
     Duration::from_millis(milliseconds.unwrap_or(5000))
@@ -287,7 +289,7 @@ fn kilobytes(count: Option<i64>, default: usize) -> usize {
     count.map_or(default, |count| usize::try_from(count).unwrap_or(0)).saturating_mul(1000)
 }
 
-/// A signet with a challenge of its own, which has neither DNS seeds nor fixed ones.
+/// A signet with its own challenge, which has neither DNS seeds nor fixed seeds.
 fn is_signet_of_others(chain: Chain, given: &Given<'_>) -> bool {
     chain == Chain::Signet && given.is_set("signetchallenge")
 }
@@ -297,7 +299,7 @@ fn signet_seeds(chain: Chain, given: &Given<'_>) -> Option<Vec<String>> {
     (chain == Chain::Signet && !seeds.is_empty() || is_signet_of_others(chain, given)).then_some(seeds)
 }
 
-/// Bytes, with a unit behind them or megabytes: Core's `ParseByteUnits`.
+/// Bytes: a number with a unit, or of mebibytes if it has none: Core's `ParseByteUnits`.
 fn upload_target(text: &str) -> Result<u64, NetProblem> {
     let fail = || NetProblem::UploadTarget { text: text.to_owned() };
     let unit = match text.bytes().last() {

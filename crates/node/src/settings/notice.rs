@@ -1,7 +1,6 @@
-//! What the settings have to say before the log is open. Input: nothing. Output: [`Notice`]s in the order in which they
-//! arose.
+//! Messages of the settings, from before the log is open. Output: [`Notice`]s in the order in which they arose.
 
-/// One message, and where it goes: to the log always, to stderr as Bitcoin Core does.
+/// A message and where it goes: the log, stderr or both, as in Bitcoin Core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// Core's `InitWarning`: on stderr and in the log.
@@ -10,7 +9,7 @@ pub(crate) enum Notice {
     LogWarning(String),
     /// Core's `LogInfo`.
     LogInfo(String),
-    /// A line on stderr alone.
+    /// A line on stderr only.
     Stderr(String),
 }
 

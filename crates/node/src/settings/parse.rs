@@ -1,13 +1,13 @@
-//! Values from texts: what each [`super::table::Kind`] takes. Input: the text after `=`. Output: a value, or Core's
-//! words for what is wrong.
+//! Parses values: what each [`super::table::Kind`] accepts. Input: the text after `=`. Output: a value, or an error in
+//! Core's words.
 //!
-//! Numbers and switches are read as Bitcoin Core reads them ([`atoi`]): what is no number is 0. Scripts written for it
-//! rely on that.
+//! Numbers and switches are read as Bitcoin Core reads them ([`atoi`]): a text that is not a number is 0. Scripts
+//! written for Core rely on that.
 
 use super::error::{SettingsError, ValueProblem};
 use lydian_consensus::{Chain, U256};
 
-/// More workers than any machine has use for.
+/// More workers than any machine can use.
 pub(crate) const PAR_MAX: i64 = 1024;
 
 /// Core's `MIN_DISK_SPACE_FOR_BLOCK_FILES`: two days of blocks and what else must stay.
@@ -16,8 +16,8 @@ pub(crate) const PRUNE_MIB_MIN: i64 = 550;
 /// Core's `MAX_CHECKLEVEL`.
 pub(crate) const CHECKLEVEL_MAX: i64 = 4;
 
-/// Core's `LocaleIndependentAtoi<int64_t>`: white space around it does not count, what follows the digits neither;
-/// without digits it is 0, and a number that is too large is the largest.
+/// Core's `LocaleIndependentAtoi<int64_t>`: ignores white space around the text and everything after the digits. A text
+/// without digits is 0, and a number out of range becomes the nearest value in range.
 pub(crate) fn atoi(text: &str) -> i64 {
     let text = text.trim_matches([' ', '\u{c}', '\n', '\r', '\t', '\u{b}']);
     let text = match text.strip_prefix('+') {
@@ -35,7 +35,7 @@ pub(crate) fn atoi(text: &str) -> i64 {
     i64::try_from(value).unwrap_or(if is_negative { i64::MIN } else { i64::MAX })
 }
 
-/// Core's `InterpretBool`: nothing is 1, and so is every number but 0.
+/// Core's `InterpretBool`: an empty text is true, and so is every number except 0.
 pub(crate) fn switch(text: &str) -> bool {
     text.is_empty() || atoi(text) != 0
 }
@@ -44,7 +44,7 @@ pub(crate) fn chain(text: &str) -> Result<Chain, SettingsError> {
     text.parse().map_err(|_| SettingsError::UnknownChain { text: text.to_owned() })
 }
 
-/// Up to 64 hexadecimal digits as people write hashes and work, highest first; `0x` before them is fine: Core's
+/// Up to 64 hexadecimal digits as users write hashes and work, highest first, with or without `0x`: Core's
 /// `FromUserHex`.
 pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
@@ -59,7 +59,7 @@ pub(crate) fn hash(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// Bytes in hexadecimal, highest half first; white space may stand between them: Core's `TryParseHex`.
+/// Bytes in hexadecimal, high digit first, with or without white space between bytes: Core's `TryParseHex`.
 pub(crate) fn bytes(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut rest = text.trim_start_matches(SPACE);
@@ -77,7 +77,7 @@ pub(crate) fn work(bytes: &[u8; 32]) -> U256 {
     U256::from_le_bytes(bytes)
 }
 
-/// A name of [`lydian_curve::ENGINE_NAMES`]; whether the machine has it shows when it is chosen.
+/// A name of [`lydian_curve::ENGINE_NAMES`]; whether the machine supports it is checked when it is chosen.
 pub(crate) fn signature_engine(text: &str) -> Result<&'static str, SettingsError> {
     let known = lydian_curve::ENGINE_NAMES.into_iter().find(|name| *name == text);
     known.ok_or_else(|| ValueProblem::SignatureEngine { text: text.to_owned() }.into())

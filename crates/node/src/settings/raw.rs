@@ -1,5 +1,6 @@
-//! Every option given its type. Input: [`Sources`] with the chain selected. Output: [`RawSettings`], or the first value that is not
-//! understood. Touches nothing, no disk and no clock; the host is asked for names and for how many files may be open.
+//! Gives every option its type. Input: [`Sources`] with the chain selected. Output: [`RawSettings`], or the first
+//! invalid value. Accesses neither disk nor clock; asks the host for names and for the number of files that may be
+//! open.
 
 use super::deployments;
 use super::error::{SettingsError, ValueProblem};
@@ -17,7 +18,7 @@ use lydian_engine::TIP_AGE_SECONDS_DEFAULT;
 use lydian_primitives::{BlockHash, Height};
 use std::path::PathBuf;
 
-/// The options, as they were given; `None` where the default depends on the host.
+/// The options as given; `None` if the default depends on the host.
 #[derive(Clone, Debug)]
 pub(crate) struct RawSettings {
     pub(crate) params: Params,
@@ -32,59 +33,59 @@ pub(crate) struct RawSettings {
     pub(crate) daemonwait: bool,
     pub(crate) copy: bool,
     pub(crate) json: bool,
-    /// None: every script is verified.
+    /// `None` if every script is verified.
     pub(crate) assumevalid: Option<BlockHash>,
     pub(crate) minimum_chain_work: U256,
     pub(crate) blocksxor: bool,
     pub(crate) loadblock: Vec<PathBuf>,
-    /// None: no pid file.
+    /// `None` if there is no pid file.
     pub(crate) pid: Option<PathBuf>,
     pub(crate) alertnotify: Vec<String>,
     pub(crate) blocknotify: Vec<String>,
     pub(crate) startupnotify: Vec<String>,
     pub(crate) shutdownnotify: Vec<String>,
-    /// 0: all.
+    /// 0 means all.
     pub(crate) checkblocks: u32,
     pub(crate) checklevel: u8,
-    /// Who verifies signatures.
+    /// The engine that verifies signatures.
     pub(crate) sigengine: &'static str,
     pub(crate) stopafterblockimport: bool,
     pub(crate) stopatheight: Option<Height>,
-    /// A signet with a challenge of its own.
+    /// A signet with its own challenge.
     pub(crate) is_signet_of_others: bool,
-    /// `-blockversion`: of blocks that are made, on a chain where they are made on demand.
+    /// `-blockversion`: version of blocks generated on demand, on a chain that permits it.
     pub(crate) blockversion: Option<i32>,
-    /// `-checkblockindex`: the header tree is checked every so many operations; 0: never.
+    /// `-checkblockindex`: number of operations between two checks of the header tree; 0 means never.
     pub(crate) checkblockindex: u32,
-    /// `-checkaddrman`: the same of the address manager.
+    /// `-checkaddrman`: the same for the address manager.
     pub(crate) checkaddrman: u32,
     /// `-test`.
     pub(crate) test: TestOptions,
     pub(crate) log: LogSettings,
     pub(crate) rpc: RpcSettings,
     pub(crate) net: NetSettings,
-    /// `-mocktime`: what the clock says, for tests.
+    /// `-mocktime`: the time of the clock, for tests.
     pub(crate) mocktime: Option<u32>,
-    /// `-maxtipage`: with an older tip this node is far behind.
+    /// `-maxtipage`: with an older tip, the node is in initial block download.
     pub(crate) max_tip_age_seconds: i64,
 }
 
 /// Core's `TEST_OPTIONS_DOC`, without `bip94`, which is a rule of the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestOptions {
-    /// `addrman`: the address manager puts addresses where Core's does in its tests.
+    /// `addrman`: the address manager places addresses as Core's does in its tests.
     pub(crate) deterministic_addrman: bool,
     /// `reindex_after_failure_noninteractive_yes`.
     pub(crate) reindex_after_failure: bool,
 }
 
-/// What happens to old block files.
+/// When old block files are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prune {
     Never,
-    /// When somebody asks for it.
+    /// On request.
     OnRequest,
-    /// So that they stay below this size.
+    /// As soon as the files exceed this size.
     Target {
         bytes: u64,
     },
@@ -93,9 +94,9 @@ pub(crate) enum Prune {
 /// What is logged, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogSettings {
-    /// None: no file.
+    /// `None` if there is no file.
     pub(crate) file: Option<PathBuf>,
-    /// None: where it is sensible.
+    /// `None` if the default applies, which depends on the terminal.
     pub(crate) console: Option<bool>,
     pub(crate) has_micros: bool,
     pub(crate) shrink: bool,
@@ -141,7 +142,7 @@ impl RawSettings {
             blocknotify: given.command("blocknotify"),
             startupnotify: given.command("startupnotify"),
             shutdownnotify: given.texts("shutdownnotify"),
-            // Core: what is not above zero means all.
+            // As in Core, a value that is not positive means all.
             checkblocks: u32::try_from(checkblocks.max(0)).unwrap_or(u32::MAX),
             checklevel: u8::try_from(given.integer("checklevel").unwrap_or(3)).unwrap_or(3),
             sigengine: given.one("sigengine", parse::signature_engine)?.unwrap_or("auto"),
@@ -153,7 +154,7 @@ impl RawSettings {
                 .map(Height),
             is_signet_of_others,
             blockversion: given.integer("blockversion").and_then(|version| i32::try_from(version).ok()),
-            // Core: without a value it is 1.
+            // As in Core, the option without a value means 1.
             checkblockindex: match given.text("checkblockindex").as_deref() {
                 Some("") => 1,
                 _ => number("checkblockindex", 0),
@@ -197,7 +198,7 @@ fn log(given: &Given<'_>, notices: &mut Vec<Notice>) -> Result<LogSettings, Sett
     let mut categories = Categories::default();
     let unknown = |option, text: &str| SettingsError::from(ValueProblem::Category { option, text: text.to_owned() });
     given.list("debug", |text| match text {
-        // Core: what stands before the last of these does not count.
+        // As in Core, everything before the last of these is ignored.
         "0" | "none" => {
             categories = Categories::default();
             Ok(())
@@ -215,7 +216,7 @@ fn log(given: &Given<'_>, notices: &mut Vec<Notice>) -> Result<LogSettings, Sett
     given.list("loglevel", |text| {
         levels.set(text).map_err(|_| {
             let (text, levels) = (text.to_owned(), Levels::settable());
-            // As in Core, a colon among the first three letters begins no level.
+            // As in Core, a colon among the first three characters does not start a level.
             match text.get(3..).is_some_and(|rest| rest.contains(':')) {
                 true => ValueProblem::CategoryLevel { text, categories: Categories::names(), levels }.into(),
                 false => ValueProblem::GlobalLevel { text, levels }.into(),
@@ -245,7 +246,7 @@ fn log_form(given: &Given<'_>) -> LogForm {
     }
 }
 
-/// Typed reading by name. The type asked for must be the table's.
+/// Typed access to options by name. The requested type must be that of the table.
 pub(super) struct Given<'a>(&'a Sources);
 
 impl<'a> Given<'a> {
@@ -258,7 +259,7 @@ impl<'a> Given<'a> {
         self.0.get(name).map(|value| parse::switch(value.setting.text()))
     }
 
-    /// As Core reads it; within the limits of the table.
+    /// The value as Core reads it, clamped to the limits of the table.
     pub(super) fn integer(&self, name: &'static str) -> Option<i64> {
         let opt = option(name, |kind| matches!(kind, Kind::Integer { .. }));
         let Kind::Integer { min, max } = opt.kind else { return None };
@@ -279,7 +280,7 @@ impl<'a> Given<'a> {
         Ok(hash.map(|bytes| parse::work(&bytes)))
     }
 
-    /// Core: 0 is no time.
+    /// As in Core, 0 means that no time is set.
     fn mocktime(&self) -> Result<Option<u32>, SettingsError> {
         let time = self.one("mocktime", |text| {
             let value = parse::atoi(text);
@@ -288,7 +289,7 @@ impl<'a> Given<'a> {
         Ok(time.filter(|time| *time > 0))
     }
 
-    /// `default` counts where nothing is given, or nothing after `=`; a negation is no path.
+    /// Returns `default` if the option is missing or its value is empty, `None` if it is negated.
     pub(super) fn path(&self, name: &'static str, default: Option<&str>) -> Option<PathBuf> {
         let _ = option(name, |kind| kind == Kind::Path);
         match self.0.get(name).map(|value| &value.setting) {
@@ -305,14 +306,14 @@ impl<'a> Given<'a> {
         texts.filter(|text| !text.is_empty()).map(str::to_owned).collect()
     }
 
-    /// The one command that counts, if there is one.
+    /// The one command that counts, if any.
     fn command(&self, name: &'static str) -> Vec<String> {
         let _ = option(name, |kind| kind == Kind::Command);
         let value = self.0.get(name).filter(|value| value.setting != Setting::Negated);
         value.map(|value| value.setting.text().to_owned()).into_iter().filter(|text| !text.is_empty()).collect()
     }
 
-    /// Any text; `None` where nothing is given.
+    /// Any text; `None` if the option is missing.
     pub(super) fn text(&self, name: &'static str) -> Option<String> {
         let _ = option(name, |_| true);
         self.0.get(name).map(|value| value.setting.text().to_owned())
@@ -328,7 +329,7 @@ impl<'a> Given<'a> {
         self.0.list(name).into_iter().map(|value| value.setting.text()).collect()
     }
 
-    /// Given in any way, negated too: Core's `IsArgSet`.
+    /// Whether the option is given in any way, also negated: Core's `IsArgSet`.
     pub(super) fn is_set(&self, name: &'static str) -> bool {
         self.0.get(name).is_some()
     }
@@ -339,7 +340,7 @@ impl<'a> Given<'a> {
         self.0.get(name).is_some_and(|value| value.setting == Setting::Negated)
     }
 
-    /// The value that counts, with Core's words for what is wrong with it.
+    /// The value that counts, or Core's error for it.
     pub(super) fn net_one<T>(
         &self,
         name: &'static str,
@@ -348,7 +349,7 @@ impl<'a> Given<'a> {
         self.one(name, |text| parse(text).map_err(SettingsError::from))
     }
 
-    /// All values that count, with Core's words for what is wrong with the first that is.
+    /// All values that count, or Core's error for the first invalid one.
     pub(super) fn net_list<T>(
         &self,
         name: &'static str,
@@ -377,7 +378,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// The table's entry. Asking for an option that is not there, or as something else, is our mistake.
+/// The table's entry. Asking for an option that is not in the table, or for another type, is a bug.
 fn option(name: &str, fits: impl Fn(Kind) -> bool) -> &'static Opt {
     let option = find(name);
     assert!(option.is_some_and(|option| fits(option.kind)), "-{name} is not of this kind in the table");

@@ -1,5 +1,6 @@
-//! Settings against disk and host. Input: the words of the command line, the disk, what the host is. Output: [`Settings`] with absolute
-//! paths, and notices for stderr and the log. Reads the configuration files; creates nothing.
+//! Resolves settings against disk and host. Input: the words of the command line, the disk, the host. Output:
+//! [`Settings`] with absolute paths, and notices for stderr and the log. Reads the configuration files; creates
+//! nothing.
 
 use super::conf;
 use super::core::{CORE_OPTIONS, Given as Treatment};
@@ -28,26 +29,26 @@ const DBCACHE_MIB_DEFAULT: i64 = 450;
 /// Core's `DBCACHE_WARNING_RESERVED_RAM`, in MiB.
 const OTHER_MEMORY_MIB: u64 = 2048;
 
-/// The first that exists counts; Core's own file is read where ours is missing.
+/// The first that exists is used; Core's own file is read if ours is missing.
 const CONF_FILENAMES: [&str; 2] = ["lydian.conf", "bitcoin.conf"];
 
-/// What the node runs with.
+/// The settings that the node runs with.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) params: Params,
     /// The directory of this chain.
     pub(crate) datadir: PathBuf,
-    /// Where blk*.dat lie.
+    /// The directory of the blk*.dat files.
     pub(crate) blocks: PathBuf,
-    /// None: `-noconf`.
+    /// `None` with `-noconf`.
     pub(crate) conf: Option<PathBuf>,
     pub(crate) has_conf: bool,
     pub(crate) default_datadir: Option<PathBuf>,
     pub(crate) dbcache_bytes: u64,
-    /// Worker threads, one at least.
+    /// Number of worker threads, at least one.
     pub(crate) threads: usize,
     pub(crate) prune: Prune,
-    /// Small block files.
+    /// Whether block files are small.
     pub(crate) fastprune: bool,
     pub(crate) reindex: bool,
     pub(crate) reindex_chainstate: bool,
@@ -66,7 +67,7 @@ pub(crate) struct Settings {
     pub(crate) shutdownnotify: Vec<String>,
     pub(crate) checkblocks: u32,
     pub(crate) checklevel: u8,
-    /// Who verifies signatures.
+    /// The engine that verifies signatures.
     pub(crate) sigengine: &'static str,
     pub(crate) stopafterblockimport: bool,
     pub(crate) stopatheight: Option<Height>,
@@ -75,21 +76,21 @@ pub(crate) struct Settings {
     /// Its paths are absolute.
     pub(crate) rpc: RpcSettings,
     pub(crate) net: NetSettings,
-    /// What the clock says, for tests.
+    /// The time of the clock, for tests.
     pub(crate) mocktime: Option<u32>,
-    /// With an older tip this node is far behind.
+    /// With an older tip, the node is in initial block download.
     pub(crate) max_tip_age_seconds: i64,
     /// `-signetchallenge` on signet.
     pub(crate) is_signet_of_others: bool,
     /// `-blockversion`.
     pub(crate) blockversion: Option<i32>,
-    /// `-checkblockindex` and `-checkaddrman`: once in so many operations; 0: never.
+    /// `-checkblockindex` and `-checkaddrman`: number of operations between two checks; 0 means never.
     pub(crate) checkblockindex: u32,
     pub(crate) checkaddrman: u32,
     pub(crate) test: TestOptions,
-    /// `settings.json`; none with `-nosettings`.
+    /// `settings.json`; `None` with `-nosettings`.
     pub(crate) file: Option<SettingsFile>,
-    /// For the log, once it is open; stderr has had its part.
+    /// For the log, once it is open; the lines for stderr have been printed.
     pub(crate) notices: Vec<Notice>,
     pub(crate) arguments: Vec<String>,
 }
@@ -105,8 +106,8 @@ pub(crate) fn folder(chain: Chain) -> &'static str {
     }
 }
 
-/// Reads the files, and decides what counts, in Core's order (`InitConfig`, `AppInitParameterInteraction`). What is to
-/// be said arises in `notices`, also where there are no settings in the end.
+/// Reads the files and decides which values count, in Core's order (`InitConfig`, `AppInitParameterInteraction`).
+/// Messages are added to `notices`, even if loading fails.
 pub(crate) fn load(
     words: &Words,
     host: &Host,
@@ -154,7 +155,7 @@ pub(crate) fn load(
     Ok(settings)
 }
 
-/// Core's warning of a chain that will go.
+/// Core's warning about a chain that will be removed.
 const TESTNET3_WORDS: &str = "Warning: Support for testnet3 is deprecated and will be removed in an upcoming release. Consider \
                               switching to testnet4.";
 
@@ -172,7 +173,7 @@ fn warn_of_relative_datadir(sources: &Sources, host: &Host, notices: &mut Vec<No
     }
 }
 
-/// The directory of all chains; one that was named must exist.
+/// The directory of all chains. If it was named, it must exist.
 fn base(
     sources: &Sources,
     host: &Host,
@@ -191,7 +192,7 @@ fn base(
     }
 }
 
-/// The configuration file that is read. `None`: `-noconf`.
+/// The configuration file to read; `None` with `-noconf`.
 fn conf_path(sources: &Sources, base: &Path, disk: &dyn Disk) -> Option<PathBuf> {
     match sources.get("conf").map(|value| &value.setting) {
         Some(Setting::Negated) => None,
@@ -200,12 +201,13 @@ fn conf_path(sources: &Sources, base: &Path, disk: &dyn Disk) -> Option<PathBuf>
     }
 }
 
-/// The configuration file that a data directory has.
+/// The configuration file in a data directory.
 fn default_conf(base: &Path, disk: &dyn Disk) -> Option<PathBuf> {
     CONF_FILENAMES.into_iter().map(|name| base.join(name)).find(|path| disk.kind(path).is_ok())
 }
 
-/// Core's `ReadConfigFiles`: the file and those that it includes; false if there is none and none was named.
+/// Core's `ReadConfigFiles`: reads the file and those that it includes. Returns false if the file is missing and was
+/// not named.
 fn read_main_conf(
     disk: &dyn Disk,
     path: &Path,
@@ -222,7 +224,7 @@ fn read_main_conf(
     Ok(true)
 }
 
-/// The text of a file. `None`: it is missing, and was not named.
+/// The text of a file; `None` if it is missing and was not named.
 fn read_text(disk: &dyn Disk, path: &Path, is_named: bool) -> Result<Option<String>, ConfProblem> {
     let unreadable = |reason: String| ConfProblem::Unreadable { path: path.to_owned(), reason };
     let bytes = match read_whole(disk, path, CONF_SIZE_MAX) {
@@ -240,7 +242,7 @@ fn read_text(disk: &dyn Disk, path: &Path, is_named: bool) -> Result<Option<Stri
     Ok(Some(text))
 }
 
-/// Core's `ReadConfigStream`: adds what a file says.
+/// Core's `ReadConfigStream`: adds the values of a file.
 fn read_conf(text: &str, path: &Path, sources: &mut Sources, notices: &mut Vec<Notice>) -> Result<(), SettingsError> {
     let conf = conf::parse(text)?;
     for (section, line) in conf.sections {
@@ -282,7 +284,7 @@ fn add_entry(
     Ok(())
 }
 
-/// Reads the files that the file includes, one level deep, those of the chain's section first, as Core does.
+/// Reads the files that the file includes, one level deep, as in Core those of the chain's section first.
 fn include(
     disk: &dyn Disk,
     base: &Path,
@@ -308,7 +310,7 @@ fn include(
         }
         let missing = || ConfProblem::NotIncluded { name: name.to_owned() };
         let text = read_text(disk, &path, false)?.ok_or_else(missing)?;
-        // Core names an included file as the including one does.
+        // Core names an included file as the including file does.
         read_conf(&text, Path::new(name), sources, notices)?;
         notices.push(Notice::LogInfo(format!("Included configuration file {name}")));
     }
@@ -330,7 +332,7 @@ fn include(
     Ok(())
 }
 
-/// Core's `GetChainTypeString`: the name as it was given.
+/// Core's `GetChainTypeString`: the name as given.
 fn chain_name(sources: &Sources) -> Result<String, SettingsError> {
     let switches = [("regtest", Chain::Regtest), ("signet", Chain::Signet), ("testnet", Chain::Test)];
     let mut chosen = Vec::new();
@@ -352,7 +354,7 @@ fn chain(sources: &Sources) -> Result<Chain, SettingsError> {
     parse::chain(&chain_name(sources)?)
 }
 
-/// The data directory may have a configuration file that is not the one in use: an error, as in Core.
+/// Reports a configuration file in the data directory that is not the one in use: an error, as in Core.
 fn look_for_ignored_conf(
     sources: &Sources,
     used: Option<&Path>,
@@ -385,7 +387,7 @@ fn look_for_ignored_conf(
     Err(ConfProblem::Ignored(ignored).into())
 }
 
-/// The path without `.` and `..`, whatever the links on its way: C++'s `lexically_normal`.
+/// The path without `.` and `..`; symbolic links are not resolved: C++'s `lexically_normal`.
 fn lexically_normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -401,7 +403,7 @@ fn lexically_normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// `settings.json` of the chain's directory, its values added. `None`: `-nosettings`.
+/// Reads `settings.json` in the chain's directory and adds its values. Returns `None` with `-nosettings`.
 fn read_settings_file(
     disk: &dyn Disk,
     datadir: &Path,
@@ -426,7 +428,7 @@ fn read_settings_file(
     Ok(Some(file))
 }
 
-/// Options that Core removed and still warns of.
+/// Warns about options that Core removed and still warns about.
 fn warn_of_removed(sources: &Sources, notices: &mut Vec<Notice>) {
     let removed = [
         ("checkpoints", "Option '-checkpoints' is set but checkpoints were removed. This option has no effect."),
@@ -445,7 +447,7 @@ fn warn_of_removed(sources: &Sources, notices: &mut Vec<Notice>) {
     notices.extend(given.map(|(_, words)| Notice::Warning(words.to_owned())));
 }
 
-/// One warning for all of them, each on a line of its own.
+/// One warning for all of them, each on its own line.
 fn warn_of_sections(sources: &Sources, notices: &mut Vec<Notice>) {
     if !sources.unknown_sections.is_empty() {
         let lines = sources.unknown_sections.iter().map(|line| format!("{line}\n"));
@@ -465,7 +467,7 @@ fn warn_of_memory(raw: &RawSettings, host: &Host, notices: &mut Vec<Notice>) {
     }
 }
 
-/// Core's options that Lydian does not have: refused, or without effect, which the log says.
+/// Handles Core's options that Lydian lacks: they are refused, or have no effect, which is logged.
 fn judge_foreign(sources: &Sources, notices: &mut Vec<Notice>) -> Result<(), SettingsError> {
     for option in CORE_OPTIONS {
         let Some(Value { setting, origin }) = sources.get(option.name) else { continue };
@@ -489,12 +491,12 @@ fn judge_foreign(sources: &Sources, notices: &mut Vec<Notice>) -> Result<(), Set
 }
 
 impl Settings {
-    /// Where the index of the blocks lies.
+    /// The directory of the block index.
     pub(crate) fn index(&self) -> PathBuf {
         self.blocks.join("index")
     }
 
-    /// Where the coins lie.
+    /// The directory of the coins.
     pub(crate) fn coins(&self) -> PathBuf {
         self.datadir.join("chainstate")
     }
@@ -564,7 +566,7 @@ fn resolve(raw: RawSettings, datadir: PathBuf, host: &Host, disk: &dyn Disk) -> 
     })
 }
 
-/// `-par`: 0 is every core, below zero that many stay free, and one works at least.
+/// `-par`: 0 means every core, a negative number leaves that many cores free; there is at least one worker.
 fn threads(par: i64, cores: usize) -> usize {
     let cores = i64::try_from(cores).unwrap_or(i64::MAX);
     let count = if par <= 0 { cores.saturating_add(par) } else { par };

@@ -1,4 +1,4 @@
-//! Settings of the RPC server. Input: [`super::raw::Given`]. Output: [`RpcSettings`], or the first value that is not understood.
+//! Settings of the RPC server. Input: [`super::raw::Given`]. Output: [`RpcSettings`], or the first invalid value.
 
 use super::error::SettingsError;
 use super::net::{NetProblem, has_good_port, port};
@@ -7,29 +7,29 @@ use lydian_consensus::Chain;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What the server is told. Paths are relative to the directory of the chain.
+/// Settings of the server. Paths are relative to the chain's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RpcSettings {
     /// `-server`.
     pub(crate) is_on: bool,
     pub(crate) bind: Vec<String>,
     pub(crate) port: u16,
-    /// Looked at when the server starts, as in Core; so are the next one and the permissions.
+    /// Checked when the server starts, as in Core; so are `auth` and the cookie permissions.
     pub(crate) allow: Vec<String>,
-    /// CJDNS can be reached, so that its addresses are not taken for those of a private network.
+    /// Whether CJDNS is reachable, so that its addresses are not treated as those of a private network.
     pub(crate) with_cjdns: bool,
     /// `USER:SALT$HASH`.
     pub(crate) auth: Vec<Secret>,
     pub(crate) user: Secret,
     pub(crate) password: Secret,
-    /// None: no cookie.
+    /// `None` if there is no cookie.
     pub(crate) cookie: Option<PathBuf>,
     pub(crate) cookie_permissions: Option<String>,
     pub(crate) whitelist: Vec<String>,
     pub(crate) whitelist_default: Option<bool>,
     pub(crate) threads: usize,
     pub(crate) queue: usize,
-    /// 0 or less: for ever.
+    /// 0 or less means no limit.
     pub(crate) idle_seconds: i64,
     /// `-deprecatedrpc`.
     pub(crate) deprecated: Vec<String>,
@@ -37,7 +37,7 @@ pub(crate) struct RpcSettings {
     pub(crate) checks_help: bool,
 }
 
-/// A text that is not shown.
+/// A text that debug output does not show.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secret(pub(crate) String);
 
@@ -48,7 +48,7 @@ impl fmt::Debug for Secret {
 }
 
 impl RpcSettings {
-    /// `with_cjdns`: CJDNS can be reached.
+    /// `with_cjdns`: whether CJDNS is reachable.
     pub(super) fn new(chain: Chain, given: &Given<'_>, with_cjdns: bool) -> Result<RpcSettings, SettingsError> {
         let count = |number: Option<i64>, default: usize| match number {
             Some(number) => usize::try_from(number.max(1)).unwrap_or(usize::MAX),

@@ -1,10 +1,12 @@
-//! Which value of an option counts. Input: values from the command line and from sections of files. Output: one value, or the list of all
-//! that count. Bitcoin Core's order (`common/settings.cpp`), its oddities included:
+//! Decides which value of an option counts. Input: values from the command line and from sections of files. Output: one
+//! value, or the list of all that count. The order is Bitcoin Core's (`common/settings.cpp`), with its peculiarities:
 //!
-//! * the command line comes before `settings.json`, that before the section of the chain, and that before the top of
-//!   the file;
-//! * of several values on the command line the last counts, in a file the first (of several chains in a file, the last);
-//! * a negation wipes what stands before it in the same place, and for a list also the places after it, unless values follow it.
+//! * the command line takes precedence over `settings.json`, that over the section of the chain, and that over the top
+//!   of the file;
+//! * of several values on the command line the last counts, in a file the first (for options that select the chain, the
+//!   last);
+//! * a negation clears the values before it in the same place, and for a list also the places after it, unless values
+//!   follow it.
 
 use super::table::{OPTIONS, find};
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ pub(crate) struct Value {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
-    /// What stood after `=`; empty where nothing did.
+    /// The text after `=`; empty if there is none.
     Text(String),
     /// `-noNAME`.
     Negated,
@@ -29,7 +31,7 @@ pub(crate) enum Setting {
 }
 
 impl Setting {
-    /// As Core's `SettingToString` writes it.
+    /// The text, as Core's `SettingToString` writes it.
     pub(crate) fn text(&self) -> &str {
         match self {
             Setting::Text(text) => text,
@@ -51,7 +53,7 @@ pub(crate) enum Origin {
     },
 }
 
-/// As the beginning of a sentence.
+/// The beginning of a message about the value.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -61,7 +63,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// All values that were given.
+/// All given values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     command_line: BTreeMap<String, Vec<Value>>,
@@ -69,16 +71,16 @@ pub(crate) struct Sources {
     settings: BTreeMap<String, Vec<Value>>,
     /// By section (`""` is the top) and option.
     files: BTreeMap<(String, String), Vec<Value>>,
-    /// The chain's name once it is known: its section counts.
+    /// The chain's name once it is known; its section then counts.
     network: Option<String>,
-    /// Sections of files that are no chain's, as the warning names them.
+    /// Sections of files that belong to no chain, as the warning names them.
     pub(crate) unknown_sections: Vec<String>,
-    /// The values of `settings.json`, as Core writes them to the log.
+    /// The values of `settings.json`, as Core logs them.
     pub(crate) settings_lines: Vec<String>,
 }
 
 impl Sources {
-    /// Keeps a value; `section` is that of a file.
+    /// Adds a value; `section` is that of a file.
     pub(crate) fn add(&mut self, section: &str, name: &str, value: Value) {
         let values = match value.origin {
             Origin::CommandLine => self.command_line.entry(name.to_owned()).or_default(),
@@ -117,8 +119,8 @@ impl Sources {
         })
     }
 
-    /// The value that counts of an option that selects the chain: the last also in a file, from the top only, negations on the command
-    /// line passed over.
+    /// The value that counts for an option that selects the chain: the last one, in files too; from the top of files
+    /// only; and without regard to negations on the command line.
     pub(crate) fn get_for_chain(&self, name: &str) -> Option<&Value> {
         [self.on_command_line(name), self.in_settings(name), self.in_section("", name)]
             .into_iter()
@@ -132,7 +134,8 @@ impl Sources {
         let mut is_wiped = false;
         for (values, is_file) in self.merge(name, false) {
             let counted = after_negation(values);
-            // Core's "zombies": values of a file count in spite of a negation on the command line that a value follows.
+            // Core's "zombies": values of a file count despite a negation on the command line if a value follows the
+            // negation.
             if !is_done || (is_file && !is_wiped) {
                 found.extend(counted);
             }
@@ -142,10 +145,10 @@ impl Sources {
         found
     }
 
-    /// The places of an option's values in the order of their weight, and whether each is a configuration file.
+    /// The places of an option's values in order of precedence, and whether each is a configuration file.
     ///
-    /// The top of a file does not count for an option of another chain. With `keeps_negations` it still does if it ends
-    /// in a negation, as in Core.
+    /// On chains other than main, the top of a file does not count for an option of one chain. With `keeps_negations`
+    /// it still does if it ends in a negation, as in Core.
     fn merge(&self, name: &str, keeps_negations: bool) -> [(&[Value], bool); 4] {
         let section = self.network.as_deref().map(|network| self.in_section(network, name)).unwrap_or_default();
         let is_foreign = self.is_other_chain() && find(name).is_some_and(|option| option.is_of_chain);
@@ -159,7 +162,8 @@ impl Sources {
         self.network.as_deref().is_some_and(|network| network != "main")
     }
 
-    /// Options of one chain that are given only at the top of a file, which counts for the main chain: Core's `GetUnsuitableSectionOnlyArgs`.
+    /// Options of one chain that are given only at the top of a file, which applies to the main chain: Core's
+    /// `GetUnsuitableSectionOnlyArgs`.
     pub(crate) fn at_top_only(&self) -> Vec<&'static str> {
         let has = |values: &[Value]| !after_negation(values).is_empty();
         let is_lost = |name: &str| {
@@ -171,7 +175,7 @@ impl Sources {
         names
     }
 
-    /// Every value that was given, as Core writes it to the log.
+    /// Every given value, as Core logs it.
     pub(crate) fn log_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for ((section, name), values) in &self.files {
@@ -188,13 +192,13 @@ impl Sources {
     }
 }
 
-/// What stands after the last negation.
+/// The values after the last negation.
 fn after_negation(values: &[Value]) -> &[Value] {
     let start = values.iter().rposition(|value| value.setting == Setting::Negated).map_or(0, |index| index + 1);
     values.get(start..).unwrap_or_default()
 }
 
-/// As JSON, which is how Core logs settings; a secret as stars.
+/// The value as JSON, as Core logs settings; a secret as stars.
 fn written(name: &str, setting: &Setting) -> String {
     match setting {
         _ if is_secret(name) => "****".to_owned(),

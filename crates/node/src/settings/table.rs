@@ -1,7 +1,7 @@
-//! The table of options: one entry yields the parser, `-help`, `docs/config.md` and the table tests. Data only.
+//! The option table: the parser, `-help`, `docs/config.md` and the table tests are derived from it. Data only.
 //!
-//! Names, arguments and meanings are Bitcoin Core's where Core has the option. An option added here must be read in [`super::raw`]; a test
-//! walks the table and finds one that changes nothing.
+//! Names, arguments and meanings are Bitcoin Core's if Core has the option. An option added here must be read in
+//! [`super::raw`]; a test walks the table and reports options that change nothing.
 
 mod connection;
 mod debug;
@@ -14,33 +14,33 @@ use super::parse::PRUNE_MIB_MIN;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opt {
     pub(crate) name: &'static str,
-    /// What follows `=`, as help shows it; empty for a switch.
+    /// The text after `=`, as shown in help; empty for a switch.
     pub(crate) argument: &'static str,
     pub(crate) kind: Kind,
     /// May be given several times, and every value counts.
     pub(crate) is_list: bool,
-    /// `-noNAME` is understood.
+    /// `-noNAME` is permitted.
     pub(crate) may_negate: bool,
-    /// Its value is in no log.
+    /// Its value is never logged.
     pub(crate) is_secret: bool,
     /// `-NAME` without `=` is an error: Core's `DISALLOW_ELISION`.
     pub(crate) needs_value: bool,
-    /// At the top of a file it counts for the main chain alone: Core's `NETWORK_ONLY`.
+    /// At the top of a file it applies to the main chain only: Core's `NETWORK_ONLY`.
     pub(crate) is_of_chain: bool,
     pub(crate) group: Group,
-    /// Bitcoin Core does not have it.
+    /// Bitcoin Core lacks it.
     pub(crate) is_own: bool,
-    /// The commands it belongs to; empty: all of them, and none.
+    /// The commands it belongs to; if empty, it belongs to all of them and to the node.
     pub(crate) commands: &'static [&'static str],
-    /// In words, for people.
+    /// The default, as shown in help.
     pub(crate) default: &'static str,
     pub(crate) help: &'static str,
 }
 
-/// What a value must look like.
+/// The form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// 0 or 1; nothing means 1.
+    /// 0 or 1; an empty value means 1.
     Switch,
     Integer {
         min: i64,
@@ -53,7 +53,7 @@ pub(crate) enum Kind {
     Chain,
     /// Up to 64 hexadecimal digits.
     Hash,
-    /// A logging category; nothing means all.
+    /// A logging category; an empty value means all.
     Category,
     /// `LEVEL` or `CATEGORY:LEVEL`.
     Level,
@@ -63,19 +63,19 @@ pub(crate) enum Kind {
     SignatureEngine,
 }
 
-/// Heading in help. The order is the order of help.
+/// Heading in help, in the order of help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// What a newcomer needs; first in help.
+    /// What a new user needs; first in help.
     Start,
     Options,
     Chain,
     Debug,
     Rpc,
     Connection,
-    /// Of one command.
+    /// Options of single commands.
     Command,
-    /// In no help.
+    /// Not shown in help.
     Hidden,
 }
 
@@ -97,7 +97,7 @@ impl Group {
     }
 }
 
-/// A command: the first word that is no option.
+/// A command: the first word that is not an option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommandInfo {
     pub(crate) name: &'static str,
@@ -109,12 +109,12 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
     CommandInfo {
         name: "import",
         argument: "DIR",
-        help: "Validate a directory of block files, Core's blocks/ say, and stop; they are read where they lie",
+        help: "Validate a directory of block files, such as Core's blocks/, and stop; the files are read in place",
     },
     CommandInfo {
         name: "info",
         argument: "",
-        help: "Tell tip, work, coins and sizes, at once, also while a node runs",
+        help: "Print tip, work, coins and sizes at once, also while a node runs",
     },
     CommandInfo {
         name: "utxohash",
@@ -122,7 +122,7 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
         help: "Compute hash_serialized_3 and muhash of the coins, as Core's gettxoutsetinfo does",
     },
     CommandInfo { name: "verify", argument: "PATH...", help: "Verify blocks from files, without a data directory" },
-    CommandInfo { name: "explain", argument: "[RULE]", help: "Tell what a rule of consensus demands" },
+    CommandInfo { name: "explain", argument: "[RULE]", help: "Explain a consensus rule" },
 ];
 
 const SWITCH: Opt = Opt {
@@ -181,7 +181,7 @@ pub(crate) static OPTIONS: [Opt; COUNT] = {
     all
 };
 
-/// The smallest size to prune to is a relation of help and check.
+/// Help and the check must agree on the smallest size to prune to.
 const _: () = assert!(PRUNE_MIB_MIN == 550);
 
 pub(crate) fn find(name: &str) -> Option<&'static Opt> {

@@ -1,4 +1,4 @@
-//! The tables walked, Bitcoin Core's own cases by value, and files on a simulated disk.
+//! Walks the tables, and tests Bitcoin Core's own cases and files on a simulated disk.
 
 use super::sources::{Origin, Setting, Sources, Value};
 use super::table::{COMMANDS, Group, OPTIONS};
@@ -25,7 +25,7 @@ fn host() -> Host {
     }
 }
 
-/// A disk with a default data directory and this file in it.
+/// A disk with a default data directory and this configuration file in it.
 fn disk(conf: &str) -> SimDisk {
     let disk = SimDisk::new(0);
     for path in ["/u/.lydian", "/cwd/d", "/cwd/b"] {
@@ -46,7 +46,7 @@ fn load_from(arguments: &[&str], disk: &SimDisk) -> Result<Settings, SettingsErr
     load(&words, &host(), disk, &mut words.notices.clone())
 }
 
-/// What goes to stderr and the log, in this order.
+/// The notices for stderr and the log, in this order.
 fn notices(arguments: &[&str], conf: &str) -> Vec<Notice> {
     load_with(arguments, conf).unwrap_or_else(|error| panic!("{error}")).notices
 }
@@ -55,7 +55,7 @@ fn sentence(arguments: &[&str], conf: &str) -> String {
     load_with(arguments, conf).unwrap_err().to_string()
 }
 
-/// For each option a form that changes something, and one that is refused (none: Core takes every text).
+/// For each option, a value that changes something and a form that is refused (`None` if Core accepts every text).
 const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("datadir", "d", Some("-nodatadir")),
     ("dbcache", "1000", None),
@@ -170,7 +170,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("json", "1", Some("-json")),
 ];
 
-/// Options that act before settings are made.
+/// Options that act before the settings are loaded.
 const EARLY: &[&str] = &["help", "h", "?", "help-debug", "help-config", "help-rpc", "version"];
 
 #[test]
@@ -205,7 +205,7 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
         let error = load_with(&[&plain[..], &bad].concat(), "").map(|_| ()).expect_err(name).to_string();
         assert!(!error.is_empty());
     }
-    assert_eq!(FORMS.len() + EARLY.len(), OPTIONS.len(), "a form for an option that is not there");
+    assert_eq!(FORMS.len() + EARLY.len(), OPTIONS.len(), "a form for an option that does not exist");
 }
 
 #[test]
@@ -264,8 +264,8 @@ fn precedence_is_cores() {
     let chain = |line: &[&str], files: &[(&str, &str)]| {
         given(line, files).get_for_chain("a").map(|value| value.setting.text().to_owned()).unwrap_or_default()
     };
-    assert_eq!(chain(&[], &[("", "0"), ("", "1")]), "1", "of chains in a file the last counts");
-    assert_eq!(chain(&["false"], &[("", "1")]), "1", "a negated chain on the command line is passed over");
+    assert_eq!(chain(&[], &[("", "0"), ("", "1")]), "1", "for chains in a file, the last counts");
+    assert_eq!(chain(&["false"], &[("", "1")]), "1", "a negated chain on the command line is ignored");
     assert_eq!(chain(&[], &[("regtest", "1")]), "", "a section does not choose itself");
 }
 
@@ -368,7 +368,7 @@ fn faults_are_named_in_cores_words() {
         (
             &["-txindex"],
             "",
-            "-txindex is an option of Bitcoin Core that Lydian does not have: there would be no such index",
+            "-txindex is an option of Bitcoin Core that Lydian does not have: Lydian builds no such index",
         ),
         (&["-txindex", "-prune=550"], "", "Prune mode is incompatible with -txindex."),
         (&["-peerblockfilters"], "", "Cannot set -peerblockfilters without -blockfilterindex."),
@@ -407,7 +407,7 @@ fn faults_are_named_in_cores_words() {
         (
             &[],
             "[main]\nrest=1",
-            "/u/.lydian/lydian.conf:2: -rest is an option of Bitcoin Core that Lydian does not have: nothing would answer",
+            "/u/.lydian/lydian.conf:2: -rest is an option of Bitcoin Core that Lydian does not have: Lydian has no such server",
         ),
         (
             &[],
@@ -429,7 +429,7 @@ fn faults_are_named_in_cores_words() {
     assert!(level.starts_with(expected) && level.ends_with(". Valid loglevels: info, debug, trace."), "{level}");
 }
 
-/// Core reads what is no number as 0, and a start script may rely on it.
+/// Core reads a text that is not a number as 0, and a start script may rely on it.
 #[test]
 fn values_are_read_as_core_reads_them() {
     let settings = load_with(&["-par=many", "-daemon=true", "-reindex=yes", "-listen=false", "-dbcache"], "").unwrap();
@@ -445,7 +445,7 @@ fn values_are_read_as_core_reads_them() {
     assert_eq!((settings.pid, settings.log.file), (None, None));
 }
 
-/// Whatever Core accepts in silence is accepted in silence here; the log says what has no effect.
+/// Options that Core silently accepts are silently accepted here; the log names those without effect.
 #[test]
 fn options_of_core_are_passed_over_in_silence() {
     let info = |text: &str| Notice::LogInfo(text.to_owned());
@@ -457,7 +457,7 @@ fn options_of_core_are_passed_over_in_silence() {
         ]
     );
     for option in core::CORE_OPTIONS.iter().filter(|option| option.given == core::Given::Accepted) {
-        // Core warns of these three, and takes no other text of some.
+        // Core warns about these three, and accepts only certain texts for some options.
         let removed = ["checkpoints", "limitancestorsize", "limitdescendantsize"].contains(&option.name);
         let value = match option.name {
             "acceptnonstdtxn" | "acceptstalefeeestimates" => "0",
@@ -602,8 +602,8 @@ fn the_file_may_name_another_directory_but_not_be_ignored_there() {
     );
 }
 
-/// A start script that writes `bitcoin.conf` finds its options in effect; `lydian.conf` counts alone where both are
-/// there.
+/// The options of a start script that writes `bitcoin.conf` take effect; if both files exist, only `lydian.conf` is
+/// read.
 #[test]
 fn the_file_of_core_is_read_where_ours_is_missing() {
     let disk = disk("");
@@ -626,7 +626,7 @@ fn the_file_of_settings_counts_behind_the_command_line() {
     assert_eq!(settings.net.added, ["a", "b", "c"]);
     assert!(settings.arguments.contains(&"Setting file arg: addnode = [\"a\",\"b\"]".to_owned()));
     assert!(settings.notices.contains(&Notice::LogWarning("Ignoring unknown rw_settings value nosuch".to_owned())));
-    assert_eq!(settings.file.unwrap().values.len(), 5, "what is not known is kept");
+    assert_eq!(settings.file.unwrap().values.len(), 5, "unknown values are kept");
     assert_eq!(load_from(&["-par=4"], &disk).unwrap().threads, 4);
     let without = load_from(&["-nosettings"], &disk).unwrap();
     assert_eq!((without.threads, without.file), (3, None));

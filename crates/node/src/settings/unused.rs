@@ -1,7 +1,6 @@
-//! Options that Bitcoin Core checks and that have no effect here: the mempool's, the miner's, the indexes', those of
-//! I2P, Tor and ZMQ. Input:
-//! [`Given`]. Output: nothing, or the first fault in Core's words, so that a start script fails here where it fails
-//! there.
+//! Options that Bitcoin Core checks and that have no effect here: those of the mempool, mining, indexes, I2P, Tor and
+//! ZMQ. Input: [`Given`]. Output: nothing, or the first error in Core's words, so that a start script fails here if it
+//! fails with Core.
 
 use super::error::SettingsError;
 use super::net::{NetProblem, has_good_port};
@@ -26,7 +25,7 @@ const CLUSTER_KVB: i64 = 101;
 /// Core's `DEFAULT_MAX_MEMPOOL_SIZE_MB`.
 const MEMPOOL_MB: i64 = 300;
 
-/// What is wrong with such an option.
+/// Errors in such options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UnusedProblem {
     Amount { option: &'static str, text: String },
@@ -82,7 +81,7 @@ impl fmt::Display for UnusedProblem {
     }
 }
 
-/// Core's order: `AppInitParameterInteraction`, then `CheckHostPortOptions` and what follows it.
+/// Checks in Core's order: `AppInitParameterInteraction`, then `CheckHostPortOptions` and what follows it.
 pub(super) fn check(chain: Chain, given: &Given<'_>, listens: bool) -> Result<(), SettingsError> {
     let number = |name| given.core(name).map(parse::atoi);
     let switch = |name| given.core(name).is_some_and(parse::switch);
@@ -141,7 +140,7 @@ fn filters(given: &Given<'_>, switch: &dyn Fn(&'static str) -> bool) -> Result<(
 /// Core's `ReadMiningArgs` and `CheckMiningOptions`.
 fn block_creation(given: &Given<'_>) -> Result<(), SettingsError> {
     amount(given, "blockmintxfee")?;
-    // Core reads them without a sign: what has one is 0.
+    // Core reads these as unsigned numbers: a negative number is 0.
     let weight = |name| given.core(name).map(|text| u64::try_from(parse::atoi(text)).unwrap_or(0));
     let reserved = weight("blockreservedweight").unwrap_or(RESERVED_WEIGHT);
     let max = weight("blockmaxweight").unwrap_or(WEIGHT_MAX);
@@ -174,7 +173,7 @@ fn is_money(text: &str) -> bool {
     part(whole) * COIN + part(&format!("{decimals:0<8}")) <= MONEY_MAX
 }
 
-/// Core's `CheckHostPortOptions`, the part of options without effect here.
+/// The part of Core's `CheckHostPortOptions` for options without effect here.
 fn ports(given: &Given<'_>) -> Result<(), SettingsError> {
     const PUBLISHERS: [&str; 5] =
         ["zmqpubhashblock", "zmqpubhashtx", "zmqpubrawblock", "zmqpubrawtx", "zmqpubsequence"];

@@ -1,6 +1,7 @@
-//! The command line, split. Input: its words. Output: [`Words`]: the command, its arguments, and the values of options in [`Sources`].
+//! Splits the command line. Input: its words. Output: [`Words`]: the command, its arguments, and the values of options
+//! in [`Sources`].
 //!
-//! Unlike Core, options may stand behind the command too. `--name` is `-name`. Nothing is given a type here.
+//! Unlike in Core, options may also follow the command. `--name` means `-name`. Values get no type here.
 
 use super::core::CORE_OPTIONS;
 use super::error::{ArgumentProblem, SettingsError};
@@ -10,18 +11,18 @@ use super::sources::{Origin, Setting, Sources, Value};
 use super::table::{COMMANDS, OPTIONS, Opt, find};
 use std::ffi::OsString;
 
-/// What was written.
+/// The words of the command line, split.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Words {
     pub(crate) command: Option<&'static str>,
-    /// Words behind the command that are no options.
+    /// Words after the command that are not options.
     pub(crate) arguments: Vec<String>,
     pub(crate) sources: Sources,
     pub(crate) notices: Vec<Notice>,
 }
 
 impl Words {
-    /// A switch on the command line alone: `-help` is not for files.
+    /// Whether a switch is on, on the command line only: `-help` is not for files.
     pub(crate) fn has_switch(&self, name: &str) -> bool {
         let value = self.sources.on_command_line(name).last();
         value.is_some_and(|value| parse::switch(value.setting.text()))
@@ -32,7 +33,8 @@ impl Words {
     }
 }
 
-/// The command that the words name, understood or not: it decides the exit code of a fault in the others.
+/// The command that the words name, whether or not the other words can be parsed; it decides the exit code for an error
+/// in them.
 pub(crate) fn command(arguments: &[OsString]) -> Option<&'static str> {
     let first = arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'))?;
     COMMANDS.iter().map(|command| command.name).find(|name| first == *name)
@@ -46,7 +48,7 @@ pub(crate) fn split(arguments: impl IntoIterator<Item = OsString>) -> Result<Wor
             .into_string()
             .map_err(|argument| SettingsError::NotUtf8 { argument: argument.to_string_lossy().into_owned() })?;
         if argument == "-" {
-            // Core reads no further.
+            // Core stops reading here.
             break;
         } else if argument.starts_with('-') {
             option(&argument, &mut words)?;
@@ -81,7 +83,7 @@ fn option(argument: &str, words: &mut Words) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Whether the command has its arguments, and its options belong to it.
+/// Checks that the command has its arguments and that the options belong to it.
 fn check_command(words: &Words) -> Result<(), SettingsError> {
     let info = words.command.and_then(|name| COMMANDS.iter().find(|command| command.name == name));
     let count_max = usize::from(info.is_some_and(|info| !info.argument.is_empty()));
@@ -105,7 +107,7 @@ fn check_command(words: &Words) -> Result<(), SettingsError> {
     }
 }
 
-/// A key, taken apart as Core's `InterpretKey` does.
+/// A key, split as Core's `InterpretKey` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key<'a> {
     pub(super) section: Option<&'a str>,
@@ -123,7 +125,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Whose option a name is.
+/// Whether a name is an option of ours, one of Core's, or unknown.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Known {
     Ours(&'static Opt),
@@ -139,7 +141,7 @@ pub(super) fn lookup(name: &str) -> Known {
     }
 }
 
-/// The setting that a key and a text make: Core's `InterpretValue`.
+/// The setting for a key and a text: Core's `InterpretValue`.
 pub(super) fn interpret(
     key: &Key<'_>,
     value: Option<&str>,
@@ -160,7 +162,7 @@ pub(super) fn interpret(
         return Err(ArgumentProblem::Negated { name: option.name });
     }
     match value {
-        // Core: what is no number is 0, so that -noNAME=false is a double negation as well.
+        // As in Core, a text that is not a number is 0, so -noNAME=false is a double negation as well.
         Some(text) if !parse::switch(text) => {
             let words = format!("Parsed potentially confusing double-negative -{}={text}", key.name);
             notices.push(Notice::LogWarning(words));

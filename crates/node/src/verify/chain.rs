@@ -1,5 +1,5 @@
-//! A set of block files. Input: the files of one chain. Output: a [`ChainItem`]: every block in height order through the plain validator, and a
-//! sentence for all that is not as it should be.
+//! Verifies a set of block files. Input: the files of one chain. Output: a [`ChainItem`]: every block in height order
+//! through the plain validator, and a sentence for each irregularity.
 
 use super::Context;
 use super::plan::BlockSet;
@@ -52,11 +52,11 @@ struct Run<'a> {
     violations: Vec<Broken>,
     violations_left_out: u64,
     blocks_not_verified: u64,
-    /// Blocks that broke no rule when they came.
+    /// Blocks that broke no rule when they were added.
     accepted: u64,
-    /// Records that do not parse; a later copy of the same block may heal them.
+    /// Records that do not parse; a later copy of the same block may replace them.
     damaged: BTreeMap<BlockHash, String>,
-    /// Violations, by index, that speak of the bytes and not of the block's hash.
+    /// Violations, by index, that concern the bytes of a record and not the block with this hash.
     of_the_bytes: BTreeMap<BlockHash, usize>,
     notes: Vec<String>,
 }
@@ -90,10 +90,11 @@ impl Run<'_> {
                         }
                     }
                 }
-                // The genesis block, and second copies.
+                // The genesis block, and repeated copies.
                 Err(Rejected::Duplicate | Rejected::DuplicateInvalid) => {}
                 Err(Rejected::Violation(violation)) => match violation.rule {
-                    // Its parent is in the files, or it would not be in this order: the parent is the one that is broken.
+                    // The parent is in the files, or the block would not be in this order; so it is the parent that is
+                    // invalid.
                     Rule::PrevBlkNotFound | Rule::BadPrevblk => self.blocks_not_verified += 1,
                     _ => self.broken(placed, &violation)?,
                 },
@@ -103,7 +104,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A whole copy of a block came after a damaged one: the damage was in the bytes, not in the block.
+    /// An intact copy of a block came after a damaged one: the damage was in the bytes, not in the block.
     fn heal(&mut self, hash: &BlockHash) {
         if let Some(sentence) = self.damaged.remove(hash) {
             self.notes.push(format!("{sentence}; a later copy is whole"));
@@ -123,7 +124,7 @@ impl Run<'_> {
             self.violations_left_out += 1;
             return Ok(());
         }
-        // The validator has taken the block; it is read again to name transaction and prevout.
+        // The validator has consumed the block; read it again to name transaction and prevout.
         let block = self.files.read(&placed.record)?.block;
         if violation.rule.is_of_the_bytes() {
             self.of_the_bytes.insert(placed.record.hash, self.violations.len());

@@ -1,4 +1,4 @@
-//! `lydian verify`. Input: options. Output: text or JSON, and the exit code: that of the worst item.
+//! `lydian verify`. Input: options. Output: text or JSON, and the exit code of the worst item.
 
 mod chain;
 mod plan;
@@ -14,17 +14,18 @@ use lydian_consensus::{Chain, Params};
 use lydian_disk::{Disk, RealDisk};
 use std::io::{self, Write};
 
-/// What every part of a run needs.
+/// State that every part of a run needs.
 #[derive(Debug)]
 struct Context<'a> {
     disk: &'a dyn Disk,
     options: &'a VerifyOptions,
-    /// Seconds since 1970 when the run began.
+    /// Start of the run, in seconds since 1970.
     now: u32,
 }
 
 impl Context<'_> {
-    /// The chain's settings, with the soft forks of regtest moved as the options say (checked when the run began).
+    /// The chain's parameters, with the soft forks of regtest moved as the options say (which are checked at the start
+    /// of the run).
     fn params(&self, chain: Chain) -> Params {
         let plain = Params::new(chain);
         if chain != Chain::Regtest {
@@ -90,9 +91,9 @@ pub(crate) fn run(options: &VerifyOptions) -> u8 {
     report.exit_code
 }
 
-/// A command line that makes no sense.
+/// Reports a command line that cannot be used.
 fn refuse(sentence: &str) -> u8 {
-    // Nobody is left to be told that nobody is left.
+    // If stderr is closed, there is nowhere to report it.
     let _ = writeln!(io::stderr().lock(), "error: {sentence}");
     Verdict::Unreadable.exit_code()
 }

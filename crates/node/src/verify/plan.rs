@@ -1,8 +1,8 @@
-//! From paths to work. Input: the paths of the command line. Output: sets of block files, one per directory and chain; single blocks with
-//! their spent outputs; and a sentence for every path that is none of these.
+//! Turns paths into work. Input: the paths of the command line. Output: sets of block files, one per directory and
+//! chain; single blocks with their spent outputs; and a sentence for every path that is neither.
 //!
-//! Only names are read, and of block files the first magic. Files found by walking that are nothing of ours are passed over; a path that was
-//! given by name never is.
+//! Reads only names, and the first magic of block files. Unrelated files found by walking are ignored; a path given by
+//! name never is.
 
 use crate::cli::VerifyOptions;
 use crate::limits::{WALK_DEPTH_MAX, WALK_ENTRIES_MAX};
@@ -13,7 +13,7 @@ use lydian_primitives::BlockHash;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What there is to do.
+/// The work to do.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) sets: Vec<BlockSet>,
@@ -38,7 +38,7 @@ pub(super) struct Single {
     pub(super) is_expected_invalid: bool,
 }
 
-/// What a file name says of its block.
+/// The properties of a block that its file name gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BlockName {
     pub(super) chain: Option<Chain>,
@@ -51,7 +51,7 @@ enum FileKind {
     Blocks,
     Single,
     Prevouts,
-    /// Found by walking: passed over. Given by name: taken for block files if a magic is found.
+    /// Ignored if found by walking; if given by name, treated as block files if a magic is found.
     Unknown,
 }
 
@@ -75,16 +75,16 @@ struct Planner<'a> {
     disk: &'a dyn Disk,
     options: &'a VerifyOptions,
     plan: Plan,
-    /// Block files by where they were found: all given by name together, each directory by itself.
+    /// Block files by origin: all that were given by name together, each directory by itself.
     groups: Vec<(Option<PathBuf>, Vec<BlockFile>)>,
     singles: Vec<PathBuf>,
     prevouts: Vec<PathBuf>,
-    /// Paths met already: one below another is verified once.
+    /// Paths visited already, so that a path below another is verified once.
     seen: BTreeSet<PathBuf>,
 }
 
 impl Planner<'_> {
-    /// A path of the command line.
+    /// Adds a path of the command line.
     fn add(&mut self, path: &Path) {
         match self.disk.kind(path) {
             Err(error) => self.plan.unreadable.push(error.to_string()),
@@ -107,7 +107,7 @@ impl Planner<'_> {
         }
     }
 
-    /// A directory; whether anything of ours is in it.
+    /// Walks a directory; returns whether it contains anything to verify.
     fn walk(&mut self, path: &Path, depth: usize) -> bool {
         let entries = match self.disk.list(path) {
             Ok(entries) => entries,
@@ -137,7 +137,7 @@ impl Planner<'_> {
                 break;
             }
             if is_block_file_name(&entry) || !self.seen.insert(entry.clone()) {
-                // Block files were taken above, in Core's order.
+                // Block files were added above, in Core's order.
                 has_found |= kind == PathKind::File;
                 continue;
             }
@@ -177,7 +177,7 @@ impl Planner<'_> {
         self.plan
     }
 
-    /// Files of one group that hold blocks of several chains are several sets. A file without any magic goes with the one before it: Core
+    /// Splits a group of files by chain into sets. A file without any magic joins the chain of the file before it: Core
     /// allocates files before it writes to them.
     fn split_by_chain(&mut self, files: Vec<BlockFile>) {
         let mut sets: Vec<BlockSet> = Vec::new();
@@ -208,11 +208,11 @@ impl Planner<'_> {
 
     fn detect(&self, file: &BlockFile) -> Result<Chain, ReadError> {
         let magic = BlockFiles::new(self.disk, vec![file.clone()]).detect_magic(0)?;
-        // The magics known are those of the chains, which a test compares.
+        // The known magics are those of the chains; a test compares them.
         Ok(Chain::ALL.into_iter().find(|chain| Params::new(*chain).magic == magic).unwrap_or(Chain::Main))
     }
 
-    /// Joins blocks and spent outputs of one name: those beside each other first, then those given from elsewhere.
+    /// Joins blocks and spent outputs of the same name: first those in the same directory, then those from elsewhere.
     fn pair(&mut self) {
         let mut prevouts = std::mem::take(&mut self.prevouts);
         for path in std::mem::take(&mut self.singles) {
@@ -225,16 +225,14 @@ impl Planner<'_> {
             let is_expected_invalid = self.is_expected_invalid(&path);
             self.plan.singles.push(Single { path, prevouts: found, name, is_expected_invalid });
         }
-        // One block and one file of spent outputs, both given by name, belong together whatever their names.
+        // A single block and a single file of spent outputs belong together, whatever their names.
         if let ([single], [_]) = (&mut self.plan.singles[..], &prevouts[..])
             && single.prevouts.is_none()
         {
             single.prevouts = prevouts.pop();
         }
         for path in prevouts {
-            self.plan
-                .unreadable
-                .push(format!("{}: the block whose spent outputs these are is not here", path.display()));
+            self.plan.unreadable.push(format!("{}: the block that spends these outputs is missing", path.display()));
         }
     }
 
@@ -249,7 +247,7 @@ impl Planner<'_> {
     }
 }
 
-/// A file name without `.zst` and its last ending, and that ending.
+/// A file name without `.zst` and its last extension, and that extension.
 fn split_name(path: &Path) -> (String, String) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".zst").unwrap_or(&name);
@@ -268,7 +266,7 @@ fn kind_of(path: &Path) -> FileKind {
     }
 }
 
-/// Reads `CHAIN-HEIGHT-HASH`, with or without the chain.
+/// Parses `CHAIN-HEIGHT-HASH`, with or without the chain.
 fn parse_name(stem: &str) -> BlockName {
     let mut parts: Vec<&str> = stem.split('-').collect();
     let chain = match parts.first().copied() {
@@ -311,7 +309,7 @@ mod tests {
         assert_eq!(kinds, [Single, Single, Prevouts, Unknown, Blocks, Blocks]);
     }
 
-    /// A disk of names without content: `d` holds `names`, and each directory `d/s`, `d/s/s` ... another one.
+    /// A disk of names without content: each directory has `count` files, and another directory `s` down to `depth`.
     #[derive(Debug)]
     struct Names {
         count: usize,

@@ -1,5 +1,5 @@
-//! One block without its chain. Input: its file, perhaps that of its spent outputs, perhaps its height. Output: a [`BlockItem`], or the
-//! sentence why it could not be read.
+//! Verifies one block without its chain. Input: its file, and optionally the file of its spent outputs and its height.
+//! Output: a [`BlockItem`], or a sentence that says why it could not be read.
 
 use super::Context;
 use super::plan::Single;
@@ -79,7 +79,7 @@ fn item(
         _ => Verdict::Valid,
     };
     let undecided = report.undecided.iter().map(|&(rule, why)| Undecided { rule: rule.info().name, why });
-    // A violation may come before the block is funded, when nothing has been counted; the bytes are here all the same.
+    // A violation may come before the block is funded, when nothing has been counted; these figures are known anyway.
     let totals = Totals {
         blocks: 1,
         transactions: block.tx_count() as u64,

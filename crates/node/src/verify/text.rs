@@ -1,5 +1,5 @@
-//! The report as text. Input: items as they are done, the whole at the end. Output: lines a person reads: what was checked, what is wrong and
-//! where, what could not be decided.
+//! The report as text. Input: items as they finish, the whole at the end. Output: lines for people: what was checked,
+//! what is wrong and where, what could not be decided.
 
 use crate::clock::Seconds;
 use crate::report::{BlockItem, Broken, ChainItem, Item, Report, Totals, Verdict};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Notes of one item that are shown without `--verbose`.
 const NOTES_SHOWN: usize = 10;
-/// Violations of one item that are shown in a line each after the first, without `--verbose`.
+/// Violations of one item after the first that are shown, one per line, without `--verbose`.
 const VIOLATIONS_SHOWN: usize = 20;
 const WIDTH: usize = 120;
 
@@ -49,7 +49,7 @@ fn chain_item(screen: &Screen, chain: &ChainItem, is_verbose: bool) {
         field(
             screen,
             "off chain",
-            &format!("{blocks} on branches without more work; scripts verified only where a branch once led"),
+            &format!("{blocks} on branches without more work; scripts verified only if a branch was once active"),
         );
     }
     if chain.is_expected_invalid && chain.violations.is_empty() {
@@ -87,7 +87,7 @@ fn block_item(screen: &Screen, block: &BlockItem, is_verbose: bool) {
         broken(screen, violation);
     } else if block.is_expected_invalid {
         field(screen, "file", &block.file);
-        field(screen, "expected", "a broken rule; these data show none");
+        field(screen, "expected", "a broken rule; this data shows none");
     }
     if is_verbose {
         field(screen, "file", &block.file);
@@ -97,7 +97,7 @@ fn block_item(screen: &Screen, block: &BlockItem, is_verbose: bool) {
     }
 }
 
-/// A violation in full.
+/// Prints a violation in full.
 fn broken(screen: &Screen, violation: &Broken) {
     let height = violation.height.map_or("unknown".to_owned(), |height| height.to_string());
     field(screen, "where", &format!("height {height}, block {}", violation.block));
@@ -125,7 +125,7 @@ fn problems(screen: &Screen, label: &str, sentences: &[String], tone: Tone, is_v
         screen.line(&format!("         {}  {sentence}", screen.tone(tone, &format!("{label:11}"))));
     }
     if shown < sentences.len() {
-        field(screen, label, &format!("{} more; --verbose tells all", sentences.len() - shown));
+        field(screen, label, &format!("{} more; --verbose shows all", sentences.len() - shown));
     }
 }
 
@@ -148,7 +148,7 @@ fn verdict(screen: &Screen, verdict: Verdict, is_expected_invalid: bool) -> Stri
     }
 }
 
-/// What was checked altogether, what could not be decided or read, and the verdict.
+/// Prints what was checked in total, what could not be decided or read, and the verdict.
 pub(super) fn summary(screen: &Screen, report: &Report) {
     undecided(screen, report);
     for sentence in &report.unreadable {
@@ -162,7 +162,7 @@ pub(super) fn summary(screen: &Screen, report: &Report) {
     }
     let text = match report.verdict {
         Verdict::Valid => "Valid: everything is as it should be.".to_owned(),
-        Verdict::Unreadable => "Not everything could be verified: what could not be read is told above.".to_owned(),
+        Verdict::Unreadable => "Not everything could be verified: see above for what could not be read.".to_owned(),
         Verdict::Invalid => invalid_text(report),
     };
     let tone = if report.verdict == Verdict::Valid { Tone::Good } else { Tone::Bad };
@@ -182,7 +182,7 @@ fn invalid_text(report: &Report) -> String {
         passed += u64::from(is_expected && count == 0);
     }
     match (broken, passed) {
-        (0, _) => format!("Invalid: {} should have been refused and passed.", count(passed, "item")),
+        (0, _) => format!("Invalid: {} should have been refused but passed.", count(passed, "item")),
         (_, 0) => format!("Invalid: {} refused.", count(broken, "block")),
         (_, _) => format!(
             "Invalid: {} refused, and {} passed that should not have.",
@@ -192,7 +192,7 @@ fn invalid_text(report: &Report) -> String {
     }
 }
 
-/// The undecided rules of all single blocks together, by reason.
+/// Prints the undecided rules of all single blocks together, by reason.
 fn undecided(screen: &Screen, report: &Report) {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for item in &report.items {
@@ -208,7 +208,7 @@ fn undecided(screen: &Screen, report: &Report) {
         return;
     }
     screen.line("");
-    screen.line("Undecided for some of the single blocks (--verbose tells which):");
+    screen.line("Undecided for some of the single blocks (--verbose lists them):");
     for (why, rules) in by_reason {
         screen.line(&format!("  {why}:"));
         screen.line(&format!("    {}", wrap(&rules.join(", "), WIDTH - 4, "    ")));

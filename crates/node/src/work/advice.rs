@@ -1,6 +1,6 @@
-//! What helps against an error of the stores: starting again, `-reindex-chainstate` or `-reindex`. Input: the error.
-//! Output: the end of its sentence; empty where the sentence says it already. Each piece of advice was tried on every
-//! file of a data directory (`tests/crash/damage.rs`).
+//! Advice for errors of the stores: start again, `-reindex-chainstate` or `-reindex`. Input: the error. Output: the end
+//! of its sentence; empty if the sentence has the advice already. Each piece of advice was tried on every file of a
+//! data directory (`tests/crash/damage.rs`).
 
 use lydian_chain::{ChainError, ReadError};
 use lydian_coins::CoinsError;
@@ -8,15 +8,15 @@ use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_engine::EngineError;
 use std::borrow::Cow;
 
-const AGAIN: &str = "; what was durable before is kept: start again to go on";
-const COINS: &str = "; -reindex-chainstate makes the coins anew from the blocks that are here";
-const UNDO: &str = "; -reindex-chainstate writes the undo data anew from the blocks that are here";
-const INDEX: &str = "; -reindex makes the index anew from the block files";
-const BLOCKS: &str = "; -reindex makes the index anew from the blocks that are left";
+const AGAIN: &str = "; everything durable is kept: start again to continue";
+const COINS: &str = "; -reindex-chainstate rebuilds the coins from the blocks on disk";
+const UNDO: &str = "; -reindex-chainstate rewrites the undo data from the blocks on disk";
+const INDEX: &str = "; -reindex rebuilds the index from the block files";
+const BLOCKS: &str = "; -reindex rebuilds the index from the remaining blocks";
 const KEY: &str = "; restore it from a copy: without it the blocks in this directory cannot be read";
-const DEVICE: &str = "; check the disk, then start again to go on";
+const DEVICE: &str = "; check the disk, then start again to continue";
 const PERMISSIONS: &str = "; correct its permissions and start again: nothing is lost";
-const ROOM: &str = "; make room and start again: what was durable before is kept";
+const ROOM: &str = "; free some space and start again: everything durable is kept";
 
 pub(super) fn advice(error: &EngineError) -> Cow<'static, str> {
     let always = |advice: &'static str| Cow::Borrowed(advice);
@@ -44,7 +44,7 @@ pub(super) fn advice(error: &EngineError) -> Cow<'static, str> {
     }
 }
 
-/// What makes a file of the block store anew.
+/// The advice that restores a file of the block store.
 fn rebuild_of(error: &DiskError) -> &'static str {
     let name = error.path.file_name().unwrap_or_default().to_string_lossy();
     match () {
@@ -55,7 +55,7 @@ fn rebuild_of(error: &DiskError) -> &'static str {
     }
 }
 
-/// `rebuild` where the file itself is the trouble.
+/// Returns `rebuild` if the file itself is damaged or missing.
 fn of_disk(error: &DiskError, rebuild: &'static str) -> Cow<'static, str> {
     let advice = match error.kind {
         DiskErrorKind::NotFound
@@ -79,14 +79,14 @@ fn of_disk(error: &DiskError, rebuild: &'static str) -> Cow<'static, str> {
 mod tests {
     use super::*;
 
-    const MOVED_COINS: &str = "; move it away; -reindex-chainstate makes the coins anew from the blocks that are here";
+    const MOVED_COINS: &str = "; move it away; -reindex-chainstate rebuilds the coins from the blocks on disk";
 
     fn disk_error(path: &str, kind: DiskErrorKind) -> DiskError {
         DiskError { path: path.into(), offset: None, kind }
     }
 
-    /// The story: whatever was wrong with a file of the stores, the error ended with "start again to go on"; with a
-    /// file that is missing or may not be read, starting again brings the same error for ever.
+    /// Regression test. Whatever was wrong with a file of the stores, the error ended with "start again to go on". If a
+    /// file is missing or access to it is denied, starting again gives the same error for ever.
     #[test]
     fn the_advice_fits_the_error() {
         let coins = |kind| EngineError::Coins(CoinsError::Disk(disk_error("c/00000001.coins", kind)));

@@ -1,7 +1,7 @@
 //! Warnings about the chain, and the commands of `-alertnotify`: Core's `CheckForkWarningConditions`, the second half
-//! of its `UpdateTip`, and `AlertNotify`. Input: an engine, looked at a few times a second. Output: [`Warnings`], lines
-//! in the log, processes. Cost: a look at the tip; at all headers only after a block was found to be invalid, and at
-//! those of the active chain once a period of version bits.
+//! of its `UpdateTip`, and `AlertNotify`. Input: an engine, polled a few times a second. Output: [`Warnings`], lines in
+//! the log, processes. Cost: reads the tip; reads all headers only after a block was found to be invalid, and those of
+//! the active chain once per period of version bits.
 
 use crate::log::Log;
 use crate::notify::Notifier;
@@ -14,14 +14,14 @@ use lydian_primitives::BlockHash;
 use lydian_rpc::{UnknownRules, Warning, Warnings};
 use std::sync::Arc;
 
-/// An invalid chain with more work than this many blocks above the tip is warned of.
+/// A warning is raised for an invalid chain with more work than this many blocks on the tip.
 const INVALID_CHAIN_BLOCKS: u32 = 6;
 
-/// Core's words, in the log without the first.
+/// Core's text; the log has it without the first word.
 const INVALID_CHAIN: &str = "Warning: Found invalid chain more than 6 blocks longer than our best chain. This could be due to database corruption or \
                              consensus incompatibility with peers.";
 
-/// What of Core's `SAFE_CHARS_DEFAULT` is neither letter nor digit.
+/// The characters of Core's `SAFE_CHARS_DEFAULT` that are neither letters nor digits.
 const SAFE_MARKS: &str = " .,;-_/:?@()";
 
 /// Watches one engine.
@@ -32,7 +32,7 @@ pub(super) struct Alerts {
     commands: Vec<String>,
     warnings: Arc<Warnings>,
     initial_download: Arc<InitialDownload>,
-    /// The invalid block with most work: Core's `m_best_invalid`.
+    /// The invalid block with the most work: Core's `m_best_invalid`.
     best_invalid: Option<(BlockHash, U256)>,
     rules: UnknownRules,
 }
@@ -50,10 +50,10 @@ impl Alerts {
         }
     }
 
-    /// Looks whether a warning begins or ends. `is_invalid_found`: since the last look a block was found to be invalid,
-    /// or this is the first look.
+    /// Checks whether a warning begins or ends. `is_invalid_found`: a block was found to be invalid since the last
+    /// check, or this is the first check.
     ///
-    /// Returns what `UpdateTip` lines say of rules that are locked in.
+    /// Returns the warning that `UpdateTip` lines have about rules that are locked in.
     pub(super) fn look(&mut self, engine: &Engine, is_invalid_found: bool) -> String {
         if is_invalid_found {
             self.best_invalid = best_invalid(engine);
@@ -72,7 +72,7 @@ impl Alerts {
         locked_in.join(", ")
     }
 
-    /// Warns as long as the clocks of most outbound peers differ from ours: Core's `WarnIfOutOfSync`.
+    /// Warns while the clocks of most outbound peers differ from ours: Core's `WarnIfOutOfSync`.
     pub(super) fn look_at_clock(&self, figures: &SyncFigures) {
         match figures.is_clock_out_of_sync {
             true => drop(self.warn(Warning::ClockOutOfSync, CLOCK_OUT_OF_SYNC)),
@@ -91,7 +91,7 @@ impl Alerts {
             (tree.find(&hash).is_some_and(|id| tree.node(id).is_invalid), tip.chain_work.checked_add(ahead))
         });
         if !is_invalid {
-            // Reconsidered by the operator.
+            // The operator has reconsidered it.
             self.best_invalid = None;
         }
         if is_invalid && bound.is_some_and(|bound| work > bound) {
@@ -103,7 +103,7 @@ impl Alerts {
         }
     }
 
-    /// Core's `warningSet`.
+    /// Core's `warningSet`: returns whether the warning is new.
     fn warn(&self, id: Warning, message: &str) -> bool {
         let is_new = self.warnings.set(id, message);
         if is_new {
@@ -113,7 +113,7 @@ impl Alerts {
     }
 }
 
-/// Of the blocks whose bytes are here, as Core's block index remembers them.
+/// The invalid block with the most work, among those whose bytes are stored, as in Core's block index.
 fn best_invalid(engine: &Engine) -> Option<(BlockHash, U256)> {
     engine.with_tree(|tree| {
         let nodes = tree.ids().map(|id| tree.node(id));
@@ -122,7 +122,7 @@ fn best_invalid(engine: &Engine) -> Option<(BlockHash, U256)> {
     })
 }
 
-/// Core's `SanitizeString`: nothing is left that a shell would understand.
+/// Core's `SanitizeString`: removes everything that a shell would interpret.
 fn sanitized(message: &str) -> String {
     message.chars().filter(|letter| letter.is_ascii_alphanumeric() || SAFE_MARKS.contains(*letter)).collect()
 }
@@ -131,7 +131,7 @@ fn sanitized(message: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The message goes between single quotes to a shell.
+    /// The message is passed to a shell between single quotes.
     #[test]
     fn a_message_cannot_end_its_quotes() {
         let message = "Unknown new rules activated (versionbit 3)";

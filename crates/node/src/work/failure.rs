@@ -1,4 +1,4 @@
-//! Why the node cannot go on: one sentence and an exit code. Never a verdict on a block.
+//! Why the node cannot continue: one sentence and an exit code. Never a verdict on a block.
 
 use super::advice::advice;
 use crate::exit;
@@ -18,18 +18,18 @@ pub(super) enum Failure {
     Files(ReadError),
     /// The tip is more than two hours ahead of the clock.
     FutureTip,
-    /// `-checkblocks` found something.
+    /// `-checkblocks` found an inconsistency.
     Inconsistent(Inconsistency),
     Thread(io::Error),
     /// The disk is full before the node starts.
     Space {
         path: PathBuf,
     },
-    /// The RPC server does not start.
+    /// The RPC server could not be started.
     Serve(ServeError),
-    /// The network does not start.
+    /// The network could not be started.
     Network(NetworkError),
-    /// `-sigengine` names what this machine lacks.
+    /// `-sigengine` names an engine that this machine lacks.
     SignatureEngine {
         name: &'static str,
         error: ChooseError,
@@ -40,7 +40,7 @@ impl Failure {
     pub(super) fn code(&self) -> u8 {
         match self {
             Failure::Serve(_) | Failure::Network(_) => exit::SETTINGS,
-            // The path of the command line makes no sense.
+            // The path on the command line is wrong.
             Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
             Failure::Engine(
@@ -67,7 +67,7 @@ impl fmt::Display for Failure {
                 f.write_str(&advice(error))
             }
             Failure::Files(error) => error.fmt(f),
-            // Core's words, a line break before the last sentence included.
+            // Core's words, including the line break before the last sentence.
             Failure::FutureTip => f.write_str(
                 "The block database contains a block which appears to be from the future. This may be due to your computer's date and time being \
                  set incorrectly. Only rebuild the block database if you are sure that your computer's date and time are correct.\n\

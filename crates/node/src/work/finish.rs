@@ -1,4 +1,4 @@
-//! What is said when something is done. Input: results. Output: sentences on stdout and stderr, lines in the log.
+//! Reports at the end of a task. Input: results. Output: sentences on stdout and stderr, lines in the log.
 
 use crate::display::{Costs, Figures, Style, table};
 use crate::floor::Floor;
@@ -15,10 +15,10 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
 
-/// Beyond these the time of the measurement would count in a run: two seconds against 50 ms.
+/// The floor is measured only from this many signatures on: these take two seconds, the measurement 50 ms.
 const FLOOR_CHECKS_MIN: u64 = 10_000;
 
-/// The end of a validation.
+/// Reports the end of a validation.
 pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, figures: &Figures, is_told: bool) {
     let screen = Screen::new();
     let tip = engine.tip();
@@ -26,14 +26,14 @@ pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, fi
         print(session, format!("INVALID: block {hash} breaks a rule: {violation}"));
     }
     for (hash, reason) in &advance.unreadable {
-        print(session, format!("block {hash} cannot be read and counts as not here: {reason}"));
+        print(session, format!("block {hash} cannot be read and counts as missing: {reason}"));
     }
     let mut end = format!("tip {} at height {}", tip.hash, tip.height.0);
     if !advance.invalid.is_empty() {
         end += ", the best valid chain";
     }
     if advance.is_cancelled {
-        end += "; stopped as asked, start again to go on";
+        end += "; stopped on request, start again to continue";
     }
     session.log.info(&end);
     let is_good = advance.invalid.is_empty() && advance.unreadable.is_empty();
@@ -43,12 +43,12 @@ pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, fi
     }
 }
 
-/// The chain of the peers is validated, or the node stops before it is.
+/// Reports that the chain of the peers is validated, or that the node stops before it is.
 pub(super) fn tell_sync(session: &Session<'_>, engine: &Engine, figures: &Figures, style: Style) {
     tell_costs(session, engine, figures, style == Style::Terminal);
 }
 
-/// What the validation of some blocks has cost.
+/// Reports what the validation of some blocks has cost.
 fn tell_costs(session: &Session<'_>, engine: &Engine, figures: &Figures, is_told: bool) {
     let referee = engine.signatures();
     let has_floor = figures.signatures() >= FLOOR_CHECKS_MIN;
@@ -67,22 +67,22 @@ fn tell_costs(session: &Session<'_>, engine: &Engine, figures: &Figures, is_told
     }
 }
 
-/// The node stays although it neither listens nor connects to anybody before it is told to: it says so.
+/// Reports that the node keeps running although it neither listens nor connects to a peer without a further request.
 pub(super) fn tell_waiting(session: &Session<'_>, style: Style) {
-    let words = "all blocks that are here are validated; waiting for a signal to stop";
+    let words = "all available blocks are validated; waiting for a signal to stop";
     session.log.info(words);
     if style == Style::Terminal && !session.has_console {
-        // Nobody is left to be told that nobody is left.
+        // If stderr is closed, there is nowhere to report it.
         let _ = writeln!(io::stderr().lock(), "{words} (Ctrl-C)");
     }
 }
 
-/// What files held that is no block of the chain.
+/// Reports what files contained besides blocks of the chain.
 pub(super) fn tell_import(session: &Session<'_>, import: &Import) {
     tell_remarks(session, remarks(import));
 }
 
-/// Sentences about files, the first of them.
+/// Reports sentences about files, up to a limit.
 pub(super) fn tell_remarks(session: &Session<'_>, remarks: Vec<String>) {
     for sentence in shortened(remarks) {
         say(session, sentence);
@@ -99,12 +99,12 @@ fn remarks(import: &Import) -> Vec<String> {
     remarks.extend(import.remarks.iter().map(|remark| remark.to_string()));
     if import.orphans > 0 {
         remarks
-            .push(format!("{} blocks stand on blocks that are neither here nor in the files", commas(import.orphans)));
+            .push(format!("{} blocks have parents that are neither stored nor in the files", commas(import.orphans)));
     }
     remarks
 }
 
-/// The first ones, and how many more there were.
+/// The first remarks, and the number of the others.
 fn shortened(mut remarks: Vec<String>) -> Vec<String> {
     let more = remarks.len().saturating_sub(REMARKS_MAX);
     if more > 0 {
@@ -119,15 +119,15 @@ fn say(session: &Session<'_>, sentence: impl fmt::Display) {
     print(session, sentence);
 }
 
-/// For eyes alone: the log has it already, and perhaps the console.
+/// Prints a sentence on stderr, unless the log, which has it already, is shown on the console.
 fn print(session: &Session<'_>, sentence: impl fmt::Display) {
     if !session.has_console {
-        // Nobody is left to be told that nobody is left.
+        // If stderr is closed, there is nowhere to report it.
         let _ = writeln!(io::stderr().lock(), "{sentence}");
     }
 }
 
-/// `lydian utxohash`: Core's names, as in `gettxoutsetinfo`.
+/// Output of `lydian utxohash`, with the names of Core's `gettxoutsetinfo`.
 #[derive(Debug, Serialize)]
 struct Hashes {
     height: u32,
@@ -147,7 +147,7 @@ pub(super) fn tell_hashes(session: &Session<'_>, hashes: &UtxoHashes) {
         bestblock: hashes.tip.hash.to_string(),
         coins: hashes.coins,
         total_amount: format!("{}.{:08}", total / unit, total % unit),
-        // Shown as hashes are, last byte first.
+        // Shown like block hashes, last byte first.
         hash_serialized_3: BlockHash(hashes.hash_serialized_3).to_string(),
         muhash: BlockHash(hashes.muhash).to_string(),
     };

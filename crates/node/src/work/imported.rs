@@ -1,5 +1,5 @@
-//! Where blocks lie that were imported in place, for `-reindex`: it throws the index away, and with it the positions of blocks in files that
-//! are not ours. Input and output: `imported` in the directory of blocks, one absolute path a line.
+//! Paths of blocks that were imported in place, for `-reindex`, which discards the index and with it the positions of
+//! blocks in files that are not ours. Input and output: `imported` in the blocks directory, one absolute path per line.
 
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(super) fn read(disk: &dyn Disk, directory: &Path) -> Result<Vec<PathBuf>, Di
     }
 }
 
-/// Notes a path, once. It must be noted before its blocks are entered.
+/// Adds a path, unless it is listed already. It must be listed before its blocks are added to the index.
 pub(super) fn add(disk: &dyn Disk, directory: &Path, source: &Path) -> Result<(), DiskError> {
     let mut sources = read(disk, directory)?;
     if sources.iter().any(|known| known == source) {

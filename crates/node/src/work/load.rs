@@ -1,6 +1,6 @@
-//! The blocks on disk, taken in and validated: Core's `ImportBlocks`, which a node runs in its thread `initload` while
-//! peers and RPC are served. Input: the opened engine. Output: [`Loaded`]. A request to stop ends it between two files,
-//! two blocks of a file, or two tasks of the validation.
+//! Imports and validates the blocks on disk: Core's `ImportBlocks`, which a node runs in its thread `initload` while it
+//! serves peers and RPC. Input: the opened engine. Output: [`Loaded`]. A stop request ends it between two files, two
+//! blocks of a file, or two tasks of the validation.
 
 use super::failure::Failure;
 use super::{Node, Task, finish, imported};
@@ -13,7 +13,7 @@ use lydian_disk::DiskErrorKind;
 use lydian_engine::{Advance, ImportFiles};
 use std::path::Path;
 
-/// What became of the blocks on disk.
+/// The result of loading the blocks on disk.
 #[derive(Debug)]
 pub(super) struct Loaded {
     advance: Advance,
@@ -21,7 +21,7 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// The exit code of a process that ends now.
+    /// The exit code if the process ends now.
     pub(super) fn code(&self) -> u8 {
         if !self.advance.invalid.is_empty() || self.imported.refused > 0 {
             exit::INVALID
@@ -33,11 +33,11 @@ impl Loaded {
     }
 }
 
-/// What files gave.
+/// The result of importing files.
 #[derive(Clone, Copy, Debug)]
 struct Imported {
     refused: u64,
-    /// Blocks may be missing for what else is in the files, or they are gone.
+    /// Blocks may be missing, because of damage in the files or because the files are gone.
     is_loss: bool,
 }
 
@@ -48,13 +48,13 @@ impl Imported {
     }
 }
 
-/// Imports what the settings and the task name, validates, makes durable. `is_loss`: opening the engine found that
-/// blocks are gone.
+/// Imports what the settings and the task name, validates it and makes it durable. `is_loss`: opening the engine found
+/// that blocks are gone.
 pub(super) fn load(node: &Node<'_>, task: &Task, is_loss: bool) -> Result<Loaded, Failure> {
     let Node { session, engine, watcher, observer, .. } = node;
     let watch = Stopwatch::start();
     let mut imported = Imported { refused: 0, is_loss };
-    // A file without blocks in it may take longer than a stop may wait for.
+    // A file without blocks may take longer than a stop request may wait.
     session.stop.set_open_ended(true);
     import_all(node, task, &mut imported)?;
     session.stop.set_open_ended(false);
@@ -67,7 +67,7 @@ pub(super) fn load(node: &Node<'_>, task: &Task, is_loss: bool) -> Result<Loaded
     if session.stop.is_asked() {
         session.announce_shutdown();
     } else if matches!(task, Task::Import(_)) || is_over(node) {
-        node.tell("waiting for the second look at the last blocks");
+        node.tell("waiting for the review of the last blocks");
         engine.finish_reviews()?;
     }
     node.tell("writing to disk");
@@ -81,8 +81,8 @@ pub(super) fn load(node: &Node<'_>, task: &Task, is_loss: bool) -> Result<Loaded
     Ok(Loaded { advance, imported })
 }
 
-/// Whether the node ends after loading, by `-stopatheight`, `-stopafterblockimport` or a stop that was asked for. Says
-/// why.
+/// Whether the node ends after loading, because of `-stopatheight`, `-stopafterblockimport` or a stop request. Logs the
+/// reason.
 pub(super) fn ends_by_itself(node: &Node<'_>) -> bool {
     if has_stop_height(node) {
         node.session.log.info("Stopping: the height of -stopatheight is reached");
@@ -120,17 +120,14 @@ fn import_all(node: &Node<'_>, task: &Task, imported: &mut Imported) -> Result<(
     Ok(())
 }
 
-/// `-reindex` takes in again what was imported in place.
+/// `-reindex` imports again what was imported in place.
 fn import_again(node: &Node<'_>, imported: &mut Imported) -> Result<(), Failure> {
     let session = node.session;
     for path in imported::read(session.disk.as_ref(), &session.settings.blocks)? {
         match import(node, &path, false) {
             Ok(found) => imported.add(found),
             Err(Failure::Files(error)) => {
-                finish::tell_remarks(
-                    session,
-                    vec![format!("{error}; blocks were imported from there, they are missing now")],
-                );
+                finish::tell_remarks(session, vec![format!("{error}; blocks imported from there are missing now")]);
                 imported.is_loss = true;
             }
             Err(failure) => return Err(failure),
@@ -139,7 +136,7 @@ fn import_again(node: &Node<'_>, imported: &mut Imported) -> Result<(), Failure>
     Ok(())
 }
 
-/// Takes block files in; only their headers are looked at.
+/// Imports block files; only their headers are examined.
 fn import(node: &Node<'_>, path: &Path, is_copied: bool) -> Result<Imported, Failure> {
     let session = node.session;
     if session.stop.is_asked() {

@@ -1,8 +1,8 @@
-//! What the node does between its start and its end: opens the engine, serves, takes files in, validates, makes
-//! durable. Input: a [`Session`] and a
-//! [`Task`]. Output: an exit code, lines in the log, the display. No logic of validation: the engine decides.
+//! The work of the node between its start and its end: opens the engine, serves, imports files, validates, makes the
+//! result durable. Input: a [`Session`] and a [`Task`]. Output: an exit code, lines in the log, the display. Contains
+//! no validation logic: the engine decides.
 //!
-//! A node serves peers and RPC before it validates what is on disk, as Core does: that may take hours, and clients get
+//! As in Core, a node serves peers and RPC before it validates what is on disk: that may take hours, and clients get
 //! answers meanwhile.
 
 mod advice;
@@ -28,14 +28,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use watcher::Watcher;
 
-/// What is to be done.
+/// The task of the process.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
-    /// Validate what is there, and stay.
+    /// Validate the blocks on disk, and keep running.
     Run,
-    /// Validate the block files of a directory, and end.
+    /// Validate the block files of a directory, then exit.
     Import(PathBuf),
-    /// Compute the hashes of the coins, and end.
+    /// Compute the hashes of the coins, then exit.
     UtxoHash,
 }
 
@@ -97,7 +97,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     }
 }
 
-/// The RPC server, where there is to be one, and who is told of everything that the engine does.
+/// Starts the RPC server, if it is enabled. Returns it and the observer of everything that the engine does.
 fn serve(
     session: &Session<'_>,
     task: &Task,
@@ -111,8 +111,8 @@ fn serve(
     Ok((Some(server), told))
 }
 
-/// Core's `InitMessage`: the next part of the start begins. Calls that come before the end of it are answered with
-/// these words.
+/// Core's `InitMessage`: the next part of the start begins. Calls that arrive before the start is complete are answered
+/// with this text.
 fn init_message(session: &Session<'_>, server: Option<&Serving>, words: &str) {
     session.log.info(format!("init message: {words}"));
     if let Some(server) = server {

@@ -1,4 +1,5 @@
-//! The engine opened as the settings say: wiped for `-reindex`, its last blocks looked at. Input: a session. Output: an engine.
+//! Opens the engine as the settings say: wipes it for `-reindex`, checks its last blocks. Input: a session. Output: an
+//! engine.
 
 use super::failure::Failure;
 use super::finish;
@@ -22,10 +23,11 @@ use std::hash::BuildHasher;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// `begins` receives Core's words for each part of the start. The second value: blocks that were here are gone.
+/// `begins` receives Core's text for each part of the start. The second value of the result is whether stored blocks
+/// are gone.
 ///
-/// With `-test=reindex_after_failure_noninteractive_yes` everything is rebuilt where it cannot be loaded, as if a
-/// person had asked for it.
+/// With `-test=reindex_after_failure_noninteractive_yes`, everything that cannot be loaded is rebuilt, as if the user
+/// had asked for it.
 pub(super) fn open(
     session: &Session<'_>,
     background: Arc<dyn Observer + Send>,
@@ -78,7 +80,7 @@ fn try_open(
     )?;
     let engine = opened.engine;
     let is_loss = opened.remarks.iter().any(|remark| matches!(remark, StoreRemark::FileShort { .. }));
-    // Blocks that the index lacked are what a reindex is for, and after a crash they are good news.
+    // Finding blocks that the index lacked is the purpose of a reindex, and good news after a crash.
     let (good, bad): (Vec<_>, Vec<_>) =
         opened.remarks.iter().partition(|remark| matches!(remark, StoreRemark::BlocksFound { .. }));
     good.iter().for_each(|remark| session.log.info(remark));
@@ -91,7 +93,7 @@ fn try_open(
     }
     if tip.height > Height(0) {
         let blocks = if settings.checkblocks == 0 { u32::MAX } else { settings.checkblocks.min(tip.height.0) };
-        tell("looking at the last blocks".to_owned());
+        tell("checking the last blocks".to_owned());
         words::before_verifying(session, has_pruned);
         engine.verify_last_blocks(blocks, u32::from(settings.checklevel), &|| false, &ToLog(&session.log))?;
     }
@@ -112,16 +114,17 @@ impl Observer for ToLog<'_> {
     }
 }
 
-/// Core's check of `VerifyLoadedChainstate`. A node that never made a tip durable has none to judge.
+/// The check of Core's `VerifyLoadedChainstate`. A node that never made a tip durable has none to check.
 fn is_from_the_future(engine: &Engine) -> bool {
     let time = i64::from(engine.tip_update().header.time);
     let now = i64::try_from(mockable_now()).unwrap_or(i64::MAX);
     engine.durable_tip().is_some() && time > now.saturating_add(MAX_FUTURE_BLOCK_TIME)
 }
 
-/// The engine that `-sigengine` names. A kernel that computes wrongly on this machine is told, whether or not another takes its place.
+/// The engine that `-sigengine` names. Kernels that compute wrongly on this machine are logged, whether or not another
+/// takes their place.
 ///
-/// Where `auto` was wrong before, it is the reference, until somebody has done what the warning asks for.
+/// If an engine was wrong before, `auto` means the reference until the user has followed the advice of the warning.
 fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
     let cases = disagreement::files(session.disk.as_ref(), &session.settings.index());
     let name = match session.settings.sigengine {
@@ -143,7 +146,7 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
     let alarm = move |case: &Disagreement| {
         let sentence = disagreement::keep(disk.as_ref(), &log, &directory, case);
         if !has_console {
-            // Nobody is left to be told that nobody is left.
+            // If stderr is closed, there is nowhere to report it.
             let _ = writeln!(io::stderr().lock(), "Error: {sentence}");
         }
     };
@@ -181,15 +184,15 @@ fn engine_settings(
     }
 }
 
-/// Bytes that nobody outside can tell.
+/// Random bytes that are not known outside this process.
 fn secret() -> [u8; 32] {
     let mut bytes = [0; 32];
     fill_random(&mut bytes);
     bytes
 }
 
-/// A number that nobody outside can tell: keys of the standard library's maps come from the operating system's randomness. Enough for files
-/// that shall differ between nodes; no secret hangs on it.
+/// A random number: keys of the standard library's maps come from the operating system's randomness. Sufficient for
+/// files that must differ between nodes; nothing secret depends on it.
 fn random() -> u64 {
     RandomState::new().hash_one(0u64)
 }

@@ -1,6 +1,6 @@
-//! The node among its peers, until it is asked to stop: first while the blocks on disk are loaded behind it, then for
-//! good. Input: a node whose engine is open. Output: an exit code. Logs once what catching up with the peers has
-//! cost.
+//! Runs the node with its peers until it is asked to stop: first while the blocks on disk are loaded in the background,
+//! then permanently. Input: a node whose engine is open. Output: an exit code. Logs once what catching up with the
+//! peers has cost.
 
 use super::alerts::Alerts;
 use super::failure::Failure;
@@ -20,13 +20,13 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
-/// Blocks behind the peers from which on a node catches up; what is less comes one by one.
+/// A node this many blocks behind its peers is catching up; fewer blocks arrive one by one.
 const CATCHING_UP_BLOCKS: u32 = 12;
 
-/// Serves peers and RPC, loads the blocks on disk, and talks to peers until the node is asked to stop.
+/// Serves peers and RPC, loads the blocks on disk, and follows the peers until the node is asked to stop.
 pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Result<u8, Failure> {
     let (session, engine, watcher) = (node.session, Arc::clone(&node.engine), Arc::clone(&node.watcher));
-    // Core's `ImportingNow`: until it is over nothing is fetched from peers.
+    // Core's `ImportingNow`: until it is over, nothing is downloaded from peers.
     session.initial_download.set_loading(true);
     let network = begin(&node, server.as_ref())?;
     let mut alerts = Alerts::new(session);
@@ -39,14 +39,14 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
         return Ok(loaded.code());
     }
     let figures = sync(node, network, &mut alerts)?;
-    // No block may arrive any more when the last checkpoint is made.
+    // No block may arrive while the last checkpoint is made.
     drop(server);
     engine.checkpoint(watcher.as_ref())?;
     watcher.ends(&engine, &figures);
     Ok(exit::DONE)
 }
 
-/// Opens the network and lets RPC answer: Core's steps 12 and 13.
+/// Starts the network and lets RPC answer: Core's steps 12 and 13.
 fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<Network, Failure> {
     let session = node.session;
     words::before_network(session, &node.engine);
@@ -62,7 +62,7 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<Network, Failure> 
     Ok(network)
 }
 
-/// Core's thread `initload`.
+/// Loads the blocks on disk in a thread, Core's `initload`.
 fn load_behind(node: &Node<'_>, is_loss: bool, alerts: &mut Alerts) -> Result<Loaded, Failure> {
     thread::scope(|scope| {
         let load = || load::load(node, &Task::Run, is_loss);
@@ -115,13 +115,13 @@ fn sync(node: Node<'_>, network: Network, alerts: &mut Alerts) -> Result<Figures
     }
 }
 
-/// Gives looks at the node among its peers, for as long as somebody asks.
+/// Returns a function that reports the current state of the sync.
 fn look(watcher: &Arc<Watcher>, network: &Network) -> crate::display::Look {
     let (watcher, figures) = (Arc::clone(watcher), Arc::clone(network.figures()));
     Arc::new(move || watcher.look(figures.get()))
 }
 
-/// What had been done when the network began.
+/// The figures and the time when the sync began.
 #[derive(Debug)]
 struct Began {
     figures: Figures,

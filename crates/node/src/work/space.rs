@@ -1,5 +1,5 @@
-//! Room on the disk, looked at when the node starts: Core's step 11 (`AppInitMain`). Input: a session and the height of
-//! the chain. Output: nothing, or a failure; a warning where the blocks of the chain will not fit.
+//! Free space on the disk, checked when the node starts: Core's step 11 (`AppInitMain`). Input: a session and the
+//! height of the chain. Output: nothing, or a failure; a warning if the blocks of the chain will not fit.
 
 use super::failure::Failure;
 use crate::run::Session;
@@ -13,12 +13,12 @@ use std::path::Path;
 /// Core's `min_disk_space`.
 const FREE_BYTES_MIN: u64 = 50 << 20;
 
-/// Core's `CheckDiskSpace`. A file system that does not say is not asked again.
+/// Core's `CheckDiskSpace`. A file system that does not report its free space passes.
 fn has_space(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
     disk.free_bytes(path).map_or(true, |free| free >= FREE_BYTES_MIN.saturating_add(bytes))
 }
 
-/// Core's `m_assumed_blockchain_size`: GB of block files of the whole chain.
+/// Core's `m_assumed_blockchain_size`: GB of block files for the whole chain.
 fn chain_gb(session: &Session<'_>) -> u64 {
     let params = &session.settings.params;
     match params.chain {
@@ -31,7 +31,7 @@ fn chain_gb(session: &Session<'_>) -> u64 {
     }
 }
 
-/// Whether the node may start with what is free.
+/// Checks whether the free space permits a start.
 pub(super) fn check(session: &Session<'_>, height: Height) -> Result<(), Failure> {
     let settings = session.settings;
     let disk = session.disk.as_ref();
@@ -52,7 +52,7 @@ pub(super) fn check(session: &Session<'_>, height: Height) -> Result<(), Failure
             settings.blocks.display()
         );
         session.log.warning(&warning);
-        // The log has it.
+        // If stderr is closed, the log has it.
         let _ = writeln!(io::stderr().lock(), "Warning: {warning}");
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! What the engine tells while it works: lines of the log, `-blocknotify`, the status file. Input: events, from any worker. Output: text and
-//! files. Must be quick and never calls the engine.
+//! Reports what the engine does: lines in the log, `-blocknotify`, the status file. Input: events, from any worker.
+//! Output: text and files. Must be quick and must never call the engine.
 
 use crate::clock::mockable_now;
 use crate::display::{Figures, Sync};
@@ -33,7 +33,7 @@ pub(super) struct Watcher {
 
 #[derive(Debug, Default)]
 struct State {
-    /// At the end of `UpdateTip` lines.
+    /// Appended to `UpdateTip` lines.
     warning: String,
     tip: Option<TipUpdate>,
     durable: Option<Height>,
@@ -64,15 +64,15 @@ impl Watcher {
             state.tip = Some(engine.tip_update());
             state.signatures = Some((Arc::clone(engine.signatures()), engine.shared_reviews()));
             state.durable = engine.durable_tip().map(|tip| tip.height);
-            // What the last run took is told until another one validates something.
+            // The figures of the last run are shown until another run validates something.
             state.run = Status::read(self.disk.as_ref(), &self.datadir).ok().and_then(|status| status.run);
         }
         self.aims_at(engine.best_header_height());
         self.keep_status();
     }
 
-    /// Whether a block was found to be invalid since the last call; the first time true, since an earlier run may have
-    /// found one.
+    /// Whether a block was found to be invalid since the last call. True the first time, because an earlier run may
+    /// have found one.
     pub(super) fn take_invalid_found(&self) -> bool {
         self.is_invalid_found.swap(false, Ordering::Relaxed)
     }
@@ -92,12 +92,12 @@ impl Watcher {
         self.keep_status();
     }
 
-    /// What lines of new tips warn of from now on; empty: nothing.
+    /// Sets the warning in lines of new tips; empty for none.
     pub(super) fn warns_of(&self, words: String) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).warning = words;
     }
 
-    /// Writes the status file. A disk that fails is told of by what needs it.
+    /// Writes the status file. A failure is only a warning: work that needs the disk fails by itself.
     pub(super) fn keep_status(&self) {
         let status = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +117,7 @@ impl Watcher {
         }
     }
 
-    /// Core's `UpdateIBDStatus`: to be called when the blocks on disk have been loaded.
+    /// Core's `UpdateIBDStatus`: to be called when the blocks on disk are loaded.
     pub(super) fn update_ibd_status(&self, tip: &TipUpdate) {
         self.note_recent(tip, now());
     }
@@ -128,7 +128,7 @@ impl Watcher {
         }
     }
 
-    /// Where the node stands among its peers.
+    /// The current state of the sync with peers.
     pub(super) fn look(&self, net: SyncFigures) -> Sync {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = u32::try_from(mockable_now()).unwrap_or(u32::MAX);
@@ -168,7 +168,7 @@ impl Watcher {
             false => self.log.info_unlimited(format!("{line} warning='{warning}'")),
         }
         self.note_recent(tip, now);
-        // Core tells nobody while it catches up.
+        // Core runs no command during initial block download.
         if !self.initial_download.is_on() && !tip.is_disconnect && !self.blocknotify.is_empty() {
             self.notifier.start(&self.blocknotify, &tip.hash.to_string());
         }

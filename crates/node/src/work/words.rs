@@ -1,5 +1,5 @@
-//! What the log says while a node starts, in Bitcoin Core's words and order as far as the same things happen. Input: settings, the engine. Output: lines of the
-//! log. Other programs wait for some of them.
+//! Log lines of the start, in Bitcoin Core's words and order as far as the same things happen. Input: settings, the
+//! engine. Output: lines in the log. Other programs wait for some of them.
 
 use crate::log::{TipLine, iso8601, progress};
 use crate::run::Session;
@@ -9,7 +9,7 @@ use lydian_engine::{Engine, TipUpdate};
 use lydian_primitives::{Height, to_hex};
 use std::path::Path;
 
-/// Bytes of the key file of the block files.
+/// Size of the key file of the block files.
 const KEY_SIZE: u64 = 8;
 
 /// Core's `MIN_BLOCKS_TO_KEEP`.
@@ -17,13 +17,13 @@ const BLOCKS_TO_KEEP_MIN: u32 = 288;
 
 const MIB: f64 = 1_048_576.0;
 
-/// Before the stores are opened. `begins`: Core's `InitMessage`.
+/// Called before the stores are opened. `begins`: Core's `InitMessage`.
 pub(super) fn before_opening(session: &Session<'_>, begins: &dyn Fn(&str)) {
     let (settings, log) = (session.settings, &session.log);
     log.info("Cache configuration:");
     #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
     let cache = settings.dbcache_bytes as f64 / MIB;
-    // There is no mempool whose unused part could serve.
+    // There is no mempool whose unused part could be used.
     log.info(format!(
         "* Using {cache:.1} MiB for in-memory UTXO set (plus up to {:.1} MiB of unused mempool space)",
         0.0
@@ -52,7 +52,7 @@ pub(super) fn before_opening(session: &Session<'_>, begins: &dyn Fn(&str)) {
     }
 }
 
-/// A block file is scanned for blocks that the index does not have.
+/// Called when a block file is scanned for blocks that the index lacks.
 pub(super) fn scanning(session: &Session<'_>, file: &Path) {
     let number = |path: &Path| {
         let name = path.file_name()?.to_str()?;
@@ -65,7 +65,7 @@ pub(super) fn scanning(session: &Session<'_>, file: &Path) {
     session.log.info(format!("Reindexing block file blk{at:05}.dat ({percent}% complete)..."));
 }
 
-/// The stores are open. Returns whether blocks were deleted once.
+/// Called when the stores are open. Returns whether blocks were ever pruned.
 pub(super) fn after_opening(session: &Session<'_>, engine: &Engine) -> bool {
     let log = &session.log;
     if session.settings.reindex {
@@ -109,7 +109,7 @@ fn best_chain(session: &Session<'_>, tip: &TipUpdate, headers_height: Height) ->
     format!("Loaded best chain: hashBestChain={} height={} date={date} progress={share:.6}", tip.hash, tip.height.0)
 }
 
-/// The last blocks are checked next. `has_pruned`: blocks were deleted once.
+/// Called before the last blocks are checked. `has_pruned`: blocks were once pruned.
 pub(super) fn before_verifying(session: &Session<'_>, has_pruned: bool) {
     if has_pruned && session.settings.checkblocks > BLOCKS_TO_KEEP_MIN {
         session.log.warning(format!(
@@ -118,7 +118,7 @@ pub(super) fn before_verifying(session: &Session<'_>, has_pruned: bool) {
     }
 }
 
-/// The chain state is loaded and sound.
+/// Called when the chain state is loaded and has passed its check.
 pub(super) fn loaded(session: &Session<'_>, begins: &dyn Fn(&str)) {
     session.log.info("Block index and chainstate loaded");
     if session.settings.prune == Prune::Never {
@@ -128,7 +128,7 @@ pub(super) fn loaded(session: &Session<'_>, begins: &dyn Fn(&str)) {
     }
 }
 
-/// Blocks that were here are validated, and peers come next.
+/// Called when the engine is open, before the network starts.
 pub(super) fn before_network(session: &Session<'_>, engine: &Engine) {
     session.log.info(format!("block tree size = {}", engine.with_tree(|tree| tree.len())));
     session.log.info(format!("nBestHeight = {}", engine.tip().height.0));
@@ -146,7 +146,7 @@ struct LastFile {
 }
 
 impl LastFile {
-    /// Looks at every block of the index once.
+    /// Visits every block of the index once.
     fn of(engine: &Engine) -> LastFile {
         engine.with_tree(|tree| {
             let mut last = LastFile::default();

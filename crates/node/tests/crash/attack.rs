@@ -1,8 +1,8 @@
-//! Hostile peers over real sockets: many connections, each sending what makes the node hold memory, and reading nothing
-//! of the answers or all of it. Input: an attack, a port. Output: load, until dropped.
+//! Hostile peers over real sockets: many connections, each sending data that makes the node hold memory, and reading
+//! none or all of the answers. Input: an attack, a port. Output: load, until dropped.
 //!
-//! One thread writes to all sockets in turn, a bounded number of bytes a round, so that the attack costs memory of the
-//! node and not all of the processor.
+//! One thread writes to all sockets in turn, a bounded number of bytes per round, so that the attack costs the node
+//! memory and not all of the processor.
 
 use lydian_consensus::{Chain, Params};
 use lydian_primitives::BlockHash;
@@ -16,24 +16,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What the peers do.
+/// The behaviour of the peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attack {
-    /// Most of the largest message, and then nothing more.
+    /// Most of the largest message, and nothing after it.
     UnfinishedMessages,
-    /// The largest messages, one after the other.
+    /// The largest messages, one after another.
     LargeMessages,
-    /// Small messages, as many as go.
+    /// Small messages, as many as possible.
     Pings,
-    /// Questions for all headers, whose answers are not read.
+    /// Requests for all headers; the answers are not read.
     UnreadHeaders,
-    /// Questions for as many blocks as one message names, none of which is read.
+    /// Requests for as many blocks as one message can name; the answers are not read.
     UnreadBlocks,
     /// The same, for blocks without witnesses.
     UnreadStrippedBlocks,
-    /// Connections that say nothing.
+    /// Connections that send nothing.
     Silence,
-    /// Connections that come and go.
+    /// Connections that are opened and closed.
     Churn,
 }
 
@@ -57,22 +57,22 @@ impl Attack {
 /// Bytes of the largest message.
 const MESSAGE_BYTES: usize = 4_000_000;
 
-/// Bytes that one socket is given in one round, and the pause between two rounds.
+/// Bytes written to one socket in one round, and the pause between two rounds.
 const ROUND_BYTES: usize = 64 << 10;
 const ROUND_PAUSE: Duration = Duration::from_millis(2);
 
-/// Rounds after which a connection of [`Attack::Churn`] ends, and after which one that was refused is tried again.
+/// Rounds after which a connection of [`Attack::Churn`] ends, and after which a refused one is tried again.
 const CHURN_ROUNDS: usize = 20;
 const RETRY_ROUNDS: usize = 100;
 
-/// Peers at work.
+/// Running peers of an attack.
 pub struct Attackers {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Attackers {
-    /// So many peers. `known` are blocks that the node has.
+    /// Starts this many peers. `known` are blocks that the node has.
     pub fn start(attack: Attack, count: usize, port: u16, known: &[BlockHash]) -> Attackers {
         let is_over = Arc::new(AtomicBool::new(false));
         let (over, known) = (Arc::clone(&is_over), known.to_vec());
@@ -99,11 +99,11 @@ impl Drop for Attackers {
 struct Peer {
     attack: Attack,
     port: u16,
-    /// What is sent after the handshake, over and over but for [`Attack::UnfinishedMessages`].
+    /// Sent after the handshake, repeatedly except for [`Attack::UnfinishedMessages`].
     load: Arc<Vec<u8>>,
     hello: Vec<u8>,
     stream: Option<TcpStream>,
-    /// Bytes sent of the handshake and the load.
+    /// Bytes of the handshake and the load that were sent.
     sent: usize,
     rounds: usize,
 }
@@ -176,7 +176,7 @@ fn framed(messages: &[Message]) -> Vec<u8> {
     transport.take_output()
 }
 
-/// The handshake, as a peer that waits for nothing says it.
+/// The handshake of a peer that waits for nothing.
 pub fn hello() -> Vec<u8> {
     let version = Version {
         version: PROTOCOL_VERSION,

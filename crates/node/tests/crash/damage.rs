@@ -1,8 +1,8 @@
-//! Every file of a small data directory is removed, cut or changed in turn. The program either comes to the same coins
-//! or ends with a sentence that names the file and says what helps; and that helps. See the parent.
+//! Every file of a small data directory is removed, cut or changed in turn. The program either arrives at the same
+//! coins, or ends with an error that names the file and a remedy, and the remedy must work. See the parent.
 //!
-//! `LYDIAN_DAMAGE_OFFSETS`: at how many bytes of each file one bit is flipped (by default one, and fewer kinds of
-//! damage; `make crash` wants more).
+//! `LYDIAN_DAMAGE_OFFSETS`: the number of bytes of each file in which one bit is flipped (by default one, with fewer
+//! kinds of damage; `make crash` uses more).
 #![allow(clippy::disallowed_methods, reason = "a test makes, copies and damages its own files")]
 
 use crate::process::{lydian, setting, utxohash, words};
@@ -15,17 +15,17 @@ use std::process::{Output, Stdio};
 /// Height of the first of the two checkpoints that the data directory has seen.
 const FIRST_HEIGHT: u32 = 150;
 
-/// What a program that panics ends with.
+/// Exit code of a program that panics.
 const PANIC: i32 = 101;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Damage {
     Removed,
-    /// Cut to so many thousandths of its size.
+    /// Cut to this many thousandths of its size.
     Cut(u64),
-    /// A directory is in its place: it cannot be read, not even by root.
+    /// Replaced by a directory, so that it cannot be read, not even by root.
     Directory,
-    /// One bit of the byte at so many thousandths of the file.
+    /// One bit flipped in the byte at this many thousandths of the file.
     Flipped(u64),
 }
 
@@ -41,7 +41,7 @@ fn kinds() -> Vec<Damage> {
 }
 
 impl Damage {
-    /// False if the file is too small for it.
+    /// Returns false if the file is too small.
     fn apply(self, path: &Path) -> bool {
         let bytes = fs::read(path).unwrap();
         let size = bytes.len() as u64;
@@ -79,7 +79,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The files below a directory, without those that hold nothing by their nature.
+/// The files below a directory, without those that are always empty.
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     let mut paths: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -95,11 +95,11 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
 struct World {
     scratch: Scratch,
     chain: String,
-    /// What `lydian utxohash` says of the undamaged directory.
+    /// Output of `lydian utxohash` for the undamaged directory.
     hashes: String,
 }
 
-/// One piece of damage.
+/// One case of damage.
 struct Case<'a> {
     world: &'a World,
     /// The file, below the data directory.
@@ -133,7 +133,7 @@ impl Case<'_> {
         self.world.scratch.path().join("damaged")
     }
 
-    /// stdout, stderr and the exit code; never a panic.
+    /// Returns stdout, stderr and the exit code; fails on a panic.
     fn run(&self, arguments: &[&str]) -> (String, String, i32) {
         let mut command = lydian(&self.datadir(), &words(arguments));
         let Output { stdout, stderr, status } = command.stdout(Stdio::piped()).output().unwrap();
@@ -162,13 +162,13 @@ impl Case<'_> {
         }
         let (name, directory) = (path.display().to_string(), path.parent().unwrap().display().to_string());
         let is_named = err.contains(&name) || err.contains(&format!("{directory}: "));
-        // What is wrong with the bytes of a block is said of the block.
+        // An error in the bytes of a block names the block.
         let is_block = self.is_block_file() && err.contains("the stored block ");
         assert!(is_named || is_block, "{self:?}: the file is not named: {err}");
         self.follow(&path, &err);
     }
 
-    /// Does what the sentence says.
+    /// Does what the error advises.
     fn follow(&self, path: &Path, err: &str) {
         if self.damage == Damage::Directory {
             fs::remove_dir(path).unwrap();
@@ -186,13 +186,13 @@ impl Case<'_> {
                 &[]
             }
             err if self.damage == Damage::Directory && err.contains("move it away") => &[],
-            err => panic!("{self:?}: it does not say what helps: {err}"),
+            err => panic!("{self:?}: the error gives no advice: {err}"),
         };
         let mut told = String::new();
         let is_helped = self.is_whole_after(options, &mut told);
-        // Blocks that were lost must be brought again, by peers or from files.
+        // Lost blocks must be provided again, by peers or from files.
         let is_brought_again = || {
-            // The first finds out what cannot be read.
+            // The first run finds out what cannot be read.
             (0..2).any(|_| {
                 self.run(&["-copy", "import", &self.world.chain]);
                 self.is_whole()
@@ -224,13 +224,13 @@ impl std::fmt::Debug for Case<'_> {
     }
 }
 
-/// The story: of 182 files that were damaged, a missing or unreadable one among the coins ended with "start again to go
-/// on", which brought the same error for ever.
+/// Regression test: of 182 damaged files, a missing or unreadable one among the coins ended with "start again to go
+/// on", which gave the same error for ever.
 #[test]
 fn every_file_damaged_in_turn() {
     let world = World::new();
     let mut found = Vec::new();
-    // What else is in a data directory has Core's own answers to damage.
+    // Damage to the other files of a data directory is handled as in Core.
     for directory in ["blocks", "chainstate"] {
         files(&world.whole().join("regtest").join(directory), &mut found);
     }

@@ -1,4 +1,4 @@
-//! Killed while it imports, reindexes or loads blocks. See the parent.
+//! Kills during an import, a reindex or the loading of blocks. See the parent.
 
 use crate::process::{Killed, disturb, lydian, setting, utxohash, words};
 use lydian_lab::plan::MixSettings;
@@ -8,13 +8,13 @@ use lydian_oracle::Scratch;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Kills where nothing else is said.
+/// Default number of kills.
 const KILLS: u64 = 14;
 
-/// Starts of one piece of work after which something must be wrong.
+/// Starts of one piece of work after which the test fails.
 const STARTS_MAX: u32 = 400;
 
-/// What is done, with how the program is started for it.
+/// The work to do; determines how the program is started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     Import,
@@ -29,7 +29,7 @@ const MODES: [Mode; 5] = [Mode::Import, Mode::Reindex, Mode::Copy, Mode::Reindex
 struct World {
     chain: PathBuf,
     folder: PathBuf,
-    /// What `lydian utxohash` says after an undisturbed run, and how long that took.
+    /// Output of `lydian utxohash` after an undisturbed run, and the time that the run took.
     hashes: String,
     duration: Duration,
 }
@@ -50,7 +50,7 @@ impl World {
         world
     }
 
-    /// A data directory, made if it is not there.
+    /// A data directory, created if it is missing.
     #[allow(clippy::disallowed_methods, reason = "a test makes its own folders")]
     fn datadir(&self, name: &str) -> PathBuf {
         let path = self.folder.join(name);
@@ -70,13 +70,14 @@ impl World {
         }
     }
 
-    /// One piece of work from its beginning to its end, with at most `kills` kills. Gives how many there were.
+    /// Does one piece of work from its beginning to its end, with at most `kills` kills. Returns the number of kills.
     fn piece(&self, mode: Mode, kills: u64, random: &mut Random) -> u64 {
         let is_old = matches!(mode, Mode::Reindex | Mode::ReindexChainstate);
         let datadir = self.datadir(if is_old { "copied" } else { "fresh" });
         let mut killed = 0;
         for start in 0..STARTS_MAX {
-            // The first start may have been killed before it took the option in: as often as not it is given again.
+            // The first start may have been killed before it handled the option, so in half of the cases it is given
+            // again.
             let arguments = self.arguments(mode, start == 0 || (start == 1 && random.chance(500)));
             let child = lydian(&datadir, &arguments).spawn().unwrap();
             let Killed { output, was_killed } = match killed < kills {
@@ -85,7 +86,7 @@ impl World {
             };
             killed += u64::from(was_killed);
             match output.status.code() {
-                // A branch of the chain may be invalid, which the program tells by its exit code.
+                // A branch of the chain may be invalid, which the exit code reports.
                 Some(0 | 1) if !was_killed => {
                     assert_eq!(utxohash(&datadir), self.hashes, "{mode:?} after {killed} kills");
                     self.remove("fresh");

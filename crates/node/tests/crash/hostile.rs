@@ -1,10 +1,10 @@
-//! A node under attack by peers: what it holds at most, what stays when they are gone, and how long an honest peer
-//! takes to sync beside them.
+//! A node under attack by peers: the memory it holds at most, the memory that remains when they are gone, and how long
+//! an honest peer takes to sync beside them.
 //!
-//! By default a hundred peers attack an empty node for a few seconds, in the two ways that cost most memory once. With
+//! By default a hundred peers attack an empty node for a few seconds, in the two ways that once cost most memory. With
 //! `LYDIAN_HOSTILE=1` every attack is made on a node with a chain, while another node syncs from it, and the figures
-//! are printed as rows of `docs/benchmarks/hostile.md`. `LYDIAN_BINARY` names another program to be attacked, such as
-//! the release build.
+//! are printed as rows of `docs/benchmarks/hostile.md`. `LYDIAN_BINARY` names another program to attack, such as the
+//! release build.
 
 use crate::attack::{Attack, Attackers};
 use crate::peers::{Peer, fresh};
@@ -16,13 +16,13 @@ use lydian_primitives::BlockHash;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Peers of an attack.
+/// Number of peers of an attack.
 const PEERS: usize = 100;
 
-/// What all peers together may take, in kilobytes: the stated bound.
+/// Memory that all peers together may take, in kilobytes: the documented bound.
 const PEER_MEMORY_KB: u64 = 300_000;
 
-/// What may stay after an attack: the allocator's own, and what the node learned.
+/// Memory that may remain after an attack: the allocator's own, and what the node learned.
 const REMAINDER_KB: u64 = 100_000;
 
 /// Memory of a process in kilobytes, by a field of its `status`.
@@ -33,7 +33,7 @@ pub fn memory_kb(id: u32, field: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// The peak is counted from now on.
+/// Restarts the measurement of the peak.
 #[allow(clippy::disallowed_methods, reason = "a test looks at the process that it started")]
 fn reset_peak(id: u32) {
     std::fs::write(format!("/proc/{id}/clear_refs"), "5").unwrap();
@@ -55,9 +55,10 @@ fn connections(peer: &Peer) -> u64 {
     peer.call("getconnectioncount", "[]").and_then(|count| count.as_u64()).unwrap_or(u64::MAX)
 }
 
-/// A hundred hostile peers held 1,488 MB of a node together, and 1.0 to 1.1 GB stayed when they were gone: each
-/// connection had limits of its own, 14 MB with all of them, and the allocator kept what was freed. Now all share one
-/// budget, of which peers that are not asked for a block get little, and freed memory goes back to the system.
+/// Regression test. A hundred hostile peers together made a node hold 1,488 MB, and 1.0 to 1.1 GB remained when they
+/// were gone: each connection had limits of its own, 14 MB with all of them, and the allocator kept freed memory. Now
+/// all share one budget, of which peers that are not asked for a block get little, and freed memory is returned to the
+/// system.
 #[test]
 fn a_hundred_hostile_peers_take_little_and_leave_nothing() {
     let scratch = Scratch::new("hostile");
@@ -80,7 +81,7 @@ fn a_hundred_hostile_peers_take_little_and_leave_nothing() {
     peer.stop();
 }
 
-/// A sync from the node, and how long it takes.
+/// Syncs from the node; returns how long it takes.
 #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
 fn sync(from: &Peer, height: u32, datadir: &Path) -> Duration {
     let connect = format!("-connect=127.0.0.1:{}", from.port);
@@ -90,7 +91,7 @@ fn sync(from: &Peer, height: u32, datadir: &Path) -> Duration {
     began.elapsed()
 }
 
-/// Every attack beside an honest sync. Runs where it is asked for: it takes minutes.
+/// Every attack beside an honest sync. Runs on request only, because it takes minutes.
 #[test]
 fn an_honest_peer_syncs_beside_every_attack() {
     if setting("LYDIAN_HOSTILE").is_none() {

@@ -1,7 +1,7 @@
-//! Killed while it syncs from a peer, and while it leaves its chain for a peer's that has more work. See the parent.
+//! Kills during a sync from a peer, and during the change to a peer's chain with more work. See the parent.
 //!
-//! The peer is the program as well, with the chain of the lab, and at first is asked to make another one: its last blocks, the full ones among them, taken off
-//! and as many and some more put in their place.
+//! The peer is the same program, with the chain of the lab. It is first asked to make another chain: its last blocks,
+//! the full ones among them, are disconnected and replaced by a larger number of blocks.
 
 use crate::process::{Killed, disturb, lydian, setting, utxohash, words};
 use lydian_lab::plan::MixSettings;
@@ -14,27 +14,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// Kills of each kind where nothing else is said.
+/// Default number of kills of each kind.
 const KILLS: u64 = 3;
 
-/// Blocks of the chain, and where the other one leaves it.
+/// Blocks of the chain, and the height where the other one forks off.
 const BLOCKS: u32 = 440;
 const FORK: u32 = 380;
 const OTHER_BLOCKS: u32 = 450;
 
-/// Starts of one piece of work after which something must be wrong.
+/// Starts of one piece of work after which the test fails.
 const STARTS_MAX: u32 = 100;
 
-/// Longer than a peer takes to begin on a busy machine.
+/// Longer than a peer takes to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whoever owns these coins has lost them.
+/// An address without a known key.
 pub const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 
 /// `user:password`.
 const CREDENTIALS: &str = "dXNlcjpwYXNzd29yZA==";
 
-/// A peer that is gone with the test.
+/// A peer that is killed with the test.
 pub struct Peer {
     child: Child,
     pub port: u16,
@@ -77,7 +77,7 @@ impl Peer {
         }
     }
 
-    /// The number of the process.
+    /// The id of the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -101,7 +101,7 @@ impl Peer {
     }
 }
 
-/// What a client is to come to.
+/// The state that a client must reach.
 struct Goal {
     peer: Peer,
     height: u32,
@@ -120,7 +120,7 @@ impl Goal {
         lydian(datadir, &[connect, format!("-stopatheight={}", self.height)])
     }
 
-    /// How long an undisturbed client takes from what is there.
+    /// How long an undisturbed client takes with this directory.
     #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
     fn undisturbed(&self, datadir: &Path) -> Duration {
         let start = Instant::now();
@@ -131,7 +131,7 @@ impl Goal {
         duration
     }
 
-    /// From what `prepare` makes to the goal, with so many kills on the way.
+    /// Goes from what `prepare` creates to the goal, with this many kills on the way.
     #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
     fn reach(&self, prepare: &dyn Fn() -> PathBuf, kills: u64, random: &mut Random) {
         let mut longest = self.undisturbed(&prepare());
@@ -148,7 +148,7 @@ impl Goal {
                 Some(0) if !was_killed => {
                     assert_eq!(utxohash(&datadir), self.hashes, "after {killed} kills");
                     pieces += 1;
-                    // Other work on the machine comes and goes; a kill after the end is none.
+                    // The load of the machine varies, and a kill after the end does not count.
                     longest = longest.min(began.elapsed());
                     if killed == kills {
                         eprintln!("to height {}: {killed} kills in {pieces} pieces of work", self.height);
@@ -171,7 +171,7 @@ pub fn fresh(path: &Path) -> PathBuf {
     path.to_path_buf()
 }
 
-/// A copy of a data directory that nobody uses.
+/// Copies a data directory that is not in use.
 #[allow(clippy::disallowed_methods, reason = "a test copies its own folders")]
 fn copy(from: &Path, to: &Path) -> PathBuf {
     fresh(to);
@@ -200,7 +200,7 @@ fn killed_among_peers() {
     let runs = setting("LYDIAN_CRASH_RUNS").map_or(KILLS, |runs| runs / 20);
     let mut random = Random::new(setting("LYDIAN_CRASH_SEED").unwrap_or(1), "crash-peers");
 
-    // The other chain, made of the first.
+    // The other chain, made from the first.
     let other = copy(&first, &place("other"));
     let maker = Peer::start(&other);
     let fork = maker.call("getblockhash", &format!("[{}]", FORK + 1)).unwrap();

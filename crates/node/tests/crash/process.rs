@@ -1,4 +1,4 @@
-//! The program as a process: started, killed after a while, asked for its coins.
+//! The program as a process: started, killed after a while, asked for the hash of its coins.
 
 use lydian_lab::rng::Random;
 use rustix::process::{Pid, Signal, kill_process};
@@ -6,16 +6,16 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest a process may take to stop when it is asked to.
+/// The longest time that a process may take to stop on request.
 const STOP_SECONDS_MAX: u64 = 10;
 
 pub fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
 }
 
-/// Without peers, unless it is told otherwise.
+/// Without peers, unless the arguments say otherwise.
 pub fn lydian(datadir: &Path, arguments: &[String]) -> Command {
-    // Another build, for measurements.
+    // A different build, for measurements.
     let program = std::env::var_os("LYDIAN_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_lydian").into());
     let mut command = Command::new(program);
     command.arg("-regtest").arg(format!("-datadir={}", datadir.display())).arg("-par=2").arg("-printtoconsole=0");
@@ -46,7 +46,8 @@ pub struct Killed {
     pub was_killed: bool,
 }
 
-/// Kills the process after a while, mostly, or asks it to stop, if it is still there: some time within `longest` and a quarter more.
+/// Waits a random time of up to 1.25 times `longest`, then kills the process, in most cases, or asks it to stop, if it
+/// still runs.
 #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
 pub fn disturb(mut child: Child, longest: Duration, random: &mut Random) -> Killed {
     let longest = u64::try_from(longest.as_micros()).unwrap();
@@ -63,7 +64,7 @@ pub fn disturb(mut child: Child, longest: Duration, random: &mut Random) -> Kill
         return Killed { output: child.wait_with_output().unwrap(), was_killed: true };
     }
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    // It may have ended in this very moment.
+    // It may have ended at this very moment.
     let _ = kill_process(pid, Signal::TERM);
     let asked = Instant::now();
     let output = child.wait_with_output().unwrap();

@@ -1,6 +1,6 @@
-//! A long run: peers that come, attack and go, and RPC clients, against one node. After a sixth of the time (ten
+//! A long run: peers that connect, attack and leave, and RPC clients, against one node. After a sixth of the time (ten
 //! minutes of the hour) its memory stays within 5 %, and the number of its open files is constant.
-//! `LYDIAN_SOAK_SECONDS` says how long (`make soak`: one hour); without it nothing is run.
+//! `LYDIAN_SOAK_SECONDS` is the length of the run (`make soak`: one hour); without it nothing is run.
 
 use crate::attack::{Attack, Attackers};
 use crate::hostile::memory_kb;
@@ -9,17 +9,17 @@ use crate::process::setting;
 use lydian_oracle::Scratch;
 use std::time::{Duration, Instant};
 
-/// A round of load, and of quiet after it, at whose end is looked.
+/// A round of load and the quiet time after it, at whose end a sample is taken.
 const ROUND: Duration = Duration::from_secs(40);
 const QUIET: Duration = Duration::from_secs(20);
 
-/// Peers at a time.
+/// Number of peers at a time.
 const PEERS: usize = 40;
 
-/// Of a hundred, how much memory may change.
+/// Percentage by which memory may change.
 const CHANGE_PERCENT: u64 = 5;
 
-/// What is seen at the end of a round.
+/// A sample at the end of a round.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     memory_kb: u64,
@@ -31,7 +31,7 @@ fn sample(id: u32) -> Sample {
     Sample { memory_kb: memory_kb(id, "VmRSS"), files: std::fs::read_dir(format!("/proc/{id}/fd")).unwrap().count() }
 }
 
-/// What clients ask for, good and bad.
+/// Sends requests of clients, valid and invalid.
 fn ask(peer: &Peer, round: usize) {
     for (method, params) in [
         ("getpeerinfo", "[]".to_owned()),

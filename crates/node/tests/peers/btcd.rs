@@ -1,4 +1,4 @@
-//! btcd 0.25. It asks for blocks by `getblocks` and `inv`, as Core no longer does, and tells no hash of its UTXO set.
+//! btcd 0.25. It requests blocks by `getblocks` and `inv`, as Core no longer does, and reports no hash of its UTXO set.
 
 use crate::process::{ADDRESS, OTHER_ADDRESS, Running, agree, job, lydian, scratch};
 use lydian_lab::runs::adapters::Btcd;
@@ -6,7 +6,7 @@ use lydian_lab::runs::rpc::free_port;
 use lydian_oracle::Scratch;
 use serde_json::json;
 
-/// `None` where it is not installed: `make btcd` does it, and says why it cannot.
+/// `None` if btcd is not installed; `make btcd` installs it, or says why it cannot.
 fn btcd(scratch: &Scratch, peers: &[&Running]) -> Option<Running> {
     let program = match Btcd::locate(None) {
         Ok(program) => program,
@@ -21,13 +21,13 @@ fn btcd(scratch: &Scratch, peers: &[&Running]) -> Option<Running> {
     let (job, port) = (job(scratch, "btcd", &[]), free_port().unwrap());
     let mut command = program.command(&job);
     command.arg(format!("--listen=127.0.0.1:{port}")).arg(format!("--miningaddr={ADDRESS}"));
-    // A block is told at once in any case; this is for whatever else.
+    // A block is announced at once in any case; this is for other announcements.
     command.arg("--trickleinterval=100ms");
     command.args(peers.iter().map(|peer| format!("--connect={}", peer.address())));
     Some(Running::start(job, port, command, |job| Some(Btcd::server(job))))
 }
 
-/// btcd connects to us. More than 500 blocks, so that one answer to `getblocks` does not name them all.
+/// btcd connects to us. There are more than 500 blocks, so that one answer to `getblocks` does not name them all.
 #[test]
 fn btcd_syncs_from_lydian_and_follows_it() {
     let scratch = scratch("peers-to-btcd");

@@ -1,4 +1,4 @@
-//! Bitcoin Knots, which `make test-peers` installs: by v1 and by v2, with equal UTXO hashes at every step.
+//! Bitcoin Knots, which `make test-peers` installs: over v1 and v2, with equal UTXO hashes at every step.
 
 use crate::process::{ADDRESS, OTHER_ADDRESS, Running, agree, job, lydian, scratch};
 use lydian_lab::runs::adapter::Adapter;

@@ -1,4 +1,5 @@
-//! `lydian-lab sync` with the program and Bitcoin Core: each from each, btcd where it is, and Lydian from four peers of which one is good.
+//! `lydian-lab sync` with the program and Bitcoin Core: each syncs from each, btcd too if it is installed, and Lydian
+//! from four peers of which one is good.
 
 use crate::process::{program, scratch};
 use lydian_lab::plan::MixSettings;
@@ -24,7 +25,7 @@ fn lydian() -> Box<dyn Adapter> {
 
 #[test]
 fn a_comparison_of_syncs() {
-    // The lab's Core is the same program; where it is not built this test says so.
+    // The lab's Core is the same program; if it is not built, this test reports that.
     if or_skip("a comparison of syncs", Daemon::start(&[])).is_none() {
         return;
     }

@@ -1,5 +1,6 @@
-//! Real peers on loopback, each a process: btcd in `make test`, Knots in `make test-peers`, and the lab's sync over them. Each takes the whole chain from the
-//! other, follows it through reorganisations of 10 and 150 blocks, and takes the blocks that the other finds.
+//! Real peers on loopback, each a process: btcd in `make test`, Knots in `make test-peers`, and the lab's sync over
+//! them. Each downloads the whole chain from the other, follows it through reorganizations of 10 and 150 blocks, and
+//! accepts the blocks that the other mines.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking, and starts processes")]
 
 mod btcd;

@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// Whoever owns these coins has lost them.
+/// Addresses without a known key.
 pub(crate) const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 pub(crate) const OTHER_ADDRESS: &str = "bcrt1qqyqszqgpqyqszqgpqyqszqgpqyqszqgpvxat9t";
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A node that runs.
+/// A running node.
 pub(crate) struct Running {
     process: Child,
     server: Server,
-    /// Where it listens to peers.
+    /// The port on which it listens for peers.
     pub(crate) port: u16,
     job: Job,
 }
@@ -34,7 +34,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Waits until the node answers.
+    /// Starts a node and waits until it answers.
     pub(crate) fn start(job: Job, port: u16, mut command: Command, server: impl Fn(&Job) -> Option<Server>) -> Running {
         let mut process = command.spawn().unwrap();
         let began = Instant::now();
@@ -75,7 +75,7 @@ impl Running {
         self.call("generatetoaddress", &json!([blocks, address]));
     }
 
-    /// The last `depth` blocks are no longer valid.
+    /// Invalidates the last `depth` blocks.
     pub(crate) fn forget(&self, depth: u64) {
         let fork = self.call("getblockhash", &json!([self.height() - depth + 1]));
         self.call("invalidateblock", &json!([fork]));
@@ -86,7 +86,7 @@ impl Running {
     }
 }
 
-/// Waits until both have the same tip.
+/// Waits until both nodes have the same tip.
 pub(crate) fn agree(what: &str, one: &Running, other: &Running) {
     let began = Instant::now();
     while one.tip() != other.tip() {
@@ -96,7 +96,7 @@ pub(crate) fn agree(what: &str, one: &Running, other: &Running) {
     }
 }
 
-/// What a node is started with, in a folder of its own.
+/// The parameters of a node in a folder of its own.
 pub(crate) fn job(scratch: &Scratch, name: &str, more: &[&str]) -> Job {
     let data = scratch.path().join(name);
     std::fs::create_dir_all(&data).unwrap();
@@ -117,7 +117,7 @@ pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_lydian"))
 }
 
-/// Lydian on a port; it connects to these peers and to nobody else.
+/// Lydian on a port, connected to these peers only.
 pub(crate) fn lydian(scratch: &Scratch, name: &str, peers: &[&Running], more: &[&str]) -> Running {
     let (job, port) = (job(scratch, name, more), free_port().unwrap());
     let mut command = job.command(program());

@@ -1,4 +1,4 @@
-//! `lydian-lab validity` with the program: every broken block is refused, and for the reason that Bitcoin Core gives.
+//! `lydian-lab validity` with the program: every broken block is rejected, and for the reason that Bitcoin Core gives.
 
 use crate::process::{program, scratch};
 use lydian_lab::presets::validity::make;

@@ -1,4 +1,4 @@
-//! Clients that hold connections, guess passwords, do not read answers or leave: the server goes on answering others,
+//! Clients that hold connections, guess passwords, do not read answers or leave: the server continues to answer others,
 //! in bounded memory.
 
 use crate::http::{base64, read, send};
@@ -22,7 +22,7 @@ fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Sends a call and does not read.
+/// Sends a call and does not read the answer.
 fn begin(server: &Server, body: &str) -> TcpStream {
     let mut stream = connect(server);
     stream.write_all(&server.request(body)).unwrap();
@@ -37,23 +37,23 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The most memory that the program has held.
+/// The peak memory of the program.
 fn peak_bytes(server: &Server) -> u64 {
     let status = server.proc("status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// Calls under way, the question itself apart.
+/// The number of calls in progress, without this one.
 fn active(server: &Server) -> usize {
     server.result("getrpcinfo", "[]")["active_commands"].as_array().unwrap().len() - 1
 }
 
-/// A call that holds a thread for seconds: so many keys are derived.
+/// A call that occupies a thread for seconds, because it derives many keys.
 const SLOW: &str = "{\"method\":\"scantxoutset\",\"params\":[\"start\",[{\"desc\":\"wpkh(tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp/*)\",\"range\":[0,60000]}]],\"id\":1}";
 
-/// A header that came byte by byte kept its connection for ever: each byte began the time of `-rpcservertimeout` anew.
-/// The time now counts for the whole header.
+/// Regression test. A header that arrived byte by byte kept its connection open for ever, because each byte restarted
+/// the time of `-rpcservertimeout`. The time now applies to the whole header.
 #[test]
 fn a_slow_header_ends() {
     let lydian = Server::lydian("slow_header", &["-rpcservertimeout=1"]);
@@ -73,8 +73,8 @@ fn a_slow_header_ends() {
     assert_eq!(lydian.call("uptime", "[]").status, "HTTP/1.1 200 OK");
 }
 
-/// 2,048 half-open connections locked every client out for 30 seconds. A new connection now takes the place of the
-/// oldest half-open one.
+/// Regression test. 2,048 half-open connections locked every client out for 30 seconds. A new connection now takes the
+/// place of the oldest half-open one.
 #[test]
 fn half_open_connections() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -94,8 +94,8 @@ fn half_open_connections() {
     drop(half_open);
 }
 
-/// 800 connections had 3,200 guesses a second, where all of Core's threads together have 64. The cookie and a
-/// connection on which a password was right do not wait for the guesses.
+/// Regression test. 800 connections could make 3,200 guesses a second, while all of Core's threads together can make
+/// 64. The cookie, and a connection on which a password was correct, do not wait for the guesses.
 ///
 /// checklist: 99
 #[test]
@@ -131,7 +131,7 @@ fn guesses_are_slow() {
                     let streams: Vec<TcpStream> = (0..CONNECTIONS / 4)
                         .map(|_| {
                             let mut stream = connect(lydian);
-                            // The server may have closed it for a newer one.
+                            // The server may have closed it in favour of a newer one.
                             let _ = stream.write_all(wrong.as_bytes());
                             stream
                         })
@@ -161,8 +161,8 @@ fn guesses_are_slow() {
     assert!((1..=most).contains(&count), "{count} guesses in {elapsed:?}");
 }
 
-/// A batch whose bad members repeat an id of a megabyte has an answer of 500 GB; it took all memory. It is sent while
-/// it is made, and its thread is free when the client has left.
+/// Regression test. A batch whose invalid members repeat an id of a megabyte has an answer of 500 GB, which took all
+/// memory. The answer is now sent while it is made, and its thread is free when the client has left.
 #[test]
 fn an_answer_without_end() {
     let lydian = Server::lydian("endless", &["-rpcthreads=1"]);
@@ -181,7 +181,7 @@ fn an_answer_without_end() {
     until("the thread is free", || lydian.call("uptime", "[]").status == "HTTP/1.1 200 OK");
 }
 
-/// 32 MB of parameters took 759 MB.
+/// Regression test: 32 MB of parameters took 759 MB.
 ///
 /// limit: rpc::JSON_VALUES_MAX at
 /// limit: rpc::JSON_VALUES_MAX above
@@ -196,7 +196,7 @@ fn parameters_without_number() {
     use lydian_rpc::limits::{BODIES_SIZE_MAX, BODY_SIZE_MAX, JSON_VALUES_MAX, PARSED_SIZE_MAX};
     let lydian = Server::lydian("parameters", &[]);
     let before = peak_bytes(&lydian);
-    // The object, what it has and the inner array are values too.
+    // The object, its members and the inner array are values too.
     let call = |values: usize| {
         let params = vec!["0"; values - 5].join(",");
         format!("{{\"method\":\"echo\",\"params\":[[{params}]],\"id\":1}}")
@@ -207,7 +207,7 @@ fn parameters_without_number() {
     assert_eq!(above.status, "HTTP/1.1 400 Bad Request");
     let words = format!("\"code\":-32600,\"message\":\"Request has more than {JSON_VALUES_MAX} JSON values\"");
     assert!(above.body.contains(&words), "{:.200}", above.body);
-    // Twelve bodies of 8 MB that come at once, each with as many values as there may be: together above both budgets.
+    // Twelve concurrent bodies of 8 MB, each with as many values as are permitted: together above both budgets.
     let spaces = " ".repeat(8 << 20);
     let body = format!("{}{spaces}", call(JSON_VALUES_MAX));
     assert!(
@@ -222,8 +222,8 @@ fn parameters_without_number() {
     assert!(grown < 300 * MB, "{grown} bytes more");
 }
 
-/// 60 answers of 14 MB that no client read held 855 MB. Clients that do not read are cut off when others need the
-/// memory.
+/// Regression test. 60 answers of 14 MB that no client read held 855 MB. Clients that do not read are now cut off when
+/// others need the memory.
 ///
 /// limit: rpc::ANSWERS_SIZE_MAX at
 /// limit: rpc::ANSWERS_SIZE_MAX above
@@ -252,7 +252,7 @@ fn answers_that_are_not_read() {
     assert!(lydian.post(&call).body == whole.body);
     until("all are answered or cut off", || active(&lydian) == 0);
     let grown = peak_bytes(&lydian) - before;
-    // Each of the 16 threads makes one answer, from a block with its undo data, before it takes room for it.
+    // Each of the 16 threads makes one answer, from a block with its undo data, before it reserves room for it.
     let in_hand = 16 * (size as u64 + 8 * MB);
     assert!(grown < ANSWERS_SIZE_MAX as u64 + in_hand, "{count} answers of {size} bytes take {grown}");
     drop(unread);
@@ -264,19 +264,19 @@ fn answers_that_are_not_read() {
         assert_eq!(answer.status, "HTTP/1.1 200 OK");
         answer.headers.iter().any(|header| header.to_lowercase().starts_with("content-length"))
     };
-    // Until the server has seen that the others left, memory is short.
+    // Until the server has noticed that the others left, memory is short.
     until("the answer has a length", || has_length(&batch(count)));
     assert!(!has_length(&batch(count + 2)));
 }
 
-/// A request that asks for the connection's end, so that an answer without length ends too.
+/// A request that asks to close the connection, so that an answer without length ends too.
 fn closing(request: &[u8]) -> Vec<u8> {
     let line = b"POST / HTTP/1.1\r\n";
     [line, &b"Connection: close\r\n"[..], &request[line.len()..]].concat()
 }
 
-/// Each wait held a thread of `-rpcthreads`, also when its client had left: 16 of them, and nothing was answered any
-/// more, `stop` neither.
+/// Regression test. Each wait held a thread of `-rpcthreads`, even after its client had left: with 16 of them no call
+/// was answered any more, not even `stop`.
 #[test]
 fn waits_hold_no_thread() {
     let mut lydian = Server::lydian("waits", &["-rpcthreads=1", "-rpcworkqueue=4"]);
@@ -292,10 +292,10 @@ fn waits_hold_no_thread() {
         let count = waiting.len();
         until("it waits", || active(&lydian) == count);
     }
-    // Those who leave wait no longer.
+    // Clients that leave no longer wait.
     waiting.truncate(8);
     until("the others have left", || active(&lydian) == 8);
-    // A block ends some of them, and the others go on.
+    // A block ends some of the calls, and the others continue.
     lydian.result("generatetodescriptor", "[1,\"raw(51)\"]");
     until("the block ended two of each four", || active(&lydian) == 4);
     let batch = read(&mut BufReader::new(&waiting[3])).unwrap();
@@ -312,8 +312,8 @@ fn waits_hold_no_thread() {
     drop((slow, queued, waiting));
 }
 
-/// A client that left while its call was in the queue kept its place there for ever: 64 of them, and every call was
-/// refused.
+/// Regression test. A client that left while its call was in the queue kept its place there for ever: with 64 of them,
+/// every call was refused.
 #[test]
 fn a_client_that_leaves_gives_its_place_in_the_queue_back() {
     let lydian = Server::lydian("queue", &["-rpcthreads=1", "-rpcworkqueue=2"]);

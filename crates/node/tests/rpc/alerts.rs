@@ -1,4 +1,4 @@
-//! What the node warns of: in the answers, and by the commands of `-alertnotify`.
+//! Warnings of the node: in RPC answers, and by the commands of `-alertnotify`.
 
 use crate::server::Server;
 use lydian_lab::files::BlockWriter;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder, and a file in it that the option makes the node write its alerts to.
+/// A file in the folder, and the option that makes the node write its alerts to it.
 fn listener(folder: &Scratch) -> (PathBuf, String) {
     std::fs::create_dir_all(folder.path()).unwrap();
     let told = folder.path().join("told");
@@ -20,7 +20,7 @@ fn listener(folder: &Scratch) -> (PathBuf, String) {
     (told, option)
 }
 
-/// What was written, once something was.
+/// The alerts, once there are any.
 fn alerts(told: &Path) -> Vec<String> {
     let began = Instant::now();
     loop {
@@ -28,7 +28,7 @@ fn alerts(told: &Path) -> Vec<String> {
         if !text.is_empty() {
             return text.lines().map(str::to_owned).collect();
         }
-        assert!(began.elapsed() < PATIENCE, "nothing was told");
+        assert!(began.elapsed() < PATIENCE, "there was no alert");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -44,8 +44,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// So many blocks, the first of which pays itself too much, sent tip first so that all are here when the first is
-/// judged.
+/// Sends this many blocks, the first of which pays itself too much, tip first, so that all are stored when the first is
+/// validated.
 fn send_invalid_chain(server: &Server, mut maker: Maker, count: usize, surplus: i64) {
     let mut blocks: Vec<MutBlock> = Vec::new();
     for _ in 0..count {
@@ -65,8 +65,8 @@ fn send_invalid_chain(server: &Server, mut maker: Maker, count: usize, surplus: 
     }
 }
 
-/// Core warns of an invalid chain with more work than six blocks on the best one, for as long as that is so, and runs
-/// the command once. No warning was raised.
+/// Core warns about an invalid chain with more work than six blocks on the best one, for as long as there is one, and
+/// runs the command once. Regression test: no warning was raised.
 #[test]
 fn an_invalid_chain_with_more_work_is_told_of() {
     let folder = Scratch::new("rpc-alert");
@@ -101,8 +101,9 @@ fn an_invalid_chain_with_more_work_is_told_of() {
     assert_eq!(alerts(&told).len(), 1);
 }
 
-/// Rules that most blocks signalled and that this node does not know are warned of once they are active, as in Core;
-/// not before the initial download is over, which `-maxtipage` ends here: its largest value was refused.
+/// Rules that most blocks signalled and that this node does not know cause a warning once they are active, as in Core,
+/// but not before the end of initial block download, which `-maxtipage` ends here. Regression test: the largest value
+/// of that option was refused.
 #[test]
 fn unknown_rules_are_told_of() {
     let folder = Scratch::new("rpc-rules");

@@ -1,4 +1,4 @@
-//! The chains that both are asked about: one with every kind of script, one with branches that compete.
+//! The chains that both programs are asked about: one with every kind of script, one with competing branches.
 
 use crate::compare::Comparison;
 use crate::server::Server;
@@ -18,7 +18,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// `None` where Core is not built.
+    /// `None` if Core is not built.
     pub(crate) fn start(test: &str, options: &[&str]) -> Option<Pair> {
         let built = or_skip(test, build::locate())?;
         let pair = Pair {
@@ -30,12 +30,12 @@ impl Pair {
         Some(pair)
     }
 
-    /// The same call to both.
+    /// Sends the same call to both.
     pub(crate) fn ask(&self, method: &str, params: &str) {
         self.ask_body(method, &format!("{{\"method\":\"{method}\",\"params\":{params},\"id\":1}}"));
     }
 
-    /// The same body to both: status and body.
+    /// Sends the same body to both; compares status and body of the answers.
     pub(crate) fn ask_body(&self, method: &str, body: &str) {
         let (ours, cores) = (self.lydian.post(body), self.core.post(body));
         assert_eq!(ours.status, cores.status, "{body:.200}: {} {}", ours.body, cores.body);
@@ -46,7 +46,8 @@ impl Pair {
         }
     }
 
-    /// The mix: full blocks with outputs and inputs of every kind. Both clocks stand a day behind it.
+    /// Submits the mix: full blocks with outputs and inputs of every kind. Both clocks are an hour ahead of its last
+    /// block.
     pub(crate) fn feed_mix(&self) -> u32 {
         let mut blocks = Vec::new();
         let settings = MixSettings { blocks: 442, full: 2, seed: 5, reuse_per_mille: 0 };
@@ -63,7 +64,7 @@ impl Pair {
         u32::try_from(blocks.len() - 1).unwrap()
     }
 
-    /// The branches; every answer to `submitblock` is compared.
+    /// Submits the branches; every answer to `submitblock` is compared.
     pub(crate) fn feed_branches(&self) {
         let folder = Scratch::new("rpc-reorg");
         reorg::write(folder.path()).unwrap();

@@ -1,13 +1,13 @@
-//! Two answers held against each other, field by field, in their order, numbers as they are written. What may differ stands in
-//! `differences.tsv`, each with its reason; a line there that no answer needs is an error too.
+//! Compares two answers field by field, in their order, with numbers as they are written. Permitted differences are
+//! listed in `differences.tsv`, each with its reason; a line there that no answer needs is also an error.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// What may differ: method, path (`*` is any place of an array), reason.
+/// Permitted differences: method, path (`*` is any index of an array), reason.
 const DIFFERENCES: &str = include_str!("differences.tsv");
 
-/// Collects what differs.
+/// Collects differences.
 #[derive(Default)]
 pub(crate) struct Comparison {
     found: RefCell<Vec<String>>,
@@ -17,7 +17,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Holds our answer to a call against Core's.
+    /// Compares our answer to a call with Core's.
     pub(crate) fn compare(&self, method: &str, call: &str, ours: &str, cores: &str) {
         *self.calls.borrow_mut() += 1;
         self.asked.borrow_mut().insert(method.to_owned());
@@ -35,7 +35,7 @@ impl Comparison {
         }
     }
 
-    /// Values with their paths, without what may differ.
+    /// Values with their paths, without permitted differences.
     fn leaves(&self, method: &str, text: &str) -> Vec<(String, String)> {
         let mut all = Vec::new();
         Walk { text: text.trim().as_bytes(), at: 0 }.value(String::new(), &mut all);
@@ -51,23 +51,23 @@ impl Comparison {
         all
     }
 
-    /// The end: everything was equal, and every allowed difference was one.
+    /// Fails if any answer differed.
     pub(crate) fn finish(self) {
         let found = self.found.into_inner();
         assert!(found.is_empty(), "{} of {} calls differ:\n{}", found.len(), self.calls.into_inner(), found.join("\n"));
     }
 
-    /// Of the methods that were asked.
+    /// Fails if a permitted difference of a method that was called did not occur.
     pub(crate) fn check_all_used(&self) {
         let (used, asked) = (self.used.borrow(), self.asked.borrow());
         let lines = DIFFERENCES.lines().filter(|line| !line.starts_with('#') && !used.contains(line));
         let idle: Vec<&str> =
             lines.filter(|line| asked.contains(line.split('\t').next().unwrap_or_default())).collect();
-        assert!(idle.is_empty(), "allowed differences that are none: {idle:?}");
+        assert!(idle.is_empty(), "allowed differences that did not occur: {idle:?}");
     }
 }
 
-/// Core lists tips of one height as they lie in its memory (`CompareBlocksByHeight` compares addresses): no order of its answer.
+/// Sorts tips of one height by hash: Core lists them by their addresses in memory (`CompareBlocksByHeight`).
 fn by_hash_within_a_height(leaves: Vec<(String, String)>) -> Vec<(String, String)> {
     let is_tip = |(path, _): &(String, String)| path.starts_with("result.");
     let (of_tips, others): (Vec<_>, Vec<_>) = leaves.into_iter().partition(is_tip);
@@ -110,7 +110,7 @@ fn fits(path: &str, wanted: &str) -> bool {
     loop {
         match (path.next(), wanted.next()) {
             (None, None) => return true,
-            // What is below is meant too.
+            // A path covers everything below it.
             (Some(_), None) => return true,
             (Some(a), Some(b)) if a == b || b == "*" => {}
             _ => return false,
@@ -118,7 +118,7 @@ fn fits(path: &str, wanted: &str) -> bool {
     }
 }
 
-/// A walk over JSON that is known to be well formed.
+/// A walker over JSON that is known to be well formed.
 struct Walk<'a> {
     text: &'a [u8],
     at: usize,

@@ -1,8 +1,8 @@
 //! Lydian started with the command lines and configuration files that programs use for `bitcoind`: nothing on stderr,
-//! an answer to RPC, and the exit code 0 after `stop`.
+//! an answer to RPC, and exit code 0 after `stop`.
 //!
 //! Options that Lydian refuses (`-txindex`, `-rest`, `-blockfilterindex`, `-peerblockfilters`, `-coinstatsindex`) are
-//! left out of the lines of the programs that set them: the indexes are not here yet.
+//! left out of the lines of the programs that set them: the indexes do not exist yet.
 
 use crate::http::{base64, send};
 use lydian_oracle::Scratch;
@@ -12,19 +12,19 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A start and a stop take less.
+/// Longer than a start and a stop take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program that starts `bitcoind`. RPC, P2P and DIR stand for two free ports and the data directory.
+/// A program that starts `bitcoind`. RPC, P2P, ONION and DIR are placeholders for free ports and the data directory.
 struct Driver {
     name: &'static str,
     arguments: &'static [&'static str],
     conf: &'static str,
-    /// `user:password`; empty: the cookie.
+    /// `user:password`; if empty, the cookie is used.
     credentials: &'static str,
 }
 
-/// The salted hash of "password" for the user "user", as rpcauth.py makes it.
+/// The salted hash of "password" for the user "user", as made by rpcauth.py.
 const RPCAUTH: &str = "-rpcauth=user:5c6e4ba7b1f0a1d1$b5c915cf7582f23156fd1d1e094d31a0f9cfdad3765b93d909a869df33aee6af";
 
 const DRIVERS: &[Driver] = &[
@@ -206,8 +206,8 @@ fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-/// Programs that start and watch `bitcoind` take words on stderr for a failure. Most of these lines led to warnings
-/// there, and some did not start.
+/// Programs that start and watch `bitcoind` treat output on stderr as a failure. Regression test: most of these lines
+/// caused warnings there, and some did not start.
 #[test]
 fn programs_that_start_bitcoind_start_lydian() {
     let failed: Vec<String> = thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Lydian on the directories of Bitcoin Core, while Core runs and when it was stopped: it reads the blocks and changes
-//! nothing. Core on those of Lydian.
+//! Lydian on the directories of Bitcoin Core, while Core runs and after it was stopped: it reads the blocks and changes
+//! nothing. Also the reverse: Core on the directories of Lydian.
 
 use crate::server::Server;
 use lydian_oracle::{Scratch, build, or_skip};
@@ -9,13 +9,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The key of this address is not known.
+/// An address without a known key.
 const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 
-/// Blocks of the chain: with 64 KiB a file, two files.
+/// Blocks of the chain: with 64 KiB per file, two files.
 const BLOCKS: u32 = 320;
 
-/// Every file below a directory and its bytes; the log and the lock files of LevelDB aside if Core is at work.
+/// Every file below a directory, with its bytes.
 fn snapshot(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -31,7 +31,7 @@ fn snapshot(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// What differs between two of them, in words.
+/// The paths that differ between two snapshots.
 fn changes(before: &BTreeMap<PathBuf, Vec<u8>>, after: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<String> {
     let names = before.keys().chain(after.keys());
     let changed = names.filter(|path| before.get(*path) != after.get(*path));
@@ -44,7 +44,7 @@ fn lydian(folder: &Path, arguments: &[&str]) -> Output {
     command.env("HOME", folder).args(options).args(arguments).output().unwrap()
 }
 
-/// Everything that could write into a directory of Core's, and is refused.
+/// Runs everything that could write into a directory of Core's; all of it must be refused.
 fn refuses(core: &Path, scratch: &Path) {
     let own = scratch.join("refused");
     fs::create_dir_all(&own).unwrap();
@@ -68,7 +68,7 @@ fn refuses(core: &Path, scratch: &Path) {
             assert!(!output.status.success(), "{arguments:?}");
             let is_told = err.contains("was not written by Lydian (it holds ")
                 && err.contains("is left as it is: choose another");
-            // `info` looks at a data directory alone, and there is none yet.
+            // `info` only looks at a data directory, and there is none yet.
             assert!(
                 is_told || (task == ["info"] && err.contains("there is no data directory")),
                 "{arguments:?}: {err}"
@@ -77,7 +77,7 @@ fn refuses(core: &Path, scratch: &Path) {
     }
 }
 
-/// The blocks are read where they lie: the coins are Core's.
+/// The blocks are read in place, and the coins are Core's.
 fn reads(core: &Server, scratch: &Path, name: &str, muhash: &Value) {
     let own = scratch.join(name);
     fs::create_dir_all(&own).unwrap();
@@ -98,7 +98,7 @@ fn reads(core: &Server, scratch: &Path, name: &str, muhash: &Value) {
     fs::remove_dir_all(own).unwrap();
 }
 
-/// The story: `lydian -blocksdir=DIR` on the directory of Bitcoin Core, or a data directory without
+/// Regression test: `lydian -blocksdir=DIR` on the directory of Bitcoin Core, or a data directory without
 /// `chainstate/CURRENT`, overwrote and deleted Core's undo files, even while Core ran, appended to its last block file,
 /// and exited with 0.
 #[test]
@@ -110,7 +110,7 @@ fn the_directories_of_core_are_read_and_never_written() {
     let muhash = core.result("gettxoutsetinfo", "[\"muhash\"]")["muhash"].clone();
     assert!(core.folder.join("regtest/blocks/rev00001.dat").exists());
 
-    // While Core runs. It writes its own log meanwhile.
+    // While Core runs, which writes its own log meanwhile.
     let blocks = core.folder.join("regtest/blocks");
     let before = snapshot(&blocks);
     refuses(&core.folder, scratch.path());
@@ -118,7 +118,7 @@ fn the_directories_of_core_are_read_and_never_written() {
     assert_eq!(changes(&before, &snapshot(&blocks)), [""; 0]);
     assert_eq!(core.result("verifychain", "[4, 0]"), Value::Bool(true));
 
-    // When it was stopped, not a byte may change.
+    // After it was stopped, not a byte may change.
     core.result("stop", "[]");
     assert_eq!(core.wait(), Some(0));
     let before = snapshot(&core.folder);
@@ -140,8 +140,7 @@ fn the_directories_of_core_are_read_and_never_written() {
     assert_eq!(core.result("gettxoutsetinfo", "[\"muhash\"]")["muhash"], muhash);
 }
 
-/// Core starts neither on the data directory nor on the blocks of a node of ours that runs, and leaves both as they
-/// are.
+/// Core starts neither on the data directory nor on the blocks of a running node of ours, and leaves both unchanged.
 #[test]
 fn core_is_kept_out_of_the_directories_of_a_running_node() {
     let Some(built) = or_skip("core_is_kept_out_of_the_directories_of_a_running_node", build::locate()) else { return };
@@ -174,8 +173,8 @@ fn core_is_kept_out_of_the_directories_of_a_running_node() {
     }
 }
 
-/// The story: the node kept block and undo files open, so that it answered from files that had been renamed or deleted;
-/// Core opens them for each read. And with `blocks/index` gone the index was built anew in silence, where Core stops
+/// Regression test. The node kept block and undo files open, so that it answered from files that had been renamed or
+/// deleted; Core opens them for each read. And without `blocks/index` the index was silently rebuilt, where Core stops
 /// with an error.
 #[test]
 fn files_that_are_taken_away_are_missed_as_in_core() {

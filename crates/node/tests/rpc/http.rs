@@ -1,10 +1,10 @@
-//! A client of one connection that sends bytes as they are and tells status line and body as they came.
+//! A client for one connection that sends bytes unchanged and returns status line and body as received.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// The first line.
@@ -13,7 +13,7 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// One request, one answer, on a connection of its own.
+/// Sends one request and reads one response, on a connection of its own.
 pub(crate) fn send(port: u16, request: &[u8]) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
@@ -57,7 +57,7 @@ pub(crate) fn read(reader: &mut impl BufRead) -> std::io::Result<Answer> {
     Ok(Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
 }
 
-/// `user:password` for a header.
+/// Encodes `user:password` for a header.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();

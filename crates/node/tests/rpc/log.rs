@@ -1,5 +1,6 @@
-//! The log as programs read it that drive Core: both programs go through the same story, and what they log at the default level is compared. What may differ
-//! stands in `log_differences.tsv`, each with its reason; a line there that nothing needs is an error too.
+//! The log as programs that drive Core read it: both programs are given the same blocks, and what they log at the
+//! default level is compared. Permitted differences are listed in `log_differences.tsv`, each with its reason; a line
+//! there that is not needed is also an error.
 
 use crate::server::Server;
 use lydian_lab::presets::ledger::{Expectation, read_cases};
@@ -10,10 +11,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Whose line may differ (`core`, `lydian`), how it begins, why.
+/// Permitted differences: the program (`core`, `lydian`), the start of the line, the reason.
 const DIFFERENCES: &str = include_str!("log_differences.tsv");
 
-/// Lines without their times, and without what may differ.
+/// Lines without their times, and without permitted differences.
 struct Lines {
     who: &'static str,
     used: RefCell<BTreeSet<&'static str>>,
@@ -43,7 +44,7 @@ impl Lines {
     fn check_all_used(&self) {
         let rows = DIFFERENCES.lines().filter(|row| row.split('\t').next() == Some(self.who));
         let idle: Vec<_> = rows.filter(|row| !self.used.borrow().contains(row)).collect();
-        assert!(idle.is_empty(), "allowed differences that are none: {idle:#?}");
+        assert!(idle.is_empty(), "allowed differences that did not occur: {idle:#?}");
     }
 }
 
@@ -55,7 +56,7 @@ fn without_time(line: &str) -> &str {
     }
 }
 
-/// The part before the first block, in words: what has a digit, a path or quotes is a value.
+/// The lines before the first block, without values: words with a digit, a path or quotes.
 fn start_of(lines: &[String]) -> Vec<String> {
     let is_value = |word: &&str| word.contains(|letter: char| letter.is_ascii_digit() || "/\"'".contains(letter));
     let words = |line: &String| {
@@ -69,13 +70,13 @@ fn is_first_block(line: &str) -> bool {
     line.starts_with("Enabling script verification at block #1 ")
 }
 
-/// From the first block on. What the caches hold and how far the chain is are each program's own.
+/// The lines from the first block on, without the progress and the size of the caches, in which the programs differ.
 fn story_of(lines: &[String]) -> Vec<String> {
     let cut = |line: &String| line.split(" progress=").next().unwrap_or_default().to_owned();
     lines.iter().skip_while(|line| !is_first_block(line)).map(cut).collect()
 }
 
-/// Hands blocks to both, stops both, and compares.
+/// Submits blocks to both, stops both, and compares their logs.
 fn compare(program: &Path, name: &str, cases: &[(Expectation, Vec<u8>)], is_strict: bool) -> [Lines; 2] {
     let mut core = Server::core(program, &format!("{name}-core"), &[]);
     let mut ours = Server::lydian(name, &["-assumevalid=0"]);
@@ -112,8 +113,9 @@ fn compare(program: &Path, name: &str, cases: &[(Expectation, Vec<u8>)], is_stri
     all
 }
 
-/// Tools and people found that lines were missing, and that a reject line had no debug message: `bad-version(0x00000002)` without `rejected nVersion=...`, and
-/// no `InvalidChainFound`. Every way to break a rule, and branches that compete, are logged by both programs in the same words and order.
+/// Regression test. Lines were missing, and a reject line had no debug message: `bad-version(0x00000002)` without
+/// `rejected nVersion=...`, and no `InvalidChainFound`. Every way to break a rule, and competing branches, are logged
+/// by both programs in the same words and order.
 #[test]
 fn the_same_story_is_logged_in_the_same_words() {
     let name = "the_same_story_is_logged_in_the_same_words";

@@ -1,5 +1,5 @@
-//! The RPC interface as programs see it: every answer, every error and every refusal of HTTP held against Core's, on the same chain. Core's own
-//! `bitcoin-cli` drives Lydian.
+//! The RPC interface as programs see it: every answer, every error and every refusal of HTTP is compared with Core's,
+//! on the same chain. Core's own `bitcoin-cli` drives Lydian.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,

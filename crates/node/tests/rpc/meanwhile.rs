@@ -1,4 +1,5 @@
-//! Reading while blocks are validated and taken off: nobody waits for it, and every answer holds at the block that it names.
+//! Reads while blocks are connected and disconnected: no call waits for that, and every answer holds at the block that
+//! it names.
 
 use crate::server::Server;
 use lydian_lab::files::BlockWriter;
@@ -13,18 +14,18 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A call that takes longer waited for something.
+/// A call that takes longer has waited for something.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// What became of every output of a chain.
+/// The lifetime of every output of a chain.
 struct Lives {
-    /// Heights at which it was made and spent.
+    /// Outputs with the heights at which they were created and spent.
     of: Vec<(OutPoint, u64, u64)>,
     height_of: HashMap<String, u64>,
     tip: u64,
 }
 
-/// A chain: the folder of its block file, and what became of its outputs. Made once for all tests.
+/// A chain: the folder of its block file, and the lifetimes of its outputs. Created once for all tests.
 static CHAIN: LazyLock<(PathBuf, Lives)> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rpc-meanwhile");
     let _ = std::fs::remove_dir_all(&folder);
@@ -61,9 +62,9 @@ fn lives(folder: &Path) -> Lives {
     Lives { of, height_of, tip: height - 1 }
 }
 
-/// Asks for coins until told to stop; gives how many answers there were, and how many below the tip.
+/// Asks for coins until `is_over` is set; counts the answers in `asked`.
 fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64, start: usize) {
-    // Another step for each thread, none of them a factor of the number of coins but by accident.
+    // Each thread starts elsewhere; the step is unlikely to be a factor of the number of coins.
     let mut at = start;
     while !is_over.load(Ordering::Relaxed) {
         at = (at + 7_919) % lives.of.len();
@@ -72,7 +73,7 @@ fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64
         let coin = lydian.result("gettxout", &format!("[\"{}\",{}]", outpoint.txid, outpoint.vout));
         assert!(begin.elapsed() < ANSWER_MAX, "it waited {:?}", begin.elapsed());
         asked.fetch_add(1, Ordering::Relaxed);
-        // A coin that is not there names no block: it is asked for again below, at the end.
+        // A missing coin names no block; it is checked again at the end.
         if let Some(block) = coin["bestblock"].as_str() {
             let height = lives.height_of[block];
             assert!((made..spent).contains(&height), "{outpoint} of {made} to {spent} is there at {height}");
@@ -81,9 +82,9 @@ fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64
     }
 }
 
-/// P2P methods were answered with -31 and the port refused connections until everything on disk was validated. Both are
-/// there before: RPC answers and reports the progress, and a peer connects, all while a reindex goes on; and
-/// the node stops in the middle of it.
+/// Regression test. P2P methods were answered with -31 and the port refused connections until everything on disk was
+/// validated. Now RPC answers and reports the progress, and a peer connects, while blocks are loaded from disk; and the
+/// node stops in the middle of that.
 #[test]
 fn a_node_serves_while_it_validates_what_is_on_disk() {
     let (folder, lives) = &*CHAIN;
@@ -111,7 +112,8 @@ fn a_node_serves_while_it_validates_what_is_on_disk() {
     assert!(asked.elapsed() < ANSWER_MAX, "it took {:?}", asked.elapsed());
 }
 
-/// The latch of the initial download went by the true time at the start: a tip that is old by `-mocktime` ended it.
+/// Regression test: the latch of initial block download used the true time at the start, so that a tip that is old by
+/// `-mocktime` ended it.
 #[test]
 fn the_initial_download_goes_by_the_mocked_time_from_the_start() {
     let maker = Server::lydian("maker", &["-blocksxor=0"]);
@@ -144,7 +146,7 @@ fn coins_while_blocks_come_and_go() {
             let (lydian, is_over, asked) = (&lydian, &is_over, &asked);
             scope.spawn(move || watch(lydian, lives, is_over, asked, thread));
         }
-        // The watchers end whatever happens here.
+        // The watchers must end whatever happens here.
         let story = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let tip = lydian.result("waitforblockheight", &format!("[{},120000]", lives.tip));
             assert_eq!(tip["height"], lives.tip);
@@ -162,18 +164,18 @@ fn coins_while_blocks_come_and_go() {
         }
     });
     assert!(asked.into_inner() > 100);
-    // At the end every coin is there that lives, and no other.
+    // At the end exactly the unspent coins exist.
     for (outpoint, _, spent) in lives.of.iter().step_by(97) {
         let coin = lydian.result("gettxout", &format!("[\"{}\",{}]", outpoint.txid, outpoint.vout));
         assert_eq!(coin.is_null(), *spent <= lives.tip, "{outpoint}");
     }
 }
 
-/// A search for coins tells how far it is, lets no other begin, and ends when it is told to.
+/// A search for coins reports its progress, permits no second one, and ends when aborted.
 #[test]
 fn a_search_for_coins_is_watched_and_ended() {
     let lydian = Server::lydian("scan", &[]);
-    // So many keys take seconds to derive.
+    // This many keys take seconds to derive.
     let key = "tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp";
     let made = lydian.result("generatetodescriptor", &format!("[2,\"wpkh({key}/7)\"]"));
     assert_eq!(made.as_array().unwrap().len(), 2);

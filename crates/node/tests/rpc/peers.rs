@@ -1,4 +1,5 @@
-//! The methods about the network, asked of both while both have the same peers: a third node, a Core, that they connect to and that connects to them.
+//! The methods about the network, called on both programs while both have the same peers: a third node, a Core, that
+//! they connect to and that connects to them.
 
 use crate::chain::Pair;
 use crate::compare::Comparison;
@@ -8,19 +9,19 @@ use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-/// Whoever owns these coins has lost them.
+/// An address without a known key.
 const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Both, and who they talk to.
+/// Both programs, and their peer.
 pub(crate) struct Net {
     pub(crate) pair: Pair,
-    /// Where both listen.
+    /// The ports on which both listen.
     pub(crate) ports: [u16; 2],
     peer: Server,
-    /// Where the peer listens.
+    /// The address on which the peer listens.
     address: String,
 }
 
@@ -51,7 +52,7 @@ impl Net {
         self.pair.ask(method, &params.to_string());
     }
 
-    /// Waits until it is so at both.
+    /// Waits until this holds for both.
     fn wait(&self, what: &str, is_so: impl Fn(&Server) -> bool) {
         for server in self.both() {
             let began = Instant::now();
@@ -77,7 +78,7 @@ fn port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// What is told of peers: out and in, by v2 and by v1.
+/// Reports about peers: outbound and inbound, by v2 and by v1.
 #[test]
 fn peers_are_told_of_as_core_does() {
     let Some(net) = Net::start("peers_are_told_of_as_core_does", &[]) else { return };
@@ -135,7 +136,7 @@ fn peers_are_told_of_as_core_does() {
     net.pair.comparison.finish();
 }
 
-/// Bytes that a person makes up reach the peer.
+/// Bytes given by the operator reach the peer.
 #[test]
 fn a_message_made_by_hand_is_sent() {
     let Some(net) = Net::start("a_message_made_by_hand_is_sent", &[]) else { return };
@@ -169,7 +170,7 @@ fn check_bytes(peer: &Value) {
         let by_message = peer[by_message].as_object().unwrap();
         let sum: u64 = by_message.values().map(|bytes| bytes.as_u64().unwrap()).sum();
         let all = peer[all].as_u64().unwrap();
-        // By v1 all bytes belong to messages; by v2 a handshake with up to 4,095 bytes of garbage comes before them.
+        // With v1 all bytes belong to messages; with v2 a handshake with up to 4,095 bytes of garbage precedes them.
         match peer["transport_protocol_type"].as_str().unwrap() {
             "v1" => assert_eq!(sum, all, "{peer:#}"),
             "v2" => assert!((sum + 64..sum + 64 + 4_096 + 40).contains(&all), "{peer:#}"),
@@ -197,7 +198,7 @@ fn check_times(peer: &Value) {
     assert!(seconds("minping") <= seconds("pingtime") && seconds("pingtime") < 60.0, "{peer:#}");
 }
 
-/// Connections that a person makes and ends, and what is wrong with a wish.
+/// Connections that the operator makes and ends, and errors in such requests.
 #[test]
 fn connections_by_hand() {
     let Some(net) = Net::start("connections_by_hand", &[]) else { return };
@@ -265,20 +266,20 @@ fn connections_of_a_kind(net: &Net) {
     net.wait("it is of its kind", |server| {
         server.result("getpeerinfo", "[]")[0]["connection_type"] == "outbound-full-relay"
     });
-    // Two block-relay-only ones have room; each goes to another address of the one peer.
+    // There is room for two block-relay-only connections; each goes to another address of the one peer.
     let port = net.address.rsplit(':').next().unwrap();
     for (host, peers) in [(2, 2), (3, 3), (4, 3)] {
         net.ask("addconnection", &json!([format!("127.0.0.{host}:{port}"), "block-relay-only", host == 2]));
         net.wait_for_peers(peers);
     }
     net.ask("getnetworkinfo", &json!([]));
-    // One that has done its work is gone.
+    // A feeler that has done its work is gone.
     net.ask("addconnection", &json!([format!("127.0.0.5:{port}"), "feeler", true]));
     net.wait_for_peers(3);
     net.ask("setnetworkactive", &json!([false]));
     net.wait_for_peers(0);
     net.ask("setnetworkactive", &json!([true]));
-    // What is said of a kind that there is none of is help; the words of that are our own.
+    // The answer to an unknown kind is the help, whose text is our own.
     for params in [json!([net.address, "manual", true]), json!([net.address, "", true])] {
         let code = |server: &Server| {
             let body: Value = serde_json::from_str(&server.call("addconnection", &params.to_string()).body).unwrap();
@@ -288,7 +289,7 @@ fn connections_of_a_kind(net: &Net) {
     }
 }
 
-/// A block that only its header is known of, fetched by hand.
+/// A block of which only the header is known, requested from a certain peer.
 #[test]
 fn a_block_of_a_certain_peer() {
     let Some(net) = Net::start("a_block_of_a_certain_peer", &[]) else { return };
@@ -320,7 +321,7 @@ fn a_block_of_a_certain_peer() {
     net.pair.comparison.finish();
 }
 
-/// Bans, under a clock that stands still; and what they do to who is connected.
+/// Bans, under a frozen clock, and their effect on connected peers.
 #[test]
 fn bans() {
     let Some(net) = Net::start("bans", &[]) else { return };
@@ -388,11 +389,11 @@ fn bans() {
     net.pair.comparison.finish();
 }
 
-/// The address manager, as far as its tables are no secret.
+/// The address manager, as far as its tables do not depend on a secret.
 #[test]
 fn known_addresses() {
     let Some(pair) = Pair::start("known_addresses", &[]) else { return };
-    // Each of another group, since those of one share a bucket and, with bad luck, a place.
+    // Each address is of another group, since those of one group share a bucket and, with bad luck, a position.
     let ask = |method: &str, params: &Value| pair.ask(method, &params.to_string());
     ask("setmocktime", &json!([1_800_000_000]));
     for params in
@@ -435,7 +436,7 @@ fn known_addresses() {
         [&pair.lydian, &pair.core].map(|server| sorted(server, server.result("getnodeaddresses", "[0]")));
     assert_eq!(ours, cores);
     assert_eq!(ours.1.len(), 5, "{ours:?}");
-    // Where an entry stands follows from a secret.
+    // The position of an entry depends on a secret.
     let [ours, cores] = [&pair.lydian, &pair.core].map(|server| {
         let raw = server.result("getrawaddrman", "[]");
         let keys: Vec<String> = raw.as_object().unwrap().keys().cloned().collect();
@@ -451,7 +452,7 @@ fn known_addresses() {
     pair.comparison.finish();
 }
 
-/// What `getnetworkinfo` tells of settings.
+/// Settings that `getnetworkinfo` reports.
 #[test]
 fn networks_and_proxies() {
     for options in [
@@ -467,7 +468,7 @@ fn networks_and_proxies() {
         let subversion =
             |server: &Server| server.result("getnetworkinfo", "[]")["subversion"].as_str().unwrap().to_owned();
         let (ours, cores) = (subversion(&pair.lydian), subversion(&pair.core));
-        // The comments stand where Core has them, behind the last version.
+        // The comments are where Core has them, after the last version.
         let comments = cores.strip_prefix("/Satoshi:31.99.0").unwrap();
         assert_eq!(ours, format!("/Satoshi:31.0.0/Lydian:0.1.0{comments}"));
         for call in ["addnode", "addconnection"] {
@@ -484,7 +485,7 @@ fn networks_and_proxies() {
     }
 }
 
-/// `help` lists the methods as Core does: those that we have not are few, and their names are known.
+/// `help` lists the methods as Core does; the few that we lack are known by name.
 #[test]
 fn the_network_in_help() {
     let Some(pair) = Pair::start("the_network_in_help", &[]) else { return };
@@ -494,7 +495,7 @@ fn the_network_in_help() {
         lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
     let mut cores = section(&pair.core);
-    // The map of autonomous systems is not ours to export.
+    // Lydian has no map of autonomous systems to export.
     cores.retain(|line| !line.starts_with("exportasmap"));
     assert_eq!(section(&pair.lydian), cores);
     assert!(cores.len() > 12, "{cores:?}");

@@ -1,4 +1,4 @@
-//! What stands around a call: JSON-RPC's versions and batches, credentials, and HTTP itself, as bytes.
+//! Everything around a call: JSON-RPC's versions and batches, credentials, and HTTP itself, as bytes.
 
 use crate::chain::Pair;
 use crate::http::{Answer, base64, read, send};
@@ -125,7 +125,7 @@ fn credentials_and_whitelists() {
     pair.comparison.finish();
 }
 
-/// Status line and body of both.
+/// Compares status line, body and two headers of both.
 fn same(pair: &Pair, request: &[u8]) {
     let (ours, cores) = (send(pair.lydian.port, request).unwrap(), send(pair.core.port, request).unwrap());
     let shown = String::from_utf8_lossy(&request[..request.len().min(300)]).into_owned();
@@ -142,7 +142,7 @@ fn same(pair: &Pair, request: &[u8]) {
 #[test]
 fn http_as_bytes() {
     let Some(pair) = Pair::start("http_as_bytes", &[]) else { return };
-    // Credentials that both take.
+    // Credentials that both accept.
     let body = "{\"method\":\"getblockcount\",\"id\":1}";
     let request = |server: &Server, line: &str, more: &str, body: &str| {
         format!("{line}\r\nHost: x\r\nAuthorization: Basic {}\r\n{more}\r\n{body}", server.authorization())
@@ -189,7 +189,8 @@ fn http_as_bytes() {
         let status = |server: &Server| send(server.port, bad).map(|answer| answer.status).unwrap_or_default();
         assert_eq!(status(&pair.lydian), status(&pair.core), "{}", String::from_utf8_lossy(bad));
     }
-    // Where we go by the standard and Core does not: an answer to HEAD has no body, and empty lines before a request are passed over.
+    // Where we follow the standard and Core does not: an answer to HEAD has no body, and empty lines before a request
+    // are ignored.
     let head = b"HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, pair.lydian.port)).unwrap();
     stream.write_all(head).unwrap();
@@ -198,7 +199,7 @@ fn http_as_bytes() {
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.ends_with("\r\n\r\n"), "{answer}");
     let after_lines = [b"\r\n\r\n", &pair.lydian.request(body)[..]].concat();
     assert_eq!(send(pair.lydian.port, &after_lines).unwrap().status, "HTTP/1.1 200 OK");
-    // Still there.
+    // Both still answer.
     pair.ask("getblockcount", "[]");
     pair.comparison.finish();
 }
@@ -237,7 +238,7 @@ fn sizes() {
         send(server.port, format!("{head}{fill}\r\n\r\n{call}").as_bytes()).unwrap().status
     };
     for server in [&pair.lydian, &pair.core] {
-        // The request's line is counted by both.
+        // Both count the request line.
         assert_eq!(with_headers(server, HEADERS_SIZE_MAX), "HTTP/1.1 200 OK");
     }
     assert_eq!(with_headers(&pair.core, HEADERS_SIZE_MAX + 1), "HTTP/1.1 400 Bad Request");
@@ -264,7 +265,7 @@ fn sizes() {
     assert_ne!(chunks(BODY_SIZE_MAX + 1), "HTTP/1.1 500 Internal Server Error");
 }
 
-/// A connection serves many requests, also when they come at once, and is closed when nothing happens on it.
+/// A connection serves many requests, also if they arrive at once, and is closed when it is idle.
 #[test]
 fn connections_stay_and_end() {
     let Some(pair) = Pair::start("connections_stay_and_end", &["-rpcservertimeout=1"]) else { return };
@@ -277,7 +278,7 @@ fn connections_stay_and_end() {
         for _ in 0..3 {
             assert_eq!(read(&mut reader).unwrap().body, "{\"result\":0,\"error\":null,\"id\":1}\n");
         }
-        // A call that takes longer than the time is not cut off.
+        // A call that takes longer than the timeout is not cut off.
         (&stream).write_all(&server.request("{\"method\":\"waitfornewblock\",\"params\":[2500],\"id\":1}")).unwrap();
         assert_eq!(read(&mut reader).unwrap().status, "HTTP/1.1 200 OK");
         // Half a request, then nothing.
@@ -287,7 +288,7 @@ fn connections_stay_and_end() {
     }
 }
 
-/// Idle connections cost little, and there is an end to their number.
+/// Idle connections cost little, and their number is limited.
 ///
 /// limit: rpc::CONNECTIONS_MAX at
 /// limit: rpc::CONNECTIONS_MAX above
@@ -302,7 +303,7 @@ fn many_idle_connections() {
     let before = lydian.memory_bytes();
     let mut idle = Vec::new();
     while idle.len() < max {
-        // Each is one that was used.
+        // Each connection has been used.
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, lydian.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         (&stream).write_all(&lydian.request("{\"method\":\"uptime\"}")).unwrap();
@@ -326,7 +327,7 @@ fn many_idle_connections() {
 #[test]
 fn a_full_queue_refuses() {
     let Some(pair) = Pair::start("a_full_queue_refuses", &["-rpcthreads=1", "-rpcworkqueue=1"]) else { return };
-    // Our waits hold no thread; this call does, since it derives many keys.
+    // Our waits hold no thread; this call does, because it derives many keys.
     let key = "tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp";
     let scan = format!("[\"start\",[{{\"desc\":\"wpkh({key}/*)\",\"range\":[0,60000]}}]]");
     let slow = [("scantxoutset", &scan[..]), ("waitfornewblock", "[3000]")];

@@ -1,4 +1,4 @@
-//! Every method of the table, asked of both: answers, and what is refused.
+//! Every method of the table, called on both programs: answers, and what is refused.
 
 use crate::chain::Pair;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-/// Ways to ask a method that are asked of every one, whatever its arguments.
+/// Parameters that every method is called with, whatever its arguments.
 const ODD: &[&str] = &[
     "[]",
     "[null]",
@@ -26,7 +26,7 @@ const ODD: &[&str] = &[
     "{\"args\":[1],\"nonsense\":1}",
 ];
 
-/// Methods for which an odd question has an effect or takes for ever.
+/// Methods for which odd parameters have an effect or take for ever.
 const NOT_ODDLY: &[&str] = &["stop", "waitfornewblock", "waitforblock", "waitforblockheight", "help", "logging"];
 
 #[test]
@@ -67,7 +67,7 @@ fn blocks_of_every_kind_of_script() {
     pair.comparison.finish();
 }
 
-/// What is asked on any chain.
+/// Calls for any chain.
 fn general(pair: &Pair) {
     let tip = pair.core.result("getbestblockhash", "[]");
     for (method, params) in [
@@ -132,7 +132,7 @@ fn odd_questions() {
     let Some(pair) = Pair::start("odd_questions", &[]) else { return };
     let conversions = pair.lydian.result("help", "[\"dump_all_command_conversions\"]");
     let cores = pair.core.result("help", "[\"dump_all_command_conversions\"]");
-    // Every argument of ours is one of Core's, at its place and of its type.
+    // Every argument of ours is one of Core's, at its position and of its type.
     for row in conversions.as_array().unwrap() {
         let is_zmq = row[0] == "getzmqnotifications";
         assert!(is_zmq || cores.as_array().unwrap().contains(row), "{row}");
@@ -140,7 +140,7 @@ fn odd_questions() {
     let methods = methods(&pair);
     for method in methods.iter().filter(|method| !NOT_ODDLY.contains(&&method[..])) {
         for params in ODD {
-            // The count is wrong: the message is our help, which is not Core's.
+            // If the count is wrong, the message is our help, which is not Core's.
             let (ours, cores) = (pair.lydian.call(method, params), pair.core.call(method, params));
             let is_help = |body: &str| body.contains(&format!("\"message\":\"{method}"));
             match (is_help(&ours.body), is_help(&cores.body)) {
@@ -153,7 +153,7 @@ fn odd_questions() {
     pair.comparison.finish();
 }
 
-/// Methods of both; the judge is built without ZeroMQ.
+/// Methods that both have; the judge is built without ZeroMQ.
 fn methods(pair: &Pair) -> Vec<String> {
     let help = pair.lydian.result("help", "[]");
     let listed = help.as_str().unwrap().lines().filter(|line| !line.is_empty() && !line.starts_with("=="));
@@ -178,7 +178,7 @@ fn methods(pair: &Pair) -> Vec<String> {
     names
 }
 
-/// The first line of the help of each method is Core's: programs read arguments there.
+/// The first line of the help of each method is Core's: programs read the arguments there.
 #[test]
 fn help_begins_as_cores() {
     let Some(pair) = Pair::start("help_begins_as_cores", &[]) else { return };
@@ -192,7 +192,7 @@ fn help_begins_as_cores() {
     assert_eq!(pair.lydian.result("help", "[\"nonsense\"]"), pair.core.result("help", "[\"nonsense\"]"));
 }
 
-/// Every answer has the fields that its help names, and warnings are a text where that is asked for.
+/// Every answer has the fields that its help names, and warnings are a text if that is requested.
 #[test]
 fn help_is_checked_and_warnings_are_a_text() {
     let options = ["-rpcdoccheck=1", "-deprecatedrpc=warnings"];
@@ -217,7 +217,7 @@ fn help_is_checked_and_warnings_are_a_text() {
     pair.comparison.finish();
 }
 
-/// Branches that compete, blocks that break rules, and what a person decides about them.
+/// Competing branches, blocks that break rules, and the operator's decisions about them.
 #[test]
 fn branches_and_verdicts() {
     let Some(pair) = Pair::start("branches_and_verdicts", &[]) else { return };
@@ -235,7 +235,7 @@ fn branches_and_verdicts() {
         pair.ask("getdeploymentinfo", &format!("[{hash}]"));
         pair.ask("getchaintxstats", &format!("[5,{hash}]"));
     }
-    // Every valid branch: made the tip by naming it, taken off again, and given back.
+    // Every valid branch: made the tip by naming it, disconnected, and reconnected.
     let height = pair.core.result("getblockcount", "[]").as_u64().unwrap();
     let at = |height: u64| pair.core.result("getblockhash", &format!("[{height}]"));
     let (low, high) = (at(height - 3), at(height));
@@ -268,7 +268,7 @@ fn branches_and_verdicts() {
     pair.comparison.finish();
 }
 
-/// Somebody waits, and a block comes. Somebody waits, and the node stops.
+/// Waiting calls end when a block arrives, and when the node stops.
 #[test]
 fn waits_end_with_a_block_or_the_node() {
     let Some(mut pair) = Pair::start("waits_end_with_a_block_or_the_node", &[]) else { return };
@@ -300,7 +300,7 @@ fn waits_end_with_a_block_or_the_node() {
     assert!(!pair.lydian.cookie().exists(), "the cookie goes with the node");
 }
 
-/// One block handed in by many at once is taken once.
+/// A block submitted by many clients at once is accepted once.
 ///
 /// checklist: 90
 #[test]
@@ -321,7 +321,7 @@ fn a_block_comes_from_all_sides() {
     pair.comparison.finish();
 }
 
-/// What may be pruned, and what is said where nothing may.
+/// What may be pruned, and the errors if nothing may be.
 #[test]
 fn pruning_on_request() {
     let Some(pair) = Pair::start("pruning_on_request", &["-prune=1"]) else { return };
@@ -330,7 +330,7 @@ fn pruning_on_request() {
         pair.ask("pruneblockchain", params);
     }
     pair.ask("generatetodescriptor", "[1010,\"raw(51)\"]");
-    // Both have one file, which they write to: nothing goes.
+    // Both have one file, which they write to: nothing is deleted.
     for params in ["[5]", "[1010]", "[1011]", "[2000000000]", "[1700000000]"] {
         pair.ask("pruneblockchain", params);
     }
@@ -338,7 +338,7 @@ fn pruning_on_request() {
     pair.comparison.finish();
 }
 
-/// Core's own client: results, exit codes, words.
+/// Core's own client: results, exit codes, messages.
 ///
 /// checklist: 99
 #[test]
@@ -378,12 +378,12 @@ fn bitcoin_cli_drives_lydian() {
     assert_eq!(pair.lydian.wait(), Some(0));
 }
 
-/// Blocks that we make are Core's to the byte, under the same clock.
+/// Blocks that we generate equal Core's to the byte, under the same clock.
 #[test]
 fn blocks_that_are_made() {
     let Some(pair) = Pair::start("blocks_that_are_made", &[]) else { return };
     let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
-    // BIP-0032's first vector, in the words of a test chain.
+    // BIP-0032's first vector, with the prefix of a test chain.
     let paying = "[01020304/5h]tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp/7/*";
     for call in [("getmininginfo", "[]"), ("getnetworkhashps", "[]")] {
         pair.ask(call.0, call.1);
@@ -481,7 +481,7 @@ fn addresses_and_scripts() {
     ]
     .map(str::to_owned)
     .to_vec();
-    // Every slip of one letter, and some of two.
+    // One wrong letter at every position, and some cases of two.
     for place in 5..good.len() {
         let mut bytes = good.as_bytes().to_vec();
         bytes[place] = if bytes[place] == b'z' { b'r' } else { b'z' };

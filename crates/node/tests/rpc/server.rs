@@ -1,4 +1,4 @@
-//! Lydian and Core as programs, each with a data directory and a port of its own, asked over HTTP.
+//! Lydian and Core as programs, each with its own data directory and port, called over HTTP.
 
 use crate::http::{Answer, base64, send};
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Core's options that make it a judge: no peers, one script thread beside the main one.
+/// Options that make Core a judge: no peers, one script thread beside the main one.
 const CORE_OPTIONS: &[&str] = &[
     "-server=1",
     "-listen=0",
@@ -23,10 +23,10 @@ const CORE_OPTIONS: &[&str] = &[
     "-logratelimit=0",
 ];
 
-/// A program that answers. Killed when nobody wants it any more.
+/// A running program that answers. Killed when dropped.
 pub(crate) struct Server {
     pub(crate) port: u16,
-    /// The data directory; it goes with the program.
+    /// The data directory; it is removed with the program.
     pub(crate) folder: PathBuf,
     credentials: String,
     child: Child,
@@ -59,14 +59,14 @@ impl Server {
         server
     }
 
-    /// Stops, and starts on the same folder with these options more.
+    /// Stops the program, and starts it on the same folder with these additional options.
     pub(crate) fn restart(&mut self, options: &[&str]) {
         self.result("stop", "[]");
         assert_eq!(self.wait(), Some(0));
         self.start_again(options);
     }
 
-    /// Starts after its end, on the same folder.
+    /// Starts the program after its end, on the same folder.
     pub(crate) fn start_again(&mut self, options: &[&str]) {
         self.child = spawn(&self.program, &self.folder, self.port, &self.options, options);
         self.wait_until_up();
@@ -79,7 +79,7 @@ impl Server {
             assert_eq!(server.child.try_wait().unwrap(), None, "{} ended", server.program.display());
             if let Ok(cookie) = fs::read_to_string(server.cookie()) {
                 server.credentials = cookie.trim().to_owned();
-                // Nobody listens yet, or it answers -28.
+                // The port is not open yet, or the answer is -28.
                 if send(server.port, &server.request(CALL)).is_ok_and(|answer| answer.status.contains(" 200 ")) {
                     return;
                 }
@@ -110,19 +110,19 @@ impl Server {
         send(self.port, &self.request(body)).unwrap()
     }
 
-    /// The text of the whole answer to a call.
+    /// The whole answer to a call.
     pub(crate) fn call(&self, method: &str, params: &str) -> Answer {
         self.post(&format!("{{\"method\":\"{method}\",\"params\":{params},\"id\":7}}"))
     }
 
-    /// The result as JSON; the test fails if there is none.
+    /// The result as JSON; the test fails on an error.
     pub(crate) fn result(&self, method: &str, params: &str) -> serde_json::Value {
         let answer: serde_json::Value = serde_json::from_str(&self.call(method, params).body).unwrap();
         assert_eq!(answer["error"], serde_json::Value::Null, "{method} {params}");
         answer["result"].clone()
     }
 
-    /// Core's `bitcoin-cli`, asked for this server.
+    /// Runs Core's `bitcoin-cli` on this server.
     pub(crate) fn cli(&self, program: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new(program);
         command
@@ -131,19 +131,19 @@ impl Server {
         command.args(arguments).output().unwrap()
     }
 
-    /// What the program holds.
+    /// Memory that the program uses.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let status = self.proc("status");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
     }
 
-    /// What the system says of the program, by the name of the file.
+    /// A file of the program's folder in `/proc`.
     pub(crate) fn proc(&self, name: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap()
     }
 
-    /// Waits for the end; the exit code.
+    /// Waits for the end; returns the exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         for _ in 0..400 {
             if let Some(status) = self.child.try_wait().unwrap() {

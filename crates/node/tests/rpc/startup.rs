@@ -1,5 +1,5 @@
-//! Faults at the start, provoked on both programs: stderr and exit code are Core's, byte for byte but for the name of
-//! the program.
+//! Errors at the start, provoked in both programs: stderr and exit code are Core's, byte for byte except for the name
+//! of the program.
 
 use lydian_oracle::Scratch;
 use std::fs;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A start that fails takes less.
+/// Longer than a start that fails takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Nothing is opened that a fault does not need; a start without a fault ends by itself.
+/// Opens nothing that an error does not need; a start without an error ends by itself.
 const QUIET: &[&str] = &["-regtest", "-server=0", "-listen=0", "-noconnect", "-dnsseed=0", "-stopafterblockimport"];
 
-/// Faults of the command line alone. DIR stands for the data directory.
+/// Errors of the command line alone. DIR stands for the data directory.
 const LINES: &[&[&str]] = &[
     &["-nosuchoption=1"],
     &["--nosuchoption"],
@@ -102,7 +102,7 @@ const LINES: &[&[&str]] = &[
     &["-server=1", "-rpcauth=nocolon"],
     &["-server=1", "-rpccookieperms=everyone"],
     &["-server=1", "-rpcallowip=nosuchaddress"],
-    // Not faults: what Core only warns of, and what it takes in silence.
+    // Not errors: options that Core only warns about, and options that it silently accepts.
     &["-checkpoints=1", "-limitancestorsize=1", "-limitdescendantsize=1"],
     &["-par=many", "-dbcache=", "-rpcthreads=x", "-checklevel=7", "-checkblocks=all", "-maxtipage=x"],
     &[
@@ -116,7 +116,7 @@ const LINES: &[&[&str]] = &[
     &["-nodebuglogfile", "-nopid", "-nosettings", "-noconf"],
 ];
 
-/// Faults of the configuration file.
+/// Errors in the configuration file.
 const CONFS: &[(&[&str], &str)] = &[
     (&[], "-par=1\n"),
     (&[], "\npar\n"),
@@ -135,7 +135,7 @@ const CONFS: &[(&[&str], &str)] = &[
     (&["-conf=DIR/../other.conf"], "par=1\n"),
 ];
 
-/// Faults of files in the data directory.
+/// Errors in files of the data directory.
 const FILES: &[(&str, &[u8])] = &[
     ("regtest/settings.json", b""),
     ("regtest/settings.json", b"{"),
@@ -143,7 +143,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("regtest/settings.json", b"{\"a\": 1, \"a\": 2}"),
 ];
 
-/// Faults of the file of addresses, which Lydian reads when the network starts.
+/// Errors in the file of addresses, which Lydian reads when the network starts.
 const PEERS: &[&[u8]] = &[b"abc", b"this does not begin with the magic of the chain, and is long enough to be a file"];
 
 /// A program on a data directory of its own.
@@ -155,7 +155,7 @@ struct Place<'a> {
 impl<'a> Place<'a> {
     fn new(program: &'a Path, name: &str) -> Place<'a> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        // As long for one program as for the other.
+        // The same length for both programs.
         let folder = Scratch::new(&format!("{name}-{:04}", COUNT.fetch_add(1, Ordering::Relaxed)));
         let place = Place { program, folder };
         fs::create_dir_all(place.folder.path().join("data/wallets")).unwrap();
@@ -179,7 +179,7 @@ impl<'a> Place<'a> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// stderr, with what differs by name alone made equal, and the exit code.
+    /// Returns stderr, with differing names made equal, and the exit code.
     fn run(&self, arguments: &[&str]) -> (String, Option<i32>) {
         let mut child = self.start(arguments);
         let start = Instant::now();
@@ -199,7 +199,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Both programs, each prepared and run in the same way.
+/// Runs both programs, prepared in the same way; returns the difference, if any.
 fn both(name: &str, core: &Path, arguments: &[&str], prepare: impl Fn(&Place<'_>)) -> Option<String> {
     let ours = Path::new(env!("CARGO_BIN_EXE_lydian"));
     let run = |program: &Path| {
@@ -208,7 +208,7 @@ fn both(name: &str, core: &Path, arguments: &[&str], prepare: impl Fn(&Place<'_>
         place.run(arguments)
     };
     let (mut theirs, ours) = (run(core), run(ours));
-    // Core looks for some faults after its import thread has begun, which -stopafterblockimport may end before.
+    // Core checks for some errors after its import thread has begun, and -stopafterblockimport may end it before that.
     for _ in 0..4 {
         if theirs == ours || theirs != (String::new(), Some(0)) {
             break;
@@ -240,8 +240,9 @@ fn check<T: Sync>(cases: &[T], case: impl Fn(&T) -> Option<String> + Sync) {
     assert!(found.is_empty(), "{} of {} differ:\n{}", found.len(), cases.len(), found.join("\n"));
 }
 
-/// Start scripts look at stderr and the exit code of `bitcoind`. Lydian had words and codes of its own for most of
-/// these, refused values that Core takes, and warned on stderr of options that Core takes in silence.
+/// Regression test. Start scripts check stderr and the exit code of `bitcoind`. Lydian had messages and codes of its
+/// own for most of these, refused values that Core accepts, and warned on stderr about options that Core silently
+/// accepts.
 #[test]
 fn faults_of_the_command_line_are_cores() {
     let Some(core) = core("faults_of_the_command_line_are_cores") else { return };
@@ -277,14 +278,14 @@ fn faults_of_files_are_cores() {
         let bind = format!("-bind=127.0.0.1:{port}");
         let arguments = ["-regtest", "-server=0", "-noconnect", "-dnsseed=0", &bind];
         both("peers", &core, &arguments, |place| {
-            // A directory with such a file alone is another program's.
+            // A directory with only such a file is another program's.
             place.run(QUIET);
             place.write("regtest/peers.dat", bytes);
         })
     });
 }
 
-/// Another process has the directory or the port.
+/// Another process uses the directory or the port.
 #[test]
 fn what_is_in_use_is_named_as_core_names_it() {
     let Some(core) = core("what_is_in_use_is_named_as_core_names_it") else { return };

@@ -1,4 +1,5 @@
-//! A peer that says the same strange things to both, byte for byte: what `getpeerinfo` tells of it is the same, where clocks stand still.
+//! A peer that sends the same strange messages to both, byte for byte: under frozen clocks, `getpeerinfo` reports the
+//! same about it.
 
 use crate::peers::{Net, PATIENCE};
 use crate::server::Server;
@@ -11,10 +12,10 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Both clocks stand here.
+/// The time of both clocks.
 const NOW: u32 = 1_800_000_000;
 
-/// A peer made by hand that speaks v1.
+/// A hand-made peer that speaks v1.
 struct Strange {
     stream: TcpStream,
     transport: Transport,
@@ -22,7 +23,7 @@ struct Strange {
 }
 
 impl Strange {
-    /// Connects and shakes hands; `user_agent` may be anything.
+    /// Connects and completes the handshake; `user_agent` may be anything.
     fn connect(port: u16, user_agent: &[u8]) -> Strange {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
@@ -63,7 +64,7 @@ impl Strange {
         }
     }
 
-    /// What came within a short time; pings are answered.
+    /// Reads what arrives within a short time; answers pings.
     fn read(&mut self) -> Vec<Command> {
         let mut buffer = vec![0; 1 << 16];
         let Ok(count) = self.stream.read(&mut buffer) else { return Vec::new() };
@@ -80,7 +81,7 @@ impl Strange {
     }
 }
 
-/// The first peer of both, once what it sent is dealt with.
+/// The first peer of both, once its messages are processed.
 fn settled(net: &Net, strange: &mut [Strange; 2], is_so: impl Fn(&Value) -> bool) -> [Value; 2] {
     let began = Instant::now();
     loop {
@@ -93,7 +94,7 @@ fn settled(net: &Net, strange: &mut [Strange; 2], is_so: impl Fn(&Value) -> bool
     }
 }
 
-/// Headers on the genesis block.
+/// Headers that extend the genesis block.
 fn headers(count: u32) -> Vec<Header> {
     let genesis = Params::new(Chain::Regtest).genesis_block();
     let mut previous = Header::parse(genesis.as_bytes().first_chunk().unwrap());
@@ -117,7 +118,8 @@ fn headers(count: u32) -> Vec<Header> {
         .collect()
 }
 
-/// User agents that would like to be more than text, messages that nobody knows, addresses beyond what is allowed, blocks that never come.
+/// User agents that try to be more than text, unknown messages, more addresses than permitted, blocks that never
+/// arrive.
 ///
 /// checklist: 99
 #[test]
@@ -131,7 +133,7 @@ fn strange_words() {
         strange.send(&Message::FeeFilter(Amount(123_456_789)));
         strange.send_raw("nonsense", &[1, 2, 3]);
         strange.send_raw("alert", &[]);
-        // A checksum that is wrong: passed over, and counted.
+        // A wrong checksum: the message is ignored, and counted.
         let (magic, payload) = (Params::new(Chain::Regtest).magic, [7; 5]);
         let head = [&magic[..], &Command::PING.to_wire(), &5_u32.to_le_bytes(), &[0; 4], &payload].concat();
         strange.stream.write_all(&head).unwrap();
@@ -152,7 +154,7 @@ fn strange_words() {
             && peer["synced_blocks"] == 0
     });
     let same = |field: &str| assert_eq!(ours[field], cores[field], "{field}: {ours:#} {cores:#}");
-    // Beyond what the comparison lets pass: what depends on the peer alone, and the clock.
+    // Fields that the comparison ignores, but that depend only on the peer and the clock here.
     ["lastrecv", "conntime", "timeoffset", "bytesrecv", "bytesrecv_per_msg", "last_block"]
         .iter()
         .for_each(|field| same(field));
@@ -166,7 +168,7 @@ fn strange_words() {
     net.pair.comparison.finish();
 }
 
-/// Two thousand headers of too little work: the first pass over them goes on, and nothing is kept.
+/// Two thousand headers with too little work: the first pass over them continues, and nothing is stored.
 #[test]
 fn headers_of_little_work() {
     let options = ["-minimumchainwork=0x1000000000000"];

@@ -1,13 +1,13 @@
-//! Every method with arguments of every JSON type, edge numbers, too few and too many of them, by position and by name:
-//! errors and answers are Core's. A short run with a fixed seed; `LYDIAN_RPC_SECONDS` makes it long, with a new seed
-//! that a failure reports.
+//! Every method with arguments of every JSON type, edge-case numbers, too few and too many arguments, by position and
+//! by name: errors and answers are Core's. A short run with a fixed seed; `LYDIAN_RPC_SECONDS` makes it long, with a
+//! new seed that a failure reports.
 
 use crate::chain::Pair;
 use lydian_rpc::Json;
 use serde_json::value::RawValue;
 use std::time::{Duration, Instant};
 
-/// Calls of one HTTP request.
+/// Calls per HTTP request.
 const BATCH: usize = 64;
 
 /// Calls of the short run.
@@ -141,10 +141,10 @@ const VALUES: &[&str] = &[
     "{\"mode\":\"x\"}",
 ];
 
-/// Methods that are not asked here: they end the program, or the answer is of this program alone.
+/// Methods that are not called here: they end the program, or their answer is specific to the program.
 const NOT_ASKED: &[&str] = &["stop", "help", "getzmqnotifications"];
 
-/// Methods of which only errors are compared, and why.
+/// Methods of which only errors are compared, with the reason.
 const ERRORS_ONLY: &[(&str, &str)] = &[
     ("addconnection", "the port that is tried is closed, and each notices it in its own time"),
     ("addpeeraddress", "whether an address has a place in the tables depends on a random key"),
@@ -156,7 +156,7 @@ const ERRORS_ONLY: &[(&str, &str)] = &[
     ("listbanned", "each reads the clock for itself"),
 ];
 
-/// Knuth's generator; any would do.
+/// Knuth's generator; any other would do.
 struct Random(u64);
 
 impl Random {
@@ -202,7 +202,7 @@ fn methods(pair: &Pair) -> Vec<Asked> {
     methods
 }
 
-/// A value that an argument of this name takes, most of the time.
+/// A value that is usually valid for an argument of this name.
 fn good(name: &str, random: &mut Random) -> String {
     match name {
         "blockhash" | "hash_or_height" | "txid" | "current_tip" => format!("\"{GENESIS}\""),
@@ -219,7 +219,7 @@ fn good(name: &str, random: &mut Random) -> String {
     }
 }
 
-/// Whether a call takes for ever, asks the network, or depends on the second in which it comes.
+/// Whether a call takes for ever, uses the network, or depends on the second in which it arrives.
 fn is_harmful(method: &Asked, params: &[String]) -> bool {
     let arg = |name: &str| {
         let place = method.args.iter().position(|arg| arg == name)?;
@@ -233,15 +233,15 @@ fn is_harmful(method: &Asked, params: &[String]) -> bool {
             .is_some_and(|text| text == "null" || number(text).is_some_and(|millis| millis == 0 || millis > 5)),
         "generatetoaddress" => too_many(arg("nblocks"), 3),
         "generatetodescriptor" => too_many(arg("num_blocks"), 3),
-        // The block's time is the clock's where no time is set.
+        // The block's time is the clock's if no time is set.
         "setmocktime" => arg("timestamp").and_then(number).is_some_and(|time| (0..=4_294_967_295).contains(&time)),
-        // Names are looked up.
+        // These look up names.
         "addnode" | "addconnection" | "disconnectnode" => arg("command") == Some("\"onetry\""),
         _ => false,
     }
 }
 
-/// One call: parameters as JSON.
+/// The parameters of one call, as JSON; `None` if the call would be harmful.
 fn call(method: &Asked, random: &mut Random) -> Option<String> {
     let count = match random.below(10) {
         0 => random.below(method.args.len() + 3),
@@ -264,7 +264,7 @@ fn call(method: &Asked, random: &mut Random) -> Option<String> {
     if !is_named {
         return Some(format!("[{}]", params.join(",")));
     }
-    // Core names one of several unknown names at random: there is one at most.
+    // Core names one of several unknown names at random, so there is at most one.
     let mut fields: Vec<String> =
         method.args.iter().zip(&params).map(|(name, param)| format!("\"{name}\":{param}")).collect();
     match random.below(8) {
@@ -275,13 +275,13 @@ fn call(method: &Asked, random: &mut Random) -> Option<String> {
     if is_harmful_named(method, &fields) { None } else { Some(format!("{{{}}}", fields.join(","))) }
 }
 
-/// `args` may stand in for arguments whose harm was not seen.
+/// `args` may replace arguments whose harm was not seen.
 fn is_harmful_named(method: &Asked, fields: &[String]) -> bool {
     let has_args = fields.iter().any(|field| field.starts_with("\"args\""));
     has_args && ["waitfor", "generate", "setmocktime"].iter().any(|name| method.name.starts_with(name))
 }
 
-/// Asks both, and compares.
+/// Calls both, and returns the differences.
 fn ask(pair: &Pair, calls: &[(String, String)]) -> Vec<String> {
     let members: Vec<String> = calls
         .iter()
@@ -321,7 +321,7 @@ fn difference(pair: &Pair, method: &str, params: &str, ours: &str, cores: &str) 
     }
 }
 
-/// The text of help is our own, but its first line is Core's.
+/// Whether two errors are equal. The text of help is our own, but its first line is Core's.
 fn is_same(method: &str, (our_code, ours): &(i64, String), (code, cores): &(i64, String)) -> bool {
     let head = |text: &str| match text.starts_with(method) && text.contains('\n') {
         true => text.lines().next().unwrap_or_default().to_owned(),

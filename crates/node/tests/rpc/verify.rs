@@ -1,15 +1,16 @@
-//! `verifychain` beside Core's, under rules that became active at other heights since the blocks were connected.
+//! `verifychain` compared with Core's, under rules whose activation heights have changed since the blocks were
+//! connected.
 
 use crate::chain::Pair;
 use lydian_lab::presets::maker::{Maker, TRUE_SCRIPT, seal};
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, to_hex};
 
-/// Rules that begin after the last block.
+/// Rules that become active after the last block.
 const LATE: [&str; 3] =
     ["-testactivationheight=bip34@500", "-testactivationheight=cltv@500", "-testactivationheight=csv@500"];
 
-/// A height that comes much later, OP_CHECKLOCKTIMEVERIFY, OP_DROP, OP_TRUE.
+/// A height far above the tip, OP_CHECKLOCKTIMEVERIFY, OP_DROP, OP_TRUE.
 const LOCKED: [u8; 6] = [0x02, 0xe8, 0x03, 0xb1, 0x75, 0x51];
 
 fn tx(version: u32, prevout: OutPoint, sequence: u32, value: i64, script_pubkey: &[u8]) -> MutTx {
@@ -21,10 +22,10 @@ fn tx(version: u32, prevout: OutPoint, sequence: u32, value: i64, script_pubkey:
     }
 }
 
-/// `verifychain` judged blocks once more with all rules of their place in the chain, under the heights of activation
-/// that were set now: a block whose coinbase lacks its height was found invalid after a restart with another
-/// `-testactivationheight`. Core's `CVerifyDB` runs `CheckBlock` and
-/// `ConnectBlock`, whose flags of scripts and relative lock times are those of today.
+/// Regression test. `verifychain` validated blocks again with all rules for their place in the chain, under the
+/// activation heights that were set now: a block whose coinbase lacks its height was found invalid after a restart with
+/// another `-testactivationheight`. Core's `CVerifyDB` runs `CheckBlock` and `ConnectBlock`, whose script flags and
+/// relative lock times are those of the current settings.
 #[test]
 fn rules_that_came_later() {
     let Some(mut pair) = Pair::start("rules_that_came_later", &LATE) else { return };
@@ -57,7 +58,7 @@ fn rules_that_came_later() {
         }
     };
     verify(&pair, [true; 5]);
-    // A spend before its lock time, which OP_CHECKLOCKTIMEVERIFY does not know yet, and one before its relative lock
+    // A spend before its lock time, while OP_CHECKLOCKTIMEVERIFY is not active yet, and one before its relative lock
     // time (BIP-0068).
     for (late, version, sequence, script) in [("cltv", 1, 0xffff_ffff, &LOCKED[..]), ("csv", 2, 100, &TRUE_SCRIPT[..])]
     {
@@ -77,7 +78,7 @@ fn rules_that_came_later() {
             server.restart(&["-testactivationheight=bip34@1", &format!("-testactivationheight={late}@1"), other]);
         }
         verify(&pair, [true, true, true, true, false]);
-        // The first of the two is below what is looked at from here on.
+        // From here on, the first of the two is below the blocks that are checked.
         for _ in 0..4 {
             let block = maker.block(Vec::new());
             submit(&pair, &mut maker, &block);

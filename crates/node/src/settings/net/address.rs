@@ -1,5 +1,5 @@
-//! Addresses in settings. Input: text, and who may be asked for a name. Output: an address with a port. Core's `Lookup`, `IsUnixSocketPath` and the
-//! checks of ports in `CheckHostPortOptions`.
+//! Addresses in settings. Input: text, and the name resolver. Output: an address with a port. Core's `Lookup`,
+//! `IsUnixSocketPath` and the port checks of `CheckHostPortOptions`.
 
 use super::NetProblem;
 use lydian_p2p::proxies::ProxyAddress;
@@ -10,19 +10,19 @@ use std::path::PathBuf;
 /// The port of Tor's proxy: Core's `DEFAULT_TOR_SOCKS_PORT`.
 const PROXY_PORT: u16 = 9050;
 
-/// What a path in `sockaddr_un` may have, the closing zero included.
+/// Size of the path in `sockaddr_un`, including the closing zero.
 const UNIX_PATH_BYTES: usize = 108;
 
 pub(super) const UNIX_PREFIX: &str = "unix:";
 
-/// Who knows names; nobody with `-dns=0`.
+/// The name resolver; `None` with `-dns=0`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     pub(super) lookup: Option<fn(&str) -> Option<IpAddr>>,
 }
 
 impl Names {
-    /// An address, or the first of a name.
+    /// Parses an address, or resolves a name to its first address.
     fn resolve(&self, text: &str, default_port: u16) -> Option<Endpoint> {
         let (host, port, _) = split_host_port(text, default_port);
         let addr = match host.parse() {
@@ -34,7 +34,7 @@ impl Names {
     }
 }
 
-/// An address without a name: a place to listen.
+/// Parses an address to listen on, without resolving names.
 pub(super) fn numeric(text: &str, default_port: u16, with_cjdns: bool) -> Option<Endpoint> {
     let endpoint = Names { lookup: None }.resolve(text, default_port)?;
     Some(flipped(endpoint, with_cjdns))
@@ -57,7 +57,7 @@ pub(super) fn proxy(option: &'static str, text: &str, names: &Names) -> Result<P
     found.map(ProxyAddress::Tcp).ok_or_else(|| NetProblem::Proxy { option, text: text.to_owned() })
 }
 
-/// Whether what stands for a port is one.
+/// Whether the port in the text, if there is one, is valid.
 pub(in crate::settings) fn has_good_port(text: &str) -> bool {
     split_host_port(text, 1).2
 }

@@ -1,4 +1,5 @@
-//! Where to listen: `-bind`, `-whitebind`, `-port`. Input: what was given. Output: [`Bind`]s, none where nobody listens.
+//! Where to listen: `-bind`, `-whitebind`, `-port`. Input: the given options. Output: [`Bind`]s, empty if the node does
+//! not listen.
 
 use super::NetProblem;
 use super::address::{has_good_port, numeric};
@@ -12,15 +13,15 @@ use lydian_wire::Endpoint;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// A place to listen.
+/// An address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bind {
     pub(crate) address: SocketAddr,
-    /// Of whoever comes in there.
+    /// Permissions of the peers that connect there.
     pub(crate) permissions: Permissions,
-    /// Who comes in there comes from the onion service: its address is that of Tor.
+    /// Peers that connect there come through the onion service, so their address is Tor's.
     pub(crate) is_onion: bool,
-    /// The system may not know this kind of address, and nobody asked for it.
+    /// The user did not ask for this address, and the system may not support its kind.
     pub(crate) is_optional: bool,
 }
 
@@ -30,7 +31,7 @@ impl Bind {
     }
 }
 
-/// Core's `CheckHostPortOptions`, the part of binds.
+/// The part of Core's `CheckHostPortOptions` for binds.
 pub(super) fn check_ports(given: &Given<'_>) -> Result<(), SettingsError> {
     let fail = |option, text: &str| Err(NetProblem::Port { option, text: text.to_owned() });
     given.net_list("bind", |text| {
@@ -41,7 +42,7 @@ pub(super) fn check_ports(given: &Given<'_>) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Core's `GetListenPort`: which port others are told.
+/// Core's `GetListenPort`: the port that is announced to peers.
 pub(super) fn listen_port(given: &Given<'_>, port: u16) -> u16 {
     let (binds, whitebinds) = (given.core_all("bind"), given.core_all("whitebind"));
     let of_bind = binds.iter().filter_map(|text| numeric(text, 0, false)).map(|bind| bind.port);
@@ -51,7 +52,7 @@ pub(super) fn listen_port(given: &Given<'_>, port: u16) -> u16 {
     ports.next().unwrap_or(port)
 }
 
-/// All places to listen.
+/// All addresses to listen on.
 pub(super) fn binds(
     given: &Given<'_>,
     port: u16,
@@ -65,7 +66,7 @@ pub(super) fn binds(
         notices.push(bad_port("-bind", bind.address.port()));
     }
     binds.extend(given.net_list("whitebind", |text| whitebind(text, with_cjdns))?);
-    // Those of the onion service last, as Core opens them.
+    // Those of the onion service come last, as Core opens them.
     binds.sort_by_key(|bind| bind.is_onion);
     let mut seen = BTreeSet::new();
     if let Some(twice) = binds.iter().find(|bind| !seen.insert(bind.address)) {
@@ -82,7 +83,7 @@ pub(super) fn binds(
     Ok(vec![six, Bind::plain((Ipv4Addr::UNSPECIFIED, port).into())])
 }
 
-/// `<addr>[:<port>][=onion]`; the port of the onion service is the one after the other.
+/// `<addr>[:<port>][=onion]`; the default port of the onion service is the default port plus one.
 fn bind(text: &str, port: u16, with_cjdns: bool) -> Result<Bind, NetProblem> {
     let (address, kind) = text.rsplit_once('=').map_or((text, None), |(address, kind)| (address, Some(kind)));
     let (is_known, port) = match kind {

@@ -1,18 +1,18 @@
-//! What options do to each other: Core's `InitParameterInteraction`. Input: what was given. Output: the value of each switch, and a line for the log
-//! where an option decided for another. What was given always counts.
+//! The effects of options on each other: Core's `InitParameterInteraction`. Input: the given options. Output: the value
+//! of each switch, and a line for the log if an option decided another. A given value always takes precedence.
 
 use crate::settings::raw::Given;
 use lydian_wire::Network;
 use std::collections::BTreeMap;
 
-/// Switches, given and decided.
+/// Switches, as given or as decided by other options.
 #[derive(Debug)]
 pub(super) struct Interaction {
     values: BTreeMap<&'static str, bool>,
     pub(super) notes: Vec<String>,
 }
 
-/// Every switch that has to do with connections.
+/// Every switch that concerns connections.
 const SWITCHES: [&str; 12] = [
     "blocksonly",
     "discover",
@@ -40,7 +40,7 @@ impl Interaction {
         options
     }
 
-    /// The value, or this one where neither somebody nor something else decided.
+    /// The value of a switch, or the default if neither the user nor another option decided it.
     pub(super) fn switch(&self, name: &str, default: bool) -> bool {
         debug_assert!(SWITCHES.contains(&name), "-{name} is not read");
         self.values.get(name).copied().unwrap_or(default)

@@ -1,10 +1,10 @@
-//! [`NetProblem`]: what is wrong with the settings of connections, in Bitcoin Core's words. One sentence each.
+//! [`NetProblem`]: errors in the settings of connections, in Bitcoin Core's words. One sentence each.
 
 use crate::limits::USER_AGENT_LENGTH_MAX;
 use lydian_p2p::permissions::PermissionError;
 use std::fmt;
 
-/// Why there are no settings.
+/// Why the settings cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NetProblem {
     /// `-forcednsseed` with `-dnsseed=0`.

@@ -1,6 +1,7 @@
-//! What can be reached, and through which proxies: `-onlynet`, `-cjdnsreachable`, `-proxy`, `-onion`. Input: what was given. Output: networks, proxies.
+//! The reachable networks and their proxies: `-onlynet`, `-cjdnsreachable`, `-proxy`, `-onion`. Input: the given
+//! options. Output: networks, proxies.
 //!
-//! Core's order of checks. I2P is reached by nobody here: a node that is to use nothing else says so at its start.
+//! The checks are in Core's order. I2P is never reachable; `-onlynet=i2p` without `-i2psam` is an error, as in Core.
 
 use super::NetProblem;
 use super::address::{Names, UNIX_PREFIX, has_good_port, proxy};
@@ -11,7 +12,7 @@ use lydian_p2p::proxies::{Proxies, Proxy};
 use lydian_wire::Network;
 use std::collections::BTreeSet;
 
-/// Core's `CheckHostPortOptions`, the part of proxies.
+/// The part of Core's `CheckHostPortOptions` for proxies.
 pub(super) fn check_ports(given: &Given<'_>) -> Result<(), SettingsError> {
     for (option, may_have_suffix) in [("onion", false), ("proxy", true)] {
         given.net_list(option, |text| {
@@ -24,21 +25,21 @@ pub(super) fn check_ports(given: &Given<'_>) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Networks of `-onlynet`; all, if there is none.
+/// The networks of `-onlynet`; all networks if it is not given.
 pub(super) fn networks(given: &Given<'_>) -> Result<BTreeSet<Network>, SettingsError> {
     let only = given.net_list("onlynet", |text| {
         Network::from_name(text).ok_or_else(|| NetProblem::UnknownNetwork { text: text.to_owned() })
     })?;
     let all = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::I2p, Network::Cjdns];
     let mut networks: BTreeSet<Network> = if only.is_empty() { all.into() } else { only.iter().copied().collect() };
-    // Core asks whether it is given at all.
+    // As in Core, what counts is whether the option is given at all.
     if !given.is_set("cjdnsreachable") && networks.remove(&Network::Cjdns) && !only.is_empty() {
         return Err(NetProblem::CjdnsNotReachable.into());
     }
     Ok(networks)
 }
 
-/// The proxies, and what can be reached with them.
+/// The proxies, and the networks that are reachable with them.
 pub(super) fn proxies(
     given: &Given<'_>,
     mut networks: BTreeSet<Network>,
@@ -61,7 +62,7 @@ pub(super) fn proxies(
             proxies.onion = address.map(|address| Proxy { address, isolates_streams });
         }
     }
-    // Core may still find a proxy through the control port of Tor, which Lydian does not ask.
+    // Core may still get a proxy from the control port of Tor, which Lydian does not use.
     let listens_on_onion = given.core("listenonion").map_or(listens, parse::switch);
     if proxies.onion.is_none() && networks.remove(&Network::TorV3) && is_onion_wanted && !listens_on_onion {
         return Err(NetProblem::OnionWithoutProxy.into());
@@ -69,7 +70,7 @@ pub(super) fn proxies(
     Ok((proxies, networks))
 }
 
-/// I2P is never reached. Core's checks of `-i2psam` come first.
+/// Removes I2P, which is never reachable, after Core's checks of `-i2psam`.
 pub(super) fn without_i2p(
     given: &Given<'_>,
     mut networks: BTreeSet<Network>,
@@ -89,7 +90,7 @@ fn has_onlynet(given: &Given<'_>) -> bool {
     !given.core_all("onlynet").is_empty()
 }
 
-/// Which networks a proxy is for.
+/// The networks that a proxy is for.
 #[derive(Clone, Copy, Debug)]
 enum For {
     All,
@@ -113,7 +114,7 @@ impl For {
     }
 }
 
-/// `<address>[=<network>]`; no address, or 0, takes a proxy away.
+/// `<address>[=<network>]`; no address, or `0`, removes a proxy.
 fn proxy_of(text: &str, names: &Names) -> Result<(For, Option<lydian_p2p::proxies::ProxyAddress>), NetProblem> {
     let (address, network) = text.rsplit_once('=').map_or((text, None), |(address, network)| (address, Some(network)));
     if network == Some("") {

@@ -1,4 +1,4 @@
-//! Options of connections: what they do to each other, what is refused and in which words. Values by Core 31.99.
+//! Tests of the options for connections: effects on each other, and errors with their text. Values are from Core 31.99.
 
 use crate::host::Host;
 use crate::limits::USER_AGENT_LENGTH_MAX;
@@ -28,7 +28,7 @@ fn with_conf(arguments: &[&str], conf: &str) -> Result<Settings, SettingsError> 
     load(&split(arguments.iter().map(OsString::from))?, &host(), &disk, &mut Vec::new())
 }
 
-/// What Core writes to stderr.
+/// The warnings on stderr.
 fn warnings(arguments: &[&str]) -> Vec<String> {
     let settings = with_conf(arguments, "").unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
     settings.notices.iter().filter_map(Notice::stderr).collect()

@@ -1,4 +1,4 @@
-//! Options of the connections to peers. Data only: entries of the table of options.
+//! Options of the connections to peers. Data only: entries of the option table.
 
 use super::{Group, Opt, SWITCH, TEXT, integer};
 
@@ -32,7 +32,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "blocksonly",
         group: Group::Connection,
-        help: "Whether to reject transactions from network peers. Until there is a mempool that is always so; the option takes the 'relay' permission from whitelisted peers with default permissions",
+        help: "Whether to reject transactions from network peers. Lydian always does so until it has a mempool; the option removes the 'relay' permission from whitelisted peers with default permissions",
         ..SWITCH
     },
     Opt {
@@ -202,7 +202,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "v2transport",
         group: Group::Connection,
         default: "1",
-        help: "Support the encrypted transport (BIP-0324), for whoever speaks it",
+        help: "Support the encrypted transport (BIP324) with peers that support it",
         ..SWITCH
     },
     Opt {

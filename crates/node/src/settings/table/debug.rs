@@ -1,4 +1,4 @@
-//! Options for debugging and tests. Data only: entries of the table of options.
+//! Options for debugging and tests. Data only: entries of the option table.
 
 use super::{Group, Kind, Opt, SWITCH, TEXT, debug_switch, integer};
 use crate::settings::parse::CHECKLEVEL_MAX;
@@ -8,7 +8,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "blockversion",
         group: Group::Debug,
         default: "none",
-        help: "Override block version to test forking scenarios; of blocks that methods make on regtest",
+        help: "Override the version of blocks that RPC methods generate on regtest, to test forking scenarios",
         ..integer(-0x8000_0000, 0x7fff_ffff)
     },
     debug_switch("capturemessages", "0", "Capture all P2P messages to disk"),
@@ -21,7 +21,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "checkblockindex",
         group: Group::Debug,
-        help: "Do a consistency check for the block tree every <n> operations. Use 0 to disable; unlike Bitcoin Core's it is disabled on regtest too",
+        help: "Do a consistency check for the block tree every <n> operations. Use 0 to disable; unlike in Bitcoin Core, it is disabled on regtest too",
         ..integer(0, 0x7fff_ffff)
     },
     Opt {
@@ -106,7 +106,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "shrinkdebugfile",
         group: Group::Debug,
         default: "1 when no -debug",
-        help: "Shrink debug log file on startup: of more than 11 MB the last 10 stay",
+        help: "Shrink debug log file on startup: if it is larger than 11 MB, keep the last 10 MB",
         ..SWITCH
     },
     Opt {
@@ -123,9 +123,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         may_negate: false,
         group: Group::Debug,
         default: "auto",
-        help: "Who verifies signatures: reference (libsecp256k1, one at a time), avx2, ifma256 or ifma512 (many at once in SIMD lanes, where the \
-               CPU has them), or auto (the fastest of these that passes its self-test). While lanes decide, the reference decides a random \
-               sample again, and all of it at the tip; if they ever disagree, the lanes are not used any more",
+        help: "Engine that verifies signatures: reference (libsecp256k1, one at a time), avx2, ifma256 or ifma512 (many at once in SIMD lanes, if the \
+               CPU supports them), or auto (the fastest of these that passes its self-test). While lanes are in use, the reference verifies a random \
+               sample again, and everything at the tip; if they ever disagree, the lanes are no longer used",
         ..SWITCH
     },
     Opt {

@@ -1,5 +1,5 @@
 //! Options of the node as a whole: first options, options of commands, files, notifications, the chain. Data only:
-//! entries of the table of options.
+//! entries of the option table.
 
 use super::{COMMAND, Group, Kind, Opt, PATH, SWITCH, TEXT, integer};
 use crate::settings::parse::PAR_MAX;
@@ -11,14 +11,14 @@ pub(super) const OPTIONS: &[Opt] = &[
         may_negate: false,
         group: Group::Start,
         default: "~/.lydian",
-        help: "Specify data directory; one that is named here must exist",
+        help: "Specify data directory; a directory given here must exist",
         ..PATH
     },
     Opt {
         name: "dbcache",
         group: Group::Start,
         default: "450",
-        help: "Memory for coins in MiB (minimum 4): the more, the less work for the disk",
+        help: "Memory for coins in MiB (minimum 4); more memory means less disk access",
         ..integer(i64::MIN, 1 << 40)
     },
     Opt {
@@ -32,7 +32,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "prune",
         group: Group::Start,
         default: "0",
-        help: "Delete old block files: 0 never, 1 on request, from 550 on so that the files stay below <n> MiB",
+        help: "Delete old block files: 0 = never, 1 = on request, 550 or more = keep the files below <n> MiB",
         ..integer(i64::MIN, i64::MAX >> 20)
     },
     Opt {
@@ -45,8 +45,8 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "printtoconsole",
         group: Group::Start,
-        default: "1 for the node where stdout is no terminal",
-        help: "Write the log to the console too (on a terminal in place of the display)",
+        default: "1 for the node if stdout is not a terminal",
+        help: "Also write the log to the console (on a terminal, instead of the display)",
         ..SWITCH
     },
     Opt { name: "help", group: Group::Start, help: "Print this help message and exit (also -h or -?)", ..SWITCH },
@@ -60,7 +60,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_own: true,
         group: Group::Command,
         commands: &["import"],
-        help: "import: take the blocks over into the data directory, so that the files are no longer needed",
+        help: "import: copy the blocks into the data directory, so that the files are no longer needed",
         ..SWITCH
     },
     Opt {
@@ -106,8 +106,8 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "blocksxor",
         default: "1",
-        help: "Whether block files that are made new are hidden with a random key, so that virus scanners leave them alone; a directory that has \
-               its xor.dat keeps it",
+        help: "Whether new block files are obfuscated with a random key, so that virus scanners leave them alone; a directory that has \
+               an xor.dat keeps it",
         ..SWITCH
     },
     Opt {
@@ -140,14 +140,14 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "loadblock",
         is_list: true,
         default: "none",
-        help: "Import blocks from an external file on startup; it is read where it lies, and must stay there",
+        help: "Import blocks from an external file on startup; it is read in place, and must stay there",
         ..PATH
     },
     Opt {
         name: "minimumchainwork",
         argument: "<hex>",
         kind: Kind::Hash,
-        default: "Bitcoin Core's of the chain",
+        default: "Bitcoin Core's value for the chain",
         help: "Minimum work assumed to exist on a valid chain in hex",
         ..SWITCH
     },
@@ -159,7 +159,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     },
     Opt {
         name: "reindex-chainstate",
-        help: "Wipe chain state, and rebuild it from the blocks on disk; block index and undo files stay",
+        help: "Wipe chain state, and rebuild it from the blocks on disk; block index and undo files are kept",
         ..SWITCH
     },
     Opt {

@@ -1,4 +1,4 @@
-//! Options of the RPC server. Data only: entries of the table of options.
+//! Options of the RPC server. Data only: entries of the option table.
 
 use super::{Group, Opt, PATH, SWITCH, TEXT, integer};
 
@@ -53,7 +53,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         argument: "<pw>",
         is_secret: true,
         group: Group::Rpc,
-        help: "Password for JSON-RPC connections; with it there is no cookie",
+        help: "Password for JSON-RPC connections; if it is set, there is no cookie",
         ..TEXT
     },
     Opt {
@@ -69,14 +69,14 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "rpcdoccheck",
         group: Group::Rpc,
         default: "0",
-        help: "Answer with an error where the help of an RPC method lacks a field of its answer",
+        help: "Return an error if the help of an RPC method lacks a field of its result",
         ..SWITCH
     },
     Opt {
         name: "rpcservertimeout",
         group: Group::Rpc,
         default: "30",
-        help: "Seconds without anything happening after which a connection is closed (0: never)",
+        help: "Close a connection after <n> seconds without activity (0 = never)",
         ..integer(0, 1 << 30)
     },
     Opt {
@@ -99,14 +99,14 @@ pub(super) const OPTIONS: &[Opt] = &[
         argument: "<whitelist>",
         is_list: true,
         group: Group::Rpc,
-        help: "Let a user call these methods only, as <USERNAME>:<rpc 1>,<rpc 2>,...,<rpc n>; of several lists for one user what is in all of them",
+        help: "Let a user call these methods only, as <USERNAME>:<rpc 1>,<rpc 2>,...,<rpc n>; if a user has several lists, only the methods in all of them",
         ..TEXT
     },
     Opt {
         name: "rpcwhitelistdefault",
         group: Group::Rpc,
         default: "1 when there is an -rpcwhitelist",
-        help: "Whether a user without a whitelist may call nothing",
+        help: "Whether a user without a whitelist may call no methods",
         ..SWITCH
     },
     Opt {
@@ -121,7 +121,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         argument: "<method>",
         is_list: true,
         group: Group::Rpc,
-        help: "Allow a deprecated RPC method or form of an answer (warnings: the last warning as text)",
+        help: "Allow a deprecated RPC method or form of a result (warnings: the last warning as text)",
         ..TEXT
     },
     Opt {
