@@ -53,7 +53,8 @@ fn numbers(tree: &Tree) -> Result<(), String> {
 
 fn crates() -> String {
     let mut text = "<!-- Generated from xtask/src/layers.rs by `make generate`. -->\n# Crates by layer\n\n\
-        A crate uses only the crates named here, all of them on lower layers; `make tidy` checks it. Crates of layers not begun are listed too.\n\n\
+        A crate uses only the crates listed here, all of them on lower layers; `make tidy` checks it. Planned\n\
+        crates are listed too.\n\n\
         | layer | crate | purpose | uses |\n|---|---|---|---|\n"
         .to_owned();
     for layer in LAYERS {
@@ -65,7 +66,7 @@ fn crates() -> String {
         text += &format!("| {} | `{}` | {} | {uses} |\n", layer.level, layer.name, layer.purpose);
     }
     text +=
-        &format!("\nOpen to every layer above them: {}. Beside the stack, used by tests only:\n\n", OPEN.join(", "));
+        &format!("\nOpen to every layer above them: {}. Outside the layers, used by tests only:\n\n", OPEN.join(", "));
     for (name, purpose) in BESIDE {
         text += &format!("- `{name}`: {purpose}\n");
     }

@@ -20,11 +20,13 @@ type Constants = BTreeMap<(String, String), Expr>;
 pub(crate) fn document(tree: &Tree) -> Result<String, String> {
     let table = tree.text(PATH).ok_or_else(|| format!("{PATH} is missing"))?;
     let constants = constants(tree);
-    let mut text = "<!-- Generated from docs/memory.tsv and the crates' limits.rs by `make generate`. -->\n# Memory\n\n\
-        Who holds memory, and how much at most. Each limit is a constant with tests at the limit and above it. Not listed: `-dbcache` (450 MiB unless \
-        said otherwise), 8 to 16 bytes for each unspent coin, 180 bytes for each header, and what the kernel keeps for sockets.\n\n\
+    let mut text =
+        "<!-- Generated from docs/memory.tsv and the crates' limits.rs by `make generate`. -->\n# Memory\n\n\
+        The owners of memory and their upper limits. Each limit is a constant with tests at the limit and\n\
+        above it. Not listed: `-dbcache` (450 MiB by default), 8 to 16 bytes per unspent coin, 180 bytes per\n\
+        header, and the socket buffers of the kernel.\n\n\
         | owner | limit | constant | what counts | tests |\n|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for (number, line) in (1..).zip(table.lines()).filter(|(_, line)| !line.starts_with('#')) {
         let [owner, constant, what] = line.split('\t').collect::<Vec<_>>()[..] else {
             return Err(format!("{PATH}:{number}: a row has three columns"));
