@@ -53,8 +53,8 @@ fn numbers(tree: &Tree) -> Result<(), String> {
 
 fn crates() -> String {
     let mut text = "<!-- Generated from xtask/src/layers.rs by `make generate`. -->\n# Crates by layer\n\n\
-        A crate uses only the crates listed here, all of them on lower layers; `make tidy` checks it. Planned\n\
-        crates are listed too.\n\n\
+        A crate uses only the crates listed here, all of them on lower layers; `make tidy` checks it.\n\
+        Planned crates are listed too.\n\n\
         | layer | crate | purpose | uses |\n|---|---|---|---|\n"
         .to_owned();
     for layer in LAYERS {
