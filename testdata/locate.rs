@@ -1,5 +1,5 @@
-//! Where tests find their data; included by every test that reads any. `testdata/` is always there. The larger data lie in
-//! the folder that `LYDIAN_SHARED` names, `../shared` otherwise; what is missing there is named and not run.
+//! Where tests find their data; included by every test that reads any. `testdata/` is always there. The larger data lie
+//! in the folder that `LYDIAN_SHARED` names, `../shared` otherwise; what is missing there is named and not run.
 
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 //! file, and only after the directory was found to be ours or new.
 //!
 //! A directory is ours if it contains an owner file, an index log, a `reindex` marker or a coin manifest of ours, or if
-//! the data directory around it contains the `version` file of Lydian before 0.1.0. A directory with LevelDB files is Bitcoin
-//! Core's. One with files of a node and without a mark of ours is foreign too: its writer cannot be determined, so it
-//! is left unchanged. Cost: listing four directories.
+//! the data directory around it contains the `version` file of Lydian before 0.1.0. A directory with LevelDB files is
+//! Bitcoin Core's. One with files of a node and without a mark of ours is foreign too: its writer cannot be determined,
+//! so it is left unchanged. Cost: listing four directories.
 
 use lydian_consensus::Chain;
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof, read_whole};

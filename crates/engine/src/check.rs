@@ -227,20 +227,8 @@ pub(crate) fn check_last_blocks(
     }
     if level >= 4 && end != LastBlocksEnd::CoinsSkipped {
         drop(overlay);
-        for (left, id) in (1..=blocks).rev().zip(ids.into_iter().rev()) {
-            progress.step(left, true);
-            if is_interrupted() {
-                return Ok(LastBlocks { blocks, end: LastBlocksEnd::Interrupted });
-            }
-            connect_again(core, id).inspect_err(|found| {
-                let (hash, height) = {
-                    let tree = core.tree();
-                    let node = tree.node(id);
-                    (node.hash, node.height)
-                };
-                let step = if matches!(found, Inconsistency::Unreadable(_)) { Step::Read } else { Step::Connect };
-                progress.failed(step, hash, height, left, found);
-            })?;
+        if !connect_all_again(core, ids, is_interrupted, &mut progress)? {
+            return Ok(LastBlocks { blocks, end: LastBlocksEnd::Interrupted });
         }
     }
     progress.info(format_args!("Verification: checked last {blocks} blocks at level {level}"));
@@ -249,6 +237,28 @@ pub(crate) fn check_last_blocks(
         progress.info(format_args!("Verification: no coin database inconsistencies ({transactions} transactions)"));
     }
     Ok(LastBlocks { blocks, end })
+}
+
+/// Level 4 of all blocks, which are given from the tip down. Returns false if it was interrupted.
+fn connect_all_again(
+    core: &Core,
+    ids: Vec<NodeId>,
+    is_interrupted: &dyn Fn() -> bool,
+    progress: &mut Progress<'_>,
+) -> Result<bool, Inconsistency> {
+    for (left, id) in (1..).zip(ids).collect::<Vec<(u32, NodeId)>>().into_iter().rev() {
+        progress.step(left, true);
+        if is_interrupted() {
+            return Ok(false);
+        }
+        if let Err(found) = connect_again(core, id) {
+            let node = core.tree().node(id);
+            let step = if matches!(found, Inconsistency::Unreadable(_)) { Step::Read } else { Step::Connect };
+            progress.failed(step, node.hash, node.height, left, &found);
+            return Err(found);
+        }
+    }
+    Ok(true)
 }
 
 /// Levels 0 to 3 of one block. `step` is set to the current step. Returns the transactions whose coins were checked.
@@ -274,7 +284,7 @@ fn check_one(
             take_off(core, &block, height, &spent, overlay)
                 .map_err(EngineError::from)?
                 .map_or(Ok(()), |outpoint| Err(Inconsistency::Coins { hash, height, outpoint }))?;
-            return Ok(block.transactions.len());
+            return Ok(block.txs().len());
         }
     }
     Ok(0)

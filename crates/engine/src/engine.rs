@@ -4,7 +4,7 @@ use crate::activate::{Advance, activate_best_chain, tell_invalid_chain};
 use crate::check::{Inconsistency, LastBlocks, check_last_blocks};
 use crate::core::Core;
 use crate::error::EngineError;
-use crate::event::{Observer, TipUpdate};
+use crate::event::{Observer, TipUpdate, Unobserved};
 use crate::follower::Follower;
 use crate::import::{Import, ImportFiles, import};
 use crate::job::lock;
@@ -165,7 +165,7 @@ impl Engine {
 
     /// Accepts headers, parents before children: Core's `ProcessNewBlockHeaders`.
     ///
-    /// Does not wait for a validation: a header changes nothing that a run relies on, since a run goes by stored
+    /// Does not wait for a validation: a header changes nothing that a run relies on, since a run depends on stored
     /// blocks. Only the tree's lock is taken, for at most 512 headers at a time. They are recorded under it, so that
     /// the log has them in the order of their ids, and before any entry that refers to them.
     pub fn accept_headers(&self, headers: &[Header], now: i64) -> Result<AcceptedHeaders, EngineError> {

@@ -12,12 +12,15 @@ const COMMENT_WIDTH: usize = 120;
 /// The width of documents.
 const PROSE_WIDTH: usize = 100;
 
+/// Written by `lydian-lab report` on the machine that was measured.
+pub(super) const EXEMPT: [&str; 1] = ["docs/benchmarks/table.md"];
+
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (file, text) in tree.texts() {
         let (lines, width) = if file.path.ends_with(".rs") {
             (comments(text), COMMENT_WIDTH)
-        } else if file.path.ends_with(".md") {
+        } else if file.path.ends_with(".md") && !EXEMPT.contains(&file.path.as_str()) {
             (prose(text), PROSE_WIDTH)
         } else {
             continue;

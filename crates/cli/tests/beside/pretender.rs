@@ -100,7 +100,7 @@ fn wallet(request: &str, now: u64) -> String {
 }
 
 fn peers(now: u64) -> String {
-    // In the middle of a minute, so that two clients that ask one after the other show the same age.
+    // In the middle of a minute, so that two clients that ask in turn show the same age.
     let ago = |seconds: u64| now - seconds;
     format!(
         "[{{\"id\":0,\"addr\":\"1.1.1.1:8333\",\"network\":\"ipv4\",\"servicesnames\":[\"NETWORK\",\"WITNESS\",\"P2P_V2\",\"UNKNOWN[2^5]\"],\

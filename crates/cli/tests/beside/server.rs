@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// No peers, and a clock that is stopped, so that two clients that ask one after the other get the same reply.
+/// No peers, and a clock that is stopped, so that two clients that ask in turn get the same reply.
 const CORE_OPTIONS: &[&str] =
     &["-listen=0", "-connect=0", "-dnsseed=0", "-fixedseeds=0", "-par=2", "-printtoconsole=0", "-mocktime=1700000000"];
 

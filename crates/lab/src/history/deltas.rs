@@ -1,9 +1,9 @@
 //! "Delta to last year": how each system's time changed from one edition to another, next to the change printed in the
 //! article.
 //!
-//! Input: the figures of two years. Output: one line per subject, the chain's size first. A change is `value / previous
-//! - 1`, as in the articles. If the printed change differs from that of the printed figures, both are given: neither is
-//! corrected.
+//! Input: the figures of two years. Output: one line per subject, the chain's size first. A change is
+//! `value / previous - 1`, as in the articles. If the printed change differs from that of the printed figures, both are
+//! given: neither is corrected.
 
 use super::{Entry, Figure, History, Outcome};
 

@@ -137,14 +137,11 @@ impl NetSettings {
         let is_everywhere = bind_count == 0 || binds.iter().any(|bind| bind.address.ip().is_unspecified());
         let whitelist = whitelist(given, &options, with_cjdns)?;
         let reachable = reach::without_i2p(given, reachable, &names)?;
-        let (connect, seed_nodes) = (connect(given), given.texts("seednode"));
-        if let Some(connect) = &connect {
-            note_ignored(given, connect, &seed_nodes, notices);
-        }
+        note_ignored(given, notices);
         Ok(NetSettings {
-            connect,
+            connect: connect(given),
             added: given.texts("addnode"),
-            seed_nodes,
+            seed_nodes: given.texts("seednode"),
             binds,
             listen_port,
             default_port,
@@ -185,8 +182,9 @@ impl NetSettings {
 }
 
 /// Notes options that have no effect with `-connect`, as in Core.
-fn note_ignored(given: &Given<'_>, connect: &[String], seed_nodes: &[String], notices: &mut Vec<Notice>) {
-    if !connect.is_empty() && !seed_nodes.is_empty() {
+fn note_ignored(given: &Given<'_>, notices: &mut Vec<Notice>) {
+    let Some(connect) = connect(given) else { return };
+    if !connect.is_empty() && !given.core_all("seednode").is_empty() {
         notices.push(Notice::LogInfo("-seednode is ignored when -connect is used".to_owned()));
     }
     if given.switch("dnsseed") == Some(true) && !given.core_all("proxy").is_empty() {

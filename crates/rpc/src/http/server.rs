@@ -99,7 +99,10 @@ impl Server {
             .map_err(ServerError::Runtime)?;
         let host = context.host.as_ref();
         host.debug("http", || {
-            let allowed = Subnet::loopback().iter().chain(&settings.allowed).map(|subnet| format!("{subnet} "));
+            let allowed = Subnet::loopback()
+                .into_iter()
+                .chain(settings.allowed.iter().copied())
+                .map(|subnet| format!("{subnet} "));
             format!("Allowing HTTP connections from: {}", allowed.collect::<String>())
         });
         let (stop, stopped) = watch::channel(false);

@@ -1,11 +1,11 @@
 //! Methods that change the chain: submitting blocks and headers, invalidating blocks by hand, pruning, verification.
 
-use crate::context::{LogLevel, PruneMode};
+use crate::context::PruneMode;
 use crate::error::{RpcError, code};
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
 use crate::methods::blockchain::prune_height;
 use lydian_consensus::{Chain, Deployment, Rejected};
-use lydian_engine::{Engine, LastBlocks, LastBlocksEnd, NodeId};
+use lydian_engine::{Engine, LastBlocksEnd, NodeId};
 use lydian_primitives::{Block, Header, Height, ParseErrorKind, RawBlock, Reader, hex, write_compact_size};
 
 pub(crate) const METHODS: &[Method] = &[
