@@ -55,7 +55,8 @@ pub(super) fn prose(text: &str) -> Vec<(usize, &str)> {
             is_code = !is_code;
             continue;
         }
-        let is_table = start.starts_with('|');
+        // A marker of a generated part stands on one line.
+        let is_table = start.starts_with('|') || start.starts_with("<!--");
         let is_indented_code = line.starts_with("    ") && !start.starts_with(['*', '-']) && !is_list_number(start);
         let is_unbreakable = start.split_whitespace().filter(|word| !matches!(*word, "*" | "-" | ">")).count() <= 1;
         if !(is_code || is_table || is_indented_code || is_unbreakable) {

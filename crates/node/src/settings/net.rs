@@ -137,9 +137,8 @@ impl NetSettings {
         let is_everywhere = bind_count == 0 || binds.iter().any(|bind| bind.address.ip().is_unspecified());
         let whitelist = whitelist(given, &options, with_cjdns)?;
         let reachable = reach::without_i2p(given, reachable, &names)?;
-        note_ignored(given, notices);
         Ok(NetSettings {
-            connect: connect(given),
+            connect: connect(given, notices),
             added: given.texts("addnode"),
             seed_nodes: given.texts("seednode"),
             binds,
@@ -182,8 +181,7 @@ impl NetSettings {
 }
 
 /// Notes options that have no effect with `-connect`, as in Core.
-fn note_ignored(given: &Given<'_>, notices: &mut Vec<Notice>) {
-    let Some(connect) = connect(given) else { return };
+fn note_ignored(connect: &[String], given: &Given<'_>, notices: &mut Vec<Notice>) {
     if !connect.is_empty() && !given.core_all("seednode").is_empty() {
         notices.push(Notice::LogInfo("-seednode is ignored when -connect is used".to_owned()));
     }
@@ -242,13 +240,14 @@ pub(super) fn port(option: &'static str, text: &str) -> Result<u16, NetProblem> 
 }
 
 /// `-connect=0` alone is Core's other form of `-noconnect`.
-fn connect(given: &Given<'_>) -> Option<Vec<String>> {
-    let connect = given.texts("connect");
-    match &connect[..] {
-        [] if given.core_all("connect").is_empty() && !given.is_negated("connect") => None,
-        [only] if only == "0" => Some(Vec::new()),
-        _ => Some(connect),
-    }
+fn connect(given: &Given<'_>, notices: &mut Vec<Notice>) -> Option<Vec<String>> {
+    let connect = match given.texts("connect") {
+        none if none.is_empty() && given.core_all("connect").is_empty() && !given.is_negated("connect") => return None,
+        only if only == ["0"] => Vec::new(),
+        connect => connect,
+    };
+    note_ignored(&connect, given, notices);
+    Some(connect)
 }
 
 fn connections_max(
