@@ -53,8 +53,10 @@ const MEMORY_PAUSE: Duration = Duration::from_millis(20);
 const SLOW_PAUSE: Duration = Duration::from_secs(1);
 
 /// A peer that holds more than its share and has not been read from for this long is disconnected, since others wait
-/// for that memory.
-const MEMORY_WAIT_MAX: Duration = Duration::from_secs(60);
+/// for that memory. Peers that fill the common part with incomplete messages wait for each other, and the end of a
+/// connection is not seen while its bytes are not read: nothing but this limit frees what they hold. An honest peer is
+/// not affected: it sends more than its share only when asked for a block, for which it has room.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// While others wait for memory for blocks, a peer must take the blocks it requested at this rate, after a grace
 /// period.

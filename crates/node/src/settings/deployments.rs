@@ -9,6 +9,9 @@ use super::raw::{Given, TestOptions};
 use super::sources::Sources;
 use lydian_consensus::{Chain, DeploymentError, Params};
 
+/// The one deployment whose parameters can be set.
+const TESTDUMMY: &str = "testdummy";
+
 /// The rules of the chain with the given options: Core's `SelectParams`.
 pub(super) fn params(chain: Chain, sources: &Sources, notices: &mut Vec<Notice>) -> Result<Params, SettingsError> {
     let given = Given::new(sources);
@@ -33,7 +36,7 @@ pub(super) fn params(chain: Chain, sources: &Sources, notices: &mut Vec<Notice>)
         if chain != Chain::Main {
             let bits = params.testdummy;
             notices.push(Notice::LogInfo(format!(
-                "Setting version bits activation parameters for testdummy to start={}, timeout={}, min_activation_height={}",
+                "Setting version bits activation parameters for {TESTDUMMY} to start={}, timeout={}, min_activation_height={}",
                 bits.start_time, bits.timeout, bits.min_activation_height
             )));
         }

@@ -36,6 +36,8 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
     if load::ends_by_itself(&node) {
         session.announce_shutdown();
         drop((network, server));
+        // RPC and peers may have added blocks since the checkpoint at the end of loading.
+        engine.checkpoint(watcher.as_ref())?;
         return Ok(loaded.code());
     }
     let figures = sync(node, network, &mut alerts)?;

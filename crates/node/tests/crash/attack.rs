@@ -8,7 +8,7 @@ use lydian_consensus::{Chain, Params};
 use lydian_primitives::BlockHash;
 use lydian_wire::message::{PROTOCOL_VERSION, Version};
 use lydian_wire::transport::Transport;
-use lydian_wire::{Command, Endpoint, Inv, InvType, Locator, Message, Services};
+use lydian_wire::{Command, Endpoint, Inv, InvType, Locator, Message, Services, TimedAddress};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
@@ -31,6 +31,14 @@ pub enum Attack {
     UnreadBlocks,
     /// The same, for blocks without witnesses.
     UnreadStrippedBlocks,
+    /// Announcements of blocks that do not exist, as many as one message can name.
+    Inventories,
+    /// Requests for blocks that do not exist, as many as one message can name.
+    UnknownBlocks,
+    /// Addresses of nodes that do not exist, as many as one message can name.
+    Addresses,
+    /// Messages whose checksum is wrong, for which the connection ends.
+    BadChecksums,
     /// Connections that send nothing.
     Silence,
     /// Connections that are opened and closed.
@@ -38,19 +46,31 @@ pub enum Attack {
 }
 
 impl Attack {
-    pub const ALL: [Attack; 8] = [
+    pub const ALL: [Attack; 12] = [
         Attack::UnfinishedMessages,
         Attack::LargeMessages,
         Attack::Pings,
         Attack::UnreadHeaders,
         Attack::UnreadBlocks,
         Attack::UnreadStrippedBlocks,
+        Attack::Inventories,
+        Attack::UnknownBlocks,
+        Attack::Addresses,
+        Attack::BadChecksums,
         Attack::Silence,
         Attack::Churn,
     ];
 
     fn reads(self) -> bool {
-        matches!(self, Attack::LargeMessages | Attack::Churn)
+        matches!(
+            self,
+            Attack::LargeMessages
+                | Attack::Inventories
+                | Attack::UnknownBlocks
+                | Attack::Addresses
+                | Attack::BadChecksums
+                | Attack::Churn
+        )
     }
 }
 
@@ -192,6 +212,26 @@ pub fn hello() -> Vec<u8> {
     framed(&[Message::Version(Box::new(version)), Message::Verack])
 }
 
+/// The first byte of the checksum in the header of a message.
+const CHECKSUM_AT: usize = 20;
+
+/// The largest number of items in one message, none of which exists.
+fn unknown() -> Vec<Inv> {
+    let hash = |number: u32| {
+        let mut bytes = [7; 32];
+        bytes[..4].copy_from_slice(&number.to_le_bytes());
+        BlockHash(bytes)
+    };
+    (0..50_000).map(|number| Inv::block(InvType::BLOCK, hash(number))).collect()
+}
+
+/// A routable address of its own network group.
+fn address(number: u16) -> TimedAddress {
+    let [high, low] = number.to_be_bytes();
+    let endpoint = Endpoint::parse(&format!("{}.{low}.7.7", 60 + high), 8333).unwrap();
+    TimedAddress { time: 1_790_000_000, services: Services::NETWORK, endpoint }
+}
+
 fn load(attack: Attack, known: &[BlockHash]) -> Vec<u8> {
     let large = || Message::Unknown { command: Command::new("unheardof").unwrap(), payload: vec![1; MESSAGE_BYTES] };
     let many = |kind| Message::GetData(known.iter().cycle().take(50_000).map(|hash| Inv::block(kind, *hash)).collect());
@@ -207,6 +247,14 @@ fn load(attack: Attack, known: &[BlockHash]) -> Vec<u8> {
         Attack::UnreadHeaders => framed(&vec![Message::GetHeaders(all()); 100]),
         Attack::UnreadBlocks => framed(&[many(InvType::WITNESS_BLOCK)]),
         Attack::UnreadStrippedBlocks => framed(&[many(InvType::BLOCK)]),
+        Attack::Inventories => framed(&[Message::Inv(unknown())]),
+        Attack::UnknownBlocks => framed(&[Message::GetData(unknown())]),
+        Attack::Addresses => framed(&[Message::Addr((0..1_000).map(address).collect())]),
+        Attack::BadChecksums => {
+            let mut bytes = framed(&[Message::Ping(Some(7))]);
+            bytes[CHECKSUM_AT] ^= 1;
+            bytes
+        }
         Attack::Silence | Attack::Churn => Vec::new(),
     }
 }
