@@ -5,7 +5,7 @@
 //! validator is the specification.
 
 use crate::assumed::{is_assumed_valid, script_check_reason};
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::disconnect::{disconnect_tip, read_block};
 use crate::error::EngineError;
 use crate::event::{BranchTip, Event, Observer, UnreadableReason};
@@ -37,7 +37,7 @@ pub struct Advance {
 }
 
 pub(crate) fn activate_best_chain(
-    core: &Core,
+    chainstate: &ChainstateManager,
     cancel: &Cancel,
     observer: &dyn Observer,
 ) -> Result<Advance, EngineError> {
@@ -47,23 +47,23 @@ pub(crate) fn activate_best_chain(
             advance.is_cancelled = true;
             return Ok(advance);
         }
-        if leave_invalid(core, cancel, observer, &mut advance)? {
+        if leave_invalid(chainstate, cancel, observer, &mut advance)? {
             continue;
         }
-        let Some(candidate) = core.tree().best_candidate() else { return Ok(advance) };
+        let Some(candidate) = chainstate.tree().best_candidate() else { return Ok(advance) };
         let search = {
-            let tree = core.tree();
+            let tree = chainstate.tree();
             let (tip, fork) = (tree.tip(), tree.fork(tree.tip(), candidate));
             Search { tip_work: tree.node(tip).chain_work, fork_height: tree.height(fork), candidate }
         };
-        let path = leave_for(core, candidate, cancel, observer, &mut advance)?;
+        let path = leave_for(chainstate, candidate, cancel, observer, &mut advance)?;
         if advance.is_cancelled || advance.is_stopped {
             return Ok(advance);
         }
-        let outcome = run(core, path, &|last| what_follows(core, last), cancel, observer)?;
+        let outcome = run(chainstate, path, &|last| what_follows(chainstate, last), cancel, observer)?;
         advance.connected += outcome.committed as u64;
         match outcome.failure {
-            Some((id, failure)) => enter_failure(core, id, failure, search, observer, &mut advance)?,
+            Some((id, failure)) => enter_failure(chainstate, id, failure, search, observer, &mut advance)?,
             None if !outcome.is_whole => {
                 assert!(cancel.is_cancelled(), "a run ends with its path, a failure or a stop");
                 advance.is_cancelled = true;
@@ -78,22 +78,22 @@ pub(crate) fn activate_best_chain(
 ///
 /// The invalid mark is durable: after a restart in between, the next search for the best chain starts here.
 fn leave_invalid(
-    core: &Core,
+    chainstate: &ChainstateManager,
     cancel: &Cancel,
     observer: &dyn Observer,
     advance: &mut Advance,
 ) -> Result<bool, EngineError> {
     let is_invalid = || {
-        let tree = core.tree();
+        let tree = chainstate.tree();
         tree.node(tree.tip()).is_invalid
     };
     let mut count = 0;
     while is_invalid() && !cancel.is_cancelled() {
-        disconnect_tip(core, observer)?;
+        disconnect_tip(chainstate, observer)?;
         advance.disconnected += 1;
         count += 1;
-        if core.needs_checkpoint() {
-            core.checkpoint(observer)?;
+        if chainstate.needs_checkpoint() {
+            chainstate.checkpoint(observer)?;
         }
     }
     Ok(count > 0)
@@ -101,18 +101,18 @@ fn leave_invalid(
 
 /// Disconnects blocks down to the fork and returns the path from there; both stop at the `-stopatheight` height.
 fn leave_for(
-    core: &Core,
+    chainstate: &ChainstateManager,
     candidate: NodeId,
     cancel: &Cancel,
     observer: &dyn Observer,
     advance: &mut Advance,
 ) -> Result<Vec<Stop>, EngineError> {
     let (fork, tip_height, fork_height) = {
-        let tree = core.tree();
+        let tree = chainstate.tree();
         let fork = tree.fork(tree.tip(), candidate);
         (fork, tree.height(tree.tip()), tree.height(fork))
     };
-    let last = core.settings.stop_at.unwrap_or(Height(u32::MAX));
+    let last = chainstate.settings.stop_at.unwrap_or(Height(u32::MAX));
     if tip_height >= last {
         advance.is_stopped = true;
         return Ok(Vec::new());
@@ -121,32 +121,32 @@ fn leave_for(
         let disconnected = tip_height.0 - fork_height.0;
         observer.event(&Event::Reorganisation { fork_height, disconnected });
     }
-    while core.tree().tip() != fork {
+    while chainstate.tree().tip() != fork {
         if cancel.is_cancelled() {
             advance.is_cancelled = true;
             return Ok(Vec::new());
         }
-        disconnect_tip(core, observer)?;
+        disconnect_tip(chainstate, observer)?;
         advance.disconnected += 1;
-        if core.needs_checkpoint() {
-            core.checkpoint(observer)?;
+        if chainstate.needs_checkpoint() {
+            chainstate.checkpoint(observer)?;
         }
     }
-    let tree = core.tree();
-    let stops = stops(core, &tree, fork, candidate);
-    core.meter.aims_at(fork_height.0 + height_count(&stops), bytes(&stops));
-    tell_script_checks(core, &tree, &stops);
+    let tree = chainstate.tree();
+    let stops = stops(chainstate, &tree, fork, candidate);
+    chainstate.meter.aims_at(fork_height.0 + height_count(&stops), bytes(&stops));
+    tell_script_checks(chainstate, &tree, &stops);
     Ok(stops)
 }
 
 /// The path from a block to a descendant, as far as block data is stored and the `-stopatheight` height allows.
-fn stops(core: &Core, tree: &HeaderTree, from: NodeId, to: NodeId) -> Vec<Stop> {
-    let last = core.settings.stop_at.unwrap_or(Height(u32::MAX));
+fn stops(chainstate: &ChainstateManager, tree: &HeaderTree, from: NodeId, to: NodeId) -> Vec<Stop> {
+    let last = chainstate.settings.stop_at.unwrap_or(Height(u32::MAX));
     let stops = tree.path(from, to).into_iter().map_while(|id| {
         let node = tree.node(id);
         let position = node.block?;
-        let is_assumed = |assumed| is_assumed_valid(tree, id, assumed, &core.params);
-        let is_trusted = node.is_verified || core.settings.assume_valid.is_some_and(is_assumed);
+        let is_assumed = |assumed| is_assumed_valid(tree, id, assumed, &chainstate.params);
+        let is_trusted = node.is_verified || chainstate.settings.assume_valid.is_some_and(is_assumed);
         (node.height <= last).then_some(Stop { id, position, is_trusted })
     });
     stops.collect()
@@ -154,24 +154,24 @@ fn stops(core: &Core, tree: &HeaderTree, from: NodeId, to: NodeId) -> Vec<Stop> 
 
 /// The blocks that arrived meanwhile and extend the path being validated, if the chain with the most work still runs
 /// through it.
-fn what_follows(core: &Core, end: NodeId) -> Vec<Stop> {
-    let tree = core.tree();
+fn what_follows(chainstate: &ChainstateManager, end: NodeId) -> Vec<Stop> {
+    let tree = chainstate.tree();
     let Some(candidate) = tree.best_candidate().filter(|candidate| *candidate != end) else { return Vec::new() };
     if tree.fork(end, candidate) != end {
         return Vec::new();
     }
-    let stops = stops(core, &tree, end, candidate);
-    core.meter.aims_further(tree.height(end).0 + height_count(&stops), bytes(&stops));
-    tell_script_checks(core, &tree, &stops);
+    let stops = stops(chainstate, &tree, end, candidate);
+    chainstate.meter.aims_further(tree.height(end).0 + height_count(&stops), bytes(&stops));
+    tell_script_checks(chainstate, &tree, &stops);
     stops
 }
 
 /// Logs where script verification begins and ends, and why: as Core's `ConnectBlock` does, but some blocks earlier.
-fn tell_script_checks(core: &Core, tree: &HeaderTree, stops: &[Stop]) {
-    let observer = &*core.settings.background;
-    let mut last = lock(&core.script_reason);
+fn tell_script_checks(chainstate: &ChainstateManager, tree: &HeaderTree, stops: &[Stop]) {
+    let observer = &*chainstate.settings.background;
+    let mut last = lock(&chainstate.script_reason);
     for stop in stops {
-        let reason = script_check_reason(tree, stop.id, core.settings.assume_valid, &core.params);
+        let reason = script_check_reason(tree, stop.id, chainstate.settings.assume_valid, &chainstate.params);
         if last.replace(reason) == Some(reason) {
             continue;
         }
@@ -201,29 +201,29 @@ fn height_count(stops: &[Stop]) -> u32 {
 
 /// Marks a block that breaks a rule: Core's `InvalidBlockFound`.
 pub(crate) fn mark_invalid(
-    core: &Core,
+    chainstate: &ChainstateManager,
     id: NodeId,
     observer: &dyn Observer,
     violation: &Violation,
 ) -> Result<(), EngineError> {
-    let node = core.tree().node(id);
-    core.tree_mut().invalidate(id);
-    core.store.record(&[IndexEntry::Invalid { id }]);
-    core.store.flush()?;
-    core.note_invalid(node.hash, violation);
+    let node = chainstate.tree().node(id);
+    chainstate.tree_mut().invalidate(id);
+    chainstate.store.record(&[IndexEntry::Invalid { id }]);
+    chainstate.store.flush()?;
+    chainstate.note_invalid(node.hash, violation);
     // For the wording only: a block that cannot be read is invalid all the same.
-    let block = node.block.and_then(|position| read_block(core, position).ok()?.ok());
+    let block = node.block.and_then(|position| read_block(chainstate, position).ok()?.ok());
     let state = violation.state(block.as_ref());
     log(observer, LogLevel::Info, format_args!("Block validation error: {state}"));
-    tell_invalid_chain(core, id, observer);
+    tell_invalid_chain(chainstate, id, observer);
     observer.event(&Event::InvalidBlock { hash: node.hash, height: node.height, violation, state: &state });
     Ok(())
 }
 
 /// The logging part of Core's `InvalidChainFound`.
-pub(crate) fn tell_invalid_chain(core: &Core, id: NodeId, observer: &dyn Observer) {
+pub(crate) fn tell_invalid_chain(chainstate: &ChainstateManager, id: NodeId, observer: &dyn Observer) {
     let (invalid, best, proof) = {
-        let tree = core.tree();
+        let tree = chainstate.tree();
         let (invalid, best) = (tree.node(id), tree.node(tree.tip()));
         (invalid, best, block_proof(best.header.bits))
     };
@@ -235,7 +235,7 @@ pub(crate) fn tell_invalid_chain(core: &Core, id: NodeId, observer: &dyn Observe
     };
     observer.event(&Event::InvalidChain { invalid: tip(&invalid), best: tip(&best) });
     let most_invalid = {
-        let mut most = lock(&core.best_invalid);
+        let mut most = lock(&chainstate.best_invalid);
         *most = invalid.chain_work.max(*most);
         *most
     };
@@ -275,25 +275,25 @@ impl Search {
 }
 
 fn enter_failure(
-    core: &Core,
+    chainstate: &ChainstateManager,
     id: NodeId,
     failure: Failure,
     search: Search,
     observer: &dyn Observer,
     advance: &mut Advance,
 ) -> Result<(), EngineError> {
-    let (hash, height) = place(&core.tree(), id);
+    let (hash, height) = place(&chainstate.tree(), id);
     match failure {
         Failure::Invalid(violation) => {
-            mark_invalid(core, id, observer, &violation)?;
+            mark_invalid(chainstate, id, observer, &violation)?;
             // Core's `ActivateBestChainStep` reports the last block of the step.
-            let last = search.last_of_step(&core.tree(), id);
-            tell_invalid_chain(core, last, observer);
+            let last = search.last_of_step(&chainstate.tree(), id);
+            tell_invalid_chain(chainstate, last, observer);
             advance.invalid.push((hash, violation));
         }
         Failure::Unreadable(reason) => {
-            core.tree_mut().clear_block(id);
-            take_other_place(core, id);
+            chainstate.tree_mut().clear_block(id);
+            take_other_place(chainstate, id);
             observer.event(&Event::UnreadableBlock { hash, height, reason: &reason });
             advance.unreadable.push((hash, reason));
         }
@@ -302,11 +302,11 @@ fn enter_failure(
 }
 
 /// Points a block to the next stored copy, if there is one.
-fn take_other_place(core: &Core, id: NodeId) {
-    let other = lock(&core.other_places).get_mut(&id).and_then(VecDeque::pop_front);
+fn take_other_place(chainstate: &ChainstateManager, id: NodeId) {
+    let other = lock(&chainstate.other_places).get_mut(&id).and_then(VecDeque::pop_front);
     if let Some(position) = other {
-        core.store.record(&[IndexEntry::Block { id, position }]);
-        core.tree_mut().set_block(id, position);
+        chainstate.store.record(&[IndexEntry::Block { id, position }]);
+        chainstate.tree_mut().set_block(id, position);
     }
 }
 

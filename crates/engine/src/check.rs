@@ -4,7 +4,7 @@
 //! only; the coins are seen through an overlay that disconnects the blocks one by one.
 
 use crate::assumed::is_assumed_valid;
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::disconnect::read_block;
 use crate::error::EngineError;
 use crate::event::Observer;
@@ -175,14 +175,14 @@ enum Step {
 /// again under the rules in force now (`ConnectBlock`). Rules that depend only on its place in the chain
 /// (`ContextualCheckBlock`) are not checked again, as in Core.
 pub(crate) fn check_last_blocks(
-    core: &Core,
+    chainstate: &ChainstateManager,
     blocks: u32,
     level: u32,
     is_interrupted: &dyn Fn() -> bool,
     observer: &dyn Observer,
 ) -> Result<LastBlocks, Inconsistency> {
     let mut overlay = Overlay::default();
-    let (mut at, mut ids) = (core.tree().tip(), Vec::new());
+    let (mut at, mut ids) = (chainstate.tree().tip(), Vec::new());
     let mut end = LastBlocksEnd::Done;
     let mut progress = Progress { observer, blocks, level, logged: 0, transactions: 0 };
     progress.info(format_args!("Verifying last {blocks} blocks at level {level}"));
@@ -192,7 +192,7 @@ pub(crate) fn check_last_blocks(
         if is_interrupted() {
             return Ok(LastBlocks { blocks: seen, end: LastBlocksEnd::Interrupted });
         }
-        let node = core.tree().node(at);
+        let node = chainstate.tree().node(at);
         let Some(parent) = node.parent else { break };
         if node.block.is_none() {
             // Pruned: deeper blocks are pruned as well.
@@ -203,10 +203,10 @@ pub(crate) fn check_last_blocks(
             end = LastBlocksEnd::NoData;
             break;
         }
-        let is_skipped = end == LastBlocksEnd::CoinsSkipped || overlay.bytes > core.settings.cache_bytes;
+        let is_skipped = end == LastBlocksEnd::CoinsSkipped || overlay.bytes > chainstate.settings.cache_bytes;
         let mut step = Step::Read;
         let level_here = if is_skipped { level.min(2) } else { level };
-        match check_one(core, at, level_here, &mut overlay, &mut step) {
+        match check_one(chainstate, at, level_here, &mut overlay, &mut step) {
             Ok(transactions) => progress.transactions += transactions,
             Err(found) => {
                 progress.failed(step, node.hash, node.height, seen + 1, &found);
@@ -227,7 +227,7 @@ pub(crate) fn check_last_blocks(
     }
     if level >= 4 && end != LastBlocksEnd::CoinsSkipped {
         drop(overlay);
-        if !connect_all_again(core, ids, is_interrupted, &mut progress)? {
+        if !connect_all_again(chainstate, ids, is_interrupted, &mut progress)? {
             return Ok(LastBlocks { blocks, end: LastBlocksEnd::Interrupted });
         }
     }
@@ -241,7 +241,7 @@ pub(crate) fn check_last_blocks(
 
 /// Level 4 of all blocks, which are given from the tip down. Returns false if it was interrupted.
 fn connect_all_again(
-    core: &Core,
+    chainstate: &ChainstateManager,
     ids: Vec<NodeId>,
     is_interrupted: &dyn Fn() -> bool,
     progress: &mut Progress<'_>,
@@ -251,8 +251,8 @@ fn connect_all_again(
         if is_interrupted() {
             return Ok(false);
         }
-        if let Err(found) = connect_again(core, id) {
-            let node = core.tree().node(id);
+        if let Err(found) = connect_again(chainstate, id) {
+            let node = chainstate.tree().node(id);
             let step = if matches!(found, Inconsistency::Unreadable(_)) { Step::Read } else { Step::Connect };
             progress.failed(step, node.hash, node.height, left, &found);
             return Err(found);
@@ -263,25 +263,29 @@ fn connect_all_again(
 
 /// Levels 0 to 3 of one block. `step` is set to the current step. Returns the transactions whose coins were checked.
 fn check_one(
-    core: &Core,
+    chainstate: &ChainstateManager,
     id: NodeId,
     level: u32,
     overlay: &mut Overlay,
     step: &mut Step,
 ) -> Result<usize, Inconsistency> {
-    let node = core.tree().node(id);
+    let node = chainstate.tree().node(id);
     let (hash, height) = (node.hash, node.height);
-    let block = read_own(core, id)?;
+    let block = read_own(chainstate, id)?;
     *step = Step::Rules;
     if level >= 1 {
-        check_block(&block, &core.params).map_err(|violation| Inconsistency::Violation { hash, height, violation })?;
+        check_block(&block, &chainstate.params).map_err(|violation| Inconsistency::Violation {
+            hash,
+            height,
+            violation,
+        })?;
     }
     *step = if level >= 3 && node.undo.is_none() { Step::Disconnect } else { Step::Undo };
     if level >= 3 || (level == 2 && node.undo.is_some()) {
-        let spent = read_undo(core, id, &block)?;
+        let spent = read_undo(chainstate, id, &block)?;
         if level >= 3 {
             *step = Step::Disconnect;
-            take_off(core, &block, height, &spent, overlay)
+            take_off(chainstate, &block, height, &spent, overlay)
                 .map_err(EngineError::from)?
                 .map_or(Ok(()), |outpoint| Err(Inconsistency::Coins { hash, height, outpoint }))?;
             return Ok(block.txs().len());
@@ -291,55 +295,55 @@ fn check_one(
 }
 
 /// Level 4 of one block.
-fn connect_again(core: &Core, id: NodeId) -> Result<(), Inconsistency> {
-    let node = core.tree().node(id);
+fn connect_again(chainstate: &ChainstateManager, id: NodeId) -> Result<(), Inconsistency> {
+    let node = chainstate.tree().node(id);
     let (hash, height) = (node.hash, node.height);
-    let block = read_own(core, id)?;
-    let spent = read_undo(core, id, &block)?;
+    let block = read_own(chainstate, id)?;
+    let spent = read_undo(chainstate, id, &block)?;
     let found = Found { coins: spent.into_iter().map(Some).collect(), repeated_tx: None };
-    let headers = core.headers_below(id);
-    let is_assumed = |assumed| is_assumed_valid(&core.tree(), id, assumed, &core.params);
-    let is_assumed = core.settings.assume_valid.is_some_and(is_assumed);
-    CheckedBlock::check_again(block, height, &core.params)
-        .and_then(|checked| judge(checked, found, &headers, &core.params))
+    let headers = chainstate.headers_below(id);
+    let is_assumed = |assumed| is_assumed_valid(&chainstate.tree(), id, assumed, &chainstate.params);
+    let is_assumed = chainstate.settings.assume_valid.is_some_and(is_assumed);
+    CheckedBlock::check_again(block, height, &chainstate.params)
+        .and_then(|checked| judge(checked, found, &headers, &chainstate.params))
         .and_then(|funded| match is_assumed {
             true => Ok(()),
-            false => verify_scripts(funded, Mode::Capture(&*core.settings.signatures)).map(drop),
+            false => verify_scripts(funded, Mode::Capture(&*chainstate.settings.signatures)).map(drop),
         })
         .map_err(|violation| Inconsistency::Violation { hash, height, violation })
 }
 
 /// The stored block: Core's `ReadBlock`.
-fn read_own(core: &Core, id: NodeId) -> Result<Block, Inconsistency> {
-    let node = core.tree().node(id);
+fn read_own(chainstate: &ChainstateManager, id: NodeId) -> Result<Block, Inconsistency> {
+    let node = chainstate.tree().node(id);
     let (hash, height) = (node.hash, node.height);
     let missing = || EngineError::MissingBlock { hash, height, what: "the data" };
     let position = node.block.ok_or_else(missing)?;
-    let parsed = read_block(core, position).map_err(EngineError::from)?;
+    let parsed = read_block(chainstate, position).map_err(EngineError::from)?;
     Ok(parsed.ok().filter(|block| block.hash() == hash).ok_or_else(missing)?)
 }
 
 /// The coins that a block spent.
-fn read_undo(core: &Core, id: NodeId, block: &Block) -> Result<Vec<Coin>, Inconsistency> {
-    let node = core.tree().node(id);
+fn read_undo(chainstate: &ChainstateManager, id: NodeId, block: &Block) -> Result<Vec<Coin>, Inconsistency> {
+    let node = chainstate.tree().node(id);
     let missing = EngineError::MissingBlock { hash: node.hash, height: node.height, what: "the undo data" };
     let undo = node.undo.ok_or(missing)?;
-    Ok(core.store.read_spent(undo, block).map_err(EngineError::from)?)
+    Ok(chainstate.store.read_spent(undo, block).map_err(EngineError::from)?)
 }
 
 /// Disconnects a block in the overlay; returns the first outpoint that is not as the block left it.
 fn take_off(
-    core: &Core,
+    chainstate: &ChainstateManager,
     block: &Block,
     height: Height,
     spent: &[Coin],
     overlay: &mut Overlay,
 ) -> Result<Option<OutPoint>, lydian_coins::CoinsError> {
-    let links = Links::new(block, false, &core.coins);
+    let links = Links::new(block, false, &chainstate.coins);
     for partition in 0..PARTITIONS {
         let keys: Vec<_> = links.creates(partition).iter().map(|create| create.key()).collect();
         let mut stored = Vec::with_capacity(keys.len());
-        core.coins.get(partition, &keys, &mut stored)?;
+        chainstate.coins.get(partition, &keys, &mut stored)?;
         for ((create, key), stored) in links.creates(partition).iter().zip(keys).zip(stored) {
             let now = overlay.coins.get(&key.outpoint).cloned().unwrap_or(stored);
             let is_right = now.is_some_and(|coin| coin.as_ref() == create.coin(block, height));

@@ -5,7 +5,7 @@
 //! 88). The plain validator's `undo` is the specification: an overwritten coin (two coinbases of 2010) is not restored,
 //! and outputs of the block that overwrote it may be missing.
 
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, TipUpdate};
 use crate::follower::{ConnectedBlock, FollowerError};
@@ -18,14 +18,14 @@ use lydian_consensus::deployment::is_bip30_unspendable;
 use lydian_consensus::{Coin, Deployment, is_block_mutated};
 use lydian_primitives::{Block, Height, ParseError, ParseErrorKind, RawBlock};
 
-pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(), EngineError> {
-    core.meter.time(Stage::Disconnect, || {
-        let id = core.tree().tip();
-        let (block, spent) = read_connected(core, id)?;
-        let height = core.tree().height(id);
-        let parent = core.tree().parent(id).unwrap_or(id);
-        unapply(core, &block, height, &spent, parent)?;
-        for follower in &core.followers {
+pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Observer) -> Result<(), EngineError> {
+    chainstate.meter.time(Stage::Disconnect, || {
+        let id = chainstate.tree().tip();
+        let (block, spent) = read_connected(chainstate, id)?;
+        let height = chainstate.tree().height(id);
+        let parent = chainstate.tree().parent(id).unwrap_or(id);
+        unapply(chainstate, &block, height, &spent, parent)?;
+        for follower in &chainstate.followers {
             let mut follower = lock(follower);
             let connected = ConnectedBlock { height, block: &block, spent: &spent };
             let result = follower.disconnect(&connected);
@@ -33,24 +33,24 @@ pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(),
                 .map_err(|FollowerError(reason)| EngineError::Follower { name: follower.name().to_owned(), reason })?;
         }
         let transactions = {
-            let mut tree = core.tree_mut();
+            let mut tree = chainstate.tree_mut();
             tree.pop_active();
-            core.count_transactions(-i64::try_from(block.tx_count()).unwrap_or(0))
+            chainstate.count_transactions(-i64::try_from(block.tx_count()).unwrap_or(0))
         };
-        core.meter.disconnected();
+        chainstate.meter.disconnected();
         let tip = {
-            let tree = core.tree();
+            let tree = chainstate.tree();
             tree.node(tree.tip())
         };
-        core.meter.at_height(tip.height.0);
+        chainstate.meter.at_height(tip.height.0);
         observer.event(&Event::UpdateTip(TipUpdate {
             hash: tip.hash,
             height: tip.height,
             header: tip.header,
             chain_work: tip.chain_work,
             transactions,
-            cache_bytes: core.coins.memory_bytes(),
-            coins: core.coins.len(),
+            cache_bytes: chainstate.coins.memory_bytes(),
+            coins: chainstate.coins.len(),
             is_disconnect: true,
         }));
         Ok(())
@@ -58,26 +58,29 @@ pub(crate) fn disconnect_tip(core: &Core, observer: &dyn Observer) -> Result<(),
 }
 
 /// A block that was connected before, and the coins it spent.
-pub(crate) fn read_connected(core: &Core, id: NodeId) -> Result<(Block, Vec<Coin>), EngineError> {
-    let node = core.tree().node(id);
+pub(crate) fn read_connected(chainstate: &ChainstateManager, id: NodeId) -> Result<(Block, Vec<Coin>), EngineError> {
+    let node = chainstate.tree().node(id);
     let (hash, height) = (node.hash, node.height);
     let missing = |what| EngineError::MissingBlock { hash, height, what };
     let position = node.block.ok_or(missing("the data"))?;
-    let block = read_block(core, position)?.map_err(|_| missing("readable data"))?;
+    let block = read_block(chainstate, position)?.map_err(|_| missing("readable data"))?;
     // A flipped bit after the header would remove other coins from the store than the block added.
-    if block.hash() != hash || is_block_mutated(&block, core.params.is_active(Deployment::Segwit, height)) {
+    if block.hash() != hash || is_block_mutated(&block, chainstate.params.is_active(Deployment::Segwit, height)) {
         return Err(missing("undamaged data"));
     }
     let undo = node.undo.ok_or(missing("the undo data"))?;
-    let spent = core.store.read_spent(undo, &block)?;
+    let spent = chainstate.store.read_spent(undo, &block)?;
     Ok((block, spent))
 }
 
 /// The block at a position. Bytes after its last transaction, inside its record, are cut off, as in Core.
-pub(crate) fn read_block(core: &Core, position: BlockPosition) -> Result<Result<Block, ParseError>, ChainError> {
-    match core.store.read_block(position)?.parse() {
+pub(crate) fn read_block(
+    chainstate: &ChainstateManager,
+    position: BlockPosition,
+) -> Result<Result<Block, ParseError>, ChainError> {
+    match chainstate.store.read_block(position)?.parse() {
         Err(ParseError { kind: ParseErrorKind::TrailingBytes { count }, .. }) => {
-            let raw = core.store.read_block(position)?;
+            let raw = chainstate.store.read_block(position)?;
             let end = raw.as_bytes().len().saturating_sub(count);
             Ok(RawBlock::new(&raw.as_bytes()[..end]).parse())
         }
@@ -86,8 +89,14 @@ pub(crate) fn read_block(core: &Core, position: BlockPosition) -> Result<Result<
 }
 
 /// Removes the coins that the block created from the store, and restores those it spent.
-fn unapply(core: &Core, block: &Block, height: Height, spent: &[Coin], parent: NodeId) -> Result<(), EngineError> {
-    let coins = &core.coins;
+fn unapply(
+    chainstate: &ChainstateManager,
+    block: &Block,
+    height: Height,
+    spent: &[Coin],
+    parent: NodeId,
+) -> Result<(), EngineError> {
+    let coins = &chainstate.coins;
     let links = Links::new(block, false, coins);
     let may_miss_outputs = is_bip30_unspendable(height, &block.hash());
     for partition in 0..PARTITIONS {
@@ -100,7 +109,7 @@ fn unapply(core: &Core, block: &Block, height: Height, spent: &[Coin], parent: N
         }
         let restored = links.spends(partition).iter();
         let restored = restored.map(|spend| (spend.key(), spent[spend.flat as usize].as_ref()));
-        let mut applied = lock(&core.applied[partition]);
+        let mut applied = lock(&chainstate.applied[partition]);
         coins.apply(partition, created.into_iter(), restored)?;
         *applied = parent;
     }

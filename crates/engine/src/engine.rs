@@ -1,8 +1,8 @@
 //! [`Engine`]: the entry point for blocks. Every change of the chain goes through its methods, one at a time.
 
 use crate::activate::{Advance, activate_best_chain, tell_invalid_chain};
+use crate::chainstate_manager::ChainstateManager;
 use crate::check::{Inconsistency, LastBlocks, check_last_blocks};
-use crate::core::Core;
 use crate::error::EngineError;
 use crate::event::{Observer, TipUpdate, Unobserved};
 use crate::follower::Follower;
@@ -39,7 +39,7 @@ pub struct Engine {
 /// The state shared by callers and the review thread.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    pub(crate) core: Core,
+    pub(crate) chainstate: ChainstateManager,
     /// Held during any change of the active chain.
     writer: Mutex<()>,
     /// Held while a block is stored, so that none is stored twice.
@@ -94,24 +94,28 @@ impl Engine {
         followers: Vec<Box<dyn Follower>>,
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Opened, EngineError> {
-        let (core, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
+        let (chainstate, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
         let desk = Arc::new(Desk {
-            core,
+            chainstate,
             writer: Mutex::default(),
             storing: Mutex::default(),
             failed: Mutex::default(),
             changes: AtomicU32::new(0),
         });
-        let reviewer = if desk.core.settings.signatures.is_watched() { Some(review::start(&desk)?) } else { None };
+        let reviewer =
+            if desk.chainstate.settings.signatures.is_watched() { Some(review::start(&desk)?) } else { None };
         Ok(Opened { engine: Engine { desk, reviewer }, remarks })
     }
 
-    pub(crate) fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
+    pub(crate) fn write<T>(
+        &self,
+        change: impl FnOnce(&ChainstateManager) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
         self.desk.write(change)
     }
 
-    pub(crate) fn core(&self) -> &Core {
-        &self.desk.core
+    pub(crate) fn chainstate(&self) -> &ChainstateManager {
+        &self.desk.chainstate
     }
 
     /// Accepts a block, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
@@ -123,16 +127,16 @@ impl Engine {
             Ok(id) => id,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        self.write(|core| {
-            let mut advance = activate_best_chain(core, &Cancel::new(), observer)?;
+        self.write(|chainstate| {
+            let mut advance = activate_best_chain(chainstate, &Cancel::new(), observer)?;
             let (hash, height, is_active) = {
-                let tree = core.tree();
+                let tree = chainstate.tree();
                 (*tree.hash(id), tree.height(id), tree.is_active(id))
             };
             if let Some(index) = advance.invalid.iter().position(|(bad, _)| *bad == hash) {
                 return Ok(Err(advance.invalid.swap_remove(index).1.into()));
             }
-            if let Some(violation) = core.violation_of(&hash) {
+            if let Some(violation) = chainstate.violation_of(&hash) {
                 return Ok(Err(violation.into()));
             }
             let disconnected = usize::try_from(advance.disconnected).unwrap_or(usize::MAX);
@@ -149,15 +153,15 @@ impl Engine {
 
     /// Why a block is invalid, if that was found recently.
     pub fn violation_of(&self, hash: &BlockHash) -> Option<Violation> {
-        self.core().violation_of(hash)
+        self.chainstate().violation_of(hash)
     }
 
     /// Accepts a header: Core's `AcceptBlockHeader`.
     pub fn accept_header(&self, header: &Header, now: i64) -> Result<Result<(), Rejected>, EngineError> {
-        self.write(|core| {
-            let accepted = accept_header(core, header, now).map(|_| ());
+        self.write(|chainstate| {
+            let accepted = accept_header(chainstate, header, now).map(|_| ());
             if let Err(rejected) = &accepted {
-                refusal::tell_header(core, header, &header.hash(), rejected);
+                refusal::tell_header(chainstate, header, &header.hash(), rejected);
             }
             Ok(accepted)
         })
@@ -174,17 +178,18 @@ impl Engine {
 
     /// Like [`Engine::accept_headers`], for headers that are already hashed.
     pub fn accept_hashed_headers(&self, headers: &[HashedHeader], now: i64) -> Result<AcceptedHeaders, EngineError> {
-        let core = self.core();
+        let chainstate = self.chainstate();
         let mut answer = AcceptedHeaders { count: 0, new: 0, refused: None };
         for part in headers.chunks(HEADERS_AT_ONCE) {
-            core.store.check()?;
-            let (new, taken) = accept_headers(&mut core.tree_mut(), &core.store, part, now, &core.params);
+            chainstate.store.check()?;
+            let (new, taken) =
+                accept_headers(&mut chainstate.tree_mut(), &chainstate.store, part, now, &chainstate.params);
             answer.new += new;
             match taken {
                 Ok(()) => answer.count += part.len(),
                 Err(RefusedAt { index, reason }) => {
                     answer.count += index;
-                    refusal::tell_header(core, part[index].header(), &part[index].hash(), &reason);
+                    refusal::tell_header(chainstate, part[index].header(), &part[index].hash(), &reason);
                     answer.refused = Some((part[index].hash(), reason));
                     break;
                 }
@@ -213,49 +218,49 @@ impl Engine {
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Import, EngineError> {
         let _storing = lock(&self.desk.storing);
-        self.write(|core| import(core, files, now, cancel, progress))
+        self.write(|chainstate| import(chainstate, files, now, cancel, progress))
     }
 
     /// Validates up to the end of the best chain whose blocks are stored.
     pub fn advance(&self, cancel: &Cancel, observer: &dyn Observer) -> Result<Advance, EngineError> {
-        self.write(|core| activate_best_chain(core, cancel, observer))
+        self.write(|chainstate| activate_best_chain(chainstate, cancel, observer))
     }
 
     /// Runs `wait`, the wait for blocks of a caller that will then advance. The time counts as [`crate::Stage::Blocks`]
     /// of all workers if the best header is above the tip.
     pub fn await_blocks<T>(&self, wait: impl FnOnce() -> T) -> T {
-        let core = self.core();
+        let chainstate = self.chainstate();
         let is_starved = {
-            let tree = core.tree();
+            let tree = chainstate.tree();
             tree.height(tree.tip()) < tree.height(tree.best_header())
         };
-        if is_starved { core.meter.time_all(Stage::Blocks, core.settings.workers, wait) } else { wait() }
+        if is_starved { chainstate.meter.time_all(Stage::Blocks, chainstate.settings.workers, wait) } else { wait() }
     }
 
     /// Waits until every queued review is done, with all its consequences.
     pub fn finish_reviews(&self) -> Result<(), EngineError> {
-        self.core().reviews.wait();
+        self.chainstate().reviews.wait();
         self.write(|_| Ok(()))
     }
 
     /// The counts of reviews so far.
     pub fn reviews(&self) -> ReviewCounts {
-        self.core().reviews.counts()
+        self.chainstate().reviews.counts()
     }
 
     /// The reviews, to read while the engine works.
     pub fn shared_reviews(&self) -> Arc<Reviews> {
-        Arc::clone(&self.core().reviews)
+        Arc::clone(&self.chainstate().reviews)
     }
 
     /// The verifier of signatures, with the counts of its referee.
     pub fn signatures(&self) -> &Arc<Refereed> {
-        &self.core().settings.signatures
+        &self.chainstate().settings.signatures
     }
 
     /// Makes everything durable.
     pub fn checkpoint(&self, observer: &dyn Observer) -> Result<(), EngineError> {
-        self.write(|core| core.checkpoint(observer))
+        self.write(|chainstate| chainstate.checkpoint(observer))
     }
 
     /// Checks the last blocks and the coins: Core's `-checkblocks` and `-checklevel`. Returns the number of blocks
@@ -274,19 +279,19 @@ impl Engine {
         observer: &dyn Observer,
     ) -> Result<LastBlocks, Inconsistency> {
         let _writer = lock(&self.desk.writer);
-        check_last_blocks(self.core(), blocks, level, is_interrupted, observer)
+        check_last_blocks(self.chainstate(), blocks, level, is_interrupted, observer)
     }
 
     /// The hashes of the coins at the tip, as in Core's `gettxoutsetinfo`. Reads every coin.
     pub fn utxo_hashes(&self) -> Result<UtxoHashes, EngineError> {
         let _writer = lock(&self.desk.writer);
-        utxo_hashes(self.core())
+        utxo_hashes(self.chainstate())
     }
 
     /// Sums over all coins at the tip, and the requested hash. Reads every coin; no block is validated meanwhile.
     pub fn coins_summary(&self, hash: UtxoHash) -> Result<CoinsSummary, EngineError> {
         let _writer = lock(&self.desk.writer);
-        summary(self.core(), hash)
+        summary(self.chainstate(), hash)
     }
 
     /// Visits all coins, ordered by txid bytes and output index; returns the tip they belong to. No block is validated
@@ -296,19 +301,19 @@ impl Engine {
         visit: &mut dyn FnMut(&OutPoint, &Coin) -> Result<(), EngineError>,
     ) -> Result<Tip, EngineError> {
         let _writer = lock(&self.desk.writer);
-        self.core().coins.export(visit)?;
-        Ok(self.core().tip())
+        self.chainstate().coins.export(visit)?;
+        Ok(self.chainstate().tip())
     }
 
     /// Height and hash of the last block of the active chain.
     pub fn tip(&self) -> Tip {
-        self.core().tip()
+        self.chainstate().tip()
     }
 
     /// The tip, in the form of the event that reported it.
     pub fn tip_update(&self) -> TipUpdate {
         let node = {
-            let tree = self.core().tree();
+            let tree = self.chainstate().tree();
             tree.node(tree.tip())
         };
         TipUpdate {
@@ -316,84 +321,87 @@ impl Engine {
             height: node.height,
             header: node.header,
             chain_work: node.chain_work,
-            transactions: self.core().count_transactions(0),
-            cache_bytes: self.core().coins.memory_bytes(),
-            coins: self.core().coins.len(),
+            transactions: self.chainstate().count_transactions(0),
+            cache_bytes: self.chainstate().coins.memory_bytes(),
+            coins: self.chainstate().coins.len(),
             is_disconnect: false,
         }
     }
 
     /// Height and hash of the block up to which everything is durable.
     pub fn durable_tip(&self) -> Option<Tip> {
-        self.core().coins.tip()
+        self.chainstate().coins.tip()
     }
 
     /// Height of the header with most work.
     pub fn best_header_height(&self) -> Height {
-        let tree = self.core().tree();
+        let tree = self.chainstate().tree();
         tree.height(tree.best_header())
     }
 
     pub fn params(&self) -> &Params {
-        &self.core().params
+        &self.chainstate().params
     }
 
     pub fn coins(&self) -> &Coins {
-        &self.core().coins
+        &self.chainstate().coins
     }
 
     pub fn coins_stats(&self) -> CoinsStats {
-        self.core().coins.stats()
+        self.chainstate().coins.stats()
     }
 
     pub fn meter(&self) -> &Meter {
-        &self.core().meter
+        &self.chainstate().meter
     }
 
     /// The meter, to read while the engine works.
     pub fn shared_meter(&self) -> Arc<Meter> {
-        Arc::clone(&self.core().meter)
+        Arc::clone(&self.chainstate().meter)
     }
 
     pub fn progress(&self) -> Snapshot {
-        self.core().meter.snapshot()
+        self.chainstate().meter.snapshot()
     }
 }
 
 impl Desk {
     /// Runs a change of the active chain. After an error or a panic every further change fails: the coins may contain
     /// half a block.
-    pub(crate) fn write<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
+    pub(crate) fn write<T>(
+        &self,
+        change: impl FnOnce(&ChainstateManager) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
         let _writer = lock(&self.writer);
-        self.attempt(|core| {
-            let result = change(core)?;
-            self.check_tree(core)?;
+        self.attempt(|chainstate| {
+            let result = change(chainstate)?;
+            self.check_tree(chainstate)?;
             Ok(result)
         })
     }
 
     /// Core's `CheckBlockIndex`, once in the number of changes that the settings give.
-    fn check_tree(&self, core: &Core) -> Result<(), EngineError> {
-        let every = core.settings.check_tree_every;
+    fn check_tree(&self, chainstate: &ChainstateManager) -> Result<(), EngineError> {
+        let every = chainstate.settings.check_tree_every;
         if every == 0 || !self.changes.fetch_add(1, Ordering::Relaxed).is_multiple_of(every) {
             return Ok(());
         }
-        core.tree().check().map_err(EngineError::Tree)
+        chainstate.tree().check().map_err(EngineError::Tree)
     }
 
     /// Stores a block. It does not change the active chain, so that it can run during a validation, which finds the
     /// block in the tree.
     fn store(&self, block: Block, now: i64) -> Result<Result<NodeId, Rejected>, EngineError> {
         let _storing = lock(&self.storing);
-        self.attempt(|core| store_block(core, block, now))
+        self.attempt(|chainstate| store_block(chainstate, block, now))
     }
 
-    fn attempt<T>(&self, change: impl FnOnce(&Core) -> Result<T, EngineError>) -> Result<T, EngineError> {
+    fn attempt<T>(&self, change: impl FnOnce(&ChainstateManager) -> Result<T, EngineError>) -> Result<T, EngineError> {
         if let Some(reason) = lock(&self.failed).as_ref() {
             return Err(EngineError::Poisoned { reason: reason.clone() });
         }
         let mut attempt = Attempt { failed: &self.failed, reason: Some("a change of the chain panicked".to_owned()) };
-        let result = change(&self.core);
+        let result = change(&self.chainstate);
         attempt.reason = result.as_ref().err().map(EngineError::to_string);
         result
     }
@@ -415,7 +423,7 @@ impl Drop for Attempt<'_> {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.core().reviews.end();
+        self.chainstate().reviews.end();
         if let Some(reviewer) = self.reviewer.take() {
             // If the thread panicked, it has already reported it.
             let _ = reviewer.join();
@@ -424,77 +432,81 @@ impl Drop for Engine {
 }
 
 /// Enters one header and records it before any other can be entered: see [`Engine::accept_headers`].
-pub(crate) fn accept_header(core: &Core, header: &Header, now: i64) -> Result<NodeId, Rejected> {
-    let mut tree = core.tree_mut();
+pub(crate) fn accept_header(chainstate: &ChainstateManager, header: &Header, now: i64) -> Result<NodeId, Rejected> {
+    let mut tree = chainstate.tree_mut();
     let known = tree.find(&header.hash());
-    let id = tree.accept_header(header, now, &core.params)?;
+    let id = tree.accept_header(header, now, &chainstate.params)?;
     if known.is_none() {
-        core.store.record(&[IndexEntry::Header { id, header: *header }]);
+        chainstate.store.record(&[IndexEntry::Header { id, header: *header }]);
     }
     Ok(id)
 }
 
 /// Runs the checks that need no coins, stores the block and enters it into the tree: Core's `AcceptBlock`.
-fn store_block(core: &Core, block: Block, now: i64) -> Result<Result<NodeId, Rejected>, EngineError> {
+fn store_block(
+    chainstate: &ChainstateManager,
+    block: Block,
+    now: i64,
+) -> Result<Result<NodeId, Rejected>, EngineError> {
     let (hash, header) = (block.hash(), *block.header());
-    let known = core.tree().find(&hash);
-    if let Some(Err(rejected)) = known.map(|id| refuse_known(core, id, &block)) {
-        refusal::tell_block(core, &block, &rejected);
+    let known = chainstate.tree().find(&hash);
+    if let Some(Err(rejected)) = known.map(|id| refuse_known(chainstate, id, &block)) {
+        refusal::tell_block(chainstate, &block, &rejected);
         return Ok(Err(rejected));
     }
     // A known header was not from the future when it was accepted, and its other rules give the same answer again.
     let now = if known.is_some() { i64::from(header.time) } else { now };
     // A separate lock for each query: a validation may be running.
     let parent = {
-        let tree = core.tree();
+        let tree = chainstate.tree();
         tree.find(&header.prev_block).map(|parent| (parent, tree.node(parent).is_invalid))
     };
-    let headers = parent.map(|(parent, _)| core.headers_to(parent));
+    let headers = parent.map(|(parent, _)| chainstate.headers_to(parent));
     let parent = match (&headers, parent) {
         (Some(headers), Some((_, false))) => Parent::At(headers.height(), headers),
         (_, Some((_, true))) => Parent::Invalid,
         _ => Parent::Unknown,
     };
     let block = Arc::new(block);
-    let result = CheckedBlock::check(Arc::clone(&block), parent, now, &core.params);
+    let result = CheckedBlock::check(Arc::clone(&block), parent, now, &chainstate.params);
     match result {
         Ok(checked) => {
-            let id = match accept_header(core, &header, now) {
+            let id = match accept_header(chainstate, &header, now) {
                 Ok(id) => id,
                 Err(rejected) => return Ok(Err(rejected)),
             };
-            let position = core.store.append_block(checked.block().as_bytes())?;
-            core.store.record(&[IndexEntry::Block { id, position }]);
-            core.store.flush()?;
-            core.tree_mut().set_block(id, position);
+            let position = chainstate.store.append_block(checked.block().as_bytes())?;
+            chainstate.store.record(&[IndexEntry::Block { id, position }]);
+            chainstate.store.flush()?;
+            chainstate.tree_mut().set_block(id, position);
             Ok(Ok(id))
         }
         Err(violation) => {
             // The header was valid if the check reached the body. It is kept, and marked invalid if the block hash
             // commits to the fault.
             if violation.rule.info().step == Step::BlockInChain
-                && let Ok(id) = accept_header(core, &header, now)
+                && let Ok(id) = accept_header(chainstate, &header, now)
                 && !violation.rule.is_of_the_bytes()
             {
-                core.tree_mut().invalidate(id);
-                core.store.record(&[IndexEntry::Invalid { id }]);
-                tell_invalid_chain(core, id, &*core.settings.background);
+                chainstate.tree_mut().invalidate(id);
+                chainstate.store.record(&[IndexEntry::Invalid { id }]);
+                tell_invalid_chain(chainstate, id, &*chainstate.settings.background);
             }
             let rejected = Rejected::from(violation);
-            refusal::tell_block(core, &block, &rejected);
+            refusal::tell_block(chainstate, &block, &rejected);
             Ok(Err(rejected))
         }
     }
 }
 
 /// Core checks the bytes first, then looks up the hash.
-fn refuse_known(core: &Core, id: NodeId, block: &Block) -> Result<(), Rejected> {
-    let node = core.tree().node(id);
+fn refuse_known(chainstate: &ChainstateManager, id: NodeId, block: &Block) -> Result<(), Rejected> {
+    let node = chainstate.tree().node(id);
     if node.parent.is_none() {
         return Err(Rejected::Duplicate);
     }
     if node.is_invalid || node.block.is_some() {
-        check_block(block, &core.params)?;
+        check_block(block, &chainstate.params)?;
         return Err(if node.is_invalid { Rejected::DuplicateInvalid } else { Rejected::Duplicate });
     }
     Ok(())

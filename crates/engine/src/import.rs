@@ -5,7 +5,7 @@
 //! waits for it; so of chains with equal work the one that comes first in the files wins. Cost: 88 bytes read and one
 //! header checked per block; memory about 200 bytes per block.
 
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::engine::accept_header;
 use crate::error::EngineError;
 use crate::job::lock;
@@ -50,23 +50,23 @@ pub struct ImportFiles {
 }
 
 pub(crate) fn import(
-    core: &Core,
+    chainstate: &ChainstateManager,
     files: ImportFiles,
     now: i64,
     cancel: &Cancel,
     progress: &mut dyn FnMut(&Path, usize),
 ) -> Result<Import, EngineError> {
-    let mut source = BlockFiles::new(&*core.disk, files.files.clone());
-    let scanned = source.scan_while(core.params.magic, &mut |path, found| {
+    let mut source = BlockFiles::new(&*chainstate.disk, files.files.clone());
+    let scanned = source.scan_while(chainstate.params.magic, &mut |path, found| {
         progress(path, found);
         !cancel.is_cancelled()
     });
     let Some(index) = scanned.map_err(ChainError::from)? else {
         return Ok(Import { is_cancelled: true, ..Import::default() });
     };
-    let numbers = if files.is_copied { Vec::new() } else { core.store.adopt(&files.files, true)? };
+    let numbers = if files.is_copied { Vec::new() } else { chainstate.store.adopt(&files.files, true)? };
     let mut import = Import { blocks: index.records.len() as u64, remarks: index.remarks, ..Import::default() };
-    let mut entering = Entering { core, source, numbers, now, import: &mut import };
+    let mut entering = Entering { chainstate, source, numbers, now, import: &mut import };
     // By the hash of the missing parent.
     let mut waiting: HashMap<BlockHash, Vec<Record>> = HashMap::new();
     for record in index.records {
@@ -76,7 +76,9 @@ pub(crate) fn import(
         }
         let mut ready = vec![record];
         while let Some(record) = ready.pop() {
-            if record.hash != core.params.genesis_hash && core.tree().find(&record.header.prev_block).is_none() {
+            if record.hash != chainstate.params.genesis_hash
+                && chainstate.tree().find(&record.header.prev_block).is_none()
+            {
                 waiting.entry(record.header.prev_block).or_default().push(record);
                 continue;
             }
@@ -86,12 +88,12 @@ pub(crate) fn import(
         }
     }
     import.orphans = waiting.values().map(|records| records.len() as u64).sum();
-    core.store.flush()?;
+    chainstate.store.flush()?;
     Ok(import)
 }
 
 struct Entering<'a, 'd> {
-    core: &'a Core,
+    chainstate: &'a ChainstateManager,
     source: BlockFiles<'d>,
     /// The store's number of each source file; empty if blocks are copied.
     numbers: Vec<u32>,
@@ -101,11 +103,11 @@ struct Entering<'a, 'd> {
 
 impl Entering<'_, '_> {
     fn enter(&mut self, record: &Record) -> Result<(), EngineError> {
-        let core = self.core;
-        if record.hash == core.params.genesis_hash {
+        let chainstate = self.chainstate;
+        if record.hash == chainstate.params.genesis_hash {
             return Ok(());
         }
-        let accepted = accept_header(core, &record.header, self.now);
+        let accepted = accept_header(chainstate, &record.header, self.now);
         let id: NodeId = match accepted {
             Ok(id) => id,
             Err(reason) => {
@@ -114,11 +116,11 @@ impl Entering<'_, '_> {
                 return Ok(());
             }
         };
-        if let Some(known) = core.tree().node(id).block {
+        if let Some(known) = chainstate.tree().node(id).block {
             if let Some(&file) = self.numbers.get(record.file as usize) {
                 let other = BlockPosition { file, offset: record.offset, size: record.size };
                 if other != known {
-                    lock(&core.other_places).entry(id).or_default().push_back(other);
+                    lock(&chainstate.other_places).entry(id).or_default().push_back(other);
                 }
             }
             return Ok(());
@@ -127,11 +129,11 @@ impl Entering<'_, '_> {
             Some(&file) => BlockPosition { file, offset: record.offset, size: record.size },
             None => {
                 let raw = self.source.read_raw(record).map_err(ChainError::from)?;
-                core.store.append_block(raw.as_bytes())?
+                chainstate.store.append_block(raw.as_bytes())?
             }
         };
-        core.store.record(&[IndexEntry::Block { id, position }]);
-        core.tree_mut().set_block(id, position);
+        chainstate.store.record(&[IndexEntry::Block { id, position }]);
+        chainstate.tree_mut().set_block(id, position);
         self.import.new_blocks += 1;
         Ok(())
     }

@@ -14,8 +14,8 @@
 
 mod activate;
 mod assumed;
+mod chainstate_manager;
 mod check;
-mod core;
 mod disconnect;
 mod engine;
 mod error;

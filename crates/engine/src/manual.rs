@@ -5,7 +5,7 @@
 //! state that the rules allow; each mark is in the index log.
 
 use crate::activate::{Advance, activate_best_chain, tell_invalid_chain};
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::disconnect::disconnect_tip;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -19,59 +19,59 @@ use lydian_primitives::Height;
 impl Engine {
     /// Marks a block and its descendants as invalid, and disconnects them. The genesis block cannot be invalidated.
     pub fn invalidate_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
-        self.write(|core| {
+        self.write(|chainstate| {
             if id == NodeId::GENESIS {
-                return activate_best_chain(core, &Cancel::new(), observer);
+                return activate_best_chain(chainstate, &Cancel::new(), observer);
             }
-            while core.tree().is_active(id) {
-                disconnect_tip(core, observer)?;
-                if core.needs_checkpoint() {
-                    core.checkpoint(observer)?;
+            while chainstate.tree().is_active(id) {
+                disconnect_tip(chainstate, observer)?;
+                if chainstate.needs_checkpoint() {
+                    chainstate.checkpoint(observer)?;
                 }
             }
-            core.tree_mut().invalidate(id);
-            core.store.record(&[IndexEntry::Invalid { id }]);
-            core.store.flush()?;
-            tell_invalid_chain(core, id, observer);
-            activate_best_chain(core, &Cancel::new(), observer)
+            chainstate.tree_mut().invalidate(id);
+            chainstate.store.record(&[IndexEntry::Invalid { id }]);
+            chainstate.store.flush()?;
+            tell_invalid_chain(chainstate, id, observer);
+            activate_best_chain(chainstate, &Cancel::new(), observer)
         })
     }
 
     /// Removes the mark from a block, its ancestors and its descendants, and searches for the best chain again.
     pub fn reconsider_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
-        self.write(|core| {
-            core.tree_mut().reconsider(id);
-            lock(&core.found_invalid).clear();
-            core.store.record(&[IndexEntry::Reconsidered { id }]);
-            core.store.flush()?;
-            activate_best_chain(core, &Cancel::new(), observer)
+        self.write(|chainstate| {
+            chainstate.tree_mut().reconsider(id);
+            lock(&chainstate.found_invalid).clear();
+            chainstate.store.record(&[IndexEntry::Reconsidered { id }]);
+            chainstate.store.flush()?;
+            activate_best_chain(chainstate, &Cancel::new(), observer)
         })
     }
 
     /// Treats a block as if it had arrived before others with the same work. Does nothing if it has less work than the
     /// tip.
     pub fn precious_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
-        self.write(|core| {
+        self.write(|chainstate| {
             {
-                let mut tree = core.tree_mut();
+                let mut tree = chainstate.tree_mut();
                 let (work, tip_work) = (tree.node(id).chain_work, tree.node(tree.tip()).chain_work);
                 if work < tip_work {
                     return Ok(Advance::default());
                 }
                 tree.set_precious(id);
             }
-            activate_best_chain(core, &Cancel::new(), observer)
+            activate_best_chain(chainstate, &Cancel::new(), observer)
         })
     }
 
     /// Removes block files whose blocks are all at or below a height and 288 blocks below what is durable. Makes
     /// everything durable first.
     pub fn prune_to(&self, height: Height, observer: &dyn Observer) -> Result<Pruned, EngineError> {
-        self.write(|core| {
-            core.checkpoint(observer)?;
-            let keep_from = Height(height.0.saturating_add(1)).min(durable_height(core));
-            let tip = core.tip();
-            let pruned = core.store.prune(&mut core.tree_mut(), keep_from, 0, tip.height)?;
+        self.write(|chainstate| {
+            chainstate.checkpoint(observer)?;
+            let keep_from = Height(height.0.saturating_add(1)).min(durable_height(chainstate));
+            let tip = chainstate.tip();
+            let pruned = chainstate.store.prune(&mut chainstate.tree_mut(), keep_from, 0, tip.height)?;
             let (last, files) = (height.0.min(tip.height.0), pruned.files);
             let text = format_args!("[{}] Prune (Manual): prune_height={last} removed {files} blk/rev pairs", "normal");
             log(observer, LogLevel::Info, text);
@@ -81,7 +81,8 @@ impl Engine {
 }
 
 /// The height up to which all followers are durable: they may need the blocks above.
-fn durable_height(core: &Core) -> Height {
-    let heights = core.followers.iter().map(|follower| lock(follower).durable_tip().map_or(0, |tip| tip.height.0));
+fn durable_height(chainstate: &ChainstateManager) -> Height {
+    let heights =
+        chainstate.followers.iter().map(|follower| lock(follower).durable_tip().map_or(0, |tip| tip.height.0));
     Height(heights.min().unwrap_or(u32::MAX))
 }

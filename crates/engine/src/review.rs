@@ -13,7 +13,7 @@
 //! hold the writer's lock while it verifies.
 
 use crate::activate::{activate_best_chain, mark_invalid};
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::engine::Desk;
 use crate::error::EngineError;
 use crate::event::{Event, Observer};
@@ -131,7 +131,7 @@ impl Drop for Ending<'_> {
 pub(crate) fn start(desk: &Arc<Desk>) -> Result<JoinHandle<()>, EngineError> {
     let desk = Arc::clone(desk);
     let body = move || {
-        let reviews = &desk.core.reviews;
+        let reviews = &desk.chainstate.reviews;
         let _ending = Ending(reviews);
         while let Some(block) = reviews.take() {
             review(&desk, &block);
@@ -145,8 +145,8 @@ pub(crate) fn start(desk: &Arc<Desk>) -> Result<JoinHandle<()>, EngineError> {
 }
 
 fn review(desk: &Desk, block: &Arc<FundedBlock>) {
-    let reviews = &desk.core.reviews;
-    let count = match decide(&desk.core.settings.signatures, block, &reviews.cancel) {
+    let reviews = &desk.chainstate.reviews;
+    let count = match decide(&desk.chainstate.settings.signatures, block, &reviews.cancel) {
         None => &reviews.demoted,
         Some(Ok(())) => &reviews.blocks,
         Some(Err(violation)) => {
@@ -213,24 +213,29 @@ impl Signatures for Second<'_> {
 /// Marks a block that breaks a rule after all, and activates the best chain without it.
 fn take_off(desk: &Desk, block: &FundedBlock, violation: &Violation) {
     let (hash, height) = (block.checked().block().hash(), block.checked().height());
-    let observer = &*desk.core.settings.background;
-    let taken_off = desk.write(|core| {
-        let Some(id) = core.tree().find(&hash) else { return Ok(()) };
-        mark(core, id, observer, violation)?;
-        activate_best_chain(core, &core.reviews.cancel, observer)?;
+    let observer = &*desk.chainstate.settings.background;
+    let taken_off = desk.write(|chainstate| {
+        let Some(id) = chainstate.tree().find(&hash) else { return Ok(()) };
+        mark(chainstate, id, observer, violation)?;
+        activate_best_chain(chainstate, &chainstate.reviews.cancel, observer)?;
         // Makes it durable, so that the next process does not review the block again.
-        core.checkpoint(observer)
+        chainstate.checkpoint(observer)
     });
     if let Err(error) = taken_off {
         observer.event(&Event::NotTakenOff { hash, height, error: &error });
     }
 }
 
-fn mark(core: &Core, id: NodeId, observer: &dyn Observer, violation: &Violation) -> Result<(), EngineError> {
-    if core.tree().node(id).is_invalid {
+fn mark(
+    chainstate: &ChainstateManager,
+    id: NodeId,
+    observer: &dyn Observer,
+    violation: &Violation,
+) -> Result<(), EngineError> {
+    if chainstate.tree().node(id).is_invalid {
         return Ok(());
     }
-    mark_invalid(core, id, observer, violation)
+    mark_invalid(chainstate, id, observer, violation)
 }
 
 #[cfg(test)]
@@ -281,8 +286,8 @@ mod tests {
                 engine.checkpoint(&Unobserved).unwrap();
             }
             let bad = blocks[7].header.hash();
-            let id = engine.desk.core.tree().find(&bad).unwrap();
-            engine.desk.write(|core| mark(core, id, &Unobserved, &violation)).unwrap();
+            let id = engine.desk.chainstate.tree().find(&bad).unwrap();
+            engine.desk.write(|chainstate| mark(chainstate, id, &Unobserved, &violation)).unwrap();
             drop(engine);
 
             let engine = open(&disk);

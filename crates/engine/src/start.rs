@@ -4,7 +4,7 @@
 //! Blocks above the coins' tip are not lost: they are in the tree, and [`crate::Engine::advance`] connects them again
 //! without running scripts that succeeded before.
 
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::disconnect::read_connected;
 use crate::error::EngineError;
 use crate::follower::{ConnectedBlock, Follower, FollowerError};
@@ -29,7 +29,7 @@ pub(crate) fn open(
     mut settings: Settings,
     followers: Vec<Box<dyn Follower>>,
     progress: &mut dyn FnMut(&Path, usize),
-) -> Result<(Core, Vec<StoreRemark>), EngineError> {
+) -> Result<(ChainstateManager, Vec<StoreRemark>), EngineError> {
     wipe::check_owner(&*disk, layout)?;
     wipe::resume(&*disk, layout)?;
     let blocks = layout.chain(settings.block_key);
@@ -52,7 +52,7 @@ pub(crate) fn open(
     let tip = coins.tip().unwrap_or(Tip { height: Height(0), hash: params.genesis_hash });
     let transactions = totals::read(&*disk, &layout.totals(), tip)?;
     let active = tree.tip();
-    let core = Core {
+    let chainstate = ChainstateManager {
         disk,
         layout: layout.clone(),
         params,
@@ -73,10 +73,10 @@ pub(crate) fn open(
         script_reason: Mutex::default(),
         checkpointed: AtomicU64::default(),
     };
-    core.meter.mark(&core.checkpointed);
-    core.meter.at_height(core.tip().height.0);
-    (0..core.followers.len()).try_for_each(|follower| catch_up(&core, follower))?;
-    Ok((core, opened.remarks))
+    chainstate.meter.mark(&chainstate.checkpointed);
+    chainstate.meter.at_height(chainstate.tip().height.0);
+    (0..chainstate.followers.len()).try_for_each(|follower| catch_up(&chainstate, follower))?;
+    Ok((chainstate, opened.remarks))
 }
 
 /// Starts the first file of a new directory with the genesis block, as Core does: Core cannot read the files without
@@ -105,12 +105,12 @@ fn activate(tree: &mut HeaderTree, coins: &Coins) -> Result<(), EngineError> {
 }
 
 /// Rewinds a follower to the fork with the active chain, then replays the blocks from there.
-fn catch_up(core: &Core, index: usize) -> Result<(), EngineError> {
-    let mut follower = lock(&core.followers[index]);
+fn catch_up(chainstate: &ChainstateManager, index: usize) -> Result<(), EngineError> {
+    let mut follower = lock(&chainstate.followers[index]);
     let name = follower.name().to_owned();
     let fail = |reason| EngineError::Follower { name: name.clone(), reason };
     let (mut at, fork, path) = {
-        let tree = core.tree();
+        let tree = chainstate.tree();
         let at = match follower.durable_tip() {
             None => tree.active(Height(0)),
             Some(tip) => tree.find(&tip.hash),
@@ -123,13 +123,13 @@ fn catch_up(core: &Core, index: usize) -> Result<(), EngineError> {
     };
     while at != fork {
         // A reindex deletes undo data.
-        let (block, spent) = read_connected(core, at).map_err(|error| match error {
+        let (block, spent) = read_connected(chainstate, at).map_err(|error| match error {
             EngineError::MissingBlock { .. } => {
                 fail(format!("it cannot leave the block it stands at ({error}); delete it to build it anew"))
             }
             other => other,
         })?;
-        let (height, parent) = (core.tree().height(at), core.tree().parent(at));
+        let (height, parent) = (chainstate.tree().height(at), chainstate.tree().parent(at));
         let connected = ConnectedBlock { height, block: &block, spent: &spent };
         follower.disconnect(&connected).map_err(|FollowerError(reason)| fail(reason))?;
         match parent {
@@ -138,8 +138,8 @@ fn catch_up(core: &Core, index: usize) -> Result<(), EngineError> {
         }
     }
     for id in path {
-        let (block, spent) = read_connected(core, id)?;
-        let connected = ConnectedBlock { height: core.tree().height(id), block: &block, spent: &spent };
+        let (block, spent) = read_connected(chainstate, id)?;
+        let connected = ConnectedBlock { height: chainstate.tree().height(id), block: &block, spent: &spent };
         follower.connect(&connected).map_err(|FollowerError(reason)| fail(reason))?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! ordered pass. Cost: a double SHA-256 over about 70 bytes and a 3,072-bit multiplication per coin; no memory but that
 //! of the ordered export.
 
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::error::EngineError;
 use lydian_coins::Tip;
 use lydian_consensus::utxo_hash::serialize_coin;
@@ -46,11 +46,11 @@ pub struct CoinsSummary {
 /// Bytes that Core counts for a coin besides its script: outpoint, height and flag, value, and the script's length.
 const BOGOSIZE_OF_COIN: u64 = 32 + 4 + 4 + 8 + 2;
 
-pub(crate) fn summary(core: &Core, kind: UtxoHash) -> Result<CoinsSummary, EngineError> {
+pub(crate) fn summary(chainstate: &ChainstateManager, kind: UtxoHash) -> Result<CoinsSummary, EngineError> {
     let (mut serialized, mut muhash) = (Sha256::new(), MuHash3072::new());
     let (mut coins, mut transactions, mut bogosize, mut total) = (0, 0, 0, 0);
     let mut last = None;
-    core.coins.export(&mut |outpoint, coin| -> Result<(), EngineError> {
+    chainstate.coins.export(&mut |outpoint, coin| -> Result<(), EngineError> {
         match kind {
             UtxoHash::None => {}
             UtxoHash::HashSerialized3 => {
@@ -74,14 +74,14 @@ pub(crate) fn summary(core: &Core, kind: UtxoHash) -> Result<CoinsSummary, Engin
         UtxoHash::HashSerialized3 => Some(serialized.finalize_double()),
         UtxoHash::Muhash => Some(muhash.finalize()),
     };
-    let disk_bytes = core.coins.stats().disk_bytes;
-    Ok(CoinsSummary { tip: core.tip(), coins, transactions, bogosize, total: Amount(total), hash, disk_bytes })
+    let disk_bytes = chainstate.coins.stats().disk_bytes;
+    Ok(CoinsSummary { tip: chainstate.tip(), coins, transactions, bogosize, total: Amount(total), hash, disk_bytes })
 }
 
-pub(crate) fn utxo_hashes(core: &Core) -> Result<UtxoHashes, EngineError> {
+pub(crate) fn utxo_hashes(chainstate: &ChainstateManager) -> Result<UtxoHashes, EngineError> {
     let (mut serialized, mut muhash) = (Sha256::new(), MuHash3072::new());
     let (mut coins, mut total) = (0, 0);
-    core.coins.export(&mut |outpoint, coin| -> Result<(), EngineError> {
+    chainstate.coins.export(&mut |outpoint, coin| -> Result<(), EngineError> {
         let bytes = serialize_coin(outpoint, coin);
         serialized.update(&bytes);
         muhash.insert(&bytes);
@@ -90,5 +90,5 @@ pub(crate) fn utxo_hashes(core: &Core) -> Result<UtxoHashes, EngineError> {
         Ok(())
     })?;
     let (hash_serialized_3, muhash) = (serialized.finalize_double(), muhash.finalize());
-    Ok(UtxoHashes { tip: core.tip(), coins, total: Amount(total), hash_serialized_3, muhash })
+    Ok(UtxoHashes { tip: chainstate.tip(), coins, total: Amount(total), hash_serialized_3, muhash })
 }

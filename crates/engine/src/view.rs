@@ -6,7 +6,7 @@
 //! which its partition of the store is applied: while blocks are in the pipeline, that may be a few blocks below the
 //! tip.
 
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::disconnect::read_block;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -82,49 +82,49 @@ impl ChainTipStatus {
 impl Engine {
     /// The header with a hash; `None` if it is unknown.
     pub fn header_info(&self, hash: &BlockHash) -> Option<HeaderInfo> {
-        let tree = self.core().tree();
+        let tree = self.chainstate().tree();
         tree.find(hash).map(|id| info(&tree, id))
     }
 
     /// The header of the active chain at a height; `None` above the tip.
     pub fn header_info_at(&self, height: Height) -> Option<HeaderInfo> {
-        let tree = self.core().tree();
+        let tree = self.chainstate().tree();
         tree.active(height).map(|id| info(&tree, id))
     }
 
     /// The header of the tip.
     pub fn tip_info(&self) -> HeaderInfo {
-        let tree = self.core().tree();
+        let tree = self.chainstate().tree();
         info(&tree, tree.tip())
     }
 
     /// The header with most work.
     pub fn best_header_info(&self) -> HeaderInfo {
-        let tree = self.core().tree();
+        let tree = self.chainstate().tree();
         info(&tree, tree.best_header())
     }
 
     /// The ancestor of a block at a height, which may be the block itself.
     pub fn ancestor_info(&self, id: NodeId, height: Height) -> Option<HeaderInfo> {
-        let tree = self.core().tree();
+        let tree = self.chainstate().tree();
         tree.ancestor(id, height).map(|id| info(&tree, id))
     }
 
     /// The hash of the active chain's block at a height.
     pub fn hash_at(&self, height: Height) -> Option<BlockHash> {
-        let tree = self.core().tree();
+        let tree = self.chainstate().tree();
         tree.active(height).map(|id| *tree.hash(id))
     }
 
     /// Runs `look` on the header tree at one moment. Incoming blocks wait meanwhile: only for single queries.
     pub fn with_tree<T>(&self, look: impl FnOnce(&HeaderTree) -> T) -> T {
-        look(&self.core().tree())
+        look(&self.chainstate().tree())
     }
 
     /// The bytes of a block as they were stored; `None` if they are missing.
     pub fn raw_block(&self, info: &HeaderInfo) -> Result<Option<RawBlock>, EngineError> {
         match info.node.block {
-            Some(position) => Ok(Some(self.core().store.read_block(position)?)),
+            Some(position) => Ok(Some(self.chainstate().store.read_block(position)?)),
             None => Ok(None),
         }
     }
@@ -132,7 +132,7 @@ impl Engine {
     /// The block, parsed; `None` if it is missing or its bytes do not match its hash.
     pub fn block(&self, info: &HeaderInfo) -> Result<Option<Block>, EngineError> {
         let Some(position) = info.node.block else { return Ok(None) };
-        let parsed = read_block(self.core(), position)?.ok();
+        let parsed = read_block(self.chainstate(), position)?.ok();
         Ok(parsed.filter(|block| block.hash() == info.node.hash))
     }
 
@@ -143,30 +143,30 @@ impl Engine {
             return Ok(Some(Vec::new()));
         }
         match info.node.undo {
-            Some(position) => Ok(Some(self.core().store.read_spent(position, block)?)),
+            Some(position) => Ok(Some(self.chainstate().store.read_spent(position, block)?)),
             None => Ok(None),
         }
     }
 
     /// The number of transactions of a block; `None` if the block is missing. Reads a few bytes and caches the result.
     pub fn transaction_count(&self, id: NodeId) -> Result<Option<u32>, EngineError> {
-        transaction_count(self.core(), id)
+        transaction_count(self.chainstate(), id)
     }
 
     /// The number of transactions of the active chain up to a height; `None` if a crash lost the count or blocks are
     /// missing.
     pub fn chain_transactions(&self, height: Height) -> Result<Option<u64>, EngineError> {
-        let core = self.core();
+        let chainstate = self.chainstate();
         // The count and its chain at one moment: no block is committed while the tree is locked.
         let (total, above) = {
-            let tree = core.tree();
+            let tree = chainstate.tree();
             let above: Vec<NodeId> =
                 (height.0 + 1..=tree.height(tree.tip()).0).filter_map(|height| tree.active(Height(height))).collect();
-            (core.count_transactions(0), above)
+            (chainstate.count_transactions(0), above)
         };
         let Some(mut total) = total else { return Ok(None) };
         for id in above {
-            match transaction_count(core, id)?.and_then(|count| total.checked_sub(u64::from(count))) {
+            match transaction_count(chainstate, id)?.and_then(|count| total.checked_sub(u64::from(count))) {
                 Some(left) => total = left,
                 None => return Ok(None),
             }
@@ -176,7 +176,7 @@ impl Engine {
 
     /// The tips of all branches, the highest first: Core's `getchaintips`.
     pub fn chain_tips(&self) -> Vec<ChainTip> {
-        let tree = self.core().tree();
+        let tree = self.chainstate().tree();
         let mut has_child = HashSet::new();
         let mut off = Vec::new();
         for id in tree.ids().filter(|id| !tree.is_active(*id)) {
@@ -202,22 +202,22 @@ impl Engine {
 
     /// An unspent output, and the block at which it is known to be unspent.
     pub fn coin(&self, outpoint: OutPoint) -> Result<(Option<Coin>, Tip), EngineError> {
-        let core = self.core();
-        let key = core.coins.key(outpoint);
+        let chainstate = self.chainstate();
+        let key = chainstate.coins.key(outpoint);
         let partition = Coins::partition(&key);
-        let _no_checkpoint = core.coins_gate.read().unwrap_or_else(PoisonError::into_inner);
+        let _no_checkpoint = chainstate.coins_gate.read().unwrap_or_else(PoisonError::into_inner);
         // Held while blocks are applied to this partition, so that the coin and the block match.
-        let at = lock(&core.applied[partition]);
+        let at = lock(&chainstate.applied[partition]);
         let mut found = Vec::with_capacity(1);
-        core.coins.get(partition, &[key], &mut found)?;
-        let tree = core.tree();
+        chainstate.coins.get(partition, &[key], &mut found)?;
+        let tree = chainstate.tree();
         let tip = Tip { height: tree.height(*at), hash: *tree.hash(*at) };
         Ok((found.pop().flatten(), tip))
     }
 
     /// Bytes of block and undo files.
     pub fn size_on_disk(&self) -> Result<u64, EngineError> {
-        Ok(self.core().store.size_on_disk()?)
+        Ok(self.chainstate().store.size_on_disk()?)
     }
 }
 
@@ -257,15 +257,15 @@ pub(crate) type TransactionCounts = HashMap<NodeId, u32>;
 /// Header, and a CompactSize of the largest size.
 const START_SIZE: usize = 80 + 9;
 
-fn transaction_count(core: &Core, id: NodeId) -> Result<Option<u32>, EngineError> {
-    if let Some(count) = lock(&core.transaction_counts).get(&id) {
+fn transaction_count(chainstate: &ChainstateManager, id: NodeId) -> Result<Option<u32>, EngineError> {
+    if let Some(count) = lock(&chainstate.transaction_counts).get(&id) {
         return Ok(Some(*count));
     }
-    let Some(position) = core.tree().block(id) else { return Ok(None) };
-    let start = core.store.read_block_start(position, START_SIZE)?;
+    let Some(position) = chainstate.tree().block(id) else { return Ok(None) };
+    let start = chainstate.store.read_block_start(position, START_SIZE)?;
     let mut reader = Reader::new(&start);
     let count = reader.take(80).and_then(|_| reader.compact_size());
     let Some(count) = count.ok().and_then(|count| u32::try_from(count).ok()) else { return Ok(None) };
-    lock(&core.transaction_counts).insert(id, count);
+    lock(&chainstate.transaction_counts).insert(id, count);
     Ok(Some(count))
 }

@@ -22,7 +22,7 @@ mod sync {
     pub(super) use std::thread::scope;
 }
 
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{Observer, UnreadableReason};
 use crate::job::Job;
@@ -69,24 +69,24 @@ pub(crate) enum Failure {
 
 /// Validates the path, and the blocks that `more` returns for its last block.
 pub(crate) fn run(
-    core: &Core,
+    chainstate: &ChainstateManager,
     path: Vec<Stop>,
     more: &(dyn Fn(NodeId) -> Vec<Stop> + Sync),
     cancel: &Cancel,
     observer: &dyn Observer,
 ) -> Result<Outcome, EngineError> {
-    let settings = &core.settings;
+    let settings = &chainstate.settings;
     let bounds = Bounds {
         workers: settings.workers,
         bytes_max: settings.window_bytes,
         blocks_max: settings.window_blocks,
         batch_inputs: settings.batch_inputs,
-        followers: core.followers.len(),
+        followers: chainstate.followers.len(),
     };
     let sizes = path.iter().map(|stop| stop.position.size).collect();
-    let is_reviewed = is_at_tip(core, &path) && settings.signatures.is_watched();
+    let is_reviewed = is_at_tip(chainstate, &path) && settings.signatures.is_watched();
     let run = Run {
-        core,
+        chainstate,
         more,
         cancel,
         observer,
@@ -111,8 +111,8 @@ pub(crate) fn run(
 }
 
 /// Whether the run is at the tip: a short run that ends near the best header.
-fn is_at_tip(core: &Core, path: &[Stop]) -> bool {
-    let tree = core.tree();
+fn is_at_tip(chainstate: &ChainstateManager, path: &[Stop]) -> bool {
+    let tree = chainstate.tree();
     let Some(last) = path.last() else { return false };
     let left = tree.height(tree.best_header()).0.saturating_sub(tree.height(last.id).0);
     path.len() <= REVIEW_RUN_BLOCKS_MAX && left <= REVIEW_DEPTH_MAX
@@ -120,7 +120,7 @@ fn is_at_tip(core: &Core, path: &[Stop]) -> bool {
 
 /// The state shared by all workers of a run.
 struct Run<'a> {
-    core: &'a Core,
+    chainstate: &'a ChainstateManager,
     more: &'a (dyn Fn(NodeId) -> Vec<Stop> + Sync),
     cancel: &'a Cancel,
     observer: &'a dyn Observer,
@@ -198,8 +198,8 @@ impl Run<'_> {
     /// Whether the header of the next block is known but its data is missing.
     fn is_starved(&self, state: &State) -> bool {
         let Some(last) = state.path.last().filter(|_| state.schedule.takes_more()) else { return false };
-        let tree = self.core.tree();
-        let stop_at = self.core.settings.stop_at.unwrap_or(Height(u32::MAX));
+        let tree = self.chainstate.tree();
+        let stop_at = self.chainstate.settings.stop_at.unwrap_or(Height(u32::MAX));
         tree.height(last.id) < tree.height(tree.best_header()).min(stop_at)
     }
 }
@@ -239,6 +239,6 @@ impl Crew for Run<'_> {
 
     fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
         let stage = if self.is_starved.load(Ordering::Relaxed) { Stage::Blocks } else { Stage::Wait };
-        self.core.meter.time(stage, wait)
+        self.chainstate.meter.time(stage, wait)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::schedule::Task;
 use super::{Failure, Run, State, Stop};
-use crate::core::Core;
+use crate::chainstate_manager::ChainstateManager;
 use crate::disconnect::read_block;
 use crate::error::EngineError;
 use crate::event::{Event, TipUpdate, UnreadableReason};
@@ -96,7 +96,7 @@ impl Run<'_> {
             Work::Commit(range, jobs) => self.commit(range, &jobs),
             Work::Follow { follower, to, jobs } => self.follow(follower, to, &jobs),
             Work::Checkpoint => {
-                self.core.checkpoint(self.observer)?;
+                self.chainstate.checkpoint(self.observer)?;
                 Ok(Report::Checkpoint)
             }
         }
@@ -140,7 +140,7 @@ impl Run<'_> {
     }
 
     fn read(&self, from: usize, stops: &[Stop], soon: &[BlockPosition]) -> Result<Report, EngineError> {
-        soon.iter().for_each(|position| self.core.store.prefetch(*position));
+        soon.iter().for_each(|position| self.chainstate.store.prefetch(*position));
         let mut jobs = Vec::with_capacity(stops.len());
         for (index, stop) in (from..).zip(stops) {
             match self.read_one(index, stop)? {
@@ -155,29 +155,31 @@ impl Run<'_> {
 
     /// Turns the stored bytes into a block that waits for its coins.
     fn read_one(&self, index: usize, stop: &Stop) -> Result<Result<Job, Failure>, EngineError> {
-        let core = self.core;
+        let chainstate = self.chainstate;
         let unreadable = |reason| Ok(Err(Failure::Unreadable(reason)));
-        let raw = match core.meter.time(Stage::Read, || core.store.read_block(stop.position)) {
+        let raw = match chainstate.meter.time(Stage::Read, || chainstate.store.read_block(stop.position)) {
             Ok(raw) => raw,
             Err(error) if is_damage(&error) => return unreadable(UnreadableReason::Chain(error)),
             Err(error) => return Err(error.into()),
         };
-        let parsed = match core.meter.time(Stage::Parse, || raw.parse()) {
-            Err(ParseError { kind: ParseErrorKind::TrailingBytes { .. }, .. }) => read_block(core, stop.position)?,
+        let parsed = match chainstate.meter.time(Stage::Parse, || raw.parse()) {
+            Err(ParseError { kind: ParseErrorKind::TrailingBytes { .. }, .. }) => {
+                read_block(chainstate, stop.position)?
+            }
             parsed => parsed,
         };
         let block = match parsed {
             Ok(block) => block,
             Err(error) => return unreadable(UnreadableReason::NotABlock(error)),
         };
-        if block.hash() != *core.tree().hash(stop.id) {
+        if block.hash() != *chainstate.tree().hash(stop.id) {
             return unreadable(UnreadableReason::OtherHash(block.hash()));
         }
-        let headers = core.headers_below(stop.id);
+        let headers = chainstate.headers_below(stop.id);
         // The header is known, so it was not from the future when it was accepted.
         let now = i64::from(block.header().time);
-        let checked = core.meter.time(Stage::Check, || {
-            CheckedBlock::check(block, Parent::At(headers.height(), &headers), now, &core.params)
+        let checked = chainstate.meter.time(Stage::Check, || {
+            CheckedBlock::check(block, Parent::At(headers.height(), &headers), now, &chainstate.params)
         });
         let checked = match checked {
             Ok(checked) => checked,
@@ -186,10 +188,10 @@ impl Run<'_> {
             }
             Err(violation) => return Ok(Err(Failure::Invalid(violation))),
         };
-        let links = core.meter.time(Stage::Link, || {
+        let links = chainstate.meter.time(Stage::Link, || {
             let hash = checked.block().hash();
-            let is_bip30_checked = is_bip30_checked(checked.height(), &hash, &headers, &core.params);
-            Links::new(checked.block(), is_bip30_checked, &core.coins)
+            let is_bip30_checked = is_bip30_checked(checked.height(), &hash, &headers, &chainstate.params);
+            Links::new(checked.block(), is_bip30_checked, &chainstate.coins)
         });
         Ok(Ok(Job::new(index, stop.id, stop.position, checked, links, stop.is_trusted)))
     }
@@ -202,47 +204,47 @@ impl Run<'_> {
         fund: Range<usize>,
         jobs: &[Arc<Job>],
     ) -> Result<Report, EngineError> {
-        let (meter, coins) = (&self.core.meter, &self.core.coins);
+        let (meter, coins) = (&self.chainstate.meter, &self.chainstate.coins);
         let mut window = lock(&self.windows[partition]);
         if let Some(last) = last {
-            let mut applied = lock(&self.core.applied[partition]);
+            let mut applied = lock(&self.chainstate.applied[partition]);
             meter.time(Stage::Apply, || window.apply(apply.len(), coins))?;
             *applied = last;
         }
         if !fund.is_empty() {
             meter.time(Stage::Fund, || window.fund(jobs, coins))?;
         }
-        let wants_checkpoint = !apply.is_empty() && self.core.needs_checkpoint();
+        let wants_checkpoint = !apply.is_empty() && self.chainstate.needs_checkpoint();
         Ok(Report::Partition { partition, apply, fund, wants_checkpoint })
     }
 
     fn judge(&self, job: &Job) -> Report {
-        let core = self.core;
-        let result = core.meter.time(Stage::Judge, || {
-            let headers = core.headers_below(job.id);
-            let funded = judge(job.checked.clone(), job.found(), &headers, &core.params)?;
+        let chainstate = self.chainstate;
+        let result = chainstate.meter.time(Stage::Judge, || {
+            let headers = chainstate.headers_below(job.id);
+            let funded = judge(job.checked.clone(), job.found(), &headers, &chainstate.params)?;
             let undo = encode_undo(funded.checked().block(), funded.spent());
             job.set_funded(funded, undo)?;
             if job.is_trusted {
                 return Ok(Vec::new());
             }
-            let share = job.links.input_count().div_ceil(2 * core.settings.workers);
-            Ok(parts(job.funded(), share.clamp(PART_INPUTS_MIN, core.settings.batch_inputs.max(PART_INPUTS_MIN))))
+            let share = job.links.input_count().div_ceil(2 * chainstate.settings.workers);
+            Ok(parts(job.funded(), share.clamp(PART_INPUTS_MIN, chainstate.settings.batch_inputs.max(PART_INPUTS_MIN))))
         });
         Report::Judge { index: job.index, result }
     }
 
     fn verify(&self, parts: &[(Arc<Job>, Part)]) -> Report {
-        let core = self.core;
-        let batch = core.meter.time(Stage::Capture, || {
+        let chainstate = self.chainstate;
+        let batch = chainstate.meter.time(Stage::Capture, || {
             let mut batch = Batch::default();
             parts.iter().for_each(|(job, part)| batch.capture(job.funded(), *part));
             batch
         });
-        let mut settled = core.meter.time(Stage::Settle, || batch.settle(&*core.settings.signatures));
-        core.meter.checks_made(settled.checks_made());
+        let mut settled = chainstate.meter.time(Stage::Settle, || batch.settle(&*chainstate.settings.signatures));
+        chainstate.meter.checks_made(settled.checks_made());
         let (mut verified, mut invalid) = (Vec::new(), Vec::new());
-        core.meter.time(Stage::Rerun, || {
+        chainstate.meter.time(Stage::Rerun, || {
             for (job, _) in parts {
                 match job.add(settled.verdict(job.funded())) {
                     Ok(true) => verified.push(job.index),
@@ -256,9 +258,9 @@ impl Run<'_> {
 
     /// Appends undo data, records the blocks in the index and moves the tip.
     fn commit(&self, range: Range<usize>, jobs: &[Arc<Job>]) -> Result<Report, EngineError> {
-        let core = self.core;
-        core.meter.time(Stage::Commit, || -> Result<(), EngineError> {
-            let cache_bytes = core.coins.memory_bytes();
+        let chainstate = self.chainstate;
+        chainstate.meter.time(Stage::Commit, || -> Result<(), EngineError> {
+            let cache_bytes = chainstate.coins.memory_bytes();
             for job in jobs {
                 let mut stats = Stats::default();
                 stats.add(job.verified().funded());
@@ -266,31 +268,31 @@ impl Run<'_> {
                 let block = job.checked.block();
                 let undo = job.take_undo();
                 let prev_block = block.header().prev_block;
-                let undo = match known_undo(core, job.id, &prev_block)? {
+                let undo = match known_undo(chainstate, job.id, &prev_block)? {
                     Some(position) => position,
-                    None => core.store.append_undo(job.position, &prev_block, &undo)?,
+                    None => chainstate.store.append_undo(job.position, &prev_block, &undo)?,
                 };
                 let (chain_work, transactions) = {
-                    let mut tree = core.tree_mut();
+                    let mut tree = chainstate.tree_mut();
                     tree.set_undo(job.id, undo);
                     if !job.is_trusted {
                         tree.set_verified(job.id);
                     }
                     tree.push_active(job.id);
                     // Under the same lock, so that readers see a tip and count that match.
-                    (tree.node(job.id).chain_work, core.count_transactions(count(block.tx_count())))
+                    (tree.node(job.id).chain_work, chainstate.count_transactions(count(block.tx_count())))
                 };
-                core.store.record(&[IndexEntry::Undo { id: job.id, position: undo }]);
+                chainstate.store.record(&[IndexEntry::Undo { id: job.id, position: undo }]);
                 // Scripts that were skipped as trusted are not verified; those that succeeded before already have their
                 // entry.
                 if !job.is_trusted {
-                    core.store.record(&[IndexEntry::Verified { id: job.id }]);
+                    chainstate.store.record(&[IndexEntry::Verified { id: job.id }]);
                 }
-                core.meter.committed(&stats);
+                chainstate.meter.committed(&stats);
                 if job.is_trusted {
-                    core.meter.trusted();
+                    chainstate.meter.trusted();
                 }
-                core.meter.at_height(job.checked.height().0);
+                chainstate.meter.at_height(job.checked.height().0);
                 self.observer.event(&Event::UpdateTip(TipUpdate {
                     hash: block.hash(),
                     height: job.checked.height(),
@@ -298,24 +300,25 @@ impl Run<'_> {
                     chain_work,
                     transactions,
                     cache_bytes,
-                    coins: core.coins.len(),
+                    coins: chainstate.coins.len(),
                     is_disconnect: false,
                 }));
             }
-            core.store.flush()?;
+            chainstate.store.flush()?;
             Ok(())
         })?;
         if self.is_reviewed.load(Ordering::Relaxed) {
             let jobs = jobs.iter().filter(|job| !job.is_trusted);
-            jobs.for_each(|job| core.reviews.push(Arc::clone(job.funded())));
+            jobs.for_each(|job| chainstate.reviews.push(Arc::clone(job.funded())));
         }
         Ok(Report::Commit { to: range.end })
     }
 
     fn follow(&self, follower: usize, to: usize, jobs: &[Arc<Job>]) -> Result<Report, EngineError> {
-        let core = self.core;
-        let mut follower_lock = lock(&core.followers[follower]);
-        core.meter
+        let chainstate = self.chainstate;
+        let mut follower_lock = lock(&chainstate.followers[follower]);
+        chainstate
+            .meter
             .time(Stage::Follow, || {
                 jobs.iter().try_for_each(|job| {
                     let (height, spent) = (job.checked.height(), job.funded().spent());
@@ -329,9 +332,13 @@ impl Run<'_> {
 
 /// The position of the undo data of a block that was connected before, if the data still exists and is whole. A failing
 /// disk is an error.
-fn known_undo(core: &Core, id: NodeId, prev_block: &BlockHash) -> Result<Option<UndoPosition>, EngineError> {
-    let Some(position) = core.tree().node(id).undo else { return Ok(None) };
-    match core.store.read_undo(position, prev_block) {
+fn known_undo(
+    chainstate: &ChainstateManager,
+    id: NodeId,
+    prev_block: &BlockHash,
+) -> Result<Option<UndoPosition>, EngineError> {
+    let Some(position) = chainstate.tree().node(id).undo else { return Ok(None) };
+    match chainstate.store.read_undo(position, prev_block) {
         Ok(_) => Ok(Some(position)),
         Err(ChainError::UndoDamaged { .. } | ChainError::UndoMissing { .. }) => Ok(None),
         Err(error) if is_damage(&error) => Ok(None),

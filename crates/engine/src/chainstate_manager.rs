@@ -29,7 +29,7 @@ const INVALID_REMEMBERED: usize = 64;
 const BLOCKS_TO_KEEP_MIN: u32 = 288;
 
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct ChainstateManager {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) layout: Layout,
     pub(crate) params: Params,
@@ -60,7 +60,7 @@ pub(crate) struct Core {
     pub(crate) checkpointed: AtomicU64,
 }
 
-impl Core {
+impl ChainstateManager {
     pub(crate) fn tree(&self) -> RwLockReadGuard<'_, HeaderTree> {
         self.tree.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,7 +71,7 @@ impl Core {
 
     /// The chain that ends with a block.
     pub(crate) fn headers_to(&self, tip: NodeId) -> Headers<'_> {
-        Headers { core: self, tip, height: self.tree().height(tip) }
+        Headers { chainstate: self, tip, height: self.tree().height(tip) }
     }
 
     /// Why a block is invalid, if that was found recently.
@@ -93,7 +93,7 @@ impl Core {
     pub(crate) fn headers_below(&self, id: NodeId) -> Headers<'_> {
         let tree = self.tree();
         match tree.parent(id) {
-            Some(parent) => Headers { core: self, tip: parent, height: tree.height(parent) },
+            Some(parent) => Headers { chainstate: self, tip: parent, height: tree.height(parent) },
             None => panic!("the genesis block is never connected"),
         }
     }
@@ -168,7 +168,7 @@ impl Core {
 /// The chain that ends with a block, as the consensus rules query it. Each query takes the lock of the tree on its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers<'a> {
-    core: &'a Core,
+    chainstate: &'a ChainstateManager,
     tip: NodeId,
     height: Height,
 }
@@ -182,10 +182,10 @@ impl Headers<'_> {
 
 impl HeaderView for Headers<'_> {
     fn ancestor(&self, height: Height) -> Option<Ancestor> {
-        self.core.tree().branch(self.tip).ancestor(height)
+        self.chainstate.tree().branch(self.tip).ancestor(height)
     }
 
     fn median_time_past(&self, height: Height) -> Option<i64> {
-        self.core.tree().branch(self.tip).median_time_past(height)
+        self.chainstate.tree().branch(self.tip).median_time_past(height)
     }
 }
