@@ -7,8 +7,8 @@ use common::blocks::{Maker, layout, params, spent_of};
 use common::record;
 use lydian_chain::limits::{PATH_SIZE_MAX, UNDO_SIZE_MAX};
 use lydian_chain::{
-    BlockFile, BlockFiles, BlockPosition, BlockStore, ChainError, HeaderTree, IndexEntry, Layout, NodeId, Obfuscation,
-    Opened, StoreRemark, UndoFault, UndoPosition, encode_undo, wipe_for_reindex,
+    BlockFile, BlockFiles, BlockPosition, BlockStore, ChainError, HeaderId, HeaderTree, IndexEntry, Layout,
+    Obfuscation, Opened, StoreRemark, UndoFault, UndoPosition, encode_undo, wipe_for_reindex,
 };
 use lydian_disk::{Disk, Fault, SimDisk, read_whole};
 use lydian_primitives::{Block, Height};
@@ -25,7 +25,7 @@ fn is_tear(remark: &StoreRemark) -> bool {
 }
 
 /// Stores a block like the engine does.
-fn take(store: &BlockStore, tree: &mut HeaderTree, block: &Block) -> NodeId {
+fn take(store: &BlockStore, tree: &mut HeaderTree, block: &Block) -> HeaderId {
     let count = tree.len();
     let id = tree.accept_header(block.header(), i64::MAX / 2, &params()).unwrap();
     if tree.len() > count {

@@ -13,7 +13,7 @@ use crate::job::lock;
 use crate::log::{LogLevel, log};
 use crate::pipeline::{Failure, Stop, run};
 use crate::settings::Cancel;
-use lydian_chain::{HeaderTree, IndexEntry, Node, NodeId};
+use lydian_chain::{HeaderId, HeaderTree, IndexEntry, Node};
 use lydian_consensus::pow::block_proof;
 use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Height};
@@ -102,7 +102,7 @@ fn leave_invalid(
 /// Disconnects blocks down to the fork and returns the path from there; both stop at the `-stopatheight` height.
 fn leave_for(
     chainstate: &ChainstateManager,
-    candidate: NodeId,
+    candidate: HeaderId,
     cancel: &Cancel,
     observer: &dyn Observer,
     advance: &mut Advance,
@@ -140,7 +140,7 @@ fn leave_for(
 }
 
 /// The path from a block to a descendant, as far as block data is stored and the `-stopatheight` height allows.
-fn stops(chainstate: &ChainstateManager, tree: &HeaderTree, from: NodeId, to: NodeId) -> Vec<Stop> {
+fn stops(chainstate: &ChainstateManager, tree: &HeaderTree, from: HeaderId, to: HeaderId) -> Vec<Stop> {
     let last = chainstate.settings.stop_at.unwrap_or(Height(u32::MAX));
     let stops = tree.path(from, to).into_iter().map_while(|id| {
         let node = tree.node(id);
@@ -154,7 +154,7 @@ fn stops(chainstate: &ChainstateManager, tree: &HeaderTree, from: NodeId, to: No
 
 /// The blocks that arrived meanwhile and extend the path being validated, if the chain with the most work still runs
 /// through it.
-fn what_follows(chainstate: &ChainstateManager, end: NodeId) -> Vec<Stop> {
+fn what_follows(chainstate: &ChainstateManager, end: HeaderId) -> Vec<Stop> {
     let tree = chainstate.tree();
     let Some(candidate) = tree.best_candidate().filter(|candidate| *candidate != end) else { return Vec::new() };
     if tree.fork(end, candidate) != end {
@@ -202,7 +202,7 @@ fn height_count(stops: &[Stop]) -> u32 {
 /// Marks a block that breaks a rule: Core's `InvalidBlockFound`.
 pub(crate) fn mark_invalid(
     chainstate: &ChainstateManager,
-    id: NodeId,
+    id: HeaderId,
     observer: &dyn Observer,
     violation: &Violation,
 ) -> Result<(), EngineError> {
@@ -221,7 +221,7 @@ pub(crate) fn mark_invalid(
 }
 
 /// The logging part of Core's `InvalidChainFound`.
-pub(crate) fn tell_invalid_chain(chainstate: &ChainstateManager, id: NodeId, observer: &dyn Observer) {
+pub(crate) fn tell_invalid_chain(chainstate: &ChainstateManager, id: HeaderId, observer: &dyn Observer) {
     let (invalid, best, proof) = {
         let tree = chainstate.tree();
         let (invalid, best) = (tree.node(id), tree.node(tree.tip()));
@@ -253,13 +253,13 @@ pub(crate) fn tell_invalid_chain(chainstate: &ChainstateManager, id: NodeId, obs
 struct Search {
     tip_work: U256,
     fork_height: Height,
-    candidate: NodeId,
+    candidate: HeaderId,
 }
 
 impl Search {
     /// The last of the blocks that Core would have connected in the same step: at most 32, or one with more work than
     /// the old tip.
-    fn last_of_step(&self, tree: &HeaderTree, id: NodeId) -> NodeId {
+    fn last_of_step(&self, tree: &HeaderTree, id: HeaderId) -> HeaderId {
         let (height, end) = (tree.height(id), tree.height(self.candidate));
         let is_ahead = tree.parent(id).is_some_and(|parent| tree.node(parent).chain_work > self.tip_work);
         let begin = match is_ahead {
@@ -276,7 +276,7 @@ impl Search {
 
 fn enter_failure(
     chainstate: &ChainstateManager,
-    id: NodeId,
+    id: HeaderId,
     failure: Failure,
     search: Search,
     observer: &dyn Observer,
@@ -302,7 +302,7 @@ fn enter_failure(
 }
 
 /// Points a block to the next stored copy, if there is one.
-fn take_other_place(chainstate: &ChainstateManager, id: NodeId) {
+fn take_other_place(chainstate: &ChainstateManager, id: HeaderId) {
     let other = lock(&chainstate.other_places).get_mut(&id).and_then(VecDeque::pop_front);
     if let Some(position) = other {
         chainstate.store.record(&[IndexEntry::Block { id, position }]);
@@ -310,6 +310,6 @@ fn take_other_place(chainstate: &ChainstateManager, id: NodeId) {
     }
 }
 
-fn place(tree: &HeaderTree, id: NodeId) -> (BlockHash, Height) {
+fn place(tree: &HeaderTree, id: HeaderId) -> (BlockHash, Height) {
     (*tree.hash(id), tree.height(id))
 }

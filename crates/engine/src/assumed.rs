@@ -5,7 +5,7 @@
 //! below the best header, so that a recently made-up chain cannot use the shortcut. Every other rule is still checked.
 //! Pure.
 
-use lydian_chain::{HeaderTree, NodeId};
+use lydian_chain::{HeaderId, HeaderTree};
 use lydian_consensus::pow::block_proof;
 use lydian_consensus::{Params, U256};
 use lydian_primitives::BlockHash;
@@ -21,21 +21,21 @@ pub struct AssumeValid {
 }
 
 /// Whether the scripts of a block are assumed to be valid.
-pub(crate) fn is_assumed_valid(tree: &HeaderTree, id: NodeId, assumed: AssumeValid, params: &Params) -> bool {
+pub(crate) fn is_assumed_valid(tree: &HeaderTree, id: HeaderId, assumed: AssumeValid, params: &Params) -> bool {
     script_check_reason(tree, id, Some(assumed), params).is_none()
 }
 
 /// Why the scripts of a block are verified, in Core's words; `None` if they are assumed to be valid.
 pub(crate) fn script_check_reason(
     tree: &HeaderTree,
-    id: NodeId,
+    id: HeaderId,
     assumed: Option<AssumeValid>,
     params: &Params,
 ) -> Option<&'static str> {
     let Some(assumed) = assumed else { return Some("assumevalid=0 (always verify)") };
     let Some(top) = tree.find(&assumed.block) else { return Some("assumevalid hash not in headers") };
     let height = tree.height(id);
-    let is_below = |top: NodeId| tree.ancestor(top, height) == Some(id);
+    let is_below = |top: HeaderId| tree.ancestor(top, height) == Some(id);
     if !is_below(top) {
         let is_above = height > tree.height(top);
         return Some(if is_above { "block height above assumevalid height" } else { "block not in assumevalid chain" });
@@ -71,7 +71,7 @@ mod tests {
     use lydian_primitives::Header;
 
     /// A chain of regtest headers; each counts for two hashes and ten minutes.
-    fn chain(blocks: u32) -> (HeaderTree, Vec<NodeId>, Params) {
+    fn chain(blocks: u32) -> (HeaderTree, Vec<HeaderId>, Params) {
         let params = Params::new(Chain::Regtest);
         let mut tree = HeaderTree::new(&params);
         let mut ids = vec![tree.tip()];

@@ -13,7 +13,7 @@ use crate::review::Reviews;
 use crate::settings::{Layout, Settings};
 use crate::totals;
 use crate::view::TransactionCounts;
-use lydian_chain::{BlockPosition, BlockStore, HeaderTree, NodeId};
+use lydian_chain::{BlockPosition, BlockStore, HeaderId, HeaderTree};
 use lydian_coins::{Coins, PARTITIONS, Tip};
 use lydian_consensus::{Ancestor, HeaderView, Params, U256, Violation};
 use lydian_disk::Disk;
@@ -42,11 +42,11 @@ pub(crate) struct ChainstateManager {
     pub(crate) reviews: Arc<Reviews>,
     /// Further stored copies of a block, in the order found. The bytes at the first position may turn out to be
     /// unusable, and a twin with the same header says nothing about the honest block.
-    pub(crate) other_places: Mutex<HashMap<NodeId, VecDeque<BlockPosition>>>,
+    pub(crate) other_places: Mutex<HashMap<HeaderId, VecDeque<BlockPosition>>>,
     /// Invalid blocks, the latest last, for callers whose block was validated in another caller's run.
     pub(crate) found_invalid: Mutex<VecDeque<(BlockHash, Violation)>>,
     /// The block up to which each partition of the coins is applied. Held while it moves; locked before the tree.
-    pub(crate) applied: [Mutex<NodeId>; PARTITIONS],
+    pub(crate) applied: [Mutex<HeaderId>; PARTITIONS],
     pub(crate) transaction_counts: Mutex<TransactionCounts>,
     /// Write-locked during a checkpoint of the coins, when they must not be read; locked first.
     pub(crate) coins_gate: RwLock<()>,
@@ -70,7 +70,7 @@ impl ChainstateManager {
     }
 
     /// The chain that ends with a block.
-    pub(crate) fn headers_to(&self, tip: NodeId) -> Headers<'_> {
+    pub(crate) fn headers_to(&self, tip: HeaderId) -> Headers<'_> {
         Headers { chainstate: self, tip, height: self.tree().height(tip) }
     }
 
@@ -90,7 +90,7 @@ impl ChainstateManager {
     }
 
     /// The chain below a block, for queries about its ancestors.
-    pub(crate) fn headers_below(&self, id: NodeId) -> Headers<'_> {
+    pub(crate) fn headers_below(&self, id: HeaderId) -> Headers<'_> {
         let tree = self.tree();
         match tree.parent(id) {
             Some(parent) => Headers { chainstate: self, tip: parent, height: tree.height(parent) },
@@ -169,7 +169,7 @@ impl ChainstateManager {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers<'a> {
     chainstate: &'a ChainstateManager,
-    tip: NodeId,
+    tip: HeaderId,
     height: Height,
 }
 

@@ -10,7 +10,7 @@ use crate::error::EngineError;
 use crate::event::Observer;
 use crate::links::Links;
 use crate::log::{LogLevel, log};
-use lydian_chain::NodeId;
+use lydian_chain::HeaderId;
 use lydian_coins::PARTITIONS;
 use lydian_consensus::deployment::is_bip30_unspendable;
 use lydian_consensus::{CheckedBlock, Coin, Found, Mode, Violation, check_block, judge, verify_scripts};
@@ -242,11 +242,11 @@ pub(crate) fn check_last_blocks(
 /// Level 4 of all blocks, which are given from the tip down. Returns false if it was interrupted.
 fn connect_all_again(
     chainstate: &ChainstateManager,
-    ids: Vec<NodeId>,
+    ids: Vec<HeaderId>,
     is_interrupted: &dyn Fn() -> bool,
     progress: &mut Progress<'_>,
 ) -> Result<bool, Inconsistency> {
-    for (left, id) in (1..).zip(ids).collect::<Vec<(u32, NodeId)>>().into_iter().rev() {
+    for (left, id) in (1..).zip(ids).collect::<Vec<(u32, HeaderId)>>().into_iter().rev() {
         progress.step(left, true);
         if is_interrupted() {
             return Ok(false);
@@ -264,7 +264,7 @@ fn connect_all_again(
 /// Levels 0 to 3 of one block. `step` is set to the current step. Returns the transactions whose coins were checked.
 fn check_one(
     chainstate: &ChainstateManager,
-    id: NodeId,
+    id: HeaderId,
     level: u32,
     overlay: &mut Overlay,
     step: &mut Step,
@@ -295,7 +295,7 @@ fn check_one(
 }
 
 /// Level 4 of one block.
-fn connect_again(chainstate: &ChainstateManager, id: NodeId) -> Result<(), Inconsistency> {
+fn connect_again(chainstate: &ChainstateManager, id: HeaderId) -> Result<(), Inconsistency> {
     let node = chainstate.tree().node(id);
     let (hash, height) = (node.hash, node.height);
     let block = read_own(chainstate, id)?;
@@ -314,7 +314,7 @@ fn connect_again(chainstate: &ChainstateManager, id: NodeId) -> Result<(), Incon
 }
 
 /// The stored block: Core's `ReadBlock`.
-fn read_own(chainstate: &ChainstateManager, id: NodeId) -> Result<Block, Inconsistency> {
+fn read_own(chainstate: &ChainstateManager, id: HeaderId) -> Result<Block, Inconsistency> {
     let node = chainstate.tree().node(id);
     let (hash, height) = (node.hash, node.height);
     let missing = || EngineError::MissingBlock { hash, height, what: "the data" };
@@ -324,7 +324,7 @@ fn read_own(chainstate: &ChainstateManager, id: NodeId) -> Result<Block, Inconsi
 }
 
 /// The coins that a block spent.
-fn read_undo(chainstate: &ChainstateManager, id: NodeId, block: &Block) -> Result<Vec<Coin>, Inconsistency> {
+fn read_undo(chainstate: &ChainstateManager, id: HeaderId, block: &Block) -> Result<Vec<Coin>, Inconsistency> {
     let node = chainstate.tree().node(id);
     let missing = EngineError::MissingBlock { hash: node.hash, height: node.height, what: "the undo data" };
     let undo = node.undo.ok_or(missing)?;

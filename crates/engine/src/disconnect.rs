@@ -12,7 +12,7 @@ use crate::follower::{ConnectedBlock, FollowerError};
 use crate::job::lock;
 use crate::links::Links;
 use crate::meter::Stage;
-use lydian_chain::{BlockPosition, ChainError, NodeId};
+use lydian_chain::{BlockPosition, ChainError, HeaderId};
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::deployment::is_bip30_unspendable;
 use lydian_consensus::{Coin, Deployment, is_block_mutated};
@@ -58,7 +58,7 @@ pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Obse
 }
 
 /// A block that was connected before, and the coins it spent.
-pub(crate) fn read_connected(chainstate: &ChainstateManager, id: NodeId) -> Result<(Block, Vec<Coin>), EngineError> {
+pub(crate) fn read_connected(chainstate: &ChainstateManager, id: HeaderId) -> Result<(Block, Vec<Coin>), EngineError> {
     let node = chainstate.tree().node(id);
     let (hash, height) = (node.hash, node.height);
     let missing = |what| EngineError::MissingBlock { hash, height, what };
@@ -94,7 +94,7 @@ fn unapply(
     block: &Block,
     height: Height,
     spent: &[Coin],
-    parent: NodeId,
+    parent: HeaderId,
 ) -> Result<(), EngineError> {
     let coins = &chainstate.coins;
     let links = Links::new(block, false, coins);

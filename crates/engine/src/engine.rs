@@ -15,7 +15,7 @@ use crate::review::{self, ReviewCounts, Reviews};
 use crate::settings::{Cancel, Layout, Settings};
 use crate::start;
 use crate::utxo::{CoinsSummary, UtxoHash, UtxoHashes, summary, utxo_hashes};
-use lydian_chain::{IndexEntry, NodeId, RefusedAt, StoreRemark, accept_headers};
+use lydian_chain::{HeaderId, IndexEntry, RefusedAt, StoreRemark, accept_headers};
 use lydian_coins::{Coins, CoinsStats, Tip};
 use lydian_consensus::{Accepted, CheckedBlock, Coin, Params, Parent, Rejected, Step, Violation, check_block};
 use lydian_curve::Refereed;
@@ -391,7 +391,7 @@ impl Desk {
 
     /// Stores a block. It does not change the active chain, so that it can run during a validation, which finds the
     /// block in the tree.
-    fn store(&self, block: Block, now: i64) -> Result<Result<NodeId, Rejected>, EngineError> {
+    fn store(&self, block: Block, now: i64) -> Result<Result<HeaderId, Rejected>, EngineError> {
         let _storing = lock(&self.storing);
         self.attempt(|chainstate| store_block(chainstate, block, now))
     }
@@ -432,7 +432,7 @@ impl Drop for Engine {
 }
 
 /// Enters one header and records it before any other can be entered: see [`Engine::accept_headers`].
-pub(crate) fn accept_header(chainstate: &ChainstateManager, header: &Header, now: i64) -> Result<NodeId, Rejected> {
+pub(crate) fn accept_header(chainstate: &ChainstateManager, header: &Header, now: i64) -> Result<HeaderId, Rejected> {
     let mut tree = chainstate.tree_mut();
     let known = tree.find(&header.hash());
     let id = tree.accept_header(header, now, &chainstate.params)?;
@@ -447,7 +447,7 @@ fn store_block(
     chainstate: &ChainstateManager,
     block: Block,
     now: i64,
-) -> Result<Result<NodeId, Rejected>, EngineError> {
+) -> Result<Result<HeaderId, Rejected>, EngineError> {
     let (hash, header) = (block.hash(), *block.header());
     let known = chainstate.tree().find(&hash);
     if let Some(Err(rejected)) = known.map(|id| refuse_known(chainstate, id, &block)) {
@@ -500,7 +500,7 @@ fn store_block(
 }
 
 /// Core checks the bytes first, then looks up the hash.
-fn refuse_known(chainstate: &ChainstateManager, id: NodeId, block: &Block) -> Result<(), Rejected> {
+fn refuse_known(chainstate: &ChainstateManager, id: HeaderId, block: &Block) -> Result<(), Rejected> {
     let node = chainstate.tree().node(id);
     if node.parent.is_none() {
         return Err(Rejected::Duplicate);

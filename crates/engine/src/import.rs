@@ -10,7 +10,7 @@ use crate::engine::accept_header;
 use crate::error::EngineError;
 use crate::job::lock;
 use crate::settings::Cancel;
-use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, IndexEntry, NodeId, Record, Remark};
+use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, HeaderId, IndexEntry, Record, Remark};
 use lydian_consensus::Rejected;
 use lydian_primitives::BlockHash;
 use std::collections::HashMap;
@@ -108,7 +108,7 @@ impl Entering<'_, '_> {
             return Ok(());
         }
         let accepted = accept_header(chainstate, &record.header, self.now);
-        let id: NodeId = match accepted {
+        let id: HeaderId = match accepted {
             Ok(id) => id,
             Err(reason) => {
                 let path = self.source.files()[record.file as usize].path.clone();

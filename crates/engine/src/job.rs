@@ -5,7 +5,7 @@
 //! committed before every input has its coin and its verdict.
 
 use crate::links::Links;
-use lydian_chain::{BlockPosition, NodeId};
+use lydian_chain::{BlockPosition, HeaderId};
 use lydian_coins::PARTITIONS;
 use lydian_consensus::{
     CheckedBlock, Coin, Found, FundedBlock, PartVerdict, Tally, VerifiedBlock, Violation, trust_scripts,
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub(crate) struct Job {
     /// Index in the run.
     pub(crate) index: usize,
-    pub(crate) id: NodeId,
+    pub(crate) id: HeaderId,
     pub(crate) position: BlockPosition,
     pub(crate) checked: CheckedBlock,
     pub(crate) links: Links,
@@ -49,7 +49,7 @@ impl Answers {
 impl Job {
     pub(crate) fn new(
         index: usize,
-        id: NodeId,
+        id: HeaderId,
         position: BlockPosition,
         checked: CheckedBlock,
         links: Links,

@@ -50,7 +50,7 @@ pub use follower::{ConnectedBlock, Follower, FollowerError};
 pub use import::{Import, ImportFiles, RefusedHeader};
 pub use initial::{INITIAL_DOWNLOAD_OVER, InitialDownload, TIP_AGE_SECONDS_DEFAULT};
 pub use log::{LogLevel, LogLine, LogPlace, LogSwitches};
-pub use lydian_chain::{Node, NodeId, Pruned};
+pub use lydian_chain::{HeaderId, Node, Pruned};
 pub use lydian_coins::Tip;
 pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
 pub use review::{ReviewCounts, Reviews};

@@ -13,14 +13,14 @@ use crate::event::Observer;
 use crate::job::lock;
 use crate::log::{LogLevel, log};
 use crate::settings::Cancel;
-use lydian_chain::{IndexEntry, NodeId, Pruned};
+use lydian_chain::{HeaderId, IndexEntry, Pruned};
 use lydian_primitives::Height;
 
 impl Engine {
     /// Marks a block and its descendants as invalid, and disconnects them. The genesis block cannot be invalidated.
-    pub fn invalidate_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
+    pub fn invalidate_block(&self, id: HeaderId, observer: &dyn Observer) -> Result<Advance, EngineError> {
         self.write(|chainstate| {
-            if id == NodeId::GENESIS {
+            if id == HeaderId::GENESIS {
                 return activate_best_chain(chainstate, &Cancel::new(), observer);
             }
             while chainstate.tree().is_active(id) {
@@ -38,7 +38,7 @@ impl Engine {
     }
 
     /// Removes the mark from a block, its ancestors and its descendants, and searches for the best chain again.
-    pub fn reconsider_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
+    pub fn reconsider_block(&self, id: HeaderId, observer: &dyn Observer) -> Result<Advance, EngineError> {
         self.write(|chainstate| {
             chainstate.tree_mut().reconsider(id);
             lock(&chainstate.found_invalid).clear();
@@ -50,7 +50,7 @@ impl Engine {
 
     /// Treats a block as if it had arrived before others with the same work. Does nothing if it has less work than the
     /// tip.
-    pub fn precious_block(&self, id: NodeId, observer: &dyn Observer) -> Result<Advance, EngineError> {
+    pub fn precious_block(&self, id: HeaderId, observer: &dyn Observer) -> Result<Advance, EngineError> {
         self.write(|chainstate| {
             {
                 let mut tree = chainstate.tree_mut();

@@ -20,7 +20,7 @@ use crate::event::{Event, Observer};
 use crate::job::lock;
 use crate::limits::{BATCH_INPUTS, REVIEW_QUEUE_BLOCKS_MAX};
 use crate::settings::Cancel;
-use lydian_chain::NodeId;
+use lydian_chain::HeaderId;
 use lydian_consensus::{Batch, FundedBlock, Part, Tally, Violation, parts, verify_exactly};
 use lydian_curve::{Check, Engine as Signatures, Refereed, Reference};
 use std::collections::VecDeque;
@@ -228,7 +228,7 @@ fn take_off(desk: &Desk, block: &FundedBlock, violation: &Violation) {
 
 fn mark(
     chainstate: &ChainstateManager,
-    id: NodeId,
+    id: HeaderId,
     observer: &dyn Observer,
     violation: &Violation,
 ) -> Result<(), EngineError> {

@@ -12,7 +12,7 @@ use crate::job::lock;
 use crate::meter::{Meter, NoClock};
 use crate::settings::{Layout, Settings};
 use crate::{totals, wipe};
-use lydian_chain::{BlockStore, HeaderTree, IndexEntry, NodeId, StoreRemark};
+use lydian_chain::{BlockStore, HeaderId, HeaderTree, IndexEntry, StoreRemark};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::Params;
 use lydian_disk::Disk;
@@ -82,7 +82,7 @@ pub(crate) fn open(
 /// Starts the first file of a new directory with the genesis block, as Core does: Core cannot read the files without
 /// it.
 fn store_genesis(store: &BlockStore, tree: &mut HeaderTree, params: &Params) -> Result<(), EngineError> {
-    let id = NodeId::GENESIS;
+    let id = HeaderId::GENESIS;
     if tree.len() > 1 || tree.node(id).block.is_some() {
         return Ok(());
     }
@@ -117,7 +117,7 @@ fn catch_up(chainstate: &ChainstateManager, index: usize) -> Result<(), EngineEr
         };
         let unknown =
             || fail("its tip is a block that the block index does not know; delete it to build it anew".into());
-        let at: NodeId = at.ok_or_else(unknown)?;
+        let at: HeaderId = at.ok_or_else(unknown)?;
         let fork = tree.fork(at, tree.tip());
         (at, fork, tree.path(fork, tree.tip()))
     };

@@ -11,7 +11,7 @@ use crate::disconnect::read_block;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::job::lock;
-use lydian_chain::{HeaderTree, Node, NodeId};
+use lydian_chain::{HeaderId, HeaderTree, Node};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::{Coin, HeaderView};
 use lydian_primitives::{Block, BlockHash, Height, OutPoint, RawBlock, Reader};
@@ -21,7 +21,7 @@ use std::sync::PoisonError;
 /// A header and its place in the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderInfo {
-    pub id: NodeId,
+    pub id: HeaderId,
     pub node: Node,
     pub median_time: i64,
     /// Whether it is on the active chain.
@@ -105,7 +105,7 @@ impl Engine {
     }
 
     /// The ancestor of a block at a height, which may be the block itself.
-    pub fn ancestor_info(&self, id: NodeId, height: Height) -> Option<HeaderInfo> {
+    pub fn ancestor_info(&self, id: HeaderId, height: Height) -> Option<HeaderInfo> {
         let tree = self.chainstate().tree();
         tree.ancestor(id, height).map(|id| info(&tree, id))
     }
@@ -149,7 +149,7 @@ impl Engine {
     }
 
     /// The number of transactions of a block; `None` if the block is missing. Reads a few bytes and caches the result.
-    pub fn transaction_count(&self, id: NodeId) -> Result<Option<u32>, EngineError> {
+    pub fn transaction_count(&self, id: HeaderId) -> Result<Option<u32>, EngineError> {
         transaction_count(self.chainstate(), id)
     }
 
@@ -160,7 +160,7 @@ impl Engine {
         // The count and its chain at one moment: no block is committed while the tree is locked.
         let (total, above) = {
             let tree = chainstate.tree();
-            let above: Vec<NodeId> =
+            let above: Vec<HeaderId> =
                 (height.0 + 1..=tree.height(tree.tip()).0).filter_map(|height| tree.active(Height(height))).collect();
             (chainstate.count_transactions(0), above)
         };
@@ -183,7 +183,7 @@ impl Engine {
             has_child.extend(tree.parent(id));
             off.push(id);
         }
-        let mut tips: Vec<NodeId> = off.into_iter().filter(|id| !has_child.contains(id)).collect();
+        let mut tips: Vec<HeaderId> = off.into_iter().filter(|id| !has_child.contains(id)).collect();
         tips.push(tree.tip());
         tips.sort_by_key(|id| (std::cmp::Reverse(tree.height(*id)), id.index()));
         tips.into_iter()
@@ -221,7 +221,7 @@ impl Engine {
     }
 }
 
-fn info(tree: &HeaderTree, id: NodeId) -> HeaderInfo {
+fn info(tree: &HeaderTree, id: HeaderId) -> HeaderInfo {
     let node = tree.node(id);
     let tip = tree.tip();
     let is_active = tree.is_active(id);
@@ -236,7 +236,7 @@ fn info(tree: &HeaderTree, id: NodeId) -> HeaderInfo {
     }
 }
 
-fn status(tree: &HeaderTree, id: NodeId, node: &Node) -> ChainTipStatus {
+fn status(tree: &HeaderTree, id: HeaderId, node: &Node) -> ChainTipStatus {
     if tree.is_active(id) {
         ChainTipStatus::Active
     } else if node.is_invalid {
@@ -252,12 +252,12 @@ fn status(tree: &HeaderTree, id: NodeId, node: &Node) -> ChainTipStatus {
 }
 
 /// Transaction counts read so far, by node.
-pub(crate) type TransactionCounts = HashMap<NodeId, u32>;
+pub(crate) type TransactionCounts = HashMap<HeaderId, u32>;
 
 /// Header, and a CompactSize of the largest size.
 const START_SIZE: usize = 80 + 9;
 
-fn transaction_count(chainstate: &ChainstateManager, id: NodeId) -> Result<Option<u32>, EngineError> {
+fn transaction_count(chainstate: &ChainstateManager, id: HeaderId) -> Result<Option<u32>, EngineError> {
     if let Some(count) = lock(&chainstate.transaction_counts).get(&id) {
         return Ok(Some(*count));
     }

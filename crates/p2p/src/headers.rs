@@ -18,7 +18,7 @@ pub use params::HeadersSyncParams;
 pub use sync::{HeadersSync, HeadersSyncEnd, HeadersSyncPhase, Processed};
 
 use crate::limits::HEADERS_COUNT_MAX;
-use lydian_chain::{HeaderTree, NodeId};
+use lydian_chain::{HeaderId, HeaderTree};
 use lydian_consensus::pow::{PowCheck, block_proof};
 use lydian_consensus::{Params, U256};
 use lydian_primitives::{BlockHash, HashedHeader, Header, Height};
@@ -146,7 +146,7 @@ impl PeerHeaders {
 
     /// The headers of [`Received::accept`] were inserted, the last of them as `last`. Returns a request for more if the
     /// message was full.
-    pub fn entered(&mut self, last: NodeId, tree: &HeaderTree, now: Duration) -> Option<Vec<BlockHash>> {
+    pub fn entered(&mut self, last: HeaderId, tree: &HeaderTree, now: Duration) -> Option<Vec<BlockHash>> {
         let may_have_more = std::mem::take(&mut self.may_have_more);
         if may_have_more { self.request(now, || locator(tree, last)) } else { None }
     }
@@ -243,7 +243,7 @@ fn fault(headers: &[HashedHeader], params: &Params) -> Option<HeadersFault> {
 }
 
 /// Core's `IsAncestorOfBestHeaderOrTip`.
-fn is_on_best_chains(tree: &HeaderTree, id: NodeId) -> bool {
+fn is_on_best_chains(tree: &HeaderTree, id: HeaderId) -> bool {
     tree.ancestor(tree.best_header(), tree.height(id)) == Some(id) || tree.is_active(id)
 }
 
@@ -256,7 +256,7 @@ pub fn anti_dos_work(tree: &HeaderTree, minimum_chain_work: U256) -> U256 {
 
 /// Returns the hashes by which a peer finds the fork point of its chain and ours: ten headers one by one, then steps
 /// that double, then the genesis block. Core's `LocatorEntries`.
-pub fn locator(tree: &HeaderTree, id: NodeId) -> Vec<BlockHash> {
+pub fn locator(tree: &HeaderTree, id: HeaderId) -> Vec<BlockHash> {
     let mut hashes = vec![*tree.hash(id)];
     let (mut at, mut step) = (id, 1_u32);
     while tree.height(at).0 > 0 {

@@ -10,7 +10,7 @@ pub use unknown::{UnknownRule, UnknownRules};
 
 use lydian_chain::HeaderTree;
 use lydian_consensus::{HeaderView, VersionBits};
-use lydian_engine::NodeId;
+use lydian_engine::HeaderId;
 use lydian_primitives::Height;
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn new(tree: &HeaderTree, id: NodeId, deployment: &VersionBits) -> Signals {
+    fn new(tree: &HeaderTree, id: HeaderId, deployment: &VersionBits) -> Signals {
         let branch = tree.branch(id);
         let last = tree.height(id).0;
         let ids = (0..=last).filter_map(|height| tree.ancestor(id, Height(height)));
@@ -114,7 +114,7 @@ impl Signals {
 
 /// The state of the test deployment for the block, and the height from which it is active, if known. `None` if it can
 /// never be active.
-pub(crate) fn testdummy(tree: &HeaderTree, id: NodeId, deployment: &VersionBits) -> Option<(Bip9, Option<u32>)> {
+pub(crate) fn testdummy(tree: &HeaderTree, id: HeaderId, deployment: &VersionBits) -> Option<(Bip9, Option<u32>)> {
     if !deployment.is_enabled() {
         return None;
     }
@@ -154,7 +154,7 @@ pub(crate) fn testdummy(tree: &HeaderTree, id: NodeId, deployment: &VersionBits)
 }
 
 /// The version of the next block: Core's `ComputeBlockVersion`.
-pub(crate) fn next_version(tree: &HeaderTree, id: NodeId, deployment: &VersionBits) -> i32 {
+pub(crate) fn next_version(tree: &HeaderTree, id: HeaderId, deployment: &VersionBits) -> i32 {
     const TOP_BITS: i32 = 0x2000_0000;
     if !deployment.is_enabled() {
         return TOP_BITS;

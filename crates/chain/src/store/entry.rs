@@ -4,7 +4,7 @@
 use crate::limits::{FILE_NUMBER_MAX, PATH_SIZE_MAX, UNDO_FILE_SIZE_MAX};
 use crate::obfuscation::Obfuscation;
 use crate::position::{BlockPosition, UndoPosition};
-use crate::tree::NodeId;
+use crate::tree::HeaderId;
 use lydian_primitives::{Header, ParseError, ParseErrorKind, Reader};
 use std::path::PathBuf;
 
@@ -12,21 +12,21 @@ use std::path::PathBuf;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IndexEntry {
     /// A header was added with this id. Ids are consecutive.
-    Header { id: NodeId, header: Header },
+    Header { id: HeaderId, header: Header },
     /// The block is stored.
-    Block { id: NodeId, position: BlockPosition },
+    Block { id: HeaderId, position: BlockPosition },
     /// Its undo data is stored.
-    Undo { id: NodeId, position: UndoPosition },
+    Undo { id: HeaderId, position: UndoPosition },
     /// Its scripts were verified.
-    Verified { id: NodeId },
+    Verified { id: HeaderId },
     /// The block and its descendants are invalid.
-    Invalid { id: NodeId },
+    Invalid { id: HeaderId },
     /// The block, its ancestors and its descendants are no longer marked invalid.
-    Reconsidered { id: NodeId },
+    Reconsidered { id: HeaderId },
     /// The block is no longer stored.
-    BlockCleared { id: NodeId },
+    BlockCleared { id: HeaderId },
     /// The undo data is no longer stored.
-    UndoCleared { id: NodeId },
+    UndoCleared { id: HeaderId },
 }
 
 /// The items of a log record, including those that are not an [`IndexEntry`].
@@ -93,7 +93,7 @@ impl LogItem {
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<LogItem, LogItemError> {
-        let id = |reader: &mut Reader<'_>| reader.u32().map(NodeId);
+        let id = |reader: &mut Reader<'_>| reader.u32().map(HeaderId);
         let tag = reader.u8()?;
         Ok(LogItem::Entry(match tag {
             HEADER => IndexEntry::Header { id: id(reader)?, header: Header::read(reader)? },
@@ -156,7 +156,7 @@ impl From<ParseError> for LogItemError {
 
 impl IndexEntry {
     fn write(&self, out: &mut Vec<u8>) {
-        let mut tag_and_id = |tag, id: NodeId| {
+        let mut tag_and_id = |tag, id: HeaderId| {
             out.push(tag);
             out.extend_from_slice(&id.0.to_le_bytes());
         };

@@ -370,13 +370,13 @@ fn synced(payload: &[u8]) -> Option<Place> {
 mod tests {
     use super::*;
     use crate::store::IndexEntry;
-    use crate::tree::NodeId;
+    use crate::tree::HeaderId;
     use lydian_consensus::Chain;
     use lydian_disk::SimDisk;
 
     /// Size of the entry below.
     const ENTRY_SIZE: usize = 5;
-    const ENTRY: LogItem = LogItem::Entry(IndexEntry::Verified { id: NodeId(3) });
+    const ENTRY: LogItem = LogItem::Entry(IndexEntry::Verified { id: HeaderId(3) });
 
     /// limit: INDEX_RECORD_SIZE_MAX at
     /// limit: INDEX_RECORD_SIZE_MAX above

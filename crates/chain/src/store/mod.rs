@@ -267,7 +267,7 @@ impl BlockStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::NodeId;
+    use crate::tree::HeaderId;
     use lydian_consensus::Chain;
     use lydian_disk::SimDisk;
 
@@ -281,10 +281,11 @@ mod tests {
         let layout = Layout { blocks: "blocks".into(), index: "index".into(), new_key: [0; 8] };
         let params = Params::new(Chain::Regtest);
         let Opened { store, mut tree, .. } = BlockStore::open(Arc::new(disk.clone()), &layout, &params).unwrap();
-        let mut tip = NodeId::GENESIS;
+        let mut tip = HeaderId::GENESIS;
         let entries: Vec<_> = (0..INDEX_QUEUE_ENTRIES_MAX + 1)
             .map(|_| {
-                let header = lydian_primitives::Header { prev_block: *tree.hash(tip), ..tree.header(NodeId::GENESIS) };
+                let header =
+                    lydian_primitives::Header { prev_block: *tree.hash(tip), ..tree.header(HeaderId::GENESIS) };
                 tip = tree.restore_header(&header).unwrap();
                 IndexEntry::Header { id: tip, header }
             })

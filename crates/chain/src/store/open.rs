@@ -14,7 +14,7 @@ use super::{BlockStore, Queue};
 use crate::obfuscation::Obfuscation;
 use crate::owner::{blocks_owner, mark};
 use crate::position::BlockPosition;
-use crate::tree::{HeaderTree, NodeId};
+use crate::tree::{HeaderId, HeaderTree};
 use lydian_consensus::Params;
 use lydian_disk::{Disk, DiskErrorKind, PathKind};
 use lydian_hash::Sha256;
@@ -243,7 +243,7 @@ impl Replay {
 
     fn apply_entry(&mut self, entry: IndexEntry) -> Result<(), &'static str> {
         let tree = &mut self.tree;
-        let known = |id: NodeId| {
+        let known = |id: HeaderId| {
             if id.index() < tree.len() { Ok(id) } else { Err("names an unknown block") }
         };
         match entry {
@@ -262,7 +262,7 @@ impl Replay {
                 self.note(position.file);
             }
             IndexEntry::Verified { id } => tree.set_verified(known(id)?),
-            IndexEntry::Invalid { id } if id == NodeId::GENESIS => return Err("marks the genesis block as invalid"),
+            IndexEntry::Invalid { id } if id == HeaderId::GENESIS => return Err("marks the genesis block as invalid"),
             IndexEntry::Invalid { id } => tree.invalidate(known(id)?),
             IndexEntry::Reconsidered { id } => tree.reconsider(known(id)?),
             IndexEntry::BlockCleared { id } => tree.clear_block(known(id)?),

@@ -9,7 +9,7 @@ use super::entry::{IndexEntry, LogItem};
 use super::error::ChainError;
 use super::files::{Part, lock};
 use crate::limits::BLOCKS_TO_KEEP_MIN;
-use crate::tree::{HeaderTree, NodeId};
+use crate::tree::{HeaderId, HeaderTree};
 use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_primitives::Height;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub struct Pruned {
 #[derive(Clone, Debug, Default)]
 struct Held {
     highest: Height,
-    ids: Vec<NodeId>,
+    ids: Vec<HeaderId>,
     bytes: u64,
 }
 
@@ -106,7 +106,7 @@ impl BlockStore {
     }
 
     /// Removes the positions from the tree and the log. Returns the number of blocks.
-    fn forget(&self, tree: &mut HeaderTree, file: u32, ids: &[NodeId]) -> usize {
+    fn forget(&self, tree: &mut HeaderTree, file: u32, ids: &[HeaderId]) -> usize {
         let is_external = self.files.get(file).is_some_and(|known| known.is_external);
         let mut entries = Vec::new();
         let mut blocks = 0;

@@ -18,7 +18,7 @@ use super::writer::{BlockWriter, CHECKSUM_SIZE, UndoWriter};
 use crate::limits::REMARKS_MAX;
 use crate::position::{BlockPosition, UndoPosition};
 use crate::scan::{Record, Remark, RemarkKind, View, scan_file};
-use crate::tree::{HeaderTree, NodeId};
+use crate::tree::{HeaderId, HeaderTree};
 use lydian_consensus::Params;
 use lydian_disk::{Change, Disk, PathKind};
 use lydian_primitives::BlockHash;
@@ -174,7 +174,7 @@ impl<'a> Recovery<'a> {
     /// Applies the items of the log that may not be durable to the tree. Positions of our own blocks and of undo data
     /// are not applied: the blocks are found again after the durable parts of their files, and the undo positions are
     /// returned.
-    fn say_again(&mut self, log: &LogFile) -> Result<Vec<(NodeId, UndoPosition)>, ChainError> {
+    fn say_again(&mut self, log: &LogFile) -> Result<Vec<(HeaderId, UndoPosition)>, ChainError> {
         let mut undos = Vec::new();
         for item in std::mem::take(&mut self.replay.recent) {
             match item {
@@ -274,7 +274,7 @@ impl<'a> Recovery<'a> {
     }
 
     /// Rewrites the intact undo data.
-    fn take_undos(&mut self, undos: Vec<(NodeId, UndoPosition)>) -> Result<(), ChainError> {
+    fn take_undos(&mut self, undos: Vec<(HeaderId, UndoPosition)>) -> Result<(), ChainError> {
         let magic = self.params.magic;
         for (id, position) in undos {
             if id.index() >= self.replay.tree.len() {

@@ -1,7 +1,7 @@
 //! [`Branch`]: a view of one branch of the tree for the rules. Cost of finding an ancestor: one step if it is on the
 //! active chain, otherwise about log2(height) steps.
 
-use super::{HeaderTree, NodeId};
+use super::{HeaderId, HeaderTree};
 use lydian_consensus::limits::MEDIAN_TIME_SPAN;
 use lydian_consensus::{Ancestor, HeaderView};
 use lydian_primitives::Height;
@@ -10,11 +10,11 @@ use lydian_primitives::Height;
 #[derive(Clone, Copy, Debug)]
 pub struct Branch<'a> {
     tree: &'a HeaderTree,
-    tip: NodeId,
+    tip: HeaderId,
 }
 
 impl<'a> Branch<'a> {
-    pub(super) fn new(tree: &'a HeaderTree, tip: NodeId) -> Branch<'a> {
+    pub(super) fn new(tree: &'a HeaderTree, tip: HeaderId) -> Branch<'a> {
         Branch { tree, tip }
     }
 }

@@ -1,7 +1,7 @@
 //! Checks the consistency of the tree: Core's `CheckBlockIndex`. Input: the tree. Output: the first inconsistency as
 //! text. Cost: about 0.3 us per header, and memory of one flag per header. Changes nothing.
 
-use super::{HeaderTree, NodeId};
+use super::{HeaderId, HeaderTree};
 use lydian_consensus::pow::block_proof;
 use lydian_primitives::BlockHash;
 use std::fmt;
@@ -26,7 +26,7 @@ impl HeaderTree {
     pub fn check(&self) -> Result<(), TreeInconsistency> {
         // Has a child that is linked and valid.
         let mut has_candidate_child = vec![false; self.nodes.len()];
-        let is_candidate = |id: NodeId| self.node(id).sequence.is_some() && !self.at(id).is_invalid();
+        let is_candidate = |id: HeaderId| self.node(id).sequence.is_some() && !self.at(id).is_invalid();
         for id in self.ids() {
             self.check_node(id)?;
             if is_candidate(id)
@@ -46,10 +46,12 @@ impl HeaderTree {
         better.map_or(Ok(()), |id| self.require(false, id, "it has more work than the best header"))
     }
 
-    fn check_node(&self, id: NodeId) -> Result<(), TreeInconsistency> {
+    fn check_node(&self, id: HeaderId) -> Result<(), TreeInconsistency> {
         let node = self.node(id);
         self.require(self.find(&node.hash) == Some(id), id, "its hash is not in the table")?;
-        let Some(parent) = self.parent(id) else { return self.require(id == NodeId::GENESIS, id, "it has no parent") };
+        let Some(parent) = self.parent(id) else {
+            return self.require(id == HeaderId::GENESIS, id, "it has no parent");
+        };
         self.require(parent < id, id, "its parent was added after it")?;
         let before = self.node(parent);
         self.require(node.height.0 == before.height.0 + 1, id, "wrong height")?;
@@ -72,7 +74,7 @@ impl HeaderTree {
         Ok(())
     }
 
-    fn require(&self, holds: bool, id: NodeId, what: &'static str) -> Result<(), TreeInconsistency> {
+    fn require(&self, holds: bool, id: HeaderId, what: &'static str) -> Result<(), TreeInconsistency> {
         if holds { Ok(()) } else { Err(TreeInconsistency { hash: *self.hash(id), what }) }
     }
 }

@@ -32,10 +32,10 @@ use table::Table;
 
 /// A header of the tree. Ids are assigned from 0, the genesis block, in the order in which headers are added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct NodeId(pub(crate) u32);
+pub struct HeaderId(pub(crate) u32);
 
-impl NodeId {
-    pub const GENESIS: NodeId = NodeId(0);
+impl HeaderId {
+    pub const GENESIS: HeaderId = HeaderId(0);
 
     pub fn index(self) -> usize {
         self.0 as usize
@@ -60,19 +60,19 @@ pub struct HeaderTree {
     /// Height of the root: 0 unless the tree starts in the middle of a chain.
     base: u32,
     /// The active chain by height above the root. The coins are those at its tip.
-    active: Vec<NodeId>,
+    active: Vec<HeaderId>,
     /// The valid header with the most work, the first among equals.
-    best_header: NodeId,
+    best_header: HeaderId,
     /// Linked valid blocks without a linked valid child.
-    leaves: BTreeSet<(Merit, NodeId)>,
+    leaves: BTreeSet<(Merit, HeaderId)>,
     /// Blocks with a body that are not linked, by parent, in the order in which their bodies arrived.
-    unlinked: HashMap<NodeId, Vec<NodeId>>,
+    unlinked: HashMap<HeaderId, Vec<HeaderId>>,
     /// Linked blocks outside the active chain whose body is no longer stored.
-    pruned: HashSet<NodeId>,
+    pruned: HashSet<HeaderId>,
     next_sequence: u32,
     /// Precious blocks with their ranks, which are below every sequence number. Until the tip gains work, a later block
     /// gets a lower rank.
-    precious: HashMap<NodeId, i64>,
+    precious: HashMap<HeaderId, i64>,
     /// The work of the tip when a block was last made precious.
     precious_work: U256,
 }
@@ -95,8 +95,8 @@ impl HeaderTree {
             nodes: Vec::new(),
             by_hash: Table::new(),
             base: height.0,
-            active: vec![NodeId::GENESIS],
-            best_header: NodeId::GENESIS,
+            active: vec![HeaderId::GENESIS],
+            best_header: HeaderId::GENESIS,
             leaves: BTreeSet::new(),
             unlinked: HashMap::new(),
             pruned: HashSet::new(),
@@ -107,13 +107,13 @@ impl HeaderTree {
         let mut node = Packed::new(root.hash(), root, height.0, block_proof(root.bits));
         node.sequence = 0;
         tree.push(node);
-        tree.leaves.insert((tree.merit(NodeId::GENESIS), NodeId::GENESIS));
+        tree.leaves.insert((tree.merit(HeaderId::GENESIS), HeaderId::GENESIS));
         tree
     }
 
     /// Adds a header, like Core's `AcceptBlockHeader`. `now` is the current time in seconds since 1970. For a known
     /// header it returns the id, or refuses it as a duplicate if it is invalid.
-    pub fn accept_header(&mut self, header: &Header, now: i64, params: &Params) -> Result<NodeId, Rejected> {
+    pub fn accept_header(&mut self, header: &Header, now: i64, params: &Params) -> Result<HeaderId, Rejected> {
         let hash = header.hash();
         if let Some(id) = self.find(&hash) {
             return if self.at(id).is_invalid() { Err(Rejected::DuplicateInvalid) } else { Ok(id) };
@@ -134,10 +134,10 @@ impl HeaderTree {
         headers: &[HashedHeader],
         now: i64,
         params: &Params,
-        entered: &mut dyn FnMut(NodeId, &Header),
+        entered: &mut dyn FnMut(HeaderId, &Header),
     ) -> Result<(), RefusedAt> {
         let mut pow = PowCheck::new(params);
-        let mut run: Option<(NodeId, HeaderRun)> = None;
+        let mut run: Option<(HeaderId, HeaderRun)> = None;
         for (index, hashed) in headers.iter().enumerate() {
             let refuse = |reason| RefusedAt { index, reason };
             let (header, hash) = (hashed.header(), hashed.hash());
@@ -173,13 +173,13 @@ impl HeaderTree {
     }
 
     /// Adds a header that was checked before, from a file of this store. Returns `None` if its parent is unknown.
-    pub fn restore_header(&mut self, header: &Header) -> Option<NodeId> {
+    pub fn restore_header(&mut self, header: &Header) -> Option<HeaderId> {
         let hash = header.hash();
         let parent = self.find(&header.prev_block)?;
         Some(self.find(&hash).unwrap_or_else(|| self.insert(hash, header, parent)))
     }
 
-    fn insert(&mut self, hash: BlockHash, header: &Header, parent: NodeId) -> NodeId {
+    fn insert(&mut self, hash: BlockHash, header: &Header, parent: HeaderId) -> HeaderId {
         let above = self.at(parent);
         // The same target means the same work, so a subtraction replaces a long division.
         let proof = match self.parent(parent) {
@@ -201,9 +201,9 @@ impl HeaderTree {
         id
     }
 
-    fn push(&mut self, node: Packed) -> NodeId {
+    fn push(&mut self, node: Packed) -> HeaderId {
         let id = match u32::try_from(self.nodes.len()) {
-            Ok(id) if id != NONE => NodeId(id),
+            Ok(id) if id != NONE => HeaderId(id),
             _ => unreachable!("4,294,967,295 headers with proof of work"),
         };
         if self.nodes.len() == self.nodes.capacity() {
@@ -220,7 +220,7 @@ impl HeaderTree {
     /// Stores the position of a block. Links the block if all its ancestors' bodies have arrived, and then the blocks
     /// that waited for it, in the order in which their bodies arrived: Core's `ReceivedBlockTransactions`. A block that
     /// is already linked gets the position and keeps its sequence number.
-    pub fn set_block(&mut self, id: NodeId, position: BlockPosition) {
+    pub fn set_block(&mut self, id: HeaderId, position: BlockPosition) {
         let was_here = self.at(id).has_block();
         self.at_mut(id).set_block(Some(position));
         self.pruned.remove(&id);
@@ -233,7 +233,7 @@ impl HeaderTree {
         }
     }
 
-    fn link(&mut self, id: NodeId) {
+    fn link(&mut self, id: HeaderId) {
         let mut linked = VecDeque::from([id]);
         while let Some(id) = linked.pop_front() {
             self.at_mut(id).sequence = self.next_sequence;
@@ -250,10 +250,10 @@ impl HeaderTree {
 
     /// Removes the position of a block. It stays linked: on the active chain the body is not needed, and outside it no
     /// chain through it is chosen.
-    pub fn clear_block(&mut self, id: NodeId) {
+    pub fn clear_block(&mut self, id: HeaderId) {
         self.at_mut(id).set_block(None);
         if self.at(id).is_linked() {
-            if id != NodeId::GENESIS && !self.is_active(id) {
+            if id != HeaderId::GENESIS && !self.is_active(id) {
                 self.pruned.insert(id);
             }
         } else if let Some(parent) = self.parent(id)
@@ -266,22 +266,22 @@ impl HeaderTree {
         }
     }
 
-    pub fn set_undo(&mut self, id: NodeId, position: UndoPosition) {
+    pub fn set_undo(&mut self, id: HeaderId, position: UndoPosition) {
         self.at_mut(id).set_undo(Some(position));
     }
 
-    pub fn clear_undo(&mut self, id: NodeId) {
+    pub fn clear_undo(&mut self, id: HeaderId) {
         self.at_mut(id).set_undo(None);
     }
 
     /// Marks the scripts of a block as verified.
-    pub fn set_verified(&mut self, id: NodeId) {
+    pub fn set_verified(&mut self, id: HeaderId) {
         self.at_mut(id).flags |= VERIFIED;
     }
 
     /// Marks a block and all its descendants as invalid. The caller must disconnect those on the active chain.
-    pub fn invalidate(&mut self, id: NodeId) {
-        assert!(id != NodeId::GENESIS, "the genesis block is valid");
+    pub fn invalidate(&mut self, id: HeaderId) {
+        assert!(id != HeaderId::GENESIS, "the genesis block is valid");
         let mut open = vec![id];
         while let Some(id) = open.pop() {
             if self.at(id).is_linked() {
@@ -300,7 +300,7 @@ impl HeaderTree {
 
     /// Removes the invalid mark from a block, its ancestors and its descendants: Core's `ResetBlockFailureFlags`
     /// (`reconsiderblock`).
-    pub fn reconsider(&mut self, id: NodeId) {
+    pub fn reconsider(&mut self, id: HeaderId) {
         let mut cleared = Vec::new();
         let mut at = self.parent(id);
         while let Some(id) = at.filter(|id| self.at(*id).is_invalid()) {
@@ -320,7 +320,7 @@ impl HeaderTree {
 
     /// Treats a block as if its body had arrived before those of all others with the same work: Core's `PreciousBlock`.
     /// Not kept across a restart.
-    pub fn set_precious(&mut self, id: NodeId) {
+    pub fn set_precious(&mut self, id: HeaderId) {
         let tip_work = self.at(self.tip()).chain_work;
         let lowest = self.precious.values().min().copied().unwrap_or(0);
         // If the chain has grown since, the old ranks are meaningless, and Core starts again.
@@ -332,8 +332,8 @@ impl HeaderTree {
     }
 
     /// Adds a block to the leaves or removes it, according to its state.
-    fn refresh_leaf(&mut self, id: NodeId) {
-        let is_good = |id: NodeId| self.at(id).is_linked() && !self.at(id).is_invalid();
+    fn refresh_leaf(&mut self, id: HeaderId) {
+        let is_good = |id: HeaderId| self.at(id).is_linked() && !self.at(id).is_invalid();
         let is_leaf = is_good(id) && !self.children(id).any(is_good);
         let entry = (self.merit(id), id);
         if is_leaf {
@@ -346,7 +346,7 @@ impl HeaderTree {
     /// The block whose chain should become active: better than the tip (more work, or the same work and complete
     /// earlier), without a block known to be invalid, and with all bodies from the active chain up to it stored. `None`
     /// if the tip is the best. Core's `FindMostWorkChain`.
-    pub fn best_candidate(&self) -> Option<NodeId> {
+    pub fn best_candidate(&self) -> Option<HeaderId> {
         let of_tip = self.merit(self.tip());
         let better = self.leaves.iter().rev().take_while(|(merit, _)| *merit > of_tip).map(|(_, id)| *id);
         if self.pruned.is_empty() {
@@ -357,7 +357,7 @@ impl HeaderTree {
     }
 
     /// The last block on the path from the active chain to `id` before the first one without a body.
-    fn highest_reachable(&self, id: NodeId) -> Option<NodeId> {
+    fn highest_reachable(&self, id: HeaderId) -> Option<HeaderId> {
         let (mut found, mut at) = (Some(id), id);
         while !self.is_active(at) {
             let parent = self.parent(at)?;
@@ -369,12 +369,12 @@ impl HeaderTree {
         found
     }
 
-    pub fn find(&self, hash: &BlockHash) -> Option<NodeId> {
+    pub fn find(&self, hash: &BlockHash) -> Option<HeaderId> {
         self.by_hash.find(hash, |id| &self.nodes[id.index()].hash)
     }
 
     /// Everything known about a header and its block, as a copy. The methods below are cheaper for single values.
-    pub fn node(&self, id: NodeId) -> Node {
+    pub fn node(&self, id: HeaderId) -> Node {
         let packed = self.at(id);
         Node {
             hash: packed.hash,
@@ -391,33 +391,33 @@ impl HeaderTree {
     }
 
     /// The position of the block; `None` if it has not arrived or was pruned.
-    pub fn block(&self, id: NodeId) -> Option<BlockPosition> {
+    pub fn block(&self, id: HeaderId) -> Option<BlockPosition> {
         self.at(id).block()
     }
 
     /// The position of its undo data.
-    pub fn undo(&self, id: NodeId) -> Option<UndoPosition> {
+    pub fn undo(&self, id: HeaderId) -> Option<UndoPosition> {
         self.at(id).undo()
     }
 
-    pub fn hash(&self, id: NodeId) -> &BlockHash {
+    pub fn hash(&self, id: HeaderId) -> &BlockHash {
         &self.at(id).hash
     }
 
-    pub fn header(&self, id: NodeId) -> Header {
+    pub fn header(&self, id: HeaderId) -> Header {
         let prev_block = self.parent(id).map_or(BlockHash::ZERO, |parent| self.at(parent).hash);
         self.at(id).header(prev_block)
     }
 
-    pub fn height(&self, id: NodeId) -> Height {
+    pub fn height(&self, id: HeaderId) -> Height {
         Height(self.at(id).height)
     }
 
-    pub fn parent(&self, id: NodeId) -> Option<NodeId> {
-        Some(self.at(id).parent).filter(|parent| *parent != NONE).map(NodeId)
+    pub fn parent(&self, id: HeaderId) -> Option<HeaderId> {
+        Some(self.at(id).parent).filter(|parent| *parent != NONE).map(HeaderId)
     }
 
-    pub(crate) fn time(&self, id: NodeId) -> u32 {
+    pub(crate) fn time(&self, id: HeaderId) -> u32 {
         self.at(id).time
     }
 
@@ -432,50 +432,50 @@ impl HeaderTree {
     }
 
     /// All ids, parents before children.
-    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = HeaderId> + use<> {
         let end = u32::try_from(self.nodes.len()).unwrap_or(NONE);
-        (0..end).map(NodeId)
+        (0..end).map(HeaderId)
     }
 
-    fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        let some = |id: u32| Some(id).filter(|id| *id != NONE).map(NodeId);
+    fn children(&self, id: HeaderId) -> impl Iterator<Item = HeaderId> + '_ {
+        let some = |id: u32| Some(id).filter(|id| *id != NONE).map(HeaderId);
         std::iter::successors(some(self.at(id).first_child), move |child| some(self.at(*child).next_sibling))
     }
 
     /// The valid header with the most work, whether or not its block is stored, the first among equals: Core's
     /// `m_best_header`.
-    pub fn best_header(&self) -> NodeId {
+    pub fn best_header(&self) -> HeaderId {
         self.best_header
     }
 
-    fn find_best_header(&self) -> NodeId {
+    fn find_best_header(&self) -> HeaderId {
         let valid = self.ids().filter(|id| !self.at(*id).is_invalid());
-        valid.max_by_key(|id| (self.at(*id).chain_work, Reverse(*id))).unwrap_or(NodeId::GENESIS)
+        valid.max_by_key(|id| (self.at(*id).chain_work, Reverse(*id))).unwrap_or(HeaderId::GENESIS)
     }
 
     /// The tip of the active chain.
-    pub fn tip(&self) -> NodeId {
+    pub fn tip(&self) -> HeaderId {
         self.active[self.active.len() - 1]
     }
 
     /// The block of the active chain at a height.
-    pub fn active(&self, height: Height) -> Option<NodeId> {
+    pub fn active(&self, height: Height) -> Option<HeaderId> {
         self.active.get(height.0.checked_sub(self.base)? as usize).copied()
     }
 
-    pub fn is_active(&self, id: NodeId) -> bool {
+    pub fn is_active(&self, id: HeaderId) -> bool {
         self.active(self.height(id)) == Some(id)
     }
 
     /// Makes a child of the tip the new tip.
-    pub fn push_active(&mut self, id: NodeId) {
+    pub fn push_active(&mut self, id: HeaderId) {
         assert_eq!(self.parent(id), Some(self.tip()), "a block is connected to its parent");
         self.active.push(id);
         self.pruned.remove(&id);
     }
 
     /// Makes the tip's parent the new tip. Returns the former tip.
-    pub fn pop_active(&mut self) -> NodeId {
+    pub fn pop_active(&mut self) -> HeaderId {
         assert!(self.active.len() > 1, "the genesis block is never disconnected");
         let id = self.tip();
         self.active.pop();
@@ -487,7 +487,7 @@ impl HeaderTree {
 
     /// Makes the chain that ends with `id` the active one, regardless of the current one: for the start, when the coins
     /// determine it.
-    pub fn activate(&mut self, id: NodeId) {
+    pub fn activate(&mut self, id: HeaderId) {
         let fork = self.fork(self.tip(), id);
         while self.tip() != fork {
             self.pop_active();
@@ -498,23 +498,23 @@ impl HeaderTree {
     }
 
     /// The last common block of two chains: Core's `LastCommonAncestor`.
-    pub fn fork(&self, a: NodeId, b: NodeId) -> NodeId {
+    pub fn fork(&self, a: HeaderId, b: HeaderId) -> HeaderId {
         let height = self.height(a).min(self.height(b));
         let (mut a, mut b) = (self.ancestor(a, height).unwrap_or(a), self.ancestor(b, height).unwrap_or(b));
         while a != b {
             let (skip_a, skip_b) = (self.at(a).skip, self.at(b).skip);
             // At equal heights both skip to the same height.
             (a, b) = if skip_a != skip_b {
-                (NodeId(skip_a), NodeId(skip_b))
+                (HeaderId(skip_a), HeaderId(skip_b))
             } else {
-                (NodeId(self.at(a).parent), NodeId(self.at(b).parent))
+                (HeaderId(self.at(a).parent), HeaderId(self.at(b).parent))
             };
         }
         a
     }
 
     /// The blocks after `from_fork` up to `to`, lowest first. Empty unless `from_fork` is a proper ancestor of `to`.
-    pub fn path(&self, from_fork: NodeId, to: NodeId) -> Vec<NodeId> {
+    pub fn path(&self, from_fork: HeaderId, to: HeaderId) -> Vec<HeaderId> {
         let from = self.height(from_fork);
         if self.ancestor(to, from) != Some(from_fork) {
             return Vec::new();
@@ -523,14 +523,14 @@ impl HeaderTree {
         let mut at = to;
         while at != from_fork {
             path.push(at);
-            at = NodeId(self.at(at).parent);
+            at = HeaderId(self.at(at).parent);
         }
         path.reverse();
         path
     }
 
     /// The ancestor at a height, which may be the block itself. `None` above the block's height.
-    pub fn ancestor(&self, id: NodeId, height: Height) -> Option<NodeId> {
+    pub fn ancestor(&self, id: HeaderId, height: Height) -> Option<HeaderId> {
         let mut at = id;
         if self.height(at) < height || height.0 < self.base {
             return None;
@@ -545,17 +545,17 @@ impl HeaderTree {
     }
 
     /// Steps down by the better of the two pointers: Core's `CBlockIndex::GetAncestor`.
-    fn step_towards(&self, at: NodeId, height: u32) -> NodeId {
+    fn step_towards(&self, at: HeaderId, height: u32) -> HeaderId {
         let node = self.at(at);
         let skip = skip_height(node.height);
         let skip_of_parent = skip_height(node.height - 1);
         let is_parents_better = skip_of_parent + 2 < skip && skip_of_parent >= height;
         let is_skip = skip == height || (skip > height && !is_parents_better);
-        NodeId(if is_skip { node.skip } else { node.parent })
+        HeaderId(if is_skip { node.skip } else { node.parent })
     }
 
     /// A view of the chain that ends with `tip`.
-    pub fn branch(&self, tip: NodeId) -> Branch<'_> {
+    pub fn branch(&self, tip: HeaderId) -> Branch<'_> {
         Branch::new(self, tip)
     }
 
@@ -563,20 +563,20 @@ impl HeaderTree {
     pub fn memory_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Packed>()
             + self.by_hash.memory_bytes()
-            + self.active.capacity() * size_of::<NodeId>()
+            + self.active.capacity() * size_of::<HeaderId>()
     }
 
-    fn merit(&self, id: NodeId) -> Merit {
+    fn merit(&self, id: HeaderId) -> Merit {
         // Precious blocks are rare, and this function is called for every block.
         let precious = if self.precious.is_empty() { None } else { self.precious.get(&id).copied() };
         (self.at(id).chain_work, Reverse(precious.unwrap_or_else(|| i64::from(self.at(id).sequence))))
     }
 
-    fn at(&self, id: NodeId) -> &Packed {
+    fn at(&self, id: HeaderId) -> &Packed {
         &self.nodes[id.index()]
     }
 
-    fn at_mut(&mut self, id: NodeId) -> &mut Packed {
+    fn at_mut(&mut self, id: HeaderId) -> &mut Packed {
         &mut self.nodes[id.index()]
     }
 }

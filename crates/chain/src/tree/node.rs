@@ -1,6 +1,6 @@
 //! The packed form of one header, and [`Node`], the same for callers. Data only.
 
-use super::NodeId;
+use super::HeaderId;
 use crate::position::{BlockPosition, UndoPosition};
 use lydian_consensus::U256;
 use lydian_primitives::{BlockHash, Header, Height};
@@ -12,7 +12,7 @@ pub struct Node {
     pub header: Header,
     pub height: Height,
     /// `None` for the genesis block.
-    pub parent: Option<NodeId>,
+    pub parent: Option<HeaderId>,
     /// Work of the chain up to and including this block.
     pub chain_work: U256,
     /// The position of the block; `None` if it has not arrived or was pruned.

@@ -2,7 +2,7 @@
 //! nodes themselves contain the hashes. Open addressing with linear probing; entries are never removed. Cost: 5.3 to
 //! 10.7 bytes per header, one or two probes per lookup.
 
-use super::NodeId;
+use super::HeaderId;
 use lydian_primitives::BlockHash;
 
 const EMPTY: u32 = u32::MAX;
@@ -21,10 +21,10 @@ impl Table {
     }
 
     /// The id with this hash. `hash_of` returns the hash of an id.
-    pub(super) fn find<'a>(&self, hash: &BlockHash, hash_of: impl Fn(NodeId) -> &'a BlockHash) -> Option<NodeId> {
+    pub(super) fn find<'a>(&self, hash: &BlockHash, hash_of: impl Fn(HeaderId) -> &'a BlockHash) -> Option<HeaderId> {
         let mut at = self.home(hash);
         while self.slots[at] != EMPTY {
-            let id = NodeId(self.slots[at]);
+            let id = HeaderId(self.slots[at]);
             if hash_of(id) == hash {
                 return Some(id);
             }
@@ -34,19 +34,19 @@ impl Table {
     }
 
     /// Adds an id. Its hash must not be in the table yet.
-    pub(super) fn insert<'a>(&mut self, id: NodeId, hash: &BlockHash, hash_of: impl Fn(NodeId) -> &'a BlockHash) {
+    pub(super) fn insert<'a>(&mut self, id: HeaderId, hash: &BlockHash, hash_of: impl Fn(HeaderId) -> &'a BlockHash) {
         if (self.len + 1) * 4 > self.slots.len() * 3 {
             let size = self.slots.len() * 2;
             let old = std::mem::replace(&mut self.slots, vec![EMPTY; size]);
             for id in old.into_iter().filter(|id| *id != EMPTY) {
-                self.place(NodeId(id), hash_of(NodeId(id)));
+                self.place(HeaderId(id), hash_of(HeaderId(id)));
             }
         }
         self.place(id, hash);
         self.len += 1;
     }
 
-    fn place(&mut self, id: NodeId, hash: &BlockHash) {
+    fn place(&mut self, id: HeaderId, hash: &BlockHash) {
         let mut at = self.home(hash);
         while self.slots[at] != EMPTY {
             at = (at + 1) & (self.slots.len() - 1);

@@ -149,8 +149,8 @@ impl Rng {
     }
 }
 
-fn id(index: usize) -> NodeId {
-    NodeId(u32::try_from(index).unwrap())
+fn id(index: usize) -> HeaderId {
+    HeaderId(u32::try_from(index).unwrap())
 }
 
 fn position(index: usize) -> BlockPosition {
@@ -161,7 +161,7 @@ fn params() -> Params {
     Params::new(Chain::Regtest)
 }
 
-fn header_on(tree: &HeaderTree, parent: NodeId, bits: u32, nonce: u32) -> Header {
+fn header_on(tree: &HeaderTree, parent: HeaderId, bits: u32, nonce: u32) -> Header {
     Header { version: 4, prev_block: *tree.hash(parent), merkle_root: [7; 32], time: 1 + nonce % 97, bits, nonce }
 }
 
@@ -372,14 +372,14 @@ fn headers_are_taken_by_the_rules() {
     let params = params();
     let mut tree = HeaderTree::new(&params);
     let now = i64::from(u32::MAX / 2);
-    let mut next = header_on(&tree, NodeId::GENESIS, 0x207f_ffff, 0);
-    next.time = tree.time(NodeId::GENESIS) + 1;
+    let mut next = header_on(&tree, HeaderId::GENESIS, 0x207f_ffff, 0);
+    next.time = tree.time(HeaderId::GENESIS) + 1;
     let seal = |header: &mut Header, is_good: bool| {
         while check_header(header, &header.hash(), &params).is_ok() != is_good {
             header.nonce += 1;
         }
     };
-    let reason = |answer: Result<NodeId, Rejected>| answer.unwrap_err().reason();
+    let reason = |answer: Result<HeaderId, Rejected>| answer.unwrap_err().reason();
     seal(&mut next, false);
     assert_eq!(reason(tree.accept_header(&next, now, &params)), "high-hash");
     seal(&mut next, true);
@@ -390,7 +390,7 @@ fn headers_are_taken_by_the_rules() {
     let mut orphan = Header { prev_block: BlockHash([9; 32]), ..next };
     seal(&mut orphan, true);
     assert_eq!(reason(tree.accept_header(&orphan, now, &params)), "prev-blk-not-found");
-    let mut old = Header { prev_block: *tree.hash(first), time: tree.time(NodeId::GENESIS), ..next };
+    let mut old = Header { prev_block: *tree.hash(first), time: tree.time(HeaderId::GENESIS), ..next };
     seal(&mut old, true);
     assert_eq!(reason(tree.accept_header(&old, now, &params)), "time-too-old");
     let mut second = Header { prev_block: *tree.hash(first), time: next.time + 7201, ..next };
@@ -409,7 +409,7 @@ fn headers_are_taken_by_the_rules() {
 /// The optimised branch returns the same as one that walks over every parent.
 #[test]
 fn median_time_past_of_a_branch() {
-    struct Slow<'a>(&'a HeaderTree, NodeId);
+    struct Slow<'a>(&'a HeaderTree, HeaderId);
     impl HeaderView for Slow<'_> {
         fn ancestor(&self, height: Height) -> Option<lydian_consensus::Ancestor> {
             self.0.branch(self.1).ancestor(height)
@@ -469,7 +469,7 @@ fn pruned_branches_are_left_out() {
 #[test]
 fn a_million_headers_are_cheap() {
     let mut tree = HeaderTree::new(&params());
-    let mut tip = NodeId::GENESIS;
+    let mut tip = HeaderId::GENESIS;
     for nonce in 0..1_000_000 {
         let header = header_on(&tree, tip, 0x207f_ffff, nonce);
         tip = tree.restore_header(&header).unwrap();
@@ -504,7 +504,7 @@ fn many_headers_are_taken_as_one_after_the_other() {
         usize::try_from(random >> 33).unwrap() % below
     };
     let (mut one, mut many) = (HeaderTree::new(&params), HeaderTree::new(&params));
-    let mut made = vec![one.header(NodeId::GENESIS)];
+    let mut made = vec![one.header(HeaderId::GENESIS)];
     let mut refusals = HashSet::new();
     for _ in 0..400 {
         let mut batch = Vec::new();
@@ -556,7 +556,7 @@ fn many_headers_are_taken_as_one_after_the_other() {
         assert_eq!(told, entered);
         assert_eq!(many.best_header(), one.best_header());
         if draw(10) == 0 && one.len() > 1 {
-            let victim = NodeId(u32::try_from(one.len() - 1 - draw(5.min(one.len() - 1))).unwrap());
+            let victim = HeaderId(u32::try_from(one.len() - 1 - draw(5.min(one.len() - 1))).unwrap());
             one.invalidate(victim);
             many.invalidate(victim);
             // Most later headers should have a valid parent.
@@ -572,14 +572,14 @@ fn many_headers_are_taken_as_one_after_the_other() {
 #[test]
 fn a_tree_may_begin_anywhere() {
     let mut whole = HeaderTree::new(&params());
-    let mut tip = NodeId::GENESIS;
+    let mut tip = HeaderId::GENESIS;
     for nonce in 0..500 {
         let header = header_on(&whole, tip, 0x207f_ffff, nonce);
         tip = whole.restore_header(&header).unwrap();
     }
     let root = whole.ancestor(tip, Height(123)).unwrap();
     let mut part = HeaderTree::rooted_at(&whole.header(root), Height(123));
-    let mut last = NodeId::GENESIS;
+    let mut last = HeaderId::GENESIS;
     for height in 124..=500 {
         last = part.restore_header(&whole.header(whole.ancestor(tip, Height(height)).unwrap())).unwrap();
     }

@@ -23,7 +23,7 @@ use lydian_script::is_unspendable;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
-use tree::{Body, NodeId, Tree};
+use tree::{Body, HeaderId, Tree};
 
 /// The validator.
 #[derive(Debug)]
@@ -147,7 +147,7 @@ impl PlainValidator {
     }
 
     /// Like Core, checks the bytes before it reports that the hash is known.
-    fn refuse_known(&self, id: NodeId, block: &Block) -> Result<(), Rejected> {
+    fn refuse_known(&self, id: HeaderId, block: &Block) -> Result<(), Rejected> {
         let node = self.tree.node(id);
         match node.body {
             Body::Genesis => Err(Rejected::Duplicate),
@@ -163,7 +163,7 @@ impl PlainValidator {
         }
     }
 
-    fn take_body(&mut self, id: NodeId, checked: CheckedBlock) -> Result<Accepted, Rejected> {
+    fn take_body(&mut self, id: HeaderId, checked: CheckedBlock) -> Result<Accepted, Rejected> {
         let (hash, height) = (checked.block().hash(), checked.height());
         self.tree.set_body(id, checked);
         let (disconnected, mut invalid) = self.activate_best_chain();
@@ -199,7 +199,7 @@ impl PlainValidator {
     }
 
     /// Connects one block to the tip: Core's `ConnectTip`.
-    fn connect(&mut self, id: NodeId) -> Result<(), Violation> {
+    fn connect(&mut self, id: HeaderId) -> Result<(), Violation> {
         let checked = match &self.tree.node(id).body {
             Body::Checked(checked) => checked.clone(),
             _ => unreachable!("only blocks with bodies are on a path"),

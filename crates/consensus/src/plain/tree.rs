@@ -11,7 +11,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// Index of a node in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct NodeId(usize);
+pub(super) struct HeaderId(usize);
 
 /// The body of a block, as far as it is known.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Node {
     pub(super) hash: BlockHash,
     pub(super) header: Header,
     pub(super) height: Height,
-    pub(super) parent: Option<NodeId>,
+    pub(super) parent: Option<HeaderId>,
     /// Work of the chain up to and including this block.
     pub(super) chain_work: U256,
     pub(super) body: Body,
@@ -42,12 +42,12 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    by_hash: HashMap<BlockHash, NodeId>,
+    by_hash: HashMap<BlockHash, HeaderId>,
     /// The active chain by height. The coins are those at its tip.
-    active: Vec<NodeId>,
+    active: Vec<HeaderId>,
     /// Blocks with a body outside the active chain, in the order in which their bodies arrived or they were
     /// disconnected.
-    waiting: Vec<NodeId>,
+    waiting: Vec<HeaderId>,
     next_sequence: u64,
 }
 
@@ -65,25 +65,25 @@ impl Tree {
         };
         Tree {
             nodes: vec![node],
-            by_hash: HashMap::from([(hash, NodeId(0))]),
-            active: vec![NodeId(0)],
+            by_hash: HashMap::from([(hash, HeaderId(0))]),
+            active: vec![HeaderId(0)],
             waiting: Vec::new(),
             next_sequence: 1,
         }
     }
 
-    pub(super) fn find(&self, hash: &BlockHash) -> Option<NodeId> {
+    pub(super) fn find(&self, hash: &BlockHash) -> Option<HeaderId> {
         self.by_hash.get(hash).copied()
     }
 
-    pub(super) fn node(&self, id: NodeId) -> &Node {
+    pub(super) fn node(&self, id: HeaderId) -> &Node {
         &self.nodes[id.0]
     }
 
     /// Stores the body of a block with a known header and assigns sequence numbers to all blocks that are complete now;
     /// descendants that waited for it are numbered in the order in which their bodies arrived. Core's
     /// `ReceivedBlockTransactions`.
-    pub(super) fn set_body(&mut self, id: NodeId, checked: CheckedBlock) {
+    pub(super) fn set_body(&mut self, id: HeaderId, checked: CheckedBlock) {
         self.nodes[id.0].body = Body::Checked(checked);
         self.waiting.push(id);
         if self.nodes[id.0].parent.is_some_and(|parent| self.node(parent).sequence.is_none()) {
@@ -98,11 +98,11 @@ impl Tree {
     }
 
     /// Adds a header with parent `parent`.
-    pub(super) fn insert(&mut self, hash: BlockHash, header: Header, parent: NodeId) -> NodeId {
+    pub(super) fn insert(&mut self, hash: BlockHash, header: Header, parent: HeaderId) -> HeaderId {
         let above = self.node(parent);
         let chain_work = above.chain_work.checked_add(block_proof(header.bits)).unwrap_or(U256::MAX);
         let height = Height(above.height.0 + 1);
-        let id = NodeId(self.nodes.len());
+        let id = HeaderId(self.nodes.len());
         let body = Body::Missing;
         self.nodes.push(Node {
             hash,
@@ -119,7 +119,7 @@ impl Tree {
     }
 
     /// Marks a block and all its descendants as invalid. A parent always has a lower index than its children.
-    pub(super) fn invalidate(&mut self, id: NodeId) {
+    pub(super) fn invalidate(&mut self, id: HeaderId) {
         self.nodes[id.0].is_invalid = true;
         for index in id.0 + 1..self.nodes.len() {
             let parent = self.nodes[index].parent;
@@ -127,11 +127,11 @@ impl Tree {
         }
     }
 
-    pub(super) fn tip(&self) -> NodeId {
+    pub(super) fn tip(&self) -> HeaderId {
         self.active[self.active.len() - 1]
     }
 
-    pub(super) fn push_active(&mut self, id: NodeId) {
+    pub(super) fn push_active(&mut self, id: HeaderId) {
         assert_eq!(self.node(id).parent, Some(self.tip()), "a block is connected to its parent");
         self.active.push(id);
         self.waiting.retain(|waiting| *waiting != id);
@@ -142,13 +142,13 @@ impl Tree {
         self.waiting.extend(self.active.pop());
     }
 
-    pub(super) fn is_active(&self, id: NodeId) -> bool {
+    pub(super) fn is_active(&self, id: HeaderId) -> bool {
         self.active.get(self.node(id).height.0 as usize) == Some(&id)
     }
 
     /// The blocks between the active chain and `id`, including `id`, lowest first. `None` if one of them has no body or
     /// is known to be invalid.
-    pub(super) fn path_to(&self, id: NodeId) -> Option<Vec<NodeId>> {
+    pub(super) fn path_to(&self, id: HeaderId) -> Option<Vec<HeaderId>> {
         let mut path = Vec::new();
         let mut at = id;
         while !self.is_active(at) {
@@ -166,20 +166,20 @@ impl Tree {
     /// Blocks that would be better tips than the current one, the best first: their chain has more work, or the same
     /// work and was complete earlier (the tip may be the remainder of a better chain in which a block failed). Core's
     /// `CBlockIndexWorkComparator`.
-    pub(super) fn candidates(&self) -> Vec<NodeId> {
-        let merit = |id: NodeId| {
+    pub(super) fn candidates(&self) -> Vec<HeaderId> {
+        let merit = |id: HeaderId| {
             let node = self.node(id);
             node.sequence.map(|sequence| (node.chain_work, Reverse(sequence)))
         };
         let of_tip = merit(self.tip());
-        let is_candidate = |id: &NodeId| !self.node(*id).is_invalid && merit(*id) > of_tip;
+        let is_candidate = |id: &HeaderId| !self.node(*id).is_invalid && merit(*id) > of_tip;
         let mut found: Vec<_> = self.waiting.iter().copied().filter(is_candidate).collect();
         found.sort_by_key(|id| Reverse(merit(*id)));
         found
     }
 
     /// A view of the chain that ends at `tip`.
-    pub(super) fn branch(&self, tip: NodeId) -> Branch<'_> {
+    pub(super) fn branch(&self, tip: HeaderId) -> Branch<'_> {
         Branch { tree: self, tip }
     }
 }
@@ -188,7 +188,7 @@ impl Tree {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Branch<'a> {
     tree: &'a Tree,
-    tip: NodeId,
+    tip: HeaderId,
 }
 
 impl HeaderView for Branch<'_> {

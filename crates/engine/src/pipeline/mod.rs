@@ -30,7 +30,7 @@ use crate::limits::{REVIEW_DEPTH_MAX, REVIEW_RUN_BLOCKS_MAX};
 use crate::meter::Stage;
 use crate::settings::Cancel;
 use crate::window::Window;
-use lydian_chain::{BlockPosition, NodeId};
+use lydian_chain::{BlockPosition, HeaderId};
 use lydian_coins::PARTITIONS;
 use lydian_consensus::Violation;
 use lydian_primitives::Height;
@@ -45,7 +45,7 @@ use workers::{Crew, Step, work_off};
 /// A block of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
-    pub(crate) id: NodeId,
+    pub(crate) id: HeaderId,
     pub(crate) position: BlockPosition,
     pub(crate) is_trusted: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Stop {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) committed: usize,
-    pub(crate) failure: Option<(NodeId, Failure)>,
+    pub(crate) failure: Option<(HeaderId, Failure)>,
     /// Every block of the path is committed.
     pub(crate) is_whole: bool,
 }
@@ -71,7 +71,7 @@ pub(crate) enum Failure {
 pub(crate) fn run(
     chainstate: &ChainstateManager,
     path: Vec<Stop>,
-    more: &(dyn Fn(NodeId) -> Vec<Stop> + Sync),
+    more: &(dyn Fn(HeaderId) -> Vec<Stop> + Sync),
     cancel: &Cancel,
     observer: &dyn Observer,
 ) -> Result<Outcome, EngineError> {
@@ -121,7 +121,7 @@ fn is_at_tip(chainstate: &ChainstateManager, path: &[Stop]) -> bool {
 /// The state shared by all workers of a run.
 struct Run<'a> {
     chainstate: &'a ChainstateManager,
-    more: &'a (dyn Fn(NodeId) -> Vec<Stop> + Sync),
+    more: &'a (dyn Fn(HeaderId) -> Vec<Stop> + Sync),
     cancel: &'a Cancel,
     observer: &'a dyn Observer,
     /// Whether its blocks are queued for a review once they are committed.

@@ -10,7 +10,7 @@ use crate::follower::{ConnectedBlock, FollowerError};
 use crate::job::{Job, lock};
 use crate::links::Links;
 use crate::meter::Stage;
-use lydian_chain::{BlockPosition, ChainError, IndexEntry, NodeId, UndoPosition, encode_undo};
+use lydian_chain::{BlockPosition, ChainError, HeaderId, IndexEntry, UndoPosition, encode_undo};
 use lydian_consensus::deployment::is_bip30_checked;
 use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, judge, parts};
 use lydian_disk::DiskErrorKind;
@@ -31,7 +31,7 @@ pub(super) enum Work {
         partition: usize,
         apply: Range<usize>,
         /// The last block to apply, if there is one.
-        last: Option<NodeId>,
+        last: Option<HeaderId>,
         fund: Range<usize>,
         jobs: Vec<Arc<Job>>,
     },
@@ -200,7 +200,7 @@ impl Run<'_> {
         &self,
         partition: usize,
         apply: Range<usize>,
-        last: Option<NodeId>,
+        last: Option<HeaderId>,
         fund: Range<usize>,
         jobs: &[Arc<Job>],
     ) -> Result<Report, EngineError> {
@@ -334,7 +334,7 @@ impl Run<'_> {
 /// disk is an error.
 fn known_undo(
     chainstate: &ChainstateManager,
-    id: NodeId,
+    id: HeaderId,
     prev_block: &BlockHash,
 ) -> Result<Option<UndoPosition>, EngineError> {
     let Some(position) = chainstate.tree().node(id).undo else { return Ok(None) };

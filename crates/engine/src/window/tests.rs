@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::links::Links;
-use lydian_chain::{BlockPosition, HeaderTree, NodeId};
+use lydian_chain::{BlockPosition, HeaderId, HeaderTree};
 use lydian_coins::{PARTITIONS, Settings, Tip};
 use lydian_consensus::{Ancestor, Chain, CheckedBlock, HeaderView, Params, Parent};
 use lydian_disk::SimDisk;
@@ -281,7 +281,7 @@ fn checked_block(txs: Vec<MutTx>, height: Height) -> CheckedBlock {
     CheckedBlock::check(block, parent, 1_600_000_000, &params).expect("nothing is wrong but the coins")
 }
 
-fn any_node() -> NodeId {
+fn any_node() -> HeaderId {
     HeaderTree::new(&Params::new(Chain::Regtest)).tip()
 }
 

@@ -3,7 +3,7 @@
 //! Input: the header tree, the peer's best block, the end of the path. Cost: a walk along skip pointers.
 
 use crate::limits::LIMITED_PEER_BLOCKS;
-use lydian_chain::{HeaderTree, NodeId};
+use lydian_chain::{HeaderId, HeaderTree};
 use lydian_primitives::Height;
 use std::ops::RangeInclusive;
 
@@ -22,7 +22,7 @@ pub struct PeerChain {
 
 impl PeerChain {
     /// Creates the value for a peer with best block `best`, where `path_end` is the end of the path.
-    pub fn of(tree: &HeaderTree, best: NodeId, path_end: NodeId) -> PeerChain {
+    pub fn of(tree: &HeaderTree, best: HeaderId, path_end: HeaderId) -> PeerChain {
         PeerChain { best: tree.height(best), common: tree.height(tree.fork(best, path_end)) }
     }
 

@@ -10,7 +10,7 @@
 //! header in the buffer, about 0.8 MB per peer. No clock: the time is an argument.
 
 use super::params::HeadersSyncParams;
-use lydian_chain::{HeaderTree, NodeId};
+use lydian_chain::{HeaderId, HeaderTree};
 use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_consensus::pow::{block_proof, permitted_difficulty_transition};
 use lydian_consensus::{HeaderView, Params, U256};
@@ -114,7 +114,7 @@ impl HeadersSync {
         params: &Params,
         sync: HeadersSyncParams,
         tree: &HeaderTree,
-        start: NodeId,
+        start: HeaderId,
         minimum_work: U256,
         unix_now: i64,
         random: &mut ChaCha20Rng,

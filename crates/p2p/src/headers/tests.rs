@@ -261,7 +261,8 @@ fn presync_ends_where_no_valid_chain_can_be() {
     let seconds = 300;
     let unix_now = i64::from(genesis.time) + seconds - 7_200;
     let random = &mut bench.random;
-    let mut sync = HeadersSync::new(&bench.params, bench.sync, tree, NodeId::GENESIS, bench.minimum, unix_now, random);
+    let mut sync =
+        HeadersSync::new(&bench.params, bench.sync, tree, HeaderId::GENESIS, bench.minimum, unix_now, random);
     let hashed = HashedHeader::many(&chain);
     let allowed = 6 * usize::try_from(seconds).unwrap();
     assert!(sync.process(&hashed[..allowed], true).request_more, "six a second");
@@ -269,19 +270,20 @@ fn presync_ends_where_no_valid_chain_can_be() {
     assert_eq!(sync.end(), Some(HeadersSyncEnd::TooLong));
     assert!(sync.next_locator().is_empty());
     // A clock before the chain allows no bits, without overflow.
-    let mut sync = HeadersSync::new(&bench.params, bench.sync, tree, NodeId::GENESIS, bench.minimum, i64::MIN, random);
+    let mut sync =
+        HeadersSync::new(&bench.params, bench.sync, tree, HeaderId::GENESIS, bench.minimum, i64::MIN, random);
     sync.process(&hashed[..2], true);
     assert_eq!(sync.end(), Some(HeadersSyncEnd::TooLong));
 
     let main = Params::new(Chain::Main);
     let tree = HeaderTree::new(&main);
-    let genesis = tree.header(NodeId::GENESIS);
+    let genesis = tree.header(HeaderId::GENESIS);
     let easier = Header { prev_block: genesis.hash(), bits: 0x1d00_fffe, time: genesis.time + 600, ..genesis };
     let mut sync = HeadersSync::new(
         &main,
         HeadersSyncParams::of(Chain::Main),
         &tree,
-        NodeId::GENESIS,
+        HeaderId::GENESIS,
         U256::MAX,
         UNIX_NOW,
         random,
@@ -303,7 +305,7 @@ fn locators_have_cores_shape() {
         [1000, 999, 998, 997, 996, 995, 994, 993, 992, 991, 990, 989, 987, 983, 975, 959, 927, 863, 735, 479, 0];
     assert_eq!(heights, expected);
     assert_eq!(first_locator(&bench.tree)[0], chain[998].hash());
-    assert_eq!(locator(&bench.tree, NodeId::GENESIS), [bench.genesis().hash()]);
+    assert_eq!(locator(&bench.tree, HeaderId::GENESIS), [bench.genesis().hash()]);
 }
 
 #[allow(dead_code, reason = "each user takes its part")]

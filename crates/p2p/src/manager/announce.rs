@@ -6,7 +6,7 @@
 
 use super::{PeerId, PeerManager, Place};
 use crate::time::Moment;
-use lydian_chain::{HeaderTree, NodeId};
+use lydian_chain::{HeaderId, HeaderTree};
 use lydian_primitives::BlockHash;
 use lydian_wire::{Inv, InvType, Message};
 
@@ -16,8 +16,8 @@ const ANNOUNCED_BLOCKS_MAX: usize = 8;
 
 /// How the queued blocks are announced to a peer.
 enum Announcement {
-    Compact(NodeId),
-    Headers(Vec<NodeId>),
+    Compact(HeaderId),
+    Headers(Vec<HeaderId>),
     Hash,
     /// The peer already has them.
     Nothing,
@@ -62,7 +62,7 @@ impl PeerManager {
 
     /// A peer that sent a valid block while no other block is in flight may send the next ones unrequested: Core's
     /// `BlockChecked`.
-    fn choose_announcers(&mut self, fresh: &[NodeId], is_initial: bool) {
+    fn choose_announcers(&mut self, fresh: &[HeaderId], is_initial: bool) {
         if is_initial {
             return;
         }
@@ -78,7 +78,7 @@ impl PeerManager {
 
     /// Returns the last few blocks of the new chain that were not in the old one, lowest first. Also returns whether
     /// these are all new blocks and extend the old tip.
-    fn fresh_blocks(&self, tip: NodeId) -> (Vec<NodeId>, bool) {
+    fn fresh_blocks(&self, tip: HeaderId) -> (Vec<HeaderId>, bool) {
         self.engine.with_tree(|tree| {
             let fork = tree.fork(self.last_tip, tip);
             let mut fresh = tree.path(fork, tip);
@@ -90,7 +90,7 @@ impl PeerManager {
 
     /// Sends each new tip as a compact block to the peers that want it and have its parent, even if the next block
     /// arrived before the announcement: Core's `NewPoWValidBlock`.
-    fn announce_quickly(&mut self, fresh: &[NodeId]) {
+    fn announce_quickly(&mut self, fresh: &[HeaderId]) {
         let wants = self.peers.values().filter(|peer| peer.is_ready() && peer.talk.high_bandwidth_from);
         let ids: Vec<_> = wants.map(|peer| peer.id).collect();
         for block in fresh {
@@ -118,7 +118,7 @@ impl PeerManager {
             Announcement::Nothing => {}
             Announcement::Compact(block) => self.announce_compact(id, block),
             Announcement::Headers(blocks) => {
-                let header = |tree: &HeaderTree, block: &NodeId| tree.node(*block).header;
+                let header = |tree: &HeaderTree, block: &HeaderId| tree.node(*block).header;
                 let headers = self.engine.with_tree(|tree| blocks.iter().map(|block| header(tree, block)).collect());
                 self.tell_headers(id, &blocks);
                 self.send(id, Message::Headers(headers));
@@ -138,8 +138,8 @@ impl PeerManager {
         }
     }
 
-    fn tell_headers(&mut self, id: PeerId, blocks: &[NodeId]) {
-        let hash = |block: Option<&NodeId>| block.map(|block| self.place(*block).hash);
+    fn tell_headers(&mut self, id: PeerId, blocks: &[HeaderId]) {
+        let hash = |block: Option<&HeaderId>| block.map(|block| self.place(*block).hash);
         let Some((first, last)) = hash(blocks.first()).zip(hash(blocks.last())) else { return };
         self.log(match blocks.len() {
             1 => format!("SendMessages: sending header {first} to peer={id}"),
@@ -147,7 +147,7 @@ impl PeerManager {
         });
     }
 
-    fn announcement(&self, id: PeerId, queued: &[NodeId]) -> Announcement {
+    fn announcement(&self, id: PeerId, queued: &[HeaderId]) -> Announcement {
         let Some(peer) = self.peers.get(&id) else { return Announcement::Nothing };
         let (wants_compact, prefers_headers) = (peer.talk.high_bandwidth_from, peer.talk.prefers_headers);
         let takes_headers = prefers_headers || wants_compact && queued.len() == 1;
@@ -155,7 +155,7 @@ impl PeerManager {
             return Announcement::Hash;
         }
         self.engine.with_tree(|tree| {
-            let follows = |pair: &[NodeId]| matches!(pair, [first, next] if tree.parent(*next) == Some(*first));
+            let follows = |pair: &[HeaderId]| matches!(pair, [first, next] if tree.parent(*next) == Some(*first));
             if !queued.iter().all(|block| tree.is_active(*block)) || !queued.windows(2).all(follows) {
                 return Announcement::Hash;
             }
@@ -171,7 +171,7 @@ impl PeerManager {
         })
     }
 
-    fn announce_compact(&mut self, id: PeerId, block: NodeId) {
+    fn announce_compact(&mut self, id: PeerId, block: HeaderId) {
         let Place { hash, .. } = self.place(block);
         if let Some(info) = self.engine.header_info(&hash) {
             self.log(format!("SendMessages sending header-and-ids {hash} to peer={id}"));
@@ -181,8 +181,8 @@ impl PeerManager {
     }
 
     /// Core's `PeerHasHeader`.
-    fn has_header(&self, tree: &HeaderTree, id: PeerId, block: NodeId) -> bool {
-        let has = |end: Option<NodeId>| end.is_some_and(|end| tree.ancestor(end, tree.height(block)) == Some(block));
+    fn has_header(&self, tree: &HeaderTree, id: PeerId, block: HeaderId) -> bool {
+        let has = |end: Option<HeaderId>| end.is_some_and(|end| tree.ancestor(end, tree.height(block)) == Some(block));
         self.peers.get(&id).is_some_and(|peer| has(peer.best_known) || has(peer.best_header_sent))
     }
 }

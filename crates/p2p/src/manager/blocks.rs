@@ -8,7 +8,7 @@ use crate::headers::anti_dos_work;
 use crate::limits::{BLOCK_TIMEOUT, COMPACT_BLOCKS_PER_PEER_MAX, REQUESTS_PER_BLOCK_MAX};
 use crate::peer::ConnectionKind;
 use crate::time::UnixTime;
-use lydian_chain::{HeaderTree, NodeId};
+use lydian_chain::{HeaderId, HeaderTree};
 use lydian_consensus::U256;
 use lydian_consensus::pow::block_proof;
 use lydian_engine::LogLevel;
@@ -288,7 +288,7 @@ impl PeerManager {
     /// Requests the blocks up to the last header that a peer just announced from it, whatever services it offers, if
     /// that chain has as much work as ours: Core's `HeadersDirectFetchBlocks`. Those on the path then belong to the
     /// download and must fit into its window.
-    pub(super) fn fetch_directly(&mut self, id: PeerId, last: NodeId) {
+    pub(super) fn fetch_directly(&mut self, id: PeerId, last: HeaderId) {
         let may_ask = |peer: &Known| peer.is_ready() && peer.serves_witnesses() && peer.memory.has_block_room();
         if !self.peers.get(&id).is_some_and(may_ask) || !self.can_fetch_directly() {
             return;
@@ -320,7 +320,7 @@ impl PeerManager {
 
     /// Returns the blocks from our chain to `last` that are neither here nor requested, lowest first; none if the
     /// branch has less work than our chain. Returns `None` if there are too many.
-    fn missing_of_branch(&self, last: NodeId) -> Option<Vec<BlockHash>> {
+    fn missing_of_branch(&self, last: HeaderId) -> Option<Vec<BlockHash>> {
         let tip = self.tip();
         self.engine.with_tree(|tree| {
             let (mut missing, mut walk) = (Vec::new(), last);
@@ -467,8 +467,8 @@ impl PeerManager {
         let (blocks, end) = engine.with_tree(|tree| {
             let from = tree.height(self.path_end).0;
             let to = tree.height(best).0.min(from.saturating_add(count));
-            let ids: Vec<NodeId> = (from + 1..=to).filter_map(|height| tree.ancestor(best, Height(height))).collect();
-            let wanted = |id: &NodeId| {
+            let ids: Vec<HeaderId> = (from + 1..=to).filter_map(|height| tree.ancestor(best, Height(height))).collect();
+            let wanted = |id: &HeaderId| {
                 let node = tree.node(*id);
                 WantedBlock {
                     hash: node.hash,
@@ -570,13 +570,13 @@ fn limits_of(peer: &Known) -> PeerLimits {
 /// Returns the last block on the way to `best` up to which nothing needs to be fetched for now: where it leaves the
 /// active chain, or the last of the stored blocks after that which have too little work to be activated. Those wait for
 /// more blocks of the branch and not for validation, so they must not fill the window.
-fn stored_end(tree: &HeaderTree, best: NodeId) -> NodeId {
+fn stored_end(tree: &HeaderTree, best: HeaderId) -> HeaderId {
     let (tip, fork) = (tree.tip(), tree.fork(tree.tip(), best));
     if fork == tip {
         return tip;
     }
     let work = tree.node(tip).chain_work;
-    let is_waiting = |id: &NodeId| {
+    let is_waiting = |id: &HeaderId| {
         let node = tree.node(*id);
         node.block.is_some() && node.chain_work <= work
     };

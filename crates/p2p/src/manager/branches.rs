@@ -11,7 +11,7 @@
 use super::peer::Known;
 use super::{PeerId, PeerManager};
 use crate::limits::COMPACT_BLOCKS_PER_PEER_MAX;
-use lydian_chain::{HeaderTree, NodeId};
+use lydian_chain::{HeaderId, HeaderTree};
 use lydian_primitives::{BlockHash, Height};
 
 /// How many blocks above the last common one are checked: Core's `BLOCK_DOWNLOAD_WINDOW`.
@@ -21,7 +21,7 @@ impl PeerManager {
     /// Requests the missing blocks of branches with as much work as the active chain.
     pub(super) fn fetch_branches(&mut self) {
         let is_initial = self.is_initial_download();
-        let branches: Vec<(PeerId, NodeId)> = self.engine.with_tree(|tree| {
+        let branches: Vec<(PeerId, HeaderId)> = self.engine.with_tree(|tree| {
             let tip = tree.tip();
             let branch = |peer: &Known| {
                 let is_asked = peer.is_ready() && peer.serves_all() && (peer.is_preferred() || !is_initial);
@@ -39,14 +39,14 @@ impl PeerManager {
         }
     }
 
-    fn fetch_branch(&mut self, id: PeerId, best: NodeId) {
+    fn fetch_branch(&mut self, id: PeerId, best: HeaderId) {
         self.note_common_block(id);
         let Some(peer) = self.peers.get(&id) else { return };
         let Some(common) = peer.last_common else { return };
         let room = COMPACT_BLOCKS_PER_PEER_MAX.saturating_sub(peer.in_flight.len());
         let limited = peer.is_limited();
         let (mut blocks, common) = self.engine.with_tree(|tree| {
-            let missing = |node: NodeId| {
+            let missing = |node: HeaderId| {
                 let (node, end) = (tree.node(node), tree.height(best));
                 let is_kept = !limited || end.0 - node.height.0 < crate::limits::LIMITED_PEER_BLOCKS - 2;
                 is_kept && node.block.is_none() && !self.is_coming(&node.hash)
@@ -70,7 +70,7 @@ impl PeerManager {
 }
 
 /// Returns the last block on the way from `common` to `best` up to which all blocks are stored.
-fn last_stored(tree: &HeaderTree, common: NodeId, best: NodeId) -> NodeId {
+fn last_stored(tree: &HeaderTree, common: HeaderId, best: HeaderId) -> HeaderId {
     let heights = tree.height(common).0 + 1..=tree.height(best).0;
     let nodes = heights.map_while(|height| tree.ancestor(best, Height(height)));
     nodes.take_while(|node| tree.node(*node).block.is_some()).last().unwrap_or(common)

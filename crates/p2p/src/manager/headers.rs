@@ -6,7 +6,7 @@ use crate::download::DownloadPeer;
 use crate::headers::{HeadersContext, HeadersSyncPhase, locator};
 use crate::peer::{ConnectionKind, Permissions};
 use crate::time::UnixTime;
-use lydian_chain::NodeId;
+use lydian_chain::HeaderId;
 use lydian_consensus::{Rejected, Rule};
 use lydian_engine::LogLevel;
 use lydian_primitives::{BlockHash, Header, Height};
@@ -95,7 +95,7 @@ impl PeerManager {
     }
 
     /// Core's `ProcessNewBlockHeaders`: logs the progress of the headers during the initial download.
-    fn tell_of_best_header(&mut self, before: NodeId, last: &BlockHash) {
+    fn tell_of_best_header(&mut self, before: HeaderId, last: &BlockHash) {
         let (best, last) = self.engine.with_tree(|tree| (tree.best_header(), tree.find(last)));
         let Some(last) = last.filter(|_| best != before && self.is_initial_download()) else { return };
         let place = self.place(last);
@@ -152,7 +152,7 @@ impl PeerManager {
     }
 
     /// Core's `UpdatePeerStateForReceivedHeaders`.
-    fn learn_of_headers(&mut self, id: PeerId, last: NodeId, is_new: bool, may_have_more: bool) {
+    fn learn_of_headers(&mut self, id: PeerId, last: HeaderId, is_new: bool, may_have_more: bool) {
         let (last, tip) = (self.place(last), self.tip());
         self.note_block(id, &last.hash);
         let (unix, is_initial) = (self.now.unix, self.is_initial_download());
@@ -185,7 +185,7 @@ impl PeerManager {
         }
     }
 
-    fn note_known(&mut self, id: PeerId, found: NodeId) {
+    fn note_known(&mut self, id: PeerId, found: HeaderId) {
         let work = self.place(found).work;
         if self.best_known(id).is_none_or(|best| work >= best.work) {
             self.with(id, |peer| peer.best_known = Some(found));
@@ -246,7 +246,7 @@ impl PeerManager {
     }
 
     /// Requests the headers after `from`, unless a request is outstanding: Core's `MaybeSendGetHeaders`.
-    pub(super) fn ask_for_headers(&mut self, id: PeerId, from: NodeId) -> bool {
+    pub(super) fn ask_for_headers(&mut self, id: PeerId, from: HeaderId) -> bool {
         let (engine, now) = (self.engine.clone(), self.now.mockable);
         let hashes = self
             .peers

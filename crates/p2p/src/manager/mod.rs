@@ -45,7 +45,7 @@ use crate::time_offsets::TimeOffsets;
 use crate::upload::{UploadInfo, UploadLimit};
 use crate::{AddrMan, Bans, PeerMemory, Traffic, TrafficTotals};
 use connect::{Connector, Link};
-use lydian_chain::NodeId;
+use lydian_chain::HeaderId;
 use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLevel, LogLine, LogSwitches};
 use lydian_primitives::{BlockHash, Height};
@@ -205,16 +205,16 @@ pub struct PeerManager {
     announcers: Vec<PeerId>,
     actions: Vec<Action>,
     /// The tip announced to peers, and when it changed: Core's `m_last_tip_update`.
-    last_tip: NodeId,
+    last_tip: HeaderId,
     /// The last tip that was checked for the end of the initial download.
-    noted_tip: Option<NodeId>,
+    noted_tip: Option<HeaderId>,
     last_tip_change: Option<Duration>,
     /// The last compact block that was built, for all peers: Core's `m_most_recent_compact_block`.
     recent_compact: Option<(BlockHash, CompactBlock)>,
     last_inv_that_asked: Option<BlockHash>,
     protected_peers: usize,
     /// The last block of the path that was passed to the download.
-    path_end: NodeId,
+    path_end: HeaderId,
     /// Blocks with known headers that no peer delivers.
     withheld: target::Withheld,
     tries_extra_peer: bool,
@@ -238,7 +238,7 @@ struct Source {
 /// The data of a header, copied from the tree.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    id: NodeId,
+    id: HeaderId,
     hash: BlockHash,
     height: Height,
     work: U256,
@@ -494,7 +494,7 @@ impl PeerManager {
         }
     }
 
-    fn place(&self, id: NodeId) -> Place {
+    fn place(&self, id: HeaderId) -> Place {
         self.engine.with_tree(|tree| {
             let node = tree.node(id);
             Place { id, hash: node.hash, height: node.height, work: node.chain_work, time: node.header.time }
@@ -541,7 +541,7 @@ impl PeerManager {
     }
 
     /// Core's `UpdateIBDStatus`, once for each tip. Setting the clock back does not make an old tip a recent one.
-    fn note_tip(&mut self, tip: NodeId) {
+    fn note_tip(&mut self, tip: HeaderId) {
         if self.is_loading() || self.noted_tip == Some(tip) {
             return;
         }

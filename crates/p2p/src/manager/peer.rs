@@ -8,14 +8,14 @@ use crate::memory::{Charge, PeerMemory};
 use crate::peer::{ConnectionKind, Peer, Permissions};
 use crate::time::UnixTime;
 use crate::traffic::Traffic;
-use lydian_chain::NodeId;
+use lydian_chain::HeaderId;
 use lydian_primitives::{Amount, BlockHash};
 use lydian_wire::Services;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A connection, numbered from 0 in order of creation: Core's `NodeId`.
+/// A connection, numbered from 0 in order of creation: Core's `HeaderId`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PeerId(pub u64);
 
@@ -31,7 +31,7 @@ pub(super) struct ChainSync {
     /// `None` while nothing is expected from it.
     pub(super) deadline: Option<Duration>,
     /// It must show a chain with at least as much work as that of this header.
-    pub(super) work_header: Option<NodeId>,
+    pub(super) work_header: Option<HeaderId>,
     pub(super) sent_getheaders: bool,
     pub(super) is_protected: bool,
 }
@@ -53,12 +53,12 @@ pub(super) struct Known {
     pub(super) headers_deadline: Option<Duration>,
     pub(super) inv_triggered_getheaders: bool,
     /// The header with the most work that it is known to have.
-    pub(super) best_known: Option<NodeId>,
+    pub(super) best_known: Option<HeaderId>,
     /// The last block it announced that is unknown here.
     pub(super) last_unknown: Option<BlockHash>,
-    pub(super) best_header_sent: Option<NodeId>,
+    pub(super) best_header_sent: Option<HeaderId>,
     /// New blocks of the active chain to announce, lowest first: Core's `m_blocks_for_headers_relay`.
-    pub(super) announcements: Vec<NodeId>,
+    pub(super) announcements: Vec<HeaderId>,
     pub(super) last_block_announcement: UnixTime,
     pub(super) chain_sync: ChainSync,
 
@@ -68,10 +68,10 @@ pub(super) struct Known {
     pub(super) partials: HashMap<BlockHash, Partial>,
     pub(super) last_block_time: UnixTime,
     /// The last common block, as far as known: Core's `pindexLastCommonBlock`.
-    pub(super) last_common: Option<NodeId>,
+    pub(super) last_common: Option<HeaderId>,
     /// The end of a branch of which it did not send a block: nothing more of that branch is requested from it until it
     /// announces a chain.
-    pub(super) failed_branch: Option<NodeId>,
+    pub(super) failed_branch: Option<HeaderId>,
     /// The fee rate below which the peer does not want transactions.
     pub(super) fee_filter: Amount,
     pub(super) traffic: Arc<Traffic>,

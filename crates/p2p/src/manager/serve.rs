@@ -4,7 +4,7 @@
 use super::{Action, PeerId, PeerManager};
 use crate::peer::Permissions;
 use crate::time::Moment;
-use lydian_chain::{HeaderTree, NodeId};
+use lydian_chain::{HeaderId, HeaderTree};
 use lydian_consensus::Params;
 use lydian_engine::{HeaderInfo, LogLevel};
 use lydian_primitives::{BlockHash, Height};
@@ -265,7 +265,7 @@ impl PeerManager {
 
 /// Returns the last block of a locator on the active chain, or the tip if a block of the locator builds on it: Core's
 /// `FindForkInGlobalIndex`.
-fn find_fork(tree: &HeaderTree, locator: &[BlockHash]) -> NodeId {
+fn find_fork(tree: &HeaderTree, locator: &[BlockHash]) -> HeaderId {
     for hash in locator {
         let Some(id) = tree.find(hash) else { continue };
         if tree.is_active(id) {
@@ -275,12 +275,12 @@ fn find_fork(tree: &HeaderTree, locator: &[BlockHash]) -> NodeId {
             return tree.tip();
         }
     }
-    NodeId::GENESIS
+    HeaderId::GENESIS
 }
 
 /// Core's `BlockRequestAllowed`: the active chain, and valid branches of the last month, to prevent fingerprinting by
 /// old blocks.
-fn may_request(tree: &HeaderTree, id: NodeId, params: &Params) -> bool {
+fn may_request(tree: &HeaderTree, id: HeaderId, params: &Params) -> bool {
     if tree.is_active(id) {
         return true;
     }

@@ -10,7 +10,7 @@
 
 use super::PeerManager;
 use crate::limits::WITHHELD_MAX;
-use lydian_chain::{HeaderTree, NodeId};
+use lydian_chain::{HeaderId, HeaderTree};
 use std::time::Duration;
 
 /// How long to wait for a block that no peer delivers before another chain is downloaded.
@@ -23,27 +23,27 @@ const WITHHELD_TIME: Duration = Duration::from_secs(10 * 60);
 #[derive(Debug, Default)]
 pub(super) struct Withheld {
     /// Each block, and until when it is not requested.
-    blocks: Vec<(NodeId, Duration)>,
+    blocks: Vec<(HeaderId, Duration)>,
     /// The block that is being waited for, and since when.
-    suspect: Option<(NodeId, Duration)>,
+    suspect: Option<(HeaderId, Duration)>,
 }
 
 impl PeerManager {
     /// Returns the header up to which blocks are downloaded.
-    pub(super) fn target(&mut self) -> NodeId {
+    pub(super) fn target(&mut self) -> HeaderId {
         self.note_withheld();
         let best = self.engine.with_tree(HeaderTree::best_header);
         if self.withheld.blocks.is_empty() {
             return best;
         }
-        let known: Vec<NodeId> =
+        let known: Vec<HeaderId> =
             self.peers.values().filter(|peer| peer.is_ready()).filter_map(|peer| peer.best_known).collect();
         let withheld = &self.withheld.blocks;
         self.engine.with_tree(|tree| {
             let tip_work = tree.node(tree.tip()).chain_work;
-            let can_be_had = |end: &NodeId| {
+            let can_be_had = |end: &HeaderId| {
                 let node = tree.node(*end);
-                let lacks = |block: NodeId| tree.ancestor(*end, tree.height(block)) == Some(block);
+                let lacks = |block: HeaderId| tree.ancestor(*end, tree.height(block)) == Some(block);
                 !node.is_invalid && node.chain_work > tip_work && !withheld.iter().any(|(block, _)| lacks(*block))
             };
             let ends = std::iter::once(best).chain(known).filter(can_be_had);
@@ -74,7 +74,7 @@ impl PeerManager {
 }
 
 impl Withheld {
-    fn note(&mut self, block: NodeId, until: Duration) {
+    fn note(&mut self, block: HeaderId, until: Duration) {
         if self.blocks.iter().any(|(other, _)| *other == block) {
             return;
         }
@@ -109,7 +109,7 @@ mod tests {
             last = header.hash();
             tree.accept_header(&header, i64::from(header.time), &params).unwrap()
         };
-        let ids: Vec<NodeId> = (0..=WITHHELD_MAX).map(|_| enter()).collect();
+        let ids: Vec<HeaderId> = (0..=WITHHELD_MAX).map(|_| enter()).collect();
         let mut withheld = Withheld::default();
         let until = Duration::from_secs(9);
         ids[..WITHHELD_MAX].iter().for_each(|id| withheld.note(*id, until));

@@ -6,7 +6,7 @@ use super::peer::Known;
 use super::{PeerId, PeerManager};
 use crate::peer::{ConnectionKind, Permissions};
 use crate::time::UnixTime;
-use lydian_chain::NodeId;
+use lydian_chain::HeaderId;
 use lydian_engine::LogLevel;
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl PeerManager {
         self.with(id, |peer| peer.chain_sync = state);
     }
 
-    fn tell_of_old_chain(&mut self, id: PeerId, wanted: Option<NodeId>) {
+    fn tell_of_old_chain(&mut self, id: PeerId, wanted: Option<HeaderId>) {
         self.debug(|manager| {
             let best = manager.best_known(id).map_or_else(|| "<none>".to_owned(), |best| best.hash.to_string());
             let wanted = wanted.map_or_else(String::new, |wanted| manager.place(wanted).hash.to_string());

@@ -5,7 +5,7 @@ use crate::error::{RpcError, code};
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
 use crate::methods::blockchain::prune_height;
 use lydian_consensus::{Chain, Deployment, Rejected};
-use lydian_engine::{Engine, LastBlocksEnd, NodeId};
+use lydian_engine::{Engine, HeaderId, LastBlocksEnd};
 use lydian_primitives::{Block, Header, Height, ParseErrorKind, RawBlock, Reader, hex, write_compact_size};
 
 pub(crate) const METHODS: &[Method] = &[
@@ -96,7 +96,7 @@ pub(crate) const METHODS: &[Method] = &[
     },
 ];
 
-fn find(call: &Call<'_>) -> Result<NodeId, RpcError> {
+fn find(call: &Call<'_>) -> Result<HeaderId, RpcError> {
     let hash = call.hash(0, "blockhash")?;
     let info = call.context.engine()?.header_info(&hash).ok_or_else(RpcError::block_not_found)?;
     Ok(info.id)
