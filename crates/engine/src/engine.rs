@@ -32,13 +32,13 @@ use std::thread::JoinHandle;
 /// disconnects a block that turns out to break a rule, as a caller would, and ends when the engine is dropped.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) shared: Arc<EngineShared>,
     reviewer: Option<JoinHandle<()>>,
 }
 
 /// The state shared by callers and the review thread.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct EngineShared {
     pub(crate) chainstate: ChainstateManager,
     /// Held during any change of the active chain.
     writer: Mutex<()>,
@@ -95,7 +95,7 @@ impl Engine {
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Opened, EngineError> {
         let (chainstate, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
-        let desk = Arc::new(Desk {
+        let shared = Arc::new(EngineShared {
             chainstate,
             writer: Mutex::default(),
             storing: Mutex::default(),
@@ -103,19 +103,19 @@ impl Engine {
             changes: AtomicU32::new(0),
         });
         let reviewer =
-            if desk.chainstate.settings.signatures.is_watched() { Some(review::start(&desk)?) } else { None };
-        Ok(Opened { engine: Engine { desk, reviewer }, remarks })
+            if shared.chainstate.settings.signatures.is_watched() { Some(review::start(&shared)?) } else { None };
+        Ok(Opened { engine: Engine { shared, reviewer }, remarks })
     }
 
     pub(crate) fn write<T>(
         &self,
         change: impl FnOnce(&ChainstateManager) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        self.desk.write(change)
+        self.shared.write(change)
     }
 
     pub(crate) fn chainstate(&self) -> &ChainstateManager {
-        &self.desk.chainstate
+        &self.shared.chainstate
     }
 
     /// Accepts a block, as Core's `ProcessNewBlock` does. `now` is the clock's time, in seconds since 1970.
@@ -123,7 +123,7 @@ impl Engine {
     /// Two callers wait for each other (checklist 90); a block is stored once. If another caller's [`Engine::advance`]
     /// is running, it validates the block too, and this call still returns the verdict.
     pub fn accept_block(&self, block: Block, now: i64, observer: &dyn Observer) -> Result<Submission, EngineError> {
-        let id = match self.desk.store(block, now)? {
+        let id = match self.shared.store(block, now)? {
             Ok(id) => id,
             Err(rejected) => return Ok(Err(rejected)),
         };
@@ -148,7 +148,7 @@ impl Engine {
     /// includes blocks stored while it is running. Does not wait for it.
     pub fn store_block(&self, block: Block, now: i64) -> Result<Result<BlockHash, Rejected>, EngineError> {
         let hash = block.hash();
-        Ok(self.desk.store(block, now)?.map(|_| hash))
+        Ok(self.shared.store(block, now)?.map(|_| hash))
     }
 
     /// Why a block is invalid, if that was found recently.
@@ -217,7 +217,7 @@ impl Engine {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Import, EngineError> {
-        let _storing = lock(&self.desk.storing);
+        let _storing = lock(&self.shared.storing);
         self.write(|chainstate| import(chainstate, files, now, cancel, progress))
     }
 
@@ -278,19 +278,19 @@ impl Engine {
         is_interrupted: &dyn Fn() -> bool,
         observer: &dyn Observer,
     ) -> Result<LastBlocks, Inconsistency> {
-        let _writer = lock(&self.desk.writer);
+        let _writer = lock(&self.shared.writer);
         check_last_blocks(self.chainstate(), blocks, level, is_interrupted, observer)
     }
 
     /// The hashes of the coins at the tip, as in Core's `gettxoutsetinfo`. Reads every coin.
     pub fn utxo_hashes(&self) -> Result<UtxoHashes, EngineError> {
-        let _writer = lock(&self.desk.writer);
+        let _writer = lock(&self.shared.writer);
         utxo_hashes(self.chainstate())
     }
 
     /// Sums over all coins at the tip, and the requested hash. Reads every coin; no block is validated meanwhile.
     pub fn coins_summary(&self, hash: UtxoHash) -> Result<CoinsSummary, EngineError> {
-        let _writer = lock(&self.desk.writer);
+        let _writer = lock(&self.shared.writer);
         summary(self.chainstate(), hash)
     }
 
@@ -300,7 +300,7 @@ impl Engine {
         &self,
         visit: &mut dyn FnMut(&OutPoint, &Coin) -> Result<(), EngineError>,
     ) -> Result<Tip, EngineError> {
-        let _writer = lock(&self.desk.writer);
+        let _writer = lock(&self.shared.writer);
         self.chainstate().coins.export(visit)?;
         Ok(self.chainstate().tip())
     }
@@ -365,7 +365,7 @@ impl Engine {
     }
 }
 
-impl Desk {
+impl EngineShared {
     /// Runs a change of the active chain. After an error or a panic every further change fails: the coins may contain
     /// half a block.
     pub(crate) fn write<T>(

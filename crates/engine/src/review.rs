@@ -14,7 +14,7 @@
 
 use crate::activate::{activate_best_chain, mark_invalid};
 use crate::chainstate_manager::ChainstateManager;
-use crate::engine::Desk;
+use crate::engine::EngineShared;
 use crate::error::EngineError;
 use crate::event::{Event, Observer};
 use crate::job::lock;
@@ -128,13 +128,13 @@ impl Drop for Ending<'_> {
 }
 
 /// Starts the thread that reviews until the engine is closed.
-pub(crate) fn start(desk: &Arc<Desk>) -> Result<JoinHandle<()>, EngineError> {
-    let desk = Arc::clone(desk);
+pub(crate) fn start(shared: &Arc<EngineShared>) -> Result<JoinHandle<()>, EngineError> {
+    let shared = Arc::clone(shared);
     let body = move || {
-        let reviews = &desk.chainstate.reviews;
+        let reviews = &shared.chainstate.reviews;
         let _ending = Ending(reviews);
         while let Some(block) = reviews.take() {
-            review(&desk, &block);
+            review(&shared, &block);
             reviews.done();
         }
     };
@@ -144,13 +144,13 @@ pub(crate) fn start(desk: &Arc<Desk>) -> Result<JoinHandle<()>, EngineError> {
         .map_err(|error| EngineError::Thread { reason: error.to_string() })
 }
 
-fn review(desk: &Desk, block: &Arc<FundedBlock>) {
-    let reviews = &desk.chainstate.reviews;
-    let count = match decide(&desk.chainstate.settings.signatures, block, &reviews.cancel) {
+fn review(shared: &EngineShared, block: &Arc<FundedBlock>) {
+    let reviews = &shared.chainstate.reviews;
+    let count = match decide(&shared.chainstate.settings.signatures, block, &reviews.cancel) {
         None => &reviews.demoted,
         Some(Ok(())) => &reviews.blocks,
         Some(Err(violation)) => {
-            take_off(desk, block, &violation);
+            take_off(shared, block, &violation);
             &reviews.blocks
         }
     };
@@ -211,10 +211,10 @@ impl Signatures for Second<'_> {
 }
 
 /// Marks a block that breaks a rule after all, and activates the best chain without it.
-fn take_off(desk: &Desk, block: &FundedBlock, violation: &Violation) {
+fn take_off(shared: &EngineShared, block: &FundedBlock, violation: &Violation) {
     let (hash, height) = (block.checked().block().hash(), block.checked().height());
-    let observer = &*desk.chainstate.settings.background;
-    let taken_off = desk.write(|chainstate| {
+    let observer = &*shared.chainstate.settings.background;
+    let taken_off = shared.write(|chainstate| {
         let Some(id) = chainstate.tree().find(&hash) else { return Ok(()) };
         mark(chainstate, id, observer, violation)?;
         activate_best_chain(chainstate, &chainstate.reviews.cancel, observer)?;
@@ -286,8 +286,8 @@ mod tests {
                 engine.checkpoint(&Unobserved).unwrap();
             }
             let bad = blocks[7].header.hash();
-            let id = engine.desk.chainstate.tree().find(&bad).unwrap();
-            engine.desk.write(|chainstate| mark(chainstate, id, &Unobserved, &violation)).unwrap();
+            let id = engine.shared.chainstate.tree().find(&bad).unwrap();
+            engine.shared.write(|chainstate| mark(chainstate, id, &Unobserved, &violation)).unwrap();
             drop(engine);
 
             let engine = open(&disk);

@@ -15,7 +15,6 @@
 
 mod capture;
 mod connection;
-mod desk;
 mod dial;
 mod ending;
 mod event;
@@ -24,6 +23,7 @@ mod files;
 mod handle;
 pub mod limits;
 mod listen;
+mod manager_thread;
 mod outbox;
 mod proxy;
 mod queues;
@@ -38,7 +38,6 @@ pub use handle::Handle;
 pub use listen::Listen;
 pub use validate::{ValidationEnd, Validator};
 
-use desk::Desk;
 use dial::Dialer;
 use event::Event;
 use lydian_engine::{Engine, LogLevel, LogLine, LogSwitches, Observer};
@@ -46,6 +45,7 @@ use lydian_p2p::files::FilesError;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
 use lydian_p2p::permissions::Whitelist;
 use lydian_p2p::{MemoryBudget, Moment};
+use manager_thread::ManagerThread;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::net::SocketAddr;
@@ -234,10 +234,11 @@ impl Network {
         let told = Arc::clone(&host);
         // In the log, all socket threads together are one thread.
         told.log(LogLevel::Info, format!("{} thread start", "net"));
-        let desk = Desk::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));
-        let desk = desk.capture_to(capture);
+        let manager_thread =
+            ManagerThread::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));
+        let manager_thread = manager_thread.capture_to(capture);
         let threads = vec![
-            spawn("msghand", &told, move || desk.work(incoming))?,
+            spawn("msghand", &told, move || manager_thread.work(incoming))?,
             spawn("save", &told, move || files::write(data.as_ref(), &to_save, save_host.as_ref()))?,
             spawn("store", &told, move || storer.work(&to_store))?,
             spawn("validate", &told, {

@@ -55,14 +55,14 @@ pub(super) trait Crew: Sync {
 /// # Panics
 /// If a worker panics.
 pub(super) fn work_off<C: Crew>(crew: &C, state: C::State, workers: usize) -> Result<C::State, C::Error> {
-    let desk = Desk { crew, board: Mutex::new(Board { state, end: None, is_over: false }), wake: Condvar::new() };
+    let pool = WorkerPool { crew, board: Mutex::new(Board { state, end: None, is_over: false }), wake: Condvar::new() };
     scope(|scope| {
         for _ in 1..workers {
-            scope.spawn(|| desk.work());
+            scope.spawn(|| pool.work());
         }
-        desk.work();
+        pool.work();
     });
-    let board = desk.board.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let board = pool.board.into_inner().unwrap_or_else(PoisonError::into_inner);
     match board.end {
         None => Ok(board.state),
         Some(End::Error(error)) => Err(error),
@@ -70,7 +70,7 @@ pub(super) fn work_off<C: Crew>(crew: &C, state: C::State, workers: usize) -> Re
     }
 }
 
-struct Desk<'a, C: Crew> {
+struct WorkerPool<'a, C: Crew> {
     crew: &'a C,
     board: Mutex<Board<C>>,
     wake: Condvar,
@@ -89,7 +89,7 @@ enum End<E> {
     Panic(Box<dyn Any + Send>),
 }
 
-impl<C: Crew> Desk<'_, C> {
+impl<C: Crew> WorkerPool<'_, C> {
     fn lock(&self) -> MutexGuard<'_, Board<C>> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -31,7 +31,7 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(2);
 
 /// State of the manager's thread.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct ManagerThread {
     manager: PeerManager,
     host: Arc<dyn Host>,
     blocks: SyncSender<Delivery>,
@@ -50,7 +50,7 @@ pub(crate) struct Desk {
     endpoints: HashMap<PeerId, Endpoint>,
 }
 
-impl Desk {
+impl ManagerThread {
     pub(crate) fn new(
         manager: PeerManager,
         host: Arc<dyn Host>,
@@ -59,9 +59,9 @@ impl Desk {
         dialer: (Arc<Dialer>, Handle),
         is_ending: Arc<AtomicBool>,
         figures: Arc<Figures>,
-    ) -> Desk {
+    ) -> ManagerThread {
         let (dialer, sockets) = dialer;
-        Desk {
+        ManagerThread {
             manager,
             host,
             blocks,
@@ -78,8 +78,8 @@ impl Desk {
     }
 
     /// Writes received messages to files: `-capturemessages`.
-    pub(crate) fn capture_to(self, capture: Option<Arc<Capture>>) -> Desk {
-        Desk { capture, ..self }
+    pub(crate) fn capture_to(self, capture: Option<Arc<Capture>>) -> ManagerThread {
+        ManagerThread { capture, ..self }
     }
 
     fn capture(&self, from: PeerId, command: Command, payload: &[u8]) {
