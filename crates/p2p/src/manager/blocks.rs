@@ -1,7 +1,7 @@
 //! Blocks from peers: which are wanted, what happened to them, and which peer is punished. [`crate::download`] selects
 //! the peers to request them from.
 
-use super::peer::Known;
+use super::peer::PeerState;
 use super::{Action, BlockFate, PeerId, PeerManager, Source};
 use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimits, RequestTime, WantedBlock};
 use crate::headers::anti_dos_work;
@@ -289,7 +289,7 @@ impl PeerManager {
     /// that chain has as much work as ours: Core's `HeadersDirectFetchBlocks`. Those on the path then belong to the
     /// download and must fit into its window.
     pub(super) fn fetch_directly(&mut self, id: PeerId, last: HeaderId) {
-        let may_ask = |peer: &Known| peer.is_ready() && peer.serves_witnesses() && peer.memory.has_block_room();
+        let may_ask = |peer: &PeerState| peer.is_ready() && peer.serves_witnesses() && peer.memory.has_block_room();
         if !self.peers.get(&id).is_some_and(may_ask) || !self.can_fetch_directly() {
             return;
         }
@@ -520,7 +520,7 @@ impl PeerManager {
             return false;
         }
         let is_reserve =
-            |peer: &&Known| peer.serves_all() && !peer.is_preferred() && peer.kind() != ConnectionKind::AddrFetch;
+            |peer: &&PeerState| peer.serves_all() && !peer.is_preferred() && peer.kind() != ConnectionKind::AddrFetch;
         let reserves: Vec<_> = ready().filter(is_reserve).map(|peer| peer.id).collect();
         let now = self.now.elapsed;
         let is_wanted = !preferred.iter().any(|id| self.download.is_sending(DownloadPeer(id.0), now));
@@ -563,7 +563,7 @@ impl PeerManager {
     }
 }
 
-fn limits_of(peer: &Known) -> PeerLimits {
+fn limits_of(peer: &PeerState) -> PeerLimits {
     PeerLimits { is_limited: peer.is_limited(), ..PeerLimits::default() }
 }
 

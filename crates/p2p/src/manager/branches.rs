@@ -8,7 +8,7 @@
 //! from it again until the peer announces a chain. Cost: a look at each peer; for one on such a branch, a walk along
 //! its missing blocks.
 
-use super::peer::Known;
+use super::peer::PeerState;
 use super::{PeerId, PeerManager};
 use crate::limits::COMPACT_BLOCKS_PER_PEER_MAX;
 use lydian_chain::{HeaderId, HeaderTree};
@@ -23,7 +23,7 @@ impl PeerManager {
         let is_initial = self.is_initial_download();
         let branches: Vec<(PeerId, HeaderId)> = self.engine.with_tree(|tree| {
             let tip = tree.tip();
-            let branch = |peer: &Known| {
+            let branch = |peer: &PeerState| {
                 let is_asked = peer.is_ready() && peer.serves_all() && (peer.is_preferred() || !is_initial);
                 let is_asked = is_asked && peer.memory.has_block_room();
                 let has_room = peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX;

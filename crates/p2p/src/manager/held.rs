@@ -26,7 +26,8 @@ pub struct Held {
 
 impl PeerManager {
     pub fn held(&self) -> Held {
-        let buffered = |peer: &super::peer::Known| peer.headers.sync().map_or(0, crate::headers::HeadersSync::buffered);
+        let buffered =
+            |peer: &super::peer::PeerState| peer.headers.sync().map_or(0, crate::headers::HeadersSync::buffered);
         Held {
             peers: self.peers.len(),
             addresses: self.addrman.size(None, None),

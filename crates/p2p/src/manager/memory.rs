@@ -38,7 +38,7 @@ impl PeerManager {
             let is_needed = self.download.has_first_missing(DownloadPeer(peer.id.0));
             (peer.in_flight.is_empty(), !is_needed, peer.kind().is_inbound())
         });
-        let is_asked = |peer: &&&super::peer::Known| !peer.in_flight.is_empty();
+        let is_asked = |peer: &&&super::peer::PeerState| !peer.in_flight.is_empty();
         let asked = ready.iter().filter(is_asked).count();
         ready.iter().take(asked + left).map(|peer| peer.id).collect()
     }

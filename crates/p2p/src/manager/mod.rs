@@ -50,7 +50,7 @@ use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLevel, LogLine, LogSwitches};
 use lydian_primitives::{BlockHash, Height};
 use lydian_wire::{BlockTransactionsRequest, Command, CompactBlock, Endpoint, Message, Network};
-use peer::Known;
+use peer::PeerState;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -182,7 +182,7 @@ pub struct PeerManager {
     headers_params: HeadersSyncParams,
     random: ChaCha20Rng,
     now: Moment,
-    peers: BTreeMap<PeerId, Known>,
+    peers: BTreeMap<PeerId, PeerState>,
     addrman: AddrMan,
     bans: Bans,
     traffic: Arc<TrafficTotals>,
@@ -346,7 +346,7 @@ impl PeerManager {
             nonce,
         };
         let name = link.name.clone();
-        self.peers.insert(new.id, Known::new(new.id, Peer::new(connection, now), (new.traffic, new.memory), link));
+        self.peers.insert(new.id, PeerState::new(new.id, Peer::new(connection, now), (new.traffic, new.memory), link));
         match (new.kind.is_inbound(), self.switches.has_ips()) {
             (true, _) => self.log(format!("connection from {} accepted", new.endpoint)),
             (false, true) => self.log(format!("Added connection to {name} peer={}", new.id)),
@@ -488,7 +488,7 @@ impl PeerManager {
         }
     }
 
-    fn with(&mut self, id: PeerId, change: impl FnOnce(&mut Known)) {
+    fn with(&mut self, id: PeerId, change: impl FnOnce(&mut PeerState)) {
         if let Some(peer) = self.peers.get_mut(&id) {
             change(peer);
         }

@@ -38,7 +38,7 @@ pub(super) struct ChainSync {
 
 /// A peer.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct PeerState {
     pub(super) id: PeerId,
     /// The connection and its negotiated properties.
     pub(super) talk: Peer,
@@ -84,9 +84,9 @@ pub(super) struct Known {
     pub(super) continuation: Option<BlockHash>,
 }
 
-impl Known {
-    pub(super) fn new(id: PeerId, talk: Peer, (traffic, memory): (Arc<Traffic>, PeerMemory), link: Link) -> Known {
-        Known {
+impl PeerState {
+    pub(super) fn new(id: PeerId, talk: Peer, (traffic, memory): (Arc<Traffic>, PeerMemory), link: Link) -> PeerState {
+        PeerState {
             id,
             talk,
             link,

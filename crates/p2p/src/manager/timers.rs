@@ -2,7 +2,7 @@
 //!
 //! Core's `SendMessages`, `ConsiderEviction` and `CheckForStaleTipAndEvictPeers`.
 
-use super::peer::Known;
+use super::peer::PeerState;
 use super::{PeerId, PeerManager};
 use crate::peer::{ConnectionKind, Permissions};
 use crate::time::UnixTime;
@@ -55,7 +55,7 @@ impl PeerManager {
     fn begin_headers(&mut self, id: PeerId) {
         let (best, unix, now) = (self.best_header(), self.now.unix, self.now.mockable);
         let is_recent = unix.since(UnixTime::from(best.time)) < RECENT_SECONDS;
-        let is_asked = |peer: &&Known| peer.sync_started && peer.headers.is_waiting(now, HEADERS_PATIENCE);
+        let is_asked = |peer: &&PeerState| peer.sync_started && peer.headers.is_waiting(now, HEADERS_PATIENCE);
         let others = self.peers.values().filter(is_asked).count();
         let preferred = || self.peers.values().filter(|peer| peer.is_ready() && peer.is_preferred());
         // An inbound peer is asked after the others if they send no blocks either: it may be the only one that knows
