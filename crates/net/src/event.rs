@@ -2,7 +2,7 @@
 
 use crate::handle::Asked;
 use crate::outbox::Outbox;
-use lydian_p2p::manager::{AttemptFailure, AttemptId, BlockFate, LookupId, NewPeer, PeerId};
+use lydian_p2p::manager::{AttemptFailure, AttemptId, LookupId, NewPeer, PeerId, StoreOutcome};
 use lydian_p2p::memory::Charge;
 use lydian_primitives::BlockHash;
 use lydian_wire::{Command, NetAddr};
@@ -50,7 +50,7 @@ pub(crate) enum Event {
     Stored {
         from: PeerId,
         hash: BlockHash,
-        fate: BlockFate,
+        outcome: StoreOutcome,
     },
     Invalid {
         hash: BlockHash,

@@ -12,7 +12,7 @@ use crate::files::Save;
 use crate::outbox::{Outbox, Outgoing};
 use crate::store::Delivery;
 use lydian_p2p::PeerMemory;
-use lydian_p2p::manager::{Action, BlockFate, PeerId, PeerManager};
+use lydian_p2p::manager::{Action, PeerId, PeerManager, StoreOutcome};
 use lydian_primitives::BlockHash;
 use lydian_wire::{Command, Endpoint};
 use std::collections::HashMap;
@@ -128,7 +128,7 @@ impl ManagerThread {
             }
             Event::AttemptFailed { attempt, failure } => self.manager.attempt_failed(attempt, &failure, now),
             Event::Resolved { lookup, addresses } => self.manager.resolved(lookup, &addresses, now),
-            Event::Stored { from, hash, fate } => self.manager.block_stored(from, &hash, &fate, now),
+            Event::Stored { from, hash, outcome } => self.manager.block_stored(from, &hash, &outcome, now),
             Event::Invalid { hash, reason } => self.manager.block_invalid(&hash, &reason, now),
             Event::NotReadable { hash } => self.manager.block_unreadable(&hash, now),
             Event::Ask(question) => {
@@ -205,7 +205,7 @@ impl ManagerThread {
             // The peers sent more unrequested blocks than the download window holds. The block may be sent again.
             Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) => {
                 let now = self.host.now();
-                self.manager.block_stored(lost.from, &lost.hash, &BlockFate::TooEarly, now);
+                self.manager.block_stored(lost.from, &lost.hash, &StoreOutcome::TooEarly, now);
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::validate::Validator;
 use crate::{Events, Host};
 use lydian_consensus::{Rejected, Rule};
 use lydian_engine::{Engine, EngineError};
-use lydian_p2p::manager::{BlockFate, PeerId};
+use lydian_p2p::manager::{PeerId, StoreOutcome};
 use lydian_p2p::memory::Charge;
 use lydian_primitives::{BlockHash, RawBlock};
 use lydian_wire::message::block_size;
@@ -43,11 +43,11 @@ impl Storer {
     pub(crate) fn work(&self, deliveries: &Receiver<Delivery>) {
         for Delivery { from, hash, bytes, _charge } in deliveries {
             match self.store(bytes) {
-                Ok(fate) => {
-                    if fate == BlockFate::Stored {
+                Ok(outcome) => {
+                    if outcome == StoreOutcome::Stored {
                         self.validator.wake();
                     }
-                    if self.events.blocking_send(Event::Stored { from, hash, fate }).is_err() {
+                    if self.events.blocking_send(Event::Stored { from, hash, outcome }).is_err() {
                         return;
                     }
                 }
@@ -56,24 +56,24 @@ impl Storer {
         }
     }
 
-    fn store(&self, mut bytes: Vec<u8>) -> Result<BlockFate, EngineError> {
+    fn store(&self, mut bytes: Vec<u8>) -> Result<StoreOutcome, EngineError> {
         // Core reads a block from the start of the message and ignores what follows it.
         match block_size(&bytes) {
             Ok(size) => bytes.truncate(size),
-            Err(error) => return Ok(BlockFate::Malformed { reason: error.to_string() }),
+            Err(error) => return Ok(StoreOutcome::Malformed { reason: error.to_string() }),
         }
         let block = match RawBlock::new(bytes).parse() {
             Ok(block) => block,
-            Err(error) => return Ok(BlockFate::Malformed { reason: error.to_string() }),
+            Err(error) => return Ok(StoreOutcome::Malformed { reason: error.to_string() }),
         };
         let now = i64::try_from(self.host.now().unix.0).unwrap_or(i64::MAX);
         Ok(match self.engine.store_block(block, now)? {
-            Ok(_) => BlockFate::Stored,
-            Err(Rejected::Duplicate) => BlockFate::Known,
-            Err(rejected @ Rejected::DuplicateInvalid) => BlockFate::KnownInvalid { reason: rejected.to_string() },
+            Ok(_) => StoreOutcome::Stored,
+            Err(Rejected::Duplicate) => StoreOutcome::Known,
+            Err(rejected @ Rejected::DuplicateInvalid) => StoreOutcome::KnownInvalid { reason: rejected.to_string() },
             Err(Rejected::Violation(violation)) => match violation.rule {
-                Rule::TimeTooNew => BlockFate::TooEarly,
-                rule => BlockFate::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
+                Rule::TimeTooNew => StoreOutcome::TooEarly,
+                rule => StoreOutcome::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
             },
         })
     }

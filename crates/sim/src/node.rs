@@ -9,7 +9,7 @@ use crate::chain::params;
 use lydian_consensus::{Rejected, Rule, U256};
 use lydian_disk::SimDisk;
 use lydian_engine::{Cancel, Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_p2p::manager::{Action, BlockFate, ConnectSettings, ManagerSettings, PeerId, PeerManager};
+use lydian_p2p::manager::{Action, ConnectSettings, ManagerSettings, PeerId, PeerManager, StoreOutcome};
 use lydian_p2p::memory::Charge;
 use lydian_p2p::peer::Local;
 use lydian_p2p::{AddrMan, Bans, Moment};
@@ -91,34 +91,34 @@ impl Node {
     /// Stores the oldest queued block, as `lydian_net`'s thread `store` does.
     pub fn store(&mut self, now: Moment) {
         let Some(Delivery { from, hash, bytes, charge: _charge }) = self.to_store.pop_front() else { return };
-        let fate = self.fate(bytes, now);
-        self.has_work |= fate == BlockFate::Stored;
-        self.manager.block_stored(from, &hash, &fate, now);
+        let outcome = self.outcome(bytes, now);
+        self.has_work |= outcome == StoreOutcome::Stored;
+        self.manager.block_stored(from, &hash, &outcome, now);
     }
 
     /// Submits a block of the operator. It is in the active chain before the manager is notified.
     pub fn submit(&mut self, bytes: Vec<u8>, now: Moment) {
-        assert_eq!(self.fate(bytes, now), BlockFate::Stored);
+        assert_eq!(self.outcome(bytes, now), StoreOutcome::Stored);
         let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
         assert!(advance.invalid.is_empty());
     }
 
-    fn fate(&self, mut bytes: Vec<u8>, now: Moment) -> BlockFate {
+    fn outcome(&self, mut bytes: Vec<u8>, now: Moment) -> StoreOutcome {
         match block_size(&bytes) {
             Ok(size) => bytes.truncate(size),
-            Err(error) => return BlockFate::Malformed { reason: error.to_string() },
+            Err(error) => return StoreOutcome::Malformed { reason: error.to_string() },
         }
         let block = match RawBlock::new(bytes).parse() {
             Ok(block) => block,
-            Err(error) => return BlockFate::Malformed { reason: error.to_string() },
+            Err(error) => return StoreOutcome::Malformed { reason: error.to_string() },
         };
         match self.engine.store_block(block, i64::try_from(now.unix.0).unwrap()).unwrap() {
-            Ok(_) => BlockFate::Stored,
-            Err(Rejected::Duplicate) => BlockFate::Known,
-            Err(rejected @ Rejected::DuplicateInvalid) => BlockFate::KnownInvalid { reason: rejected.to_string() },
+            Ok(_) => StoreOutcome::Stored,
+            Err(Rejected::Duplicate) => StoreOutcome::Known,
+            Err(rejected @ Rejected::DuplicateInvalid) => StoreOutcome::KnownInvalid { reason: rejected.to_string() },
             Err(Rejected::Violation(violation)) => match violation.rule {
-                Rule::TimeTooNew => BlockFate::TooEarly,
-                rule => BlockFate::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
+                Rule::TimeTooNew => StoreOutcome::TooEarly,
+                rule => StoreOutcome::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
             },
         }
     }

@@ -2,7 +2,7 @@
 //! the peers to request them from.
 
 use super::peer::PeerState;
-use super::{Action, BlockFate, PeerId, PeerManager, Source};
+use super::{Action, PeerId, PeerManager, Source, StoreOutcome};
 use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimits, RequestTime, WantedBlock};
 use crate::headers::anti_dos_work;
 use crate::limits::{BLOCK_TIMEOUT, COMPACT_BLOCKS_PER_PEER_MAX, REQUESTS_PER_BLOCK_MAX};
@@ -111,12 +111,12 @@ impl PeerManager {
     }
 
     /// The engine reported the result of storing a block. Core's `MaybePunishNodeForBlock`.
-    pub fn block_stored(&mut self, from: PeerId, hash: &BlockHash, fate: &BlockFate, now: crate::time::Moment) {
+    pub fn block_stored(&mut self, from: PeerId, hash: &BlockHash, outcome: &StoreOutcome, now: crate::time::Moment) {
         self.now = now;
         let (source, is_last) = self.take_pending(from, hash);
-        match fate {
-            BlockFate::Stored | BlockFate::Known => self.settle_block(source, hash, fate),
-            BlockFate::Invalid { is_mutated, .. } => {
+        match outcome {
+            StoreOutcome::Stored | StoreOutcome::Known => self.settle_block(source, hash, outcome),
+            StoreOutcome::Invalid { is_mutated, .. } => {
                 if *is_mutated && !source.is_compact {
                     self.log(format!("Received mutated block from peer={from}"));
                     self.misbehaving(from, "mutated block");
@@ -124,25 +124,26 @@ impl PeerManager {
                     self.misbehaving(from, "");
                 }
             }
-            BlockFate::KnownInvalid { .. } => {
+            StoreOutcome::KnownInvalid { .. } => {
                 // An inbound peer may follow rules that were valid once.
                 let is_outbound = self.peers.get(&from).is_some_and(|peer| !peer.kind().is_inbound());
                 if is_outbound && !source.is_compact {
                     self.misbehaving(from, "");
                 }
             }
-            BlockFate::Malformed { reason } => {
+            StoreOutcome::Malformed { reason } => {
                 self.log(format!(
                     "ProcessMessages(block): Exception '{reason}' caught for block {hash} from peer={from}"
                 ));
             }
-            BlockFate::TooEarly => {}
+            StoreOutcome::TooEarly => {}
         }
         // Even then the header may not be marked as invalid: as in Core, a broken rule of the block alone says nothing
         // about the header.
-        let is_useless = matches!(fate, BlockFate::Invalid { .. } | BlockFate::Malformed { .. } | BlockFate::TooEarly);
+        let is_useless =
+            matches!(outcome, StoreOutcome::Invalid { .. } | StoreOutcome::Malformed { .. } | StoreOutcome::TooEarly);
         if is_last && is_useless {
-            let is_bad = *fate != BlockFate::TooEarly;
+            let is_bad = *outcome != StoreOutcome::TooEarly;
             if is_bad {
                 self.with(from, |peer| peer.failed_branch = peer.best_known);
             }
@@ -166,12 +167,12 @@ impl PeerManager {
     }
 
     /// The block is stored; no other peer needs to send it.
-    fn settle_block(&mut self, source: Source, hash: &BlockHash, fate: &BlockFate) {
+    fn settle_block(&mut self, source: Source, hash: &BlockHash, outcome: &StoreOutcome) {
         self.download.stored(hash);
         for (peer, _) in self.aside.remove(hash).unwrap_or_default() {
             self.forget_request(peer, hash);
         }
-        if *fate == BlockFate::Stored {
+        if *outcome == StoreOutcome::Stored {
             let unix = self.now.unix;
             self.with(source.peer, |peer| peer.last_block_time = unix);
             if !source.is_judged {

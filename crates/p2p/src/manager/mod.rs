@@ -159,7 +159,7 @@ pub enum Action {
 
 /// The result for a block that a peer sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum BlockFate {
+pub enum StoreOutcome {
     /// It is stored; its scripts are checked later.
     Stored,
     /// It was already here.

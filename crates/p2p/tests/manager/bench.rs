@@ -6,7 +6,7 @@ use lydian_consensus::{Chain, Params, Rejected, Rule, U256};
 use lydian_disk::SimDisk;
 use lydian_engine::{Cancel, Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
 use lydian_p2p::manager::{
-    Action, BlockFate, ConnectSettings, ManagerSettings, NewPeer, PeerId, PeerManager, SavedFile,
+    Action, ConnectSettings, ManagerSettings, NewPeer, PeerId, PeerManager, SavedFile, StoreOutcome,
 };
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
 use lydian_p2p::{AddrMan, Bans, Moment, UnixTime};
@@ -307,8 +307,8 @@ impl Bench {
     /// Stores and validates the delivered blocks.
     pub(crate) fn store(&mut self) {
         for Delivery { from, hash, bytes } in std::mem::take(&mut self.deliveries) {
-            let fate = self.fate(bytes);
-            self.manager.block_stored(from, &hash, &fate, self.now());
+            let outcome = self.outcome(bytes);
+            self.manager.block_stored(from, &hash, &outcome, self.now());
             let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
             for (hash, violation) in advance.invalid {
                 self.manager.block_invalid(&hash, &violation.to_string(), self.now());
@@ -323,22 +323,22 @@ impl Bench {
         }
     }
 
-    pub(crate) fn fate(&self, mut bytes: Vec<u8>) -> BlockFate {
+    pub(crate) fn outcome(&self, mut bytes: Vec<u8>) -> StoreOutcome {
         match block_size(&bytes) {
             Ok(size) => bytes.truncate(size),
-            Err(error) => return BlockFate::Malformed { reason: error.to_string() },
+            Err(error) => return StoreOutcome::Malformed { reason: error.to_string() },
         }
         let block = match RawBlock::new(bytes).parse() {
             Ok(block) => block,
-            Err(error) => return BlockFate::Malformed { reason: error.to_string() },
+            Err(error) => return StoreOutcome::Malformed { reason: error.to_string() },
         };
         match self.engine.store_block(block, self.unix()).unwrap() {
-            Ok(_) => BlockFate::Stored,
-            Err(Rejected::Duplicate) => BlockFate::Known,
-            Err(Rejected::DuplicateInvalid) => BlockFate::KnownInvalid { reason: "duplicate-invalid".to_owned() },
+            Ok(_) => StoreOutcome::Stored,
+            Err(Rejected::Duplicate) => StoreOutcome::Known,
+            Err(Rejected::DuplicateInvalid) => StoreOutcome::KnownInvalid { reason: "duplicate-invalid".to_owned() },
             Err(Rejected::Violation(violation)) => match violation.rule {
-                Rule::TimeTooNew => BlockFate::TooEarly,
-                rule => BlockFate::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
+                Rule::TimeTooNew => StoreOutcome::TooEarly,
+                rule => StoreOutcome::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
             },
         }
     }

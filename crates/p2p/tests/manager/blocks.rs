@@ -4,7 +4,7 @@ use crate::bench::{Bench, START};
 use crate::chain::{Made, block_on, block_with, spend};
 use lydian_consensus::{Chain, Params};
 use lydian_engine::{Cancel, Unobserved};
-use lydian_p2p::manager::{Action, BlockFate, PeerId};
+use lydian_p2p::manager::{Action, PeerId, StoreOutcome};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_primitives::{BlockHash, Header};
 use lydian_wire::{Command, Inv, InvType, Message, Services};
@@ -596,8 +596,8 @@ fn who_sends_an_invalid_block_twice_is_punished() {
         bench.send(peer, Message::Block(greedy.bytes()));
         let deliveries = std::mem::take(&mut bench.deliveries);
         assert_eq!(deliveries.len(), 2);
-        let fates: Vec<_> = deliveries.into_iter().map(|delivery| bench.fate(delivery.bytes)).collect();
-        assert_eq!(fates, [BlockFate::Stored, BlockFate::Known]);
+        let outcomes: Vec<_> = deliveries.into_iter().map(|delivery| bench.outcome(delivery.bytes)).collect();
+        assert_eq!(outcomes, [StoreOutcome::Stored, StoreOutcome::Known]);
         let judge = |bench: &mut Bench| {
             let advance = bench.engine.advance(&Cancel::new(), &Unobserved).unwrap();
             assert_eq!(advance.invalid.len(), 1);
@@ -606,7 +606,7 @@ fn who_sends_an_invalid_block_twice_is_punished() {
         if is_validation_quick {
             judge(&mut bench);
         }
-        fates.iter().for_each(|fate| bench.manager.block_stored(peer, &greedy.hash, fate, bench.now()));
+        outcomes.iter().for_each(|outcome| bench.manager.block_stored(peer, &greedy.hash, outcome, bench.now()));
         if !is_validation_quick {
             judge(&mut bench);
         }

@@ -16,7 +16,7 @@ use dial::Dial;
 use lydian_consensus::U256;
 use lydian_hash::SipHasher;
 use lydian_lab::rng::Random;
-use lydian_p2p::manager::{Action, AttemptId, BlockFate, ConnectSettings, Held, NewPeer, PeerId};
+use lydian_p2p::manager::{Action, AttemptId, ConnectSettings, Held, NewPeer, PeerId, StoreOutcome};
 use lydian_p2p::{MemoryBudget, Moment, PeerMemory, UnixTime};
 use lydian_wire::{Endpoint, Message};
 use std::collections::{BTreeMap, BTreeSet};
@@ -496,7 +496,7 @@ impl World {
             }
             Action::Store { from, hash, .. } => {
                 let now = self.moment();
-                self.node.manager.block_stored(from, &hash, &BlockFate::TooEarly, now);
+                self.node.manager.block_stored(from, &hash, &StoreOutcome::TooEarly, now);
             }
             Action::Log(line) => self.say(|_| line.text),
             // There are no host names here, and no files are saved.
