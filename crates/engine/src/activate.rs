@@ -11,7 +11,7 @@ use crate::error::EngineError;
 use crate::event::{BranchTip, Event, Observer, UnreadableReason};
 use crate::job::lock;
 use crate::log::{LogLevel, log};
-use crate::pipeline::{Failure, Stop, run};
+use crate::pipeline::{Failure, PathBlock, run};
 use crate::settings::Cancel;
 use lydian_chain::{HeaderId, HeaderTree, IndexEntry, Node};
 use lydian_consensus::pow::block_proof;
@@ -106,7 +106,7 @@ fn leave_for(
     cancel: &Cancel,
     observer: &dyn Observer,
     advance: &mut Advance,
-) -> Result<Vec<Stop>, EngineError> {
+) -> Result<Vec<PathBlock>, EngineError> {
     let (fork, tip_height, fork_height) = {
         let tree = chainstate.tree();
         let fork = tree.fork(tree.tip(), candidate);
@@ -133,49 +133,49 @@ fn leave_for(
         }
     }
     let tree = chainstate.tree();
-    let stops = stops(chainstate, &tree, fork, candidate);
-    chainstate.meter.aims_at(fork_height.0 + height_count(&stops), bytes(&stops));
-    tell_script_checks(chainstate, &tree, &stops);
-    Ok(stops)
+    let path_blocks = path_blocks(chainstate, &tree, fork, candidate);
+    chainstate.meter.aims_at(fork_height.0 + height_count(&path_blocks), bytes(&path_blocks));
+    tell_script_checks(chainstate, &tree, &path_blocks);
+    Ok(path_blocks)
 }
 
 /// The path from a block to a descendant, as far as block data is stored and the `-stopatheight` height allows.
-fn stops(chainstate: &ChainstateManager, tree: &HeaderTree, from: HeaderId, to: HeaderId) -> Vec<Stop> {
+fn path_blocks(chainstate: &ChainstateManager, tree: &HeaderTree, from: HeaderId, to: HeaderId) -> Vec<PathBlock> {
     let last = chainstate.settings.stop_at.unwrap_or(Height(u32::MAX));
-    let stops = tree.path(from, to).into_iter().map_while(|id| {
+    let path_blocks = tree.path(from, to).into_iter().map_while(|id| {
         let node = tree.node(id);
         let position = node.block?;
         let is_assumed = |assumed| is_assumed_valid(tree, id, assumed, &chainstate.params);
         let is_trusted = node.is_verified || chainstate.settings.assume_valid.is_some_and(is_assumed);
-        (node.height <= last).then_some(Stop { id, position, is_trusted })
+        (node.height <= last).then_some(PathBlock { id, position, is_trusted })
     });
-    stops.collect()
+    path_blocks.collect()
 }
 
 /// The blocks that arrived meanwhile and extend the path being validated, if the chain with the most work still runs
 /// through it.
-fn what_follows(chainstate: &ChainstateManager, end: HeaderId) -> Vec<Stop> {
+fn what_follows(chainstate: &ChainstateManager, end: HeaderId) -> Vec<PathBlock> {
     let tree = chainstate.tree();
     let Some(candidate) = tree.best_candidate().filter(|candidate| *candidate != end) else { return Vec::new() };
     if tree.fork(end, candidate) != end {
         return Vec::new();
     }
-    let stops = stops(chainstate, &tree, end, candidate);
-    chainstate.meter.aims_further(tree.height(end).0 + height_count(&stops), bytes(&stops));
-    tell_script_checks(chainstate, &tree, &stops);
-    stops
+    let path_blocks = path_blocks(chainstate, &tree, end, candidate);
+    chainstate.meter.aims_further(tree.height(end).0 + height_count(&path_blocks), bytes(&path_blocks));
+    tell_script_checks(chainstate, &tree, &path_blocks);
+    path_blocks
 }
 
 /// Logs where script verification begins and ends, and why: as Core's `ConnectBlock` does, but some blocks earlier.
-fn tell_script_checks(chainstate: &ChainstateManager, tree: &HeaderTree, stops: &[Stop]) {
+fn tell_script_checks(chainstate: &ChainstateManager, tree: &HeaderTree, path_blocks: &[PathBlock]) {
     let observer = &*chainstate.settings.background;
     let mut last = lock(&chainstate.script_reason);
-    for stop in stops {
-        let reason = script_check_reason(tree, stop.id, chainstate.settings.assume_valid, &chainstate.params);
+    for path_block in path_blocks {
+        let reason = script_check_reason(tree, path_block.id, chainstate.settings.assume_valid, &chainstate.params);
         if last.replace(reason) == Some(reason) {
             continue;
         }
-        let (hash, height) = place(tree, stop.id);
+        let (hash, height) = place(tree, path_block.id);
         match reason {
             Some(reason) => log(
                 observer,
@@ -191,12 +191,12 @@ fn tell_script_checks(chainstate: &ChainstateManager, tree: &HeaderTree, stops: 
     }
 }
 
-fn bytes(stops: &[Stop]) -> u64 {
-    stops.iter().map(|stop| u64::from(stop.position.size)).sum()
+fn bytes(path_blocks: &[PathBlock]) -> u64 {
+    path_blocks.iter().map(|path_block| u64::from(path_block.position.size)).sum()
 }
 
-fn height_count(stops: &[Stop]) -> u32 {
-    u32::try_from(stops.len()).unwrap_or(u32::MAX)
+fn height_count(path_blocks: &[PathBlock]) -> u32 {
+    u32::try_from(path_blocks.len()).unwrap_or(u32::MAX)
 }
 
 /// Marks a block that breaks a rule: Core's `InvalidBlockFound`.

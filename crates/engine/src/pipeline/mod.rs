@@ -44,7 +44,7 @@ use workers::{Crew, Step, work_off};
 
 /// A block of the path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stop {
+pub(crate) struct PathBlock {
     pub(crate) id: HeaderId,
     pub(crate) position: BlockPosition,
     pub(crate) is_trusted: bool,
@@ -70,8 +70,8 @@ pub(crate) enum Failure {
 /// Validates the path, and the blocks that `more` returns for its last block.
 pub(crate) fn run(
     chainstate: &ChainstateManager,
-    path: Vec<Stop>,
-    more: &(dyn Fn(HeaderId) -> Vec<Stop> + Sync),
+    path: Vec<PathBlock>,
+    more: &(dyn Fn(HeaderId) -> Vec<PathBlock> + Sync),
     cancel: &Cancel,
     observer: &dyn Observer,
 ) -> Result<Outcome, EngineError> {
@@ -83,7 +83,7 @@ pub(crate) fn run(
         batch_inputs: settings.batch_inputs,
         followers: chainstate.followers.len(),
     };
-    let sizes = path.iter().map(|stop| stop.position.size).collect();
+    let sizes = path.iter().map(|path_block| path_block.position.size).collect();
     let is_reviewed = is_at_tip(chainstate, &path) && settings.signatures.is_watched();
     let run = Run {
         chainstate,
@@ -111,7 +111,7 @@ pub(crate) fn run(
 }
 
 /// Whether the run is at the tip: a short run that ends near the best header.
-fn is_at_tip(chainstate: &ChainstateManager, path: &[Stop]) -> bool {
+fn is_at_tip(chainstate: &ChainstateManager, path: &[PathBlock]) -> bool {
     let tree = chainstate.tree();
     let Some(last) = path.last() else { return false };
     let left = tree.height(tree.best_header()).0.saturating_sub(tree.height(last.id).0);
@@ -121,7 +121,7 @@ fn is_at_tip(chainstate: &ChainstateManager, path: &[Stop]) -> bool {
 /// The state shared by all workers of a run.
 struct Run<'a> {
     chainstate: &'a ChainstateManager,
-    more: &'a (dyn Fn(HeaderId) -> Vec<Stop> + Sync),
+    more: &'a (dyn Fn(HeaderId) -> Vec<PathBlock> + Sync),
     cancel: &'a Cancel,
     observer: &'a dyn Observer,
     /// Whether its blocks are queued for a review once they are committed.
@@ -133,7 +133,7 @@ struct Run<'a> {
 
 struct State {
     schedule: Schedule,
-    path: Vec<Stop>,
+    path: Vec<PathBlock>,
     /// The blocks that were read, from index `first_job` on.
     jobs: VecDeque<Option<Arc<Job>>>,
     first_job: usize,
@@ -186,7 +186,7 @@ impl Run<'_> {
     fn extend(&self, state: &mut State) {
         let Some(last) = state.path.last() else { return };
         let more = (self.more)(last.id);
-        state.schedule.extend(more.iter().map(|stop| stop.position.size));
+        state.schedule.extend(more.iter().map(|path_block| path_block.position.size));
         state.path.extend(more);
         if state.path.len() > REVIEW_RUN_BLOCKS_MAX {
             self.is_reviewed.store(false, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The work of the tasks of a run, and the effect of their reports. See [`super`].
 
 use super::schedule::Task;
-use super::{Failure, Run, State, Stop};
+use super::{Failure, PathBlock, Run, State};
 use crate::chainstate_manager::ChainstateManager;
 use crate::disconnect::read_block;
 use crate::error::EngineError;
@@ -24,7 +24,7 @@ pub(super) enum Work {
     /// Blocks from an index on, and the positions of those to be read soon after.
     Read {
         from: usize,
-        stops: Vec<Stop>,
+        path_blocks: Vec<PathBlock>,
         soon: Vec<BlockPosition>,
     },
     Partition {
@@ -67,8 +67,12 @@ impl Run<'_> {
     pub(super) fn prepare(&self, state: &State, task: Task) -> Work {
         match task {
             Task::Read(range) => {
-                let soon = state.path[range.end..].iter().take(PREFETCH_BLOCKS).map(|stop| stop.position).collect();
-                Work::Read { from: range.start, stops: state.path[range].to_vec(), soon }
+                let soon = state.path[range.end..]
+                    .iter()
+                    .take(PREFETCH_BLOCKS)
+                    .map(|path_block| path_block.position)
+                    .collect();
+                Work::Read { from: range.start, path_blocks: state.path[range].to_vec(), soon }
             }
             Task::Partition { partition, apply, fund } => {
                 let jobs = state.jobs(fund.clone());
@@ -87,7 +91,7 @@ impl Run<'_> {
 
     pub(super) fn perform(&self, work: Work) -> Result<Report, EngineError> {
         match work {
-            Work::Read { from, stops, soon } => self.read(from, &stops, &soon),
+            Work::Read { from, path_blocks, soon } => self.read(from, &path_blocks, &soon),
             Work::Partition { partition, apply, last, fund, jobs } => {
                 self.partition(partition, apply, last, fund, &jobs)
             }
@@ -139,32 +143,32 @@ impl Run<'_> {
         }
     }
 
-    fn read(&self, from: usize, stops: &[Stop], soon: &[BlockPosition]) -> Result<Report, EngineError> {
+    fn read(&self, from: usize, path_blocks: &[PathBlock], soon: &[BlockPosition]) -> Result<Report, EngineError> {
         soon.iter().for_each(|position| self.chainstate.store.prefetch(*position));
-        let mut jobs = Vec::with_capacity(stops.len());
-        for (index, stop) in (from..).zip(stops) {
-            match self.read_one(index, stop)? {
+        let mut jobs = Vec::with_capacity(path_blocks.len());
+        for (index, path_block) in (from..).zip(path_blocks) {
+            match self.read_one(index, path_block)? {
                 Ok(job) => jobs.push(Arc::new(job)),
                 Err(failure) => {
                     return Ok(Report::Read { jobs, linked: from..index, failure: Some((index, failure)) });
                 }
             }
         }
-        Ok(Report::Read { jobs, linked: from..from + stops.len(), failure: None })
+        Ok(Report::Read { jobs, linked: from..from + path_blocks.len(), failure: None })
     }
 
     /// Turns the stored bytes into a block that waits for its coins.
-    fn read_one(&self, index: usize, stop: &Stop) -> Result<Result<Job, Failure>, EngineError> {
+    fn read_one(&self, index: usize, path_block: &PathBlock) -> Result<Result<Job, Failure>, EngineError> {
         let chainstate = self.chainstate;
         let unreadable = |reason| Ok(Err(Failure::Unreadable(reason)));
-        let raw = match chainstate.meter.time(Stage::Read, || chainstate.store.read_block(stop.position)) {
+        let raw = match chainstate.meter.time(Stage::Read, || chainstate.store.read_block(path_block.position)) {
             Ok(raw) => raw,
             Err(error) if is_damage(&error) => return unreadable(UnreadableReason::Chain(error)),
             Err(error) => return Err(error.into()),
         };
         let parsed = match chainstate.meter.time(Stage::Parse, || raw.parse()) {
             Err(ParseError { kind: ParseErrorKind::TrailingBytes { .. }, .. }) => {
-                read_block(chainstate, stop.position)?
+                read_block(chainstate, path_block.position)?
             }
             parsed => parsed,
         };
@@ -172,10 +176,10 @@ impl Run<'_> {
             Ok(block) => block,
             Err(error) => return unreadable(UnreadableReason::NotABlock(error)),
         };
-        if block.hash() != *chainstate.tree().hash(stop.id) {
+        if block.hash() != *chainstate.tree().hash(path_block.id) {
             return unreadable(UnreadableReason::OtherHash(block.hash()));
         }
-        let headers = chainstate.headers_below(stop.id);
+        let headers = chainstate.headers_below(path_block.id);
         // The header is known, so it was not from the future when it was accepted.
         let now = i64::from(block.header().time);
         let checked = chainstate.meter.time(Stage::Check, || {
@@ -193,7 +197,7 @@ impl Run<'_> {
             let is_bip30_checked = is_bip30_checked(checked.height(), &hash, &headers, &chainstate.params);
             Links::new(checked.block(), is_bip30_checked, &chainstate.coins)
         });
-        Ok(Ok(Job::new(index, stop.id, stop.position, checked, links, stop.is_trusted)))
+        Ok(Ok(Job::new(index, path_block.id, path_block.position, checked, links, path_block.is_trusted)))
     }
 
     fn partition(
