@@ -92,7 +92,7 @@ fn fault(tx: &SpendFacts) -> Option<InputFault> {
     tx.input_fault.map(|(_, fault)| fault)
 }
 
-/// The coins that a block spends, as a store found them. [`judge`] relies on them; the store guarantees that they are
+/// The coins that a block spends, as a store found them. [`check_inputs`] relies on them; the store guarantees that they are
 /// correct.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
@@ -115,11 +115,11 @@ pub fn fund(
     let is_bip30_checked = is_bip30_checked(checked.height(), &checked.block().hash(), headers, params);
     let repeated_tx = if is_bip30_checked { repeated_tx(&checked, coins) } else { None };
     let coins = Purse::open(&checked, coins).take_all();
-    judge(checked, Found { coins, repeated_tx }, headers, params)
+    check_inputs(checked, Found { coins, repeated_tx }, headers, params)
 }
 
 /// Checks the rules about coins, given the coins that were found.
-pub fn judge(
+pub fn check_inputs(
     checked: CheckedBlock,
     found: Found,
     headers: &impl HeaderView,

@@ -55,11 +55,11 @@ pub fn check_header_in_chain(
 ) -> Result<Height, Violation> {
     let facts =
         header_facts(header, parent_height, headers, now, params).ok_or(Violation::of(Rule::PrevBlkNotFound))?;
-    judge(&facts)?;
+    check_facts(&facts)?;
     Ok(Height(parent_height.0 + 1))
 }
 
-pub(crate) fn judge(facts: &HeaderFacts) -> Result<(), Violation> {
+pub(crate) fn check_facts(facts: &HeaderFacts) -> Result<(), Violation> {
     let Some(rule) = first_broken(HEADER_IN_CHAIN_CHECKS, facts) else { return Ok(()) };
     let version = (rule == Rule::BadVersion).then_some(facts.header.version);
     Err(Violation { version, ..Violation::of(rule) })
@@ -72,7 +72,7 @@ pub(crate) fn check_header_without_ancestors(
     now: i64,
     params: &Params,
 ) -> Result<(), Violation> {
-    judge(&HeaderFacts {
+    check_facts(&HeaderFacts {
         header: *header,
         required_bits: header.bits,
         median_time_past: i64::MIN,

@@ -6,7 +6,7 @@
 //! every network). Cost: 11 ancestor lookups at the start, then one for each retarget period. Reads no clock and stores
 //! nothing.
 
-use crate::header::{HeaderFacts, judge, version_floor};
+use crate::header::{HeaderFacts, check_facts, version_floor};
 use crate::limits::MEDIAN_TIME_SPAN;
 use crate::params::Params;
 use crate::pow::{compact, retarget};
@@ -72,7 +72,7 @@ impl HeaderRun {
     ) -> Result<(), Violation> {
         let height = Height(self.height.0 + 1);
         let required = self.required_bits(header, headers, params).ok_or(Violation::of(Rule::PrevBlkNotFound))?;
-        judge(&HeaderFacts {
+        check_facts(&HeaderFacts {
             header: *header,
             required_bits: required,
             median_time_past: i64::from(self.sorted[self.count / 2]),

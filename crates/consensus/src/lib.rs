@@ -31,7 +31,7 @@ pub mod utxo_hash;
 mod view;
 
 pub use block::{CheckedBlock, Parent, check_block, is_block_mutated};
-pub use coins::{Found, FundedBlock, fund, judge};
+pub use coins::{Found, FundedBlock, check_inputs, fund};
 pub use debug_message::Detail;
 pub use header::{check_header, check_header_in_chain};
 pub use header_run::HeaderRun;

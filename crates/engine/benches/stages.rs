@@ -26,7 +26,7 @@ const BUDGETS: &[(Stage, f64)] = &[
     (Stage::Check, 150.0),
     (Stage::Link, 200.0),
     (Stage::Fund, 700.0),
-    (Stage::Judge, 250.0),
+    (Stage::Inputs, 250.0),
     (Stage::Capture, 900.0),
     (Stage::Rerun, 50.0),
     (Stage::Commit, 300.0),

@@ -13,7 +13,7 @@ use crate::log::{LogLevel, log};
 use lydian_chain::HeaderId;
 use lydian_coins::PARTITIONS;
 use lydian_consensus::deployment::is_bip30_unspendable;
-use lydian_consensus::{CheckedBlock, Coin, Found, Mode, Violation, check_block, judge, verify_scripts};
+use lydian_consensus::{CheckedBlock, Coin, Found, Mode, Violation, check_block, check_inputs, verify_scripts};
 use lydian_primitives::{Block, BlockHash, Height, OutPoint};
 use std::collections::HashMap;
 use std::fmt;
@@ -305,7 +305,7 @@ fn connect_again(chainstate: &ChainstateManager, id: HeaderId) -> Result<(), Inc
     let is_assumed = |assumed| is_assumed_valid(&chainstate.tree(), id, assumed, &chainstate.params);
     let is_assumed = chainstate.settings.assume_valid.is_some_and(is_assumed);
     CheckedBlock::check_again(block, height, &chainstate.params)
-        .and_then(|checked| judge(checked, found, &headers, &chainstate.params))
+        .and_then(|checked| check_inputs(checked, found, &headers, &chainstate.params))
         .and_then(|funded| match is_assumed {
             true => Ok(()),
             false => verify_scripts(funded, Mode::Capture(&*chainstate.settings.signatures)).map(drop),

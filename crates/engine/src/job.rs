@@ -94,7 +94,7 @@ impl Job {
         let tally = Tally::new(&funded);
         *lock(&self.undo) = undo;
         let funded = Arc::new(funded);
-        assert!(self.funded.set(Arc::clone(&funded)).is_ok(), "a block is judged once");
+        assert!(self.funded.set(Arc::clone(&funded)).is_ok(), "the inputs of a block are checked once");
         if self.is_trusted {
             self.set_verified(trust_scripts(funded));
         } else if tally.is_complete() {
@@ -112,7 +112,7 @@ impl Job {
     pub(crate) fn funded(&self) -> &Arc<FundedBlock> {
         match self.funded.get() {
             Some(funded) => funded,
-            None => panic!("a block is judged before its scripts are verified"),
+            None => panic!("the inputs of a block are checked before its scripts are verified"),
         }
     }
 

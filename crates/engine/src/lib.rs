@@ -3,8 +3,8 @@
 //!
 //! Input: blocks, from any source. Output: the verdicts of the plain validator (`lydian_consensus::PlainValidator`, the
 //! specification), a chain and coins that survive crashes, and a feed of connected and disconnected blocks. The steps
-//! of a block: read, parse, check and link in any order; fund in height order, sharded by outpoint; judge and verify in
-//! any order; commit in height order.
+//! of a block: read, parse, check and link in any order; fund in height order, sharded by outpoint; check inputs and
+//! verify in any order; commit in height order.
 //!
 //! Invariants: no setting changes a verdict; a block is invalid only for breaking a rule, never because of a disk
 //! error; nothing committed to disk is lost. The crate reads no clock. No thread outlives a call, except the one that

@@ -64,7 +64,7 @@ stages! {
     Check "check" "Rules that need no coins."
     Link "link" "Outpoints keyed, a block's own spends found."
     Fund "fund" "Coins found, in the window and in the store."
-    Judge "judge" "Rules of coins; undo data encoded."
+    Inputs "inputs" "Rules of coins; undo data encoded."
     Capture "scripts" "Scripts run, signature hashes made, signatures collected."
     Settle "signatures" "Signatures verified."
     Rerun "rerun" "Inputs that the batch did not prove, decided one by one."

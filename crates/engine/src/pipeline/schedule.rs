@@ -2,9 +2,10 @@
 //!
 //! Input: the reports of workers. Output: the next [`Task`], or that there is none now, or none any more. A block is
 //! identified by its index in the run. Invariants, whatever the order of the reports: each partition funds and applies
-//! the blocks in order, one task at a time; a block is judged once all partitions have funded it, verified once it is
-//! judged, committed once it and all before it are verified, and applied and followed only after that; no work at or
-//! above [`Schedule::end`] is started. Cost: a few operations for each block and partition. It must never block.
+//! the blocks in order, one task at a time; the inputs of a block are checked once all partitions have funded it; the
+//! block is verified after that, committed once it and all before it are verified, and applied and followed only when
+//! it is committed; no work at or above [`Schedule::end`] is started. Cost: a few operations for each block and
+//! partition. It must never block.
 
 use crate::limits::BATCH_INPUTS_MIN;
 use lydian_coins::PARTITIONS;
@@ -35,7 +36,7 @@ pub(crate) enum Task<P = Part> {
         apply: Range<usize>,
         fund: Range<usize>,
     },
-    Judge(usize),
+    CheckInputs(usize),
     Verify(Vec<(usize, P)>),
     Commit(Range<usize>),
     Follow {
@@ -114,7 +115,7 @@ pub(crate) struct Schedule<P = Part> {
     /// All blocks below are linked.
     linked: usize,
     lanes: [Lane; PARTITIONS],
-    judge_queue: VecDeque<usize>,
+    inputs_queue: VecDeque<usize>,
     verify_queue: VecDeque<(usize, P)>,
     verify_inputs: usize,
     committed: usize,
@@ -151,7 +152,7 @@ impl<P: Piece> Schedule<P> {
             read_next: 0,
             linked: 0,
             lanes: [Lane::default(); PARTITIONS],
-            judge_queue: VecDeque::new(),
+            inputs_queue: VecDeque::new(),
             verify_queue: VecDeque::new(),
             verify_inputs: 0,
             committed: 0,
@@ -218,7 +219,7 @@ impl<P: Piece> Schedule<P> {
             .next_commit()
             .or_else(|| self.next_checkpoint())
             .or_else(|| self.next_lane())
-            .or_else(|| self.next_judge())
+            .or_else(|| self.next_check_inputs())
             .or_else(|| self.next_follow())
             .or_else(|| self.next_read(self.bounds.bytes_max / 2))
             .or_else(|| self.next_verify(self.batch_inputs_min()))
@@ -289,10 +290,10 @@ impl<P: Piece> Schedule<P> {
         Some(Task::Partition { partition, apply, fund })
     }
 
-    fn next_judge(&mut self) -> Option<Task<P>> {
-        while let Some(index) = self.judge_queue.pop_front() {
+    fn next_check_inputs(&mut self) -> Option<Task<P>> {
+        while let Some(index) = self.inputs_queue.pop_front() {
             if index < self.end {
-                return Some(Task::Judge(index));
+                return Some(Task::CheckInputs(index));
             }
         }
         None
@@ -379,14 +380,14 @@ impl<P: Piece> Schedule<P> {
             let slot = self.slot(index);
             slot.funded += 1;
             if slot.funded == PARTITIONS {
-                self.judge_queue.push_back(index);
+                self.inputs_queue.push_back(index);
             }
         }
         self.retire();
     }
 
-    /// A block is judged, and these are its parts; a block without parts is verified.
-    pub(crate) fn judge_done(&mut self, index: usize, parts: Vec<P>) {
+    /// The inputs of a block are checked, and these are its parts; a block without parts is verified.
+    pub(crate) fn inputs_checked(&mut self, index: usize, parts: Vec<P>) {
         self.finish_task();
         if parts.is_empty() && index < self.end {
             self.slot(index).is_verified = true;
@@ -459,7 +460,7 @@ mod tests {
         read: Vec<bool>,
         funded: Vec<Vec<usize>>,
         applied: Vec<Vec<usize>>,
-        judged: Vec<bool>,
+        is_checked: Vec<bool>,
         open_parts: Vec<usize>,
         verified: Vec<bool>,
         committed: usize,
@@ -474,7 +475,7 @@ mod tests {
                 read: vec![false; blocks],
                 funded: vec![Vec::new(); PARTITIONS],
                 applied: vec![Vec::new(); PARTITIONS],
-                judged: vec![false; blocks],
+                is_checked: vec![false; blocks],
                 open_parts: vec![0; blocks],
                 verified: vec![false; blocks],
                 followed: vec![0; followers],
@@ -514,16 +515,16 @@ mod tests {
                     self.funded[partition].extend(fund.clone());
                     schedule.partition_done(partition, apply, fund);
                 }
-                Task::Judge(index) => {
+                Task::CheckInputs(index) => {
                     assert!(self.funded.iter().all(|funded| funded.contains(&index)), "all partitions have answered");
-                    assert!(!std::mem::replace(&mut self.judged[index], true), "once");
+                    assert!(!std::mem::replace(&mut self.is_checked[index], true), "once");
                     if faults[1] == Some(index) {
                         self.fail(schedule, index);
-                        schedule.judge_done(index, Vec::new());
+                        schedule.inputs_checked(index, Vec::new());
                     } else {
                         self.open_parts[index] = parts[index];
                         self.verified[index] = parts[index] == 0;
-                        schedule.judge_done(index, (0..parts[index]).map(|part| Inputs(part * 100 + 1)).collect());
+                        schedule.inputs_checked(index, (0..parts[index]).map(|part| Inputs(part * 100 + 1)).collect());
                     }
                 }
                 Task::Verify(pieces) => {
@@ -564,19 +565,19 @@ mod tests {
 
     /// Blocks whose parts have the given numbers of inputs, at most 100 each, at the point where they wait for their
     /// batches.
-    fn judged(blocks: usize, bounds: Bounds, parts: &[usize]) -> Schedule<Inputs> {
+    fn with_checked_inputs(blocks: usize, bounds: Bounds, parts: &[usize]) -> Schedule<Inputs> {
         let mut schedule = Schedule::<Inputs>::new(bounds, vec![1_000; blocks]);
         let mut world = World::new(blocks, 0);
         for _ in 0.. {
             match schedule.next() {
-                Next::Task(Task::Judge(index)) => {
-                    schedule.judge_done(index, parts.iter().map(|inputs| Inputs(*inputs)).collect());
+                Next::Task(Task::CheckInputs(index)) => {
+                    schedule.inputs_checked(index, parts.iter().map(|inputs| Inputs(*inputs)).collect());
                     if index + 1 == bounds.blocks_max.min(blocks) {
                         return schedule;
                     }
                 }
                 Next::Task(task) => world.finish(&mut schedule, task, [None; 3], &[]),
-                other => panic!("{other:?} before the blocks are judged"),
+                other => panic!("{other:?} before the inputs are checked"),
             }
         }
         schedule
@@ -597,13 +598,13 @@ mod tests {
         let bounds = Bounds { workers: 4, bytes_max: 1 << 30, blocks_max: 40, batch_inputs: 512, followers: 0 };
         // 40 of 100 blocks are in the pipeline with 20 inputs each: 800 inputs for four workers, but a batch has at
         // least 256.
-        let mut schedule = judged(100, bounds, &[20]);
+        let mut schedule = with_checked_inputs(100, bounds, &[20]);
         assert_eq!(batches(&mut schedule), [260, 260, 260, 20]);
         // More than enough for all: no batch is larger than the bound requires.
-        let mut schedule = judged(100, bounds, &[100, 100]);
+        let mut schedule = with_checked_inputs(100, bounds, &[100, 100]);
         assert_eq!(batches(&mut schedule)[..8], [600; 8]);
         // The tip: one block, shared by all workers at once.
-        let mut schedule = judged(1, bounds, &[40; 10]);
+        let mut schedule = with_checked_inputs(1, bounds, &[40; 10]);
         assert_eq!(batches(&mut schedule), [120, 80, 80, 40, 40, 40]);
     }
 
@@ -615,7 +616,7 @@ mod tests {
         let mut on_their_way = 0;
         loop {
             match schedule.next() {
-                Next::Task(Task::Judge(index)) => schedule.judge_done(index, vec![Inputs(1)]),
+                Next::Task(Task::CheckInputs(index)) => schedule.inputs_checked(index, vec![Inputs(1)]),
                 Next::Task(Task::Read(range)) => {
                     on_their_way += range.len();
                     world.finish(&mut schedule, Task::Read(range), [None; 3], &[]);

@@ -58,7 +58,7 @@ impl Piece for Inputs {
 enum Fault {
     None,
     Read(usize),
-    Judge(usize),
+    CheckInputs(usize),
     Verify(usize),
     Disk(usize),
     Panic(usize),
@@ -120,7 +120,7 @@ impl Drop for Retired {
 }
 
 fn is_of_the_stores(task: &Task<Inputs>) -> bool {
-    !matches!(task, Task::Read(_) | Task::Judge(_) | Task::Verify(_))
+    !matches!(task, Task::Read(_) | Task::CheckInputs(_) | Task::Verify(_))
 }
 
 fn alone<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -185,14 +185,14 @@ impl Fake {
         *lane = Lane { funded: fund.end, applied: apply.end };
     }
 
-    fn judge(&self, index: usize) -> Option<usize> {
-        assert_eq!(self.world().funded[index], PARTITIONS, "judged when every partition has answered");
+    fn check_inputs(&self, index: usize) -> Option<usize> {
+        assert_eq!(self.world().funded[index], PARTITIONS, "inputs are checked when every partition has answered");
         pause();
-        if self.fault == Fault::Judge(index) {
+        if self.fault == Fault::CheckInputs(index) {
             return Some(index);
         }
         let mut world = self.world();
-        assert_eq!(world.open_parts[index].replace(self.parts[index]), None, "judged once");
+        assert_eq!(world.open_parts[index].replace(self.parts[index]), None, "inputs are checked once");
         world.verified[index] = self.parts[index] == 0;
         None
     }
@@ -203,7 +203,7 @@ impl Fake {
         let (mut verified, mut bad) = (Vec::new(), None);
         let mut world = self.world();
         for &(index, _) in parts {
-            let open = world.open_parts[index].as_mut().expect("verified when judged");
+            let open = world.open_parts[index].as_mut().expect("verified when its inputs are checked");
             *open -= 1;
             if *open > 0 {
                 continue;
@@ -271,7 +271,7 @@ impl Crew for Fake {
         if let Next::Task(task) = &next {
             let highest = match task {
                 Task::Read(range) | Task::Commit(range) | Task::Partition { fund: range, .. } => range.end,
-                Task::Judge(index) => index + 1,
+                Task::CheckInputs(index) => index + 1,
                 Task::Verify(parts) => parts.iter().map(|(index, _)| index + 1).max().unwrap_or(0),
                 Task::Follow { .. } | Task::Checkpoint => 0,
             };
@@ -299,7 +299,7 @@ impl Crew for Fake {
             _ if self.fault == Fault::Panic(number) => resume_unwind(Box::new("a mistake")),
             Task::Read(range) => bad = self.read(range),
             Task::Partition { partition, apply, fund } => self.partition(*partition, apply, fund),
-            Task::Judge(index) => bad = self.judge(*index),
+            Task::CheckInputs(index) => bad = self.check_inputs(*index),
             Task::Verify(parts) => (verified, bad) = self.verify(parts),
             Task::Commit(range) => self.commit(range),
             Task::Follow { follower, blocks } => self.follow(*follower, blocks),
@@ -326,9 +326,9 @@ impl Crew for Fake {
                 }
                 return thread_rng().gen_bool(0.2).then_some(Retired);
             }
-            Task::Judge(index) => {
+            Task::CheckInputs(index) => {
                 let parts = if done.bad.is_some() { 0 } else { self.parts[index] };
-                schedule.judge_done(index, vec![Inputs(40); parts]);
+                schedule.inputs_checked(index, vec![Inputs(40); parts]);
             }
             Task::Verify(_) => schedule.verify_done(&done.verified),
             Task::Commit(range) => schedule.commit_done(range.end),
@@ -378,7 +378,7 @@ fn check(workers: usize, fault: Fault, is_cancelled: bool) {
     assert!(fake.lanes.iter().all(|lane| alone(lane).applied == world.committed), "all that is committed is applied");
     assert!(world.followed.iter().all(|next| *next == world.committed));
     let bad = match fault {
-        Fault::Read(bad) | Fault::Judge(bad) => bad,
+        Fault::Read(bad) | Fault::CheckInputs(bad) => bad,
         Fault::Verify(bad) if fake.parts.get(bad).is_some_and(|parts| *parts > 0) => bad,
         _ => blocks,
     };
@@ -405,7 +405,7 @@ fn every_order_of_workers_gives_the_whole_chain() {
 fn every_order_of_workers_stops_at_the_block_that_fails() {
     check_orders(|| {
         let block = thread_rng().gen_range(0..6);
-        let fault = [Fault::Read(block), Fault::Judge(block), Fault::Verify(block)][thread_rng().gen_range(0..3)];
+        let fault = [Fault::Read(block), Fault::CheckInputs(block), Fault::Verify(block)][thread_rng().gen_range(0..3)];
         check(thread_rng().gen_range(1..5), fault, thread_rng().gen_bool(0.2));
     });
 }
@@ -556,7 +556,7 @@ impl Crew for HandOver<'_> {
                 pause();
             }
             // Above a bad block the coins found may be wrong and are not used.
-            Task::Judge(index) => is_good = *index > self.story.end() || self.story.judge(*index),
+            Task::CheckInputs(index) => is_good = *index > self.story.end() || self.story.check_found(*index),
             Task::Checkpoint => {
                 let tip = Tip { height: Height(1), hash: BlockHash::ZERO };
                 self.story.coins.checkpoint(tip, 1)?;
@@ -575,11 +575,11 @@ impl Crew for HandOver<'_> {
                     schedule.request_checkpoint();
                 }
             }
-            Task::Judge(index) => {
+            Task::CheckInputs(index) => {
                 if !is_good && index < schedule.end() {
                     schedule.end_at(index);
                 }
-                schedule.judge_done(index, Vec::new());
+                schedule.inputs_checked(index, Vec::new());
             }
             Task::Verify(_) => schedule.verify_done(&[]),
             Task::Commit(range) => schedule.commit_done(range.end),

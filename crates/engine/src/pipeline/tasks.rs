@@ -12,7 +12,7 @@ use crate::links::Links;
 use crate::meter::Stage;
 use lydian_chain::{BlockPosition, ChainError, HeaderId, IndexEntry, UndoPosition, encode_undo};
 use lydian_consensus::deployment::is_bip30_checked;
-use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, judge, parts};
+use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, check_inputs, parts};
 use lydian_disk::DiskErrorKind;
 use lydian_primitives::{BlockHash, ParseError, ParseErrorKind};
 use std::ops::Range;
@@ -35,7 +35,7 @@ pub(super) enum Work {
         fund: Range<usize>,
         jobs: Vec<Arc<Job>>,
     },
-    Judge(Arc<Job>),
+    CheckInputs(Arc<Job>),
     Verify(Vec<(Arc<Job>, Part)>),
     Commit(Range<usize>, Vec<Arc<Job>>),
     Follow {
@@ -50,7 +50,7 @@ pub(super) enum Work {
 pub(super) enum Report {
     Read { jobs: Vec<Arc<Job>>, linked: Range<usize>, failure: Option<(usize, Failure)> },
     Partition { partition: usize, apply: Range<usize>, fund: Range<usize>, wants_checkpoint: bool },
-    Judge { index: usize, result: Result<Vec<Part>, Violation> },
+    CheckInputs { index: usize, result: Result<Vec<Part>, Violation> },
     Verify { verified: Vec<usize>, invalid: Vec<(usize, Violation)> },
     Commit { to: usize },
     Follow { follower: usize, to: usize },
@@ -79,7 +79,7 @@ impl Run<'_> {
                 let last = apply.clone().next_back().map(|index| state.path[index].id);
                 Work::Partition { partition, apply, last, fund, jobs }
             }
-            Task::Judge(index) => Work::Judge(state.job(index)),
+            Task::CheckInputs(index) => Work::CheckInputs(state.job(index)),
             Task::Verify(parts) => {
                 Work::Verify(parts.into_iter().map(|(index, part)| (state.job(index), part)).collect())
             }
@@ -95,7 +95,7 @@ impl Run<'_> {
             Work::Partition { partition, apply, last, fund, jobs } => {
                 self.partition(partition, apply, last, fund, &jobs)
             }
-            Work::Judge(job) => Ok(self.judge(&job)),
+            Work::CheckInputs(job) => Ok(self.check_inputs(&job)),
             Work::Verify(parts) => Ok(self.verify(&parts)),
             Work::Commit(range, jobs) => self.commit(range, &jobs),
             Work::Follow { follower, to, jobs } => self.follow(follower, to, &jobs),
@@ -123,12 +123,12 @@ impl Run<'_> {
                 }
                 state.retire();
             }
-            Report::Judge { index, result } => {
+            Report::CheckInputs { index, result } => {
                 let parts = result.unwrap_or_else(|violation| {
                     state.fail(index, Failure::Invalid(violation));
                     Vec::new()
                 });
-                state.schedule.judge_done(index, parts);
+                state.schedule.inputs_checked(index, parts);
             }
             Report::Verify { verified, invalid } => {
                 invalid.into_iter().for_each(|(index, violation)| state.fail(index, Failure::Invalid(violation)));
@@ -222,11 +222,11 @@ impl Run<'_> {
         Ok(Report::Partition { partition, apply, fund, wants_checkpoint })
     }
 
-    fn judge(&self, job: &Job) -> Report {
+    fn check_inputs(&self, job: &Job) -> Report {
         let chainstate = self.chainstate;
-        let result = chainstate.meter.time(Stage::Judge, || {
+        let result = chainstate.meter.time(Stage::Inputs, || {
             let headers = chainstate.headers_below(job.id);
-            let funded = judge(job.checked.clone(), job.found(), &headers, &chainstate.params)?;
+            let funded = check_inputs(job.checked.clone(), job.found(), &headers, &chainstate.params)?;
             let undo = encode_undo(funded.checked().block(), funded.spent());
             job.set_funded(funded, undo)?;
             if job.is_trusted {
@@ -235,7 +235,7 @@ impl Run<'_> {
             let share = job.links.input_count().div_ceil(2 * chainstate.settings.workers);
             Ok(parts(job.funded(), share.clamp(PART_INPUTS_MIN, chainstate.settings.batch_inputs.max(PART_INPUTS_MIN))))
         });
-        Report::Judge { index: job.index, result }
+        Report::CheckInputs { index: job.index, result }
     }
 
     fn verify(&self, parts: &[(Arc<Job>, Part)]) -> Report {

@@ -85,7 +85,7 @@ impl Story {
     }
 
     /// Whether the block is good; the coins found must be the expected ones.
-    pub(crate) fn judge(&self, index: usize) -> bool {
+    pub(crate) fn check_found(&self, index: usize) -> bool {
         let (found, expected) = (self.jobs[index].found(), &self.expected[index]);
         assert_eq!(found.repeated_tx, expected.repeated_tx, "the first transaction that repeats one");
         if expected.repeated_tx.is_none() {
@@ -303,7 +303,7 @@ fn run(story: &Story, random: Random<'_>) {
         window.fund(&story.jobs[funded[partition]..to], &story.coins).unwrap();
         funded[partition] = to;
         while committed < end && funded.iter().all(|funded| *funded > committed) && random(4) > 0 {
-            if story.judge(committed) {
+            if story.check_found(committed) {
                 committed += 1;
             } else {
                 end = committed;
