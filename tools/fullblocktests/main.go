@@ -25,7 +25,7 @@
 // verdict but for
 //
 //	b51    no duplicate by its merkle tree (the pairs are not aligned): bad-txns-inputs-missingorspent
-//	b56p2  likewise, and Core does not look at its transactions, for it lies on a branch without more work: stored, not judged
+//	b56p2  likewise, and Core does not look at its transactions, for it lies on a branch without more work: stored, not validated
 //	b49a   its target is read before it is compared with the parent's: high-hash
 //	b8 and b19 bring more work to a branch whose lower block is the one that fails (b7, b18); btcd reports that failure at b8 and b19.
 //	b12 is valid; btcd reports at it what its waiting descendant b14 fails with

@@ -157,14 +157,14 @@ impl Replay {
             }
             _ => {
                 let outcome = self.hand_over(name, hash, bytes.unwrap());
-                self.judge(kind, name, line, &outcome);
+                self.check_outcome(kind, name, line, &outcome);
                 let known = self.validator.height_of(&hash).map(|height| u64::from(height.0));
                 assert!(known.is_none() || known == height, "{name} is at {known:?}");
             }
         }
     }
 
-    fn judge(&self, kind: &str, name: &str, line: &Value, outcome: &Outcome) {
+    fn check_outcome(&self, kind: &str, name: &str, line: &Value, outcome: &Outcome) {
         match kind {
             "accepted" => {
                 assert_eq!(outcome.failures, [], "{name}");

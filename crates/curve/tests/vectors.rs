@@ -27,11 +27,11 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 /// Every engine of this CPU, including the plain lanes.
-struct Judges(Vec<LaneEngine>);
+struct Engines(Vec<LaneEngine>);
 
-impl Judges {
-    fn new() -> Judges {
-        Judges(LaneEngine::available().into_iter().chain([LaneEngine::plain()]).collect())
+impl Engines {
+    fn new() -> Engines {
+        Engines(LaneEngine::available().into_iter().chain([LaneEngine::plain()]).collect())
     }
 
     /// Returns the verdict of the reference; every lane must return the same one. The lanes get keys in compressed
@@ -74,7 +74,7 @@ impl Judges {
 #[test]
 fn bip340_test_vectors() {
     let text = String::from_utf8(testdata("bips/bip-0340/test-vectors.csv")).unwrap();
-    let judges = Judges::new();
+    let engines = Engines::new();
     let (mut valid, mut invalid, mut other_length) = (0, 0, Vec::new());
     for line in text.lines().skip(1) {
         let fields: Vec<_> = line.splitn(8, ',').collect();
@@ -82,7 +82,7 @@ fn bip340_test_vectors() {
         let (message, key) = (hex(message), hex(key).try_into().unwrap());
         let signature: [u8; 64] = hex(signature).try_into().unwrap();
         let got = match message[..].try_into() {
-            Ok(message) => judges.holds(Check::Schnorr { key, message, signature }),
+            Ok(message) => engines.holds(Check::Schnorr { key, message, signature }),
             Err(_) => {
                 other_length.push(index);
                 let key = XOnlyPublicKey::from_byte_array(key).unwrap();
@@ -96,7 +96,7 @@ fn bip340_test_vectors() {
     }
     report(&format!("BIP-0340: {valid} valid, {invalid} invalid"));
     assert_eq!((valid, invalid), (9, 10));
-    judges.assert_decided(10);
+    engines.assert_decided(10);
     assert_eq!(other_length, ["15", "16", "17", "18"]);
 }
 
@@ -106,7 +106,7 @@ fn bip340_test_vectors() {
 #[test]
 fn wycheproof_ecdsa() {
     let file: Value = serde_json::from_slice(&testdata("secp256k1/ecdsa_secp256k1_sha256_bitcoin_test.json")).unwrap();
-    let judges = Judges::new();
+    let engines = Engines::new();
     let (mut valid, mut invalid, mut high_s) = (0, 0, Vec::new());
     for group in file["testGroups"].as_array().unwrap() {
         let key = PublicKeyBytes::new(&hex(group["publicKey"]["uncompressed"].as_str().unwrap())).unwrap();
@@ -116,7 +116,7 @@ fn wycheproof_ecdsa() {
             // Strict: the bytes must equal the DER encoding of the parsed numbers.
             let strict = Signature::from_der(&der).ok().filter(|read| read.serialize_der()[..] == der[..]);
             let accepted = strict.map(|signature| signature.serialize_compact());
-            let accepted = accepted.is_some_and(|signature| judges.holds(Check::Ecdsa { key, message, signature }));
+            let accepted = accepted.is_some_and(|signature| engines.holds(Check::Ecdsa { key, message, signature }));
             let is_low_s = strict.is_some_and(|signature| {
                 let mut low = signature;
                 low.normalize_s();
@@ -139,7 +139,7 @@ fn wycheproof_ecdsa() {
     }
     report(&format!("Wycheproof: {valid} valid, {invalid} invalid, {} with a high s", high_s.len()));
     assert_eq!((valid, invalid), (162, 299));
-    judges.assert_decided(150);
+    engines.assert_decided(150);
     assert_eq!(high_s, [1, 388], "signature malleability, and its edge case");
     assert_eq!(file["numberOfTests"], 463);
 }
@@ -151,7 +151,7 @@ fn wycheproof_ecdsa() {
 #[test]
 fn high_s_is_valid_by_consensus() {
     let file: Value = serde_json::from_slice(&testdata("secp256k1/ecdsa_secp256k1_sha256_bitcoin_test.json")).unwrap();
-    let judges = Judges::new();
+    let engines = Engines::new();
     let mut count = 0;
     for group in file["testGroups"].as_array().unwrap() {
         let key = PublicKeyBytes::new(&hex(group["publicKey"]["uncompressed"].as_str().unwrap())).unwrap();
@@ -160,12 +160,12 @@ fn high_s_is_valid_by_consensus() {
             let mut signature = parse_der_lax(&hex(test["sig"].as_str().unwrap())).unwrap();
             let s = secp256k1::SecretKey::from_secret_bytes(signature[32..].try_into().unwrap()).unwrap().negate();
             signature[32..].copy_from_slice(&s.to_secret_bytes());
-            assert!(judges.holds(Check::Ecdsa { key, message, signature }), "{test}");
+            assert!(engines.holds(Check::Ecdsa { key, message, signature }), "{test}");
             signature[62] ^= 1;
-            assert!(!judges.holds(Check::Ecdsa { key, message, signature }), "one bit of s: {test}");
+            assert!(!engines.holds(Check::Ecdsa { key, message, signature }), "one bit of s: {test}");
             count += 1;
         }
     }
     assert_eq!(count, 162);
-    judges.assert_decided(270);
+    engines.assert_decided(270);
 }

@@ -191,7 +191,7 @@ impl Connection {
             self.deliver().await;
             let has_memory = self.memory.may_receive();
             let may_read = has_memory && self.transport.message_bytes() < self.receive_buffer.max(1) as usize;
-            if let Some(reason) = self.judge_memory(has_memory) {
+            if let Some(reason) = self.check_memory(has_memory) {
                 return reason;
             }
             let pause = self.pause(has_memory);
@@ -266,10 +266,10 @@ impl Connection {
     }
 
     /// Returns the reason to end the connection for its use of memory, if there is one.
-    fn judge_memory(&mut self, has_memory: bool) -> Option<Ending> {
+    fn check_memory(&mut self, has_memory: bool) -> Option<Ending> {
         let now = self.host.now().elapsed;
         let is_trusted = self.new.permissions.contains(Permissions::NO_BAN);
-        // Blocks held for sending do not count: for those, the rate at which the peer takes them is judged.
+        // Blocks held for sending do not count: for those, the rate at which the peer takes them is checked.
         let holds_more = self.receiving.bytes() > self.memory.budget().plan().share;
         if has_memory || !holds_more {
             self.unread_since = None;

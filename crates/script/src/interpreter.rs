@@ -2,7 +2,7 @@
 //!
 //! Input: a stack, a script and the input being verified. Output: the stack after the script, or the first error.
 //! Invariants: checks run in Core's order, which determines the error; pushed data are never copied. Cost: one pass
-//! over the script; no allocation except to grow the stack. Must never judge the final stack (`verify.rs` does).
+//! over the script; no allocation except to grow the stack. Must never check the final stack (`verify.rs` does).
 
 use crate::checker::Checker;
 use crate::error::ScriptError;

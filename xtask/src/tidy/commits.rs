@@ -28,7 +28,7 @@ pub(super) fn check(metadata: &Metadata) -> Vec<Violation> {
         .args(["log", "--no-merges", "--shortstat", &format, &range])
         .output();
     match output {
-        Ok(output) if output.status.success() => judge(&String::from_utf8_lossy(&output.stdout)),
+        Ok(output) if output.status.success() => check_log(&String::from_utf8_lossy(&output.stdout)),
         _ => {
             println!("tidy: commits are not checked: {BASE} is not in this clone");
             Vec::new()
@@ -37,7 +37,7 @@ pub(super) fn check(metadata: &Metadata) -> Vec<Violation> {
 }
 
 /// Checks the output of `git log`: of each commit the mark, hash, subject and body, the mark, and the changed lines.
-fn judge(log: &str) -> Vec<Violation> {
+fn check_log(log: &str) -> Vec<Violation> {
     let parts: Vec<&str> = log.split(MARK).skip(1).collect();
     let mut found = Vec::new();
     for commit in parts.chunks(2) {
@@ -76,13 +76,13 @@ mod tests {
     }
 
     fn messages(log: &str) -> Vec<String> {
-        judge(log).into_iter().map(|violation| violation.message).collect()
+        check_log(log).into_iter().map(|violation| violation.message).collect()
     }
 
     #[test]
     fn a_subject_is_checked_at_its_limit() {
         let good = log(&"a".repeat(SUBJECT_MAX), "", "1 file changed, 1 insertion(+)");
-        assert!(judge(&good).is_empty());
+        assert!(check_log(&good).is_empty());
         let bad = log(&"a".repeat(SUBJECT_MAX + 1), "", "1 file changed, 1 insertion(+)");
         assert_eq!(messages(&bad), ["the subject has 73 characters, at most 72 are allowed"]);
         assert_eq!(messages(&log("add a.", "", "")), ["the subject ends with a full stop"]);
@@ -92,8 +92,8 @@ mod tests {
     fn a_large_change_needs_a_body() {
         let few = "3 files changed, 15 insertions(+), 5 deletions(-)";
         let many = "3 files changed, 15 insertions(+), 6 deletions(-)";
-        assert!(judge(&log("a: b", "", few)).is_empty());
-        assert!(judge(&log("a: b", "Because.\n", many)).is_empty());
+        assert!(check_log(&log("a: b", "", few)).is_empty());
+        assert!(check_log(&log("a: b", "Because.\n", many)).is_empty());
         let two = format!("{}{}", log("a: b", "", many), log("c: d", "Because.\n", many));
         assert_eq!(messages(&two), ["21 lines changed, and the message has no body that says why"]);
     }

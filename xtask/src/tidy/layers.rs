@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_use_what_lies_below_and_the_judge() {
+    fn tests_may_use_lower_crates_and_the_judge() {
         assert!(messages(&[("disk", true), ("oracle", true)], "script").is_empty());
         assert_eq!(messages(&[("oracle", false)], "script").len(), 1);
         assert!(messages(&[("lab", true)], "engine").is_empty(), "who makes chains is open to tests");

@@ -5,12 +5,12 @@
 //! the threshold and the noise of the runs; disturbed runs count for CPU time, memory and bytes, never for wall time.
 //! It must never call noise a regression, or hide a "cannot tell".
 
-mod judge;
 mod markdown;
+mod verdict;
 
-pub use judge::{Judgement, Verdict};
+pub use verdict::{Decision, Verdict};
 
-use self::judge::Noise;
+use self::verdict::Noise;
 
 use crate::runs::results::{Cache, NodeFacts, Outcome, Results, Run, Spread};
 use serde::Serialize;
@@ -94,10 +94,10 @@ impl Figure {
     /// Differences up to `nothing` come from the resolution of clocks and pages.
     fn noise(self) -> Noise {
         match self {
-            Figure::WallSeconds | Figure::CpuSeconds => Noise { nothing: 0.02, one_run: judge::ONE_RUN_SPREAD },
-            Figure::PeakRssBytes => Noise { nothing: 2e6, one_run: judge::ONE_RUN_SPREAD },
+            Figure::WallSeconds | Figure::CpuSeconds => Noise { nothing: 0.02, one_run: verdict::ONE_RUN_SPREAD },
+            Figure::PeakRssBytes => Noise { nothing: 2e6, one_run: verdict::ONE_RUN_SPREAD },
             Figure::Runs | Figure::ReadBytes | Figure::WriteBytes | Figure::DiskBytes | Figure::ReceivedBytes => {
-                Noise { nothing: 1e6, one_run: judge::ONE_RUN_SPREAD_BYTES }
+                Noise { nothing: 1e6, one_run: verdict::ONE_RUN_SPREAD_BYTES }
             }
         }
     }
@@ -161,7 +161,7 @@ fn of_node(old: &Results, new: &Results, name: &str, cache: Cache, threshold: f6
     let counted =
         |runs: &[Run]| -> Vec<Run> { runs.iter().filter(|run| run.outcome == Outcome::Counted).cloned().collect() };
     let (before, now) = (counted(&old), counted(&new));
-    let line = |figure, old: Vec<f64>, new: Vec<f64>, judgement: Judgement| Line {
+    let line = |figure, old: Vec<f64>, new: Vec<f64>, decision: Decision| Line {
         node: name.to_owned(),
         cache,
         figure,
@@ -169,19 +169,19 @@ fn of_node(old: &Results, new: &Results, name: &str, cache: Cache, threshold: f6
         runs_new: new.len(),
         old: Spread::of(old),
         new: Spread::of(new),
-        change: judgement.change,
-        verdict: judgement.verdict,
-        reason: judgement.reason,
+        change: decision.change,
+        verdict: decision.verdict,
+        reason: decision.reason,
     };
     let mut lines = Vec::new();
-    if let Some(judgement) = judge::endings((before.len(), old.len()), &new) {
+    if let Some(decision) = verdict::endings((before.len(), old.len()), &new) {
         let values = |runs: &[Run]| runs.iter().filter_map(|run| Figure::Runs.of(run)).collect();
-        lines.push(line(Figure::Runs, values(&old), values(&new), judgement));
+        lines.push(line(Figure::Runs, values(&old), values(&new), decision));
     }
     if before.is_empty() || now.is_empty() {
-        let judgement = judge::without_runs(before.is_empty(), now.is_empty());
+        let decision = verdict::without_runs(before.is_empty(), now.is_empty());
         let walls = |runs: &[Run]| runs.iter().filter_map(|run| Figure::WallSeconds.of(run)).collect();
-        lines.push(line(Figure::WallSeconds, walls(&before), walls(&now), judgement));
+        lines.push(line(Figure::WallSeconds, walls(&before), walls(&now), decision));
         return lines;
     }
     for figure in Figure::ALL {
@@ -189,8 +189,8 @@ fn of_node(old: &Results, new: &Results, name: &str, cache: Cache, threshold: f6
         let (old, new) = (values(&before), values(&now));
         let is_wall = figure == Figure::WallSeconds;
         if is_wall || !(old.is_empty() || new.is_empty()) {
-            let judgement = judge::judge(&old, &new, threshold, figure.noise());
-            lines.push(line(figure, old, new, judgement));
+            let decision = verdict::decide(&old, &new, threshold, figure.noise());
+            lines.push(line(figure, old, new, decision));
         }
     }
     lines

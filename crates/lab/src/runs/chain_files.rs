@@ -3,7 +3,7 @@
 //! Input: a folder with `blk?????.dat`, optionally `xor.dat`, optionally the lab's `stats.json`. Output: network, hash
 //! of the data, height and tip; for chains of the lab also the answer that every node must give, computed here from
 //! nothing but the blocks. Cost: one pass over the files; for the answer the whole UTXO set in memory. Must never:
-//! change the folder, or judge a block: an answer is computed only for chains known to be valid.
+//! change the folder, or validate a block: an answer is computed only for chains known to be valid.
 
 use super::results::{Answer, ChainFacts};
 use super::system::{copy_durably, create_dir};

@@ -27,8 +27,8 @@ const LOOK_PERIOD: u64 = 10;
 /// The folder is walked only at every fourth look.
 const DISK_PERIOD: u64 = 4;
 
-/// Ticks of all cores together below which a run is not judged. The system counts whole ticks of 10 ms. In a shorter
-/// run one or two ticks too many or too few would exceed the share at which it counts as disturbed: ticks cannot judge
+/// Ticks of all cores together below which a run is not assessed. The system counts whole ticks of 10 ms. In a shorter
+/// run one or two ticks too many or too few would exceed the share at which it counts as disturbed: ticks cannot assess
 /// a run of 30 ms.
 const TICKS_MIN: u64 = 50;
 
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_of_a_few_ticks_is_not_judged_by_them() {
+    fn a_run_of_a_few_ticks_is_not_marked_by_them() {
         let times = |total| {
             let before = MachineTimes { total: 1_000, idle: 500, steal: 0 };
             Some((before, MachineTimes { total: before.total + total, ..before }))

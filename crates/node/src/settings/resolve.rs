@@ -143,7 +143,7 @@ pub(crate) fn load(
     }
     warn_of_sections(&sources, notices);
     let raw = RawSettings::new(params, &sources, host, notices)?;
-    judge_foreign(&sources, notices)?;
+    check_foreign(&sources, notices)?;
     warn_of_memory(&raw, host, notices);
     warn_of_relative_datadir(&sources, host, notices);
     let mut settings = resolve(raw, datadir, host, disk)?;
@@ -468,7 +468,7 @@ fn warn_of_memory(raw: &RawSettings, host: &Host, notices: &mut Vec<Notice>) {
 }
 
 /// Handles Core's options that Lydian lacks: they are refused, or have no effect, which is logged.
-fn judge_foreign(sources: &Sources, notices: &mut Vec<Notice>) -> Result<(), SettingsError> {
+fn check_foreign(sources: &Sources, notices: &mut Vec<Notice>) -> Result<(), SettingsError> {
     for option in CORE_OPTIONS {
         let Some(Value { setting, origin }) = sources.get(option.name) else { continue };
         if *setting == Setting::Negated || setting.text() == "0" {

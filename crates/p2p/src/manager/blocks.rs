@@ -46,7 +46,7 @@ impl PeerManager {
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let arrival = self.download.arrived(DownloadPeer(id.0), &hash, size, self.now.elapsed);
         self.forget_request(id, &hash);
-        let source = Source { peer: id, is_compact, is_judged: false };
+        let source = Source { peer: id, is_compact, has_verdict: false };
         let pending = self.pending.entry(hash).or_default();
         if arrival == Arrival::Duplicate && pending.is_empty() || pending.len() >= REQUESTS_PER_BLOCK_MAX {
             if pending.is_empty() {
@@ -155,7 +155,7 @@ impl PeerManager {
 
     /// Removes the delivery that a verdict is about. Also returns whether no other one is pending.
     fn take_pending(&mut self, from: PeerId, hash: &BlockHash) -> (Source, bool) {
-        let unknown = Source { peer: from, is_compact: false, is_judged: false };
+        let unknown = Source { peer: from, is_compact: false, has_verdict: false };
         let Some(pending) = self.pending.get_mut(hash) else { return (unknown, true) };
         let at = pending.iter().position(|source| source.peer == from);
         let source = at.map_or(unknown, |at| pending.remove(at));
@@ -175,7 +175,7 @@ impl PeerManager {
         if *outcome == StoreOutcome::Stored {
             let unix = self.now.unix;
             self.with(source.peer, |peer| peer.last_block_time = unix);
-            if !source.is_judged {
+            if !source.has_verdict {
                 self.sources.insert(*hash, source);
             }
         }
@@ -193,7 +193,7 @@ impl PeerManager {
         let pending = self.pending.get_mut(hash).and_then(|pending| pending.first_mut());
         self.sources.remove(hash).or_else(|| {
             pending.map(|source| {
-                source.is_judged = true;
+                source.has_verdict = true;
                 *source
             })
         })
@@ -345,7 +345,7 @@ impl PeerManager {
 
     /// Disconnects a peer that does not send a block requested outside the path within ten minutes, like for blocks on
     /// the path.
-    pub(super) fn judge_requests_aside(&mut self) {
+    pub(super) fn check_requests_aside(&mut self) {
         let now = self.now.mockable;
         let is_late = |at: &RequestTime| now.saturating_sub(at.asked) > BLOCK_TIMEOUT;
         let late = self

@@ -232,7 +232,7 @@ struct Source {
     /// As a compact block, which its sender may have relayed before validating it.
     is_compact: bool,
     /// Validation found the block invalid before the engine reported it as stored.
-    is_judged: bool,
+    has_verdict: bool,
 }
 
 /// The data of a header, copied from the tree.
@@ -404,7 +404,7 @@ impl PeerManager {
             self.settle(id);
         }
         self.charge_peers();
-        self.judge_requests_aside();
+        self.check_requests_aside();
         self.upload.note(self.traffic.sent(), now.unix);
         self.tend_connections();
         self.request_blocks();

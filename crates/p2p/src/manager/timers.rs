@@ -37,8 +37,8 @@ impl PeerManager {
         }
         self.want_headers_announced(id);
         self.begin_headers(id);
-        self.judge_headers_sync(id);
-        self.judge_chain(id);
+        self.check_headers_sync(id);
+        self.consider_eviction(id);
     }
 
     /// Core's `MaybeSendSendHeaders`.
@@ -87,7 +87,7 @@ impl PeerManager {
         }
     }
 
-    fn judge_headers_sync(&mut self, id: PeerId) {
+    fn check_headers_sync(&mut self, id: PeerId) {
         let (best, now) = (self.best_header(), self.now);
         let is_old = now.unix.since(UnixTime::from(best.time)) >= RECENT_SECONDS;
         let has_other = self.peers.values().any(|peer| peer.id != id && peer.is_ready() && peer.is_preferred());
@@ -111,7 +111,7 @@ impl PeerManager {
     }
 
     /// Core's `ConsiderEviction`.
-    fn judge_chain(&mut self, id: PeerId) {
+    fn consider_eviction(&mut self, id: PeerId) {
         let (tip, now) = (self.tip(), self.now.mockable);
         let best_work = self.best_known(id).map(|best| best.work);
         let Some(peer) = self.peers.get(&id) else { return };

@@ -598,17 +598,17 @@ fn who_sends_an_invalid_block_twice_is_punished() {
         assert_eq!(deliveries.len(), 2);
         let outcomes: Vec<_> = deliveries.into_iter().map(|delivery| bench.outcome(delivery.bytes)).collect();
         assert_eq!(outcomes, [StoreOutcome::Stored, StoreOutcome::Known]);
-        let judge = |bench: &mut Bench| {
+        let validate = |bench: &mut Bench| {
             let advance = bench.engine.advance(&Cancel::new(), &Unobserved).unwrap();
             assert_eq!(advance.invalid.len(), 1);
             bench.manager.block_invalid(&greedy.hash, "bad-txns-premature-spend-of-coinbase", bench.now());
         };
         if is_validation_quick {
-            judge(&mut bench);
+            validate(&mut bench);
         }
         outcomes.iter().for_each(|outcome| bench.manager.block_stored(peer, &greedy.hash, outcome, bench.now()));
         if !is_validation_quick {
-            judge(&mut bench);
+            validate(&mut bench);
         }
         bench.act();
         assert!(bench.is_discouraged(peer), "{is_validation_quick}");

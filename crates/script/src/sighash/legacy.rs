@@ -4,7 +4,7 @@
 //! scripts of all inputs but this one empty, so two things can be cached: the part before this input (a midstate that
 //! advances with the inputs), and everything up to the hash type (for further signatures of the same input, like Core's
 //! `SigHashCache`). Invariant: equal to the plain twin in `plain.rs`, whatever the cache contains. Cost: the rest of
-//! the transaction; the cache has at most 82 bytes per input. Never judges hash types.
+//! the transaction; the cache has at most 82 bytes per input. Never checks hash types.
 
 use super::{OUTPUTS_MASK, SIGHASH_ANYONECANPAY, SIGHASH_NONE, SIGHASH_SINGLE, TxContext, Writer};
 use crate::iter::ops;

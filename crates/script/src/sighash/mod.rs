@@ -5,7 +5,7 @@
 //! Invariants: [`TxContext`] hashes the parts shared by all inputs once, on first use; a [`LegacyCache`] never changes
 //! a result, whatever the previous calls (it is bound to the txid, and the legacy hash depends on nothing else). Cost:
 //! BIP143 and BIP341 hash about 200 bytes per signature, legacy the whole transaction minus the prefix that is already
-//! hashed (`docs/benchmarks/sighash.md`); the hashed bytes can be counted. Must never judge whether a hash type is
+//! hashed (`docs/benchmarks/sighash.md`); the hashed bytes can be counted. Must never decide whether a hash type is
 //! allowed, except where BIP-0341 defines no hash.
 
 mod legacy;

@@ -28,24 +28,24 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judgement {
+pub struct Decision {
     pub change: Option<f64>,
     pub verdict: Verdict,
     pub reason: String,
 }
 
-/// The judgement on a node without counted runs, old, new, or both.
-pub(super) fn without_runs(is_old_empty: bool, is_new_empty: bool) -> Judgement {
+/// The decision on a node without counted runs, old, new, or both.
+pub(super) fn without_runs(is_old_empty: bool, is_new_empty: bool) -> Decision {
     let (verdict, reason) = match (is_old_empty, is_new_empty) {
         (false, true) => (Verdict::Worse, "no run counts any more"),
         (true, false) => (Verdict::CannotTell, "no old run counts"),
         _ => (Verdict::CannotTell, "no run counts, old or new"),
     };
-    Judgement { change: None, verdict, reason: reason.to_owned() }
+    Decision { change: None, verdict, reason: reason.to_owned() }
 }
 
-/// Judges whether a node's runs succeed as often as before; `None` if they do. A wrong answer always counts as worse.
-pub(super) fn endings((counted, of): (usize, usize), new: &[Run]) -> Option<Judgement> {
+/// Decides whether a node's runs succeed as often as before; `None` if they do. A wrong answer always counts as worse.
+pub(super) fn endings((counted, of): (usize, usize), new: &[Run]) -> Option<Decision> {
     let ended = |outcome| new.iter().filter(|run| run.outcome == outcome).count();
     let (wrong, now, all) = (ended(Outcome::WrongAnswer), ended(Outcome::Counted), new.len());
     let reason = if wrong > 0 {
@@ -57,7 +57,7 @@ pub(super) fn endings((counted, of): (usize, usize), new: &[Run]) -> Option<Judg
     } else {
         return None;
     };
-    Some(Judgement { change: None, verdict: Verdict::Worse, reason })
+    Some(Decision { change: None, verdict: Verdict::Worse, reason })
 }
 
 /// The noise to expect in a figure.
@@ -69,11 +69,11 @@ pub(super) struct Noise {
     pub(super) one_run: f64,
 }
 
-/// Judges one figure; a change of `threshold` or less counts as no difference.
-pub(super) fn judge(old: &[f64], new: &[f64], threshold: f64, Noise { nothing, one_run }: Noise) -> Judgement {
+/// Decides one figure; a change of `threshold` or less counts as no difference.
+pub(super) fn decide(old: &[f64], new: &[f64], threshold: f64, Noise { nothing, one_run }: Noise) -> Decision {
     let (Some(before), Some(now)) = (Spread::of(old.to_vec()), Spread::of(new.to_vec())) else {
         let reason = "every run on one side was disturbed: read the CPU time".to_owned();
-        return Judgement { change: None, verdict: Verdict::CannotTell, reason };
+        return Decision { change: None, verdict: Verdict::CannotTell, reason };
     };
     let difference = now.median - before.median;
     let change = (before.median > 0.0).then(|| rounded(difference / before.median));
@@ -93,7 +93,7 @@ pub(super) fn judge(old: &[f64], new: &[f64], threshold: f64, Noise { nothing, o
             (Verdict::CannotTell, format!("the runs may spread by {:.1} %{one}", noise * 100.0))
         }
     };
-    Judgement { change, verdict, reason }
+    Decision { change, verdict, reason }
 }
 
 /// Whether the two series differ, and how that was decided.
@@ -173,11 +173,11 @@ mod tests {
     const BYTES: Noise = Noise { nothing: 1e6, one_run: ONE_RUN_SPREAD_BYTES };
 
     fn verdict(old: &[f64], new: &[f64]) -> Verdict {
-        judge(old, new, 0.05, TIME).verdict
+        decide(old, new, 0.05, TIME).verdict
     }
 
     #[test]
-    fn five_runs_are_judged_by_ranks() {
+    fn five_runs_are_compared_by_ranks() {
         let old = [10.0, 10.1, 10.2, 10.3, 10.4];
         assert_eq!(verdict(&old, &[11.0, 11.1, 11.2, 11.3, 11.4]), Verdict::Worse);
         assert_eq!(verdict(&old, &[9.0, 9.1, 9.2, 9.3, 9.4]), Verdict::Better);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn three_runs_are_judged_by_their_ranges() {
+    fn three_runs_are_compared_by_their_ranges() {
         assert_eq!(verdict(&[10.0, 10.1, 10.2], &[11.0, 11.1, 11.2]), Verdict::Worse);
         assert_eq!(verdict(&[10.0, 10.1, 11.0], &[10.9, 11.1, 11.2]), Verdict::CannotTell);
         assert_eq!(verdict(&[10.0, 10.1, 10.2], &[10.0, 10.2, 10.3]), Verdict::NoDifference);
@@ -199,27 +199,27 @@ mod tests {
     }
 
     #[test]
-    fn one_run_each_tells_large_differences_only() {
+    fn one_run_each_shows_large_differences_only() {
         assert_eq!(verdict(&[10.0], &[20.0]), Verdict::Worse);
         assert_eq!(verdict(&[20.0], &[10.0]), Verdict::Better);
         assert_eq!(verdict(&[10.0], &[11.5]), Verdict::CannotTell);
         assert_eq!(verdict(&[10.0], &[10.1]), Verdict::CannotTell);
-        assert!(judge(&[10.0], &[20.0], 0.05, TIME).reason.contains("a single run taken to be within 10 %"));
+        assert!(decide(&[10.0], &[20.0], 0.05, TIME).reason.contains("a single run taken to be within 10 %"));
     }
 
     #[test]
     fn what_is_smaller_than_the_clock_is_nothing() {
         assert_eq!(verdict(&[0.03, 0.04, 0.03], &[0.04, 0.045, 0.045]), Verdict::NoDifference);
         assert_eq!(verdict(&[0.03, 0.04, 0.03], &[0.09, 0.08, 0.09]), Verdict::Worse);
-        assert_eq!(judge(&[0.0, 0.0], &[5e5, 5e5], 0.05, BYTES).verdict, Verdict::NoDifference);
-        let from_nothing = judge(&[0.0, 0.0], &[5e6, 5e6], 0.05, BYTES);
-        assert_eq!(judge(&[3e8], &[3.01e8], 0.05, BYTES).verdict, Verdict::NoDifference);
-        assert_eq!(judge(&[3e8], &[3.3e8], 0.05, BYTES).verdict, Verdict::Worse);
+        assert_eq!(decide(&[0.0, 0.0], &[5e5, 5e5], 0.05, BYTES).verdict, Verdict::NoDifference);
+        let from_nothing = decide(&[0.0, 0.0], &[5e6, 5e6], 0.05, BYTES);
+        assert_eq!(decide(&[3e8], &[3.01e8], 0.05, BYTES).verdict, Verdict::NoDifference);
+        assert_eq!(decide(&[3e8], &[3.3e8], 0.05, BYTES).verdict, Verdict::Worse);
         assert_eq!((from_nothing.verdict, from_nothing.change), (Verdict::Worse, None));
     }
 
     #[test]
-    fn a_side_without_undisturbed_runs_cannot_be_judged() {
+    fn a_side_without_undisturbed_runs_cannot_be_compared() {
         assert_eq!(verdict(&[], &[1.0]), Verdict::CannotTell);
         assert_eq!(without_runs(false, true).verdict, Verdict::Worse);
         assert_eq!(without_runs(true, false).verdict, Verdict::CannotTell);
