@@ -181,7 +181,7 @@ impl AddrMan {
         let penalty_s = if endpoint.addr == *source { 0 } else { penalty_s };
         let id = match self.ids.get(&endpoint) {
             Some(&id) => {
-                if !self.told_again(id, address, penalty_s, now) {
+                if !self.update_known(id, address, penalty_s, now) {
                     return false;
                 }
                 id
@@ -195,7 +195,7 @@ impl AddrMan {
     }
 
     /// Updates a known entry that was received again. Returns whether it may have another position.
-    fn told_again(&mut self, id: Id, address: &TimedAddress, penalty_s: u64, now: UnixTime) -> bool {
+    fn update_known(&mut self, id: Id, address: &TimedAddress, penalty_s: u64, now: UnixTime) -> bool {
         let Some(info) = self.infos.get_mut(&id) else { return false };
         let told = UnixTime::from(address.time);
         let interval = if now.since(told) < ONLINE_S { UPDATE_ONLINE_S } else { UPDATE_OFFLINE_S };

@@ -59,7 +59,7 @@ pub struct LocalAddresses {
 
 /// A peer that our address is advertised to.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct Recipient {
     pub addr: NetAddr,
     /// Our address as the peer sees it.
     pub sees: Endpoint,
@@ -136,7 +136,7 @@ impl LocalAddresses {
 
     /// Core's `GetLocalAddrForPeer`: returns the best address, or sometimes the one that the peer sees, which may be
     /// better.
-    pub fn for_peer(&self, peer: &Told, random: &mut ChaCha20Rng) -> Option<Endpoint> {
+    pub fn for_peer(&self, peer: &Recipient, random: &mut ChaCha20Rng) -> Option<Endpoint> {
         let (mut own, score) = match self.best(peer) {
             Some((endpoint, score)) => (endpoint, score),
             None => (Endpoint { addr: NetAddr::UNSPECIFIED, port: self.port }, 0),
@@ -153,7 +153,7 @@ impl LocalAddresses {
     }
 
     /// Core's `GetLocal`; also returns the score of the address.
-    fn best(&self, peer: &Told) -> Option<(Endpoint, i32)> {
+    fn best(&self, peer: &Recipient) -> Option<(Endpoint, i32)> {
         if !self.listens {
             return None;
         }
@@ -190,8 +190,8 @@ mod tests {
         LocalAddresses::new(&settings, &[Network::Ipv4, Network::Ipv6, Network::TorV3].into())
     }
 
-    fn told(addr: &str) -> Told {
-        Told { addr: addr.parse().unwrap(), sees: Endpoint::default(), is_inbound: true, is_onion: false }
+    fn recipient(addr: &str) -> Recipient {
+        Recipient { addr: addr.parse().unwrap(), sees: Endpoint::default(), is_inbound: true, is_onion: false }
     }
 
     fn list(own: &LocalAddresses) -> Vec<(String, i32)> {
@@ -236,14 +236,14 @@ mod tests {
         };
         let known = own(settings.clone());
         let mut random = ChaCha20Rng::from_seed([1; 32]);
-        let mut tell = |peer: Told| known.for_peer(&peer, &mut random).map(|endpoint| endpoint.to_string());
-        assert_eq!(tell(told("1.2.3.4")).unwrap(), "8.8.8.8:8333");
-        assert_eq!(tell(told("2001:4860::1")).unwrap(), "[2001:4860::8888]:8333");
-        assert_eq!(tell(told(ONION)).unwrap(), onion);
-        assert_eq!(tell(Told { is_onion: true, ..told("127.0.0.1") }).unwrap(), onion);
+        let mut own_address = |peer: Recipient| known.for_peer(&peer, &mut random).map(|endpoint| endpoint.to_string());
+        assert_eq!(own_address(recipient("1.2.3.4")).unwrap(), "8.8.8.8:8333");
+        assert_eq!(own_address(recipient("2001:4860::1")).unwrap(), "[2001:4860::8888]:8333");
+        assert_eq!(own_address(recipient(ONION)).unwrap(), onion);
+        assert_eq!(own_address(Recipient { is_onion: true, ..recipient("127.0.0.1") }).unwrap(), onion);
         let silent = LocalSettings { listens: false, ..settings };
         let silent = LocalAddresses::new(&silent, &[Network::Ipv4].into());
-        assert_eq!(silent.for_peer(&told("1.2.3.4"), &mut random), None, "who does not listen");
+        assert_eq!(silent.for_peer(&recipient("1.2.3.4"), &mut random), None, "who does not listen");
         assert!(silent.contains(&"8.8.8.8".parse().unwrap()), "is there all the same");
     }
 
@@ -255,11 +255,11 @@ mod tests {
         let known = own(LocalSettings { discover: true, port: 20, ..LocalSettings::default() });
         let known = LocalAddresses { port: 20, ..known };
         let sees = endpoint("1.2.3.4:30");
-        let inbound = Told { sees, ..told("5.6.7.8") };
+        let inbound = Recipient { sees, ..recipient("5.6.7.8") };
         assert_eq!(known.for_peer(&inbound, &mut random), Some(sees));
-        let outbound = Told { is_inbound: false, ..inbound };
+        let outbound = Recipient { is_inbound: false, ..inbound };
         assert_eq!(known.for_peer(&outbound, &mut random), Some(endpoint("1.2.3.4:20")));
-        assert_eq!(known.for_peer(&told("5.6.7.8"), &mut random), None, "it sees us nowhere");
+        assert_eq!(known.for_peer(&recipient("5.6.7.8"), &mut random), None, "it sees us nowhere");
         let deaf = LocalAddresses { discover: false, ..known.clone() };
         assert_eq!(deaf.for_peer(&inbound, &mut random), None);
 

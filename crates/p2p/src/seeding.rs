@@ -132,7 +132,7 @@ impl Seeding {
         if self.wait_until.is_some() && peers >= PEERS_ENOUGH {
             self.wait_until = None;
             self.names.truncate(self.right_now);
-            self.tell_enough();
+            self.log_enough();
         }
         // The wait for seed nodes uses Core's `NodeClock`; between names Core sleeps.
         let clock = if self.is_for_seednodes { now.mockable } else { now.elapsed };
@@ -163,7 +163,7 @@ impl Seeding {
     }
 
     /// Logs that enough peers are connected and no more names are queried.
-    fn tell_enough(&mut self) {
+    fn log_enough(&mut self) {
         if self.is_for_seednodes {
             self.lines.push("P2P peers available. Finished fetching data from seed nodes.".to_owned());
             if self.names.is_empty() {

@@ -120,7 +120,7 @@ impl PeerManager {
             Announcement::Headers(blocks) => {
                 let header = |tree: &HeaderTree, block: &HeaderId| tree.node(*block).header;
                 let headers = self.engine.with_tree(|tree| blocks.iter().map(|block| header(tree, block)).collect());
-                self.tell_headers(id, &blocks);
+                self.log_announced_headers(id, &blocks);
                 self.send(id, Message::Headers(headers));
                 self.with(id, |peer| peer.best_header_sent = Some(last));
             }
@@ -128,20 +128,20 @@ impl PeerManager {
                 let Place { hash, .. } = self.place(last);
                 if !self.engine.with_tree(|tree| tree.is_active(last)) {
                     let tip = self.tip().hash;
-                    self.log(format!("Announcing block {hash} not on main chain (tip={tip})"));
+                    self.log_debug(format!("Announcing block {hash} not on main chain (tip={tip})"));
                 }
                 if !self.engine.with_tree(|tree| self.has_header(tree, id, last)) {
-                    self.log(format!("SendMessages: sending inv peer={id} hash={hash}"));
+                    self.log_debug(format!("SendMessages: sending inv peer={id} hash={hash}"));
                     self.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, hash)]));
                 }
             }
         }
     }
 
-    fn tell_headers(&mut self, id: PeerId, blocks: &[HeaderId]) {
+    fn log_announced_headers(&mut self, id: PeerId, blocks: &[HeaderId]) {
         let hash = |block: Option<&HeaderId>| block.map(|block| self.place(*block).hash);
         let Some((first, last)) = hash(blocks.first()).zip(hash(blocks.last())) else { return };
-        self.log(match blocks.len() {
+        self.log_debug(match blocks.len() {
             1 => format!("SendMessages: sending header {first} to peer={id}"),
             count => format!("SendMessages: {count} headers, range ({first}, {last}), to peer={id}"),
         });
@@ -174,7 +174,7 @@ impl PeerManager {
     fn announce_compact(&mut self, id: PeerId, block: HeaderId) {
         let Place { hash, .. } = self.place(block);
         if let Some(info) = self.engine.header_info(&hash) {
-            self.log(format!("SendMessages sending header-and-ids {hash} to peer={id}"));
+            self.log_debug(format!("SendMessages sending header-and-ids {hash} to peer={id}"));
             self.send_compact(id, &info);
             self.with(id, |peer| peer.best_header_sent = Some(block));
         }

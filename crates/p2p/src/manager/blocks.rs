@@ -26,7 +26,7 @@ impl PeerManager {
     pub(super) fn take_block(&mut self, id: PeerId, bytes: Vec<u8>) {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>().map(Header::parse) else { return };
         let (hash, size) = (header.hash(), bytes.len());
-        self.log(format!("received block {hash} peer={id}"));
+        self.log_debug(format!("received block {hash} peer={id}"));
         // The same block may arrive twice before the first was checked, and the first may be something else.
         let is_requested = !self.asked(&hash).is_empty() || self.pending.contains_key(&hash);
         if is_requested || self.is_welcome(id, &header, &hash, &bytes) {
@@ -83,7 +83,7 @@ impl PeerManager {
         match self.is_the_block(bytes) {
             Some(true) => {}
             Some(false) => {
-                self.log(format!("Received mutated block from peer={id}"));
+                self.log_debug(format!("Received mutated block from peer={id}"));
                 self.misbehaving(id, "mutated block");
                 return false;
             }
@@ -98,7 +98,7 @@ impl PeerManager {
                         return false;
                     }
                 }
-                Err(error) => self.tell(format!("Headers could not be stored: {error}")),
+                Err(error) => self.log_info(format!("Headers could not be stored: {error}")),
             }
         }
         let tip = self.tip();
@@ -118,7 +118,7 @@ impl PeerManager {
             StoreOutcome::Stored | StoreOutcome::Known => self.settle_block(source, hash, outcome),
             StoreOutcome::Invalid { is_mutated, .. } => {
                 if *is_mutated && !source.is_compact {
-                    self.log(format!("Received mutated block from peer={from}"));
+                    self.log_debug(format!("Received mutated block from peer={from}"));
                     self.misbehaving(from, "mutated block");
                 } else if !source.is_compact {
                     self.misbehaving(from, "");
@@ -132,7 +132,7 @@ impl PeerManager {
                 }
             }
             StoreOutcome::Malformed { reason } => {
-                self.log(format!(
+                self.log_debug(format!(
                     "ProcessMessages(block): Exception '{reason}' caught for block {hash} from peer={from}"
                 ));
             }
@@ -297,7 +297,7 @@ impl PeerManager {
         let Some(missing) = self.missing_of_branch(last) else {
             let place = self.place(last);
             let (hash, height) = (place.hash, place.height);
-            return self.log(format!("Large reorg, won't direct fetch to {hash} ({height})"));
+            return self.log_debug(format!("Large reorg, won't direct fetch to {hash} ({height})"));
         };
         if missing.is_empty() {
             return;
@@ -315,7 +315,7 @@ impl PeerManager {
             let place = self.place(last);
             self.send_request(id, &blocks);
             let (hash, height) = (place.hash, place.height);
-            self.log(format!("Downloading blocks toward {hash} ({height}) via headers direct fetch"));
+            self.log_debug(format!("Downloading blocks toward {hash} ({height}) via headers direct fetch"));
         }
     }
 

@@ -50,10 +50,11 @@ impl PeerManager {
     pub(super) fn take_compact(&mut self, id: PeerId, compact: &CompactBlock) {
         let Some(peer) = self.peers.get(&id) else { return };
         if self.settings.blocks_only {
-            return self.log(format!("peer={id} sent us a compact block even though we are blocksonly!"));
+            return self.log_debug(format!("peer={id} sent us a compact block even though we are blocksonly!"));
         }
         if !peer.talk.provides_compact_blocks {
-            return self.log(format!("peer={id} sent us a compact block despite never having sent us a SENDCMPCT!"));
+            return self
+                .log_debug(format!("peer={id} sent us a compact block despite never having sent us a SENDCMPCT!"));
         }
         let Some(standing) = self.take_compact_header(id, compact) else { return };
         self.look_up_unknown(id);
@@ -70,7 +71,8 @@ impl PeerManager {
             return self.forget_request(id, &hash);
         }
         if !standing.is_asked && !is_announcer {
-            return self.log(format!("peer={id}, not marked as high-bandwidth, sent us an unsolicited compact block!"));
+            return self
+                .log_debug(format!("peer={id}, not marked as high-bandwidth, sent us an unsolicited compact block!"));
         }
         if work <= tip.work || was_here {
             if standing.is_asked {
@@ -109,7 +111,7 @@ impl PeerManager {
             return None;
         };
         if !is_enough {
-            self.log(format!("Ignoring low-work compact block from peer {id}"));
+            self.log_debug(format!("Ignoring low-work compact block from peer {id}"));
             return None;
         }
         let unix = i64::try_from(self.now.unix.0).unwrap_or(i64::MAX);
@@ -121,12 +123,12 @@ impl PeerManager {
                 }
             }
             Err(error) => {
-                self.tell(format!("Headers could not be stored: {error}"));
+                self.log_info(format!("Headers could not be stored: {error}"));
                 return None;
             }
         }
         if is_new {
-            self.tell_of_header(id, &hash, Height(height), true);
+            self.log_new_header(id, &hash, Height(height), true);
         }
         self.note_block(id, &hash);
         let (tip, unix) = (self.tip(), self.now.unix);
@@ -152,7 +154,7 @@ impl PeerManager {
             return self.try_compact(id, hash, compact);
         }
         if is_asked && peer.partials.contains_key(&hash) {
-            return self.log("Peer sent us compact block we were already syncing!".to_owned());
+            return self.log_debug("Peer sent us compact block we were already syncing!".to_owned());
         }
         let is_inbound = peer.kind().is_inbound();
         let may_follow = !is_inbound || self.is_asked_of_outbound(&hash) || asked < REQUESTS_PER_BLOCK_MAX - 1;
@@ -203,10 +205,10 @@ impl PeerManager {
                 // Another peer was faster. This one has answered too and must not count as stalling.
                 self.download.forget_request(DownloadPeer(id.0), &hash);
             }
-            return self.log(format!("Peer {id} sent us block transactions for block we weren't expecting"));
+            return self.log_debug(format!("Peer {id} sent us block transactions for block we weren't expecting"));
         };
         let Partial::Waiting(partial, _charge) = std::mem::replace(partial, Partial::Failed) else {
-            self.log(format!("Peer {id} sent compact block transactions multiple times"));
+            self.log_debug(format!("Peer {id} sent compact block transactions multiple times"));
             self.forget_request(id, &hash);
             return self.misbehaving(id, "previous compact block reconstruction attempt failed");
         };
@@ -226,7 +228,7 @@ impl PeerManager {
             self.request_whole(id, hash);
         } else {
             self.forget_request(id, &hash);
-            self.log(format!(
+            self.log_debug(format!(
                 "Peer {id} sent us a compact block but it failed to reconstruct, waiting on first download to complete"
             ));
         }

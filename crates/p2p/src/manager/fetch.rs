@@ -29,7 +29,7 @@ impl PeerManager {
         }
         self.asked(hash).into_iter().for_each(|other| self.forget_request(other, hash));
         self.note_request(id, *hash);
-        self.log(format!("Requesting block {hash} from peer={id}"));
+        self.log_debug(format!("Requesting block {hash} from peer={id}"));
         self.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, *hash)]));
         Ok(())
     }

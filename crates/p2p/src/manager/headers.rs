@@ -38,9 +38,9 @@ impl PeerManager {
             peer.headers.receive(headers, &context, &mut self.random)
         });
         for note in &received.notes {
-            self.log(note.sentence(id.0));
+            self.log_debug(note.sentence(id.0));
         }
-        self.tell_of_presync(id);
+        self.log_presync(id);
         if let Some(fault) = received.fault {
             return self.misbehaving(id, &fault.reason(headers.len()));
         }
@@ -55,25 +55,25 @@ impl PeerManager {
         let unix = i64::try_from(self.now.unix.0).unwrap_or(i64::MAX);
         let accepted = match engine.accept_hashed_headers(&received.accept, unix) {
             Ok(accepted) => accepted,
-            Err(error) => return self.tell(format!("Headers could not be stored: {error}")),
+            Err(error) => return self.log_info(format!("Headers could not be stored: {error}")),
         };
         if let Some((hash, rejected)) = accepted.refused {
             return self.punish_header(id, &hash, &rejected, is_compact);
         }
-        self.tell_of_best_header(best, &last);
+        self.log_best_header(best, &last);
         let Some((last, hash, height)) =
             engine.with_tree(|tree| tree.find(&last).map(|found| (found, last, tree.height(found))))
         else {
             return;
         };
         if is_new {
-            self.tell_of_header(id, &hash, height, false);
+            self.log_new_header(id, &hash, height, false);
         }
         let may_have_more = headers.len() == crate::limits::HEADERS_COUNT_MAX;
         let more =
             self.peers.get_mut(&id).and_then(|peer| engine.with_tree(|tree| peer.headers.entered(last, tree, now)));
         if let Some(hashes) = more {
-            self.log(format!("more getheaders ({height}) to end to peer={id}"));
+            self.log_debug(format!("more getheaders ({height}) to end to peer={id}"));
             self.send_getheaders(id, hashes);
         }
         self.learn_of_headers(id, last, is_new, may_have_more);
@@ -84,27 +84,27 @@ impl PeerManager {
     }
 
     /// Core's `LogBlockHeader`: once for each new header, to show which peer announces blocks without sending them.
-    pub(super) fn tell_of_header(&mut self, id: PeerId, hash: &BlockHash, height: Height, is_compact: bool) {
+    pub(super) fn log_new_header(&mut self, id: PeerId, hash: &BlockHash, height: Height, is_compact: bool) {
         let kind = if is_compact { "cmpctblock " } else { "" };
         let text = format!("Saw new {kind}header hash={hash} height={height} {}", self.log_peer(id));
         if !self.is_initial_download() {
-            self.tell(text);
+            self.log_info(text);
         } else if self.switches.is_on(VALIDATION) {
-            self.say(LogLevel::Debug(VALIDATION), text);
+            self.log_at(LogLevel::Debug(VALIDATION), text);
         }
     }
 
     /// Core's `ProcessNewBlockHeaders`: logs the progress of the headers during the initial download.
-    fn tell_of_best_header(&mut self, before: HeaderId, last: &BlockHash) {
+    fn log_best_header(&mut self, before: HeaderId, last: &BlockHash) {
         let (best, last) = self.engine.with_tree(|tree| (tree.best_header(), tree.find(last)));
         let Some(last) = last.filter(|_| best != before && self.is_initial_download()) else { return };
         let place = self.place(last);
         let progress = self.headers_progress(place.height, place.time);
-        self.tell(format!("Synchronizing blockheaders, height: {} (~{progress:.2}%)", place.height));
+        self.log_info(format!("Synchronizing blockheaders, height: {} (~{progress:.2}%)", place.height));
     }
 
     /// Core's `ReportHeadersPresync`: at most four lines per second.
-    fn tell_of_presync(&mut self, id: PeerId) {
+    fn log_presync(&mut self, id: PeerId) {
         let now = self.now.elapsed;
         let is_early = self.last_presync_line.is_some_and(|last| now < last + PRESYNC_LINE_INTERVAL);
         let sync = self.peers.get(&id).and_then(|peer| peer.headers.sync());
@@ -115,7 +115,7 @@ impl PeerManager {
         }
         self.last_presync_line = Some(now);
         let progress = self.headers_progress(height, time);
-        self.tell(format!("Pre-synchronizing blockheaders, height: {height} (~{progress:.2}%)"));
+        self.log_info(format!("Pre-synchronizing blockheaders, height: {height} (~{progress:.2}%)"));
     }
 
     /// Returns the progress of the headers in percent, estimated from the time of the last one.
@@ -132,7 +132,7 @@ impl PeerManager {
         let is_inbound = self.peers.get(&id).is_some_and(|peer| peer.kind().is_inbound());
         let what = if is_compact { "invalid header via cmpctblock" } else { "invalid header received" };
         if *rejected == Rejected::DuplicateInvalid && !is_inbound && !is_compact {
-            self.say(
+            self.log_at(
                 LogLevel::Warning,
                 format!(
                     "{} (received from peer={id}). If this happens with all peers, consider database corruption (that -reindex may fix) or a \
@@ -144,9 +144,9 @@ impl PeerManager {
         match rejected {
             // A clock may be wrong.
             Rejected::Violation(violation) if violation.rule == Rule::TimeTooNew => {
-                self.log(format!("peer={id}: {what}"));
+                self.log_debug(format!("peer={id}: {what}"));
             }
-            Rejected::DuplicateInvalid if is_inbound || is_compact => self.log(format!("peer={id}: {what}")),
+            Rejected::DuplicateInvalid if is_inbound || is_compact => self.log_debug(format!("peer={id}: {what}")),
             _ => self.misbehaving(id, what),
         }
     }
@@ -171,7 +171,7 @@ impl PeerManager {
         if peer.kind() == ConnectionKind::OutboundFullRelay && has_room && is_good && !peer.chain_sync.is_protected {
             peer.chain_sync.is_protected = true;
             self.protected_peers += 1;
-            self.log(format!("Protecting outbound peer={id} from eviction"));
+            self.log_debug(format!("Protecting outbound peer={id} from eviction"));
         }
     }
 
@@ -217,7 +217,7 @@ impl PeerManager {
                 let hash = BlockHash(item.hash);
                 self.note_block(id, &hash);
                 let is_here = self.engine.with_tree(|tree| tree.find(&hash).is_some());
-                self.log(format!("got inv: {item} {} peer={id}", if is_here { "have" } else { "new" }));
+                self.log_debug(format!("got inv: {item} {} peer={id}", if is_here { "have" } else { "new" }));
                 if !is_here && !self.is_loading() && !self.is_requested(&hash) {
                     unknown = Some(hash);
                 }
@@ -226,7 +226,7 @@ impl PeerManager {
                 let hash = BlockHash(item.hash);
                 return self.leave(id, format!("transaction ({hash}) inv sent in violation of protocol"));
             } else if !item.kind.is_gen_tx() {
-                self.log(format!("Unknown inv type \"{item}\" received from peer={id}"));
+                self.log_debug(format!("Unknown inv type \"{item}\" received from peer={id}"));
             }
         }
         let Some(hash) = unknown else { return };
@@ -236,7 +236,7 @@ impl PeerManager {
         if started || (!peer.inv_triggered_getheaders && is_first_of_block) {
             let best = self.best_header();
             if self.ask_for_headers(id, best.id) {
-                self.log(format!("getheaders ({}) {hash} to peer={id}", best.height));
+                self.log_debug(format!("getheaders ({}) {hash} to peer={id}", best.height));
             }
             if !started {
                 self.with(id, |peer| peer.inv_triggered_getheaders = true);

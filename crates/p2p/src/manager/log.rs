@@ -19,7 +19,7 @@ impl PeerManager {
 
     /// Logs a line of the category `net`.
     #[track_caller]
-    pub(super) fn log(&mut self, text: String) {
+    pub(super) fn log_debug(&mut self, text: String) {
         if self.switches.is_on(NET) {
             self.actions.push(Action::Log(LogLine::new(LogLevel::Debug(NET), text)));
         }
@@ -36,12 +36,12 @@ impl PeerManager {
 
     /// Logs a line of the default level.
     #[track_caller]
-    pub(super) fn tell(&mut self, text: String) {
-        self.say(LogLevel::Info, text);
+    pub(super) fn log_info(&mut self, text: String) {
+        self.log_at(LogLevel::Info, text);
     }
 
     #[track_caller]
-    pub(super) fn say(&mut self, level: LogLevel, text: String) {
+    pub(super) fn log_at(&mut self, level: LogLevel, text: String) {
         self.actions.push(Action::Log(LogLine::new(level, text)));
     }
 
@@ -66,7 +66,7 @@ impl PeerManager {
         if self.peers.get(&id).is_some_and(|peer| !peer.is_leaving) {
             if !matches!(level, LogLevel::Debug(category) if !self.switches.is_on(category)) {
                 let text = format!("{reason}, disconnecting {}", self.log_peer(id));
-                self.say(level, text);
+                self.log_at(level, text);
             }
             self.end_connection(id, reason);
         }

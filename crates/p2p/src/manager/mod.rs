@@ -292,7 +292,7 @@ impl PeerManager {
     /// Returns the actions since the last call.
     pub fn take_actions(&mut self) -> Vec<Action> {
         for line in self.addrman.take_lines() {
-            self.say(LogLevel::Debug(log::ADDRMAN), line);
+            self.log_at(LogLevel::Debug(log::ADDRMAN), line);
         }
         std::mem::take(&mut self.actions)
     }
@@ -348,9 +348,9 @@ impl PeerManager {
         let name = link.name.clone();
         self.peers.insert(new.id, PeerState::new(new.id, Peer::new(connection, now), (new.traffic, new.memory), link));
         match (new.kind.is_inbound(), self.switches.has_ips()) {
-            (true, _) => self.log(format!("connection from {} accepted", new.endpoint)),
-            (false, true) => self.log(format!("Added connection to {name} peer={}", new.id)),
-            (false, false) => self.log(format!("Added connection peer={}", new.id)),
+            (true, _) => self.log_debug(format!("connection from {} accepted", new.endpoint)),
+            (false, true) => self.log_debug(format!("Added connection to {name} peer={}", new.id)),
+            (false, false) => self.log_debug(format!("Added connection peer={}", new.id)),
         }
         if !new.kind.is_inbound() {
             self.own_nonces.insert(nonce);
@@ -369,7 +369,7 @@ impl PeerManager {
                 self.addrman.connected(&peer.talk.connection.endpoint, now.unix);
             }
             self.forget_downloads(id);
-            self.log(format!("Cleared nodestate for peer={id}"));
+            self.log_debug(format!("Cleared nodestate for peer={id}"));
             self.reconnect(id, peer.kind(), peer.link);
         }
         self.request_blocks();
@@ -439,7 +439,7 @@ impl PeerManager {
     /// Core's `Misbehaving`: takes effect after the message was processed.
     fn misbehaving(&mut self, id: PeerId, what: &str) {
         let what = if what.is_empty() { String::new() } else { format!(": {what}") };
-        self.log(format!("Misbehaving: peer={id}{what}"));
+        self.log_debug(format!("Misbehaving: peer={id}{what}"));
         self.with(id, |peer| peer.should_discourage = true);
     }
 
@@ -452,15 +452,15 @@ impl PeerManager {
         let (punishment, endpoint) = (peer.talk.punishment(), peer.talk.connection.endpoint);
         let (is_noban, is_onion) = (peer.may(Permissions::NO_BAN), peer.talk.connection.is_onion);
         match punishment {
-            Punishment::None if is_noban => self.say(LogLevel::Warning, format!("Not punishing noban peer {id}!")),
-            Punishment::None => self.say(LogLevel::Warning, format!("Not punishing manually connected peer {id}!")),
+            Punishment::None if is_noban => self.log_at(LogLevel::Warning, format!("Not punishing noban peer {id}!")),
+            Punishment::None => self.log_at(LogLevel::Warning, format!("Not punishing manually connected peer {id}!")),
             Punishment::Disconnect => {
                 let kind = if is_onion { "inbound onion" } else { "local" };
-                self.log(format!("Warning: disconnecting but not discouraging {kind} peer {id}!"));
+                self.log_debug(format!("Warning: disconnecting but not discouraging {kind} peer {id}!"));
                 self.end_connection(id, "misbehaving");
             }
             Punishment::DisconnectAndDiscourage => {
-                self.log(format!("Disconnecting and discouraging peer {id}!"));
+                self.log_debug(format!("Disconnecting and discouraging peer {id}!"));
                 self.bans.discourage(&endpoint.addr);
                 self.end_connection(id, "misbehaving, discouraged");
             }
@@ -536,7 +536,7 @@ impl PeerManager {
             Message::Block(_) => format!("Unexpected block message received from peer {id}"),
             _ => return false,
         };
-        self.log(text);
+        self.log_debug(text);
         true
     }
 
@@ -548,7 +548,7 @@ impl PeerManager {
         self.noted_tip = Some(tip);
         let (tip, now) = (self.place(tip), i64::try_from(self.now.unix.0).unwrap_or(i64::MAX));
         if self.settings.initial_download.note_tip(tip.time, tip.work, now) {
-            self.tell(INITIAL_DOWNLOAD_OVER.to_owned());
+            self.log_info(INITIAL_DOWNLOAD_OVER.to_owned());
         }
     }
 }

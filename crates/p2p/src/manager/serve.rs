@@ -51,13 +51,13 @@ impl PeerManager {
         }
         let may_always = self.peers.get(&id).is_some_and(|peer| peer.may(Permissions::DOWNLOAD));
         if self.tip().work < self.settings.minimum_chain_work && !may_always {
-            self.log(format!(
+            self.log_debug(format!(
                 "Ignoring getheaders from peer={id} because active chain has too little work; sending empty response"
             ));
             // The empty answer shows the peer that this node is responsive but of no use for its sync.
             return self.send(id, Message::Headers(Vec::new()));
         }
-        self.tell_of_request(id, "getheaders", request);
+        self.log_request(id, "getheaders", request);
         let params = self.settings.params.clone();
         let mut is_refused = false;
         let answer = self.engine.with_tree(|tree| {
@@ -82,7 +82,7 @@ impl PeerManager {
             self.with(id, |peer| peer.best_header_sent = Some(sent));
             self.send(id, Message::Headers(headers));
         } else if is_refused {
-            self.log(format!(
+            self.log_debug(format!(
                 "ProcessMessage: ignoring request from peer={id} for old block header that isn't in the main chain"
             ));
         }
@@ -92,16 +92,16 @@ impl PeerManager {
         if request.hashes.len() > LOCATOR_COUNT_MAX {
             return self.leave(id, format!("getblocks locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
         }
-        self.tell_of_request(id, "getblocks", request);
+        self.log_request(id, "getblocks", request);
         let (hashes, end) = self.inventory_after(request);
         match end {
             None => {}
-            Some((End::Asked, height, hash)) => self.log(format!(" getblocks stopping at {height} {hash}")),
+            Some((End::Asked, height, hash)) => self.log_debug(format!(" getblocks stopping at {height} {hash}")),
             Some((End::Pruned, height, hash)) => {
-                self.log(format!(" getblocks stopping, pruned or too old block at {height} {hash}"));
+                self.log_debug(format!(" getblocks stopping, pruned or too old block at {height} {hash}"));
             }
             Some((End::Limit, height, hash)) => {
-                self.log(format!(" getblocks stopping at limit {height} {hash}"));
+                self.log_debug(format!(" getblocks stopping at limit {height} {hash}"));
                 self.with(id, |peer| peer.continuation = Some(hash));
             }
         }
@@ -140,7 +140,7 @@ impl PeerManager {
     }
 
     /// Logs where a peer's request for headers or blocks starts and ends.
-    fn tell_of_request(&mut self, id: PeerId, command: &str, request: &Locator) {
+    fn log_request(&mut self, id: PeerId, command: &str, request: &Locator) {
         self.debug(|manager| {
             let first = manager.engine.with_tree(|tree| {
                 let fork = find_fork(tree, &request.hashes);
@@ -156,9 +156,9 @@ impl PeerManager {
 
     /// Answers a `getdata`. There are no transactions until there is a mempool.
     pub(super) fn serve_data(&mut self, id: PeerId, inventory: Vec<Inv>) {
-        self.log(format!("received getdata ({} invsz) peer={id}", inventory.len()));
+        self.log_debug(format!("received getdata ({} invsz) peer={id}", inventory.len()));
         if let Some(first) = inventory.first() {
-            self.log(format!("received getdata for: {first} peer={id}"));
+            self.log_debug(format!("received getdata for: {first} peer={id}"));
         }
         let (blocks, others): (Vec<_>, Vec<_>) = inventory.into_iter().partition(|item| item.kind.is_gen_block());
         let missing: Vec<_> = others.into_iter().filter(|item| item.kind.is_gen_tx()).collect();
@@ -178,7 +178,7 @@ impl PeerManager {
         let is_allowed = self.engine.with_tree(|tree| may_request(tree, info.id, &params));
         let Some(peer) = self.peers.get(&id) else { return };
         if !is_allowed {
-            return self.log(format!(
+            return self.log_debug(format!(
                 "ProcessGetBlockData: ignoring request from peer={id} for old block that isn't in the main chain"
             ));
         }
@@ -242,11 +242,11 @@ impl PeerManager {
     pub(super) fn serve_block_transactions(&mut self, id: PeerId, request: BlockTransactionsRequest) {
         let info = self.engine.header_info(&request.block_hash).filter(|info| info.node.block.is_some());
         let Some(info) = info else {
-            return self.log(format!("Peer {id} sent us a getblocktxn for a block we don't have"));
+            return self.log_debug(format!("Peer {id} sent us a getblocktxn for a block we don't have"));
         };
         let depth = info.tip.height.0.saturating_sub(info.node.height.0);
         if depth > BLOCKTXN_DEPTH_MAX {
-            self.log(format!("Peer {id} sent us a getblocktxn for a block > {BLOCKTXN_DEPTH_MAX} deep"));
+            self.log_debug(format!("Peer {id} sent us a getblocktxn for a block > {BLOCKTXN_DEPTH_MAX} deep"));
             // A peer that requests such an old block must receive everything that was read for it.
             let hash = request.block_hash;
             return self.actions.push(Action::SendBlock { to: id, hash, with_witness: true });

@@ -47,7 +47,7 @@ impl PeerManager {
         match event {
             Event::Send(message) => self.send(id, message),
             Event::Disconnect(DisconnectReason::ConnectedToSelf) => {
-                self.tell(format!("connected to self at {}, disconnecting", connection.endpoint));
+                self.log_info(format!("connected to self at {}, disconnecting", connection.endpoint));
                 self.end_connection(id, "connected to self");
             }
             Event::Disconnect(DisconnectReason::HandshakeTimeout)
@@ -65,9 +65,9 @@ impl PeerManager {
             Event::TimeOffset(seconds) if !connection.kind.is_inbound() => {
                 self.time_offsets.add(seconds);
                 let samples = self.time_offsets.len();
-                self.log(format!("Added time offset {seconds:+}s, total samples {samples}"));
+                self.log_debug(format!("Added time offset {seconds:+}s, total samples {samples}"));
                 if self.time_offsets.is_out_of_sync() {
-                    self.say(LogLevel::Warning, CLOCK_OUT_OF_SYNC.to_owned());
+                    self.log_at(LogLevel::Warning, CLOCK_OUT_OF_SYNC.to_owned());
                 }
             }
             Event::SeenLocal(endpoint) => self.settings.local.own.seen(&endpoint.addr),
@@ -106,9 +106,9 @@ impl PeerManager {
         );
         self.own_nonces.remove(&nonce);
         if is_inbound {
-            self.log(text)
+            self.log_debug(text)
         } else {
-            self.tell(text)
+            self.log_info(text)
         }
         self.look_after(id);
         self.announce_queued(id);

@@ -76,7 +76,7 @@ impl PeerManager {
         let from = self.engine.with_tree(|tree| tree.parent(best.id)).unwrap_or(best.id);
         if self.ask_for_headers(id, from) {
             let height = self.place(from).height;
-            self.log(format!("initial getheaders ({height}) to peer={id}"));
+            self.log_debug(format!("initial getheaders ({height}) to peer={id}"));
             let missing = unix.since(UnixTime::from(best.time)) / self.settings.params.pow_target_spacing.max(1);
             let missing = u32::try_from(missing.clamp(0, i64::from(u32::MAX))).unwrap_or(u32::MAX);
             self.with(id, |peer| {
@@ -99,7 +99,7 @@ impl PeerManager {
             if peer.may(Permissions::NO_BAN) {
                 (peer.sync_started, peer.headers_deadline) = (false, None);
                 let peer = self.log_peer(id);
-                self.tell(format!("Timeout downloading headers from noban peer, not disconnecting {peer}"));
+                self.log_info(format!("Timeout downloading headers from noban peer, not disconnecting {peer}"));
             } else {
                 self.leave_at(id, LogLevel::Info, "Timeout downloading headers".to_owned());
                 // One at a time: the network itself may have no new blocks, and then no peer has the missing headers.
@@ -130,7 +130,7 @@ impl PeerManager {
                     return self.leave_at(id, LogLevel::Info, reason);
                 }
                 if now > deadline {
-                    self.tell_of_old_chain(id, state.work_header);
+                    self.log_chain_check(id, state.work_header);
                     let from = state.work_header.and_then(|header| self.engine.with_tree(|tree| tree.parent(header)));
                     self.ask_for_headers(id, from.unwrap_or(tip.id));
                     (state.sent_getheaders, state.deadline) = (true, Some(now + CHAIN_SYNC_ANSWER));
@@ -144,7 +144,7 @@ impl PeerManager {
         self.with(id, |peer| peer.chain_sync = state);
     }
 
-    fn tell_of_old_chain(&mut self, id: PeerId, wanted: Option<HeaderId>) {
+    fn log_chain_check(&mut self, id: PeerId, wanted: Option<HeaderId>) {
         self.debug(|manager| {
             let best = manager.best_known(id).map_or_else(|| "<none>".to_owned(), |best| best.hash.to_string());
             let wanted = wanted.map_or_else(String::new, |wanted| manager.place(wanted).hash.to_string());
@@ -169,12 +169,12 @@ impl PeerManager {
         let wants_extra =
             !self.is_loading() && is_quiet && is_idle && self.is_network_active() && self.connector.chooses_peers();
         if wants_extra != self.tries_extra_peer {
-            self.log(format!("setting try another outbound peer={wants_extra}"));
+            self.log_debug(format!("setting try another outbound peer={wants_extra}"));
         }
         self.tries_extra_peer = wants_extra;
         if self.tries_extra_peer {
             let seconds = now.saturating_sub(changed).as_secs();
-            self.tell(format!(
+            self.log_info(format!(
                 "Potential stale tip detected, will try using extra outbound peer (last tip update: {seconds} seconds ago)"
             ));
         }

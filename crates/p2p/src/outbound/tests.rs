@@ -48,11 +48,11 @@ impl World {
     /// Adds `count` addresses, each in its own netgroup.
     fn fill(&mut self, count: u32) {
         for number in 0..count {
-            self.tell(address(number));
+            self.add_address(address(number));
         }
     }
 
-    fn tell(&mut self, address: TimedAddress) {
+    fn add_address(&mut self, address: TimedAddress) {
         let now = self.now().unix;
         let source = address.endpoint.addr;
         self.addrman.add(&[address], &source, 0, now);
@@ -124,7 +124,7 @@ fn few_groups_get_few_connections() {
     for number in 0..10_000_u32 {
         let low = number / 3;
         let addr = NetAddr::Ipv4((0x0c00_0000 + ((number % 3) << 16) + low).into());
-        world.tell(TimedAddress { endpoint: Endpoint { addr, port: 8333 }, ..address(0) });
+        world.add_address(TimedAddress { endpoint: Endpoint { addr, port: 8333 }, ..address(0) });
     }
     world.fill(10);
     let mut outbound = world.outbound(125, &[]);
@@ -159,7 +159,7 @@ fn feelers_and_extra_peers_come_by_chance_in_time() {
     let mut world = World::new(4);
     world.fill(3000);
     world.reachable.insert(Network::I2p);
-    world.tell(TimedAddress { endpoint: Endpoint { addr: NetAddr::I2p([3; 32]), port: 0 }, ..address(0) });
+    world.add_address(TimedAddress { endpoint: Endpoint { addr: NetAddr::I2p([3; 32]), port: 0 }, ..address(0) });
     let mut outbound = world.outbound(125, &[]);
     world.connect(&mut outbound);
     let is_i2p = |wish: &Wish| wish.address.endpoint.addr.is_i2p();
@@ -209,7 +209,7 @@ fn odd_addresses_come_when_there_is_nothing_else() {
         let mut world = World::new(6);
         let mut one = address(1);
         change(&mut world, &mut one);
-        world.tell(one);
+        world.add_address(one);
         let mut outbound = world.outbound(125, &[]);
         world.next(&mut outbound).is_some()
     };
@@ -223,7 +223,7 @@ fn odd_addresses_come_when_there_is_nothing_else() {
     world.fill(2);
     world.addrman.attempt(&address(0).endpoint, false, UnixTime(START - 60));
     for (port, number) in [(22, 100_u32), (25, 101)] {
-        world.tell(TimedAddress { endpoint: Endpoint { port, ..address(number).endpoint }, ..address(0) });
+        world.add_address(TimedAddress { endpoint: Endpoint { port, ..address(number).endpoint }, ..address(0) });
     }
     let mut outbound = world.outbound(125, &[]);
     assert_eq!(

@@ -13,7 +13,7 @@ use super::{ConnectionKind, Context, DisconnectReason, Event, Note, Peer, Permis
 use crate::discourage::RollingBloomFilter;
 use crate::draw;
 use crate::limits::{ADDR_TOKENS_MAX, ADDRESSES_TO_SEND_MAX};
-use crate::local_address::Told;
+use crate::local_address::Recipient;
 use crate::time::{Moment, UnixTime};
 use lydian_wire::TimedAddress;
 use lydian_wire::message::Message;
@@ -256,13 +256,13 @@ impl Peer {
         if !is_first {
             self.gossip.begin(context.random).reset(context.random);
         }
-        let told = Told {
+        let recipient = Recipient {
             addr: self.connection.endpoint.addr,
             sees: self.addr_local,
             is_inbound: self.connection.kind.is_inbound(),
             is_onion: self.connection.is_onion,
         };
-        let Some(endpoint) = context.local.own.for_peer(&told, context.random) else { return };
+        let Some(endpoint) = context.local.own.for_peer(&recipient, context.random) else { return };
         out.push(Event::Note(Note::Advertised { address: endpoint }));
         let time = context.now.unix.to_u32();
         let own = TimedAddress { time, services: context.local.services, endpoint };

@@ -229,7 +229,7 @@ impl World {
     pub(crate) fn come(&mut self, endpoint: &str, permissions: Permissions) -> PeerId {
         let endpoint = Endpoint::parse(endpoint, 5555).unwrap();
         let id = self.connected(ConnectionKind::Inbound, endpoint, permissions, None);
-        self.say(id, &self.version());
+        self.send_message(id, &self.version());
         self.act();
         id
     }
@@ -283,7 +283,7 @@ impl World {
         }))
     }
 
-    fn say(&mut self, from: PeerId, message: &Message) {
+    fn send_message(&mut self, from: PeerId, message: &Message) {
         let now = self.now();
         self.manager.received(from, message.command(), message.payload(), now);
     }
@@ -293,19 +293,19 @@ impl World {
         match message {
             Message::Version(_) if !kind.is_inbound() => {
                 let version = self.version();
-                self.say(to, &version);
+                self.send_message(to, &version);
             }
             Message::Verack => {
-                self.say(to, &Message::SendAddrV2);
-                self.say(to, &Message::Verack);
+                self.send_message(to, &Message::SendAddrV2);
+                self.send_message(to, &Message::Verack);
                 // So that it is not treated as a peer with too little work.
                 let genesis = Inv::block(InvType::BLOCK, self.genesis);
-                self.say(to, &Message::Inv(vec![genesis]));
+                self.send_message(to, &Message::Inv(vec![genesis]));
             }
-            Message::Ping(nonce) => self.say(to, &Message::Pong(*nonce)),
+            Message::Ping(nonce) => self.send_message(to, &Message::Pong(*nonce)),
             Message::GetAddr if !self.told.is_empty() => {
                 let told = self.told.clone();
-                self.say(to, &Message::AddrV2(told));
+                self.send_message(to, &Message::AddrV2(told));
             }
             _ => {}
         }

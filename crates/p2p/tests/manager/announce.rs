@@ -20,7 +20,7 @@ fn submit(bench: &Bench, count: u32) -> Vec<Made> {
     (0..count).map(next).collect()
 }
 
-fn tell(bench: &mut Bench) {
+fn announce_tip(bench: &mut Bench) {
     bench.manager.chain_changed(bench.now());
     bench.act();
 }
@@ -38,15 +38,15 @@ fn listener(bench: &mut Bench, high_bandwidth: bool, wants_headers: bool) -> Pee
 }
 
 /// Returns the announcements that a peer got: their form and the blocks.
-fn told(bench: &mut Bench, id: PeerId) -> Vec<(&'static str, Vec<BlockHash>)> {
+fn announcements(bench: &mut Bench, id: PeerId) -> Vec<(&'static str, Vec<BlockHash>)> {
     let sent = bench.take_sent(id);
-    let told = sent.into_iter().filter_map(|message| match message {
+    let announcements = sent.into_iter().filter_map(|message| match message {
         Message::CmpctBlock(compact) => Some(("compact", vec![compact.header.hash()])),
         Message::Headers(headers) => Some(("headers", headers.iter().map(|header| header.hash()).collect())),
         Message::Inv(inventory) => Some(("hash", inventory.iter().map(|item| BlockHash(item.hash)).collect())),
         _ => None,
     });
-    told.collect()
+    announcements.collect()
 }
 
 /// Regression test: a block was mined, and a peer connected before the manager noticed the block: it was announced to
@@ -57,12 +57,12 @@ fn a_block_older_than_the_connection_is_not_announced() {
     let old = listener(&mut bench, false, false);
     let made = submit(&bench, 1);
     let new = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, Some(false));
-    tell(&mut bench);
-    assert_eq!(told(&mut bench, old), [("hash", vec![made[0].hash])]);
-    assert_eq!(told(&mut bench, new), []);
+    announce_tip(&mut bench);
+    assert_eq!(announcements(&mut bench, old), [("hash", vec![made[0].hash])]);
+    assert_eq!(announcements(&mut bench, new), []);
     let next = submit(&bench, 1);
-    tell(&mut bench);
-    assert_eq!(told(&mut bench, new), [("hash", vec![next[0].hash])]);
+    announce_tip(&mut bench);
+    assert_eq!(announcements(&mut bench, new), [("hash", vec![next[0].hash])]);
 }
 
 /// A block that becomes the tip during a peer's handshake is announced to it afterwards. (Regression test: peers that
@@ -72,10 +72,10 @@ fn a_block_of_the_time_of_the_handshake_is_announced_after_it() {
     let mut bench = Bench::synced(3);
     let peer = bench.open(ConnectionKind::Inbound, Permissions::NONE);
     let made = submit(&bench, 2);
-    tell(&mut bench);
-    assert_eq!(told(&mut bench, peer), []);
+    announce_tip(&mut bench);
+    assert_eq!(announcements(&mut bench, peer), []);
     bench.shake_hands(peer, |_| {});
-    assert_eq!(told(&mut bench, peer), [("hash", vec![made[1].hash])]);
+    assert_eq!(announcements(&mut bench, peer), [("hash", vec![made[1].hash])]);
 }
 
 /// Two blocks become active before the manager checks: a peer that wants unrequested compact blocks gets both, as from
@@ -88,10 +88,10 @@ fn two_blocks_at_once_are_two_compact_blocks() {
         let quick = listener(&mut bench, true, wants_headers);
         let other = listener(&mut bench, false, wants_headers);
         let made: Vec<_> = submit(&bench, 2).iter().map(|made| made.hash).collect();
-        tell(&mut bench);
-        assert_eq!(told(&mut bench, quick), [("compact", vec![made[0]]), ("compact", vec![made[1]])]);
+        announce_tip(&mut bench);
+        assert_eq!(announcements(&mut bench, quick), [("compact", vec![made[0]]), ("compact", vec![made[1]])]);
         let expected = if wants_headers { ("headers", made) } else { ("hash", vec![made[1]]) };
-        assert_eq!(told(&mut bench, other), [expected]);
+        assert_eq!(announcements(&mut bench, other), [expected]);
     }
 }
 
@@ -102,8 +102,8 @@ fn many_blocks_at_once() {
         let mut bench = Bench::synced(3);
         let peer = listener(&mut bench, false, true);
         let made: Vec<_> = submit(&bench, count).iter().map(|made| made.hash).collect();
-        tell(&mut bench);
+        announce_tip(&mut bench);
         let expected = if form == "hash" { vec![made[8]] } else { made };
-        assert_eq!(told(&mut bench, peer), [(form, expected)]);
+        assert_eq!(announcements(&mut bench, peer), [(form, expected)]);
     }
 }

@@ -166,7 +166,7 @@ impl Bench {
     }
 
     /// Connects a peer whose `version` message the test changes.
-    pub(crate) fn connect_saying(&mut self, kind: ConnectionKind, change: impl FnOnce(&mut Version)) -> PeerId {
+    pub(crate) fn connect_with_version(&mut self, kind: ConnectionKind, change: impl FnOnce(&mut Version)) -> PeerId {
         self.greet(kind, Permissions::NONE, change)
     }
 

@@ -323,7 +323,7 @@ fn a_block_that_comes_slowly_is_no_stall() {
 fn absurd_times_in_version_messages() {
     for time in [i64::MIN, -1, 0, i64::MAX] {
         let mut bench = Bench::synced(1);
-        let id = bench.connect_saying(ConnectionKind::Inbound, |version| version.time = time);
+        let id = bench.connect_with_version(ConnectionKind::Inbound, |version| version.time = time);
         assert!(bench.ended.is_empty(), "{time}");
         bench.wait(Duration::from_secs(1));
         bench.send(id, Message::Ping(Some(3)));
@@ -504,7 +504,7 @@ fn an_inbound_peer_is_asked_for_what_others_lack() {
 #[test]
 fn who_serves_no_blocks_is_asked_for_those_it_announces() {
     let mut bench = Bench::synced(3);
-    let peer = bench.connect_saying(ConnectionKind::Inbound, |version| version.services = Services::WITNESS);
+    let peer = bench.connect_with_version(ConnectionKind::Inbound, |version| version.services = Services::WITNESS);
     let chain = branch(&bench, 2, 1);
     bench.take_sent(peer);
     bench.announce(peer, &headers(&chain[..1]));

@@ -113,7 +113,7 @@ impl PeerManager {
             self.push_connect(id, Target::Name { host, port });
         } else if NetAddr::is_private_name(&host) {
             self.connector.attempts.remove(&id);
-            self.log(format!("not resolving {host}: it is a name of a privacy network, but not a valid address"));
+            self.log_debug(format!("not resolving {host}: it is a name of a privacy network, but not a valid address"));
         } else if settings.resolves_names {
             let lookup = LookupId(self.connector.new_id());
             self.connector.lookups.insert(lookup, Lookup::Attempt(id));
@@ -144,7 +144,7 @@ impl PeerManager {
             }
             None => {}
         }
-        self.tell_seeds_found();
+        self.log_seeds_found();
     }
 
     /// Returns the address to connect to: Core's `MaybeFlipIPv6toCJDNS`. It must be called for every address that is
@@ -161,13 +161,13 @@ impl PeerManager {
         draw::shuffle(&mut candidates, &mut self.random);
         if let Some(endpoint) = candidates.iter().find(|endpoint| self.is_connected_to(endpoint)) {
             let text = format!("Not opening a connection to {name}, already connected to {endpoint}");
-            self.tell(text);
+            self.log_info(text);
             candidates.clear();
         } else if let Some(endpoint) = candidates.iter().find(|endpoint| !endpoint.addr.is_valid()) {
-            self.log(format!("Resolver returned invalid address {endpoint} for {name}"));
+            self.log_debug(format!("Resolver returned invalid address {endpoint} for {name}"));
             candidates.clear();
         } else if candidates.is_empty() {
-            self.log(format!("connection attempt to {name} failed: it has no address"));
+            self.log_debug(format!("connection attempt to {name} failed: it has no address"));
         }
         if candidates.is_empty() {
             self.connector.attempts.remove(&id);
@@ -233,7 +233,7 @@ impl PeerManager {
             }
             AttemptFailure::Proxy { reason } => format!("connecting to {target} through the proxy failed: {reason}"),
         };
-        self.say(if is_debug { LogLevel::Debug(NET) } else { LogLevel::Info }, text);
+        self.log_at(if is_debug { LogLevel::Debug(NET) } else { LogLevel::Info }, text);
         self.dial(id);
     }
 
@@ -257,7 +257,7 @@ impl PeerManager {
         if !link.wants_v1 || kind.is_inbound() {
             return;
         }
-        self.log(format!("retrying with v1 transport protocol for peer={id}"));
+        self.log_debug(format!("retrying with v1 transport protocol for peer={id}"));
         let to = if link.is_named { Destination::Name(link.name) } else { Destination::Address(link.address) };
         self.open(Plan { kind, to, v2: false, count_failure: false, slot: link.slot });
     }

@@ -63,21 +63,21 @@ impl PeerManager {
         let Some(seeding) = &mut self.connector.seeding else { return };
         let seeds = seeding.names(peers, &self.addrman, self.now);
         let lines = seeding.take_lines();
-        lines.into_iter().for_each(|line| self.tell(line));
+        lines.into_iter().for_each(|line| self.log_info(line));
         seeds.into_iter().for_each(|seed| self.ask_seed(seed));
-        self.tell_seeds_found();
+        self.log_seeds_found();
     }
 
     /// Logs the end of DNS seeding once all names were queried and have answered.
-    pub(super) fn tell_seeds_found(&mut self) {
+    pub(super) fn log_seeds_found(&mut self) {
         let is_open = self.connector.lookups.values().any(|lookup| matches!(lookup, Lookup::Seed(_)));
         if !is_open && self.connector.seeding.as_mut().is_some_and(Seeding::ends) {
-            self.tell(format!("{} addresses found from DNS seeds", self.connector.seed_addresses));
+            self.log_info(format!("{} addresses found from DNS seeds", self.connector.seed_addresses));
         }
     }
 
     fn ask_seed(&mut self, seed: DnsSeed) {
-        self.tell(format!("Loading addresses from DNS seed {}", seed.name));
+        self.log_info(format!("Loading addresses from DNS seed {}", seed.name));
         if self.connector.settings.has_name_proxy || NetAddr::is_private_name(&seed.name) {
             return self.connector.addr_fetches.push_back(seed.name);
         }
@@ -106,7 +106,7 @@ impl PeerManager {
             return;
         }
         let Some(seednode) = self.connector.seednodes.left.pop() else { return };
-        self.tell(if self.addrman.is_empty() {
+        self.log_info(if self.addrman.is_empty() {
             format!("Empty addrman, adding seednode ({seednode}) to addrfetch")
         } else {
             format!(
@@ -140,13 +140,13 @@ impl PeerManager {
         let Some(seeding) = &mut self.connector.seeding else { return };
         let seeds = seeding.fixed(&self.settings.reachable, &self.addrman, self.now, &mut self.random);
         let lines = seeding.take_lines();
-        lines.into_iter().for_each(|line| self.tell(line));
+        lines.into_iter().for_each(|line| self.log_info(line));
         if !seeds.is_empty() {
             for seed in &seeds {
-                self.log(format!("Added hardcoded seed: {}", seed.endpoint));
+                self.log_debug(format!("Added hardcoded seed: {}", seed.endpoint));
             }
             self.addrman.add(&seeds, &fixed_seeds_source(), 0, self.now.unix);
-            self.tell(format!("Added {} fixed seeds from reachable networks.", seeds.len()));
+            self.log_info(format!("Added {} fixed seeds from reachable networks.", seeds.len()));
         }
     }
 
@@ -174,9 +174,11 @@ impl PeerManager {
         let is_feeler = wish.kind == ConnectionKind::Feeler;
         let to = wish.address.endpoint;
         match wish.preferred {
-            _ if wish.is_anchor => self.log(format!("Trying to make an anchor connection to {to}")),
-            Some(network) => self.log(format!("Making network specific connection to {to} on {}.", network.name())),
-            None if is_feeler => self.log(format!("Making feeler connection to {to}")),
+            _ if wish.is_anchor => self.log_debug(format!("Trying to make an anchor connection to {to}")),
+            Some(network) => {
+                self.log_debug(format!("Making network specific connection to {to} on {}.", network.name()))
+            }
+            None if is_feeler => self.log_debug(format!("Making feeler connection to {to}")),
             None => {}
         }
         let delay = if is_feeler { FEELER_DELAY_MAX.mul_f64(draw::unit(&mut self.random)) } else { Duration::ZERO };

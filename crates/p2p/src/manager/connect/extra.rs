@@ -45,7 +45,7 @@ impl PeerManager {
         self.evict_extra_full_relay();
         self.check_stale_tip();
         if !self.connector.extra.is_synced && self.can_fetch_directly() {
-            self.log("enabling extra block-relay-only peers".to_owned());
+            self.log_debug("enabling extra block-relay-only peers".to_owned());
             self.connector.extra.is_synced = true;
         }
     }
@@ -62,7 +62,7 @@ impl PeerManager {
         let chosen = youngest.next().filter(|second| first.last_block_time > second.last_block_time).unwrap_or(first);
         let (id, last_block) = (chosen.id, chosen.last_block_time.0);
         if self.is_idle_for_long(id, |time| time >= CONNECT_TIME_MIN) {
-            self.log(format!(
+            self.log_debug(format!(
                 "disconnecting extra block-relay-only peer={id} (last block received at time {last_block})"
             ));
             self.end_connection(id, "extra block-relay-only peer");
@@ -86,7 +86,7 @@ impl PeerManager {
             return;
         };
         if self.is_idle_for_long(id, |time| time > CONNECT_TIME_MIN) {
-            self.log(format!(
+            self.log_debug(format!(
                 "disconnecting extra outbound peer={id} (last block announcement received at time {})",
                 time.0
             ));

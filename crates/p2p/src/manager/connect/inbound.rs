@@ -19,19 +19,19 @@ impl PeerManager {
         let is_discouraged = self.bans.is_discouraged(addr);
         let from = new.endpoint;
         if !self.connector.is_active {
-            self.log(format!("connection from {from} dropped: not accepting new connections"));
+            self.log_debug(format!("connection from {from} dropped: not accepting new connections"));
             return Err("not accepting new connections");
         }
         if !is_trusted && self.bans.is_banned(addr, self.now.unix) {
-            self.log(format!("connection from {from} dropped (banned)"));
+            self.log_debug(format!("connection from {from} dropped (banned)"));
             return Err("banned");
         }
         if !is_trusted && count + 1 >= self.inbound_max() && is_discouraged {
-            self.log(format!("connection from {from} dropped (discouraged)"));
+            self.log_debug(format!("connection from {from} dropped (discouraged)"));
             return Err("discouraged");
         }
         if count >= self.inbound_max() && !self.evict_one() {
-            self.log("failed to find an eviction candidate - connection dropped (full)".to_owned());
+            self.log_debug("failed to find an eviction candidate - connection dropped (full)".to_owned());
             return Err("full");
         }
         Ok(Link { prefer_evict: is_discouraged, ..Link::unnamed(new.endpoint) })

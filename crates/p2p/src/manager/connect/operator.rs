@@ -161,7 +161,7 @@ impl PeerManager {
 
     /// Disables or enables the network: `setnetworkactive`. Disabling closes all connections.
     pub fn set_network_active(&mut self, on: bool) {
-        self.tell(format!("SetNetworkActive: {on}"));
+        self.log_info(format!("SetNetworkActive: {on}"));
         self.connector.is_active = on;
         if !on {
             self.connector.attempts.clear();
@@ -188,7 +188,7 @@ impl PeerManager {
     pub fn unban(&mut self, subnet: &Subnet) -> bool {
         let was_banned = self.bans.unban(subnet);
         if was_banned {
-            self.log(format!("Removed banned node address/subnet: {subnet}"));
+            self.log_debug(format!("Removed banned node address/subnet: {subnet}"));
         }
         self.save_bans();
         was_banned

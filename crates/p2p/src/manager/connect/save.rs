@@ -60,7 +60,7 @@ impl PeerManager {
 
     fn save_peers(&mut self) {
         let count = self.addrman.size(None, None);
-        self.log(format!("Flushed {count} addresses to peers.dat {}ms", 0));
+        self.log_debug(format!("Flushed {count} addresses to peers.dat {}ms", 0));
         let bytes = self.addrman.encode(self.settings.params.magic);
         self.actions.push(Action::Save { file: SavedFile::Peers, bytes });
     }
@@ -70,7 +70,7 @@ impl PeerManager {
         self.bans.list(self.now.unix);
         if self.bans.take_dirty() {
             let count = self.bans.list(self.now.unix).len();
-            self.log(format!("Flushed {count} banned node addresses/subnets to disk {}ms", 0));
+            self.log_debug(format!("Flushed {count} banned node addresses/subnets to disk {}ms", 0));
             let bytes = self.bans.encode();
             self.actions.push(Action::Save { file: SavedFile::Bans, bytes });
         }
