@@ -71,14 +71,14 @@ fn truth(checks: &[Check]) -> Vec<bool> {
     checks.iter().map(|check| Reference.check(check)).collect()
 }
 
-type Told = Arc<Mutex<Vec<Disagreement>>>;
+type Reported = Arc<Mutex<Vec<Disagreement>>>;
 
-fn watched(kernel: Box<dyn Engine + Send>, interval: u64, seed: u8) -> (Refereed, Told) {
-    let told = Told::default();
-    let teller = Arc::clone(&told);
+fn watched(kernel: Box<dyn Engine + Send>, interval: u64, seed: u8) -> (Refereed, Reported) {
+    let reported = Reported::default();
+    let reporter = Arc::clone(&reported);
     let sampling = Sampling { interval: NonZeroU64::new(interval).unwrap(), seed: [seed; 32] };
-    let alarm = move |disagreement: &Disagreement| teller.lock().unwrap().push(disagreement.clone());
-    (Refereed::new(kernel, sampling, Box::new(alarm)), told)
+    let alarm = move |disagreement: &Disagreement| reporter.lock().unwrap().push(disagreement.clone());
+    (Refereed::new(kernel, sampling, Box::new(alarm)), reported)
 }
 
 fn liar(lies_about: fn(&Check) -> bool) -> (Box<dyn Engine + Send>, Arc<AtomicUsize>) {
@@ -97,7 +97,7 @@ fn verify(engine: &dyn Engine, checks: &[Check]) -> Vec<bool> {
 fn a_lie_ends_the_kernel_and_the_batch_is_decided_again() {
     for (lies_about, lie) in [(12, false), (13, true)] {
         let (kernel, calls) = liar(if lies_about == 12 { |c| number(c) == 12 } else { |c| number(c) == 13 });
-        let (referee, told) = watched(kernel, 1, 0);
+        let (referee, reported) = watched(kernel, 1, 0);
         let (first, second) = (checks(0..10), checks(10..40));
         assert_eq!(verify(&referee, &first), truth(&first));
         assert!(referee.is_trusted() && referee.is_watched() && referee.name() == "liar");
@@ -105,7 +105,7 @@ fn a_lie_ends_the_kernel_and_the_batch_is_decided_again() {
         assert!(!referee.is_trusted() && !referee.is_watched() && referee.name() == "reference");
         let evidence = Evidence::Check { check: check(lies_about), kernel: lie, reference: !lie };
         let expected = vec![Disagreement { kernel: "liar", evidence }];
-        assert_eq!((referee.disagreements(), told.lock().unwrap().clone()), (expected.clone(), expected));
+        assert_eq!((referee.disagreements(), reported.lock().unwrap().clone()), (expected.clone(), expected));
         assert_eq!((referee.counts().sampled, referee.counts().disagreements), (40, 1));
         let before = calls.load(Ordering::Relaxed);
         assert_eq!(verify(&referee, &second), truth(&second));
@@ -161,7 +161,7 @@ fn the_sample_depends_on_the_seed() {
 #[test]
 fn a_review_finds_what_the_sample_does_not() {
     let (kernel, _) = liar(|c| number(c) == 30);
-    let (referee, told) = watched(kernel, u64::MAX, 0);
+    let (referee, reported) = watched(kernel, u64::MAX, 0);
     let all = checks(0..40);
     let said = verify(&referee, &all);
     assert_ne!(said[30], truth(&all)[30], "the wrong verdict is not detected");
@@ -170,17 +170,17 @@ fn a_review_finds_what_the_sample_does_not() {
     assert!(referee.is_trusted());
     assert_eq!(referee.review(&all, &mut verdicts), 1);
     assert_eq!(verdicts, truth(&all));
-    assert!(!referee.is_trusted() && told.lock().unwrap().len() == 1);
+    assert!(!referee.is_trusted() && reported.lock().unwrap().len() == 1);
     assert_eq!((referee.counts().reviewed, referee.counts().disagreements), (70, 1));
 }
 
 #[test]
 fn what_was_accepted_wrongly_ends_the_kernel_too() {
-    let (referee, told) = watched(liar(|_| false).0, 8, 0);
+    let (referee, reported) = watched(liar(|_| false).0, 8, 0);
     referee.distrust("a block".to_owned());
     assert!(!referee.is_trusted());
     let expected = Disagreement { kernel: "liar", evidence: Evidence::Accepted { what: "a block".to_owned() } };
-    assert_eq!(*told.lock().unwrap(), vec![expected]);
+    assert_eq!(*reported.lock().unwrap(), vec![expected]);
 }
 
 /// limit: DISAGREEMENTS_MAX at
@@ -188,11 +188,14 @@ fn what_was_accepted_wrongly_ends_the_kernel_too() {
 #[test]
 fn disagreements_are_limited_and_counted() {
     for count in [DISAGREEMENTS_MAX, DISAGREEMENTS_MAX + 1] {
-        let (referee, told) = watched(liar(|_| true).0, 1, 0);
+        let (referee, reported) = watched(liar(|_| true).0, 1, 0);
         let all = checks(0..u32::try_from(count).unwrap());
         assert_eq!(verify(&referee, &all), truth(&all));
         assert_eq!(referee.counts().disagreements, count as u64);
-        assert_eq!((referee.disagreements().len(), told.lock().unwrap().len()), (DISAGREEMENTS_MAX, DISAGREEMENTS_MAX));
+        assert_eq!(
+            (referee.disagreements().len(), reported.lock().unwrap().len()),
+            (DISAGREEMENTS_MAX, DISAGREEMENTS_MAX)
+        );
     }
 }
 
@@ -234,11 +237,11 @@ fn honest_kernels_are_never_accused_and_the_reference_is_not_watched() {
     let expected = truth(&all);
     assert!(expected.contains(&true) && expected.contains(&false));
     for kernel in LaneEngine::available().into_iter().chain([LaneEngine::plain()]) {
-        let (referee, told) = watched(Box::new(kernel), 3, 9);
+        let (referee, reported) = watched(Box::new(kernel), 3, 9);
         let mut verdicts = verify(&referee, &all);
         assert_eq!(verdicts, expected);
         assert_eq!(referee.review(&all, &mut verdicts), 0);
-        assert!(referee.is_trusted() && told.lock().unwrap().is_empty());
+        assert!(referee.is_trusted() && reported.lock().unwrap().is_empty());
         assert_eq!(referee.counts().reviewed, 359);
         assert!((119..=120).contains(&referee.counts().sampled), "one place in each stretch, the last may be outside");
     }

@@ -135,7 +135,7 @@ fn leave_for(
     let tree = chainstate.tree();
     let path_blocks = path_blocks(chainstate, &tree, fork, candidate);
     chainstate.meter.aims_at(fork_height.0 + height_count(&path_blocks), bytes(&path_blocks));
-    tell_script_checks(chainstate, &tree, &path_blocks);
+    log_script_checks(chainstate, &tree, &path_blocks);
     Ok(path_blocks)
 }
 
@@ -162,12 +162,12 @@ fn what_follows(chainstate: &ChainstateManager, end: HeaderId) -> Vec<PathBlock>
     }
     let path_blocks = path_blocks(chainstate, &tree, end, candidate);
     chainstate.meter.aims_further(tree.height(end).0 + height_count(&path_blocks), bytes(&path_blocks));
-    tell_script_checks(chainstate, &tree, &path_blocks);
+    log_script_checks(chainstate, &tree, &path_blocks);
     path_blocks
 }
 
 /// Logs where script verification begins and ends, and why: as Core's `ConnectBlock` does, but some blocks earlier.
-fn tell_script_checks(chainstate: &ChainstateManager, tree: &HeaderTree, path_blocks: &[PathBlock]) {
+fn log_script_checks(chainstate: &ChainstateManager, tree: &HeaderTree, path_blocks: &[PathBlock]) {
     let observer = &*chainstate.settings.background;
     let mut last = lock(&chainstate.script_reason);
     for path_block in path_blocks {
@@ -215,13 +215,13 @@ pub(crate) fn mark_invalid(
     let block = node.block.and_then(|position| read_block(chainstate, position).ok()?.ok());
     let state = violation.state(block.as_ref());
     log(observer, LogLevel::Info, format_args!("Block validation error: {state}"));
-    tell_invalid_chain(chainstate, id, observer);
+    report_invalid_chain(chainstate, id, observer);
     observer.event(&Event::InvalidBlock { hash: node.hash, height: node.height, violation, state: &state });
     Ok(())
 }
 
 /// The logging part of Core's `InvalidChainFound`.
-pub(crate) fn tell_invalid_chain(chainstate: &ChainstateManager, id: HeaderId, observer: &dyn Observer) {
+pub(crate) fn report_invalid_chain(chainstate: &ChainstateManager, id: HeaderId, observer: &dyn Observer) {
     let (invalid, best, proof) = {
         let tree = chainstate.tree();
         let (invalid, best) = (tree.node(id), tree.node(tree.tip()));
@@ -288,7 +288,7 @@ fn enter_failure(
             mark_invalid(chainstate, id, observer, &violation)?;
             // Core's `ActivateBestChainStep` reports the last block of the step.
             let last = search.last_of_step(&chainstate.tree(), id);
-            tell_invalid_chain(chainstate, last, observer);
+            report_invalid_chain(chainstate, last, observer);
             advance.invalid.push((hash, violation));
         }
         Failure::Unreadable(reason) => {

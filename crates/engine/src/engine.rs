@@ -1,6 +1,6 @@
 //! [`Engine`]: the entry point for blocks. Every change of the chain goes through its methods, one at a time.
 
-use crate::activate::{Advance, activate_best_chain, tell_invalid_chain};
+use crate::activate::{Advance, activate_best_chain, report_invalid_chain};
 use crate::chainstate_manager::ChainstateManager;
 use crate::check::{Inconsistency, LastBlocks, check_last_blocks};
 use crate::error::EngineError;
@@ -161,7 +161,7 @@ impl Engine {
         self.write(|chainstate| {
             let accepted = accept_header(chainstate, header, now).map(|_| ());
             if let Err(rejected) = &accepted {
-                refusal::tell_header(chainstate, header, &header.hash(), rejected);
+                refusal::log_refused_header(chainstate, header, &header.hash(), rejected);
             }
             Ok(accepted)
         })
@@ -189,7 +189,7 @@ impl Engine {
                 Ok(()) => answer.count += part.len(),
                 Err(RefusedAt { index, reason }) => {
                     answer.count += index;
-                    refusal::tell_header(chainstate, part[index].header(), &part[index].hash(), &reason);
+                    refusal::log_refused_header(chainstate, part[index].header(), &part[index].hash(), &reason);
                     answer.refused = Some((part[index].hash(), reason));
                     break;
                 }
@@ -451,7 +451,7 @@ fn store_block(
     let (hash, header) = (block.hash(), *block.header());
     let known = chainstate.tree().find(&hash);
     if let Some(Err(rejected)) = known.map(|id| refuse_known(chainstate, id, &block)) {
-        refusal::tell_block(chainstate, &block, &rejected);
+        refusal::log_refused_block(chainstate, &block, &rejected);
         return Ok(Err(rejected));
     }
     // A known header was not from the future when it was accepted, and its other rules give the same answer again.
@@ -490,10 +490,10 @@ fn store_block(
             {
                 chainstate.tree_mut().invalidate(id);
                 chainstate.store.record(&[IndexEntry::Invalid { id }]);
-                tell_invalid_chain(chainstate, id, &*chainstate.settings.background);
+                report_invalid_chain(chainstate, id, &*chainstate.settings.background);
             }
             let rejected = Rejected::from(violation);
-            refusal::tell_block(chainstate, &block, &rejected);
+            refusal::log_refused_block(chainstate, &block, &rejected);
             Ok(Err(rejected))
         }
     }

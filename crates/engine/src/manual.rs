@@ -4,7 +4,7 @@
 //! Invariants: an invalidated block is disconnected before anything is marked, so that a crash in between leaves a
 //! state that the rules allow; each mark is in the index log.
 
-use crate::activate::{Advance, activate_best_chain, tell_invalid_chain};
+use crate::activate::{Advance, activate_best_chain, report_invalid_chain};
 use crate::chainstate_manager::ChainstateManager;
 use crate::disconnect::disconnect_tip;
 use crate::engine::Engine;
@@ -32,7 +32,7 @@ impl Engine {
             chainstate.tree_mut().invalidate(id);
             chainstate.store.record(&[IndexEntry::Invalid { id }]);
             chainstate.store.flush()?;
-            tell_invalid_chain(chainstate, id, observer);
+            report_invalid_chain(chainstate, id, observer);
             activate_best_chain(chainstate, &Cancel::new(), observer)
         })
     }

@@ -10,19 +10,19 @@ use lydian_primitives::{Block, BlockHash, Header};
 const VALIDATION: LogLevel = LogLevel::Debug("validation");
 
 /// Logs a block that was not stored.
-pub(crate) fn tell_block(chainstate: &ChainstateManager, block: &Block, rejected: &Rejected) {
+pub(crate) fn log_refused_block(chainstate: &ChainstateManager, block: &Block, rejected: &Rejected) {
     let observer = &*chainstate.settings.background;
     let state = match rejected {
         // Core treats a block that it already has as a success.
         Rejected::Duplicate => return,
         Rejected::DuplicateInvalid => {
-            tell_header(chainstate, block.header(), &block.hash(), rejected);
+            log_refused_header(chainstate, block.header(), &block.hash(), rejected);
             rejected.state(&block.hash(), None)
         }
         Rejected::Violation(violation) => {
             let state = violation.state(Some(block));
             match violation.rule.info().step {
-                Step::HeaderInChain => tell_header(chainstate, block.header(), &block.hash(), rejected),
+                Step::HeaderInChain => log_refused_header(chainstate, block.header(), &block.hash(), rejected),
                 Step::BlockInChain => log(observer, LogLevel::Error, format_args!("AcceptBlock: {state}")),
                 Step::Header | Step::Block | Step::Transaction | Step::Coins | Step::Scripts => {}
             }
@@ -33,7 +33,12 @@ pub(crate) fn tell_block(chainstate: &ChainstateManager, block: &Block, rejected
 }
 
 /// Logs a header that was not entered into the tree.
-pub(crate) fn tell_header(chainstate: &ChainstateManager, header: &Header, hash: &BlockHash, rejected: &Rejected) {
+pub(crate) fn log_refused_header(
+    chainstate: &ChainstateManager,
+    header: &Header,
+    hash: &BlockHash,
+    rejected: &Rejected,
+) {
     let observer = &*chainstate.settings.background;
     let parent = header.prev_block;
     match rejected {

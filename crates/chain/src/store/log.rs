@@ -95,12 +95,12 @@ impl LogWriter {
     pub(crate) fn sync(&mut self) -> Result<(), DiskError> {
         self.flush()?;
         self.file.sync()?;
-        self.say_synced()
+        self.write_synced()
     }
 
     /// Writes a [`LogItem::Synced`]. Everything before it must be durable, and it must be durable itself before more is
     /// written, because otherwise its loss would look like damage.
-    fn say_synced(&mut self) -> Result<(), DiskError> {
+    fn write_synced(&mut self) -> Result<(), DiskError> {
         self.framer.push_synced(self.file.size());
         self.flush()?;
         self.file.sync()?;

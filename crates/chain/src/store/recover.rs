@@ -97,7 +97,7 @@ impl<'a> Recovery<'a> {
     }
 
     pub(super) fn run(mut self, log: LogFile, progress: &mut dyn FnMut(&Path, usize)) -> Result<Recovered, ChainError> {
-        let undos = self.say_again(&log)?;
+        let undos = self.replay_unsynced(&log)?;
         let own = self.own_files()?;
         let block_ends = self.block_ends();
         self.remark_missing_files(&own, &block_ends);
@@ -174,24 +174,24 @@ impl<'a> Recovery<'a> {
     /// Applies the items of the log that may not be durable to the tree. Positions of our own blocks and of undo data
     /// are not applied: the blocks are found again after the durable parts of their files, and the undo positions are
     /// returned.
-    fn say_again(&mut self, log: &LogFile) -> Result<Vec<(HeaderId, UndoPosition)>, ChainError> {
+    fn replay_unsynced(&mut self, log: &LogFile) -> Result<Vec<(HeaderId, UndoPosition)>, ChainError> {
         let mut undos = Vec::new();
         for item in std::mem::take(&mut self.replay.recent) {
             match item {
                 LogItem::Entry(IndexEntry::Undo { id, position }) => undos.push((id, position)),
                 LogItem::Entry(IndexEntry::UndoCleared { id }) => {
                     undos.retain(|(cleared, _)| *cleared != id);
-                    self.say(item, log)?;
+                    self.replay_item(item, log)?;
                 }
                 LogItem::Entry(IndexEntry::Block { position, .. })
                     if !self.is_reindexing && !self.replay.is_adopted(position.file) => {}
-                item => self.say(item, log)?,
+                item => self.replay_item(item, log)?,
             }
         }
         Ok(undos)
     }
 
-    fn say(&mut self, item: LogItem, log: &LogFile) -> Result<(), ChainError> {
+    fn replay_item(&mut self, item: LogItem, log: &LogFile) -> Result<(), ChainError> {
         self.items.push(item.clone());
         // An item with a correct checksum but invalid content is damage like any other.
         self.replay.apply(item).map_err(|reason| log.contradiction_behind_safe_part(reason))

@@ -29,7 +29,7 @@ enum Step {
 
 /// The events of a run.
 #[derive(Debug, Default)]
-struct Told {
+struct Seen {
     tip: Option<BlockHash>,
     /// The tip of the last checkpoint, and all tips since.
     durable: Option<BlockHash>,
@@ -38,21 +38,21 @@ struct Told {
 }
 
 #[derive(Debug, Default)]
-struct Listener(Mutex<Told>);
+struct Listener(Mutex<Seen>);
 
 impl Observer for Listener {
     fn event(&self, event: &Event<'_>) {
-        let mut told = self.0.lock().unwrap();
+        let mut seen = self.0.lock().unwrap();
         match event {
             Event::UpdateTip(update) => {
-                told.tip = Some(update.hash);
-                told.since.push(update.hash);
+                seen.tip = Some(update.hash);
+                seen.since.push(update.hash);
             }
             Event::Checkpoint { .. } => {
-                told.durable = told.tip;
-                told.since.clear();
+                seen.durable = seen.tip;
+                seen.since.clear();
             }
-            Event::InvalidBlock { hash, violation, .. } => told.invalid.push((*hash, **violation)),
+            Event::InvalidBlock { hash, violation, .. } => seen.invalid.push((*hash, **violation)),
             _ => {}
         }
     }
@@ -112,7 +112,7 @@ impl World {
             Err(error) => return (0, Some(error)),
         };
         let tip = lydian.engine.tip().hash;
-        *listener.0.lock().unwrap() = Told { tip: Some(tip), durable: Some(tip), ..Told::default() };
+        *listener.0.lock().unwrap() = Seen { tip: Some(tip), durable: Some(tip), ..Seen::default() };
         for (done, step) in self.steps.iter().enumerate() {
             let block = |index: usize| parse(&self.expected.fed[index].block);
             let result = match *step {
@@ -166,9 +166,9 @@ impl World {
         let lydian = Lydian::open(place, &self.story.params, how);
         let lydian = lydian.unwrap_or_else(|error| panic!("{when}: not opened: {error}"));
         let tip = lydian.engine.tip();
-        let told = listener.0.lock().unwrap();
-        if let Some(durable) = told.durable {
-            let is_known = durable == tip.hash || told.since.contains(&tip.hash);
+        let seen = listener.0.lock().unwrap();
+        if let Some(durable) = seen.durable {
+            let is_known = durable == tip.hash || seen.since.contains(&tip.hash);
             assert!(is_known, "{when}: at {tip:?}, neither the last checkpoint {durable} nor later");
         }
         lydian.assert_state(&self.state_at(tip.hash), when);

@@ -89,28 +89,28 @@ const STATE_INTERVAL: usize = 11;
 
 impl Expected {
     pub fn new(story: &Story, order: Order, random: &mut Random) -> Expected {
-        let mut teller = Telling::new(story.params.clone());
+        let mut feeding = Feeding::new(story.params.clone());
         match order {
-            Order::File => (0..story.blocks.len()).for_each(|index| drop(teller.feed_made(story, index))),
-            Order::Shuffled => teller.shuffled(story, random),
+            Order::File => (0..story.blocks.len()).for_each(|index| drop(feeding.feed_made(story, index))),
+            Order::Shuffled => feeding.shuffled(story, random),
             Order::HeadersFirst => {
                 for made in &story.blocks {
                     let block = MutBlock::from(&parse(&made.bytes));
-                    teller.feed(header_only(&block).encode(), format!("header of: {}", made.note), NOW).ok();
+                    feeding.feed(header_only(&block).encode(), format!("header of: {}", made.note), NOW).ok();
                 }
-                teller.shuffled(story, random);
+                feeding.shuffled(story, random);
             }
         }
-        teller.finish()
+        feeding.finish()
     }
 
     /// The plain validator's results for these blocks: bytes, a note and the time of each.
     pub fn of(params: &Params, blocks: impl IntoIterator<Item = (Vec<u8>, String, u32)>) -> Expected {
-        let mut teller = Telling::new(params.clone());
+        let mut feeding = Feeding::new(params.clone());
         for (bytes, note, now) in blocks {
-            teller.feed(bytes, note, now).ok();
+            feeding.feed(bytes, note, now).ok();
         }
-        teller.finish()
+        feeding.finish()
     }
 }
 
@@ -123,16 +123,16 @@ pub fn state_of(plain: &PlainValidator) -> State {
     State { height, hash, hash_serialized_3: plain.hash_serialized_3() }
 }
 
-struct Telling {
+struct Feeding {
     plain: PlainValidator,
     fed: Vec<Fed>,
     violations: HashMap<BlockHash, Violation>,
     mutated: HashMap<BlockHash, Violation>,
 }
 
-impl Telling {
-    fn new(params: Params) -> Telling {
-        Telling {
+impl Feeding {
+    fn new(params: Params) -> Feeding {
+        Feeding {
             plain: PlainValidator::new(params),
             fed: Vec::new(),
             violations: HashMap::new(),

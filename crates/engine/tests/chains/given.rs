@@ -111,10 +111,10 @@ fn preset_worst() {
         serde_json::from_str(&std::fs::read_to_string(folder.path().join("stats.json")).unwrap()).unwrap();
     let tip = lydian.engine.tip();
     let end = (u64::from(tip.height.0), tip.hash.to_string(), lydian.engine.coins().len());
-    let foretold = (&stats["height"], &stats["tip"], &stats["coins"]);
-    let foretold =
-        (foretold.0.as_u64().unwrap(), foretold.1.as_str().unwrap().to_owned(), foretold.2.as_u64().unwrap());
-    assert_eq!(end, foretold);
+    let expected = (&stats["height"], &stats["tip"], &stats["coins"]);
+    let expected =
+        (expected.0.as_u64().unwrap(), expected.1.as_str().unwrap().to_owned(), expected.2.as_u64().unwrap());
+    assert_eq!(end, expected);
 }
 
 /// btcd's full-block tests, in the order of their dump.

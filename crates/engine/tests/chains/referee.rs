@@ -55,20 +55,20 @@ impl Liar {
 }
 
 /// The disagreements reported to the alarm.
-type Told = Arc<Mutex<Vec<Disagreement>>>;
+type Reported = Arc<Mutex<Vec<Disagreement>>>;
 
-fn watched(kernel: Box<dyn Engine + Send>, interval: u64, settings: Settings) -> (Settings, Told) {
-    let told = Told::default();
-    let teller = Arc::clone(&told);
+fn watched(kernel: Box<dyn Engine + Send>, interval: u64, settings: Settings) -> (Settings, Reported) {
+    let reported = Reported::default();
+    let reporter = Arc::clone(&reported);
     let sampling = Sampling { interval: NonZeroU64::new(interval).unwrap(), seed: [3; 32] };
-    let alarm = move |disagreement: &Disagreement| teller.lock().unwrap().push(disagreement.clone());
+    let alarm = move |disagreement: &Disagreement| reporter.lock().unwrap().push(disagreement.clone());
     let signatures = Arc::new(Refereed::new(kernel, sampling, Box::new(alarm)));
-    (Settings { signatures, ..settings }, told)
+    (Settings { signatures, ..settings }, reported)
 }
 
 /// Asserts that every recorded disagreement is a wrong verdict of the kernel.
-fn assert_lies(told: &Told, when: &str) {
-    for disagreement in told.lock().unwrap().iter() {
+fn assert_wrong_verdicts(reported: &Reported, when: &str) {
+    for disagreement in reported.lock().unwrap().iter() {
         match &disagreement.evidence {
             Evidence::Check { check, kernel, reference } => {
                 assert_eq!((Reference.check(check), !kernel), (*reference, *reference), "{when}");
@@ -102,7 +102,7 @@ fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
         let when = format!("with {liar:?} under {how:?}");
         let place = Place::new(&how, &format!("liar-{seed}"));
         let seen = Arc::<Seen>::default();
-        let (settings, told) = watched(Box::new(liar), u64::MAX, how.settings());
+        let (settings, reported) = watched(Box::new(liar), u64::MAX, how.settings());
         let settings = Settings { background: Arc::<Seen>::clone(&seen), ..settings };
         let mut lydian = Lydian::open_with(&place, &story.params, &how, settings).unwrap();
         lydian.has_liar = true;
@@ -127,7 +127,7 @@ fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
             }
         }
         lydian.assert_state(&expected.end, &when);
-        assert_lies(&told, &when);
+        assert_wrong_verdicts(&reported, &when);
         // The next process does not review it again.
         drop(lydian);
         let lydian = Lydian::open(&place, &story.params, &how).unwrap();
@@ -190,7 +190,7 @@ fn in_deep_sync_the_batch_is_decided_again() {
         let how = How::random(&mut random);
         let liar = Liar { about_true: 30, about_false: 256, salt: how.seed };
         let place = Place::new(&how, &format!("deep-{seed}"));
-        let (settings, told) = watched(Box::new(liar), 1, how.settings());
+        let (settings, reported) = watched(Box::new(liar), 1, how.settings());
         let mut lydian = Lydian::open_with(&place, &story.params, &how, settings).unwrap();
         lydian.has_liar = true;
         let when = format!("under {how:?}");
@@ -198,7 +198,7 @@ fn in_deep_sync_the_batch_is_decided_again() {
         let advance = lydian.advance().unwrap();
         assert_reasons(&advance, &expected, &when);
         lydian.assert_state(&expected.end, &when);
-        assert_lies(&told, &when);
+        assert_wrong_verdicts(&reported, &when);
         let counts = lydian.engine.signatures().counts();
         assert_eq!(lydian.engine.signatures().is_trusted(), counts.disagreements == 0);
         lied += u32::from(counts.disagreements > 0);
@@ -208,14 +208,14 @@ fn in_deep_sync_the_batch_is_decided_again() {
 
 /// An honest kernel with every check sampled, including the false pairs of multisigs: no disagreement is reported.
 #[test]
-fn false_pairs_are_no_lies_and_threads_end() {
+fn false_pairs_are_no_wrong_verdicts_and_threads_end() {
     let story = Story::with_shape(4, SIGNED);
     let mut random = Random::new(4, "pairs");
     let expected = Expected::new(&story, Order::File, &mut random);
     let how = How { is_real: false, followers: 0, workers: 2, ..How::random(&mut random) };
     let honest = Arc::new(Counted::default());
     let place = Place::new(&how, "pairs");
-    let (settings, told) = watched(Box::new(Shared(Arc::clone(&honest))), 1, how.settings());
+    let (settings, reported) = watched(Box::new(Shared(Arc::clone(&honest))), 1, how.settings());
     let lydian = Lydian::open_with(&place, &story.params, &how, settings).unwrap();
     for fed in &expected.fed {
         assert_eq!(lydian.accept_at(&fed.block, fed.now).unwrap(), fed.answer);
@@ -224,7 +224,7 @@ fn false_pairs_are_no_lies_and_threads_end() {
     lydian.assert_state(&expected.end, "with an honest kernel");
     let counts = lydian.engine.signatures().counts();
     let reviews = lydian.engine.reviews();
-    assert!(told.lock().unwrap().is_empty() && lydian.engine.signatures().is_trusted());
+    assert!(reported.lock().unwrap().is_empty() && lydian.engine.signatures().is_trusted());
     assert!(counts.sampled > 100 && counts.reviewed > 100 && reviews.blocks > 0, "{counts:?} {reviews:?}");
     assert!(honest.false_checks.load(Ordering::Relaxed) > 0, "some pairs of some multisig are false");
     drop(lydian);

@@ -3,7 +3,7 @@
 
 use super::coin::{Opener, Own, open_all};
 use super::faults::Fault;
-use super::{START, Teller};
+use super::{START, StoryBuilder};
 use lydian_consensus::block_subsidy;
 use lydian_lab::rng::Random;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
@@ -46,14 +46,14 @@ pub(super) struct Finished {
 }
 
 impl Draft {
-    pub(super) fn new(teller: &mut Teller, parent: usize) -> Draft {
-        let median = teller.median_time_past(parent);
-        let above = &teller.nodes[parent];
-        let step = match teller.random.below(12) {
+    pub(super) fn new(builder: &mut StoryBuilder, parent: usize) -> Draft {
+        let median = builder.median_time_past(parent);
+        let above = &builder.nodes[parent];
+        let step = match builder.random.below(12) {
             // The earliest time allowed.
             0 => 0,
-            1 => teller.random.between(1, 20),
-            _ => teller.random.between(100, 1_100),
+            1 => builder.random.between(1, 20),
+            _ => builder.random.between(100, 1_100),
         };
         let usual = above.time.max(START) + u32::try_from(step).unwrap();
         let time = if step == 0 { median + 1 } else { usual.max(median + 1) };
@@ -102,17 +102,17 @@ impl Draft {
     }
 
     /// Adds a valid transaction, if there is a coin to spend.
-    pub(super) fn add_random_tx(&mut self, teller: &mut Teller) {
-        let count = [1, 1, 2, 3, 5][teller.random.index(5)];
-        let spent: Vec<Own> = (0..count).filter_map(|_| self.take_open(&mut teller.random)).collect();
+    pub(super) fn add_random_tx(&mut self, builder: &mut StoryBuilder) {
+        let count = [1, 1, 2, 3, 5][builder.random.index(5)];
+        let spent: Vec<Own> = (0..count).filter_map(|_| self.take_open(&mut builder.random)).collect();
         if spent.is_empty() {
             return;
         }
         let mut tx = spend(&spent);
-        if teller.random.chance(200) {
-            self.lock(&mut tx, &spent, teller);
+        if builder.random.chance(200) {
+            self.lock(&mut tx, &spent, builder);
         }
-        self.pay(&mut tx, &spent, teller);
+        self.pay(&mut tx, &spent, builder);
         self.push(tx, spent);
     }
 
@@ -121,40 +121,40 @@ impl Draft {
     }
 
     /// Sets relative lock times that have just passed, or a lock time that has.
-    fn lock(&self, tx: &mut MutTx, spent: &[Own], teller: &mut Teller) {
+    fn lock(&self, tx: &mut MutTx, spent: &[Own], builder: &mut StoryBuilder) {
         tx.version = 2;
         for (input, coin) in tx.inputs.iter_mut().zip(spent) {
-            input.sequence = match teller.random.below(3) {
+            input.sequence = match builder.random.below(3) {
                 0 => self.height - coin.height,
-                1 => 1 << 22 | self.passed_seconds(coin, teller) >> 9,
+                1 => 1 << 22 | self.passed_seconds(coin, builder) >> 9,
                 _ => u32::MAX - 1,
             };
         }
-        if teller.random.chance(500) {
+        if builder.random.chance(500) {
             tx.lock_time = self.height - 1;
         }
     }
 
     /// Seconds of a relative lock time that have passed for a coin.
-    pub(super) fn passed_seconds(&self, coin: &Own, teller: &Teller) -> u32 {
+    pub(super) fn passed_seconds(&self, coin: &Own, builder: &StoryBuilder) -> u32 {
         let since = if coin.height == self.height {
             self.parent
         } else {
-            teller.ancestor(self.parent, coin.height.saturating_sub(1))
+            builder.ancestor(self.parent, coin.height.saturating_sub(1))
         };
-        teller.median_time_past(self.parent).saturating_sub(teller.median_time_past(since)).min(0xffff << 9)
+        builder.median_time_past(self.parent).saturating_sub(builder.median_time_past(since)).min(0xffff << 9)
     }
 
     /// Adds outputs with the value of the coins, less a fee.
-    pub(super) fn pay(&mut self, tx: &mut MutTx, spent: &[Own], teller: &mut Teller) {
-        let random = &mut teller.random;
+    pub(super) fn pay(&mut self, tx: &mut MutTx, spent: &[Own], builder: &mut StoryBuilder) {
+        let random = &mut builder.random;
         let total: i64 = spent.iter().map(|coin| coin.value).sum();
         let fee = i64::try_from(random.below(500)).unwrap();
         let count = [1_i64, 1, 2, 2, 4, 12][random.index(6)];
         let share = (total - fee) / count;
         for index in 0..count {
             let value = if index == 0 { total - fee - share * (count - 1) } else { share };
-            let script_pubkey = Opener::random(random, teller.shape.keys_per_mille).script_pubkey(random);
+            let script_pubkey = Opener::random(random, builder.shape.keys_per_mille).script_pubkey(random);
             tx.outputs.push(MutOutput { value: Amount(value), script_pubkey });
         }
         match random.below(60) {
@@ -199,11 +199,11 @@ impl Draft {
     }
 
     /// Repeats a transaction of an ancestor, if its inputs exist again.
-    pub(super) fn repeat_tx(&mut self, teller: &mut Teller) {
+    pub(super) fn repeat_tx(&mut self, builder: &mut StoryBuilder) {
         let mut at = self.parent;
         let mut found = Vec::new();
         while at != 0 {
-            let node = &teller.nodes[at];
+            let node = &builder.nodes[at];
             let is_here = |tx: &&MutTx| {
                 tx.inputs
                     .iter()
@@ -215,7 +215,7 @@ impl Draft {
         if found.is_empty() {
             return;
         }
-        let tx = found.swap_remove(teller.random.index(found.len()));
+        let tx = found.swap_remove(builder.random.index(found.len()));
         let spent: Vec<Own> = tx.inputs.iter().filter_map(|input| self.remove(&input.prevout)).collect();
         if spent.len() == tx.inputs.len() {
             self.push_opened(tx, spent);
@@ -228,51 +228,51 @@ impl Draft {
     }
 
     /// Inserts the coinbase and seals the block.
-    pub(super) fn finish(mut self, teller: &mut Teller, faults: &[Fault]) -> Finished {
-        let mut coinbase = self.coinbase(teller);
+    pub(super) fn finish(mut self, builder: &mut StoryBuilder, faults: &[Fault]) -> Finished {
+        let mut coinbase = self.coinbase(builder);
         let has_witness = self.txs.iter().any(MutTx::has_witness);
-        if has_witness || teller.random.chance(400) {
+        if has_witness || builder.random.chance(400) {
             commit(&mut coinbase);
         }
         for fault in faults {
-            fault.change_coinbase(&mut coinbase, &mut teller.random);
+            fault.change_coinbase(&mut coinbase, &mut builder.random);
         }
         let mut block = MutBlock { header: self.header, txs: Vec::new() };
         block.txs.push(coinbase);
         block.txs.append(&mut self.txs);
         for fault in faults {
-            fault.change_txs(&mut block, teller);
+            fault.change_txs(&mut block, builder);
         }
         seal(&mut block);
         for fault in faults {
-            fault.change_sealed(&mut block, teller, self.parent);
+            fault.change_sealed(&mut block, builder, self.parent);
         }
         let kept: Vec<MutTx> = block.txs.first().cloned().into_iter().collect();
         kept.iter().for_each(|coinbase| self.create(coinbase, true));
         Finished { block, coins: self.coins, spent: self.spent, note: self.note }
     }
 
-    fn coinbase(&mut self, teller: &mut Teller) -> MutTx {
-        teller.nonce += 1;
-        if teller.shape.repeats
-            && teller.trunk > 0
-            && teller.random.chance(350)
-            && let Some(again) = self.coinbase_of_an_ancestor(teller)
+    fn coinbase(&mut self, builder: &mut StoryBuilder) -> MutTx {
+        builder.nonce += 1;
+        if builder.shape.repeats
+            && builder.trunk > 0
+            && builder.random.chance(350)
+            && let Some(again) = self.coinbase_of_an_ancestor(builder)
         {
             return again;
         }
-        let script_sig = if teller.shape.repeats {
-            ScriptBuilder::new().push_slice(&teller.nonce.to_le_bytes()).into_bytes()
+        let script_sig = if builder.shape.repeats {
+            ScriptBuilder::new().push_slice(&builder.nonce.to_le_bytes()).into_bytes()
         } else {
-            ScriptBuilder::new().push_int(i64::from(self.height)).push_slice(&teller.nonce.to_le_bytes()).into_bytes()
+            ScriptBuilder::new().push_int(i64::from(self.height)).push_slice(&builder.nonce.to_le_bytes()).into_bytes()
         };
         let input = MutInput { prevout: OutPoint::NULL, script_sig, sequence: u32::MAX, witness: Vec::new() };
-        let total = block_subsidy(Height(self.height), &teller.params).0 + self.fees;
-        let random = &mut teller.random;
+        let total = block_subsidy(Height(self.height), &builder.params).0 + self.fees;
+        let random = &mut builder.random;
         let is_rich = self.height <= 6;
         let count = if is_rich { random.between(4, 12) } else { [1, 1, 1, 2, 4][random.index(5)] };
         let share = total / i64::try_from(count).unwrap();
-        let keys = teller.shape.keys_per_mille;
+        let keys = builder.shape.keys_per_mille;
         let outputs = (0..count).map(|_| MutOutput {
             value: Amount(share),
             script_pubkey: Opener::random(random, keys).script_pubkey(random),
@@ -281,11 +281,11 @@ impl Draft {
     }
 
     /// The coinbase of an ancestor, if possible one with all outputs spent.
-    fn coinbase_of_an_ancestor(&self, teller: &mut Teller) -> Option<MutTx> {
+    fn coinbase_of_an_ancestor(&self, builder: &mut StoryBuilder) -> Option<MutTx> {
         let mut at = self.parent;
         let (mut spent, mut all) = (Vec::new(), Vec::new());
         while at != 0 {
-            let node = &teller.nodes[at];
+            let node = &builder.nodes[at];
             let coinbase = node.txs.first()?;
             let txid = coinbase.txid();
             if self.coins.iter().all(|coin| coin.outpoint.txid != txid) {
@@ -294,8 +294,8 @@ impl Draft {
             all.push(coinbase.clone());
             at = node.parent;
         }
-        let from = if spent.is_empty() || teller.random.chance(100) { all } else { spent };
-        let chosen = from.get(teller.random.index(from.len()))?.clone();
+        let from = if spent.is_empty() || builder.random.chance(100) { all } else { spent };
+        let chosen = from.get(builder.random.index(from.len()))?.clone();
         // The commitment belongs to another block.
         let is_commitment = |output: &MutOutput| output.script_pubkey.starts_with(&[0x6a, 0x24, 0xaa]);
         (!chosen.outputs.iter().any(is_commitment)).then_some(chosen)

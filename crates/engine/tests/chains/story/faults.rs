@@ -3,7 +3,7 @@
 
 use super::coin::{OP_CHECKMULTISIG, Opener, Own, open_all};
 use super::draft::{Draft, commit, seal_work, spend};
-use super::{NOW, Teller};
+use super::{NOW, StoryBuilder};
 use lydian_lab::rng::Random;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Txid};
@@ -32,13 +32,13 @@ faults! {
 
 impl Fault {
     /// A random fault; those that only the coins or scripts reveal are more frequent.
-    pub(super) fn random(teller: &mut Teller) -> Fault {
+    pub(super) fn random(builder: &mut StoryBuilder) -> Fault {
         let first_late = Fault::ALL.iter().position(|fault| *fault == Fault::MissingInput).unwrap_or(0);
-        if teller.random.chance(if teller.shape.is_rotten { 500 } else { 100 }) {
-            return [Fault::SpentBefore, Fault::SpentBefore, Fault::FalseScript][teller.random.index(3)];
+        if builder.random.chance(if builder.shape.is_rotten { 500 } else { 100 }) {
+            return [Fault::SpentBefore, Fault::SpentBefore, Fault::FalseScript][builder.random.index(3)];
         }
-        let from = if teller.shape.is_rotten || teller.random.chance(600) { first_late } else { 0 };
-        Fault::ALL[from + teller.random.index(Fault::ALL.len() - from)]
+        let from = if builder.shape.is_rotten || builder.random.chance(600) { first_late } else { 0 };
+        Fault::ALL[from + builder.random.index(Fault::ALL.len() - from)]
     }
 
     /// Changes the coinbase before the block is sealed.
@@ -65,7 +65,7 @@ impl Fault {
     }
 
     /// Changes the list of transactions before the block is sealed.
-    pub(super) fn change_txs(self, block: &mut MutBlock, _teller: &mut Teller) {
+    pub(super) fn change_txs(self, block: &mut MutBlock, _builder: &mut StoryBuilder) {
         match self {
             Fault::NoCoinbase => drop(block.txs.remove(0)),
             Fault::TwoCoinbases => {
@@ -78,12 +78,12 @@ impl Fault {
     }
 
     /// Changes the block after it was sealed; reseals what the header commits to if the fault requires it.
-    pub(super) fn change_sealed(self, block: &mut MutBlock, teller: &mut Teller, parent: usize) {
+    pub(super) fn change_sealed(self, block: &mut MutBlock, builder: &mut StoryBuilder, parent: usize) {
         match self {
             Fault::BadBits => block.header.bits = 0x207f_fffe,
-            Fault::OldTime => block.header.time = teller.median_time_past(parent),
+            Fault::OldTime => block.header.time = builder.median_time_past(parent),
             Fault::FutureTime => block.header.time = NOW + 2 * 3_600 + 1,
-            Fault::OldVersion => block.header.version = i32::try_from(teller.random.below(4)).unwrap(),
+            Fault::OldVersion => block.header.version = i32::try_from(builder.random.below(4)).unwrap(),
             Fault::MerkleRoot => block.header.merkle_root[3] ^= 1,
             Fault::WrongCommitment => {
                 let outputs = block.txs.first_mut().into_iter().flat_map(|tx| tx.outputs.iter_mut());
@@ -104,7 +104,7 @@ impl Fault {
                 }
                 return;
             }
-            Fault::InputWitness => return flip_witness(block, &mut teller.random),
+            Fault::InputWitness => return flip_witness(block, &mut builder.random),
             Fault::TwinTxs => return twin_txs(block),
             Fault::HighHash => {
                 while block.header.hash().0[31] < 0x80 {
@@ -175,47 +175,47 @@ fn twin_txs(block: &mut MutBlock) {
 
 impl Draft {
     /// Breaks the transactions of the draft, for faults of that kind. Returns false if that is impossible.
-    pub(super) fn apply(&mut self, fault: Fault, teller: &mut Teller) -> bool {
+    pub(super) fn apply(&mut self, fault: Fault, builder: &mut StoryBuilder) -> bool {
         self.note.push_str(&format!("{fault:?} "));
         match fault {
             Fault::DuplicateInput
             | Fault::NegativeOutput
             | Fault::HugeOutput
             | Fault::NoOutputs
-            | Fault::NullPrevout => self.break_form(fault, teller),
-            Fault::NonFinal | Fault::SequenceHeight | Fault::SequenceTime => self.break_lock(fault, teller),
+            | Fault::NullPrevout => self.break_form(fault, builder),
+            Fault::NonFinal | Fault::SequenceHeight | Fault::SequenceTime => self.break_lock(fault, builder),
             Fault::MissingInput
             | Fault::MissingOutput
             | Fault::SpentInBlock
             | Fault::SpentBefore
             | Fault::SpendDead
-            | Fault::Immature => self.spend_what_is_not_there(fault, teller).is_some(),
-            Fault::SpendLater => self.spend_later(teller),
-            Fault::Overspend => self.with_tx(teller, |tx, spent| {
+            | Fault::Immature => self.spend_what_is_not_there(fault, builder).is_some(),
+            Fault::SpendLater => self.spend_later(builder),
+            Fault::Overspend => self.with_tx(builder, |tx, spent| {
                 tx.outputs[0].value.0 += spent.iter().map(|coin| coin.value).sum::<i64>();
             }),
-            Fault::SigopsCost => self.cost_sigops(teller).is_some(),
+            Fault::SigopsCost => self.cost_sigops(builder).is_some(),
             Fault::FalseSignatureFirst | Fault::FalseSignatureMiddle | Fault::FalseSignatureLast => {
-                self.sign_falsely(fault, teller)
+                self.sign_falsely(fault, builder)
             }
-            Fault::FalseScript => self.fail_script(teller).is_some(),
-            Fault::TwoFalseScripts => self.fail_script(teller).is_some() && self.fail_script(teller).is_some(),
-            Fault::FalseScriptSig => self.with_tx(teller, |tx, _| tx.inputs[0].script_sig = vec![0x6a]),
-            Fault::CoinbaseHeight => !teller.shape.repeats,
+            Fault::FalseScript => self.fail_script(builder).is_some(),
+            Fault::TwoFalseScripts => self.fail_script(builder).is_some() && self.fail_script(builder).is_some(),
+            Fault::FalseScriptSig => self.with_tx(builder, |tx, _| tx.inputs[0].script_sig = vec![0x6a]),
+            Fault::CoinbaseHeight => !builder.shape.repeats,
             _ => true,
         }
     }
 
     /// Adds an ordinary transaction, changed after its inputs are satisfied.
-    fn with_tx(&mut self, teller: &mut Teller, change: impl FnOnce(&mut MutTx, &[Own])) -> bool {
-        let count = [1, 2, 3][teller.random.index(3)];
-        let spent: Vec<Own> = (0..count).filter_map(|_| self.take_open(&mut teller.random)).collect();
+    fn with_tx(&mut self, builder: &mut StoryBuilder, change: impl FnOnce(&mut MutTx, &[Own])) -> bool {
+        let count = [1, 2, 3][builder.random.index(3)];
+        let spent: Vec<Own> = (0..count).filter_map(|_| self.take_open(&mut builder.random)).collect();
         if spent.is_empty() {
             return false;
         }
         let mut tx = spend(&spent);
         let fees = self.fees;
-        self.pay(&mut tx, &spent, teller);
+        self.pay(&mut tx, &spent, builder);
         self.fees = fees;
         open_all(&mut tx, &spent);
         change(&mut tx, &spent);
@@ -223,8 +223,8 @@ impl Draft {
         true
     }
 
-    fn break_form(&mut self, fault: Fault, teller: &mut Teller) -> bool {
-        self.with_tx(teller, |tx, _| match fault {
+    fn break_form(&mut self, fault: Fault, builder: &mut StoryBuilder) -> bool {
+        self.with_tx(builder, |tx, _| match fault {
             Fault::DuplicateInput => tx.inputs.push(tx.inputs[0].clone()),
             Fault::NegativeOutput => tx.outputs[0].value = Amount(-1),
             Fault::HugeOutput => tx.outputs[0].value = Amount(21_000_001 * Amount::COIN.0),
@@ -238,8 +238,8 @@ impl Draft {
         })
     }
 
-    fn break_lock(&mut self, fault: Fault, teller: &mut Teller) -> bool {
-        let Some(coin) = self.take(&mut teller.random, |coin| coin.opener == Opener::Nothing) else { return false };
+    fn break_lock(&mut self, fault: Fault, builder: &mut StoryBuilder) -> bool {
+        let Some(coin) = self.take(&mut builder.random, |coin| coin.opener == Opener::Nothing) else { return false };
         let spent = vec![coin];
         let mut tx = spend(&spent);
         match fault {
@@ -248,80 +248,80 @@ impl Draft {
                 tx.inputs[0].sequence = u32::MAX - 1;
             }
             Fault::SequenceHeight => tx.inputs[0].sequence = self.height - spent[0].height + 1,
-            _ => tx.inputs[0].sequence = 1 << 22 | ((self.passed_seconds(&spent[0], teller) >> 9) + 1).min(0xffff),
+            _ => tx.inputs[0].sequence = 1 << 22 | ((self.passed_seconds(&spent[0], builder) >> 9) + 1).min(0xffff),
         }
-        self.pay(&mut tx, &spent, teller);
+        self.pay(&mut tx, &spent, builder);
         self.push(tx, spent);
         true
     }
 
-    fn spend_what_is_not_there(&mut self, fault: Fault, teller: &mut Teller) -> Option<()> {
+    fn spend_what_is_not_there(&mut self, fault: Fault, builder: &mut StoryBuilder) -> Option<()> {
         let coin = match fault {
             Fault::MissingInput => {
                 let mut txid = Txid::ZERO;
-                teller.random.fill(&mut txid.0);
+                builder.random.fill(&mut txid.0);
                 nobodys(OutPoint { txid, vout: 0 })
             }
             Fault::MissingOutput => {
-                let node = &teller.nodes[self.parent];
+                let node = &builder.nodes[self.parent];
                 let txs = if self.txs.is_empty() { &node.txs[..] } else { &self.txs[..] };
                 let tx = txs.last()?;
                 nobodys(OutPoint { txid: tx.txid(), vout: u32::try_from(tx.outputs.len()).ok()? })
             }
-            Fault::SpentInBlock => pick(&self.spent, &mut teller.random)?,
+            Fault::SpentInBlock => pick(&self.spent, &mut builder.random)?,
             Fault::SpentBefore => {
-                let back = [0, 0, 0, 1, 1, 2, 5][teller.random.index(7)];
-                let node = (0..back).fold(self.parent, |node, _| teller.nodes[node].parent);
-                let spent = std::rc::Rc::clone(&teller.nodes[node].spent);
+                let back = [0, 0, 0, 1, 1, 2, 5][builder.random.index(7)];
+                let node = (0..back).fold(self.parent, |node, _| builder.nodes[node].parent);
+                let spent = std::rc::Rc::clone(&builder.nodes[node].spent);
                 // Mostly a coin that existed for only a short time: the window sees it created and spent.
-                let last = teller.nodes[node].height;
+                let last = builder.nodes[node].height;
                 let young: Vec<Own> =
                     spent.iter().filter(|coin| coin.height < last && coin.height + 3 > last).cloned().collect();
-                let from = if young.is_empty() || teller.random.chance(200) { &spent[..] } else { &young[..] };
-                pick(from, &mut teller.random)?
+                let from = if young.is_empty() || builder.random.chance(200) { &spent[..] } else { &young[..] };
+                pick(from, &mut builder.random)?
             }
             Fault::SpendDead => {
-                let at = teller.random.index(self.dead.len());
+                let at = builder.random.index(self.dead.len());
                 nobodys(*self.dead.get(at)?)
             }
             _ => {
                 // A coinbase that lacks a single block of maturity, or any immature one.
                 let edge = (self.height + 1).checked_sub(100)?;
-                let is_edge = teller.random.chance(500);
+                let is_edge = builder.random.chance(500);
                 let young = |coin: &Own| {
                     coin.is_coinbase
                         && coin.value > 1_000
                         && if is_edge { coin.height == edge } else { coin.height >= edge }
                 };
                 let found: Vec<usize> = (0..self.coins.len()).filter(|index| young(&self.coins[*index])).collect();
-                let index = *found.get(teller.random.index(found.len()))?;
+                let index = *found.get(builder.random.index(found.len()))?;
                 self.coins.remove(index)
             }
         };
         let mut spent = vec![coin];
-        if teller.random.chance(400) {
-            spent.extend(self.take_open(&mut teller.random));
+        if builder.random.chance(400) {
+            spent.extend(self.take_open(&mut builder.random));
         }
-        let at = teller.random.index(spent.len());
+        let at = builder.random.index(spent.len());
         spent.swap(0, at);
         let mut tx = spend(&spent);
         let fees = self.fees;
-        self.pay(&mut tx, &spent, teller);
+        self.pay(&mut tx, &spent, builder);
         self.fees = fees;
         self.push(tx, spent);
         Some(())
     }
 
     /// Puts a child before its parent.
-    fn spend_later(&mut self, teller: &mut Teller) -> bool {
-        if !self.with_tx(teller, |_, _| ()) {
+    fn spend_later(&mut self, builder: &mut StoryBuilder) -> bool {
+        if !self.with_tx(builder, |_, _| ()) {
             return false;
         }
         let parent = self.txs[self.txs.len() - 1].txid();
-        let Some(coin) = self.take(&mut teller.random, |coin| coin.outpoint.txid == parent) else { return false };
+        let Some(coin) = self.take(&mut builder.random, |coin| coin.outpoint.txid == parent) else { return false };
         let spent = vec![coin];
         let mut tx = spend(&spent);
-        self.pay(&mut tx, &spent, teller);
+        self.pay(&mut tx, &spent, builder);
         self.push(tx, spent);
         let last = self.txs.len() - 1;
         self.txs.swap(last - 1, last);
@@ -329,10 +329,10 @@ impl Draft {
     }
 
     /// Puts more signature operations into a witness than a block may have.
-    fn cost_sigops(&mut self, teller: &mut Teller) -> Option<()> {
-        let spent = vec![self.take_open(&mut teller.random)?];
+    fn cost_sigops(&mut self, builder: &mut StoryBuilder) -> Option<()> {
+        let spent = vec![self.take_open(&mut builder.random)?];
         let mut tx = spend(&spent);
-        let script_pubkey = Opener::ManySigops.script_pubkey(&mut teller.random);
+        let script_pubkey = Opener::ManySigops.script_pubkey(&mut builder.random);
         tx.outputs.push(MutOutput { value: Amount(spent[0].value), script_pubkey });
         self.push(tx, spent);
         let coin = self.coins.pop()?;
@@ -343,16 +343,16 @@ impl Draft {
     }
 
     /// Several inputs that need signatures, one of which is false.
-    fn sign_falsely(&mut self, fault: Fault, teller: &mut Teller) -> bool {
+    fn sign_falsely(&mut self, fault: Fault, builder: &mut StoryBuilder) -> bool {
         let is_key = |coin: &Own| matches!(coin.opener, Opener::Key(_));
-        let count = 1 + teller.random.index(6);
-        let spent: Vec<Own> = (0..count).filter_map(|_| self.take(&mut teller.random, is_key)).collect();
+        let count = 1 + builder.random.index(6);
+        let spent: Vec<Own> = (0..count).filter_map(|_| self.take(&mut builder.random, is_key)).collect();
         if spent.is_empty() {
             return false;
         }
         let mut tx = spend(&spent);
         let fees = self.fees;
-        self.pay(&mut tx, &spent, teller);
+        self.pay(&mut tx, &spent, builder);
         self.fees = fees;
         open_all(&mut tx, &spent);
         let at = match fault {
@@ -371,11 +371,11 @@ impl Draft {
     }
 
     /// Spends an unspendable coin.
-    fn fail_script(&mut self, teller: &mut Teller) -> Option<()> {
-        let coin = match self.take(&mut teller.random, |coin| coin.opener == Opener::Nobody) {
+    fn fail_script(&mut self, builder: &mut StoryBuilder) -> Option<()> {
+        let coin = match self.take(&mut builder.random, |coin| coin.opener == Opener::Nobody) {
             Some(coin) => coin,
             None => {
-                let spent = vec![self.take_open(&mut teller.random)?];
+                let spent = vec![self.take_open(&mut builder.random)?];
                 let mut tx = spend(&spent);
                 tx.outputs.push(MutOutput { value: Amount(spent[0].value), script_pubkey: vec![0] });
                 self.push(tx, spent);
@@ -383,11 +383,11 @@ impl Draft {
             }
         };
         let mut spent = vec![coin];
-        spent.extend((0..teller.random.index(3)).filter_map(|_| self.take_open(&mut teller.random)));
-        let at = teller.random.index(spent.len());
+        spent.extend((0..builder.random.index(3)).filter_map(|_| self.take_open(&mut builder.random)));
+        let at = builder.random.index(spent.len());
         spent.swap(0, at);
         let mut tx = spend(&spent);
-        self.pay(&mut tx, &spent, teller);
+        self.pay(&mut tx, &spent, builder);
         self.push(tx, spent);
         Some(())
     }

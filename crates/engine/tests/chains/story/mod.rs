@@ -89,9 +89,9 @@ impl Story {
     }
 
     pub fn with_shape(seed: u64, shape: Shape) -> Story {
-        let mut teller = Teller::new(seed, shape);
-        teller.tell();
-        teller.finish()
+        let mut builder = StoryBuilder::new(seed, shape);
+        builder.build();
+        builder.finish()
     }
 }
 
@@ -110,7 +110,7 @@ struct Node {
     txs: Rc<Vec<MutTx>>,
 }
 
-struct Teller {
+struct StoryBuilder {
     random: Random,
     shape: Shape,
     params: Params,
@@ -121,8 +121,8 @@ struct Teller {
     nonce: u64,
 }
 
-impl Teller {
-    fn new(seed: u64, shape: Shape) -> Teller {
+impl StoryBuilder {
+    fn new(seed: u64, shape: Shape) -> StoryBuilder {
         let mut params = Params::new(Chain::Regtest);
         if shape.repeats {
             params = params.with_activation_height("bip34@10000").unwrap();
@@ -138,7 +138,7 @@ impl Teller {
             spent: Rc::default(),
             txs: Rc::default(),
         };
-        Teller {
+        StoryBuilder {
             random: Random::new(seed, "teller"),
             shape,
             params,
@@ -149,7 +149,7 @@ impl Teller {
         }
     }
 
-    fn tell(&mut self) {
+    fn build(&mut self) {
         let trunk = self.random.between(100, 104);
         for _ in 0..trunk {
             let parent = self.nodes.len() - 1;
