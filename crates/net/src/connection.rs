@@ -86,7 +86,7 @@ pub(crate) struct Connection {
     rejected_bytes: u64,
     /// Bytes of the incomplete message that were reported to the manager, and the time of the report.
     progress_bytes: usize,
-    progress_told: Duration,
+    progress_reported: Duration,
     traffic: Arc<Traffic>,
     memory: PeerMemory,
     /// Charge for bytes received and not delivered, and charge for bytes that wait for the socket.
@@ -132,7 +132,7 @@ impl Connection {
             sent_bytes: 0,
             rejected_bytes: 0,
             progress_bytes: 0,
-            progress_told: Duration::ZERO,
+            progress_reported: Duration::ZERO,
             receiving: memory.charge(0),
             sending: memory.charge(0),
             memory,
@@ -158,7 +158,7 @@ impl Connection {
             return;
         }
         let ending = self.converse(reader, writer).await;
-        ending.tell(self.host.as_ref(), peer, &self.new.endpoint);
+        ending.log(self.host.as_ref(), peer, &self.new.endpoint);
         let wants_v1 = self.transport.should_reconnect_v1();
         let _ = self.events.send(Event::Disconnected { peer, wants_v1 }).await;
     }
@@ -205,7 +205,7 @@ impl Connection {
                         // Messages before an error are processed.
                         self.deliver().await;
                         self.count_memory();
-                        self.tell_progress();
+                        self.report_progress();
                         for message in self.transport.take_rejected() {
                             self.host.debug(|| rejected(&message, self.new.id));
                         }
@@ -442,19 +442,19 @@ impl Connection {
     }
 
     /// Reports the progress of a long incomplete message to the manager, at intervals.
-    fn tell_progress(&mut self) {
+    fn report_progress(&mut self) {
         let (buffered, now) = (self.transport.buffered_size(), self.host.now().elapsed);
         if buffered < self.progress_bytes {
             self.progress_bytes = 0;
         }
         let fresh = buffered - self.progress_bytes;
-        if fresh < PROGRESS_BYTES || now.saturating_sub(self.progress_told) < PROGRESS_INTERVAL {
+        if fresh < PROGRESS_BYTES || now.saturating_sub(self.progress_reported) < PROGRESS_INTERVAL {
             return;
         }
         let event = Event::Progress { from: self.new.id, bytes: fresh as u64 };
         // If the queue is full, the manager has more important work; the next report covers it.
         if self.events.try_send(event).is_ok() {
-            (self.progress_bytes, self.progress_told) = (buffered, now);
+            (self.progress_bytes, self.progress_reported) = (buffered, now);
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) enum Ending {
 
 impl Ending {
     /// Logs the reason.
-    pub(crate) fn tell(&self, host: &dyn Host, id: PeerId, endpoint: &Endpoint) {
+    pub(crate) fn log(&self, host: &dyn Host, id: PeerId, endpoint: &Endpoint) {
         let switches = host.log_switches();
         let peer = if switches.has_ips() { format!("peer={id}, peeraddr={endpoint}") } else { format!("peer={id}") };
         match self {

@@ -231,23 +231,23 @@ impl Network {
         let memory = Arc::clone(dialer.memory());
         let capture = dialer.capture().cloned();
         let sockets = (dialer, runtime.handle().clone());
-        let told = Arc::clone(&host);
+        let shared_host = Arc::clone(&host);
         // In the log, all socket threads together are one thread.
-        told.log(LogLevel::Info, format!("{} thread start", "net"));
+        shared_host.log(LogLevel::Info, format!("{} thread start", "net"));
         let manager_thread =
             ManagerThread::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));
         let manager_thread = manager_thread.capture_to(capture);
         let threads = vec![
-            spawn("msghand", &told, move || manager_thread.work(incoming))?,
-            spawn("save", &told, move || files::write(data.as_ref(), &to_save, save_host.as_ref()))?,
-            spawn("store", &told, move || storer.work(&to_store))?,
-            spawn("validate", &told, {
+            spawn("msghand", &shared_host, move || manager_thread.work(incoming))?,
+            spawn("save", &shared_host, move || files::write(data.as_ref(), &to_save, save_host.as_ref()))?,
+            spawn("store", &shared_host, move || storer.work(&to_store))?,
+            spawn("validate", &shared_host, {
                 let validator = Arc::clone(&validator);
                 move || validator.work()
             })?,
         ];
         let (events, runtime) = (own_events, Some(runtime));
-        Ok(Network { is_ending, events, validator, figures, memory, addresses, threads, runtime, host: told })
+        Ok(Network { is_ending, events, validator, figures, memory, addresses, threads, runtime, host: shared_host })
     }
 
     /// The addresses it listens on. Where the system chose the port, that port is in the address.

@@ -139,14 +139,14 @@ impl Ways {
                 Ok(stream)
             }
             Err(error) => {
-                self.tell_of_socks(&error, host, port);
+                self.log_socks_error(&error, host, port);
                 Err(AttemptFailure::Target { reason: format!("proxy {}: {error}", proxy.address) })
             }
         }
     }
 
     /// Logs an error as Core's `Socks5` does.
-    fn tell_of_socks(&self, error: &SocksError, host: &str, port: u16) {
+    fn log_socks_error(&self, error: &SocksError, host: &str, port: u16) {
         match error {
             SocksError::Refused(_) => {
                 self.host.debug(|| format!("Socks5() connect to {host}:{port} failed: {error}"));

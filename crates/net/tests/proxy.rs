@@ -34,7 +34,7 @@ const ONION: &str = "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.on
 struct TestHost {
     began: Instant,
     /// Log lines without the debug categories.
-    told: Mutex<Vec<String>>,
+    logged: Mutex<Vec<String>>,
 }
 
 impl Host for TestHost {
@@ -44,7 +44,7 @@ impl Host for TestHost {
 
     fn log_line(&self, line: &LogLine) {
         if !matches!(line.level, LogLevel::Debug(_)) {
-            self.told.lock().unwrap().push(line.text.clone());
+            self.logged.lock().unwrap().push(line.text.clone());
         }
     }
 
@@ -66,7 +66,7 @@ fn node(name: &str, listen: Vec<Listen>, connect: ConnectSettings, whitelist: Wh
     let mut settings = support::settings(ConnectSettings { default_port: 18444, ..connect });
     settings.manager.reachable.insert(Network::TorV3);
     (settings.listen, settings.whitelist) = (listen, whitelist);
-    let host = Arc::new(TestHost { began: Instant::now(), told: Mutex::default() });
+    let host = Arc::new(TestHost { began: Instant::now(), logged: Mutex::default() });
     let network =
         lydian_net::Network::start(&engine, &settings, Arc::<TestHost>::clone(&host), Arc::new(Unobserved)).unwrap();
     Node { network, host, _engine: engine, _scratch: scratch }
@@ -92,8 +92,8 @@ impl Node {
         }
     }
 
-    fn told(&self, what: &str) -> usize {
-        self.host.told.lock().unwrap().iter().filter(|line| line.contains(what)).count()
+    fn logged_count(&self, what: &str) -> usize {
+        self.host.logged.lock().unwrap().iter().filter(|line| line.contains(what)).count()
     }
 }
 
@@ -113,14 +113,14 @@ type Asked = (String, u16, Option<String>);
 fn proxy(target: SocketAddr, wants_credentials: bool) -> (SocketAddr, Receiver<Asked>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (tell, asked) = sync_channel(64);
+    let (requests, asked) = sync_channel(64);
     thread::spawn(move || {
         for client in listener.incoming() {
-            let (mut client, tell) = (client.unwrap(), tell.clone());
+            let (mut client, requests) = (client.unwrap(), requests.clone());
             thread::spawn(move || {
                 let request = negotiate(&mut client, wants_credentials)?;
                 // If there is no receiver, the test is over.
-                tell.send(request).ok()?;
+                requests.send(request).ok()?;
                 let server = TcpStream::connect(target).ok()?;
                 support::join(client, server)
             });
@@ -220,11 +220,11 @@ fn a_proxy_that_cannot_be_reached() {
     let client = node("proxy-lost", Vec::new(), wishes, Whitelist::default());
     let line = format!("Proxy {address} cannot be reached");
     let began = Instant::now();
-    while client.told("connecting to peer.example") < 2 {
-        assert!(began.elapsed() < PATIENCE, "it is tried again: {:?}", client.host.told.lock().unwrap());
+    while client.logged_count("connecting to peer.example") < 2 {
+        assert!(began.elapsed() < PATIENCE, "it is tried again: {:?}", client.host.logged.lock().unwrap());
         thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(client.told(&line), 1, "{:?}", client.host.told.lock().unwrap());
+    assert_eq!(client.logged_count(&line), 1, "{:?}", client.host.logged.lock().unwrap());
     assert!(client.peers().is_empty(), "the node still runs");
 }
 

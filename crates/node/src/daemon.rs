@@ -31,7 +31,7 @@ pub(crate) fn detach() {
 
 /// Starts the background process and waits until it is ready or has failed.
 pub(crate) fn start(log: Option<&Path>) -> u8 {
-    let say = |text: &str| {
+    let print_error = |text: &str| {
         // If stderr is closed, there is nowhere to report it.
         let _ = writeln!(io::stderr().lock(), "{text}");
     };
@@ -48,7 +48,7 @@ pub(crate) fn start(log: Option<&Path>) -> u8 {
     let mut child = match child {
         Ok(child) => child,
         Err(error) => {
-            say(&format!("Error: the background process could not be started: {error}"));
+            print_error(&format!("Error: the background process could not be started: {error}"));
             return exit::DIRECTORY;
         }
     };
@@ -57,10 +57,10 @@ pub(crate) fn start(log: Option<&Path>) -> u8 {
         if line == READY {
             return exit::DONE;
         }
-        say(&line);
+        print_error(&line);
     }
     let name = log.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    say(&format!("Error during initialization - check {name} for details"));
+    print_error(&format!("Error during initialization - check {name} for details"));
     let code = child.wait().ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
     code.filter(|code| *code != exit::DONE).unwrap_or(exit::DIRECTORY)
 }

@@ -65,7 +65,7 @@ pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
             Ok(json) => screen.line(&json),
             Err(error) => unreachable!("structures of numbers and texts are JSON: {error}"),
         },
-        false => tell(&screen, &info),
+        false => print(&screen, &info),
     }
     exit::DONE
 }
@@ -80,7 +80,7 @@ fn size(disk: &dyn Disk, directory: &Path) -> u64 {
     sizes.sum()
 }
 
-fn tell(screen: &Screen, info: &Info) {
+fn print(screen: &Screen, info: &Info) {
     let Info { status, .. } = info;
     let state = match info.is_running {
         true => format!("a node runs; as of {} seconds ago", now().saturating_sub(status.updated)),

@@ -92,7 +92,7 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
         Ok(words) => words,
         Err(error) => return refuse(&error),
     };
-    if told(&words) {
+    if print_and_exit(&words) {
         return exit::DONE;
     }
     let host = Host::this();
@@ -133,8 +133,9 @@ fn style(settings: &Settings, is_node: bool) -> Style {
     }
 }
 
-/// Handles `-version`, `-help` and the like, which need no settings; returns false if none of them is given.
-fn told(words: &Words) -> bool {
+/// Handles `-version`, `-help` and the like, which need no settings; returns whether one is given: then the
+/// process exits.
+fn print_and_exit(words: &Words) -> bool {
     let screen = Screen::new();
     if words.has_switch("version") {
         screen.line(version().trim_end());

@@ -99,13 +99,13 @@ fn listen(bind: &Bind) -> Listen {
 
 /// Our own addresses, as far as the settings and the machine determine them.
 fn own_addresses(net: &NetSettings) -> LocalAddresses {
-    let is_told = |bind: &&Bind| !bind.is_onion && !bind.permissions.contains(Permissions::NO_BAN);
+    let is_advertised = |bind: &&Bind| !bind.is_onion && !bind.permissions.contains(Permissions::NO_BAN);
     let settings = LocalSettings {
         listens: !net.binds.is_empty(),
         discover: net.discover,
         port: net.listen_port,
         external: net.external.clone(),
-        binds: net.binds.iter().filter(is_told).map(|bind| bind.address.into()).collect(),
+        binds: net.binds.iter().filter(is_advertised).map(|bind| bind.address.into()).collect(),
         interfaces: if net.discover_interfaces { interfaces() } else { Vec::new() },
     };
     LocalAddresses::new(&settings, &net.reachable)

@@ -37,7 +37,7 @@ impl Progress {
                 bar.reset();
             }
             Progress::Lines { what, total, last } => {
-                tell(text);
+                print_line(text);
                 (*what, *total, *last) = (text.to_owned(), steps, Stopwatch::start());
             }
             Progress::Silent => {}
@@ -50,7 +50,7 @@ impl Progress {
             Progress::Bar(bar) => bar.set_position(done),
             Progress::Lines { what, total, last } => {
                 if last.seconds().wall_seconds >= LINE_INTERVAL_SECONDS {
-                    tell(&format!("{what}: {done} of {total}"));
+                    print_line(&format!("{what}: {done} of {total}"));
                     *last = Stopwatch::start();
                 }
             }
@@ -74,7 +74,7 @@ impl Progress {
     }
 }
 
-fn tell(text: &str) {
+fn print_line(text: &str) {
     // If stderr is closed, there is nowhere to report it.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -51,7 +51,7 @@ pub(crate) enum Style {
 pub(crate) type Look = Arc<dyn Fn() -> Sync + Send + std::marker::Sync>;
 
 /// Writes a line to the log.
-pub(crate) type Tell = Box<dyn Fn(&str) + Send>;
+pub(crate) type WriteLog = Box<dyn Fn(&str) + Send>;
 
 /// What the node is doing.
 #[derive(Clone)]
@@ -88,20 +88,20 @@ impl Display {
     pub(crate) fn start(
         style: Style,
         workers: usize,
-        tell: Tell,
+        write_log: WriteLog,
         keep_status: impl Fn() + Send + 'static,
     ) -> io::Result<Display> {
         let doing = Mutex::new((Doing::Something("starting".to_owned()), false));
         let shared = Arc::new(Shared { doing, ended: Condvar::new() });
-        let viewer = Viewer::new(style, workers, tell, Arc::clone(&shared));
+        let viewer = Viewer::new(style, workers, write_log, Arc::clone(&shared));
         let bar = viewer.bar.clone();
         let thread = thread::Builder::new().name("display".to_owned()).spawn(move || viewer.run(&keep_status))?;
         Ok(Display { shared, bar, thread: Some(thread) })
     }
 
-    /// Shows nothing until the next [`tell`](Self::tell).
+    /// Shows nothing until the next [`show`](Self::show).
     pub(crate) fn clear(&self) {
-        self.tell(Doing::Nothing);
+        self.show(Doing::Nothing);
         self.bar.finish_and_clear();
     }
 
@@ -110,7 +110,7 @@ impl Display {
         self.bar.suspend(write);
     }
 
-    pub(crate) fn tell(&self, doing: Doing) {
+    pub(crate) fn show(&self, doing: Doing) {
         self.shared.doing.lock().unwrap_or_else(PoisonError::into_inner).0 = doing;
     }
 }
@@ -133,12 +133,12 @@ struct Viewer {
     bar: ProgressBar,
     watch: Stopwatch,
     history: History,
-    told: String,
-    tell: Tell,
+    shown: String,
+    write_log: WriteLog,
 }
 
 impl Viewer {
-    fn new(style: Style, workers: usize, tell: Tell, shared: Arc<Shared>) -> Viewer {
+    fn new(style: Style, workers: usize, write_log: WriteLog, shared: Arc<Shared>) -> Viewer {
         let target = match style {
             Style::Terminal => ProgressDrawTarget::stderr_with_hz(8),
             Style::Lines | Style::Log | Style::Silent => ProgressDrawTarget::hidden(),
@@ -147,8 +147,8 @@ impl Viewer {
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
             bar.set_style(style);
         }
-        let (watch, history, told) = (Stopwatch::start(), History::default(), String::new());
-        Viewer { style, workers, shared, bar, watch, history, told, tell }
+        let (watch, history, shown) = (Stopwatch::start(), History::default(), String::new());
+        Viewer { style, workers, shared, bar, watch, history, shown, write_log }
     }
 
     fn run(mut self, keep_status: &dyn Fn()) {
@@ -182,8 +182,8 @@ impl Viewer {
             Doing::Something(_) => None,
             Doing::Validating(meter) => {
                 let (now, late) = self.late(meter, 0);
-                let tell = if self.style == Style::Terminal { text::lines } else { text::line };
-                (is_due && self.style != Style::Log).then(|| tell(&now, &late))
+                let words = if self.style == Style::Terminal { text::lines } else { text::line };
+                (is_due && self.style != Style::Log).then(|| words(&now, &late))
             }
             Doing::Syncing(meter, look) => {
                 let sync = look();
@@ -196,7 +196,7 @@ impl Viewer {
                         is_news.then(|| sync.line(&now, &late))
                     }
                     _ if is_due && sync.has_work() => {
-                        self.told.clear();
+                        self.shown.clear();
                         Some(sync.line(&now, &late))
                     }
                     _ => None,
@@ -211,9 +211,9 @@ impl Viewer {
     /// Returns the words, unless they are the same as last time.
     fn once(&mut self, words: Option<&str>) -> Option<String> {
         let words = words.unwrap_or_default();
-        (words != self.told).then(|| {
-            words.clone_into(&mut self.told);
-            self.told.clone()
+        (words != self.shown).then(|| {
+            words.clone_into(&mut self.shown);
+            self.shown.clone()
         })
     }
 
@@ -236,11 +236,11 @@ impl Viewer {
                 // If stderr is closed, there is nowhere to report it.
                 let _ = writeln!(io::stderr().lock(), "{text}");
             }
-            Style::Log => (self.tell)(&text),
+            Style::Log => (self.write_log)(&text),
             Style::Silent => {}
         }
     }
 }
 
-/// The value of `told` while a node is in step.
+/// The value of `shown` while a node is in step.
 const IN_STEP: &str = "in step";

@@ -293,8 +293,8 @@ impl Log {
         {
             sink.file = Some(file);
         }
-        for told in sink.limit.turn(now) {
-            sink.write(&self.framed(now, None, Level::Warning, place, &told));
+        for warning in sink.limit.turn(now) {
+            sink.write(&self.framed(now, None, Level::Warning, place, &warning));
         }
         let verdict = if is_limited { sink.limit.take(place, line.len()) } else { Verdict::Write };
         // As in Core, lines written while others are suppressed are marked.
@@ -304,7 +304,7 @@ impl Log {
             sink.write(&format!("{mark}{warning}"));
         }
         match verdict {
-            Verdict::Drop => sink.tell_console(&format!("{mark}{line}")),
+            Verdict::Drop => sink.write_console(&format!("{mark}{line}")),
             Verdict::Write | Verdict::WriteLast => sink.write(&format!("{mark}{line}")),
         }
     }
@@ -324,7 +324,7 @@ impl Source {
 }
 
 impl Sink {
-    fn tell_console(&self, line: &str) {
+    fn write_console(&self, line: &str) {
         if self.has_console {
             // If stdout is closed, there is nowhere to report it.
             let _ = io::stdout().lock().write_all(line.as_bytes());
@@ -332,7 +332,7 @@ impl Sink {
     }
 
     fn write(&mut self, line: &str) {
-        self.tell_console(line);
+        self.write_console(line);
         // A log that cannot be written must not stop the node.
         if self.file.as_mut().is_some_and(|file| file.write(line.as_bytes()).is_err()) {
             self.file = None;

@@ -195,11 +195,11 @@ fn no_place_fills_the_disk() {
     let start = 1_790_000_000_000_000;
     // A timestamp of 20 characters, a space and the line break.
     let message = "x".repeat(1024 - 22);
-    let say = |now, place| log.line_at(now, None, Level::Info, Source { place, is_limited: true }, &message);
-    (0..1024).for_each(|_| say(start, here));
+    let log_at = |now, place| log.line_at(now, None, Level::Info, Source { place, is_limited: true }, &message);
+    (0..1024).for_each(|_| log_at(start, here));
     let full = text(&disk, "debug.log");
     assert!(full.len() >= LOG_BYTES_PER_PLACE_MAX && !full.contains("Excessive"), "exactly a megabyte");
-    (0..10).for_each(|_| say(start, here));
+    (0..10).for_each(|_| log_at(start, here));
     let quiet = text(&disk, "debug.log");
     assert!(quiet.contains("[warning] Excessive logging detected from") && quiet.len() < full.len() + 2_000);
     log.line_at(start, None, Level::Info, Source::unlimited(here), "a tip");
@@ -207,9 +207,9 @@ fn no_place_fills_the_disk() {
     log.line_at(start, None, Level::Info, source, "somebody else");
     assert!(text(&disk, "debug.log").contains("somebody else"));
     assert!(text(&disk, "debug.log").contains("[*] 2026-09-21T14:13:20Z a tip"));
-    say(start + LOG_WINDOW_MICROS - 1, here);
+    log_at(start + LOG_WINDOW_MICROS - 1, here);
     assert!(!text(&disk, "debug.log").contains("Restarting"));
-    say(start + LOG_WINDOW_MICROS + 3_600_000_000_000, here);
+    log_at(start + LOG_WINDOW_MICROS + 3_600_000_000_000, here);
     let again = text(&disk, "debug.log");
     assert!(again.contains("bytes were dropped during the last 3600s") && again.ends_with(&format!("{message}\n")));
 }

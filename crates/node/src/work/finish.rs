@@ -19,7 +19,7 @@ use std::io::{self, Write};
 const FLOOR_CHECKS_MIN: u64 = 10_000;
 
 /// Reports the end of a validation.
-pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, figures: &Figures, is_told: bool) {
+pub(super) fn report_end(session: &Session<'_>, engine: &Engine, advance: &Advance, figures: &Figures, is_shown: bool) {
     let screen = Screen::new();
     let tip = engine.tip();
     for (hash, violation) in &advance.invalid {
@@ -37,19 +37,19 @@ pub(super) fn tell(session: &Session<'_>, engine: &Engine, advance: &Advance, fi
     }
     session.log.info(&end);
     let is_good = advance.invalid.is_empty() && advance.unreadable.is_empty();
-    tell_costs(session, engine, figures, is_told);
-    if is_told && !session.has_console {
+    report_costs(session, engine, figures, is_shown);
+    if is_shown && !session.has_console {
         screen.line(&screen.tone(if is_good { Tone::Good } else { Tone::Bad }, &end));
     }
 }
 
 /// Reports that the chain of the peers is validated, or that the node stops before it is.
-pub(super) fn tell_sync(session: &Session<'_>, engine: &Engine, figures: &Figures, style: Style) {
-    tell_costs(session, engine, figures, style == Style::Terminal);
+pub(super) fn report_sync(session: &Session<'_>, engine: &Engine, figures: &Figures, style: Style) {
+    report_costs(session, engine, figures, style == Style::Terminal);
 }
 
 /// Reports what the validation of some blocks has cost.
-fn tell_costs(session: &Session<'_>, engine: &Engine, figures: &Figures, is_told: bool) {
+fn report_costs(session: &Session<'_>, engine: &Engine, figures: &Figures, is_shown: bool) {
     let referee = engine.signatures();
     let has_floor = figures.signatures() >= FLOOR_CHECKS_MIN;
     let costs = || Costs {
@@ -60,7 +60,7 @@ fn tell_costs(session: &Session<'_>, engine: &Engine, figures: &Figures, is_told
         disk_bytes: disk_bytes(),
     };
     if figures.blocks > 0 {
-        if is_told && !session.has_console {
+        if is_shown && !session.has_console {
             Screen::new().line(&table(figures, &costs()));
         }
         session.log.debug(Category::BENCH, || table(figures, &costs()));
@@ -68,7 +68,7 @@ fn tell_costs(session: &Session<'_>, engine: &Engine, figures: &Figures, is_told
 }
 
 /// Reports that the node keeps running although it neither listens nor connects to a peer without a further request.
-pub(super) fn tell_waiting(session: &Session<'_>, style: Style) {
+pub(super) fn report_waiting(session: &Session<'_>, style: Style) {
     let words = "all available blocks are validated; waiting for a signal to stop";
     session.log.info(words);
     if style == Style::Terminal && !session.has_console {
@@ -78,14 +78,14 @@ pub(super) fn tell_waiting(session: &Session<'_>, style: Style) {
 }
 
 /// Reports what files contained besides blocks of the chain.
-pub(super) fn tell_import(session: &Session<'_>, import: &Import) {
-    tell_remarks(session, remarks(import));
+pub(super) fn report_import(session: &Session<'_>, import: &Import) {
+    report_remarks(session, remarks(import));
 }
 
 /// Reports sentences about files, up to a limit.
-pub(super) fn tell_remarks(session: &Session<'_>, remarks: Vec<String>) {
+pub(super) fn report_remarks(session: &Session<'_>, remarks: Vec<String>) {
     for sentence in shortened(remarks) {
-        say(session, sentence);
+        warn(session, sentence);
     }
 }
 
@@ -114,7 +114,7 @@ fn shortened(mut remarks: Vec<String>) -> Vec<String> {
     remarks
 }
 
-fn say(session: &Session<'_>, sentence: impl fmt::Display) {
+fn warn(session: &Session<'_>, sentence: impl fmt::Display) {
     session.log.warning(&sentence);
     print(session, sentence);
 }
@@ -138,7 +138,7 @@ struct Hashes {
     muhash: String,
 }
 
-pub(super) fn tell_hashes(session: &Session<'_>, hashes: &UtxoHashes) {
+pub(super) fn print_hashes(session: &Session<'_>, hashes: &UtxoHashes) {
     let screen = Screen::new();
     let unit = u64::try_from(Amount::COIN.0).unwrap_or(1);
     let total = u64::try_from(hashes.total.0).unwrap_or(0);

@@ -62,22 +62,22 @@ pub(super) fn load(node: &Node<'_>, task: &Task, is_loss: bool) -> Result<Loaded
         daemon::ready();
     }
     watcher.aims_at(engine.best_header_height());
-    node.display.tell(Doing::Validating(engine.shared_meter()));
+    node.display.show(Doing::Validating(engine.shared_meter()));
     let advance = engine.advance(session.stop.cancel(), observer.as_ref())?;
     if session.stop.is_asked() {
         session.announce_shutdown();
     } else if matches!(task, Task::Import(_)) || is_over(node) {
-        node.tell("waiting for the review of the last blocks");
+        node.show("waiting for the review of the last blocks");
         engine.finish_reviews()?;
     }
-    node.tell("writing to disk");
+    node.show("writing to disk");
     engine.checkpoint(observer.as_ref())?;
     let seconds = watch.seconds();
     let cpu_seconds = seconds.cpu_seconds.unwrap_or_default();
     let figures = Figures::new(&engine.progress(), session.settings.threads, seconds.wall_seconds, cpu_seconds);
     watcher.ends(engine, &figures);
-    let is_told = matches!(task, Task::Import(_)) || node.style == Style::Terminal;
-    node.display.around(|| finish::tell(session, engine, &advance, &figures, is_told));
+    let is_shown = matches!(task, Task::Import(_)) || node.style == Style::Terminal;
+    node.display.around(|| finish::report_end(session, engine, &advance, &figures, is_shown));
     Ok(Loaded { advance, imported })
 }
 
@@ -127,7 +127,7 @@ fn import_again(node: &Node<'_>, imported: &mut Imported) -> Result<(), Failure>
         match import(node, &path, false) {
             Ok(found) => imported.add(found),
             Err(Failure::Files(error)) => {
-                finish::tell_remarks(session, vec![format!("{error}; blocks imported from there are missing now")]);
+                finish::report_remarks(session, vec![format!("{error}; blocks imported from there are missing now")]);
                 imported.is_loss = true;
             }
             Err(failure) => return Err(failure),
@@ -152,14 +152,14 @@ fn import(node: &Node<'_>, path: &Path, is_copied: bool) -> Result<Imported, Fai
     let files = ImportFiles { files, is_copied };
     let import = node.engine.import_until(files, now, session.stop.cancel(), &mut |file, found| {
         session.log.info(format!("Importing blocks file {}...", file.display()));
-        node.tell(&format!("reading headers: {} ({found} blocks so far)", file.display()));
+        node.show(&format!("reading headers: {} ({found} blocks so far)", file.display()));
     })?;
     if import.is_cancelled {
         session.log.info("Interrupt requested. Exit block importing.");
     }
     let millis = began.seconds().wall_seconds * 1000.0;
     session.log.info(format!("Loaded {} blocks from external file in {millis:.0}ms", import.new_blocks));
-    finish::tell_import(session, &import);
+    finish::report_import(session, &import);
     let is_loss = import.remarks.iter().any(|remark| remark.kind.is_loss());
     Ok(Imported { refused: import.refused.len() as u64, is_loss })
 }

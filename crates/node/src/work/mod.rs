@@ -62,8 +62,8 @@ struct Node<'a> {
 }
 
 impl Node<'_> {
-    fn tell(&self, words: &str) {
-        self.display.tell(Doing::Something(words.to_owned()));
+    fn show(&self, words: &str) {
+        self.display.show(Doing::Something(words.to_owned()));
     }
 }
 
@@ -76,8 +76,8 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     session.stop.set_open_ended(true);
     let (server, observer) = serve(session, task, &watcher)?;
     let begins = |words: &str| init_message(session, server.as_ref(), words);
-    let tell = |words: String| display.tell(Doing::Something(words));
-    let (engine, is_loss) = opening::open(session, Arc::clone(&observer), &begins, &tell)?;
+    let show = |words: String| display.show(Doing::Something(words));
+    let (engine, is_loss) = opening::open(session, Arc::clone(&observer), &begins, &show)?;
     let engine = Arc::new(engine);
     if matches!(task, Task::Run) && session.settings.reindex {
         session.initial_download.set_loading(true);
@@ -88,10 +88,10 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),
         Task::UtxoHash => {
-            node.tell("reading all coins");
+            node.show("reading all coins");
             let hashes = node.engine.utxo_hashes()?;
             drop(node.display);
-            finish::tell_hashes(session, &hashes);
+            finish::print_hashes(session, &hashes);
             Ok(exit::DONE)
         }
     }
@@ -107,8 +107,8 @@ fn serve(
         return Ok((None, Arc::<Watcher>::clone(watcher)));
     }
     let server = Serving::start(session, Arc::<Watcher>::clone(watcher))?;
-    let told = server.observer();
-    Ok((Some(server), told))
+    let server_observer = server.observer();
+    Ok((Some(server), server_observer))
 }
 
 /// Core's `InitMessage`: the next part of the start begins. Calls that arrive before the start is complete are answered

@@ -32,14 +32,14 @@ pub(super) fn open(
     session: &Session<'_>,
     background: Arc<dyn Observer + Send>,
     begins: &dyn Fn(&str),
-    tell: &dyn Fn(String),
+    show: &dyn Fn(String),
 ) -> Result<(Engine, bool), Failure> {
     let settings = session.settings;
     let may_retry = settings.test.reindex_after_failure && !settings.reindex;
-    match try_open(session, Arc::clone(&background), begins, tell, settings.reindex) {
+    match try_open(session, Arc::clone(&background), begins, show, settings.reindex) {
         Err(failure @ (Failure::Engine(_) | Failure::Inconsistent(_) | Failure::FutureTip)) if may_retry => {
             session.log.error(&failure);
-            try_open(session, background, begins, tell, true)
+            try_open(session, background, begins, show, true)
         }
         opened => opened,
     }
@@ -49,7 +49,7 @@ fn try_open(
     session: &Session<'_>,
     background: Arc<dyn Observer + Send>,
     begins: &dyn Fn(&str),
-    tell: &dyn Fn(String),
+    show: &dyn Fn(String),
     reindex: bool,
 ) -> Result<(Engine, bool), Failure> {
     let settings = session.settings;
@@ -61,12 +61,12 @@ fn try_open(
     };
     if let Some((what, words)) = wiped {
         session.log.info(words);
-        tell(words.to_owned());
+        show(words.to_owned());
         wipe(session.disk.as_ref(), &layout, what)?;
     }
     let signatures = signatures(session)?;
     words::before_opening(session, begins);
-    tell("opening the stores".to_owned());
+    show("opening the stores".to_owned());
     let opened = Engine::open_with(
         session.disk.clone(),
         &layout,
@@ -75,7 +75,7 @@ fn try_open(
         Vec::new(),
         &mut |file, found| {
             words::scanning(session, file);
-            tell(format!("looking for blocks: {} ({found} so far)", file.display()));
+            show(format!("looking for blocks: {} ({found} so far)", file.display()));
         },
     )?;
     let engine = opened.engine;
@@ -84,7 +84,7 @@ fn try_open(
     let (good, bad): (Vec<_>, Vec<_>) =
         opened.remarks.iter().partition(|remark| matches!(remark, StoreRemark::BlocksFound { .. }));
     good.iter().for_each(|remark| session.log.info(remark));
-    finish::tell_remarks(session, bad.iter().map(|remark| remark.to_string()).collect());
+    finish::report_remarks(session, bad.iter().map(|remark| remark.to_string()).collect());
     let tip = engine.tip();
     let has_pruned = words::after_opening(session, &engine);
     begins("Verifying blocks…");
@@ -93,7 +93,7 @@ fn try_open(
     }
     if tip.height > Height(0) {
         let blocks = if settings.checkblocks == 0 { u32::MAX } else { settings.checkblocks.min(tip.height.0) };
-        tell("checking the last blocks".to_owned());
+        show("checking the last blocks".to_owned());
         words::before_verifying(session, has_pruned);
         engine.verify_last_blocks(blocks, u32::from(settings.checklevel), &|| false, &ToLog(&session.log))?;
     }
@@ -133,7 +133,7 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
     };
     if let Some(case) = cases.first() {
         let warning = format!("A signature engine was wrong ({case}). {}", disagreement::ADVICE);
-        finish::tell_remarks(session, vec![warning]);
+        finish::report_remarks(session, vec![warning]);
     }
     let chosen =
         lydian_curve::choose_seeded(name, secret()).map_err(|error| Failure::SignatureEngine { name, error })?;

@@ -87,12 +87,12 @@ fn sync(node: Node<'_>, network: Network, alerts: &mut Alerts) -> Result<Figures
     let Node { session, engine, watcher, style, display, .. } = node;
     let began = Began { figures: figures(session, &engine, None), watch: Stopwatch::start() };
     if session.settings.net.is_wanted() {
-        display.tell(Doing::Syncing(engine.shared_meter(), look(&watcher, &network)));
+        display.show(Doing::Syncing(engine.shared_meter(), look(&watcher, &network)));
     } else {
         display.clear();
-        finish::tell_waiting(session, style);
+        finish::report_waiting(session, style);
     }
-    let (mut is_behind, mut is_told) = (false, false);
+    let (mut is_behind, mut is_shown) = (false, false);
     let end = net::wait(session, &engine, &network, &mut || {
         watcher.aims_at(engine.best_header_height());
         watcher.warns_of(alerts.look(&engine, watcher.take_invalid_found()));
@@ -100,16 +100,16 @@ fn sync(node: Node<'_>, network: Network, alerts: &mut Alerts) -> Result<Figures
         alerts.look_at_clock(&figures);
         let sync = watcher.look(figures);
         is_behind |= sync.blocks_left() >= CATCHING_UP_BLOCKS;
-        if is_behind && !is_told && sync.is_in_step() {
-            is_told = true;
-            display.around(|| finish::tell_sync(session, &engine, &began.since(session, &engine), style));
+        if is_behind && !is_shown && sync.is_in_step() {
+            is_shown = true;
+            display.around(|| finish::report_sync(session, &engine, &began.since(session, &engine), style));
         }
     });
     session.announce_shutdown();
     drop((network, display));
     let figures = began.since(session, &engine);
-    if is_behind && !is_told {
-        finish::tell_sync(session, &engine, &figures, style);
+    if is_behind && !is_shown {
+        finish::report_sync(session, &engine, &figures, style);
     }
     match end {
         Some(ValidationEnd::Failed(error)) => Err(error.into()),
