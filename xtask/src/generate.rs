@@ -19,8 +19,8 @@ const DOCUMENTS: &[Document] = &[
     Document { path: "docs/crates.md", make: |_| Ok(crates()) },
     Document { path: "docs/checklist.md", make: checklist },
     Document { path: "docs/memory.md", make: crate::memory::document },
-    Document { path: "docs/config.md", make: |_| told_by_the_program("-help-config") },
-    Document { path: "docs/rpc.md", make: |_| told_by_the_program("-help-rpc") },
+    Document { path: "docs/config.md", make: |_| printed_by_the_program("-help-config") },
+    Document { path: "docs/rpc.md", make: |_| printed_by_the_program("-help-rpc") },
 ];
 
 pub(crate) fn run(tree: &Tree) -> Result<(), String> {
@@ -75,7 +75,7 @@ fn crates() -> String {
 
 /// The program prints its own tables, because they are defined in its crates and this tool depends on no crate of the
 /// product.
-fn told_by_the_program(option: &str) -> Result<String, String> {
+fn printed_by_the_program(option: &str) -> Result<String, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["run", "--quiet", "--locked", "--profile", "test", "-p", "lydian-node", "--", option];
     let output = Command::new(cargo).args(arguments).output().map_err(|error| format!("cargo run: {error}"))?;

@@ -65,30 +65,30 @@ pub(crate) fn has_colors(option: Option<&str>, is_terminal: bool) -> Result<bool
 pub(crate) fn page(info: &Json, balances: Option<&[(String, Json)]>, has_colors: bool) -> Result<String, CallError> {
     let color = |code: &'static str| if has_colors { code } else { "" };
     let reset = color("\x1b[0m");
-    let say = |key: &str| plain(part(info, key));
-    let mut text = format!("{}Chain: {}{reset}\n", color("\x1b[34m"), say("chain"));
-    text += &format!("Blocks: {}\nHeaders: {}\n", say("blocks"), say("headers"));
+    let field = |key: &str| plain(part(info, key));
+    let mut text = format!("{}Chain: {}{reset}\n", color("\x1b[34m"), field("chain"));
+    text += &format!("Blocks: {}\nHeaders: {}\n", field("blocks"), field("headers"));
     let progress = real(part(info, "verificationprogress"))?;
     // The bar is shown below 99%.
     let bar = if progress < 0.99 { bar(progress) + " " } else { String::new() };
-    text += &format!("Verification progress: {bar}{:.4}%\nDifficulty: {}\n\n", progress * 100.0, say("difficulty"));
+    text += &format!("Verification progress: {bar}{:.4}%\nDifficulty: {}\n\n", progress * 100.0, field("difficulty"));
     let peers = |key| plain(part(part(info, "connections"), key));
     let green = color("\x1b[32m");
     text += &format!("{green}Network: in {}, out {}, total {}{reset}\n", peers("in"), peers("out"), peers("total"));
-    text += &format!("Version: {}\nTime offset (s): {}\n", say("version"), say("timeoffset"));
+    text += &format!("Version: {}\nTime offset (s): {}\n", field("version"), field("timeoffset"));
     text += &format!("Proxies: {}\n", proxies(part(info, "networks"))?);
-    text += &format!("Min tx relay fee rate (BTC/kvB): {}\n\n", say("relayfee"));
+    text += &format!("Min tx relay fee rate (BTC/kvB): {}\n\n", field("relayfee"));
     let named = |name: &str| if name.is_empty() { "\"\"".to_owned() } else { name.to_owned() };
     if !part(info, "has_wallet").is_null() {
-        text += &format!("{}Wallet: {}{reset}\n", color("\x1b[35m"), named(say("walletname")));
-        text += &format!("Keypool size: {}\n", say("keypoolsize"));
+        text += &format!("{}Wallet: {}{reset}\n", color("\x1b[35m"), named(field("walletname")));
+        text += &format!("Keypool size: {}\n", field("keypoolsize"));
         if !part(info, "unlocked_until").is_null() {
-            text += &format!("Unlocked until: {}\n", say("unlocked_until"));
+            text += &format!("Unlocked until: {}\n", field("unlocked_until"));
         }
     }
     let cyan = color("\x1b[36m");
     if !part(info, "balance").is_null() {
-        text += &format!("{cyan}Balance:{reset} {}\n\n", say("balance"));
+        text += &format!("{cyan}Balance:{reset} {}\n\n", field("balance"));
     }
     if let Some(balances) = balances {
         let width = balances.iter().map(|(_, balance)| plain(balance).len()).max().unwrap_or(0).max(10);
@@ -98,7 +98,7 @@ pub(crate) fn page(info: &Json, balances: Option<&[(String, Json)]>, has_colors:
         }
         text += "\n";
     }
-    let warnings = say("warnings");
+    let warnings = field("warnings");
     let warnings = if warnings.is_empty() { "(none)" } else { warnings };
     Ok(text + &format!("{}Warnings:{reset} {warnings}", color("\x1b[33m")))
 }

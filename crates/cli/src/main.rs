@@ -50,11 +50,11 @@ fn run(arguments: Vec<OsString>) -> u8 {
         Err(error) => return refuse(&error.to_string()),
     };
     if settings.switch("version") {
-        say(&help::version());
+        print_line(&help::version());
         return 0;
     }
     if is_empty || ["help", "h", "?"].into_iter().any(|name| settings.is_set(name)) {
-        say(&help::help());
+        print_line(&help::help());
         return if is_empty { refuse("Error: too few parameters") } else { 0 };
     }
     if let Err(error) = settings.load() {
@@ -64,14 +64,14 @@ fn run(arguments: Vec<OsString>) -> u8 {
         Ok(Answer::Result(Json::Null)) => 0,
         Ok(Answer::Result(Json::Text(text))) if text.is_empty() => 0,
         Ok(Answer::Result(Json::Text(text))) => {
-            say(&text);
+            print_line(&text);
             0
         }
         Ok(Answer::Result(value)) => {
-            say(&value.write_indented(2));
+            print_line(&value.write_indented(2));
             0
         }
-        Ok(Answer::Error(error)) => told(&error),
+        Ok(Answer::Error(error)) => print_error(&error),
         Err(error) => refuse(&format!("error: {error}")),
     }
 }
@@ -177,7 +177,7 @@ fn generate_arguments(address: &str, mut words: Vec<String>) -> Result<Vec<Strin
 }
 
 /// Prints the node's error and returns its code as the exit code.
-fn told(error: &Json) -> u8 {
+fn print_error(error: &Json) -> u8 {
     let number = part(error, "code").as_integer::<i32>();
     let mut text = String::new();
     match error {
@@ -206,7 +206,7 @@ fn told(error: &Json) -> u8 {
     }
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     // A failed write to stdout cannot be reported anywhere.
     let _ = writeln!(io::stdout().lock(), "{text}");
 }

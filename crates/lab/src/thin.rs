@@ -24,7 +24,7 @@ pub fn thin(results: &Results, samples: usize) -> Results {
     small.nodes.iter_mut().chain(&mut small.servers).for_each(shorten);
     small.lab.command_line.iter_mut().for_each(|text| *text = without_folders(text));
     shorten_reasons(&mut small.left_out);
-    small.thinned = Some(said(results.thinned.as_deref(), before, after));
+    small.thinned = Some(thinned_note(results.thinned.as_deref(), before, after));
     small
 }
 
@@ -45,7 +45,7 @@ pub fn thin_electrum(results: &ElectrumResults, samples: usize) -> ElectrumResul
     shorten(&mut small.daemon);
     small.lab.command_line.iter_mut().for_each(|text| *text = without_folders(text));
     shorten_reasons(&mut small.left_out);
-    small.thinned = Some(said(results.thinned.as_deref(), before, after));
+    small.thinned = Some(thinned_note(results.thinned.as_deref(), before, after));
     small
 }
 
@@ -66,7 +66,7 @@ fn shorten_reasons(left_out: &mut [LeftOut]) {
     }
 }
 
-fn said(earlier: Option<&str>, before: usize, after: usize) -> String {
+fn thinned_note(earlier: Option<&str>, before: usize, after: usize) -> String {
     let text = format!("{after} of {before} samples are kept, and paths by their last part");
     earlier.map_or(text.clone(), |earlier| format!("{earlier}; then {text}"))
 }

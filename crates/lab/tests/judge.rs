@@ -38,9 +38,9 @@ fn differences(daemon: &mut Daemon, folder: &Path) -> Vec<String> {
     let stats: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(folder.join("stats.json")).unwrap()).unwrap();
     let end = daemon.txoutset("none").unwrap();
-    let foretold = (stats["tip"].as_str().unwrap(), stats["coins"].as_u64().unwrap());
-    if (end.best_block.as_str(), end.txouts) != foretold {
-        differences.push(format!("ends with {end:?}, expected {foretold:?}"));
+    let expected = (stats["tip"].as_str().unwrap(), stats["coins"].as_u64().unwrap());
+    if (end.best_block.as_str(), end.txouts) != expected {
+        differences.push(format!("ends with {end:?}, expected {expected:?}"));
     }
     differences
 }

@@ -40,11 +40,11 @@ fn differences(folder: &Path, params: Params) -> Vec<String> {
         serde_json::from_str(&std::fs::read_to_string(folder.join("stats.json")).unwrap()).unwrap();
     let (height, tip) = validator.tip();
     let end = (u64::from(height.0), tip.to_string(), validator.coin_count() as u64);
-    let foretold = (&stats["height"], &stats["tip"], &stats["coins"]);
+    let expected = (&stats["height"], &stats["tip"], &stats["coins"]);
     if (end.0, end.1.as_str(), end.2)
-        != (foretold.0.as_u64().unwrap(), foretold.1.as_str().unwrap(), foretold.2.as_u64().unwrap())
+        != (expected.0.as_u64().unwrap(), expected.1.as_str().unwrap(), expected.2.as_u64().unwrap())
     {
-        differences.push(format!("ends with {end:?}, expected {foretold:?}"));
+        differences.push(format!("ends with {end:?}, expected {expected:?}"));
     }
     differences
 }

@@ -25,13 +25,13 @@ const OURS: &str = env!("CARGO_BIN_EXE_lydian-cli");
 
 /// The output of a client and its exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Said {
+struct ClientOutput {
     stdout: String,
     stderr: String,
     code: Option<i32>,
 }
 
-fn say(program: &Path, words: &[String], input: &str, home: &Path) -> Said {
+fn run_client(program: &Path, words: &[String], input: &str, home: &Path) -> ClientOutput {
     let mut child = Command::new(program)
         .args(words)
         .env("HOME", home)
@@ -45,11 +45,11 @@ fn say(program: &Path, words: &[String], input: &str, home: &Path) -> Said {
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { stdout: text(output.stdout), stderr: text(output.stderr), code: output.status.code() }
+    ClientOutput { stdout: text(output.stdout), stderr: text(output.stderr), code: output.status.code() }
 }
 
 /// Replaces Core's names with ours, and removes what depends on the clock.
-fn in_our_names(said: Said) -> Said {
+fn in_our_names(output: ClientOutput) -> ClientOutput {
     let replace = |text: &str| {
         let text = text
             .replace("bitcoin-cli", "lydian-cli")
@@ -70,7 +70,7 @@ fn in_our_names(said: Said) -> Said {
         }
         lines.join("\n")
     };
-    Said { stdout: replace(&said.stdout), stderr: replace(&said.stderr), code: said.code }
+    ClientOutput { stdout: replace(&output.stdout), stderr: replace(&output.stderr), code: output.code }
 }
 
 /// The two clients, and the number of command lines compared.
@@ -89,9 +89,9 @@ impl Pair {
     }
 
     /// Runs both clients and checks that they print the same.
-    fn check(&mut self, words: &[String], input: &str) -> Said {
-        let theirs = in_our_names(say(&self.theirs, words, input, self.home.path()));
-        let ours = in_our_names(say(Path::new(OURS), words, input, self.home.path()));
+    fn check(&mut self, words: &[String], input: &str) -> ClientOutput {
+        let theirs = in_our_names(run_client(&self.theirs, words, input, self.home.path()));
+        let ours = in_our_names(run_client(Path::new(OURS), words, input, self.home.path()));
         assert_eq!(ours, theirs, "{words:?} {input:?}");
         self.count += 1;
         ours
@@ -109,7 +109,7 @@ fn all_cases(pair: &mut Pair, server: &Server) {
         fs::write(server.folder.join("dir.conf"), "datadir=/nowhere\n").unwrap();
         fs::write(server.folder.join("chain.conf"), "signet=1\n").unwrap();
     }
-    let hash = say(Path::new(OURS), &server.words(&["getblockhash", "2"]), "", pair.home.path());
+    let hash = run_client(Path::new(OURS), &server.words(&["getblockhash", "2"]), "", pair.home.path());
     assert_eq!((hash.code, hash.stdout.len()), (Some(0), 65), "{hash:?}");
     let cookie = fs::read_to_string(server.folder.join("regtest/.cookie")).unwrap();
     let password = cookie.trim().split_once(':').unwrap().1.to_owned();
@@ -135,7 +135,8 @@ fn the_same_words_about_cores_daemon() {
     let Some(mut pair) = Pair::new("cli-core") else { return };
     let core = pair.theirs.with_file_name("bitcoind");
     let server = Server::core(&core);
-    let made = say(Path::new(OURS), &server.words(&["generatetodescriptor", "3", "raw(51)"]), "", pair.home.path());
+    let made =
+        run_client(Path::new(OURS), &server.words(&["generatetodescriptor", "3", "raw(51)"]), "", pair.home.path());
     assert_eq!(made.code, Some(0), "{made:?}");
     all_cases(&mut pair, &server);
     assert!(pair.count > 100, "{}", pair.count);
@@ -157,7 +158,8 @@ fn the_same_words_about_lydian() {
     }
     let Some(mut pair) = Pair::new("cli-lydian") else { return };
     let server = Server::lydian(&lydian);
-    let made = say(Path::new(OURS), &server.words(&["generatetodescriptor", "3", "raw(51)"]), "", pair.home.path());
+    let made =
+        run_client(Path::new(OURS), &server.words(&["generatetodescriptor", "3", "raw(51)"]), "", pair.home.path());
     assert_eq!(made.code, Some(0), "{made:?}");
     all_cases(&mut pair, &server);
 }
@@ -168,8 +170,8 @@ fn the_same_words_about_answers_that_no_node_gives() {
     for (answer, words) in pretender::ANSWERS {
         let pretender = Pretender::start(answer);
         let all = pretender.words(words);
-        let said = pair.check(&all, "");
-        assert_ne!(said.stdout.len() + said.stderr.len(), 0, "{words:?}");
+        let output = pair.check(&all, "");
+        assert_ne!(output.stdout.len() + output.stderr.len(), 0, "{words:?}");
     }
 }
 
@@ -206,21 +208,27 @@ fn words_of_our_own() {
     fs::create_dir_all(home.path()).unwrap();
     let ask = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        say(Path::new(OURS), &words, "secret\n", home.path())
+        run_client(Path::new(OURS), &words, "secret\n", home.path())
     };
     let version = format!("Lydian RPC client version v{}", env!("CARGO_PKG_VERSION"));
-    assert_eq!(ask(&["-version"]), Said { stdout: format!("{version}\n"), stderr: String::new(), code: Some(0) });
+    assert_eq!(
+        ask(&["-version"]),
+        ClientOutput { stdout: format!("{version}\n"), stderr: String::new(), code: Some(0) }
+    );
     for help in [&["-help"][..], &["-h"], &["-?"], &["-help", "getblock"]] {
-        let said = ask(help);
-        assert!(said.stdout.starts_with(&version) && said.stdout.contains("-rpcconnect=<host[:port]>"), "{said:?}");
-        assert_eq!((said.stderr.as_str(), said.code), ("", Some(0)));
+        let output = ask(help);
+        assert!(
+            output.stdout.starts_with(&version) && output.stdout.contains("-rpcconnect=<host[:port]>"),
+            "{output:?}"
+        );
+        assert_eq!((output.stderr.as_str(), output.code), ("", Some(0)));
     }
-    let said = ask(&[]);
-    assert_eq!((said.stderr.as_str(), said.code), ("Error: too few parameters\n", Some(1)));
-    assert!(said.stdout.starts_with(&version));
-    let said = ask(&["-netinfo", "help"]);
-    assert!(said.stdout.starts_with("-netinfo [level [outonly]]") && said.code == Some(0), "{said:?}");
-    let said = ask(&["-stdinwalletpassphrase", "walletpassphrase", "60"]);
+    let output = ask(&[]);
+    assert_eq!((output.stderr.as_str(), output.code), ("Error: too few parameters\n", Some(1)));
+    assert!(output.stdout.starts_with(&version));
+    let output = ask(&["-netinfo", "help"]);
+    assert!(output.stdout.starts_with("-netinfo [level [outonly]]") && output.code == Some(0), "{output:?}");
+    let output = ask(&["-stdinwalletpassphrase", "walletpassphrase", "60"]);
     let words = "error: -stdinwalletpassphrase: Lydian has no wallet, so a passphrase is neither read nor sent\n";
-    assert_eq!((said.stdout.as_str(), said.stderr.as_str(), said.code), ("", words, Some(1)));
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str(), output.code), ("", words, Some(1)));
 }

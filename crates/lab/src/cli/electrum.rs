@@ -5,7 +5,7 @@
 
 use crate::cli::interrupt::interrupted;
 use crate::cli::reuse::ReuseArgs;
-use crate::cli::{Preset, Report, per_mille, say};
+use crate::cli::{Preset, Report, per_mille, print_progress};
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
 use lydian_lab::electrum::adapters::server;
@@ -135,7 +135,7 @@ pub(crate) fn electrum(args: &ElectrumArgs) -> Result<Report, LabError> {
         earlier: earlier.as_ref(),
         interrupted: &interrupted,
     };
-    let results = match comparison.run(&mut say, &mut |results| save(args, results)) {
+    let results = match comparison.run(&mut print_progress, &mut |results| save(args, results)) {
         Err(_) if interrupted.load(Ordering::Relaxed) => {
             let text = "Interrupted before the first server.\n".to_owned();
             return Ok(Report { text, exit_code: EXIT_INTERRUPTED });
@@ -218,7 +218,7 @@ fn contenders(args: &ElectrumArgs) -> Result<Vec<Contender>, LabError> {
 
 fn chain(args: &ElectrumArgs, cache: &Path) -> Result<(PathBuf, ChainFiles), LabError> {
     if let Some(folder) = &args.chain {
-        say("reading the chain");
+        print_progress("reading the chain");
         return Ok((folder.clone(), ChainFiles::open(folder, None)?));
     }
     let mix =
@@ -232,7 +232,7 @@ fn chain(args: &ElectrumArgs, cache: &Path) -> Result<(PathBuf, ChainFiles), Lab
             ));
         }
     };
-    ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut say)
+    ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut print_progress)
 }
 
 /// The targets written next to the chain, otherwise the chain's most used scripts.

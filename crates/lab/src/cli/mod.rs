@@ -172,7 +172,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
 }
 
 /// Prints progress to stderr: stdout is for results.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_progress(text: &str) {
     // If stderr is closed, there is nowhere to report it.
     let _ = writeln!(std::io::stderr(), "{text}");
 }

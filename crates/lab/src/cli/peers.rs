@@ -3,7 +3,7 @@
 //! Input: names. Output: the list, or versions, one per line. Exit code 1 if one of several could not be installed; the
 //! others are installed then.
 
-use crate::cli::{Report, say};
+use crate::cli::{Report, print_progress};
 use clap::Subcommand;
 use lydian_lab::LabError;
 use lydian_lab::lab_toml;
@@ -52,7 +52,7 @@ pub(crate) fn peers(args: &PeersArgs) -> Result<Report, LabError> {
                 _ => list::to_text(&entries, columns),
             }))
         }
-        PeersCommand::Install { names } => install_all(names, &mut say).map(|installed| report(&installed)),
+        PeersCommand::Install { names } => install_all(names, &mut print_progress).map(|installed| report(&installed)),
     }
 }
 
@@ -64,7 +64,7 @@ fn report(installed: &[Installed]) -> Report {
             Ok(version) if installed.len() == 1 => report.text.push_str(&format!("{version}\n")),
             Ok(version) => report.text.push_str(&format!("{}: {version}\n", one.name)),
             Err(error) => {
-                say(&format!("peers install {}: {error}", one.name));
+                print_progress(&format!("peers install {}: {error}", one.name));
                 report.exit_code = EXIT_FAILED;
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! Input: moments. Output: text. Cost: four updates of the line per second, on a terminal only.
 
-use crate::cli::say;
+use crate::cli::print_progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lydian_lab::runs::progress::{Moment, Progress};
 use lydian_lab::runs::results::Cache;
@@ -31,7 +31,7 @@ impl Shown {
 impl Progress for Shown {
     fn begins(&self, at: &Moment<'_>) {
         if self.0.is_none() {
-            say(&begins(at));
+            print_progress(&begins(at));
         }
     }
 

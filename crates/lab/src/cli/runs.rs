@@ -6,7 +6,7 @@
 use crate::cli::interrupt::interrupted;
 use crate::cli::progress::Shown;
 use crate::cli::reuse::ReuseArgs;
-use crate::cli::{Preset, Report, per_mille, say};
+use crate::cli::{Preset, Report, per_mille, print_progress};
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
 use lydian_lab::parallel;
@@ -138,7 +138,7 @@ impl Bench {
         let floor = match self.earlier.as_ref().and_then(|earlier| earlier.floor.clone()) {
             Some(earlier) => Some(earlier),
             None => {
-                say("measuring this machine");
+                print_progress("measuring this machine");
                 floor(&self.chain.facts, self.settings.threads)?
             }
         };
@@ -154,7 +154,7 @@ impl Bench {
         });
         let ask = terms.as_ref().map(|terms| {
             move |contender: &Contender| {
-                say(&format!("asking {} which broken blocks it takes", contender.name));
+                print_progress(&format!("asking {} which broken blocks it takes", contender.name));
                 examine(contender, terms)
             }
         });
@@ -178,7 +178,7 @@ impl Bench {
             },
         };
         let results = comparison.run(&mut |results, run| {
-            say(&line_of(run));
+            print_progress(&line_of(run));
             save(args, results)
         })?;
         save(args, &results)?;
@@ -274,7 +274,7 @@ pub(crate) fn pairs(option: &str, values: &[String], nodes: &[String]) -> Result
 
 fn chain(args: &RunArgs, cache: &Path) -> Result<ChainFiles, LabError> {
     if let Some(folder) = &args.chain {
-        say("reading the chain");
+        print_progress("reading the chain");
         return ChainFiles::open(folder, None);
     }
     let reuse_per_mille = per_mille(args.reuse)?;
@@ -289,7 +289,7 @@ fn chain(args: &RunArgs, cache: &Path) -> Result<ChainFiles, LabError> {
             return Err(LabError::Usage(text.into()));
         }
     };
-    ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut say).map(|(_, chain)| chain)
+    ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut print_progress).map(|(_, chain)| chain)
 }
 
 fn settings(args: &RunArgs) -> Result<Settings, LabError> {

@@ -4,7 +4,7 @@
 //! contenders download the chain from the same one unless specified otherwise.
 
 use crate::cli::runs::{Bench, Plan, RunArgs, contenders, pairs};
-use crate::cli::{Report, say};
+use crate::cli::{Report, print_progress};
 use lydian_lab::LabError;
 use lydian_lab::runs::adapters::{adapter, kinds};
 use lydian_lab::runs::results::{Cache, Experiment};
@@ -109,7 +109,7 @@ fn start(args: &SyncArgs, bench: &Bench, kind: &str, number: usize) -> Result<Op
     let paths = pairs("--server-path", &args.server_path, &kinds)?;
     let path = paths.iter().rfind(|(name, _)| name == kind).map(|(_, path)| PathBuf::from(path));
     let adapter = adapter(kind, path.as_deref())?;
-    say(&format!("the server {kind} validates the chain"));
+    print_progress(&format!("the server {kind} validates the chain"));
     let folder = bench.work.join(format!("server-{number}"));
     let recipe = Recipe {
         name: kind,

@@ -5,7 +5,7 @@
 
 use crate::cli::interrupt::interrupted;
 use crate::cli::runs::{VALIDITY_SEED, named};
-use crate::cli::{Report, say};
+use crate::cli::{Report, print_progress};
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
 use lydian_lab::parallel::default_threads;
@@ -61,7 +61,7 @@ pub(crate) fn validity(args: &ValidityArgs) -> Result<Report, LabError> {
         interrupted: &interrupted,
     };
     let document = Document::make(&contenders, &terms, std::env::args().collect(), &mut |node| {
-        say(&line_of(node).unwrap_or_default());
+        print_progress(&line_of(node).unwrap_or_default());
     });
     if let Some(path) = &args.out {
         RealDisk.write_whole(path, document.to_json().as_bytes())?;

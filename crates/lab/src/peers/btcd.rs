@@ -8,9 +8,9 @@ use crate::runs::adapter::ask;
 use crate::runs::adapters::{BTCD_FOLDER, BTCD_PROGRAM, BTCD_VERSION};
 use std::process::Command;
 
-pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+pub(super) fn fetch(print_progress: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     let unfinished = Unfinished::new(BTCD_FOLDER)?;
-    say(&format!("building btcd {BTCD_VERSION} with go"));
+    print_progress(&format!("building btcd {BTCD_VERSION} with go"));
     let mut command = Command::new("go");
     // Outside a checkout there is no version to stamp.
     command.env("GOBIN", unfinished.path()).env("GOFLAGS", "-buildvcs=false").current_dir(unfinished.path());

@@ -20,11 +20,11 @@ pub fn program() -> PathBuf {
     cache_folder().join(FOLDER).join(PROGRAM)
 }
 
-pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+pub(super) fn fetch(print_progress: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     needs("cargo", "--version", "rustup.rs")?;
     needs("clang", "--version", "Debian's packages clang and libclang-dev")?;
     let unfinished = Unfinished::new(FOLDER)?;
-    say(&format!("building electrs {VERSION} with cargo: some ten minutes"));
+    print_progress(&format!("building electrs {VERSION} with cargo: some ten minutes"));
     let mut command = Command::new("cargo");
     command.args(["install", "electrs", "--version", VERSION, "--locked", "--root"]).arg(unfinished.path());
     // Separate from the caller's target directory, and without the checkout's older toolchain.

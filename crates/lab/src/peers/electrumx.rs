@@ -25,10 +25,10 @@ pub fn program() -> PathBuf {
     cache_folder().join(FOLDER).join(PROGRAM)
 }
 
-pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+pub(super) fn fetch(print_progress: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     needs("python3", "--version", "Debian's packages python3 and python3-venv")?;
     let unfinished = Unfinished::new(FOLDER)?;
-    say("installing ElectrumX 2.0.0 with pip into an environment of its own");
+    print_progress("installing ElectrumX 2.0.0 with pip into an environment of its own");
     let mut command = Command::new("python3");
     command.args(["-m", "venv"]).arg(unfinished.path());
     ask(command)?;

@@ -20,11 +20,11 @@ const SOURCE_FOLDER: &str = "/etc/apt/sources.list.d";
 const SOURCE_FILE: &str = "/etc/apt/sources.list";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-pub(super) fn fetch(say: &mut dyn FnMut(&str)) -> Result<(), LabError> {
+pub(super) fn fetch(print_progress: &mut dyn FnMut(&str)) -> Result<(), LabError> {
     let mirror = debian_mirror(&source_texts())
         .ok_or_else(|| LabError::Usage("peers install: no source of Debian packages is set up here".into()))?;
     let unfinished = Unfinished::new(KNOTS_FOLDER)?;
-    say(&format!("downloading {PACKAGE} and its libraries of Debian {RELEASE}"));
+    print_progress(&format!("downloading {PACKAGE} and its libraries of Debian {RELEASE}"));
     let packages = download(unfinished.path(), &mirror)?;
     let root = unfinished.path().join("root");
     create_dir(&root)?;

@@ -60,7 +60,7 @@ fn entry(system: &System, name: &str, title: &str, file: &LabFile) -> Entry {
             None => match node.version() {
                 // A system that takes part in nothing needs no program.
                 Err(LabError::NotInstalled(reason)) => Err(LabError::NotInstalled(reason)),
-                told => Ok(told.unwrap_or_else(|error| format!("of a version that it does not tell: {error}"))),
+                version => Ok(version.unwrap_or_else(|error| format!("of a version that it does not tell: {error}"))),
             },
         }),
         Role::Electrum => server_version(system, file),
@@ -212,8 +212,8 @@ mod tests {
         let gocoin = of("gocoin");
         assert!(gocoin.measured_by.is_empty() && gocoin.get.is_some());
         for entry in &entries {
-            let is_told = !entry.measured_by.is_empty() || !entry.cannot.is_empty();
-            assert!(is_told && (entry.version.is_some() || entry.get.is_some()), "{entry:?}");
+            let is_described = !entry.measured_by.is_empty() || !entry.cannot.is_empty();
+            assert!(is_described && (entry.version.is_some() || entry.get.is_some()), "{entry:?}");
         }
         let json: serde_json::Value = serde_json::from_str(&to_json(&entries)).unwrap();
         assert_eq!(json.as_array().unwrap().len(), entries.len());

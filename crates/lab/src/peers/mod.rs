@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Installs a system into the cache directory, even if it is installed already.
-pub type Install = fn(say: &mut dyn FnMut(&str)) -> Result<(), LabError>;
+pub type Install = fn(print_progress: &mut dyn FnMut(&str)) -> Result<(), LabError>;
 
 /// How one system is installed.
 #[derive(Clone, Copy, Debug)]
@@ -43,22 +43,22 @@ pub const INSTALLERS: &[Installer] = &[
 ];
 
 /// Installs a system if it is missing, and returns its version.
-pub fn install(name: &str, say: &mut dyn FnMut(&str)) -> Result<String, LabError> {
+pub fn install(name: &str, print_progress: &mut dyn FnMut(&str)) -> Result<String, LabError> {
     let installer = installer(name)?;
     if let Ok(version) = (installer.version)() {
         return Ok(version);
     }
-    (installer.install)(say)?;
+    (installer.install)(print_progress)?;
     (installer.version)()
 }
 
 /// Installs several systems. An unknown name is an error before anything is downloaded; a failure does not affect the
 /// others.
-pub fn install_all(names: &[String], say: &mut dyn FnMut(&str)) -> Result<Vec<Installed>, LabError> {
+pub fn install_all(names: &[String], print_progress: &mut dyn FnMut(&str)) -> Result<Vec<Installed>, LabError> {
     for name in names {
         installer(name)?;
     }
-    Ok(names.iter().map(|name| Installed { name: name.clone(), version: install(name, say) }).collect())
+    Ok(names.iter().map(|name| Installed { name: name.clone(), version: install(name, print_progress) }).collect())
 }
 
 /// The result for one name.

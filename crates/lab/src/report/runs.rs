@@ -242,12 +242,12 @@ fn digits(figures: &Figures) -> usize {
 /// Notes on nodes that a reader of the figures must know.
 fn notes(results: &Results) -> Vec<Block> {
     let notes = results.nodes.iter().flat_map(|node| {
-        let tells_no_set = results
+        let reports_no_set = results
             .runs
             .iter()
             .any(|run| run.node == node.name && run.answer.as_ref().is_some_and(|answer| answer.utxo_hash.is_none()));
         let own = node.notes.iter().map(|note| format!("{}: {note}", title_of(&node.name)));
-        let hash = tells_no_set
+        let hash = reports_no_set
             .then(|| format!("{} tells no UTXO hash: its runs count by their tip alone.", title_of(&node.name)));
         own.chain(hash).collect::<Vec<_>>()
     });

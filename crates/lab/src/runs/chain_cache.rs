@@ -59,14 +59,14 @@ pub fn ensure(
     preset: Preset,
     cache: &Path,
     threads: usize,
-    say: &mut dyn FnMut(&str),
+    print_progress: &mut dyn FnMut(&str),
 ) -> Result<(PathBuf, ChainFiles), LabError> {
     let folder = cache.join(preset.key());
     if RealDisk.kind(&folder).is_err() {
         let unfinished = cache.join(format!("{}.new", preset.key()));
         remove_dir(&unfinished)?;
         create_dir(cache)?;
-        say(&format!("making the chain {}", preset.key()));
+        print_progress(&format!("making the chain {}", preset.key()));
         preset.write(threads, &unfinished)?;
         let chain = ChainFiles::open(&unfinished, None)?;
         if let Some(answer) = &chain.answer {

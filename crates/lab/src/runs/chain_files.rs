@@ -112,7 +112,7 @@ impl ChainFiles {
             tweak_checks: stats.tweak_checks,
         };
         let answer = known.or(computed);
-        check_foretold(folder, &facts, stats.coins, answer.as_ref())?;
+        check_stats(folder, &facts, stats.coins, answer.as_ref())?;
         if !key.is_empty() {
             files.push(folder.join("xor.dat"));
         }
@@ -151,12 +151,7 @@ pub fn check_counts(folder: &Path) -> Result<CheckCounts, LabError> {
 }
 
 /// Fails if the statistics beside a chain contradict its blocks.
-fn check_foretold(
-    folder: &Path,
-    facts: &ChainFacts,
-    coins: Option<u64>,
-    answer: Option<&Answer>,
-) -> Result<(), LabError> {
+fn check_stats(folder: &Path, facts: &ChainFacts, coins: Option<u64>, answer: Option<&Answer>) -> Result<(), LabError> {
     let Some(answer) = answer else { return Ok(()) };
     let is_same =
         (answer.height, &answer.tip) == (facts.height, &facts.tip) && (coins.is_none() || coins == answer.coins);

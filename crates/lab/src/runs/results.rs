@@ -411,8 +411,8 @@ impl Results {
     }
 
     /// Determines the expected answer if none was computed beforehand, decides which runs count, and makes the summary.
-    pub fn settle(&mut self, foretold: Option<&Answer>) {
-        self.expected = foretold.cloned().or_else(|| agreed(&self.runs, self.nodes.len()));
+    pub fn settle(&mut self, expected: Option<&Answer>) {
+        self.expected = expected.cloned().or_else(|| agreed(&self.runs, self.nodes.len()));
         for run in &mut self.runs {
             let Some(answer) = &run.answer else { continue };
             let is_right = self.expected.as_ref().is_some_and(|expected| expected.matches(answer));

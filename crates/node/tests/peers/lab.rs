@@ -94,8 +94,8 @@ fn a_comparison_of_syncs() {
         let expected = if run.node == "bitcoind:broken" { Outcome::Failed } else { Outcome::Counted };
         assert_eq!(run.outcome, expected, "{}: {text}", run.node);
         assert!(expected == Outcome::Failed || run.tip_seconds.unwrap() <= run.wall_seconds, "{}", run.node);
-        let tells_coins = run.answer.as_ref().is_some_and(|answer| answer.utxo_hash.is_some());
-        assert_eq!(tells_coins, expected == Outcome::Counted && run.node != "btcd", "{}", run.node);
+        let reports_coins = run.answer.as_ref().is_some_and(|answer| answer.utxo_hash.is_some());
+        assert_eq!(reports_coins, expected == Outcome::Counted && run.node != "btcd", "{}", run.node);
     }
     assert_eq!(results.runs.len(), contenders.len());
 }

@@ -90,7 +90,7 @@ impl Lying {
         headers
     }
 
-    fn tell_again(&mut self, stage: &mut Stage<'_>) {
+    fn send_again(&mut self, stage: &mut Stage<'_>) {
         self.told += 1;
         let mut strange = [0; 32];
         stage.random.fill(&mut strange);
@@ -129,7 +129,7 @@ impl Nature for Lying {
             Lie::Gap | Lie::NoWork | Lie::TooMany | Lie::WrongBits | Lie::WrongVersion | Lie::OldTime => {
                 Verdict::Discouraged
             }
-            Lie::Orphans | Lie::Inventions => return self.tell_again(stage),
+            Lie::Orphans | Lie::Inventions => return self.send_again(stage),
             Lie::Future => Verdict::Spared,
             Lie::Ends | Lie::Silent | Lie::Withheld | Lie::Loops => return,
         };
@@ -159,7 +159,7 @@ impl Nature for Lying {
     }
 
     fn woken(&mut self, _: u32, _: &mut Body, stage: &mut Stage<'_>) {
-        self.tell_again(stage);
+        self.send_again(stage);
     }
 
     fn closed(&mut self, _: &mut Body, _: &mut Stage<'_>) {

@@ -84,7 +84,7 @@ impl Presync {
         }
         let last = shown.height.min(from + 2_000);
         self.reached = self.reached.max(last);
-        self.tell(&shown, from, last, stage);
+        self.send_headers(&shown, from, last, stage);
     }
 
     /// Responds in the second pass.
@@ -93,21 +93,21 @@ impl Presync {
         self.reached = last;
         if self.left > 0 {
             self.left -= 1;
-            return self.tell(shown, from, last, stage);
+            return self.send_headers(shown, from, last, stage);
         }
         match self.trick {
-            Trick::Short => self.tell(shown, from, last.min(from + 1_500), stage),
+            Trick::Short => self.send_headers(shown, from, last.min(from + 1_500), stage),
             Trick::Leaves if self.told < 40 => {
                 self.is_second = false;
                 stage.deeds.push(Deed::Close);
                 stage.deeds.push(Deed::Connect(Duration::from_millis(500)));
             }
-            Trick::Leaves => self.tell(shown, from, last, stage),
+            Trick::Leaves => self.send_headers(shown, from, last, stage),
             _ => {}
         }
     }
 
-    fn tell(&mut self, shown: &Shown, from: u32, last: u32, stage: &mut Stage<'_>) {
+    fn send_headers(&mut self, shown: &Shown, from: u32, last: u32, stage: &mut Stage<'_>) {
         self.told += 1;
         stage.send(Message::Headers((from + 1..=last).map(|height| shown.chain.at(height).header).collect()));
     }
@@ -123,7 +123,7 @@ impl Presync {
             self.left -= 1;
         }
         let shown = body.shown.clone();
-        self.tell(&shown, from, shown.height.min(from + 2_000), stage);
+        self.send_headers(&shown, from, shown.height.min(from + 2_000), stage);
     }
 
     /// Sends the first message, then the second with too much work in one header. The node checks that header against
@@ -160,7 +160,7 @@ impl Nature for Presync {
         if body.kind.is_inbound() && self.trick != Trick::Squeezed {
             self.reached = 2_000;
             let shown = body.shown.clone();
-            self.tell(&shown, 0, 2_000, stage);
+            self.send_headers(&shown, 0, 2_000, stage);
         }
     }
 

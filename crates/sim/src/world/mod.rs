@@ -329,7 +329,7 @@ impl World {
             memory,
         };
         self.node.manager.connected(new, now);
-        self.say(|_| format!("peer={id} is {} of {kind:?}", index));
+        self.log_line(|_| format!("peer={id} is {} of {kind:?}", index));
         self.play(index, |actor, stage| actor.connected(stage));
     }
 
@@ -480,7 +480,7 @@ impl World {
             Action::SendCompact { to, hash, nonce } => self.push(to, Outgoing::Compact { hash, nonce }),
             Action::SendBlockTransactions { to, request } => self.push(to, Outgoing::Transactions(request)),
             Action::Disconnect { peer, reason } => {
-                self.say(|_| format!("peer={peer} is disconnected: {reason}"));
+                self.log_line(|_| format!("peer={peer} is disconnected: {reason}"));
                 if let Some(link) = self.links.get_mut(&peer) {
                     self.dropped.push(Dropped { actor: link.actor, at: self.now, reason: reason.clone() });
                     link.farewell = Some(reason);
@@ -498,7 +498,7 @@ impl World {
                 let now = self.moment();
                 self.node.manager.block_stored(from, &hash, &StoreOutcome::TooEarly, now);
             }
-            Action::Log(line) => self.say(|_| line.text),
+            Action::Log(line) => self.log_line(|_| line.text),
             // There are no host names here, and no files are saved.
             Action::Connect { attempt, kind, target, v2 } => self.dial(attempt, kind, &target, v2),
             Action::Resolve { .. } | Action::Save { .. } => {}
@@ -526,7 +526,7 @@ impl World {
         let actor = link.actor;
         if let Some(reason) = &reason {
             if !reason.is_empty() {
-                self.say(|_| format!("peer={id}: {reason}"));
+                self.log_line(|_| format!("peer={id}: {reason}"));
                 self.dropped.push(Dropped { actor, at: self.now, reason: reason.clone() });
             }
             if self.standing[actor] == Some(id) {
@@ -543,7 +543,7 @@ impl World {
         self.act();
     }
 
-    fn say(&mut self, what: impl FnOnce(&World) -> String) {
+    fn log_line(&mut self, what: impl FnOnce(&World) -> String) {
         if self.is_logged {
             let line = format!("{:>10.4} {}", self.now.as_secs_f64(), what(self));
             self.log.push(line);

@@ -309,18 +309,18 @@ fn pixels_of((x, y): BackendCoord) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    fn told(axis: &Axis) -> Vec<&str> {
+    fn labels(axis: &Axis) -> Vec<&str> {
         axis.ticks.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     #[test]
     fn axes_have_round_marks() {
-        assert_eq!(told(&Axis::linear(14.1, 4.0)), ["0", "5", "10", "15"]);
-        assert_eq!(told(&Axis::linear(0.23, 4.0)), ["0.0", "0.1", "0.2", "0.3"]);
-        assert_eq!(told(&Axis::linear(2_000.0, 4.0)), ["0", "500", "1,000", "1,500", "2,000"]);
-        assert_eq!(told(&Axis::linear(0.0, 4.0)).first(), Some(&"0.0"));
-        assert_eq!(told(&Axis::logarithmic(0.2, 480.0)), ["0.1", "1", "10", "100", "1,000"]);
-        assert_eq!(told(&Axis::logarithmic(1.0, 1.0)), ["1", "10"]);
+        assert_eq!(labels(&Axis::linear(14.1, 4.0)), ["0", "5", "10", "15"]);
+        assert_eq!(labels(&Axis::linear(0.23, 4.0)), ["0.0", "0.1", "0.2", "0.3"]);
+        assert_eq!(labels(&Axis::linear(2_000.0, 4.0)), ["0", "500", "1,000", "1,500", "2,000"]);
+        assert_eq!(labels(&Axis::linear(0.0, 4.0)).first(), Some(&"0.0"));
+        assert_eq!(labels(&Axis::logarithmic(0.2, 480.0)), ["0.1", "1", "10", "100", "1,000"]);
+        assert_eq!(labels(&Axis::logarithmic(1.0, 1.0)), ["1", "10"]);
     }
 
     #[test]
