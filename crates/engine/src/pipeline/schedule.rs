@@ -79,7 +79,7 @@ struct Slot {
 
 /// The progress of one partition: the next block to fund, and to apply.
 #[derive(Clone, Copy, Debug, Default)]
-struct Lane {
+struct PartitionState {
     funded: usize,
     applied: usize,
     /// The end of the running funding task; equal to `funded` while idle.
@@ -88,7 +88,7 @@ struct Lane {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct FollowerLane {
+struct FollowerState {
     next: usize,
     is_busy: bool,
 }
@@ -114,14 +114,14 @@ pub(crate) struct Schedule<P = Part> {
     read_next: usize,
     /// All blocks below are linked.
     linked: usize,
-    lanes: [Lane; PARTITIONS],
+    partitions: [PartitionState; PARTITIONS],
     inputs_queue: VecDeque<usize>,
     verify_queue: VecDeque<(usize, P)>,
     verify_inputs: usize,
     committed: usize,
     /// The end of the running commit.
     committing: Option<usize>,
-    followers: Vec<FollowerLane>,
+    followers: Vec<FollowerState>,
     checkpoint: CheckpointState,
     cost: usize,
     /// Tasks handed out and not yet reported.
@@ -138,7 +138,7 @@ const READ_BLOCKS_MAX: usize = 32;
 const READ_BYTES: usize = 256 << 10;
 
 /// The most blocks in one task of a partition.
-const LANE_BLOCKS_MAX: usize = 64;
+const PARTITION_BLOCKS_MAX: usize = 64;
 
 impl<P: Piece> Schedule<P> {
     pub(crate) fn new(bounds: Bounds, sizes: Vec<u32>) -> Schedule<P> {
@@ -151,13 +151,13 @@ impl<P: Piece> Schedule<P> {
             sizes,
             read_next: 0,
             linked: 0,
-            lanes: [Lane::default(); PARTITIONS],
+            partitions: [PartitionState::default(); PARTITIONS],
             inputs_queue: VecDeque::new(),
             verify_queue: VecDeque::new(),
             verify_inputs: 0,
             committed: 0,
             committing: None,
-            followers: vec![FollowerLane::default(); bounds.followers],
+            followers: vec![FollowerState::default(); bounds.followers],
             checkpoint: CheckpointState::None,
             cost: 0,
             running: 0,
@@ -208,7 +208,7 @@ impl<P: Piece> Schedule<P> {
     /// [`Task::Checkpoint`].
     pub(crate) fn request_checkpoint(&mut self) {
         if self.checkpoint == CheckpointState::None {
-            let begun = self.lanes.iter().map(|lane| lane.funding).max().unwrap_or(0);
+            let begun = self.partitions.iter().map(|state| state.funding).max().unwrap_or(0);
             self.checkpoint = CheckpointState::Draining(begun);
         }
     }
@@ -258,8 +258,9 @@ impl<P: Piece> Schedule<P> {
 
     fn next_checkpoint(&mut self) -> Option<Task<P>> {
         let CheckpointState::Draining(to) = self.checkpoint else { return None };
-        let is_drained =
-            self.base >= to.min(self.end) && self.committing.is_none() && self.lanes.iter().all(|l| !l.is_busy);
+        let is_drained = self.base >= to.min(self.end)
+            && self.committing.is_none()
+            && self.partitions.iter().all(|state| !state.is_busy);
         let is_quiet = self.followers.iter().all(|follower| !follower.is_busy);
         (is_drained && is_quiet).then(|| {
             self.checkpoint = CheckpointState::Running(to);
@@ -279,14 +280,15 @@ impl<P: Piece> Schedule<P> {
     /// A task for the idle partition that has made the least progress.
     fn next_lane(&mut self) -> Option<Task<P>> {
         let (fund_end, committed) = (self.fund_end(), self.committed);
-        let has_work = |lane: &Lane| !lane.is_busy && (lane.applied < committed || lane.funded < fund_end);
-        let lanes = self.lanes.iter().enumerate().filter(|(_, lane)| has_work(lane));
-        let (partition, _) = lanes.min_by_key(|(_, lane)| (lane.funded, lane.applied))?;
-        let lane = &mut self.lanes[partition];
-        lane.is_busy = true;
-        let limited = |from: usize, to: usize| from..to.max(from).min(from + LANE_BLOCKS_MAX);
-        let (apply, fund) = (limited(lane.applied, committed), limited(lane.funded, fund_end));
-        lane.funding = fund.end;
+        let has_work =
+            |state: &PartitionState| !state.is_busy && (state.applied < committed || state.funded < fund_end);
+        let partitions = self.partitions.iter().enumerate().filter(|(_, state)| has_work(state));
+        let (partition, _) = partitions.min_by_key(|(_, state)| (state.funded, state.applied))?;
+        let state = &mut self.partitions[partition];
+        state.is_busy = true;
+        let limited = |from: usize, to: usize| from..to.max(from).min(from + PARTITION_BLOCKS_MAX);
+        let (apply, fund) = (limited(state.applied, committed), limited(state.funded, fund_end));
+        state.funding = fund.end;
         Some(Task::Partition { partition, apply, fund })
     }
 
@@ -301,10 +303,10 @@ impl<P: Piece> Schedule<P> {
 
     fn next_follow(&mut self) -> Option<Task<P>> {
         let committed = self.committed;
-        let follower = self.followers.iter().position(|lane| !lane.is_busy && lane.next < committed)?;
-        let lane = &mut self.followers[follower];
-        lane.is_busy = true;
-        Some(Task::Follow { follower, blocks: lane.next..committed.min(lane.next + LANE_BLOCKS_MAX) })
+        let follower = self.followers.iter().position(|state| !state.is_busy && state.next < committed)?;
+        let state = &mut self.followers[follower];
+        state.is_busy = true;
+        Some(Task::Follow { follower, blocks: state.next..committed.min(state.next + PARTITION_BLOCKS_MAX) })
     }
 
     /// The next blocks to read, if those in the pipeline leave room under `bytes_max`; one block is always allowed.
@@ -373,9 +375,9 @@ impl<P: Piece> Schedule<P> {
 
     pub(crate) fn partition_done(&mut self, partition: usize, apply: Range<usize>, fund: Range<usize>) {
         self.finish_task();
-        let lane = &mut self.lanes[partition];
-        assert_eq!((lane.applied, lane.funded), (apply.start, fund.start), "a partition keeps the order");
-        *lane = Lane { funded: fund.end, applied: apply.end, funding: fund.end, is_busy: false };
+        let state = &mut self.partitions[partition];
+        assert_eq!((state.applied, state.funded), (apply.start, fund.start), "a partition keeps the order");
+        *state = PartitionState { funded: fund.end, applied: apply.end, funding: fund.end, is_busy: false };
         for index in fund {
             let slot = self.slot(index);
             slot.funded += 1;
@@ -418,7 +420,7 @@ impl<P: Piece> Schedule<P> {
 
     pub(crate) fn follow_done(&mut self, follower: usize, to: usize) {
         self.finish_task();
-        self.followers[follower] = FollowerLane { next: to, is_busy: false };
+        self.followers[follower] = FollowerState { next: to, is_busy: false };
         self.retire();
     }
 
@@ -429,8 +431,8 @@ impl<P: Piece> Schedule<P> {
 
     /// Removes the blocks that all partitions and followers have finished.
     fn retire(&mut self) {
-        let lanes = self.lanes.iter().map(|lane| lane.applied);
-        let done = lanes.chain(self.followers.iter().map(|lane| lane.next)).min().unwrap_or(0);
+        let partitions = self.partitions.iter().map(|state| state.applied);
+        let done = partitions.chain(self.followers.iter().map(|state| state.next)).min().unwrap_or(0);
         while self.base < done {
             if let Some(slot) = self.slots.pop_front() {
                 self.cost -= slot.cost;

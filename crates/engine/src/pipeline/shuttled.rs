@@ -83,7 +83,7 @@ struct World {
 
 /// The progress of one partition.
 #[derive(Default)]
-struct Lane {
+struct PartitionState {
     funded: usize,
     applied: usize,
 }
@@ -94,7 +94,7 @@ struct Fake {
     parts: Vec<usize>,
     fault: Fault,
     world: Mutex<World>,
-    lanes: [Mutex<Lane>; PARTITIONS],
+    partitions: [Mutex<PartitionState>; PARTITIONS],
     commits: Mutex<()>,
     followers: Vec<Mutex<()>>,
     cancel: Cancel,
@@ -150,7 +150,7 @@ impl Fake {
             parts: (0..blocks).map(|_| thread_rng().gen_range(0..3)).collect(),
             fault,
             world: Mutex::new(world),
-            lanes: Default::default(),
+            partitions: Default::default(),
             commits: Mutex::default(),
             followers: (0..followers).map(|_| Mutex::default()).collect(),
             cancel: Cancel::new(),
@@ -173,8 +173,8 @@ impl Fake {
     }
 
     fn partition(&self, partition: usize, apply: &Range<usize>, fund: &Range<usize>) {
-        let mut lane = alone(&self.lanes[partition]);
-        assert_eq!((lane.applied, lane.funded), (apply.start, fund.start), "a partition keeps the order");
+        let mut state = alone(&self.partitions[partition]);
+        assert_eq!((state.applied, state.funded), (apply.start, fund.start), "a partition keeps the order");
         assert!(apply.end <= self.world().committed, "only what is committed is applied");
         pause();
         let mut world = self.world();
@@ -182,7 +182,7 @@ impl Fake {
             assert!(world.read[index], "only what is read is funded");
             world.funded[index] += 1;
         }
-        *lane = Lane { funded: fund.end, applied: apply.end };
+        *state = PartitionState { funded: fund.end, applied: apply.end };
     }
 
     fn check_inputs(&self, index: usize) -> Option<usize> {
@@ -241,7 +241,7 @@ impl Fake {
     }
 
     fn checkpoint(&self) {
-        let lanes: Vec<_> = self.lanes.iter().map(alone).collect();
+        let partitions: Vec<_> = self.partitions.iter().map(alone).collect();
         let committed = self.world().committed;
         for _ in 0..3 {
             let mut world = self.world();
@@ -251,7 +251,7 @@ impl Fake {
             drop(world);
             yield_now();
         }
-        assert!(lanes.iter().all(|lane| lane.applied == committed), "the store is at the tip");
+        assert!(partitions.iter().all(|state| state.applied == committed), "the store is at the tip");
     }
 }
 
@@ -375,7 +375,10 @@ fn check(workers: usize, fault: Fault, is_cancelled: bool) {
         assert!(!is_hit(number), "an error or a panic ends a run");
     }
     assert_eq!((world.running, state.committed(), state.base()), (0, world.committed, world.committed));
-    assert!(fake.lanes.iter().all(|lane| alone(lane).applied == world.committed), "all that is committed is applied");
+    assert!(
+        fake.partitions.iter().all(|state| alone(state).applied == world.committed),
+        "all that is committed is applied"
+    );
     assert!(world.followed.iter().all(|next| *next == world.committed));
     let bad = match fault {
         Fault::Read(bad) | Fault::CheckInputs(bad) => bad,

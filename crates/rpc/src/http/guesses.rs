@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 #[derive(Debug, Default)]
-pub(super) struct Guesses(Mutex<HashMap<Group, Lane>>);
+pub(super) struct Guesses(Mutex<HashMap<Group, GroupGuesses>>);
 
 /// The guesses of one address.
 #[derive(Debug, Default)]
-struct Lane {
+struct GroupGuesses {
     turns: usize,
     waiting: VecDeque<oneshot::Sender<Turn>>,
 }
@@ -33,25 +33,25 @@ pub(super) struct Turn {
 }
 
 impl Guesses {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Group, Lane>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Group, GroupGuesses>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a turn. Returns `None` if too many wait.
     pub(super) async fn turn(self: &Arc<Guesses>, group: Group) -> Option<Turn> {
         let turn = {
-            let mut lanes = self.lock();
-            let lane = lanes.entry(group).or_default();
-            if lane.turns < GUESSES_AT_ONCE_MAX {
-                lane.turns += 1;
+            let mut groups = self.lock();
+            let guesses = groups.entry(group).or_default();
+            if guesses.turns < GUESSES_AT_ONCE_MAX {
+                guesses.turns += 1;
                 return Some(Turn { guesses: Arc::clone(self), group, is_held: true });
             }
-            lane.waiting.retain(|waiting| !waiting.is_closed());
-            if lane.waiting.len() >= GUESSES_WAITING_MAX {
-                lane.waiting.pop_front();
+            guesses.waiting.retain(|waiting| !waiting.is_closed());
+            if guesses.waiting.len() >= GUESSES_WAITING_MAX {
+                guesses.waiting.pop_front();
             }
             let (sender, turn) = oneshot::channel();
-            lane.waiting.push_back(sender);
+            guesses.waiting.push_back(sender);
             turn
         };
         turn.await.ok()
@@ -62,13 +62,13 @@ impl Drop for Turn {
     fn drop(&mut self) {
         while std::mem::take(&mut self.is_held) {
             let next = {
-                let mut lanes = self.guesses.lock();
-                let Some(lane) = lanes.get_mut(&self.group) else { return };
-                let next = lane.waiting.pop_back();
+                let mut groups = self.guesses.lock();
+                let Some(guesses) = groups.get_mut(&self.group) else { return };
+                let next = guesses.waiting.pop_back();
                 if next.is_none() {
-                    lane.turns -= 1;
-                    if lane.turns == 0 {
-                        lanes.remove(&self.group);
+                    guesses.turns -= 1;
+                    if guesses.turns == 0 {
+                        groups.remove(&self.group);
                     }
                 }
                 next

@@ -120,10 +120,10 @@ async fn answer(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Req
         shared.context.host.log(LogLevel::Warning, &words);
         return text(StatusCode::SERVICE_UNAVAILABLE, "Request rejected during server shutdown");
     }
-    let lane = if is_stop(&body) { Lane::Stop } else { Lane::Threads };
+    let pool = if is_stop(&body) { ThreadPool::Stop } else { ThreadPool::Threads };
     let queued = match Queued::new(shared) {
         Some(queued) => Some(queued),
-        None if lane == Lane::Stop => None,
+        None if pool == ThreadPool::Stop => None,
         None => return overloaded(shared),
     };
     let (response, answered) = oneshot::channel();
@@ -133,7 +133,7 @@ async fn answer(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Req
         guard: connection.begin_call(),
         _body: room,
     };
-    tokio::spawn(drive(Arc::clone(shared), lane, queued, call));
+    tokio::spawn(drive(Arc::clone(shared), pool, queued, call));
     // An error means a panic, which is in the log. If the client disconnects, this future is dropped, which ends the
     // call's waits.
     answered.await.unwrap_or_else(|_| {
@@ -159,7 +159,7 @@ fn overloaded(shared: &Shared) -> Response {
 
 /// The threads that answer a call. `stop` has its own thread, so that it works when all others are busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
+enum ThreadPool {
     Threads,
     Stop,
 }
@@ -175,9 +175,9 @@ struct Call {
 
 /// Runs the call on a thread that may block, and waits without a thread whenever the call waits. Ends early if the
 /// client disconnects while the call waits.
-async fn drive(shared: Arc<Shared>, lane: Lane, mut queued: Option<Queued>, mut call: Call) {
+async fn drive(shared: Arc<Shared>, pool: ThreadPool, mut queued: Option<Queued>, mut call: Call) {
     loop {
-        let threads = if lane == Lane::Stop { &shared.stop_thread } else { &shared.threads };
+        let threads = if pool == ThreadPool::Stop { &shared.stop_thread } else { &shared.threads };
         let thread = tokio::select! {
             thread = Arc::clone(threads).acquire_owned() => thread,
             () = call.feeder.closed() => return,
