@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_every_node_and_whoever_took_no_part() {
+    fn a_table_has_every_node_and_those_left_out() {
         let text = "<!-- lab-table: mix wall_seconds peak_rss_bytes wall_ratio -->old<!-- / -->\n";
         let (new, problems) = rewritten(text, &numbers());
         assert_eq!(problems, []);

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_told_apart_by_membership() {
+    fn packages_are_distinguished_by_membership() {
         let value = serde_json::json!({
             "workspace_root": "/w", "workspace_members": ["ours"],
             "packages": [

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_is_said() {
+    fn what_does_not_parse_is_reported() {
         assert!(Rust::parse("fn (").is_err());
         let tree = Tree::of(&[("crates/a/src/lib.rs", "fn broken( {")]);
         assert_eq!(tree.rust().count(), 0);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_by_path() {
+    fn places_are_classified_by_path() {
         let tree =
             Tree::of(&[("crates/hash/src/a.rs", ""), ("crates/hash/tests/b.rs", ""), ("fuzz/fuzz_targets/c.rs", "")]);
         let told: Vec<_> =

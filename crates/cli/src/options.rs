@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_there_once_and_what_is_shown_is_told() {
+    fn each_option_is_there_once_and_shown_ones_have_help() {
         for (index, option) in OPTIONS.iter().enumerate() {
             assert!(OPTIONS[index + 1..].iter().all(|other| other.name != option.name), "{}", option.name);
             assert_eq!(option.help.is_empty(), option.group == Group::Hidden, "{}", option.name);

@@ -292,7 +292,7 @@ mod tests {
     const ANY: Identity = Identity { device: 0, inode: 0 };
 
     #[test]
-    fn a_device_that_fails_is_told_with_path_and_offset_by_every_way() {
+    fn every_operation_reports_path_and_offset_of_a_failing_device() {
         for &way in ReadWay::available() {
             let file = Arc::new(OpenOptions::new().read(true).open(BROKEN).unwrap());
             let file = RealReadFile { file, path: BROKEN.into(), size: 100, identity: ANY, way };

@@ -61,7 +61,7 @@ fn links_to_files_are_listed_and_links_to_directories_are_not() {
 }
 
 #[test]
-fn failures_are_told_apart() {
+fn failures_are_distinguished() {
     let dir = scratch("failures");
     let file = dir.join("file");
     RealDisk.write_whole(&file, b"x").unwrap();
@@ -179,7 +179,7 @@ fn a_file_knows_whether_it_kept_its_name() {
 }
 
 #[test]
-fn free_space_is_told_for_what_is_there() {
+fn free_space_is_reported_for_existing_paths() {
     let dir = scratch("free");
     assert!(RealDisk.free_bytes(&dir).unwrap() > 0);
     assert_eq!(RealDisk.free_bytes(&dir.join("none")).unwrap_err().kind, DiskErrorKind::NotFound);

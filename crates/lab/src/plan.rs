@@ -409,7 +409,7 @@ mod tests {
     /// The weight of a signed transaction with one input of each kind is within a signature's spread of the expected
     /// weight.
     #[test]
-    fn weights_are_foretold() {
+    fn weights_are_as_planned() {
         let wallet = Wallet::new(9);
         for kind in Kind::ALL {
             let mut difference_x2 = 0i64;

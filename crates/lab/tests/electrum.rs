@@ -73,7 +73,7 @@ fn contender(name: &str, path: Option<&str>) -> Contender {
 
 /// Servers that are not installed, do not exist, or die are recorded with their reasons, and the others continue.
 #[test]
-fn whoever_fails_is_recorded_and_the_others_go_on() {
+fn a_failing_server_is_recorded_and_the_others_continue() {
     let contenders = [
         contender("electrs:dies", Some("/bin/false")),
         contender("fulcrum", None),

@@ -62,7 +62,7 @@ fn a_fork_of_core_by_one_entry() {
 }
 
 #[test]
-fn the_file_is_looked_for_in_three_places_and_its_errors_are_told() {
+fn the_file_is_found_in_three_places_and_its_errors_are_reported() {
     let scratch = Scratch::new("fork-places");
     let folder = scratch.path();
     std::fs::create_dir_all(folder.join("config/lydian")).unwrap();

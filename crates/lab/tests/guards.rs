@@ -150,7 +150,7 @@ fn a_node_that_fills_the_disk_is_ended() {
 }
 
 #[test]
-fn a_chain_of_another_network_is_said_before_the_run() {
+fn a_chain_of_another_network_is_reported_before_the_run() {
     let mut bench = Bench::new("network");
     bench.chain.network = network("signet").unwrap();
     let mark = bench.scratch.path().join("started");
@@ -175,7 +175,7 @@ fn without_block_files_a_run_fails_and_says_so() {
 /// The runner believes the node, so only the broken blocks of the validity chain can reveal it; the finding is shown
 /// beside its time.
 #[test]
-fn whoever_skips_scripts_counts_and_is_found_by_the_broken_blocks() {
+fn a_node_that_skips_scripts_counts_and_is_found_by_the_broken_blocks() {
     let bench = Bench::new("gullible");
     let gullible = Box::new(Gullible(Fake::new(":", &bench.answer())));
     let (suite, interrupted) = (make(1), AtomicBool::new(false));
@@ -269,7 +269,7 @@ fn logs(height: u32) -> String {
 }
 
 #[test]
-fn progress_is_told_while_a_run_is_on() {
+fn progress_is_reported_during_a_run() {
     let mut bench = Bench::new("progress");
     bench.settings.runs = 2;
     let listener = Listener::default();

@@ -55,7 +55,7 @@ fn core_takes_the_worst_blocks() {
 }
 
 #[test]
-fn core_ends_on_the_branch_foretold() {
+fn core_ends_on_the_expected_branch() {
     let folder = Scratch::new("reorg");
     reorg::write(folder.path()).unwrap();
     let Some(mut daemon) = or_skip("reorg preset", Daemon::start(&["-par=2"])) else { return };
@@ -64,7 +64,7 @@ fn core_ends_on_the_branch_foretold() {
 }
 
 #[test]
-fn core_gives_every_invalid_block_the_reason_foretold() {
+fn core_gives_every_invalid_block_the_expected_reason() {
     let folder = Scratch::new("invalid");
     let lines = invalid::write(1, folder.path()).unwrap();
     let Some(mut daemon) = or_skip("invalid preset", Daemon::start(&["-par=2"])) else { return };

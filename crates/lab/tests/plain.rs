@@ -58,7 +58,7 @@ fn the_worst_blocks_are_valid() {
 }
 
 #[test]
-fn branches_end_on_the_tip_foretold() {
+fn branches_end_on_the_expected_tip() {
     let folder = Scratch::new("plain-reorg");
     reorg::write(folder.path()).unwrap();
     let found = differences(folder.path(), Params::new(Chain::Regtest));

@@ -175,7 +175,7 @@ fn a_wrong_answer_is_loud() {
 
 /// If no answer was computed beforehand, two nodes must agree.
 #[test]
-fn without_a_foretold_answer_two_nodes_decide() {
+fn without_an_expected_answer_two_nodes_decide() {
     let mut bench = Bench::new("agree");
     let right = bench.good(":");
     bench.chain.answer = None;
@@ -257,7 +257,7 @@ fn work_of_children_and_bytes_are_counted() {
 }
 
 #[test]
-fn the_log_tells_heights_and_the_moment_of_the_tip() {
+fn the_log_shows_heights_and_the_time_of_the_tip() {
     let bench = Bench::new("heights");
     let tip = bench.chain.facts.tip.clone();
     let line = |height: u32, hash: &str| {

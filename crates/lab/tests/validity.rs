@@ -46,7 +46,7 @@ fn asked(name: &str, adapter: Box<dyn Adapter>, patience: Patience, interrupted:
 }
 
 #[test]
-fn core_refuses_each_block_for_the_reason_foretold() {
+fn core_refuses_each_block_for_the_expected_reason() {
     if or_skip("validity of Core", Daemon::start(&[])).is_none() {
         return;
     }
@@ -232,7 +232,7 @@ fn a_node_that_checks_nothing_is_found_out() {
 }
 
 #[test]
-fn a_node_that_finds_to_no_other_branch_is_told() {
+fn a_node_that_does_not_switch_branches_is_reported() {
     let validity = asked("fake", Fake::new(Way::Stubborn), hasty(), false);
     assert_eq!(validity.cases.len(), 1, "the next group does not begin on the same tip");
     assert!(validity.cases[0].is_accepted);
@@ -243,7 +243,7 @@ fn a_node_that_finds_to_no_other_branch_is_told() {
 }
 
 #[test]
-fn a_node_that_dies_is_told_with_its_last_words() {
+fn a_node_that_dies_is_reported_with_its_last_words() {
     let blocks = SUITE.trunk.len() + 4;
     let validity = asked("fake", Fake::new(Way::Dies(blocks)), hasty(), false);
     assert_eq!((validity.cases.len(), validity.unasked), (1, SUITE.groups.len() - 1));
@@ -267,7 +267,7 @@ fn a_node_that_hangs_is_not_waited_for() {
 }
 
 #[test]
-fn a_node_that_is_not_here_or_interrupted_is_told() {
+fn a_missing_or_interrupted_node_is_reported() {
     let absent = asked("btcd", Box::new(Absent::new("not installed".into())), hasty(), false);
     assert_eq!(absent.reason.as_deref(), Some("not installed"));
     let interrupted = asked("fake", Fake::new(Way::TakesAll), hasty(), true);

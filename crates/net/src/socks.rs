@@ -180,7 +180,7 @@ mod tests {
     const NAMED: &[u8] = b"\x05\x01\x00\x03\x09a.example\x20\x8d";
 
     #[test]
-    fn what_is_said_is_cores() {
+    fn messages_are_cores() {
         let (result, sent) = ask("a.example", None, b"\x05\x00\x05\x00\x00\x01\x01\x02\x03\x04\x00\x00");
         assert_eq!((result, &sent[..]), (Ok(()), &[b"\x05\x01\x00", NAMED].concat()[..]));
         let (result, sent) = ask("a.example", Some("me-0"), b"\x05\x02\x01\x00\x05\x00\x00\x03\x02hi\x00\x00");

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_told_also_where_the_disk_takes_no_file() {
+    fn a_case_is_reported_if_its_file_cannot_be_written() {
         let disk = Arc::new(SimDisk::new(0));
         let settings = crate::settings::LogSettings { file: Some("/debug.log".into()), ..Default::default() };
         let log = Log::new(Arc::<SimDisk>::clone(&disk), &settings, false);

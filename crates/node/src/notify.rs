@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_in_the_log() {
+    fn a_failure_is_logged() {
         let (disk, notifier) = notifier();
         notifier.run_all(&["true".to_owned(), "exit 3".to_owned()]);
         assert!(log(&disk).ends_with("[warning] runCommand error: system(exit 3) returned 768\n"), "{}", log(&disk));

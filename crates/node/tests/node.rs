@@ -153,7 +153,7 @@ fn small_chain(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn a_chain_is_validated_and_told_of() {
+fn a_chain_is_validated_and_reported() {
     let place = Place::new("import");
     let (_, err, code) = place.run(&["info"]);
     assert_eq!(code, 3, "{err}");
@@ -359,7 +359,7 @@ fn a_running_node_holds_its_directory() {
 }
 
 #[test]
-fn a_daemon_leaves_the_terminal_and_says_whether_it_started() {
+fn a_daemon_leaves_the_terminal_and_reports_whether_it_started() {
     let place = Place::new("daemon");
     let (out, err, code) = place.run(&["-daemonwait"]);
     assert_eq!((&out[..], &err[..], code), ("Lydian starting\n", "", 0));

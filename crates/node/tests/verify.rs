@@ -151,7 +151,7 @@ fn files_that_cannot_be_read() {
 }
 
 #[test]
-fn what_is_between_blocks_is_told() {
+fn bytes_between_blocks_are_reported() {
     let records = mainnet(100);
     let (first, rest) = (records[..50].concat(), records[50..].concat());
     let foreign = "PATH:11220: 7 bytes that belong to no block were skipped (they begin with 666f726569676e)";

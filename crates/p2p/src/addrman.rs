@@ -197,11 +197,11 @@ impl AddrMan {
     /// Updates a known entry that was received again. Returns whether it may have another position.
     fn update_known(&mut self, id: Id, address: &TimedAddress, penalty_s: u64, now: UnixTime) -> bool {
         let Some(info) = self.infos.get_mut(&id) else { return false };
-        let told = UnixTime::from(address.time);
-        let interval = if now.since(told) < ONLINE_S { UPDATE_ONLINE_S } else { UPDATE_OFFLINE_S };
+        let received_time = UnixTime::from(address.time);
+        let interval = if now.since(received_time) < ONLINE_S { UPDATE_ONLINE_S } else { UPDATE_OFFLINE_S };
         let penalty = i64::try_from(penalty_s).unwrap_or(i64::MAX);
-        if i64::from(info.address.time) < told.signed().saturating_sub(interval).saturating_sub(penalty) {
-            info.address.time = told.minus(penalty_s).to_u32();
+        if i64::from(info.address.time) < received_time.signed().saturating_sub(interval).saturating_sub(penalty) {
+            info.address.time = received_time.minus(penalty_s).to_u32();
         }
         info.address.services = info.address.services | address.services;
         if address.time <= info.address.time || info.in_tried || info.ref_count >= NEW_BUCKETS_PER_ADDRESS_MAX {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_other_networks_are_told_apart() {
+    fn damage_and_other_networks_are_distinguished() {
         let file = encode(&[anchor(1), anchor(9)], MAGIC);
         assert_eq!(decode(&file, [0; 4]), Err(AnchorsError::Frame(FrameError::WrongNetwork)));
         for index in 0..file.len() {

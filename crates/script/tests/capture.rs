@@ -271,7 +271,7 @@ fn tapscript_signatures() {
 
 /// Many inputs in one batch: the result of each depends on its own obligations only.
 #[test]
-fn inputs_of_a_batch_are_told_apart() {
+fn inputs_of_a_batch_are_distinguished() {
     let good = [p2pkh(1, false), p2wpkh(1), multisig(Wrap::P2wsh, 2, 3, &[0, 2], 1), p2tr_key_path(0, None)];
     let bad = [p2wpkh(1), multisig(Wrap::P2sh, 2, 3, &[2, 0], 1)];
     let mut bad = bad.to_vec();

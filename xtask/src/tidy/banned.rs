@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_apart() {
+    fn places_are_distinguished() {
         let boxed = "fn main() -> Result<(), Box<dyn std::error::Error>> { Ok(()) }\n";
         assert_eq!(found("crates/script/src/lib.rs", boxed), 1);
         assert_eq!(found("crates/script/tests/a.rs", boxed), 0);

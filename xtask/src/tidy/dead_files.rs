@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_names_is_dead() {
+    fn a_file_that_is_never_named_is_dead() {
         let files = [("crates/a/src/lib.rs", "mod b;\n"), ("crates/a/src/b.rs", ""), ("crates/a/src/b/old.rs", "")];
         assert_eq!(dead(&files, &["crates/a/src/lib.rs"]), ["crates/a/src/b/old.rs"]);
     }

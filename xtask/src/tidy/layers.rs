@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn downwards_as_the_table_says() {
+    fn dependencies_follow_the_table() {
         assert!(messages(&[("script", false), ("hash", false), ("primitives", false)], "consensus").is_empty());
         assert!(messages(&[("chain", false), ("lab", true)], "oracle").is_empty(), "beside the stack anything goes");
     }

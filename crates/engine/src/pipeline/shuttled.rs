@@ -519,7 +519,7 @@ impl Crew for Latecomer {
 /// Otherwise the run would continue with the remaining workers, perhaps a single one: blocks that arrive late belong to
 /// the next run.
 #[test]
-fn nobody_goes_on_alone() {
+fn no_worker_continues_alone() {
     check_orders(|| {
         let arrivals = work_off(&Latecomer, Arrivals::default(), 3);
         assert_eq!(arrivals.map(|arrivals| arrivals.late), Ok(0));

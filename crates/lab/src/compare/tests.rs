@@ -132,7 +132,7 @@ fn what_cannot_be_compared_is_refused_with_both_values() {
 }
 
 #[test]
-fn other_versions_arguments_and_machines_of_the_day_are_told() {
+fn other_versions_arguments_and_machines_are_reported() {
     let old = results(&[around("lydian", 2.0, 4.0), around("knots", 14.0, 24.0)].concat());
     let mut new = results(&[around("lydian", 2.0, 4.0), around("btcd", 14.0, 24.0)].concat());
     new.nodes[0].version = "2".into();

@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_not_there_is_named_with_a_reason() {
+    fn what_is_missing_is_named_with_a_reason() {
         let found = left_out(&["electrs".to_owned(), "electrumx:old".to_owned()]);
         let reason = |name: &str| found.iter().find(|left| left.name == name).map(|left| left.reason.as_str());
         assert_eq!((found.len(), reason("electrs"), reason("ElectrumX")), (3, None, None));

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_is_told() {
+    fn a_file_of_another_kind_is_reported() {
         let change = |from: &str, to: &str| {
             let text = printed().replacen(from, to, 1);
             assert_ne!(text, printed(), "{from}");

@@ -302,7 +302,7 @@ fn a_line_has_a_limit() {
 }
 
 #[test]
-fn nobody_there_is_told_with_the_server() {
+fn a_missing_server_is_reported() {
     let port = crate::runs::rpc::free_port().unwrap();
     let error = Client::connect(&place(port)).unwrap_err();
     assert!(matches!(error.fault, Fault::Connection(_)) && error.to_string().starts_with("fake, connect: "), "{error}");

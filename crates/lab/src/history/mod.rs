@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_nobody_knows_is_refused() {
+    fn an_unknown_field_is_refused() {
         let text = PUBLISHED.replacen("\"about\"", "\"abuot\"", 1);
         assert!(serde_json::from_str::<History>(&text).is_err());
     }

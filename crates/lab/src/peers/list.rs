@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn one_reason_for_two_experiments_is_told_once() {
+    fn one_reason_for_two_experiments_is_given_once() {
         let text = left_out(&list(&LabFile::default()));
         assert!(text.contains("Gocoin: no reindex, no sync: Gocoin has no regtest [piotrnar/gocoin"), "{text}");
         assert_eq!(text.matches("Gocoin has no regtest").count(), 1);

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn two_builds_of_one_name_are_told_apart() {
+    fn two_builds_of_one_name_are_distinguished() {
         assert_eq!(mixed(|_, _| {}), []);
         let hashes = |one: &'static str, other: &'static str| {
             mixed(move |first, second| {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn builds_of_ours_are_told_apart_by_the_commit_where_nothing_else_is_known() {
+    fn our_builds_are_distinguished_by_commit_if_nothing_else_is_known() {
         let found = mixed(|first, _| first.lab.commit = Some("c0ffee".into()));
         assert_eq!(found, [("lydian".into(), "built beside labs of the commits c0ffee and unknown".into())]);
         assert_eq!(

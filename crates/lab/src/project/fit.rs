@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_chain_twice_tells_nothing_new_and_an_unknown_count_is_left_out() {
+    fn the_same_chain_twice_adds_nothing_and_an_unknown_count_is_left_out() {
         let one = row(CHAINS[1], &[0.0, 0.0, 20e-6, 5e-6, 0.0, 0.0]);
         assert!(fits(&[one, one]).iter().all(|fit| fit.each.iter().filter(|&&cost| cost > 0.0).count() == 1));
         let mut unknown = one;

@@ -97,7 +97,7 @@ fn more_chains_narrow_the_bounds() {
 }
 
 #[test]
-fn stages_that_a_node_tells_separate_the_checks() {
+fn stages_that_a_node_reports_separate_the_checks() {
     let mut with_stages = results(CHAINS[1], &NODE);
     let counts = CHAINS[1].2.map(as_f64);
     let signatures = Node { start: 0.0, input: 0.0, output: 0.0, byte: 0.0, ..NODE }.seconds(counts);
@@ -114,7 +114,7 @@ fn stages_that_a_node_tells_separate_the_checks() {
 }
 
 #[test]
-fn cores_are_an_assumption_and_said_to_be_one() {
+fn the_number_of_cores_is_marked_as_an_assumption() {
     let measured = projected(&CHAINS, &NODE, None);
     assert_eq!((measured.cores, measured.notes.iter().any(|note| note.contains("assumed"))), (2, false));
     assert!((measured.wall_seconds.middle / measured.cpu_seconds.middle - 0.55).abs() < 1e-9);

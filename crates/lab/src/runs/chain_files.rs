@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn our_chains_foretell_their_answer() {
+    fn our_chains_contain_their_expected_answer() {
         let folder = scratch("chain-mix");
         let settings = crate::plan::MixSettings { blocks: 434, full: 1, seed: 3, reuse_per_mille: 0 };
         let stats = mainnet_mix::write(settings, 2, &folder).unwrap();

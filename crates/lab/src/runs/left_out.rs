@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_not_there_is_named_with_a_reason() {
+    fn what_is_missing_is_named_with_a_reason() {
         let names: Vec<String> = ["bitcoind", "lydian", "lydian:old"].map(str::to_owned).into();
         let found = left_out(&names, Experiment::Reindex);
         let nodes = SYSTEMS.iter().filter(|system| system.role == Role::Node).count();

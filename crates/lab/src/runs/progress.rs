@@ -97,7 +97,7 @@ impl Plan {
         let has_ended = AtomicBool::new(false);
         let start = system::now();
         thread::scope(|scope| {
-            let teller = scope.spawn(|| {
+            let reporter = scope.spawn(|| {
                 let mut tail = Tail::new(&live.log);
                 while !has_ended.load(Ordering::Relaxed) {
                     let height = live.height().or_else(|| tail.height());
@@ -109,7 +109,7 @@ impl Plan {
             });
             let given = run();
             has_ended.store(true, Ordering::Relaxed);
-            teller.thread().unpark();
+            reporter.thread().unpark();
             given
         })
     }

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_of_the_bytes_is_told() {
+    fn each_fault_of_the_bytes_is_reported() {
         assert!(Results::parse(example().as_bytes()).is_ok());
         let with = |name: &str, value: Value| {
             let mut document: Value = serde_json::from_str(example()).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     /// limit: RESULTS_BYTES_MAX at
     /// limit: RESULTS_BYTES_MAX above
     #[test]
-    fn each_fault_of_the_file_is_told() {
+    fn each_fault_of_the_file_is_reported() {
         let folder = std::env::temp_dir().join(format!("lydian-lab-read-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("results.json");

@@ -27,10 +27,10 @@ impl Comparison<'_> {
             sample.height = height;
         }
         let is_tip = |height: u32, hash: &str| height == job.height && hash == self.chain.facts.tip;
-        let told =
+        let reported =
             kept.end.as_ref().filter(|(_, answer)| is_tip(answer.height, &answer.tip)).map(|(seconds, _)| *seconds);
         let logged = tips.iter().find(|line| is_tip(line.height, &line.hash)).map(|line| line.unix_seconds);
-        let tip = told.or(logged);
+        let tip = reported.or(logged);
         let (outcome, reason) = self.verdict(measured.end);
         Run {
             node: contender.name.clone(),

@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_median_lies_between_the_middle_values() {
+    fn a_median_is_between_the_middle_values() {
         let of = |values: &[f64]| Spread::of(values.to_vec());
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[3.0, 1.0, 9.0]), Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_and_an_error_are_told_apart() {
+    fn a_result_and_an_error_are_distinguished() {
         let (result, asked) = ask(answer(r#"{"result":7,"error":null,"id":0}"#));
         assert_eq!(result.unwrap(), json!(7));
         assert!(asked.contains("Authorization: Basic Zm9vYmFyOg==\r\n"), "{asked}");

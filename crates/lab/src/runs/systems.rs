@@ -478,7 +478,7 @@ mod tests {
     ];
 
     #[test]
-    fn nobody_is_silently_absent() {
+    fn no_system_is_silently_absent() {
         for &(title, role) in PUBLISHED {
             let found = SYSTEMS.iter().filter(|system| (system.title, system.role) == (title, role)).count();
             assert_eq!(found, 1, "{title} {role:?}");
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn left_out_tells_the_bar_first_and_else_how_to_get_it() {
+    fn left_out_names_the_bar_first_or_how_to_install() {
         let gocoin = of("gocoin").unwrap().left_out(Bar::Sync);
         assert_eq!(gocoin.reason, "Gocoin has no regtest");
         assert!(gocoin.source.unwrap().starts_with("piotrnar/gocoin"));

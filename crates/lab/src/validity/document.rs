@@ -138,6 +138,6 @@ mod tests {
         assert!(!passes(&[validity(false, 0), validity(false, 48)]));
         assert!(!passes(&[validity(true, 0)]));
         assert!(!passes(&[serde_json::Value::Null]));
-        assert!(!passes(&[]), "nobody was asked");
+        assert!(!passes(&[]), "no node was asked");
     }
 }

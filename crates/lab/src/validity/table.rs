@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_refuses_all_is_told_apart_from_one_that_does_not_know_taproot() {
+    fn a_node_that_refuses_all_differs_from_one_without_taproot() {
         let all = RULES.len();
         let good = node(|_| false, None);
         assert_eq!(line_of(&good), Some(format!("node refuses all {all} broken blocks.")));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_said() {
+    fn unknown_values_are_marked() {
         let part = node(|_| false, Some("it died"));
         assert!(line_of(&part).unwrap().ends_with("Not all is known: it died."));
         let mut none = node(|_| false, Some("it takes no blocks by RPC"));

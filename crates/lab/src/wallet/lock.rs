@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaf_sizes_are_foretold() {
+    fn leaf_sizes_are_as_computed() {
         let wallet = Wallet::new(1);
         for key in 0..300 {
             let lock = Lock { kind: Kind::P2trScript, key };
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn output_scripts_have_the_size_foretold() {
+    fn output_scripts_have_the_computed_size() {
         let wallet = Wallet::new(1);
         for kind in Kind::ALL {
             let script = wallet.script_pubkey(Lock { kind, key: 5 });

@@ -84,7 +84,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Display {
-    /// `keep_status` is called every few seconds, `tell` with each line for the log.
+    /// `keep_status` is called every few seconds, `write_log` with each line for the log.
     pub(crate) fn start(
         style: Style,
         workers: usize,

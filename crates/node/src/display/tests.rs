@@ -45,7 +45,7 @@ fn late(now: &Figures) -> Late {
 }
 
 #[test]
-fn a_terminal_is_told_three_lines() {
+fn a_terminal_gets_three_lines() {
     let now = figures();
     let expected = "\
 [==================      ]  75.0 %  height 450 of 550, 3s left
@@ -110,7 +110,7 @@ fn the_bottleneck_is_what_takes_most_of_the_workers_time() {
 }
 
 #[test]
-fn the_table_tells_stages_costs_and_the_floor() {
+fn the_table_shows_stages_costs_and_the_floor() {
     let costs = Costs {
         floor: Some(Floor { signature_ns: 30_000.0, tweak_ns: 20_000.0 }),
         kernel_floor: None,
@@ -143,7 +143,7 @@ disk         80.0 MB read, 123.5 MB written
 }
 
 #[test]
-fn the_table_tells_the_kernel_its_floor_and_its_end() {
+fn the_table_shows_the_kernel_its_floor_and_its_end() {
     let engine = SignatureEngine {
         kernel: "ifma512".to_owned(),
         is_trusted: true,
@@ -202,7 +202,7 @@ fn sync() -> Sync {
 }
 
 #[test]
-fn a_sync_is_told_by_phase() {
+fn a_sync_is_shown_by_phase() {
     let now = figures();
     // 1,000 blocks like the 100 that are here with 10 MB: 110 MB, and 60 MB took ten seconds.
     let expected = "\

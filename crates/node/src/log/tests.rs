@@ -36,7 +36,7 @@ fn lines_have_cores_form() {
 
 /// The first line is the one that Bitcoin Core 31.99 wrote when it started on regtest.
 #[test]
-fn the_tip_is_told_as_core_tells_it() {
+fn the_tip_is_logged_as_in_core() {
     let mut tip = TipLine {
         hash: "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206".parse().unwrap(),
         height: Height(0),

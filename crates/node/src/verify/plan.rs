@@ -293,7 +293,7 @@ mod tests {
     use lydian_disk::{AppendFile, DiskError, DiskErrorKind, Lock, ReadFile};
 
     #[test]
-    fn names_tell_chain_height_and_hash() {
+    fn names_contain_chain_height_and_hash() {
         let hash = "00000000152340ca42227603908689183edc47355204e7aca59383b0aaac1fd8";
         let full = parse_name(&format!("test3-057043-{hash}"));
         assert_eq!((full.chain, full.height, full.hash), (Some(Chain::Test), Some(57_043), hash.parse().ok()));

@@ -68,7 +68,7 @@ fn send_invalid_chain(server: &Server, mut maker: Maker, count: usize, surplus: 
 /// Core warns about an invalid chain with more work than six blocks on the best one, for as long as there is one, and
 /// runs the command once. Regression test: no warning was raised.
 #[test]
-fn an_invalid_chain_with_more_work_is_told_of() {
+fn an_invalid_chain_with_more_work_is_reported() {
     let folder = Scratch::new("rpc-alert");
     let (told, option) = listener(&folder);
     let lydian = Server::lydian("alert", &[&option]);
@@ -105,7 +105,7 @@ fn an_invalid_chain_with_more_work_is_told_of() {
 /// but not before the end of initial block download, which `-maxtipage` ends here. Regression test: the largest value
 /// of that option was refused.
 #[test]
-fn unknown_rules_are_told_of() {
+fn unknown_rules_are_reported() {
     let folder = Scratch::new("rpc-rules");
     let (told, option) = listener(&folder);
     let mut writer = BlockWriter::new(folder.path(), "blk").unwrap();

@@ -80,8 +80,8 @@ fn port() -> u16 {
 
 /// Reports about peers: outbound and inbound, by v2 and by v1.
 #[test]
-fn peers_are_told_of_as_core_does() {
-    let Some(net) = Net::start("peers_are_told_of_as_core_does", &[]) else { return };
+fn peers_are_reported_as_in_core() {
+    let Some(net) = Net::start("peers_are_reported_as_in_core", &[]) else { return };
     net.peer.result("generatetoaddress", &format!("[30,\"{ADDRESS}\"]"));
     for (method, params) in
         [("getpeerinfo", json!([])), ("getconnectioncount", json!([])), ("getnetworkinfo", json!([]))]
@@ -202,25 +202,25 @@ fn check_times(peer: &Value) {
 #[test]
 fn connections_by_hand() {
     let Some(net) = Net::start("connections_by_hand", &[]) else { return };
-    let nobody = format!("127.0.0.1:{}", port());
+    let absent = format!("127.0.0.1:{}", port());
     for (method, params) in [
-        ("addnode", json!([nobody, "add"])),
-        ("addnode", json!([nobody, "add"])),
-        ("addnode", json!([nobody.replace("127.0.0.1", "127.1"), "add", true])),
+        ("addnode", json!([absent, "add"])),
+        ("addnode", json!([absent, "add"])),
+        ("addnode", json!([absent.replace("127.0.0.1", "127.1"), "add", true])),
         ("addnode", json!(["no.name.at.all.invalid", "add", false])),
         ("getaddednodeinfo", json!([])),
-        ("getaddednodeinfo", json!([nobody])),
+        ("getaddednodeinfo", json!([absent])),
         ("getaddednodeinfo", json!(["127.0.0.2"])),
         ("addnode", json!(["127.0.0.2", "remove"])),
-        ("addnode", json!([nobody, "remove"])),
-        ("addnode", json!([nobody, "remove", true])),
+        ("addnode", json!([absent, "remove"])),
+        ("addnode", json!([absent, "remove", true])),
         ("addnode", json!(["no.name.at.all.invalid", "remove"])),
         ("getaddednodeinfo", json!([])),
         ("addnode", json!(["", "add"])),
         ("addnode", json!(["", "remove"])),
         ("disconnectnode", json!([])),
-        ("disconnectnode", json!([nobody])),
-        ("disconnectnode", json!([nobody, 1])),
+        ("disconnectnode", json!([absent])),
+        ("disconnectnode", json!([absent, 1])),
         ("disconnectnode", json!(["", 77])),
         ("disconnectnode", json!(["", -1])),
         ("disconnectnode", json!([null, 77])),

@@ -264,7 +264,7 @@ fn an_address_has_eight_places_at_most() {
 /// Core's `addrman_getaddr`, including its last numbers.
 /// checklist: 68
 #[test]
-fn a_share_of_all_addresses_is_told() {
+fn a_share_of_all_addresses_is_returned() {
     let mut addrman = addrman();
     assert_eq!(addrman.get_addr(0, 0, None, true, NOW), []);
     let five = ["250.250.2.1:8333", "250.251.2.2:9999", "251.252.2.3:8333", "252.253.3.4:8333", "252.254.4.5:8333"];
@@ -296,7 +296,7 @@ fn a_share_of_all_addresses_is_told() {
 }
 
 #[test]
-fn terrible_addresses_are_not_told() {
+fn terrible_addresses_are_not_returned() {
     let (mut addrman, source) = (addrman(), ip("250.1.2.1"));
     let tried_in_vain = seen("250.251.2.3", 9998, NOW);
     let future = seen("250.252.2.4", 9997, NOW.plus(11 * 60));
@@ -478,7 +478,7 @@ fn addresses_that_are_not_valid_are_left_out_of_a_file() {
 }
 
 #[test]
-fn a_file_tells_what_is_wrong_with_it() {
+fn a_damaged_file_is_refused_with_a_reason() {
     let file = small_file();
     let decode = |bytes: &[u8]| AddrMan::decode(bytes, MAGIC, &mut random(1)).err();
     assert_eq!(decode(&file), None);

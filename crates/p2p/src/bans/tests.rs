@@ -117,7 +117,7 @@ fn the_file_is_cores() {
 }
 
 #[test]
-fn damage_is_told_and_changes_nothing() {
+fn damage_is_reported_and_changes_nothing() {
     let mut bans = bans();
     bans.ban(net("9.9.9.9"), 100, false, NOW);
     let entry = |version: &str, until: &str, address: &str| {

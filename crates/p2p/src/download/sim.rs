@@ -125,7 +125,7 @@ struct Run<'a> {
     link_free: Duration,
     /// The blocks of the path by height, as numbers; a reorg replaces them by others.
     path: Vec<u64>,
-    told: usize,
+    announced: usize,
     delivered: BTreeSet<u64>,
     validating: bool,
     idle_since: Option<Duration>,
@@ -158,7 +158,7 @@ pub(super) fn run(world: &World) -> Outcome {
         senders: world.peers.iter().map(|_| Sender::default()).collect(),
         link_free: Duration::ZERO,
         path: (1..=count).collect(),
-        told: 0,
+        announced: 0,
         delivered: BTreeSet::new(),
         validating: false,
         idle_since: Some(Duration::ZERO),
@@ -297,7 +297,7 @@ impl Run<'_> {
                 self.sizes.insert(other, self.world.sizes[fork.0 as usize + offset]);
                 *block = other;
             }
-            self.told = self.told.min(fork.0 as usize);
+            self.announced = self.announced.min(fork.0 as usize);
             for (index, peer) in self.world.peers.iter().enumerate() {
                 self.download.set_peer_chain(DownloadPeer(index as u64), peer.chain);
             }
@@ -306,14 +306,14 @@ impl Run<'_> {
 
     /// Does what the caller of a download does after each event.
     fn after(&mut self) {
-        let wanted = self.download.path_wanted().min(self.path.len() - self.told);
+        let wanted = self.download.path_wanted().min(self.path.len() - self.announced);
         for _ in 0..wanted {
-            let block = self.path[self.told];
+            let block = self.path[self.announced];
             let off = 1000 - self.world.guess_off.min(999) + self.draw(2 * self.world.guess_off + 1);
             let size_bytes = u32::try_from(u64::from(self.sizes[&block]) * off / 1000).unwrap();
             let is_here = self.delivered.contains(&block);
             self.download.extend_path(&[WantedBlock { hash: hash(block), size_bytes, is_here }]);
-            self.told += 1;
+            self.announced += 1;
         }
         for action in self.download.poll(self.now) {
             match action {

@@ -207,7 +207,7 @@ fn requests(actions: &[DownloadAction]) -> Vec<(u64, BlockHash)> {
 /// limit: LIMITED_PEER_BLOCKS at
 /// limit: LIMITED_PEER_BLOCKS above
 #[test]
-fn nobody_is_asked_for_what_it_has_not() {
+fn no_peer_is_asked_for_blocks_it_lacks() {
     let limited = PeerLimits { is_limited: true, ..PeerLimits::default() };
     let depth = LIMITED_PEER_BLOCKS - 2;
     for (best, has_first) in

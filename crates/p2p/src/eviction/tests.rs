@@ -230,7 +230,7 @@ fn what_an_attacker_can_hardly_have_protects() {
 }
 
 #[test]
-fn somebody_goes_from_29_on_and_nobody_up_to_20() {
+fn a_peer_is_evicted_from_29_on_and_none_up_to_20() {
     for count in 0..200 {
         let evicted = select_node_to_evict(random_candidates(count, &mut ChaCha20Rng::seed_from_u64(count)));
         assert!(count < 29 || evicted.is_some(), "{count}");

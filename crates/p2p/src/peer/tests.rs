@@ -588,7 +588,7 @@ fn a_thousand_addresses_wait_at_most() {
 }
 
 #[test]
-fn our_own_address_is_told_alone_first() {
+fn our_own_address_is_sent_alone_first() {
     let mut world = World::new();
     let own = Endpoint::new(NetAddr::Ipv4([7, 7, 7, 7].into()), 8333);
     world.local.own = LocalAddresses::new(

@@ -15,7 +15,7 @@ fn from(number: usize) -> String {
 
 /// checklist: 84
 #[test]
-fn somebody_goes_when_there_is_no_room_but_never_who_is_trusted() {
+fn a_peer_is_evicted_for_room_but_never_a_trusted_one() {
     let mut world = with_room_for(60);
     for number in 0..60 {
         world.come(&from(number), Permissions::NONE);
@@ -89,7 +89,7 @@ fn what_was_discouraged_before_goes_first() {
 }
 
 #[test]
-fn nobody_is_dialled_who_is_banned_or_discouraged() {
+fn no_banned_or_discouraged_address_is_dialled() {
     let mut world = World::choosing(20, |_| {});
     let time = world.now();
     world.manager.set_time(time);

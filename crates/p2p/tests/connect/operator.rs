@@ -15,7 +15,7 @@ fn specified(targets: &[&str]) -> World {
 }
 
 #[test]
-fn the_nodes_of_connect_and_nobody_else() {
+fn the_nodes_of_connect_and_no_others() {
     let mut world = specified(&["1.1.1.1", "name.example:77"]);
     world.names.insert("name.example".to_owned(), vec![NetAddr::Ipv4([2, 2, 2, 2].into())]);
     world.run(600);

@@ -117,7 +117,7 @@ fn what_is_no_block_is_ignored() {
 /// Unrequested blocks are stored if their chain has as much work as ours and they are not 289 above our tip; headers of
 /// others are stored.
 #[test]
-fn blocks_that_nobody_asked_for() {
+fn unrequested_blocks() {
     let mut bench = Bench::synced(20);
     let peer = bench.connect_synced(ConnectionKind::Inbound);
     let has_block =

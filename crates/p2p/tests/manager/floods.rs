@@ -61,7 +61,7 @@ fn a_block_makes_one_more_peer_be_asked() {
 /// of transaction ids, the one that was not negotiated is ignored. Peers with the relay permission may announce.
 /// checklist: 79
 #[test]
-fn transactions_that_nobody_wants() {
+fn unwanted_transactions() {
     for (kind, permissions, is_ended) in [
         (InvType::WTX, Permissions::NONE, true),
         (InvType::WITNESS_TX, Permissions::NONE, true),
@@ -132,7 +132,7 @@ fn how_deep_compact_blocks_go() {
 /// accumulates for peers that do not answer.
 /// checklist: 72
 #[test]
-fn a_block_is_told_once_to_each() {
+fn a_block_is_announced_once_to_each() {
     let mut bench = Bench::synced(3);
     let tip = bench.engine.tip_info().node.header;
     let by_compact = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, Some(true));

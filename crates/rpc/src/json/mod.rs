@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_told_in_cores_words() {
+    fn what_does_not_fit_is_reported_in_cores_words() {
         let error = Json::Bool(true).as_text().unwrap_err();
         assert_eq!((error.code, &error.message[..]), (-3, "JSON value of type bool is not of expected type string"));
         let number = |text: &str| Json::Number(text.to_owned());

@@ -30,8 +30,8 @@ fn is_beyond(text: &str) -> bool {
 }
 
 #[test]
-fn what_is_told_of_descriptors_is_what_core_tells() {
-    let name = "what_is_told_of_descriptors_is_what_core_tells";
+fn descriptor_info_is_as_in_core() {
+    let name = "descriptor_info_is_as_in_core";
     let Some(built) = lydian_oracle::or_skip(name, lydian_oracle::build::locate()) else { return };
     let Some(mut daemon) = lydian_oracle::or_skip(name, Daemon::start_on("main", &[])) else { return };
     #[allow(clippy::disallowed_methods, reason = "reads Core's source, which is no file of a node")]

@@ -75,7 +75,7 @@ fn short_ids_are_bip152s() {
 /// Colliding ids fail without blaming the peer, and a transaction that collides with the intended one is not used.
 /// checklist: 82, 69
 #[test]
-fn collisions_fail_and_blame_nobody() {
+fn collisions_fail_without_blame() {
     let block = block(6);
     let mut compact = CompactBlock::new(&block, 1);
     compact.short_ids[3] = compact.short_ids[1];

@@ -32,7 +32,7 @@ pub(super) enum Opener {
     /// An entry of the pool of locks.
     Key(usize),
     /// Unspendable: the script is false.
-    Nobody,
+    Never,
     /// A witness script with more signature operations than a block may have.
     ManySigops,
 }
@@ -49,7 +49,7 @@ static POOL: LazyLock<Vec<(Lock, Opened)>> = LazyLock::new(|| {
 static BY_SCRIPT: LazyLock<HashMap<Vec<u8>, Opener>> = LazyLock::new(|| {
     let keys = POOL.iter().enumerate().map(|(index, (_, opened))| (opened.script_pubkey.clone(), Opener::Key(index)));
     let random = &mut Random::new(0, "unused");
-    let fixed = [Opener::P2sh, Opener::P2wsh, Opener::Nobody, Opener::ManySigops];
+    let fixed = [Opener::P2sh, Opener::P2wsh, Opener::Never, Opener::ManySigops];
     keys.chain(fixed.map(|opener| (opener.script_pubkey(random), opener))).collect()
 });
 
@@ -71,7 +71,7 @@ impl Opener {
         match random.below(20) {
             0 => Opener::P2sh,
             1 => Opener::P2wsh,
-            2 => Opener::Nobody,
+            2 => Opener::Never,
             _ => Opener::Nothing,
         }
     }
@@ -86,7 +86,7 @@ impl Opener {
             Opener::P2sh => Script::new().op(OP_HASH160).push(&hash160(&[OP_1])).op(0x87).build(),
             Opener::P2wsh => p2wsh(&[OP_1]),
             Opener::Key(index) => POOL[index].1.script_pubkey.clone(),
-            Opener::Nobody => vec![OP_0],
+            Opener::Never => vec![OP_0],
             Opener::ManySigops => Script::new().op(OP_0).push(&sha256(&MANY_SIGOPS)).build(),
         }
     }
@@ -106,7 +106,7 @@ pub(super) fn open_all(tx: &mut MutTx, spent: &[Own]) {
     let mut spending = Spending::new(&outputs);
     for (index, coin) in spent.iter().enumerate() {
         match coin.opener {
-            Opener::Nothing | Opener::Nobody => {}
+            Opener::Nothing | Opener::Never => {}
             Opener::P2sh => tx.inputs[index].script_sig = Script::new().push(&[OP_1]).build(),
             Opener::P2wsh => tx.inputs[index].witness = vec![vec![OP_1]],
             Opener::ManySigops => tx.inputs[index].witness = vec![MANY_SIGOPS.clone()],

@@ -117,7 +117,7 @@ impl Draft {
     }
 
     pub(super) fn take_open(&mut self, random: &mut Random) -> Option<Own> {
-        self.take(random, |coin| !matches!(coin.opener, Opener::Nobody | Opener::ManySigops))
+        self.take(random, |coin| !matches!(coin.opener, Opener::Never | Opener::ManySigops))
     }
 
     /// Sets relative lock times that have just passed, or a lock time that has.

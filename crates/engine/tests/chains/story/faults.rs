@@ -260,13 +260,13 @@ impl Draft {
             Fault::MissingInput => {
                 let mut txid = Txid::ZERO;
                 builder.random.fill(&mut txid.0);
-                nobodys(OutPoint { txid, vout: 0 })
+                nonexistent(OutPoint { txid, vout: 0 })
             }
             Fault::MissingOutput => {
                 let node = &builder.nodes[self.parent];
                 let txs = if self.txs.is_empty() { &node.txs[..] } else { &self.txs[..] };
                 let tx = txs.last()?;
-                nobodys(OutPoint { txid: tx.txid(), vout: u32::try_from(tx.outputs.len()).ok()? })
+                nonexistent(OutPoint { txid: tx.txid(), vout: u32::try_from(tx.outputs.len()).ok()? })
             }
             Fault::SpentInBlock => pick(&self.spent, &mut builder.random)?,
             Fault::SpentBefore => {
@@ -282,7 +282,7 @@ impl Draft {
             }
             Fault::SpendDead => {
                 let at = builder.random.index(self.dead.len());
-                nobodys(*self.dead.get(at)?)
+                nonexistent(*self.dead.get(at)?)
             }
             _ => {
                 // A coinbase that lacks a single block of maturity, or any immature one.
@@ -372,7 +372,7 @@ impl Draft {
 
     /// Spends an unspendable coin.
     fn fail_script(&mut self, builder: &mut StoryBuilder) -> Option<()> {
-        let coin = match self.take(&mut builder.random, |coin| coin.opener == Opener::Nobody) {
+        let coin = match self.take(&mut builder.random, |coin| coin.opener == Opener::Never) {
             Some(coin) => coin,
             None => {
                 let spent = vec![self.take_open(&mut builder.random)?];
@@ -398,7 +398,7 @@ fn pick(coins: &[Own], random: &mut Random) -> Option<Own> {
 }
 
 /// A coin that does not exist.
-fn nobodys(outpoint: OutPoint) -> Own {
+fn nonexistent(outpoint: OutPoint) -> Own {
     Own {
         outpoint,
         value: 10_000,

@@ -142,7 +142,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn both_questions_must_tell_the_same_tip() {
+    fn both_answers_must_have_the_same_tip() {
         let info = json!({"height": 3, "tip": "aa", "coins": 9});
         let set = json!({"height": 3, "bestblock": "aa", "coins": 5, "hash_serialized_3": "bb"});
         let expected = Answer { height: 3, tip: "aa".into(), coins: Some(5), utxo_hash: Some("bb".into()) };

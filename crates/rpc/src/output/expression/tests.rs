@@ -48,7 +48,7 @@ fn scripts_of_expressions() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_cores_words() {
+fn errors_have_cores_words() {
     for (text, words) in [
         ("nonsense", "'nonsense' is not a valid descriptor function"),
         ("raw(51)#8lvh9jx", "Expected 8 character checksum, not 7 characters"),
