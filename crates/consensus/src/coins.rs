@@ -92,8 +92,8 @@ fn fault(tx: &SpendFacts) -> Option<InputFault> {
     tx.input_fault.map(|(_, fault)| fault)
 }
 
-/// The coins that a block spends, as a store found them. [`check_inputs`] relies on them; the store guarantees that they are
-/// correct.
+/// The coins that a block spends, as a store found them. [`check_inputs`] relies on them; the store guarantees that
+/// they are correct.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// For each input in block order, without the coinbase's: the coin it spends, if that coin exists at this point and

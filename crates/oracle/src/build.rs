@@ -95,15 +95,15 @@ pub fn locate() -> Result<Built, Unavailable> {
     link_judge(&folder, &source, &mut |_| ()).map_err(|error| Unavailable::Judge { text: error.to_string() })
 }
 
-/// Builds whatever is missing, and reports progress to `say`.
-pub fn ensure(say: &mut dyn FnMut(&str)) -> Result<Built, BuildError> {
+/// Builds whatever is missing, and passes progress to `report`.
+pub fn ensure(report: &mut dyn FnMut(&str)) -> Result<Built, BuildError> {
     let folder = cache_folder();
     fs::create_dir_all(&folder).map_err(|error| BuildError::Io { path: folder.clone(), error })?;
     let source = match finished(&folder) {
         Some(source) => source,
-        None => build_core(&folder, say)?,
+        None => build_core(&folder, report)?,
     };
-    link_judge(&folder, &source, say)
+    link_judge(&folder, &source, report)
 }
 
 /// `$XDG_CACHE_HOME/lydian/core-VERSION`; by default under `~/.cache`.
@@ -127,13 +127,13 @@ fn stamp_head() -> String {
     format!("{CRATE} {VERSION}\n{}\n", CMAKE_OPTIONS.join(" "))
 }
 
-fn build_core(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, BuildError> {
-    let _lock = lock(folder, say)?;
+fn build_core(folder: &Path, report: &mut dyn FnMut(&str)) -> Result<PathBuf, BuildError> {
+    let _lock = lock(folder, report)?;
     if let Some(source) = finished(folder) {
         return Ok(source); // another process built it while this one waited
     }
     check_packages()?;
-    say("fetching Bitcoin Core's source");
+    report("fetching Bitcoin Core's source");
     let source = fetch_source(folder)?;
     let build = folder.join("build");
     let cached = fs::read_to_string(build.join("CMakeCache.txt")).unwrap_or_default();
@@ -142,12 +142,12 @@ fn build_core(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Build
         // cmake refuses a build folder that belongs to another source folder.
         fs::remove_dir_all(&build).map_err(|error| BuildError::Io { path: build.clone(), error })?;
     }
-    say("configuring Bitcoin Core");
+    report("configuring Bitcoin Core");
     let log = folder.join("make.log");
     let mut configure = Command::new("cmake");
     configure.arg("-S").arg(&source).arg("-B").arg(&build).arg("-GNinja").args(CMAKE_OPTIONS);
     run(&mut configure, &log, &mut |_| ())?;
-    say("building Bitcoin Core: about 530 CPU-seconds, once");
+    report("building Bitcoin Core: about 530 CPU-seconds, once");
     let jobs = std::thread::available_parallelism().map_or(1, |count| count.get());
     let mut ninja = Command::new("ninja");
     ninja.arg("-C").arg(&build).arg(format!("-j{jobs}")).env("NINJA_STATUS", "[%f/%t] ");
@@ -155,7 +155,7 @@ fn build_core(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<PathBuf, Build
     run(&mut ninja, &log, &mut |line| {
         if let Some(percent) = percent(line).filter(|percent| percent / 5 > shown / 5) {
             shown = percent;
-            say(&format!("building Bitcoin Core: {percent} %"));
+            report(&format!("building Bitcoin Core: {percent} %"));
         }
     })?;
     let stamp = format!("{}{}\n", stamp_head(), source.display());
@@ -203,14 +203,14 @@ fn fetch_source(folder: &Path) -> Result<PathBuf, BuildError> {
 }
 
 /// Compiles and links the judge, unless one with exactly these inputs exists.
-fn link_judge(folder: &Path, source: &Path, say: &mut dyn FnMut(&str)) -> Result<Built, BuildError> {
+fn link_judge(folder: &Path, source: &Path, report: &mut dyn FnMut(&str)) -> Result<Built, BuildError> {
     let build = folder.join("build");
     let recipe = [JUDGE_SOURCE, &stamp_head(), &JUDGE_OPTIONS.join(" "), &JUDGE_LIBRARIES.join(" ")].join("\n");
     let judge = folder.join(format!("judge-{:016x}", fnv1a(recipe.as_bytes())));
     if !judge.is_file() {
-        let _lock = lock(folder, say)?;
+        let _lock = lock(folder, report)?;
         if !judge.is_file() {
-            say("linking the judge");
+            report("linking the judge");
             let made = folder.join(format!("judge-new-{}", std::process::id()));
             let file = made.with_extension("cpp");
             put_file(&file, JUDGE_SOURCE.as_bytes())?;
@@ -236,12 +236,12 @@ fn link_judge(folder: &Path, source: &Path, say: &mut dyn FnMut(&str)) -> Result
 }
 
 /// Waits until no other process builds. The lock is released when the file is dropped, also if the process is killed.
-fn lock(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<File, BuildError> {
+fn lock(folder: &Path, report: &mut dyn FnMut(&str)) -> Result<File, BuildError> {
     let path = folder.join("lock");
     let io = |error| BuildError::Io { path: path.clone(), error };
     let file = File::create(&path).map_err(io)?;
     if file.try_lock().is_err() {
-        say("waiting for another process that builds Bitcoin Core");
+        report("waiting for another process that builds Bitcoin Core");
         file.lock().map_err(io)?;
     }
     Ok(file)
