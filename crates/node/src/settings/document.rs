@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 pub(crate) fn document() -> String {
     let mut text = "<!-- Generated from crates/node/src/settings by `make generate`. -->\n# Settings\n\n\
         Options have Bitcoin Core's names and syntax: `-name=value` or `--name=value`, `-name` for\n\
-        `-name=1`, `-noname` for `-name=0`. Give them on the command line before or after the command, or without the\n\
-        dash in `lydian.conf` in the data directory:\n\n\
+        `-name=1`, `-noname` for `-name=0`. Give them on the command line before or after the command, or\n\
+        without the dash in `lydian.conf` in the data directory:\n\n\
         ```\ndbcache=4000        # for all chains\n[regtest]           # for one: main, test, testnet4, signet or regtest\npar=1\n\
         signet.par=2        # a section on one line\nincludeconf=more.conf\n```\n\n\
         If `lydian.conf` is missing, `bitcoin.conf` in the data directory is read. The command line takes\n\
