@@ -369,9 +369,9 @@ fn look_for_ignored_conf(
     let name = CONF_FILENAMES.into_iter().find(|name| ignored.ends_with(name)).unwrap_or(CONF_FILENAMES[0]);
     let directory = base.to_owned();
     let Some(used) = used else {
+        let (directory, name) = (format!("\"{}\"", directory.display()), format!("\"{name}\""));
         notices.push(Notice::LogInfo(format!(
-            "Data directory \"{}\" contains a \"{name}\" file which is explicitly ignored using -noconf.",
-            directory.display()
+            "Data directory {directory} contains a {name} file which is explicitly ignored using -noconf."
         )));
         return Ok(());
     };

@@ -209,7 +209,7 @@ fn both(name: &str, core: &Path, arguments: &[&str], prepare: impl Fn(&Place<'_>
     };
     let (mut theirs, ours) = (run(core), run(ours));
     // Core checks for some errors after its import thread has begun, and -stopafterblockimport may end it before that.
-    for _ in 0..4 {
+    for _ in 0..20 {
         if theirs == ours || theirs != (String::new(), Some(0)) {
             break;
         }

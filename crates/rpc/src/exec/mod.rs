@@ -26,6 +26,7 @@ use crate::named::positional;
 use crate::wait::Wait;
 use bytes::Bytes;
 use request::{Request, Version};
+use std::net::SocketAddr;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +68,7 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Execution {
     user: String,
+    client: Option<SocketAddr>,
     body: Bytes,
     request: Request,
     /// The answer written so far, and the room it takes.
@@ -98,7 +100,7 @@ struct Waiting {
 /// Executes the body of a request on this thread, including waits.
 pub fn execute(context: &Context, find: Find, whitelist: &Whitelist, user: &str, body: &[u8]) -> Reply {
     let calls = Calls { context, find, whitelist };
-    let mut execution = Execution::new(context, user.to_owned(), Bytes::copy_from_slice(body));
+    let mut execution = Execution::new(context, user.to_owned(), None, Bytes::copy_from_slice(body));
     let mut parts = Parts(Vec::new());
     loop {
         match execution.run(&calls, &mut parts) {
@@ -125,9 +127,10 @@ impl Sink for Parts {
 const VALUE_BYTES: usize = 72;
 
 impl Execution {
-    pub(crate) fn new(context: &Context, user: String, body: Bytes) -> Execution {
+    /// `client`: the address for the log, if it is known.
+    pub(crate) fn new(context: &Context, user: String, client: Option<SocketAddr>, body: Bytes) -> Execution {
         let (request, room) = (Request::new(), context.answers.room());
-        Execution { user, body, request, out: Vec::new(), room, start: 0, batch: None, waiting: None }
+        Execution { user, client, body, request, out: Vec::new(), room, start: 0, batch: None, waiting: None }
     }
 
     /// Runs until the answer is complete or a call waits.
@@ -334,7 +337,8 @@ impl Execution {
 
     /// Calls the method and writes the whole answer, or stores a wait. After an error, nothing has been written.
     fn call(&mut self, calls: &Calls<'_>, parsed: Room) -> Result<Option<Wait>, RpcError> {
-        calls.context.host.debug("rpc", || self.request.log_line(&self.user));
+        let client = self.client.filter(|_| calls.context.host.log_switches().has_ips());
+        calls.context.host.debug("rpc", || self.request.log_line(&self.user, client));
         let start = self.out.len();
         self.request.write_head(&mut self.out);
         let state = CallState::new(self.room.take(), start);

@@ -5,6 +5,7 @@
 
 use crate::error::{RpcError, code};
 use crate::json::{Json, write_text, write_value};
+use std::net::SocketAddr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
@@ -33,12 +34,16 @@ impl Request {
     }
 
     /// The log line of a call, sanitized so that it cannot be mistaken for another line.
-    pub(super) fn log_line(&self, user: &str) -> String {
+    pub(super) fn log_line(&self, user: &str, client: Option<SocketAddr>) -> String {
         let id = match &self.id {
             Some(Json::Number(text) | Json::Text(text)) => sanitized(text),
             _ => String::new(),
         };
-        format!("ThreadRPCServer method={} user={user} id={id}", sanitized(&self.method))
+        let method = sanitized(&self.method);
+        match client {
+            Some(client) => format!("ThreadRPCServer method={method} user={user} peeraddr={client} id={id}"),
+            None => format!("ThreadRPCServer method={method} user={user} id={id}"),
+        }
     }
 
     /// Core's `JSONRPCRequest::parse`. After an error, the fields that were read before it keep their values.

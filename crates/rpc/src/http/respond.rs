@@ -128,7 +128,7 @@ async fn answer(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Req
     };
     let (response, answered) = oneshot::channel();
     let call = Call {
-        execution: Execution::new(&shared.context, user, body),
+        execution: Execution::new(&shared.context, user, Some(connection.address), body),
         feeder: Feeder::new(Arc::clone(connection), response, Handle::current()),
         guard: connection.begin_call(),
         _body: room,
