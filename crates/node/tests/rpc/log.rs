@@ -27,10 +27,12 @@ impl Lines {
 
     fn may_differ(&self, line: &str) -> bool {
         let rows = DIFFERENCES.lines().filter(|row| !row.starts_with('#'));
-        let found = rows.filter(|row| row.split('\t').next() == Some(self.who)).find(|row| {
-            let start = row.split('\t').nth(1).unwrap_or_default();
-            line.starts_with(start) || start.strip_prefix('*').is_some_and(|end| line.ends_with(end))
-        });
+        let found = rows
+            .filter(|row| row.split('\t').next().map(|who| who.trim_end_matches('?')) == Some(self.who))
+            .find(|row| {
+                let start = row.split('\t').nth(1).unwrap_or_default();
+                line.starts_with(start) || start.strip_prefix('*').is_some_and(|end| line.ends_with(end))
+            });
         self.used.borrow_mut().extend(found);
         found.is_some()
     }
