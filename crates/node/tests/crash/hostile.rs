@@ -16,6 +16,9 @@ use lydian_primitives::BlockHash;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Small blocks below the full ones: their coins become spendable.
+const BLOCKS_BELOW_FULL: u32 = 440;
+
 /// Number of peers of an attack.
 const PEERS: usize = 100;
 
@@ -101,7 +104,8 @@ fn an_honest_peer_syncs_beside_every_attack() {
     if setting("LYDIAN_HOSTILE").is_none() {
         return eprintln!("not run: LYDIAN_HOSTILE=1 runs every attack beside an honest sync, for some minutes");
     }
-    let (blocks, full) = (440, u32::try_from(setting("LYDIAN_HOSTILE_FULL").unwrap_or(60)).unwrap());
+    let full = u32::try_from(setting("LYDIAN_HOSTILE_FULL").unwrap_or(60)).unwrap();
+    let blocks = BLOCKS_BELOW_FULL + full;
     let scratch = Scratch::new("hostile-sync");
     let place = |name: &str| scratch.path().join(name);
     let mix = MixSettings { blocks, full, seed: 6, reuse_per_mille: 50 };
