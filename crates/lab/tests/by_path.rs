@@ -140,7 +140,7 @@ impl Bench {
     }
 }
 
-/// Stratis and Blockcore: queried while they run, and told to stop at the tip.
+/// Stratis and Blockcore: queried while they run, and stopped at the tip.
 fn dotnet(kind: &str, own: &[&str]) {
     let bench = Bench::new(kind);
     let program = bench.program("Node.BitcoinD");

@@ -227,7 +227,7 @@ fn growing_memory_is_seen_and_stopped() {
     assert!(results.runs[0].wall_seconds < 40.0);
 }
 
-/// bcoin tells its workers to exit but does not wait for them: a third of its CPU time was missing from all totals.
+/// bcoin asks its workers to exit but does not wait for them: a third of its CPU time was missing from all totals.
 #[test]
 fn work_of_children_left_behind_is_counted() {
     let bench = Bench::new("orphans");

@@ -29,7 +29,7 @@ struct Asked {
     script: String,
 }
 
-/// Waits until it is told to stop.
+/// A shell loop that ends once the file `stop` exists.
 const UNTIL_STOPPED: &str = "while [ ! -f \"$1/stop\" ]; do sleep 0.05; done";
 
 impl Adapter for Asked {

@@ -1,7 +1,7 @@
 //! Every disabled lint and every ignored test states its reason.
 //!
 //! Input: the attributes of every Rust file; output: each `allow` or `expect` without `reason = ".."` or a comment on
-//! the same line or the line above, and each `#[ignore]` without a reason.
+//! the same line or the line above, and each ignored test without a reason.
 
 use super::Violation;
 use crate::tree::Tree;

@@ -482,7 +482,7 @@ fn a_report_wakes_everybody_who_waits() {
     });
 }
 
-/// Work that ends and comes again after a worker was told that there is none, as blocks may arrive while a run ends.
+/// Work that ends and comes again after a worker found none left, as blocks may arrive while a run ends.
 struct Latecomer;
 
 #[derive(Default)]

@@ -4,10 +4,10 @@
 //! done, or the first error. Decisions and reports hold the one lock; work holds none.
 //!
 //! Invariants: a waiting worker is woken by the next report, by an error and by a panic, so that all workers return
-//! whatever happens to one. After an error or a panic, or once a worker was told that no work is left, none is started.
-//! A panic continues in the caller once every worker has returned. Workers wait without a time-out: while one waits
-//! another works (the crew guarantees it), and that one checks whether the run is cancelled. Cost: two lock
-//! acquisitions per unit of work. It must never know what the work is.
+//! whatever happens to one. After an error or a panic, or once no work is left, none is started. A panic continues in
+//! the caller once every worker has returned. Workers wait without a time-out: while one waits another works (the crew
+//! guarantees it), and that one checks whether the run is cancelled. Cost: two lock acquisitions per unit of work. It
+//! must never know what the work is.
 //!
 //! The tests compile this file again with the locks and threads of `shuttle`, which run in every order.
 
@@ -79,7 +79,7 @@ struct WorkerPool<'a, C: Crew> {
 struct Board<C: Crew> {
     state: C::State,
     end: Option<End<C::Error>>,
-    /// Whether a worker was told that no work is left.
+    /// Whether a worker has found no work left.
     is_over: bool,
 }
 

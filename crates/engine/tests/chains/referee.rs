@@ -230,7 +230,7 @@ fn false_pairs_are_no_wrong_verdicts_and_threads_end() {
     drop(lydian);
     assert_eq!(Arc::strong_count(&honest), 1, "the kernel is no longer in use: the review thread has ended");
 
-    // After a disagreement the user is told to reindex, which trusts no earlier verification.
+    // After a disagreement the warning asks for a reindex, which trusts no earlier verification.
     wipe(place.disk.as_ref(), &layout(&place.root), Wipe::Index).unwrap();
     let how = How { has_lanes: false, ..how };
     let lydian = Lydian::open(&place, &story.params, &how).unwrap();

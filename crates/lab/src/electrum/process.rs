@@ -1,4 +1,4 @@
-//! A program that runs until it is told to stop: a server, or the node below it.
+//! A program that runs until it receives a stop signal: a server, or the node below it.
 //!
 //! Input: a command. Output: what it and its children use while they run; a clean stop on request. The process leads
 //! its own process group: a Ctrl-C does not reach it, and none of its processes survives the value. Cost: four looks a

@@ -2,7 +2,7 @@
 //!
 //! Input: a job. Output: a command that validates everything, from block files or from peers; afterwards the state that
 //! the node reports. If the node can exit by itself at the tip (`-stopatheight`), it is not queried while it runs. If
-//! it cannot, its tip is queried a few times a second and it is told to stop at the tip.
+//! it cannot, its tip is queried a few times a second and it is stopped at the tip.
 
 use super::chain_files::Network;
 use super::results::{Answer, Experiment, Stage};
@@ -56,7 +56,7 @@ pub trait Adapter: Debug + Sync {
         None
     }
 
-    /// For a node that does not exit by itself: tells it to stop.
+    /// For a node that does not exit by itself: stops it.
     fn stop(&self, _job: &Job) -> Result<(), LabError> {
         Ok(())
     }

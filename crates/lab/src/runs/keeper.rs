@@ -1,4 +1,4 @@
-//! Runs beside a node that does not exit by itself: queries its tip and tells it to stop there.
+//! Runs beside a node that does not exit by itself: queries its tip and stops the node there.
 //!
 //! Input: an adapter, a job, the run. Output: the result of the run, with the heights and the answer that the node
 //! reported meanwhile. Cost: one query every 50 ms for nodes that implement [`Adapter::tip`], none for others. Must

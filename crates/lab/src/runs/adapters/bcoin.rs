@@ -3,7 +3,7 @@
 //! The package runs on a Node.js from the years in which bcoin was made, also in the cache folder; a script by path
 //! runs on the system's Node.js. Input: optionally a path. Output: an adapter. Full validation: `--checkpoints=false`;
 //! there is no assumevalid. Scripts are checked by as many workers as `-par` says; everything else is one thread. It
-//! does not exit by itself, so its tip is queried and it is told to stop there. It cannot rebuild from Core's block
+//! does not exit by itself, so its tip is queried and it is stopped there. It cannot rebuild from Core's block
 //! files, reports no hash of its UTXO set and does not know taproot. On regtest it counts signals for segwit from the
 //! genesis block on, so segwit is active at height 432, where the lab's chains begin to use it; strict DER begins at
 //! 1,251 and CHECKLOCKTIMEVERIFY at 1,351, and the height in the coinbase is never required

@@ -1,7 +1,7 @@
 //! btcd: built from its Go module into the cache folder, or any binary by path.
 //!
 //! Input: optionally a path. Output: an adapter. btcd deletes its regtest database at every start. Therefore its tip is
-//! queried while it runs and it is told to stop there; it cannot be queried afterwards, cannot rebuild from files, and
+//! queried while it runs and it is stopped there; it cannot be queried afterwards, cannot rebuild from files, and
 //! serves only blocks that it received in the same run. It reports no hash of its UTXO set. Full validation:
 //! `--nocheckpoints`; there is no assumevalid. `--nocfilters`: by default it also builds the filters of BIP-0157, which
 //! no other node here does. Must never: install anything.

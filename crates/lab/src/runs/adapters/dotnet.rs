@@ -1,7 +1,7 @@
 //! What Stratis and Blockcore have in common: a C# node from one source, with Bitcoin Core's names for most options.
 //!
 //! Input: a program, or the `.dll` that `dotnet` starts, and a job. Output: arguments for a sync with every script
-//! checked; the tip while it runs. The node does not exit by itself: its tip is queried and it is told to stop there.
+//! checked; the tip while it runs. The node does not exit by itself: its tip is queried and it is stopped there.
 //! It reports no hash of its UTXO set. On regtest it assumes nothing valid, has no checkpoints (`BitcoinRegTest.cs`)
 //! and does not look for peers. Must never: run on another network, where it would look for peers.
 
