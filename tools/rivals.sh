@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 missing=()
 compgen -G '/usr/lib/*/librocksdb.so' >/dev/null || missing+=(librocksdb-dev)
-compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null || missing+=(libclang-dev)
+compgen -G '/usr/lib/llvm-*/lib/libclang.so' >/dev/null || missing+=(libclang-dev)
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     echo "rivals: missing system packages; install them with: sudo apt-get install --no-install-recommends ${missing[*]}" >&2

@@ -13,7 +13,8 @@ need() { # PACKAGE TEST...: the package is missing if the test fails
 }
 have_boost() { compgen -G '/usr/include/boost/version.hpp' || compgen -G '/usr/local/include/boost/version.hpp'; }
 have_browser() { command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable; }
-have_libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' || compgen -G '/usr/lib/*/libclang*.so*'; }
+# The name without a version, which bindgen looks for: clang alone brings libclang-14.so.1 and libclang-cpp.so.14.
+have_libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang.so' || compgen -G '/usr/lib/*/libclang.so'; }
 have_libevent() { compgen -G '/usr/include/event2/event.h' || compgen -G '/usr/local/include/event2/event.h'; }
 
 command -v cargo >/dev/null || { echo "setup: cargo is missing; install Rust 1.95 or newer with rustup first" >&2; exit 1; }
